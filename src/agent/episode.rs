@@ -22,7 +22,15 @@ pub struct Episode {
     pub finish: Finish,
     pub end: End,
     /// The conversation with the prompt's messages: what was said, calls and answers as well as they could be read.
+    /// The assistant's messages are the sampled turns, one for each, without special tokens.
     pub messages: Vec<Value>,
+    /// The number of messages that the prompt has.
+    pub asked: usize,
+    /// The schemas of the tools that the model was shown (OpenAI's form).
+    pub tools: Vec<Value>,
+    /// True if the text between the turns, or before the first, is known as tokens only. Messages of the user have this text then, with
+    /// the words of the template.
+    pub tokens_only: bool,
     /// Turns of the model.
     pub assistant_turns: usize,
     /// Turns of tools, users and environments.

@@ -15,6 +15,15 @@ use crate::util::json_number;
 pub struct Told {
     /// All messages, the prompt's first.
     pub messages: Vec<Value>,
+    /// [`Episode::asked`]; `None` in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<usize>,
+    /// [`Episode::tools`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Value>,
+    /// [`Episode::tokens_only`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tokens_only: bool,
     pub end: End,
     /// [`Episode::num_turns`].
     pub num_turns: usize,
@@ -35,6 +44,9 @@ impl From<&Episode> for Told {
     fn from(episode: &Episode) -> Self {
         Self {
             messages: episode.messages.clone(),
+            asked: Some(episode.asked),
+            tools: episode.tools.clone(),
+            tokens_only: episode.tokens_only,
             end: episode.end,
             num_turns: episode.num_turns(),
             tool_rewards: episode.tool_rewards(),
@@ -59,6 +71,17 @@ impl Told {
 impl Conversation for Told {
     fn messages(&self) -> &[Value] {
         &self.messages
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.unwrap_or_else(|| {
+            let is_model = |message: &Value| message["role"] == "assistant";
+            self.messages.iter().position(is_model).unwrap_or(self.messages.len())
+        })
+    }
+
+    fn tokens_only(&self) -> bool {
+        self.tokens_only
     }
 
     fn num_turns(&self) -> usize {

@@ -58,6 +58,14 @@ impl Conversation for Episode {
         &self.messages
     }
 
+    fn asked(&self) -> usize {
+        self.asked
+    }
+
+    fn tokens_only(&self) -> bool {
+        self.tokens_only
+    }
+
     fn num_turns(&self) -> usize {
         self.num_turns()
     }
@@ -96,6 +104,9 @@ mod tests {
             finish: Finish::Stop,
             end,
             messages: vec![],
+            asked: 0,
+            tools: vec![],
+            tokens_only: false,
             assistant_turns: 1,
             user_turns: 0,
             calls: vec![],

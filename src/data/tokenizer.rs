@@ -63,6 +63,8 @@ pub struct Tokenizer {
     eos_id: u32,
     eos_ids: Vec<u32>,
     special_ids: BTreeSet<u32>,
+    /// The texts that decoding leaves out with special tokens, the longest first.
+    special_texts: Arc<[String]>,
     /// The tokens that are put before a text, such as `<s>`.
     first_ids: Vec<u32>,
 }
@@ -111,6 +113,9 @@ impl Tokenizer {
         let named_eos = texts.get("eos_token").and_then(Value::as_str).and_then(|text| inner.token_to_id(text));
         let vocab_size = inner.get_vocab(true).values().max().map_or(0, |id| *id as usize + 1);
         let added = inner.get_added_tokens_decoder();
+        let mut special_texts: Vec<String> =
+            added.values().filter(|token| token.special).map(|token| token.content.clone()).collect();
+        special_texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         let special_ids: BTreeSet<u32> = added.iter().filter(|(_, token)| token.special).map(|(id, _)| *id).collect();
         let mut eos_ids: Vec<u32> = named_eos.into_iter().collect();
         eos_ids.extend(ends_of_model(folder, vocab_size, &special_ids)?);
@@ -140,6 +145,7 @@ impl Tokenizer {
             eos_id: eos_ids[0],
             eos_ids: Vec::new(),
             special_ids,
+            special_texts: special_texts.into(),
         };
         tokenizer.end_at(&eos_ids);
         Ok(tokenizer)
@@ -243,6 +249,12 @@ impl Tokenizer {
     pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
         let text = self.inner.decode(ids, skip_special_tokens).map_err(|e| anyhow!("cannot decode tokens: {e}"))?;
         Ok(if self.cleans_up { cleaned_up(&text) } else { text })
+    }
+
+    /// Returns a part of a text that was decoded with special tokens, without their texts.
+    pub fn without_special(&self, text: &str) -> String {
+        let found = self.special_texts.iter().filter(|special| !special.is_empty());
+        found.fold(text.to_owned(), |text, special| if text.contains(&**special) { text.replace(&**special, "") } else { text })
     }
 
     /// Returns the text of each of `ids` in its context; joined, they are the text of all. A token that ends within a character

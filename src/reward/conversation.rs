@@ -9,6 +9,12 @@ pub trait Conversation: Sync {
     /// All messages, the prompt's first.
     fn messages(&self) -> &[Value];
 
+    /// The number of messages that the prompt has.
+    fn asked(&self) -> usize;
+
+    /// True if the text between the turns is known as tokens only; messages of the user have it then, with the words of the template.
+    fn tokens_only(&self) -> bool;
+
     /// The number of turns, as verl counts them: those of the model, of tools and of users, and one for the prompt.
     fn num_turns(&self) -> usize;
 
@@ -26,12 +32,10 @@ pub trait Conversation: Sync {
     fn verdict(&self) -> Option<Result<f64, Failure>>;
 }
 
-/// The messages behind the prompt's, of which there are so many. A conversation whose loop put messages of its own before the prompt's
-/// begins with the model's first.
-pub fn completion(conversation: &dyn Conversation, prompt: usize) -> &[Value] {
-    let messages = conversation.messages();
+/// The messages behind the prompt's, from the model's first.
+pub fn completion(conversation: &dyn Conversation) -> &[Value] {
     let is_model = |message: &Value| message["role"] == "assistant";
-    let behind = messages.get(prompt..).unwrap_or_default();
+    let behind = conversation.messages().get(conversation.asked()..).unwrap_or_default();
     let skipped = behind.iter().position(is_model).unwrap_or(0);
     &behind[skipped..]
 }
@@ -46,6 +50,7 @@ pub mod tests {
     /// A conversation with one call of a tool.
     pub struct Talk {
         pub messages: Vec<Value>,
+        pub asked: usize,
         pub extra: Map<String, Value>,
         /// The score, or a failure.
         pub verdict: Option<Result<f64, String>>,
@@ -55,13 +60,21 @@ pub mod tests {
         pub fn new(verdict: Option<Result<f64, String>>) -> Self {
             let messages = [("user", "2*3"), ("assistant", "call"), ("tool", "6"), ("assistant", "It is 6.")];
             let messages = messages.iter().map(|(role, content)| json!({"role": role, "content": content})).collect();
-            Self { messages, extra: Map::from_iter([("seen".to_owned(), json!(["6"]))]), verdict }
+            Self { messages, asked: 1, extra: Map::from_iter([("seen".to_owned(), json!(["6"]))]), verdict }
         }
     }
 
     impl Conversation for Talk {
         fn messages(&self) -> &[Value] {
             &self.messages
+        }
+
+        fn asked(&self) -> usize {
+            self.asked
+        }
+
+        fn tokens_only(&self) -> bool {
+            false
         }
 
         fn num_turns(&self) -> usize {
@@ -88,9 +101,9 @@ pub mod tests {
 
     #[test]
     fn the_completion_begins_with_the_model() {
-        let talk = Talk::new(None);
-        assert_eq!(completion(&talk, 1), &talk.messages[1..]);
-        assert_eq!(completion(&talk, 0), &talk.messages[1..]);
-        assert_eq!(completion(&talk, 9), &[] as &[Value]);
+        let asked = |asked| Talk { asked, ..Talk::new(None) };
+        for (talk, first) in [(asked(1), 1), (asked(0), 1), (asked(2), 3), (asked(9), 4)] {
+            assert_eq!(completion(&talk), &talk.messages[first..]);
+        }
     }
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::conversation::{Conversation, completion};
 use super::steps::Steps;
 use crate::data::{Prompt, Tokenizer};
 use crate::model::{CausalLm, Cut, Readout, Sequence};
@@ -29,10 +30,51 @@ impl Rewriting {
         let answer = json!({"role": "assistant", "content": self.from.decode(&said, false)?});
         let mut conversation = messages.as_array().context("a conversation must be a list of messages")?.clone();
         conversation.push(answer);
+        self.rendered(conversation)
+    }
+
+    /// A conversation of several turns as token ids of `to`, up to the model's last turn: what tools and users said stays theirs. verl's
+    /// `_switch_chat_template` takes all of it for one message of the assistant.
+    ///
+    /// # Errors
+    /// As [`Self::ids`], and a conversation that is known as tokens only.
+    pub fn ids_of(&self, conversation: &dyn Conversation) -> Result<Vec<u32>> {
+        ensure!(
+            !conversation.tokens_only(),
+            "the reward model reads messages by a chat template of its own, and the loop of this conversation gives tokens only: take a \
+             reward model that reads the policy's tokens (reward_model.model.input_tokenizer=null), or a loop that has messages"
+        );
+        let messages = conversation.messages();
+        let last = messages.iter().rposition(|message| message["role"] == "assistant");
+        self.rendered(messages[..last.map_or(messages.len(), |last| last + 1)].to_vec())
+    }
+
+    fn rendered(&self, conversation: Vec<Value>) -> Result<Vec<u32>> {
         let text = self.to.apply_chat_template(&conversation.into(), false, &Map::new())?;
         let ids = self.to.encode(&text)?;
         ensure!(!ids.is_empty(), "the chat template of the reward model writes nothing");
         Ok(ids)
+    }
+}
+
+/// A response that is judged.
+#[derive(Clone, Copy)]
+pub struct Judged<'a> {
+    pub prompt: &'a Prompt,
+    /// The token ids of the policy.
+    pub response: &'a [u32],
+    /// The conversation that it is; `None` for a response of one turn.
+    pub conversation: Option<&'a dyn Conversation>,
+}
+
+impl Judged<'_> {
+    /// True if somebody else speaks between turns of the model.
+    fn has_others(&self) -> bool {
+        self.conversation.is_some_and(|conversation| {
+            let said = completion(conversation);
+            let is_model = |message: &Value| message["role"] == "assistant";
+            said.iter().rposition(is_model).is_some_and(|last| !said[..last].iter().all(is_model))
+        })
     }
 }
 
@@ -79,13 +121,19 @@ pub struct Reading {
 
 impl Reading {
     /// The tokens to be scored.
-    fn input(&self, prompt: &Prompt, response: &[u32]) -> Result<Input> {
+    fn input(&self, judged: &Judged) -> Result<Input> {
+        let Judged { prompt, response, conversation } = *judged;
         if let Some(steps) = &self.steps {
+            ensure!(
+                !judged.has_others(),
+                "a process reward model judges the steps of one turn, and this response is a conversation of several turns"
+            );
             return self.steps_of(steps, prompt, response);
         }
-        let mut ids = match &self.rewriting {
-            Some(rewriting) => rewriting.ids(&prompt.messages, response)?,
-            None => [&prompt.ids, response].concat(),
+        let mut ids = match (&self.rewriting, conversation) {
+            (Some(rewriting), Some(conversation)) => rewriting.ids_of(conversation)?,
+            (Some(rewriting), None) => rewriting.ids(&prompt.messages, response)?,
+            (None, _) => [&prompt.ids, response].concat(),
         };
         let cut = self.max_length.is_some_and(|most| ids.len() > most);
         ids.truncate(self.max_length.unwrap_or(ids.len()));
@@ -139,9 +187,9 @@ impl RewardModel {
     ///
     /// # Errors
     /// If the model cannot take an input; the message names its row.
-    pub fn judge(&self, responses: &[(&Prompt, &[u32])]) -> Result<Verdict> {
+    pub fn judge(&self, responses: &[Judged]) -> Result<Verdict> {
         let place = |prompt: &Prompt| format!("the reward model's score of a response to row {}", prompt.index);
-        let read = |(prompt, response): &(&Prompt, &[u32])| self.reading.input(prompt, response).with_context(|| place(prompt));
+        let read = |judged: &Judged| self.reading.input(judged).with_context(|| place(judged.prompt));
         // All inputs are read before the first error is returned, so that the same batch always gives the same error.
         let inputs: Vec<Result<Input>> = responses.par_iter().map(read).collect();
         let inputs = inputs.into_iter().collect::<Result<Vec<_>>>()?;

@@ -293,6 +293,9 @@ pub mod tests {
             messages: [("user", "2*3"), ("assistant", ""), ("tool", "6"), ("assistant", "It is 6.")]
                 .map(|(role, content)| json!({"role": role, "content": content}))
                 .to_vec(),
+            asked: 1,
+            tools: vec![],
+            tokens_only: false,
             assistant_turns: 2,
             user_turns: 1,
             calls: vec![CallRecord { name: "calculator".into(), trouble: None, cut: false, seconds: 0.5 }],

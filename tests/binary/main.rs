@@ -56,4 +56,5 @@ mod tensor_edits;
 mod threads;
 mod tldr;
 mod tokenizer_folders;
+mod told;
 mod validation;

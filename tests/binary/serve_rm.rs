@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use burn::tensor::Device;
 use burnish::data::{Prompt, Tokenizer};
 use burnish::model::{CausalLm, Cut, Init};
-use burnish::reward::model::{Reading, RewardModel};
+use burnish::reward::model::{Judged, Reading, RewardModel};
 use burnish::reward::remote::{Remote, RemoteOptions};
 use burnish::reward::{Judge, ScoreInput};
 use burnish::util::interrupt::Interrupt;
@@ -109,8 +109,9 @@ fn in_process(texts: &[(String, String)]) -> Vec<f32> {
         })
         .collect();
     let responses: Vec<Vec<u32>> = texts.iter().map(|(_, response)| ids(response)).collect();
-    let pairs: Vec<(&Prompt, &[u32])> = prompts.iter().zip(responses.iter().map(Vec::as_slice)).collect();
-    model.judge(&pairs).unwrap().scores
+    let judged = |(prompt, response)| Judged { prompt, response, conversation: None };
+    let judged: Vec<Judged> = prompts.iter().zip(responses.iter().map(Vec::as_slice)).map(judged).collect();
+    model.judge(&judged).unwrap().scores
 }
 
 fn remote(url: &str) -> Remote {

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use burnish::agent::Told;
 use burnish::data::prepare::char_tokenizer::write_char_tokenizer;
 use burnish::data::{Prompt, Tokenizer};
 use burnish::model::{CausalLm, Cut, Init};
-use burnish::reward::model::{Reading, RewardModel, Rewriting, Verdict};
+use burnish::reward::model::{Judged, Reading, RewardModel, Rewriting, Verdict};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -41,8 +42,9 @@ fn prompt(ids: &[u32], text: &str, index: usize) -> Prompt {
 /// Each text is cut into a prompt and a response at its third token.
 fn judge(model: &RewardModel, texts: &[Vec<u32>]) -> anyhow::Result<Verdict> {
     let prompts: Vec<Prompt> = texts.iter().enumerate().map(|(i, ids)| prompt(&ids[..3.min(ids.len())], "", i)).collect();
-    let pairs: Vec<(&Prompt, &[u32])> = prompts.iter().zip(texts).map(|(p, ids)| (p, &ids[p.ids.len()..])).collect();
-    model.judge(&pairs)
+    let judged = prompts.iter().zip(texts);
+    let judged = judged.map(|(prompt, ids)| Judged { prompt, response: &ids[prompt.ids.len()..], conversation: None });
+    model.judge(&judged.collect::<Vec<_>>())
 }
 
 fn close(a: &[f32], b: &[f32], tolerance: f32) {
@@ -175,4 +177,27 @@ proptest! {
         let rewriting = Rewriting { from: policy, to: Tokenizer::load(&folder.path().join("reward")).unwrap() };
         prop_assert_eq!(rewriting.ids(&messages.into(), &response).unwrap(), expected);
     }
+}
+
+/// Of a conversation of several turns the reward model reads the messages, in which what a tool said is a tool's.
+#[test]
+fn what_tools_said_stays_theirs() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/calculator/model");
+    let own = Tokenizer::load(&folder).unwrap();
+    let told = |tokens_only: bool| -> Told {
+        let messages = json!([
+            {"role": "user", "content": "6*7="}, {"role": "assistant", "content": "?"}, {"role": "tool", "content": "42"},
+            {"role": "assistant", "content": "42"}, {"role": "user", "content": "Bye."},
+        ]);
+        let told = json!({
+            "messages": messages, "asked": 1, "tokens_only": tokens_only, "end": "done", "num_turns": 5, "tool_rewards": [],
+            "turn_scores": [], "score": null, "extra": {},
+        });
+        serde_json::from_value(told).unwrap()
+    };
+    let rewriting = Rewriting { from: own.clone(), to: own.clone() };
+    let say = |role: &str, text: &str| format!("<|im_start|>{role}\n{text}<|im_end|>\n");
+    let expected = say("user", "6*7=") + &say("assistant", "?") + &say("tool", "42") + &say("assistant", "42");
+    assert_eq!(rewriting.ids_of(&told(false)).unwrap(), own.encode(&expected).unwrap());
+    assert!(rewriting.ids_of(&told(true)).unwrap_err().to_string().contains("input_tokenizer=null"));
 }

@@ -34,5 +34,5 @@ fn parse(text: &str, _tools: &[Value]) -> Parsed {
     let fenced = read(&FENCED);
     let calls = if fenced.is_empty() { read(&BARE) } else { fenced };
     let unreadable = text.matches("<｜tool▁call▁begin｜>").count().max(1).saturating_sub(calls.len());
-    Parsed { content: text[..first].to_owned(), calls, unreadable }
+    Parsed { content: text[..first].to_owned(), calls, unreadable, ..Parsed::default() }
 }

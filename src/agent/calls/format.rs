@@ -20,12 +20,14 @@ pub struct Parsed {
     pub calls: Vec<ToolCall>,
     /// The number of texts that look like a call and cannot be read.
     pub unreadable: usize,
+    /// The texts of such calls that the content does not have. Only `hermes` gives them.
+    pub left_out: Vec<String>,
 }
 
 impl Parsed {
     /// Returns a turn without calls.
     pub fn text(content: impl Into<String>, unreadable: usize) -> Self {
-        Self { content: content.into(), calls: Vec::new(), unreadable }
+        Self { content: content.into(), unreadable, ..Self::default() }
     }
 }
 

@@ -35,7 +35,7 @@ fn parse(text: &str, _tools: &[Value]) -> Parsed {
     if calls.is_empty() {
         return Parsed::text(text, unreadable);
     }
-    Parsed { content: text[..first].to_owned(), calls, unreadable }
+    Parsed { content: text[..first].to_owned(), calls, unreadable, ..Parsed::default() }
 }
 
 fn arguments(body: &str) -> Object {

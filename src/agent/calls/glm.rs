@@ -29,7 +29,7 @@ fn parse(text: &str, _tools: &[Value]) -> Parsed {
     }
     let content = without_thinking(blocks.before).to_owned();
     let unclosed = usize::from(blocks.unclosed);
-    let mut parsed = Parsed { content, calls: Vec::new(), unreadable: unclosed };
+    let mut parsed = Parsed { content, calls: Vec::new(), unreadable: unclosed, ..Parsed::default() };
     for inside in blocks.inside {
         match read(inside) {
             Some(call) => parsed.calls.push(call),

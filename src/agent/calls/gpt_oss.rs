@@ -33,5 +33,5 @@ fn parse(text: &str, _tools: &[Value]) -> Parsed {
         calls.map(|found| ToolCall { id: None, name: found[1].to_owned(), arguments: found[2].to_owned() }).collect();
     let content = if calls.is_empty() { text.clone() } else { CALL.replace_all(&text, "").into_owned() };
     let unreadable = content.matches("to=functions.").count();
-    Parsed { content, calls, unreadable }
+    Parsed { content, calls, unreadable, ..Parsed::default() }
 }

@@ -23,7 +23,7 @@ fn parse(text: &str, _tools: &[Value]) -> Parsed {
         return Parsed::text(text, usize::from(marked.is_some()));
     }
     match json_calls(inside, &["arguments"]) {
-        Some(calls) => Parsed { content: String::new(), calls, unreadable: 0 },
+        Some(calls) => Parsed { content: String::new(), calls, unreadable: 0, ..Parsed::default() },
         None => Parsed::text(text, usize::from(marked.is_some() || inside.starts_with("[{"))),
     }
 }

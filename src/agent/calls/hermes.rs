@@ -22,7 +22,10 @@ fn parse(text: &str, _tools: &[Value]) -> Parsed {
     for inside in blocks.inside {
         match loads(inside).ok().and_then(|value| json_call(&value, &["arguments"])) {
             Some(call) => parsed.calls.push(call),
-            None => parsed.unreadable += 1,
+            None => {
+                parsed.unreadable += 1;
+                parsed.left_out.push(format!("<tool_call>{inside}</tool_call>"));
+            }
         }
     }
     parsed

@@ -31,7 +31,7 @@ fn parse(text: &str, _tools: &[Value]) -> Parsed {
         let behind = rest[end..].trim_start();
         match behind.strip_prefix(';').map(str::trim_start) {
             Some(next) if next.starts_with('{') => rest = next,
-            _ => return Parsed { content: String::new(), calls, unreadable: 0 },
+            _ => return Parsed { content: String::new(), calls, unreadable: 0, ..Parsed::default() },
         }
     }
 }

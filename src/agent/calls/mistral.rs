@@ -23,7 +23,7 @@ fn parse(text: &str, _tools: &[Value]) -> Parsed {
     let behind = without_end(behind);
     let calls = if behind.starts_with(['[', '{']) { listed(behind) } else { behind.split(TOKEN).map(named).collect() };
     match calls {
-        Some(calls) => Parsed { content: content.to_owned(), calls, unreadable: 0 },
+        Some(calls) => Parsed { content: content.to_owned(), calls, unreadable: 0, ..Parsed::default() },
         None => Parsed::text(text.replace(TOKEN, ""), 1),
     }
 }

@@ -26,5 +26,8 @@ fn parse(text: &str, _tools: &[Value]) -> Parsed {
         return Parsed::text(text, 0);
     }
     let found = calls(inside).and_then(|calls| calls.iter().map(|one| call(&one.name, &one.arguments)).collect());
-    found.map_or_else(|| Parsed::text(text, 1), |calls| Parsed { content: String::new(), calls, unreadable: 0 })
+    found.map_or_else(
+        || Parsed::text(text, 1),
+        |calls| Parsed { content: String::new(), calls, unreadable: 0, ..Parsed::default() },
+    )
 }

@@ -14,6 +14,7 @@ pub fn parse(format: &Format, text: &str, tools: &[Value], ignore_in_thinking: b
     let hidden = hide(text);
     let mut parsed = (format.parse)(&hidden.text, tools);
     parsed.content = hidden.shown(&parsed.content);
+    parsed.left_out.iter_mut().for_each(|text| *text = hidden.shown(text));
     for call in &mut parsed.calls {
         call.arguments = hidden.shown(&call.arguments);
         call.name = hidden.shown(&call.name);

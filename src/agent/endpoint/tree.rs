@@ -23,6 +23,9 @@ pub struct Trajectory {
     pub finish: Finish,
     /// The messages, of which the last is the model's; none of text completions.
     pub messages: Vec<Value>,
+    /// The number of messages of the first request.
+    #[serde(default)]
+    pub asked: usize,
 }
 
 /// A turn that was served.
@@ -147,7 +150,8 @@ impl Tree {
             whole.extend(ids, true, log_probs, rollout_log_probs);
             whole.messages.extend_from_slice(&turn.messages);
         }
-        Some(Trajectory { prompt, ..whole })
+        // The last message of a turn is the model's.
+        Some(Trajectory { prompt, asked: first.messages.len().saturating_sub(1), ..whole })
     }
 
     /// The conversations up to every turn that nothing was asked after, in the order in which these were served.
@@ -165,7 +169,7 @@ impl Trajectory {
 
     fn of(finish: Finish) -> Self {
         let (ids, sampled, log_probs, rollout_log_probs) = Default::default();
-        Self { prompt: Vec::new(), ids, sampled, log_probs, rollout_log_probs, finish, messages: Vec::new() }
+        Self { prompt: Vec::new(), ids, sampled, log_probs, rollout_log_probs, finish, messages: Vec::new(), asked: 0 }
     }
 
     /// All token ids.

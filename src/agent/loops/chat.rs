@@ -11,20 +11,17 @@ use crate::data::Tokenizer;
 
 /// Reads a model's turns, and continues its tokens.
 pub trait Chat: Send + Sync {
-    /// Returns the text of ids, with that of special tokens.
-    ///
-    /// # Errors
-    /// Ids that cannot be decoded.
-    fn text(&self, ids: &[u32]) -> Result<String>;
-
     /// Returns the text of ids without that of special tokens.
     ///
     /// # Errors
     /// Ids that cannot be decoded.
     fn plain_text(&self, ids: &[u32]) -> Result<String>;
 
-    /// Finds the calls in the text of a turn.
-    fn read(&self, text: &str, tools: &[Value]) -> Parsed;
+    /// Finds the calls in a turn. The content has no special tokens, and calls that cannot be read; it is the whole text where none can.
+    ///
+    /// # Errors
+    /// Ids that cannot be decoded.
+    fn read(&self, ids: &[u32], tools: &[Value]) -> Result<Parsed>;
 
     /// The ids that `new` messages add, see [`Continuation::append`].
     ///
@@ -43,16 +40,18 @@ pub struct TemplateChat {
 }
 
 impl Chat for TemplateChat {
-    fn text(&self, ids: &[u32]) -> Result<String> {
-        self.tokenizer.decode(ids, false)
-    }
-
     fn plain_text(&self, ids: &[u32]) -> Result<String> {
         self.tokenizer.decode(ids, true)
     }
 
-    fn read(&self, text: &str, tools: &[Value]) -> Parsed {
-        parse(self.format, text, tools, self.ignore_in_thinking)
+    fn read(&self, ids: &[u32], tools: &[Value]) -> Result<Parsed> {
+        // Formats know the special tokens that calls begin and end with.
+        let mut parsed = parse(self.format, &self.tokenizer.decode(ids, false)?, tools, self.ignore_in_thinking);
+        parsed.content = match parsed.calls.is_empty() {
+            true => self.plain_text(ids)?,
+            false => self.tokenizer.without_special(&(parsed.content + &parsed.left_out.concat())),
+        };
+        Ok(parsed)
     }
 
     fn append(&self, history: &[Value], ids: &[u32], new: &[Value]) -> Result<Appended> {

@@ -12,6 +12,12 @@ pub trait Codec: Send + Sync {
     /// Ids that cannot be decoded.
     fn text(&self, ids: &[u32]) -> Result<String>;
 
+    /// Returns the text of ids without that of special tokens.
+    ///
+    /// # Errors
+    /// Ids that cannot be decoded.
+    fn plain_text(&self, ids: &[u32]) -> Result<String>;
+
     /// Returns the ids of a text; nothing is put around it.
     ///
     /// # Errors
@@ -22,6 +28,10 @@ pub trait Codec: Send + Sync {
 impl Codec for Tokenizer {
     fn text(&self, ids: &[u32]) -> Result<String> {
         self.decode(ids, false)
+    }
+
+    fn plain_text(&self, ids: &[u32]) -> Result<String> {
+        self.decode(ids, true)
     }
 
     fn ids(&self, text: &str) -> Result<Vec<u32>> {

@@ -1,6 +1,7 @@
 //! The kinds of conversations, one file each, and what they share: how a conversation is recorded (`record`), what of its length
 //! is left (`budget`), how a model's tokens are read and continued (`codec`, `chat`, `trl_chat`), and for loops of the user's own
-//! how a single turn is sampled (`sampled`), what the tokenizer answers (`tokens`), and what was sampled (`served`).
+//! how a single turn is sampled (`sampled`), what the tokenizer answers (`tokens`), what was sampled (`served`), and the messages of tokens
+//! (`pieces`).
 
 mod agent_loop;
 mod arguments;
@@ -10,6 +11,7 @@ mod chat;
 mod codec;
 mod deferred;
 mod own;
+mod pieces;
 mod record;
 mod sampled;
 mod served;

@@ -10,6 +10,7 @@
 //! `max_tokens` that the loop gives; the response is cut to its length at the end. Where it differs:
 //! - `max_tokens` of the loop do not go beyond that bound. In verl they go to the length of the model.
 //! - A prompt that is longer than `prompt_length` is a failure with a message. verl's fails in the middle of the batch.
+//! - The messages of a conversation are its tokens: what the model sampled is the assistant's, what the loop put between is the user's.
 //! - `response_logprobs` and `metrics` are not read: both are known here.
 //! - A conversation that asks for [`MOST_TURNS`] turns has failed, so that every conversation ends.
 
@@ -24,6 +25,7 @@ use super::super::tokens::Appended;
 use super::super::{End, Episode, Trouble};
 use super::agent_loop::{AgentLoop, Ask, AskStops, Next};
 use super::budget::room;
+use super::pieces::{has_context, messages_of};
 use super::record::Record;
 use super::sampled::read_params;
 use super::served::{Served, Source};
@@ -202,16 +204,15 @@ impl OwnAgent {
 
     /// Records a conversation. `trained`: the source of the token at a place if it is to be trained.
     fn fill(&mut self, prompt: Vec<u32>, ids: &[u32], trained: impl Fn(usize, Option<Source>) -> Option<Source>) -> Result<()> {
-        let sources = self.served.sources(&prompt, ids);
-        let sources: Vec<Option<Source>> =
-            sources.into_iter().enumerate().map(|(place, source)| trained(place, source)).collect();
+        let sampled = self.served.sources(&prompt, ids);
+        let sources: Vec<Option<Source>> = sampled.iter().enumerate().map(|(place, source)| trained(place, *source)).collect();
+        let is_of_row = self.record.ids() == prompt;
         self.record.begin_with(prompt);
         let turn = |place: usize| sources[place].map(|source| source.turn);
         let mut from = 0;
         while from < ids.len() {
             let to = (from..ids.len()).find(|place| turn(*place) != turn(from)).unwrap_or(ids.len());
             let part = ids[from..to].to_vec();
-            let content = self.tokens.text(&part)?;
             match sources[from].and_then(|source| Some((source.at, self.served.turn(source.turn)?))) {
                 Some((at, turn)) => {
                     let range = at..at + part.len();
@@ -219,15 +220,16 @@ impl OwnAgent {
                     let log_probs = turn.log_probs.get(range.clone()).unwrap_or_default().to_vec();
                     let rollout_log_probs = turn.rollout_log_probs.get(range).unwrap_or_default().to_vec();
                     self.record.take(Response { ids: part, log_probs, rollout_log_probs, finish });
-                    self.record.say(json!({"role": "assistant", "content": content}));
                 }
-                None => {
-                    self.record.append(&Appended { remove: 0, ids: part });
-                    self.record.say(json!({"role": "user", "content": content}));
-                }
+                None => self.record.append(&Appended { remove: 0, ids: part }),
             }
             from = to;
         }
+        // A turn that the loop does not want trained is the model's, too.
+        let turn = |place: usize| sampled[place].map(|source: Source| source.turn);
+        let messages = messages_of(ids, turn, |ids| self.tokens.plain_text(ids))?;
+        self.record.tokens_only = !is_of_row || has_context(&messages);
+        messages.into_iter().for_each(|message| self.record.say(message));
         Ok(())
     }
 }

@@ -24,6 +24,8 @@ pub struct Record {
     limits: Limits,
     sequence: Sequence,
     messages: Vec<Value>,
+    /// The number of messages of the prompt.
+    asked: usize,
     assistant_turns: usize,
     user_turns: usize,
     calls: Vec<CallRecord>,
@@ -32,6 +34,10 @@ pub struct Record {
     turn_scores: Vec<f64>,
     unreadable_calls: usize,
     dropped_calls: usize,
+    /// [`Episode::tools`].
+    pub tools: Vec<Value>,
+    /// [`Episode::tokens_only`].
+    pub tokens_only: bool,
     /// What is handed to reward functions.
     pub extra: Map<String, Value>,
     /// The score, of loops that score themselves.
@@ -39,7 +45,7 @@ pub struct Record {
     waited: f64,
     finish: Finish,
     /// The most tokens of the next turn; the room there is where nothing else was asked for.
-    asked: Option<usize>,
+    most: Option<usize>,
     /// The turns and the length at the last turn that was asked for.
     asked_at: Option<(usize, usize)>,
     end: Option<End>,
@@ -51,6 +57,7 @@ impl Record {
         let mut record = Self {
             limits,
             sequence: Sequence::default(),
+            asked: messages.len(),
             messages,
             assistant_turns: 0,
             user_turns: 0,
@@ -60,11 +67,13 @@ impl Record {
             turn_scores: Vec::new(),
             unreadable_calls: 0,
             dropped_calls: 0,
+            tools: Vec::new(),
+            tokens_only: false,
             extra: Map::new(),
             score: None,
             waited: 0.0,
             finish: Finish::Length,
-            asked: None,
+            most: None,
             asked_at: None,
             end: None,
         };
@@ -134,13 +143,13 @@ impl Record {
         }
         self.asked_at = Some((turns, length));
         let max_tokens = room.min(most.max(1));
-        self.asked = Some(max_tokens);
+        self.most = Some(max_tokens);
         Next::Generate(Ask::new(self.ids(), max_tokens))
     }
 
     /// Takes a turn of the model, and returns it without the tokens beyond those that were asked for.
     pub fn take(&mut self, mut turn: Response) -> Response {
-        let most = self.asked.take().unwrap_or_else(|| self.room()).min(self.room());
+        let most = self.most.take().unwrap_or_else(|| self.room()).min(self.room());
         if turn.ids.len() > most {
             turn.ids.truncate(most);
             turn.finish = Finish::Length;
@@ -180,10 +189,11 @@ impl Record {
     }
 
     /// Appends what was said to the model and counts it as a turn, if there is room for a token behind it. The conversation ends else, with
-    /// the turn of the model as its last.
-    pub fn append_if_fits(&mut self, appended: &Appended) -> Next {
+    /// the turn of the model as its last: only the first `before` messages stay.
+    pub fn append_if_fits(&mut self, appended: &Appended, before: usize) -> Next {
         let (prompt, response) = self.lengths_with(appended);
         if room(&self.limits, prompt, response) == 0 {
+            self.unsay(before);
             return self.end(End::ContextTooLong);
         }
         self.append(appended);
@@ -301,6 +311,9 @@ impl Record {
             finish: self.finish,
             end: self.end.unwrap_or(End::Failed),
             messages: self.messages,
+            asked: self.asked,
+            tools: self.tools,
+            tokens_only: self.tokens_only,
             assistant_turns: self.assistant_turns,
             user_turns: self.user_turns,
             calls: self.calls,

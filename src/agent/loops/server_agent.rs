@@ -17,7 +17,7 @@ use std::mem;
 use std::sync::Arc;
 
 use anyhow::Result;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::endpoint::{
     Answered, Api, Asked, ChunkWriter, Model, Record, Refused, Sent, Start, Trajectory, Way, answer, check_sampling, digest,
@@ -28,6 +28,7 @@ use super::super::program::{Inbox, News, Request, Verdict};
 use super::super::{End, Episode, Limits, Trouble, TurnReward};
 use super::agent_loop::{AgentLoop, Ask, AskStops, Next};
 use super::budget::room;
+use super::pieces::messages_of;
 use super::record::FAULT;
 use crate::rollout::{Finish, Response};
 
@@ -64,6 +65,10 @@ pub struct ServerAgent {
     inbox: Option<Inbox>,
     pending: Option<Pending>,
     served: Record,
+    /// The tools of the first request that was served, and what tells them and the variables of its template from others.
+    tools: Option<(u64, Vec<Value>)>,
+    /// True if a later request had others.
+    others: bool,
     /// The turns that were served, and those of them that went on with another.
     turns: usize,
     continued: usize,
@@ -99,6 +104,8 @@ impl ServerAgent {
             inbox: None,
             pending: None,
             served: Record::new(usize::MAX),
+            tools: None,
+            others: false,
             turns: 0,
             continued: 0,
             unreadable: 0,
@@ -130,6 +137,7 @@ impl ServerAgent {
         };
         let message = (asked.api == Api::Chat).then(|| for_template(&answered.message(0, &reply)));
         let (unreadable, response) = (reply.unreadable, reply.response.clone());
+        let (setting, tools) = (asked.setting, asked.tools.clone().unwrap_or_default());
         let sent = if asked.options.stream {
             let writer = ChunkWriter::new(answered, asked.options.clone(), asked.tools.is_some());
             Sent::Chunks(writer.whole(model.renderer.tokenizer(), &reply))
@@ -140,6 +148,7 @@ impl ServerAgent {
             self.turns += 1;
             self.continued += usize::from(goes_on(&start));
             self.unreadable += unreadable;
+            self.others |= self.tools.get_or_insert((setting, tools)).0 != setting;
             self.served.served(KEY, &start, message, response);
         } else {
             self.left += 1;
@@ -279,6 +288,23 @@ impl ServerAgent {
     }
 }
 
+impl ServerAgent {
+    /// The messages of a trajectory, the number of those of its prompt, and whether the tools or variables of its template are not known;
+    /// `None` if they have not all of its turns, because some were completions of text.
+    fn told(&self, mut messages: Vec<Value>, asked: usize, turns: usize) -> Option<(Vec<Value>, usize, bool)> {
+        let tokenizer = self.options.model.renderer.tokenizer();
+        let said = messages.get_mut(asked..)?.iter_mut().filter(|message| message["role"] == "assistant");
+        let mut count = 0;
+        for message in said {
+            count += 1;
+            if let Some(text) = message["content"].as_str() {
+                message["content"] = tokenizer.without_special(text).into();
+            }
+        }
+        (turns > 0 && count == turns).then_some((messages, asked, self.others))
+    }
+}
+
 impl AgentLoop for ServerAgent {
     fn next(&mut self, turn: Option<Response>) -> Result<Next> {
         if self.ended.is_some() {
@@ -307,20 +333,24 @@ impl AgentLoop for ServerAgent {
         let response = all.into_iter().next();
         let (end, reward, mut extra, fault) = self.verdict(response.as_ref());
         let nothing = Trajectory { prompt: mem::take(&mut self.row.1), ..Trajectory::empty() };
-        let Trajectory { prompt, ids, sampled, log_probs, rollout_log_probs, finish, mut messages } = response.unwrap_or(nothing);
+        let Trajectory { prompt, ids, sampled, log_probs, rollout_log_probs, finish, messages, asked } =
+            response.unwrap_or(nothing);
         extra.remove(FAULT);
         extra.extend(fault.map(|fault| (FAULT.to_owned(), fault.into())));
         extra.insert(BRANCHES.to_owned(), branches.into());
-        if messages.is_empty() {
-            messages = mem::take(&mut self.row.0);
-            if !ids.is_empty() {
-                let text = self.options.model.renderer.tokenizer().decode(&ids, true).unwrap_or_default();
-                messages.push(json!({"role": "assistant", "content": text}));
-            }
-        }
         // Between two turns there is something that the model did not sample.
         let begins = |at: &usize| sampled[*at] && (*at == 0 || !sampled[*at - 1]);
-        let turns = (0..sampled.len()).filter(begins).count();
+        let begun: Vec<usize> = (0..sampled.len()).filter(begins).collect();
+        let turns = begun.len();
+        let (messages, asked, tokens_only) = self.told(messages, asked, turns).unwrap_or_else(|| {
+            let turn = |place: usize| sampled[place].then(|| begun.partition_point(|begin| *begin <= place));
+            let text = |ids: &[u32]| self.options.model.renderer.tokenizer().decode(ids, true);
+            let said = messages_of(&ids, turn, text).unwrap_or_default();
+            let row = mem::take(&mut self.row.0);
+            let asked = row.len();
+            // The prompt of a text completion is no message of the row.
+            ([row, said].concat(), asked, !ids.is_empty())
+        });
         let last = ids.len().saturating_sub(1);
         let (score, beside) = if self.options.scores { (reward, None) } else { (None, reward) };
         Episode {
@@ -332,6 +362,9 @@ impl AgentLoop for ServerAgent {
             finish,
             end,
             messages,
+            asked,
+            tools: self.tools.take().map(|(_, tools)| tools).unwrap_or_default(),
+            tokens_only,
             assistant_turns: turns,
             user_turns: turns.saturating_sub(1),
             // The program carries out its calls itself, unseen from here.

@@ -30,7 +30,7 @@ impl AgentLoop for SingleTurn {
         }
         let Some(turn) = turn else { return Ok(self.record.ask()) };
         let turn = self.record.take(turn);
-        self.record.say(json!({"role": "assistant", "content": self.codec.text(&turn.ids)?}));
+        self.record.say(json!({"role": "assistant", "content": self.codec.plain_text(&turn.ids)?}));
         Ok(self.record.end(if turn.finish == Finish::Length { End::Length } else { End::Answer }))
     }
 

@@ -57,6 +57,7 @@ impl TextEnvironmentLoop {
         let fault = match self.environment.reset(&self.observation, &self.label)? {
             Ok(text) => {
                 self.record.waited(begun.elapsed().as_secs_f64());
+                self.record.tokens_only = text != self.observation;
                 self.observation = text;
                 None
             }
@@ -75,7 +76,7 @@ impl TextEnvironmentLoop {
     fn step(&mut self, turn: Response) -> Result<Next> {
         let turn = self.record.take(turn);
         let action = self.codec.text(&turn.ids)?;
-        self.record.say(json!({"role": "assistant", "content": action}));
+        self.record.say(json!({"role": "assistant", "content": self.codec.plain_text(&turn.ids)?}));
         let begun = Instant::now();
         let step = match self.environment.step(&self.observation, &action)? {
             Ok(step) => step,
@@ -105,6 +106,7 @@ impl TextEnvironmentLoop {
         } else if let Some(end) = turns {
             self.record.end(end)
         } else {
+            self.record.tokens_only |= !step.feedback.is_empty();
             self.record.ask_at_most(step.max_tokens.unwrap_or(usize::MAX))
         })
     }

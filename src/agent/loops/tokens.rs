@@ -39,6 +39,12 @@ pub trait Tokens: Send + Sync {
     /// Ids that cannot be decoded.
     fn text(&self, ids: &[u32]) -> Result<String>;
 
+    /// Returns the text of ids without that of special tokens.
+    ///
+    /// # Errors
+    /// Ids that cannot be decoded.
+    fn plain_text(&self, ids: &[u32]) -> Result<String>;
+
     /// The number of ids that there are.
     fn vocabulary(&self) -> usize;
 
@@ -144,6 +150,10 @@ impl Tokens for TemplateTokens {
 
     fn text(&self, ids: &[u32]) -> Result<String> {
         self.tokenizer.decode(ids, false)
+    }
+
+    fn plain_text(&self, ids: &[u32]) -> Result<String> {
+        self.tokenizer.decode(ids, true)
     }
 
     fn vocabulary(&self) -> usize {

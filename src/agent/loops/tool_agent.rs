@@ -1,10 +1,12 @@
 //! A model with tools, and perhaps a simulated user (verl's `tool_agent`): the loop of verl 0.9.1, with the users of verl 0.7.
 //!
-//! A turn is sampled. If it reaches a bound, the conversation ends with it: it is not read, its calls are not carried out. If it has calls,
-//! their answers are appended and the model goes on; if it has none, the user answers, or the conversation ends. The response always ends
-//! with a sampled token.
+//! A turn is sampled. If it reaches a bound, the conversation ends with it: its calls are not carried out. If it has calls, their answers
+//! are appended and the model goes on; if it has none, the user answers, or the conversation ends. The response always ends with a sampled
+//! token.
 //!
 //! Where it differs from verl:
+//! - The messages have every turn of the model, also one that reached a bound, and all of its calls, also the ones that are not carried
+//!   out. As in TRL they have no special tokens, and no answers that did not fit. verl's reward functions see no messages.
 //! - What a user says to end the conversation is in the messages and not in the tokens; what a user says is appended only if it fits, as
 //!   the answers of tools are. verl 0.7 appends both, so that the response ends with tokens that are not trained.
 //! - With [`ToolAgent::tells_unreadable`] a model whose calls cannot be read is told so and goes on. verl takes such a turn for the answer,
@@ -20,7 +22,7 @@ use serde_json::{Value, json};
 
 use super::super::calls::{Parsed, ToolCall};
 use super::super::parties::User;
-use super::super::tools::{Call, Toolbox, truncated};
+use super::super::tools::{Call, Seen, Toolbox, truncated};
 use super::super::{End, Episode, Trouble};
 use super::agent_loop::{AgentLoop, Next};
 use super::arguments::read_arguments;
@@ -40,12 +42,14 @@ pub struct ToolAgent {
     chat: Arc<dyn Chat>,
     tools: Box<dyn Toolbox>,
     user: Option<Box<dyn User>>,
+    /// With a user: the places of messages with calls, and the whole texts of their turns.
+    texts: Vec<(usize, String)>,
     tells_unreadable: bool,
 }
 
 impl ToolAgent {
     pub fn new(record: Record, chat: Arc<dyn Chat>, tools: Box<dyn Toolbox>) -> Self {
-        Self { record, chat, tools, user: None, tells_unreadable: false }
+        Self { record, chat, tools, user: None, texts: Vec::new(), tells_unreadable: false }
     }
 
     /// Adds a user, who answers turns without calls.
@@ -58,14 +62,17 @@ impl ToolAgent {
         Self { tells_unreadable, ..self }
     }
 
-    /// The message of a turn of the model. Users see the text of a turn as those of verl 0.7 do, without special tokens.
-    fn message(&self, ids: &[u32], parsed: &Parsed) -> Result<Value> {
-        let content = if self.user.is_some() { self.chat.plain_text(ids)? } else { parsed.content.clone() };
-        let mut message = json!({"role": "assistant", "content": content});
+    /// Records the message of a turn of the model.
+    fn say(&mut self, ids: &[u32], parsed: &Parsed) -> Result<()> {
+        let mut message = json!({"role": "assistant", "content": parsed.content});
         if !parsed.calls.is_empty() {
             message["tool_calls"] = parsed.calls.iter().map(call_message).collect();
+            if self.user.is_some() {
+                self.texts.push((self.record.messages().len(), self.chat.plain_text(ids)?));
+            }
         }
-        Ok(message)
+        self.record.say(message);
+        Ok(())
     }
 
     /// Has the calls of a turn carried out, and continues with their answers.
@@ -98,7 +105,9 @@ impl ToolAgent {
     fn answer_by_user(&mut self) -> Result<Next> {
         let Some(user) = &mut self.user else { return Ok(self.record.end(End::Answer)) };
         let begun = Instant::now();
-        let reply = match user.respond(&self.record.seen())? {
+        let seen = self.record.seen();
+        let messages = with_texts(seen.messages, &self.texts);
+        let reply = match user.respond(&Seen { messages: &messages, ..seen })? {
             Ok(reply) => reply,
             Err(fault) => return Ok(self.record.fault(fault)),
         };
@@ -128,10 +137,10 @@ impl ToolAgent {
             self.record.unsay(history);
             return Ok(self.record.end(End::ContextTooLong));
         }
-        let (history, new) = self.record.messages().split_at(history);
-        let appended =
-            self.chat.append(history, &self.record.ids(), new).context("the messages to the model cannot be appended")?;
-        Ok(self.record.append_if_fits(&appended))
+        let (before, new) = self.record.messages().split_at(history);
+        let appended = self.chat.append(&carried_out(before, new), &self.record.ids(), new);
+        let appended = appended.context("the messages to the model cannot be appended")?;
+        Ok(self.record.append_if_fits(&appended, history))
     }
 }
 
@@ -142,15 +151,15 @@ impl AgentLoop for ToolAgent {
         }
         let Some(turn) = turn else { return Ok(self.record.ask()) };
         let turn = self.record.take(turn);
+        let mut parsed = self.chat.read(&turn.ids, self.tools.schemas())?;
+        self.say(&turn.ids, &parsed)?;
         if let Some(end) = self.record.bound_reached() {
             return Ok(self.record.end(end));
         }
-        let mut parsed = self.chat.read(&self.chat.text(&turn.ids)?, self.tools.schemas());
         self.record.note_unreadable(parsed.unreadable);
         let carried_out = parsed.calls.len().min(self.record.limits().max_parallel_calls.max(1));
         self.record.note_dropped(parsed.calls.len() - carried_out);
         parsed.calls.truncate(carried_out);
-        self.record.say(self.message(&turn.ids, &parsed)?);
         if !parsed.calls.is_empty() {
             self.answer_calls(parsed.calls)
         } else if parsed.unreadable > 0 && self.tells_unreadable {
@@ -162,9 +171,32 @@ impl AgentLoop for ToolAgent {
         }
     }
 
-    fn finish(self: Box<Self>) -> Episode {
+    fn finish(mut self: Box<Self>) -> Episode {
+        self.record.tools = self.tools.schemas().to_vec();
         self.record.episode()
     }
+}
+
+/// The messages as users see them: as with verl 0.7, the text of a turn has its calls too.
+fn with_texts<'a>(messages: &'a [Value], texts: &[(usize, String)]) -> Cow<'a, [Value]> {
+    let mut shown = Cow::Borrowed(messages);
+    for (at, text) in texts {
+        shown.to_mut()[*at]["content"] = text.as_str().into();
+    }
+    shown
+}
+
+/// The messages before answers of tools, of whose last the calls without an answer are left out: templates find the call of an answer by its
+/// place.
+fn carried_out<'a>(before: &'a [Value], answers: &[Value]) -> Cow<'a, [Value]> {
+    let calls = before.last().and_then(|message| message.get("tool_calls")?.as_array()).map_or(0, Vec::len);
+    let mut before = Cow::Borrowed(before);
+    if calls > answers.len()
+        && let Some(Value::Array(calls)) = before.to_mut().last_mut().and_then(|message| message.get_mut("tool_calls"))
+    {
+        calls.truncate(answers.len());
+    }
+    before
 }
 
 /// A call in the message of a turn: arguments that are no JSON object stay the text they are.

@@ -145,7 +145,8 @@ impl AgentLoop for Trl {
         Ok(next)
     }
 
-    fn finish(self: Box<Self>) -> Episode {
+    fn finish(mut self: Box<Self>) -> Episode {
+        self.record.tools = self.tools.schemas().to_vec();
         self.record.episode()
     }
 }

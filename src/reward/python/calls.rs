@@ -172,6 +172,8 @@ struct Trl<'a> {
 enum Prompt<'a> {
     Known(&'a Value),
     Text(&'a str),
+    /// The messages that the model read: an environment or a program may have changed those of the row, as in TRL.
+    Messages(&'a [Value]),
 }
 
 #[derive(Serialize)]
@@ -185,8 +187,8 @@ enum Completion<'a> {
 impl<'a> Completion<'a> {
     /// As in TRL, messages answer messages, and text answers text.
     fn new(input: &ScoreInput<'a>) -> Self {
-        match (input.conversation, input.prompt.as_array()) {
-            (Some(conversation), Some(prompt)) => Self::Messages(completion(conversation, prompt.len())),
+        match input.conversation {
+            Some(conversation) if input.prompt.is_array() => Self::Messages(completion(conversation)),
             _ => Self::Text(input.solution),
         }
     }
@@ -209,9 +211,13 @@ impl<'a> Trl<'a> {
         let all_columns: Vec<&str> = all.collect();
         let values = |name: &str| inputs.iter().map(|input| input.columns.get(name).unwrap_or(&Value::Null)).collect();
         let columns = all_columns.iter().filter(|name| takes(name)).map(|name| (*name, values(name))).collect();
-        let prompt = |input: &ScoreInput<'a>| match input.prompt {
-            Value::Null => Prompt::Text(input.prompt_text),
-            prompt => Prompt::Known(prompt),
+        let prompt = |input: &ScoreInput<'a>| match (input.prompt, input.conversation) {
+            (Value::Null, _) => Prompt::Text(input.prompt_text),
+            (Value::Array(_), Some(conversation)) => {
+                let messages = conversation.messages();
+                Prompt::Messages(&messages[..conversation.asked().min(messages.len())])
+            }
+            (prompt, _) => Prompt::Known(prompt),
         };
         Self {
             prompts: inputs.iter().map(prompt).collect(),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::talk::turns;
 use crate::agent::Episode;
 use crate::config::schema::{Location, TrainerConfig};
-use crate::data::{Prompt, Tokenizer};
+use crate::data::Tokenizer;
 use crate::job::Context;
 use crate::reward::{ResponseScore, completion};
 use crate::rollout::Finish;
@@ -64,24 +64,18 @@ pub(super) fn sample_of(batch: &Batch, i: usize, kind: &str, tokenizer: &Tokeniz
         tokens: tokenizer.pieces(&response.ids)?,
         log_probs: response.log_probs.clone(),
         advantages: advantages.map(|advantages| advantages[tokens].to_vec()),
-        talk: episode.map(|episode| talk(episode, prompt)),
+        talk: episode.map(talk),
     })
 }
 
-fn talk(episode: &Episode, prompt: &Prompt) -> Talk {
+fn talk(episode: &Episode) -> Talk {
     Talk {
         messages: episode.messages.clone(),
-        asked: asked(episode, prompt),
+        asked: episode.messages.len() - completion(episode).len(),
         end: episode.end.name().to_owned(),
         num_turns: episode.num_turns(),
         sampled: episode.sampled.iter().map(|sampled| u8::from(*sampled)).collect(),
     }
-}
-
-/// The number of a conversation's messages that its prompt has.
-fn asked(episode: &Episode, prompt: &Prompt) -> usize {
-    let behind = completion(episode, prompt.messages.as_array().map_or(0, Vec::len));
-    episode.messages.len() - behind.len()
 }
 
 /// To the trackers and into the run's record.
@@ -103,7 +97,7 @@ pub(super) fn write_generations(folder: &Path, step: u64, lines: &str) -> Result
 }
 
 /// verl's JSON lines: one object per trajectory with input, output, gts, score, step, the answer found (pred) and the extras; of a
-/// conversation messages, end and num_turns too.
+/// conversation messages, the number of those of its prompt, tools, end and num_turns too.
 pub(super) fn generations(batch: &Batch, step: u64) -> String {
     let mut lines = String::new();
     for (i, score) in batch.scores.iter().enumerate() {
@@ -116,6 +110,13 @@ pub(super) fn generations(batch: &Batch, step: u64) -> String {
         row.insert("step".into(), step.into());
         if let Some(episode) = &batch.episodes[i] {
             row.insert("messages".into(), episode.messages.clone().into());
+            row.insert("asked".into(), episode.asked.into());
+            if !episode.tools.is_empty() {
+                row.insert("tools".into(), episode.tools.clone().into());
+            }
+            if episode.tokens_only {
+                row.insert("tokens_only".into(), true.into());
+            }
             row.insert("end".into(), episode.end.name().into());
             row.insert("num_turns".into(), episode.num_turns().into());
         }

@@ -12,8 +12,8 @@ use super::scoring::{DecodedResponse, input};
 use super::side::SamplingSide;
 use crate::data::Prompt;
 use crate::job::{Context, NothingUpdated};
-use crate::reward::model::{RewardModel, Verdict};
-use crate::reward::{PendingScores, ResponseScore, ScoreInput};
+use crate::reward::model::{Judged, RewardModel, Verdict};
+use crate::reward::{Conversation, PendingScores, ResponseScore, ScoreInput};
 use crate::rollout::Finish;
 use crate::trainer::batch::Batch;
 use crate::trainer::nonfinite::check_scores;
@@ -39,10 +39,14 @@ impl SamplingSide {
         let prompt = |i: usize| prompts[i / n].as_ref();
         let called = responses.iter().take(pending.len()).enumerate();
         let asked: Vec<Cow<Prompt>> = called.clone().map(|(i, response)| asked(prompt(i), response)).collect();
-        let ids = called.clone().map(|(_, response)| response.response.ids.as_slice());
-        let pairs: Vec<_> = asked.iter().map(Cow::as_ref).zip(ids).collect();
+        let judged = asked.iter().zip(called.clone()).map(|(prompt, (_, response))| Judged {
+            prompt,
+            response: &response.response.ids,
+            conversation: response.episode.as_ref().map(|episode| episode as &dyn Conversation),
+        });
+        let judged: Vec<Judged> = judged.collect();
         let failed = self.rewards.fails() && pending.iter().any(PendingScores::failed);
-        let judge = self.reward_model.as_ref().filter(|_| !failed).map(|model| self.judge(model, &pairs));
+        let judge = self.reward_model.as_ref().filter(|_| !failed).map(|model| self.judge(model, &judged));
         let verdict = judge.transpose()?;
         let inputs = called.map(|(i, response)| ScoreInput {
             model_score: verdict.as_ref().map(|verdict| verdict.scores[i]),
@@ -80,8 +84,8 @@ impl SamplingSide {
     }
 
     /// The reward model's scores, of which each rank works out its share.
-    fn judge(&self, model: &RewardModel, pairs: &[(&Prompt, &[u32])]) -> Result<Verdict> {
-        let Verdict { scores, cut } = self.ranks.agree(model.judge(&pairs[self.ranks.share(pairs.len())]))?;
+    fn judge(&self, model: &RewardModel, judged: &[Judged]) -> Result<Verdict> {
+        let Verdict { scores, cut } = self.ranks.agree(model.judge(&judged[self.ranks.share(judged.len())]))?;
         Ok(Verdict { scores: self.ranks.concat_f32s(scores), cut: cut.map(|cut| self.ranks.concat(cut)) })
     }
 

@@ -47,6 +47,10 @@ impl Codec for Dice {
         Ok(ids.iter().filter_map(|&id| char::from_u32(id + 0x4000)).collect())
     }
 
+    fn plain_text(&self, ids: &[u32]) -> Result<String> {
+        Codec::text(self, ids)
+    }
+
     fn ids(&self, text: &str) -> Result<Vec<u32>> {
         Ok(text.chars().map(|c| c as u32 - 0x4000).collect())
     }
@@ -62,16 +66,12 @@ impl Dice {
 }
 
 impl Chat for Dice {
-    fn text(&self, ids: &[u32]) -> Result<String> {
-        Codec::text(self, ids)
-    }
-
     fn plain_text(&self, ids: &[u32]) -> Result<String> {
         Codec::text(self, ids)
     }
 
-    fn read(&self, text: &str, _: &[Value]) -> Parsed {
-        Parsed { content: text.to_owned(), calls: self.calls(), unreadable: self.throw(2) }
+    fn read(&self, ids: &[u32], _: &[Value]) -> Result<Parsed> {
+        Ok(Parsed { content: Codec::text(self, ids)?, calls: self.calls(), unreadable: self.throw(2), ..Parsed::default() })
     }
 
     fn append(&self, history: &[Value], ids: &[u32], new: &[Value]) -> Result<Appended> {
@@ -84,7 +84,8 @@ impl TrlChat for Dice {
     fn read(&self, _: &[u32], turn: &[u32], _: &[Value]) -> Result<Said> {
         let call = |call: ToolCall| json!({"type": "function", "function": {"name": call.name, "arguments": {}}});
         let calls: Vec<Value> = self.calls().into_iter().map(call).collect();
-        Ok(Said { message: json!({"role": "assistant", "content": turn.len(), "tool_calls": calls}), unreadable: self.throw(2) })
+        let content = Codec::text(self, turn)?;
+        Ok(Said { message: json!({"role": "assistant", "content": content, "tool_calls": calls}), unreadable: self.throw(2) })
     }
 
     fn suffix(&self, answers: &[Value]) -> Result<Vec<u32>> {
@@ -191,6 +192,12 @@ fn check(what: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &Limits) ->
         turns[at].clone()
     });
     assert_whole(what, &episode, &turns);
+    // A model may write more than it was asked for.
+    let said =
+        turns.iter().zip(&asked).map(|(turn, ask)| Codec::text(dice, &turn.ids[..turn.ids.len().min(ask.max_tokens)]).unwrap());
+    let messages = episode.messages[episode.asked..].iter().filter(|message| message["role"] == "assistant");
+    let told: Vec<&str> = messages.map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(told, said.collect::<Vec<_>>(), "{what}: the messages of the assistant are the turns");
     assert!(episode.prompt.len() <= limits.prompt_length && episode.ids.len() <= limits.response_length, "{what}");
     let most = limits.max_model_len.unwrap_or(usize::MAX).max(episode.prompt.len());
     assert!(episode.prompt.len() + episode.ids.len() <= most, "{what}");

@@ -145,16 +145,12 @@ where
     C: Chat,
     F: Fn(Appended) -> Appended + Send + Sync,
 {
-    fn text(&self, ids: &[u32]) -> Result<String> {
-        self.0.text(ids)
-    }
-
     fn plain_text(&self, ids: &[u32]) -> Result<String> {
         self.0.plain_text(ids)
     }
 
-    fn read(&self, text: &str, tools: &[Value]) -> Parsed {
-        self.0.read(text, tools)
+    fn read(&self, ids: &[u32], tools: &[Value]) -> Result<Parsed> {
+        self.0.read(ids, tools)
     }
 
     fn append(&self, history: &[Value], ids: &[u32], new: &[Value]) -> Result<Appended> {
