@@ -78,13 +78,19 @@ fn select(args: &SelectArgs) -> Result<()> {
     check_writable(&args.output)?;
     let keys = [&args.prompt_key, &args.response_key, &args.score_key].map(|key| key.as_deref());
     let answers = Answers::read(&args.input, &Keys::choose(&args.input, keys)?)?;
-    ensure!(!answers.answers.is_empty(), "there are no scored responses to select from");
+    let untold = "conversations without messages of their own (loops of your own, environments of texts, prompts that are text) or \
+                  without a turn of the model";
+    ensure!(
+        !answers.answers.is_empty(),
+        "there are no scored responses to select from{}",
+        if answers.untold > 0 { format!("; left out: {} {untold}", answers.untold) } else { String::new() }
+    );
     let made = (kind.make)(&answers, &options)?;
-    let unscored = (answers.unscored, "responses without a score".to_owned());
+    let unscored = [(answers.unscored, "responses without a score".to_owned()), (answers.untold, untold.to_owned())];
     let left_out: Vec<String> = made
         .left_out
         .into_iter()
-        .chain([unscored])
+        .chain(unscored)
         .filter(|(count, _)| *count > 0)
         .map(|(count, why)| format!("{count} {why}"))
         .collect();

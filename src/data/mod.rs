@@ -4,8 +4,8 @@
 //! text and conversations into ids, and `written` (with `roles` and `shapes`) refuses what a template leaves out; `prompts` (RL, with
 //! `agent_rows`; `alpaca` has questions in several columns) and `examples` (the stages around it) join the two; `reading` says which rows are
 //! read, `unread` names columns that are not; `sampler` decides the order of an epoch; `missing` says what would provide a missing column;
-//! `prepare` writes data sets; `qwen2_steps` knows how transformers reads tokenizers; `select` makes rows of scored responses; `table` writes
-//! a file's rows with one more column.
+//! `prepare` writes data sets; `qwen2_steps` knows how transformers reads tokenizers; `select` makes rows of scored responses; `conversations`
+//! reads those that were led; `table` writes a file's rows with one more column.
 
 mod added_tokens;
 mod agent_rows;
@@ -13,6 +13,7 @@ mod alpaca;
 pub mod chat;
 mod columns;
 mod content;
+mod conversations;
 mod date;
 mod each_row;
 pub mod examples;
@@ -52,6 +53,7 @@ mod written;
 
 pub use agent_rows::{AGENT_NAME, AgentRows, selected};
 pub use alpaca::columns as columns_of_question;
+pub use conversations::{MESSAGES, WrittenConversation};
 pub use date::TemplateDate;
 pub use examples::{Document, SftExample};
 pub use literal::Literal;

@@ -8,12 +8,12 @@ use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::evaluate_conversations::{MESSAGES, are_settled, conversations, has_conversations};
+use super::evaluate_conversations::{are_settled, conversations, has_conversations};
 use crate::agent::Told;
 use crate::config::Loaded;
 use crate::config::schema::EvalConfig;
 use crate::data::rows::{EVERY_COLUMN, Row, Rows};
-use crate::data::{GROUND_TRUTH, RowNeeds, Table, Tokenizer, ground_truth, named_source, with_remedies};
+use crate::data::{GROUND_TRUTH, MESSAGES, RowNeeds, Table, Tokenizer, ground_truth, named_source, with_remedies};
 use crate::job::hub_names::{self, Weights};
 use crate::job::reward_plan::{RewardPlan, check_rows};
 use crate::job::unused_options::{Processes, UnusedOption, of_rewards, warn_of_unused};

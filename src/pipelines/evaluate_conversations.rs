@@ -6,11 +6,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::agent::Told;
+use crate::data::MESSAGES;
 use crate::data::rows::{Row, Rows};
 use crate::reward::Conversation;
-
-/// The column of conversations beside that of responses: for each response of a row a JSON text, which is a [`Told`].
-pub const MESSAGES: &str = "messages";
 
 /// True if the files have a column of conversations.
 pub fn has_conversations(files: &[PathBuf]) -> bool {

@@ -6,12 +6,11 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::evaluate_conversations::MESSAGES;
 use super::generate_conversations::{Talks, Tally, TurnSampling, written};
 use super::generate_inputs::Inputs;
 use crate::config::Loaded;
 use crate::config::schema::GenerationConfig;
-use crate::data::{Table, Tokenizer, completes_stop};
+use crate::data::{MESSAGES, Table, Tokenizer, completes_stop};
 use crate::job::agents;
 use crate::job::generation::{native_engine, sampling};
 use crate::job::hub_names::Weights;

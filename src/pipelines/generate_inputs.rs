@@ -6,14 +6,13 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
-use super::evaluate_conversations::MESSAGES;
 use super::generate_conversations::Talks;
 use crate::config::Loaded;
 use crate::config::schema::{self, Device, GenerationConfig, Location};
 use crate::data::prompts::warn_of_ends;
 use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
 use crate::data::{
-    AGENT_NAME, Prompt, PromptOptions, PromptText, Reading, RowNeeds, Table, TemplateVariables, Tokenizer, Truncation,
+    AGENT_NAME, MESSAGES, Prompt, PromptOptions, PromptText, Reading, RowNeeds, Table, TemplateVariables, Tokenizer, Truncation,
     columns_of_question, load_prompts, name_unread, with_remedies,
 };
 use crate::job::agents::{AgentSettings, Agents, EndpointSettings, of_conversations, seen_by_own};

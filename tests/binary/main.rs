@@ -47,6 +47,7 @@ mod rows;
 mod scripted;
 mod second_models;
 mod secrets;
+mod selected;
 mod serve;
 mod serve_rm;
 mod settings;

@@ -1,4 +1,5 @@
-//! Scored responses: a row of `trainer eval` has all responses to a prompt and their scores, a row of OpenRLHF's has one.
+//! Scored responses: a row of `trainer eval` has all responses to a prompt and their scores, a row of OpenRLHF's has one. A response that is a
+//! conversation of several turns is read from its messages, where the row has them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use crate::data::conversations::{MESSAGES, OF_LINE, WrittenConversation};
 use crate::data::rows::{Row, Rows};
 
 /// A response to a prompt, and its score.
@@ -16,6 +18,19 @@ pub struct Answer {
     pub prompt: Arc<Value>,
     pub response: String,
     pub score: f64,
+    /// The conversation that the response is.
+    pub talk: Option<Talk>,
+}
+
+/// A conversation of a model with tools, users or environments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Talk {
+    /// The messages that the model read first.
+    pub prompt: Vec<Value>,
+    /// The messages from the model's first turn to its last.
+    pub completion: Vec<Value>,
+    /// The schemas of the tools that it was shown.
+    pub tools: Vec<Value>,
 }
 
 /// All responses of some files, in their order.
@@ -24,6 +39,8 @@ pub struct Answers {
     pub answers: Vec<Answer>,
     /// The number of responses that no reward function scored; they are left out.
     pub unscored: usize,
+    /// The number of conversations whose messages are not known, or in which the model said nothing; they are left out.
+    pub untold: usize,
 }
 
 /// The names of the columns.
@@ -60,7 +77,7 @@ impl Answers {
     /// # Errors
     /// If a file lacks a column, or a row has something else in it than prompt, responses and as many scores.
     pub fn read(files: &[PathBuf], keys: &Keys) -> Result<Self> {
-        let rows = Rows::read(files, &[&keys.prompt, &keys.response, &keys.score], &[]).map_err(|error| {
+        let rows = Rows::read(files, &[&keys.prompt, &keys.response, &keys.score], &OF_LINE).map_err(|error| {
             anyhow!(
                 "{error:#} Responses with their scores are written by `trainer eval data.output_path=FILE.parquet`; --prompt-key, \
                  --response-key and --score-key name other columns"
@@ -90,22 +107,28 @@ impl Answers {
             keys.score,
             scores.len()
         );
+        let conversations = conversations(row, responses.len())?;
         let prompt = Arc::new(prompt.clone());
         for (i, (response, score)) in responses.iter().zip(scores).enumerate() {
             let text = response.as_str().with_context(|| format!("response {i} must be text, not {response}"))?;
-            match score {
-                Value::Null => self.unscored += 1,
-                Value::Number(score) => self.answers.push(Answer {
-                    prompt: prompt.clone(),
-                    response: text.to_owned(),
-                    score: score.as_f64().context("a score beyond the range of numbers")?,
-                }),
-                Value::Bool(right) => {
-                    let score = f64::from(u8::from(*right));
-                    self.answers.push(Answer { prompt: prompt.clone(), response: text.to_owned(), score });
+            let score = match score {
+                Value::Null => {
+                    self.unscored += 1;
+                    continue;
                 }
+                Value::Number(score) => score.as_f64().context("a score beyond the range of numbers")?,
+                Value::Bool(right) => f64::from(u8::from(*right)),
                 other => bail!("score {i} must be a number, not {other}"),
-            }
+            };
+            let talk = match conversations.get(i).map(|conversation| talk(conversation, &prompt)) {
+                None => None,
+                Some(Some(talk)) => Some(talk),
+                Some(None) => {
+                    self.untold += 1;
+                    continue;
+                }
+            };
+            self.answers.push(Answer { prompt: prompt.clone(), response: text.to_owned(), score, talk });
         }
         Ok(())
     }
@@ -118,6 +141,31 @@ impl Answers {
         }
         groups.into_values().collect()
     }
+}
+
+/// The conversations that the responses of a row are: texts of `trainer generate`, or the messages of a line of a run's rollouts. None if
+/// it has none.
+fn conversations(row: &Row, responses: usize) -> Result<Vec<WrittenConversation>> {
+    let Some(cell) = row.values.get(MESSAGES) else { return Ok(Vec::new()) };
+    let conversations = match (WrittenConversation::listed(cell), cell) {
+        (Some(conversations), _) => conversations,
+        (None, Value::Array(_)) if row.values.get("end").is_some_and(Value::is_string) => {
+            vec![WrittenConversation::of_line(&row.values).context("column \"messages\"")?]
+        }
+        _ => return Ok(Vec::new()),
+    };
+    let count = conversations.len();
+    ensure!(count == responses, "\"{MESSAGES}\" has {count} conversations, and there are {responses} responses");
+    Ok(conversations)
+}
+
+/// The messages of a conversation for training; `None` if they do not say what the model read and said. A prompt that is text was read
+/// without a template, which messages would be given.
+fn talk(conversation: &WrittenConversation, prompt: &Value) -> Option<Talk> {
+    let (asked, completion) = conversation.parts().ok()?;
+    let is_text = prompt.is_string() && asked.iter().any(|message| message["content"] == *prompt);
+    let talk = Talk { prompt: asked.to_vec(), completion: completion.to_vec(), tools: conversation.tools.clone() };
+    Some(talk).filter(|talk| !talk.completion.is_empty() && !is_text)
 }
 
 fn listed(value: &Value) -> &[Value] {

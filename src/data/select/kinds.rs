@@ -1,12 +1,13 @@
 //! What can be made of scored responses: a table of names, TRL's columns for our own, OpenRLHF's for the names of its processors.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 
 use super::answers::{Answer, Answers};
 use super::conditional::conditional;
 use super::entry::{Kind, Made, Options};
 use super::preferences::preferences;
 use super::row::{Columns, OPENRLHF, OURS, highest};
+use crate::data::conversations::MESSAGES;
 use crate::util::suggest::did_you_mean;
 
 /// All ways to make rows.
@@ -39,19 +40,19 @@ pub static KINDS: &[Kind] = &[
         name: "rs",
         doc: "best under the name and with the columns of OpenRLHF's rejection sampling: input, output, reward",
         reads: &[],
-        make: |answers, _| Ok(best(answers, &OPENRLHF)),
+        make: |answers, _| Ok(best(texts(answers, "best")?, &OPENRLHF)),
     },
     Kind {
         name: "iter_dpo",
         doc: "pairs with the columns of OpenRLHF's iterative DPO: prompt, chosen, chosen_reward, rejected, rejected_reward",
         reads: &["min_margin"],
-        make: |answers, options| Ok(preferences(answers, options.min_margin, false)),
+        make: |answers, options| Ok(preferences(texts(answers, "pairs")?, options.min_margin, false)),
     },
     Kind {
         name: "csft",
         doc: "every response, its score written into the prompt, for OpenRLHF's conditional SFT: input, output, reward",
         reads: &["reward_template", "normalize_reward"],
-        make: conditional,
+        make: |answers, options| conditional(texts(answers, "best, pairs, threshold or unpaired")?, options),
     },
 ];
 
@@ -65,6 +66,20 @@ pub fn find(name: &str) -> Result<&'static Kind> {
         let hint = did_you_mean(name, known.iter().copied());
         anyhow!("there are no rows \"{name}\" to select; there are {}.{hint}", known.join(", "))
     })
+}
+
+/// The responses, for rows whose response is a text, as OpenRLHF has it. `instead`: what to make of conversations.
+///
+/// # Errors
+/// If one is a conversation, of which the text would have what tools said among what the model said.
+fn texts<'a>(answers: &'a Answers, instead: &str) -> Result<&'a Answers> {
+    let talks = answers.answers.iter().filter(|answer| answer.talk.is_some()).count();
+    ensure!(
+        talks == 0,
+        "{talks} responses are conversations with tools, users or environments (column \"{MESSAGES}\"), and these rows hold a response as \
+         text; write {instead}, whose rows hold messages"
+    );
+    Ok(answers)
 }
 
 fn best(answers: &Answers, columns: &Columns) -> Made {

@@ -11,7 +11,7 @@ mod preferences;
 mod row;
 mod write;
 
-pub use answers::{Answer, Answers, Keys};
+pub use answers::{Answer, Answers, Keys, Talk};
 pub use entry::{Kind, Made, Options};
 pub use kinds::{KINDS, find};
 pub use write::write_objects;

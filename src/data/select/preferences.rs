@@ -4,19 +4,20 @@ use serde_json::json;
 
 use super::answers::{Answer, Answers};
 use super::entry::Made;
-use super::row::{highest, object, turn};
+use super::row::{highest, object, prompt, tools, turns};
 
 /// Makes a pair of each prompt whose best and worst response differ in score, by at least `min_margin`, and in text; with TRL's
 /// columns (`ours`), or OpenRLHF's.
 pub fn preferences(answers: &Answers, min_margin: f64, ours: bool) -> Made {
-    let (mut rows, mut tied, mut close, mut same) = (vec![], 0, 0, 0);
+    let (mut rows, mut tied, mut close, mut same, mut unlike) = (vec![], 0, 0, 0, 0);
     for group in answers.by_prompt() {
         let (chosen, rejected) = (highest(&group), lowest(&group));
         let margin = chosen.score - rejected.score;
         let count = match () {
             () if margin == 0.0 => &mut tied,
             () if margin < min_margin => &mut close,
-            () if chosen.response == rejected.response => &mut same,
+            () if turns(chosen) == turns(rejected) => &mut same,
+            () if prompt(chosen) != prompt(rejected) || tools(chosen) != tools(rejected) => &mut unlike,
             () => {
                 rows.push(row(chosen, rejected, ours));
                 continue;
@@ -24,11 +25,14 @@ pub fn preferences(answers: &Answers, min_margin: f64, ours: bool) -> Made {
         };
         *count += 1;
     }
-    let left_out = vec![
+    let mut left_out = vec![
         (tied, "prompts whose responses all have the same score".to_owned()),
         (close, format!("prompts whose best and worst response are less than {min_margin} apart")),
         (same, "prompts whose best and worst response are the same text".to_owned()),
     ];
+    if unlike > 0 {
+        left_out.push((unlike, "prompts whose best and worst conversation begin with different messages or tools".to_owned()));
+    }
     Made { rows, left_out }
 }
 
@@ -42,22 +46,23 @@ fn lowest<'a>(answers: &[&'a Answer]) -> &'a Answer {
 }
 
 fn row(chosen: &Answer, rejected: &Answer, ours: bool) -> serde_json::Map<String, serde_json::Value> {
-    let prompt = &chosen.prompt;
     if !ours {
         return object([
-            ("prompt", (**prompt).clone()),
+            ("prompt", (*chosen.prompt).clone()),
             ("chosen", chosen.response.as_str().into()),
             ("chosen_reward", json!(chosen.score)),
             ("rejected", rejected.response.as_str().into()),
             ("rejected_reward", json!(rejected.score)),
         ]);
     }
-    object([
-        ("prompt", (**prompt).clone()),
-        ("chosen", turn(prompt, &chosen.response)),
-        ("rejected", turn(prompt, &rejected.response)),
+    let mut row = object([
+        ("prompt", prompt(chosen)),
+        ("chosen", turns(chosen)),
+        ("rejected", turns(rejected)),
         ("chosen_score", json!(chosen.score)),
         ("rejected_score", json!(rejected.score)),
         ("margin", json!(chosen.score - rejected.score)),
-    ])
+    ]);
+    row.extend(tools(chosen));
+    row
 }

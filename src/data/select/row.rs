@@ -10,19 +10,36 @@ pub const OURS: Columns = Columns(["prompt", "completion", "score"]);
 pub const OPENRLHF: Columns = Columns(["input", "output", "reward"]);
 
 impl Columns {
-    /// Returns the row of a response.
+    /// Returns the row of a response; ours has the messages and the tools of a conversation.
     pub fn row(&self, answer: &Answer) -> Map<String, Value> {
         let response = match self.0 == OURS.0 {
-            true => turn(&answer.prompt, &answer.response),
+            true => turns(answer),
             false => answer.response.as_str().into(),
         };
-        object([(self.0[0], (*answer.prompt).clone()), (self.0[1], response), (self.0[2], json!(answer.score))])
+        let mut row = object([(self.0[0], prompt(answer)), (self.0[1], response), (self.0[2], json!(answer.score))]);
+        row.extend(tools(answer));
+        row
     }
 }
 
-/// The response in the form of its prompt: a text, or a conversation of the assistant's turn.
-pub fn turn(prompt: &Value, response: &str) -> Value {
-    if prompt.is_array() { json!([{"role": "assistant", "content": response}]) } else { response.into() }
+/// The prompt of a response: the messages that the model read, where it is a conversation.
+pub fn prompt(answer: &Answer) -> Value {
+    answer.talk.as_ref().map_or_else(|| (*answer.prompt).clone(), |talk| talk.prompt.clone().into())
+}
+
+/// The response in the form of its prompt: a text, or a conversation of the assistant's turns and what was said between.
+pub fn turns(answer: &Answer) -> Value {
+    match &answer.talk {
+        Some(talk) => talk.completion.clone().into(),
+        None if answer.prompt.is_array() => json!([{"role": "assistant", "content": answer.response}]),
+        None => answer.response.as_str().into(),
+    }
+}
+
+/// The column of the tools of a conversation, as the JSON text that all stages read: their schemas have many shapes.
+pub fn tools(answer: &Answer) -> Option<(String, Value)> {
+    let tools = answer.talk.as_ref().map(|talk| &talk.tools).filter(|tools| !tools.is_empty())?;
+    Some(("tools".to_owned(), Value::from(tools.clone()).to_string().into()))
 }
 
 /// Returns an object of these fields.

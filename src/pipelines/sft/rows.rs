@@ -28,6 +28,7 @@ pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, ro
         columns,
         chat: keys.columns(),
         loss_mask: mask,
+        usual_mask: data.loss_mask.contains(&LossPart::Auto),
         assistant_mask: data.assistant_mask.into(),
         loss_roles: data.loss_roles.to_vec(),
         max_length: if splits { usize::MAX } else { data.max_length },
@@ -123,13 +124,15 @@ pub(in crate::pipelines) fn unused_options(data: &SftDataConfig) -> Vec<UnusedOp
     ];
     let assistant = "data.loss_mask is not the assistant's";
     let splits = matches!(data.packing, Some(schema::Packing::BfdSplit | schema::Packing::Wrapped));
+    // A completion may have turns of others.
+    let finds = mask.assistant || matches!(columns, SftColumns::Completion { .. }) && data.loss_mask.contains(&LossPart::Auto);
     let rows = [
         (!prompts, "data.prompt_key", instead),
         (!response, "data.prompt_dict_keys", instead),
         (!response, "data.response_key", instead),
         (!response, "data.response_dict_keys", instead),
-        (!mask.assistant, "data.loss_roles", assistant),
-        (!mask.assistant, "data.assistant_mask", assistant),
+        (!finds, "data.loss_roles", assistant),
+        (!finds, "data.assistant_mask", assistant),
         (data.packing.is_none(), "data.packing_length", "it needs data.packing"),
         (splits, "data.truncation", "this data.packing splits longer rows"),
         (splits && data.packing_length.is_some(), "data.max_length", "data.packing_length is read instead"),

@@ -75,6 +75,7 @@ fn rows_of_openrlhf_are_its_golden() {
             };
             let options = SftOptions {
                 loss_mask: if many { LossMask::ASSISTANT } else { LossMask::COMPLETION },
+                usual_mask: false,
                 columns,
                 chat: chat(),
                 assistant_mask: AssistantMask::Auto,

@@ -103,6 +103,7 @@ fn options(row: &Value, given: &Value, max_length: usize, overlong: Overlong) ->
         columns,
         chat: chat(),
         loss_mask: LossMask { assistant: given["assistant_only_loss"] == true, completion },
+        usual_mask: false,
         assistant_mask: AssistantMask::GenerationTags,
         loss_roles: vec!["assistant".into()],
         max_length,

@@ -23,6 +23,7 @@ fn conversations_are_verls_golden() {
             columns: SftColumns::Messages { messages_key: "messages".into() },
             chat: chat(),
             loss_mask: LossMask::ASSISTANT,
+            usual_mask: false,
             assistant_mask: AssistantMask::Prefix,
             loss_roles: vec!["assistant".into()],
             max_length: given["max_length"].as_u64().unwrap() as usize,

@@ -114,6 +114,7 @@ fn sft_options() -> SftOptions {
             enable_thinking_key: Some("enable_thinking".into()),
         },
         loss_mask: LossMask::COMPLETION,
+        usual_mask: false,
         assistant_mask: AssistantMask::Auto,
         loss_roles: vec!["assistant".into()],
         max_length: 16,

@@ -45,8 +45,13 @@ pub(super) fn completion(
         (Said::Messages(prompt), Said::Messages(answer)) => {
             let variables = options.chat.variables(row, &options.chat_kwargs)?;
             let prompt = with_system(&row.values, prompt)?;
+            let is_only_model = answer.iter().all(|message| message["role"] == "assistant");
             if mask.assistant {
                 return conversation::answer(prompt, answer, tokenizer, &variables, options);
+            }
+            if options.usual_mask && mask.completion && !is_only_model {
+                let sampled = SftOptions { loss_mask: LossMask { assistant: true, ..mask }, ..options.clone() };
+                return conversation::answer(prompt, answer, tokenizer, &variables, &sampled);
             }
             let unweighted = |key: &str, messages| {
                 conversation::unweighted(messages, "data.loss_mask=[assistant,completion]")

@@ -8,6 +8,7 @@ use super::tokens::Tokens;
 use super::turns::{self, Found, Turn};
 use super::whole::Whole;
 use crate::data::content;
+use crate::data::conversations::WrittenConversation;
 use crate::data::examples::document::Document;
 use crate::data::roles::named;
 use crate::data::template_variables::TemplateVariables;
@@ -39,6 +40,28 @@ pub(super) fn column(
     let list = settled(list, false, tokenizer, variables)?;
     let said = assistant(list, &weights, 0, tokenizer, variables, options)?;
     Ok(said.tokens)
+}
+
+/// Reads a conversation that a model led, with the tools that it was shown where the row has no others. The turns that it sampled are
+/// learnt, not what its prompt lets the assistant say.
+pub(super) fn written(
+    conversation: &WrittenConversation,
+    tokenizer: &Tokenizer,
+    mut variables: TemplateVariables,
+    options: &SftOptions,
+) -> Result<Tokens> {
+    let (prompt, completion) = conversation.parts()?;
+    if completion.is_empty() {
+        return Ok(Tokens { document: Document { ids: Vec::new(), weights: Vec::new() }, notes: Vec::new() });
+    }
+    if !variables.has_tools() && !conversation.tools.is_empty() {
+        variables.insert("tools".to_owned(), conversation.tools.clone().into());
+    }
+    if options.loss_mask == LossMask::ALL {
+        return column([prompt, completion].concat(), tokenizer, &variables, options);
+    }
+    let sampled = SftOptions { loss_mask: LossMask { assistant: true, completion: true }, ..options.clone() };
+    answer(prompt.to_vec(), completion.to_vec(), tokenizer, &variables, &sampled)
 }
 
 /// Reads the messages of a prompt and of its answer, where what the assistant says is learnt: in all of it, or in the answer.

@@ -11,6 +11,8 @@ pub struct SftOptions {
     pub columns: SftColumns,
     pub chat: ChatColumns,
     pub loss_mask: LossMask,
+    /// True if the mask is the usual one of such rows: of a completion in which tools or users speak, what the assistant says is learnt.
+    pub usual_mask: bool,
     pub assistant_mask: AssistantMask,
     /// The roles whose messages are learnt where the mask is the assistant's.
     pub loss_roles: Vec<String>,

@@ -10,6 +10,7 @@ use super::{answer, conversation, text};
 use crate::data::alpaca;
 use crate::data::examples::document::Document;
 
+use crate::data::conversations::WrittenConversation;
 use crate::data::examples::overlong::{CUT, Overlong};
 use crate::data::examples::place::RowPlace;
 use crate::data::examples::tally::{Outcome, Read};
@@ -42,13 +43,15 @@ pub fn read_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
     let (of, with) = (options.clone(), tokenizer.clone());
     let (outcomes, malformed) = rows.each_or(options.reading.on_malformed, move |_, row| {
         media::refuse(&row)?;
-        let Tokens { document, mut notes } = tokens(&row, &with, &of)?;
-        let is_longer = document.ids.len() > of.max_length;
-        let result = cut(document, &of)?;
-        notes.extend((is_longer && result.is_ok()).then_some(CUT));
-        Ok(Outcome { result, notes, row: RowPlace::of(&row) })
+        let outcome = |Tokens { document, mut notes }: Tokens| {
+            let is_longer = document.ids.len() > of.max_length;
+            let result = cut(document, &of)?;
+            notes.extend((is_longer && result.is_ok()).then_some(CUT));
+            Ok(Outcome { result, notes, row: RowPlace::of(&row) })
+        };
+        tokens(&row, &with, &of)?.into_iter().map(outcome).collect::<Result<Vec<_>>>()
     })?;
-    Ok(Read::of(outcomes, malformed))
+    Ok(Read::of(outcomes.into_iter().flatten().collect(), malformed))
 }
 
 fn open(files: &[PathBuf], options: &SftOptions) -> Result<Rows> {
@@ -79,8 +82,9 @@ fn open(files: &[PathBuf], options: &SftOptions) -> Result<Rows> {
     rows.map_err(|error| with_remedies(error, &columns.into_iter().chain(talks).collect::<Vec<_>>()))
 }
 
-fn tokens(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Tokens> {
-    match &options.columns {
+/// The examples of a row: one, or those of the conversations that `trainer generate` has written to it.
+fn tokens(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Vec<Tokens>> {
+    let one = match &options.columns {
         SftColumns::Text { text_key } => text::read(row, text_key, tokenizer),
         SftColumns::Completion { prompt_key, completion_key } => {
             answer::completion(row, prompt_key, completion_key, tokenizer, options)
@@ -92,11 +96,17 @@ fn tokens(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Toke
         }
         SftColumns::Messages { messages_key } => {
             let variables = options.chat.variables(row, &options.chat_kwargs)?;
-            let messages = conversation::listed(row.column(messages_key)?).and_then(|list| with_system(&row.values, list));
+            let (messages, place) = (row.column(messages_key)?, || format!("column \"{messages_key}\""));
+            if let Some(written) = WrittenConversation::listed(messages) {
+                let read = |one: &WrittenConversation| conversation::written(one, tokenizer, variables.clone(), options);
+                return written.iter().map(read).collect::<Result<_>>().with_context(place);
+            }
+            let messages = conversation::listed(messages).and_then(|list| with_system(&row.values, list));
             let read = messages.and_then(|messages| conversation::column(messages, tokenizer, &variables, options));
-            read.with_context(|| format!("column \"{messages_key}\""))
+            read.with_context(place)
         }
-    }
+    };
+    Ok(vec![one?])
 }
 
 /// Cuts a document to `max_length`; the error is the reason for leaving the row out.
