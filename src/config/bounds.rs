@@ -19,7 +19,8 @@ fn check(key: &str, node: &Node, default: &Node) -> Option<Problem> {
     let comment = Comment::of(default);
     let accepts = comment.accepts().filter(|accepts| accepts.iter().any(Accepts::is_numeric))?;
     let (node, expected) = misfit(node, &accepts)?;
-    let message = format!("`{key}` must be {}, not {}", in_words(expected), shown(&node.value));
+    let is_infinite = matches!(node.value, Value::Float(value) if !value.is_finite());
+    let message = format!("`{key}` must be {}, not {}", in_words(expected, is_infinite), shown(&node.value));
     let problem = Problem::new(key, message).with_value(node);
     let takes_more = comment.vocabulary.contains(" | ");
     Some(if takes_more { problem.help(format!("it takes {}", comment.vocabulary)) } else { problem })
@@ -38,8 +39,9 @@ fn misfit<'a>(node: &'a Node, accepts: &'a [Accepts]) -> Option<(&'a Node, &'a [
     Some(inside.unwrap_or((node, accepts)))
 }
 
-/// Returns a list of values in words, for a message. `null` is left out: who wrote a number did not mean it.
-fn in_words(accepts: &[Accepts]) -> String {
+/// Returns a list of values in words, for a message; `finite`: with the word that no range takes an infinite number. `null` is left out: who
+/// wrote a number did not mean it.
+fn in_words(accepts: &[Accepts], finite: bool) -> String {
     // `0 | number > 0` is one range.
     let bound = accepts.iter().find_map(|accepts| if let Accepts::Number(range) = accepts { range.above } else { None });
     let closes = |value: &Value| bound.is_some_and(|bound| *value == Value::Int(bound as i64));
@@ -48,12 +50,15 @@ fn in_words(accepts: &[Accepts]) -> String {
         Accepts::One(value) if *value == Value::Null || closes(value) => None,
         Accepts::One(value) => Some(shown(value)),
         Accepts::Prefix(start) => Some(format!("{start}N")),
+        Accepts::Integer(range) if finite => Some(format!("an integer, {}", integers(range)).replace(", an integer", "")),
         Accepts::Integer(range) => Some(integers(range)),
-        Accepts::Number(range) if closed => Some(numbers(&Range { above: None, least: range.above, ..*range })),
-        Accepts::Number(range) => Some(numbers(range)),
+        Accepts::Number(range) => {
+            let range = if closed { Range { above: None, least: range.above, ..*range } } else { *range };
+            Some(if finite { finite_numbers(&range) } else { numbers(&range) })
+        }
         Accepts::Text => Some("text".to_owned()),
-        Accepts::List(Some(length), items) => Some(format!("a list of {length}, each {}", in_words(items))),
-        Accepts::List(None, items) => Some(format!("a list, each {}", in_words(items))),
+        Accepts::List(Some(length), items) => Some(format!("a list of {length}, each {}", in_words(items, finite))),
+        Accepts::List(None, items) => Some(format!("a list, each {}", in_words(items, finite))),
         Accepts::Mapping => Some("a mapping".to_owned()),
     });
     let words: Vec<String> = words.collect();
@@ -81,6 +86,15 @@ fn numbers(range: &Range) -> String {
         Range { least: Some(least), .. } => format!("{least} or above"),
         Range { most: Some(most), .. } => format!("at most {most}"),
         _ => "a finite number".to_owned(),
+    }
+}
+
+/// Returns a range in words, which say too that its numbers are finite.
+fn finite_numbers(range: &Range) -> String {
+    match *range {
+        Range { least: Some(least), below: None, most: None, .. } => format!("a finite number of {least} or above"),
+        Range { above: None, least: None, below: None, most: None } => numbers(range),
+        _ => format!("a finite number {}", numbers(range)),
     }
 }
 

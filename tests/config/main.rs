@@ -1,6 +1,7 @@
 //! Settings: the files of defaults, Hydra's rules, keys, files and commands written for others, and the schemas for editors.
 
 mod hydra;
+mod infinite;
 mod peers;
 mod processes;
 mod schemas;

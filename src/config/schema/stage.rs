@@ -218,7 +218,7 @@ pub(super) fn validate(keys: StageKeys, report: &mut Report) {
         if weights.iter().any(|weight| !weight.is_finite() || *weight <= 0.0) {
             report.wrong(
                 "data.train_weights",
-                "`data.train_weights` must be numbers above 0",
+                "`data.train_weights` must be finite numbers above 0",
                 "leave a file out of data.train_files",
             );
         }
