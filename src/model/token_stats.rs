@@ -176,11 +176,23 @@ impl CausalLm {
     /// Returns statistics of every response token, without gradients. With something to compare with they include the divergence from
     /// it.
     pub fn token_stats(&self, sequences: &[Sequence], temperature: f32, comparison: Option<Comparison>) -> TokenStats {
+        self.token_stats_within(sequences, temperature, comparison, self.vocabulary())
+    }
+
+    /// Returns [`token_stats`](Self::token_stats) over the first `vocabulary` tokens: the rows behind them, which are padding beside a
+    /// model with fewer, have no probability.
+    pub fn token_stats_within(
+        &self,
+        sequences: &[Sequence],
+        temperature: f32,
+        comparison: Option<Comparison>,
+        vocabulary: usize,
+    ) -> TokenStats {
         let (layout, sampled) = (Layout::of_sampled(sequences), Sampled::of(sequences));
         if layout.targets.is_empty() {
             return sampled.spread(&TokenStats::default()).into_owned();
         }
-        let other = Other::of(comparison, &layout, temperature, self.vocabulary());
+        let other = Other::of(comparison, &layout, temperature, vocabulary);
         let policy = self.predicting(&layout, temperature).within(other.vocabulary);
         sampled.spread(&head_stats(policy.view(), &layout.targets, other.compared()).tokens).into_owned()
     }
@@ -301,12 +313,7 @@ impl CausalLm {
     ) {
         // The embedded tokens are a leaf of their own: a graph through the lookup would make a [vocab, h] tensor per pass.
         let positions = layout.packed.positions();
-        let embedded = self.embed(&layout.ids, &positions);
-        let embedded = match noise {
-            Some(noise) => embedded + noise * self.config.embedding_scale.unwrap_or(1.0),
-            None => embedded,
-        };
-        let trunk = self.trunk(embedded, layout);
+        let trunk = self.trunk(self.trunk_input(layout, noise), layout);
         let rows = layout.predicting(&self.device);
         let d_rows = head(trunk.hidden().select(0, rows), gradients);
         let d_hidden = Tensor::zeros([layout.ids.len(), self.config.hidden_size], &self.device);
@@ -328,6 +335,16 @@ impl CausalLm {
         };
         let ids: Vec<usize> = layout.ids.iter().map(|&id| id as usize).collect();
         scatter(EMBEDDING, &self.net.model.embed_tokens.weight.val(), &ids, d_embedded);
+    }
+
+    /// The input of the first block [rows, h]: the embedded tokens with `noise` [rows, h] on them. Where a family scales its embedding, the
+    /// noise comes after the scale, as in transformers 5.
+    pub(super) fn trunk_input(&self, layout: &Layout, noise: Option<Tensor<2>>) -> Tensor<2> {
+        let embedded = self.embed(&layout.ids, &layout.packed.positions());
+        match noise {
+            Some(noise) => embedded + noise,
+            None => embedded,
+        }
     }
 
     /// The head over the hidden states that predict the response tokens, outside any graph.
@@ -480,3 +497,39 @@ impl Trunk {
 
 pub(super) const EMBEDDING: &str = "model.embed_tokens.weight";
 pub(super) const HEAD: &str = "lm_head.weight";
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::model::causal_lm::Init;
+    use crate::model::families::FAMILIES;
+    use crate::model::noise::EmbeddingNoise;
+    use crate::model::ops::to_host;
+
+    /// Uniform noise between ±s has a root mean square of s/√3. Where a family scales its embedding, that scale is not the noise's.
+    #[test]
+    fn noise_is_as_large_at_the_first_block_of_every_family() {
+        let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models");
+        let mut seen = Vec::new();
+        for folder in std::fs::read_dir(models).unwrap().map(|entry| entry.unwrap().path()) {
+            let Ok(model) = CausalLm::load(&folder, Init::Random { seed: 1 }, &Device::flex()) else { continue };
+            seen.push(model.hf.json["model_type"].as_str().unwrap().to_owned());
+            let (prompt, response) = ([1, 2, 3], [4; 29]);
+            let layout = Layout::of(&[Sequence::new(&prompt, &response)]);
+            let (tokens, width) = (prompt.len() + response.len(), model.config.hidden_size);
+            let noise = EmbeddingNoise { alpha: 5.0, seed: 1, step: 1, keys: vec![[0, 0]] };
+            let rows = [NoisyRows { first: 0, count: tokens - 1, tokens }];
+            let noise = noise.draw(&rows, [tokens - 1, width], &model.device);
+            let difference = model.trunk_input(&layout, Some(noise)) - model.trunk_input(&layout, None);
+            let values = to_host(difference.flatten::<1>(0, 1));
+            let rms = (values.iter().map(|x| f64::from(x * x)).sum::<f64>() / values.len() as f64).sqrt();
+            let expected = 5.0 / (3.0 * (tokens * width) as f64).sqrt();
+            assert!((rms / expected - 1.0).abs() < 0.1, "{}: {rms}, not {expected}", folder.display());
+        }
+        for family in FAMILIES {
+            assert!(seen.iter().any(|name| name == family.model_type), "no model of {}", family.model_type);
+        }
+    }
+}

@@ -57,7 +57,11 @@ impl LearningSide {
     pub fn teacher_log_probs(&self, batch: &mut Batch) {
         let Some(distillation) = self.distillation.as_ref().filter(|distillation| distillation.passes_before()) else { return };
         let cut = self.reference_cut(batch);
-        let [log_prob] = self.token_stats(&distillation.teacher, None, batch, cut, |stats| [stats.log_prob]);
+        let teacher = distillation.teacher.inference();
+        // A vocabulary that is padded to more tokens than the policy's is cut to that, as where whole distributions are compared.
+        let vocabulary = self.actor.model.config.vocab_size.min(teacher.config.vocab_size);
+        let pass = |sequences: &[Sequence]| [teacher.token_stats_within(sequences, self.temperature, None, vocabulary).log_prob];
+        let [log_prob] = self.pass(batch, cut, pass);
         batch.set(Column::TeacherLogProb, log_prob);
     }
 
@@ -79,7 +83,11 @@ impl LearningSide {
     ) -> [Vec<f32>; N] {
         let (model, reference) = (model.inference(), reference.map(CausalLm::inference));
         let comparison = reference.as_ref().map(Comparison::from);
-        let pass = |sequences: &[Sequence]| chosen(model.token_stats(sequences, self.temperature, comparison));
+        self.pass(batch, cut, |sequences| chosen(model.token_stats(sequences, self.temperature, comparison)))
+    }
+
+    /// Columns of every response token of the batch in its order, by `pass` over its micro-batches. Each rank passes over its slices.
+    fn pass<const N: usize>(&self, batch: &Batch, cut: Cut, pass: impl Fn(&[Sequence]) -> [Vec<f32>; N]) -> [Vec<f32>; N] {
         let sequences = batch.sequences();
         let cut = |slice: &[usize]| cut_slice(cut, &sequences, slice);
         passes::columns(&self.actor.ranks, &sequences, &batch.group, batch.offsets(), cut, pass)
