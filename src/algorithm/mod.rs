@@ -34,6 +34,7 @@ pub mod preference;
 pub mod ranking;
 pub mod reward_shaping;
 pub mod rollout_correction;
+pub mod rounding;
 pub mod token_loss;
 pub mod top_k_divergence;
 pub mod value_loss;

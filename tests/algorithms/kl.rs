@@ -50,3 +50,14 @@ fn golden_adaptive_kl_controller() {
         assert_number("adaptive KL coefficient", controller.coef(), number(&update["value"]));
     }
 }
+
+/// A policy that is its reference has a KL of 0, and no estimator but k1, whose gradient has expectation 0, has a gradient there.
+#[test]
+fn no_estimator_makes_a_signal_of_rounding() {
+    let (policy, reference) = ([-1.0f32, -0.3, -7.0], [-1.000_004f32, -0.299_996, -7.000_03]);
+    for estimator in kl::KL_ESTIMATORS.iter().filter(|estimator| estimator.name != "full") {
+        let (values, slopes) = kl::find(estimator.name).unwrap().with_slopes(&policy, &reference);
+        assert_eq!(values, [0.0; 3], "{}", estimator.name);
+        assert_eq!(slopes, [f32::from(u8::from(estimator.name == "k1")); 3], "{}", estimator.name);
+    }
+}

@@ -46,6 +46,7 @@ mod rewards;
 mod rows;
 mod scripted;
 mod second_models;
+mod rounding;
 mod secrets;
 mod selected;
 mod serve;

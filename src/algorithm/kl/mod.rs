@@ -22,7 +22,7 @@ pub static KL_ESTIMATORS: &[KlEstimator] = &[
         name: "k1",
         aliases: &["kl"],
         doc: "The log-ratio: unbiased, of either sign; as a loss its gradient has expectation 0, so use k1+ there.\n\
-              Formula: d = log π − log π_ref.\nSource: Schulman 2020, Approximating KL divergence.\nverl: kl_penalty.",
+              Formula: d = log π − log π_ref; a d within the rounding of float32 is 0.\nSource: Schulman 2020, Approximating KL divergence.\nverl: kl_penalty.",
         forward: Some(|d| d),
     },
     KlEstimator {

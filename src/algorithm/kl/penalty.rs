@@ -4,6 +4,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::estimator::{KlEstimator, k2};
 use crate::algorithm::column;
+use crate::algorithm::rounding::settled_tokens;
 
 /// A chosen estimator, with or without `+`.
 #[derive(Clone, Copy)]
@@ -28,7 +29,8 @@ impl KlPenalty {
     /// # Panics
     /// If [`Self::is_full`] and there is no `full_kl`.
     pub fn per_token(&self, log_prob: Tensor<1>, ref_log_prob: Tensor<1>, full_kl: Option<Tensor<1>>) -> Tensor<1> {
-        let d = log_prob - ref_log_prob;
+        let reference = settled_tokens(&log_prob, ref_log_prob);
+        let d = log_prob - reference;
         let value = match self.estimator.forward {
             Some(forward) => forward(d.clone()),
             None => full_kl.expect("the full divergence comes from the model"),

@@ -3,6 +3,7 @@
 use super::{LossInput, MiniBatch, PolicyLoss, PolicyLossOutput, Prepared};
 use crate::algorithm::options::{OptionValue, Options};
 use crate::algorithm::preference::{self, Answer, AnsweredPair, Form, PairCounts, PairObjective, PreferenceLoss};
+use crate::algorithm::rounding::settled;
 use crate::algorithm::sequences;
 use crate::util::choice::{Choice, Need, Refusal, When};
 
@@ -139,7 +140,8 @@ fn answer(x: &MiniBatch, sequence: usize) -> Answer {
     let reference = x.ref_log_prob.expect("the loss dpo needs a reference");
     let log_probs: Vec<f32> = trained(x, sequence).map(|t| x.log_prob[t]).collect();
     let of_reference: f64 = trained(x, sequence).map(|t| f64::from(reference[t])).sum();
-    Answer::new(&log_probs, &[], log_probs.len(), 1.0).with_reference(of_reference)
+    let answer = Answer::new(&log_probs, &[], log_probs.len(), 1.0);
+    answer.with_reference(settled(answer.log_prob, of_reference, answer.tokens))
 }
 
 fn run(x: &LossInput) -> PolicyLossOutput {

@@ -1,7 +1,8 @@
 //! KL-Cov: an unclipped surrogate that holds the tokens of highest covariance near the old policy.
 
 use super::covariance::{how_many, shares};
-use super::{LossInput, MiniBatch, PolicyLoss, PolicyLossOutput, Prepared};
+use super::{LossInput, MAX_LOG_RATIO, MiniBatch, PolicyLoss, PolicyLossOutput, Prepared};
+use crate::algorithm::rounding::settled_tokens;
 
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "kl_cov",
@@ -12,8 +13,8 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           max(1, ⌊kl_cov_ratio·N⌋) tokens of highest cov L = −Aρ + ppo_kl_coef·|Δ|.\n\
           Paper: Cui et al. 2025, The entropy mechanism of RL, arXiv:2505.22617.\n\
           verl: compute_policy_loss_kl_cov.\n\
-          Deviation: means and choice are over the mini-batch, in verl over each micro-batch; Δ is held within ±20; tokens of \
-          equal covariance are taken by log π, then log π_old, not by their place.\n\
+          Deviation: means and choice are over the mini-batch, in verl over each micro-batch; Δ is held within ±20, and is 0 where it \
+          is within the rounding of float32; tokens of equal covariance are taken by log π, then log π_old, not by their place.\n\
           When: the entropy falls early and the reward stops rising, and clip_cov is too rough.",
     aggregation: None,
     prepare: Some(prepare),
@@ -40,7 +41,9 @@ fn prepare(x: &MiniBatch, _: &mut dyn FnMut() -> f64) -> Prepared {
 }
 
 fn run(x: &LossInput) -> PolicyLossOutput {
-    let log_ratio = x.log_ratio();
+    // |Δ| has a slope of ±1 next to 0: where two passes of one policy differ in their last bits, Δ is 0.
+    let old_log_prob = settled_tokens(&x.log_prob, x.old_log_prob.clone());
+    let log_ratio = (x.log_prob.clone() - old_log_prob).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO);
     let distance = log_ratio.clone().abs();
     let penalised = x.factor.clone().unwrap_or_else(|| x.mask.zeros_like());
     let per_token = x.advantages.clone().neg() * log_ratio.exp() + distance.clone() * penalised * x.options.number("ppo_kl_coef");

@@ -1,6 +1,7 @@
 //! A row of preferences in tokens.
 
 use crate::algorithm::preference::{Answer, length_desensitised};
+use crate::algorithm::rounding::settled;
 use crate::data::examples::{Pair, Unpaired};
 use crate::model::{CausalLm, Sequence, TokenStats};
 
@@ -87,17 +88,10 @@ impl PreferenceExample {
             let answer = Answer::new(&stats.log_prob[start..end], squares, shared, ld_alpha);
             let before = &stats.log_prob[at..start];
             at = end;
-            answer.with_prompt(before).with_reference(compared(answer.log_prob, f64::from(*reference), answer.tokens))
+            answer.with_prompt(before).with_reference(settled(answer.log_prob, f64::from(*reference), answer.tokens))
         };
         sequences.iter().zip(references).map(answer).collect()
     }
-}
-
-/// Returns the sum of a reference, or the policy's own where the two differ by less than float32 numbers are off. So a policy that is
-/// its own reference has log-ratios of exactly 0 before its first update, however the batch is cut.
-pub fn compared(policy: f64, reference: f64, tokens: usize) -> f64 {
-    // The logits of a likely token are as far off as those of an unlikely one.
-    if (policy - reference).abs() <= 1e-6 * (policy.abs() + tokens as f64) { policy } else { reference }
 }
 
 /// Cuts a column of numbers of response tokens into those of each sequence.

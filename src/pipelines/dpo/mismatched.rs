@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::example::{PreferenceExample, compared, split};
+use super::example::{PreferenceExample, split};
 use super::reference::Reference;
 use crate::algorithm::preference::kl;
+use crate::algorithm::rounding::settled;
 use crate::data::examples::Unpaired;
 use crate::distributed::Ranks;
 use crate::model::{CausalLm, Sequence};
@@ -30,7 +31,7 @@ pub fn z(batch: &Batch<PreferenceExample>, reference: &Reference, model: &Causal
             let stats = model.frozen().token_stats(&of_micro, 1.0, None);
             for (&at, tokens) in micro.iter().zip(split(&of_micro, &stats.log_prob)) {
                 let policy: f64 = tokens.iter().map(|&lp| f64::from(lp)).sum();
-                ratios.insert(slice[at], policy - compared(policy, reference.mismatched(sequences[at]), tokens.len()));
+                ratios.insert(slice[at], policy - settled(policy, reference.mismatched(sequences[at]), tokens.len()));
             }
         }
         ratios
