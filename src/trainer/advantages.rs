@@ -24,7 +24,8 @@ use crate::util::rng::Stream;
 pub struct Advantages {
     pub config: Arc<PpoConfig>,
     pub ranks: Ranks,
-    pub estimator: Arc<RunEstimator>,
+    /// `None` where nothing reads advantages: then there are neither rewards nor returns.
+    pub estimator: Option<Arc<RunEstimator>>,
     /// The shaping of the scores of a batch, before anything else.
     pub batch_shaping: RewardShaping,
     pub turn_rewards: TurnRewards,
@@ -41,22 +42,20 @@ pub struct Advantages {
 
 impl Advantages {
     /// Writes rewards, the weights of the rollout correction, advantages and returns into the batch; with PF-PPO the batch is then
-    /// resampled.
+    /// resampled. Without an estimator it writes the weights alone.
     ///
     /// # Errors
     /// A number that a setting names and that no reward reports; an estimator in Python that fails. No weight has changed then.
     pub fn compute(&mut self, batch: &mut Batch, reported: &ReportedNames, step: u64, metrics: &mut Metrics) -> Result<()> {
-        let scores = self.shaped_scores(batch);
-        self.rewards(batch, &scores, metrics);
-        self.correct(batch, metrics);
-        self.estimate(batch, &scores, reported)?;
-        let comparable = self.comparable(batch);
-        let alone = comparable.iter().zip(batch.scored()).filter(|(comparable, scored)| *scored && !**comparable).count();
-        metrics.set("reward/left_alone_ratio", alone as f64 / batch.len() as f64);
-        if let Some(normalize) = self.normalize {
-            let mut advantages = batch[Column::Advantages].to_vec();
-            normalize.apply(batch.offsets(), &batch[Column::Mask], &comparable, &mut advantages);
-            batch.set(Column::Advantages, advantages);
+        match self.estimator.clone() {
+            None => self.correct(batch, metrics),
+            Some(estimator) => {
+                let scores = self.shaped_scores(batch);
+                self.rewards(batch, &scores, metrics);
+                self.correct(batch, metrics);
+                self.estimate(&estimator, batch, &scores, reported)?;
+                self.normalize(batch, metrics);
+            }
         }
         if let Some((method, power)) = self.pf_ppo {
             let weights = method.weights(&batch.trajectory_scores(), power);
@@ -68,12 +67,24 @@ impl Advantages {
 
     /// True if the estimator reads this.
     pub fn needs(&self, need: Need) -> bool {
-        self.estimator.needs(need)
+        self.estimator.as_ref().is_some_and(|estimator| estimator.needs(need))
     }
 
     /// True for each trajectory that the estimator has something to compare with; the others have no advantage and no return.
     pub fn comparable(&self, batch: &Batch) -> Vec<bool> {
-        self.estimator.comparable(batch)
+        self.estimator.as_ref().map_or_else(|| vec![false; batch.len()], |estimator| estimator.comparable(batch))
+    }
+
+    /// Normalises the advantages of the trajectories that are comparable, where that is asked for.
+    fn normalize(&self, batch: &mut Batch, metrics: &mut Metrics) {
+        let comparable = self.comparable(batch);
+        let alone = comparable.iter().zip(batch.scored()).filter(|(comparable, scored)| *scored && !**comparable).count();
+        metrics.set("reward/left_alone_ratio", alone as f64 / batch.len() as f64);
+        if let Some(normalize) = self.normalize {
+            let mut advantages = batch[Column::Advantages].to_vec();
+            normalize.apply(batch.offsets(), &batch[Column::Mask], &comparable, &mut advantages);
+            batch.set(Column::Advantages, advantages);
+        }
     }
 
     /// Token-level scores, normalised and clipped over the batch where that is asked for, with the rewards of turns that stand at tokens.
@@ -128,15 +139,15 @@ impl Advantages {
         }
     }
 
-    fn estimate(&self, batch: &mut Batch, scores: &[f32], reported: &ReportedNames) -> Result<()> {
-        let components = if self.estimator.needs(Need::Components) { self.components(batch, reported)? } else { Vec::new() };
+    fn estimate(&self, estimator: &RunEstimator, batch: &mut Batch, scores: &[f32], reported: &ReportedNames) -> Result<()> {
+        let components = if estimator.needs(Need::Components) { self.components(batch, reported)? } else { Vec::new() };
         let settled = |column: &[f32]| {
             let mut column = batch.on_trained_tokens(column);
             self.turn_rewards.settle(batch, &mut column);
             column
         };
         let (rewards, scores) = (settled(&batch[Column::Rewards]), settled(scores));
-        let output = self.estimator.estimate(batch, &rewards, &scores, &components, &self.ranks)?;
+        let output = estimator.estimate(batch, &rewards, &scores, &components, &self.ranks)?;
         batch.set(Column::Advantages, output.advantages);
         batch.set(Column::Returns, output.returns);
         Ok(())

@@ -27,7 +27,7 @@ pub struct Correction {
 pub fn corrections(config: &PpoConfig) -> Result<Correction> {
     let Some(settings) = &config.algorithm.rollout_correction else { return Ok(Correction { correction: None, bypass: false }) };
     let correction = RolloutCorrection::new(&Settings {
-        rollout_is: settings.rollout_is.clone(),
+        rollout_is: settings.rollout_is.clone().filter(|_| config.reads_importance_weights()),
         rollout_is_threshold: settings.rollout_is_threshold.as_ref().map(ToString::to_string),
         rollout_is_threshold_lower: settings.rollout_is_threshold_lower,
         rollout_is_batch_normalize: settings.rollout_is_batch_normalize,
@@ -43,7 +43,8 @@ pub fn corrections(config: &PpoConfig) -> Result<Correction> {
 /// True if an estimator or a metric reads Σ π² of each token.
 pub fn reads_sum_pi_squared(config: &PpoConfig) -> bool {
     let estimator = advantage::find(&config.algorithm.adv_estimator);
-    estimator.is_some_and(|e| e.needs(Need::SumPiSquared)) || config.actor_rollout_ref.actor.calculate_sum_pi_squared
+    let read = estimator.is_some_and(|e| e.needs(Need::SumPiSquared)) || config.actor_rollout_ref.actor.calculate_sum_pi_squared;
+    read && config.reads_advantages()
 }
 
 /// True if the old policy's log-probabilities need a pass of their own. With a single update per step that policy is the one
@@ -57,7 +58,7 @@ pub fn needs_old_log_probs(config: &PpoConfig, plan: &BatchPlan, corrections: &C
     let exact = !config.actor_rollout_ref.model.dtype.is_bfloat16(config.trainer.device);
     let one_temperature = rollout.agent.agent_loop_config_path.is_none();
     let reported = exact && one_temperature && (rollout.do_sample || rollout.temperature == 1.0);
-    let read = !plan.on_policy() || config.algorithm.use_kl_in_reward && !reported || corrections.correction.is_some();
+    let read = !plan.on_policy() || config.has_kl_in_reward() && !reported || corrections.correction.is_some();
     read && !corrections.bypass || reads_sum_pi_squared(config) || rollout.calculate_log_probs
 }
 
@@ -80,12 +81,15 @@ pub fn objective(config: &PpoConfig, bypass: bool, correction: Option<RolloutCor
         },
         entropy_coeff: actor.entropy_coeff,
         kl_loss: if actor.use_kl_loss { Some((kl_penalty()?, actor.kl_loss_coef)) } else { None },
-        top_entropy_quantile: loss.top_entropy_quantile,
+        top_entropy_quantile: if config.reads_advantages() { loss.top_entropy_quantile } else { 1.0 },
     })
 }
 
-/// The shaping of the score of each response by itself.
+/// The shaping of the score of each response by itself; none where nothing reads it.
 pub fn shaping(config: &PpoConfig) -> RewardShaping {
+    if !config.reads_scores() {
+        return RewardShaping::default();
+    }
     let (rewards, algorithm) = (&config.reward_model, &config.algorithm);
     let buffer = &rewards.reward_kwargs.overlong_buffer_cfg;
     RewardShaping {
@@ -107,11 +111,14 @@ pub fn batch_shaping(config: &PpoConfig) -> RewardShaping {
     RewardShaping { normalize: algorithm.normalize_reward, clip: algorithm.reward_clip_range, ..RewardShaping::default() }
 }
 
-/// The policy loss of a run.
+/// The policy loss of a run; the default one where the loss of a teacher stands alone, which then takes its place.
 ///
 /// # Errors
 /// A name that no registry knows.
 pub fn policy_loss(config: &PpoConfig) -> Result<&'static PolicyLoss> {
+    if !config.reads_advantages() {
+        return policy_loss::find("vanilla").context("no policy loss vanilla");
+    }
     let settings = Value::serialize(config)?;
     let is_on = |switch: &str| matches!(setting(&settings, switch), Ok(OptionValue::Bool(true)));
     policy_loss::chosen(&config.actor_rollout_ref.actor.policy_loss.loss_mode, is_on).context("unknown loss_mode")

@@ -60,7 +60,7 @@ pub fn announce(config: &PpoConfig, sampling: &SamplingSide, learning: &Learning
             val.n
         );
     }
-    if config.algorithm.use_kl_in_reward && config.actor_rollout_ref.actor.use_kl_loss {
+    if config.has_kl_in_reward() && config.actor_rollout_ref.actor.use_kl_loss {
         tracing::warn!("both algorithm.use_kl_in_reward and actor.use_kl_loss are set: the KL term counts twice");
     }
     let (actor, algorithm) = (&config.actor_rollout_ref.actor, &config.algorithm);
@@ -68,7 +68,7 @@ pub fn announce(config: &PpoConfig, sampling: &SamplingSide, learning: &Learning
     for (measured, coef, switch) in [
         (actor.use_kl_loss && actor.kl_loss_coef == 0.0, "actor.kl_loss_coef", "actor.use_kl_loss"),
         (
-            algorithm.use_kl_in_reward && fixed && algorithm.kl_ctrl.kl_coef == 0.0,
+            config.has_kl_in_reward() && fixed && algorithm.kl_ctrl.kl_coef == 0.0,
             "algorithm.kl_ctrl.kl_coef",
             "algorithm.use_kl_in_reward",
         ),

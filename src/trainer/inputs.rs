@@ -32,7 +32,8 @@ use crate::util::sizes::product;
 pub struct Inputs {
     pub plan: BatchPlan,
     pub rewards: Rewards,
-    pub estimator: Arc<RunEstimator>,
+    /// `None` where nothing reads advantages.
+    pub estimator: Option<Arc<RunEstimator>>,
     pub post_processing: Option<PythonPostProcessing>,
     pub agents: Option<Agents>,
     pub tokenizer: Tokenizer,
@@ -80,8 +81,11 @@ impl Inputs {
         if agents.as_ref().is_some_and(Agents::scores_by_default) {
             rewards.needs = RowNeeds { data_source: false, ground_truth: false, ..rewards.needs };
         }
-        let estimator = Arc::new(RunEstimator::start(config, &plan, interrupt)?);
-        let post_processing = post_processing::start(config, &estimator, interrupt)?;
+        let estimator = match config.reads_advantages() {
+            true => Some(Arc::new(RunEstimator::start(config, &plan, interrupt)?)),
+            false => None,
+        };
+        let post_processing = post_processing::start(config, estimator.as_deref(), interrupt)?;
         let model = &config.actor_rollout_ref.model.path;
         let tokenizer_folder = config.data.tokenizer.as_ref().unwrap_or(model);
         let tokenizer = Tokenizer::load(tokenizer_folder.as_path()).with_context(|| match &config.data.tokenizer {

@@ -19,7 +19,8 @@ pub fn turns(batch: &Batch) -> Vec<f64> {
 }
 
 /// Scores and rewards per trajectory (of scores the standard deviation too, its mean within groups, and the share of groups whose scores
-/// are all the same, as in TRL), advantages and returns over trained tokens, lengths per trajectory.
+/// are all the same, as in TRL), advantages and returns over trained tokens, lengths per trajectory. Of what nothing reads, and so nothing
+/// works out, there is no number.
 pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     let trained = |column: &[f32]| -> Vec<f64> {
         column.iter().zip(&batch[Column::Mask]).filter(|(_, m)| **m != 0.0).map(|(x, _)| *x as f64).collect()
@@ -34,13 +35,18 @@ pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     if !deviations.is_empty() {
         metrics.set("reward/group_std_mean", deviations.iter().sum::<f64>() / deviations.len() as f64);
     }
-    let rewards = batch.totals(&batch[Column::Rewards]).into_iter().zip(batch.scored());
-    spread("critic/rewards", &rewards.filter(|(_, scored)| *scored).map(|(total, _)| total).collect::<Vec<_>>(), metrics);
+    if let Some(rewards) = batch.get(Column::Rewards) {
+        let rewards = batch.totals(rewards).into_iter().zip(batch.scored());
+        spread("critic/rewards", &rewards.filter(|(_, scored)| *scored).map(|(total, _)| total).collect::<Vec<_>>(), metrics);
+    }
     of_sources(batch, metrics);
     let abstained = batch.len() - scores.len();
     metrics.set("reward/abstained_ratio", abstained as f64 / batch.len() as f64);
-    spread("critic/advantages", &trained(&batch[Column::Advantages]), metrics);
-    spread("critic/returns", &trained(&batch[Column::Returns]), metrics);
+    for (name, column) in [("critic/advantages", Column::Advantages), ("critic/returns", Column::Returns)] {
+        if let Some(values) = batch.get(column) {
+            spread(name, &trained(values), metrics);
+        }
+    }
     let lengths = |len: &dyn Fn(usize) -> usize| -> Vec<f64> { (0..batch.len()).map(|i| len(i) as f64).collect() };
     length("response_length", &lengths(&|i| batch.tokens(i).len()), data.max_response_length, metrics);
     // As in TRL, 0 where none ended by itself.

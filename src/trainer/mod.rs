@@ -132,7 +132,11 @@ impl Pipeline for Trainer {
         nonfinite::check_columns(&mut batch, at, &mut metrics)?;
         let computed = clock.time("adv", || advantages.compute(&mut batch, reported, at.step, &mut metrics));
         computed.map_err(|error| nothing_updated(error, at.step))?;
-        nonfinite::check_columns(&mut batch, at, &mut metrics).map_err(|error| advantages.estimator.blamed(error))?;
+        let checked = nonfinite::check_columns(&mut batch, at, &mut metrics);
+        checked.map_err(|error| match &advantages.estimator {
+            Some(estimator) => estimator.blamed(error),
+            None => error,
+        })?;
         at.check_interrupt()?;
         if learning.has_critic() {
             clock.time("update_critic", || learning.update_critic(&batch, &advantages.comparable(&batch), at, &mut metrics))?;

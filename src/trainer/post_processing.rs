@@ -24,13 +24,17 @@ pub const PATH: &str = "algorithm.post_processing.path";
 ///
 /// # Errors
 /// A function that cannot be called, or an estimator that would not see its scores.
-pub fn start(config: &PpoConfig, estimator: &RunEstimator, interrupt: &Interrupt) -> Result<Option<PythonPostProcessing>> {
+pub fn start(
+    config: &PpoConfig,
+    estimator: Option<&RunEstimator>,
+    interrupt: &Interrupt,
+) -> Result<Option<PythonPostProcessing>> {
     let settings = &config.algorithm.post_processing;
     let Some(path) = &settings.path else { return Ok(None) };
     for (need, others) in
         [(Need::GreedyBaseline, "those of greedy responses, which it does not see"), (Need::Components, "rewards one by one")]
     {
-        if estimator.needs(need) {
+        if estimator.is_some_and(|estimator| estimator.needs(need)) {
             let name = &config.algorithm.adv_estimator;
             bail!("{PATH} processes scores, and algorithm.adv_estimator={name} reads {others}: choose another estimator");
         }

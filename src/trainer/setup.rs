@@ -159,7 +159,7 @@ fn learning_side(
     })
 }
 
-fn advantages(config: &Arc<PpoConfig>, estimator: Arc<RunEstimator>, ranks: &Ranks) -> Result<Advantages> {
+fn advantages(config: &Arc<PpoConfig>, estimator: Option<Arc<RunEstimator>>, ranks: &Ranks) -> Result<Advantages> {
     let algorithms::Correction { correction, bypass } = algorithms::corrections(config)?;
     let ctrl = &config.algorithm.kl_ctrl;
     let (coef, target, horizon) = (ctrl.kl_coef, ctrl.target_kl, ctrl.horizon as f64);
@@ -167,7 +167,7 @@ fn advantages(config: &Arc<PpoConfig>, estimator: Arc<RunEstimator>, ranks: &Ran
         KlControllerKind::Fixed => kl::KlController::Fixed { coef },
         KlControllerKind::Adaptive => kl::KlController::Adaptive { coef, target, horizon },
     };
-    let kl_in_reward = match config.algorithm.use_kl_in_reward {
+    let kl_in_reward = match config.has_kl_in_reward() {
         true => Some((kl::find(&config.algorithm.kl_penalty).context("unknown kl_penalty")?, controller)),
         false => None,
     };

@@ -50,16 +50,23 @@ impl Signal {
 pub fn missing(batch: &Batch, needs: impl Fn(Need) -> bool, metrics: &Metrics) -> Option<&'static str> {
     let scores: Vec<f64> = batch.trajectory_scores().into_iter().flatten().collect();
     let size = scores.iter().fold(0.0, |most: f64, score| most.max(score.abs()));
-    let trained = batch[Column::Advantages].iter().zip(&batch[Column::Mask]).filter(|(_, m)| **m != 0.0);
-    let largest = trained.map(|(a, _)| f64::from(a.abs())).reduce(f64::max);
-    let Some(largest) = largest else { return Some("no token was trained") };
+    let (mask, advantages) = (&batch[Column::Mask], batch.get(Column::Advantages));
+    if mask.iter().all(|&m| m == 0.0) {
+        return Some("no token was trained");
+    }
+    let largest = |advantages: &[f32]| {
+        let trained = advantages.iter().zip(mask).filter(|(_, m)| **m != 0.0);
+        trained.map(|(a, _)| f64::from(a.abs())).fold(0.0, f64::max)
+    };
     // Scores that only rounding tells from their mean leave advantages like 1e-9.
-    if largest <= 1e-6 * size {
+    if advantages.is_some_and(|advantages| largest(advantages) <= 1e-6 * size) {
         return Some("every advantage was 0");
     }
     if metrics.get("actor/grad_norm") == Some(0.0) {
         return Some("the gradient was 0");
     }
+    // Where nothing reads advantages, the scores say nothing of what is learnt.
+    advantages?;
     // Rewards of turns are not in the scores.
     if batch.episodes.iter().flatten().any(|episode| !episode.rewards.is_empty()) {
         return None;

@@ -10,13 +10,18 @@ use crate::algorithm::loss::PolicyObjective;
 use crate::algorithm::options::OptionValue;
 use crate::algorithm::policy_loss::{self, CLIPPING, DUAL_CLIP, LossOptions};
 use crate::config::PpoConfig;
-use crate::config::schema::{DistillationConfig, DistillationLossConfig, DistillationMode, LOSS_MODE, Location, TEACHER};
+use crate::config::schema::{
+    DistillationConfig, DistillationLossConfig, DistillationMode, LOSS_MODE, Location, RewardManager, TEACHER, TurnRewards,
+};
 use crate::job::models::is_bfloat16;
 use crate::job::second_model::SecondModel;
 use crate::job::teacher::check_tokens;
 use crate::job::unused_options::UnusedOption;
 use crate::model::hf_config::HfConfig;
 use crate::model::{CausalLm, DecoderConfig, Divergence, Init};
+
+/// The reason why settings of advantages have no effect.
+pub const ALONE: &str = "the teacher's is the only loss, and nothing reads advantages";
 
 /// Returns the folder and the shape of the teacher, where there is one.
 ///
@@ -85,6 +90,38 @@ fn policy_gradient(config: &PpoConfig) -> Result<PolicyObjective> {
         kl_loss: None,
         top_entropy_quantile: 1.0,
     })
+}
+
+/// The settings whose result nothing reads where the teacher's is the only loss. The settings of estimators and of the critic are not among them.
+pub fn unread(config: &PpoConfig) -> Vec<UnusedOption> {
+    macro_rules! keys {
+        ($group:literal: $($name:literal)*) => {
+            [$(concat!($group, $name)),*]
+        };
+    }
+    let of_advantages = keys!("algorithm.":
+        "adv_estimator" "custom_adv_estimator.path" "use_kl_in_reward" "kl_penalty" "kl_ctrl.type" "kl_ctrl.kl_coef" "kl_ctrl.horizon"
+        "kl_ctrl.target_kl" "normalize_reward" "reward_clip_range" "whiten_rewards" "normalize_advantages");
+    let of_weights = keys!("algorithm.rollout_correction.":
+        "rollout_is" "rollout_is_threshold" "rollout_is_threshold_lower" "rollout_is_batch_normalize");
+    let of_scores = keys!("algorithm.": "missing_eos_penalty" "stop_properly_penalty_coef");
+    let of_manager = keys!("reward_model.reward_kwargs.":
+        "max_resp_len" "overlong_buffer_cfg.enable" "overlong_buffer_cfg.len" "overlong_buffer_cfg.penalty_factor"
+        "overlong_buffer_cfg.log");
+    let (no_advantages, no_scores) = (!config.reads_advantages(), !config.reads_scores());
+    let placed = no_advantages && config.algorithm.turn_rewards == TurnRewards::Place;
+    let dapo = no_scores && config.reward_model.reward_manager == Some(RewardManager::Dapo);
+    let all = |unused: bool, keys: &[&'static str], why| keys.iter().map(|key| (unused, *key, why)).collect::<Vec<_>>();
+    [
+        all(no_advantages, &of_advantages, ALONE),
+        all(no_advantages, &["actor_rollout_ref.actor.calculate_sum_pi_squared"], ALONE),
+        all(placed, &["algorithm.turn_rewards"], ALONE),
+        all(!config.reads_importance_weights(), &of_weights, "the teacher's is the only loss, and has no importance weights"),
+        all(no_scores, &of_scores, "the teacher's is the only loss, and nothing learns from scores"),
+        all(no_scores, &of_manager, "the teacher's is the only loss, and nothing learns from scores"),
+        all(dapo, &["reward_model.reward_manager"], "the teacher's is the only loss, and nothing learns from scores"),
+    ]
+    .concat()
 }
 
 /// The settings that have no effect beside those of distillation, and the other way round. `once`: true, with a reason, if every ratio

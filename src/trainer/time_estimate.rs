@@ -42,7 +42,7 @@ pub fn of_step(config: &PpoConfig, inputs: &Inputs, division: &Division) -> Resu
         budget: rollout.max_num_batched_tokens,
     };
     time.generation("gen", &actor, generation(plan.samples_per_prompt));
-    if inputs.estimator.needs(Need::GreedyBaseline) {
+    if inputs.estimator.as_ref().is_some_and(|estimator| estimator.needs(Need::GreedyBaseline)) {
         time.generation("gen_max", &actor, generation(1));
     }
 
@@ -65,7 +65,7 @@ pub fn of_step(config: &PpoConfig, inputs: &Inputs, division: &Division) -> Resu
     let reference = Costs::of(reference.as_ref().map_or(&policy, |(_, decoder)| decoder), None, false);
     if config.has_reference() {
         time.pass("ref", &reference, of_frozen);
-        if config.algorithm.use_kl_in_reward && is_full(&config.algorithm.kl_penalty) {
+        if config.has_kl_in_reward() && is_full(&config.algorithm.kl_penalty) {
             // The whole distributions of both are compared.
             time.pass("ref, policy", &actor, of_frozen);
             time.pass("ref, again", &reference, of_frozen);

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::inputs::Inputs;
 use super::sampling::reward_model::judges_steps;
 use super::unused_training_options::of_run;
-use super::{algorithms, choices};
+use super::{algorithms, choices, teacher};
 use crate::algorithm::policy_loss;
 use crate::config::schema::{ADV_ESTIMATOR, BypassLossType, KlControllerKind, LOSS_MODE, NumberOrText, PpoConfig, RewardManager};
 use crate::config::{Tree, Value};
@@ -27,17 +27,23 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs, division: &Divisio
         .collect();
     let named = |key, name, why| unread(&choices, key, &[name]).into_iter().map(move |(key, _)| (key, why));
     let of_losses = named(LOSS_MODE, loss, "the policy loss does not read it");
+    let reads_advantages = config.reads_advantages();
     // A file of the user gets the whole section as its `config`.
     let is_own = config.algorithm.custom_adv_estimator.path.is_some();
-    let of_estimators = named(ADV_ESTIMATOR, estimator, "the advantage estimator does not read it");
-    let of_estimators = of_estimators.filter(|(key, _)| !is_own || Need::Components.reads().contains(key));
+    let (chosen, why) = match reads_advantages {
+        true => (estimator, "the advantage estimator does not read it"),
+        false => ("", teacher::ALONE),
+    };
+    let of_estimators = named(ADV_ESTIMATOR, chosen, why);
+    let of_estimators = of_estimators.filter(|(key, _)| !is_own || !reads_advantages || Need::Components.reads().contains(key));
     let mut processes = inputs.agents.as_ref().map(Agents::processes).unwrap_or_default();
     processes.python |= is_own || config.algorithm.post_processing.path.is_some();
     let model = adapter::unused_options(&config.actor_rollout_ref.model.lora());
     let critic = config.has_critic().then(|| adapter::unused_options(&config.critic.model.lora()));
     let of_lora = model.into_iter().chain(critic.into_iter().flatten());
-    let options: Vec<UnusedOption> = others(config)
+    let options: Vec<UnusedOption> = teacher::unread(config)
         .into_iter()
+        .chain(others(config))
         .chain(of_run(config, inputs, division)?)
         .chain(of_conversations(&config.actor_rollout_ref.rollout.conversations()))
         .chain(of_lora)
@@ -53,7 +59,10 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs, division: &Divisio
             tree.keys().into_iter().filter(is_mine).collect()
         }
     };
-    let why = format!("algorithm.adv_estimator={estimator} needs no critic");
+    let why = match reads_advantages {
+        true => format!("algorithm.adv_estimator={estimator} needs no critic"),
+        false => teacher::ALONE.to_owned(),
+    };
     let of_critic = of_critic.iter().map(|key| (key.as_str(), why.as_str()));
     let unused: Vec<(&str, &str)> = of_critic
         .chain(of_losses)
@@ -134,7 +143,8 @@ fn others(config: &PpoConfig) -> Vec<UnusedOption> {
     let no_bypass = (correction.is_none_or(|c| !c.bypass_mode), "bypass_mode is false");
     let own_mode = policy_loss::find(&actor.policy_loss.loss_mode).is_some_and(|loss| loss.aggregation.is_some())
         && !actor.use_kl_loss
-        && actor.entropy_coeff == 0.0;
+        && actor.entropy_coeff == 0.0
+        && !config.distillation.enabled;
     let rows: &[((bool, &'static str), &'static str)] = &[
         (unprocessed, "algorithm.post_processing.name"),
         (greedy, "actor_rollout_ref.rollout.top_k"),

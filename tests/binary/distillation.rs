@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::{parts_of_memory, rows, small_run, succeed};
+use crate::common::{copy, parts_of_memory, rows, small_run, succeed};
 
 const TEACHER: &str = "data/arithmetic/model";
 
@@ -99,6 +99,53 @@ fn every_way_of_distillation_learns_and_no_cut_changes_it() {
     }
 }
 
+/// A copy of a model whose embedding, which is its head too, has rows of padding.
+fn padded(model: &str, folder: &Path, rows: u64) -> PathBuf {
+    let at = folder.join("padded");
+    copy(Path::new(model), &at);
+    let file = std::fs::read(at.join("model.safetensors")).unwrap();
+    let length = u64::from_le_bytes(file[..8].try_into().unwrap()) as usize;
+    let mut header: serde_json::Value = serde_json::from_slice(&file[8..8 + length]).unwrap();
+    let mut data = Vec::new();
+    for (name, entry) in header.as_object_mut().unwrap().iter_mut().filter(|(name, _)| *name != "__metadata__") {
+        let [start, end] = [0, 1].map(|i| 8 + length + entry["data_offsets"][i].as_u64().unwrap() as usize);
+        let begin = data.len();
+        data.extend_from_slice(&file[start..end]);
+        if name == "model.embed_tokens.weight" {
+            let [tokens, width] = [0, 1].map(|i| entry["shape"][i].as_u64().unwrap());
+            entry["shape"][0] = (tokens + rows).into();
+            data.extend((0..rows * width).flat_map(|i| ((i as f32 * 0.7).sin() * 0.3).to_le_bytes()));
+        }
+        entry["data_offsets"] = serde_json::json!([begin, data.len()]);
+    }
+    let header = serde_json::to_vec(&header).unwrap();
+    let file = [&(header.len() as u64).to_le_bytes()[..], &header, &data].concat();
+    std::fs::write(at.join("model.safetensors"), file).unwrap();
+    let mut config: serde_json::Value = serde_json::from_slice(&std::fs::read(at.join("config.json")).unwrap()).unwrap();
+    config["vocab_size"] = (config["vocab_size"].as_u64().unwrap() + rows).into();
+    std::fs::write(at.join("config.json"), config.to_string()).unwrap();
+    at
+}
+
+/// A vocabulary of the teacher that is padded gives the numbers of one that is not, whatever the measure.
+#[test]
+fn padding_of_a_teacher_changes_no_measure() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = format!("distillation.teacher_models.teacher_model.model_path={}", padded(TEACHER, folder.path(), 8).display());
+    let pg = loss("use_policy_gradient=true");
+    for mode in ["k1", "abs", "k2", "k3", "forward_kl_topk", "reverse_kl", "forward_kl", "jsd"] {
+        let (chosen, topk) = (loss(&format!("loss_mode={mode}")), loss("topk=5"));
+        let mut options = vec![chosen.as_str(), &topk, "data.train_batch_size=4", "trainer.total_training_steps=1"];
+        options.extend((mode == "k1").then_some(pg.as_str()));
+        let run = |name: &str, more: &[&str]| {
+            let (_, row) = rows(&distilled(folder.path(), &format!("{mode}-{name}"), &[&options, more].concat())).remove(0);
+            let ours = |name: &String| name.starts_with("distillation/") || name.starts_with("actor/");
+            row.into_iter().filter(|(name, _)| ours(name)).collect::<serde_json::Map<_, _>>()
+        };
+        assert_eq!(run("padded", &[&path]), run("plain", &[]), "{mode}");
+    }
+}
+
 #[test]
 fn what_cannot_be_distilled_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -117,11 +164,71 @@ fn what_cannot_be_distilled_is_refused() {
             "two distributions at once",
         ),
         (vec!["distillation.enabled=true", &teacher, &loss("loss_mode=forward_kl_topk"), &loss("topk=5000")], "topk=5000"),
+        (
+            vec![
+                "distillation.enabled=true",
+                &teacher,
+                &loss("use_task_rewards=false"),
+                "algorithm.rollout_correction.bypass_mode=true",
+            ],
+            "chooses a loss of the rewards",
+        ),
     ] {
         let output = small_run(&folder.path().join("run"), &options).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains(why), "{why}: {said}");
     }
+}
+
+/// Where the teacher's is the only loss, what makes advantages is left out and named: no setting of it changes a number, no critic is
+/// trained, and no reference passes.
+#[test]
+fn alone_a_teacher_leaves_out_what_makes_advantages() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = loss("use_task_rewards=false");
+    let run = |name: &str, more: &[&str]| {
+        let at = folder.path().join(name);
+        let options = [
+            "actor_rollout_ref.model.init=random",
+            "distillation.enabled=true",
+            &format!("distillation.teacher_models.teacher_model.model_path={TEACHER}"),
+            &alone,
+            "trainer.val_before_train=false",
+            "trainer.test_freq=-1",
+            "data.train_batch_size=4",
+            "trainer.total_training_steps=1",
+        ];
+        let said = String::from_utf8(succeed(small_run(&at, &[&options[..], more].concat())).stderr).unwrap();
+        (rows(&at), said)
+    };
+    let (plain, said) = run("plain", &[]);
+    assert!(!said.contains("the teacher's is the only loss"), "{said}");
+    assert!(!plain[0].1.keys().any(|name| name.contains("advantages") || name.starts_with("critic/v")));
+    for (i, options) in [
+        vec!["algorithm.use_kl_in_reward=true", "algorithm.kl_ctrl.kl_coef=3"],
+        vec!["algorithm.adv_estimator=gae", "critic.optim.lr=1e-3", "algorithm.gamma=0.5"],
+        vec!["algorithm.adv_estimator=remax"],
+        vec!["algorithm.adv_estimator=grpo", "algorithm.norm_adv_by_std_in_grpo=false"],
+        vec!["algorithm.whiten_rewards=true"],
+        vec!["algorithm.normalize_advantages=tokens"],
+        vec!["algorithm.normalize_reward=true", "algorithm.reward_clip_range=[-0.1,0.1]"],
+        vec!["algorithm.missing_eos_penalty=3"],
+        vec!["actor_rollout_ref.actor.policy_loss.loss_mode=gspo"],
+        vec!["algorithm.rollout_correction.rollout_is=token"],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let (rows, said) = run(&i.to_string(), options);
+        for option in options {
+            let key = option.split('=').next().unwrap();
+            let is_named = |line: &str| line.split_once("ignored: ").is_some_and(|(_, rest)| rest.contains(key));
+            assert!(said.lines().any(is_named), "{key}: {said}");
+        }
+        assert_eq!(rows, plain, "{options:?}");
+    }
+    // One response to a prompt has nobody to be compared with, and needs nobody.
+    run("one", &["actor_rollout_ref.rollout.n=1", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4"]);
 }
 
 /// Its weights and its passes; where whole distributions are compared, also its chunk of the head.

@@ -77,6 +77,11 @@ pub struct TeacherModelConfig {
 pub const TEACHER: &str = "distillation.teacher_models.teacher_model.model_path";
 
 impl DistillationConfig {
+    /// True if the loss of the teacher is the only one, so that nothing reads advantages.
+    pub fn stands_alone(&self) -> bool {
+        self.enabled && !self.distillation_loss.use_task_rewards
+    }
+
     /// True if the teacher makes a pass over a batch before the update, which is cut as that of the reference.
     pub fn passes_before(&self) -> bool {
         self.enabled && self.distillation_loss.loss_mode.is_sampled()

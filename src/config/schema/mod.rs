@@ -3,6 +3,7 @@
 mod actor;
 mod agent;
 mod algorithm;
+mod consumers;
 mod critic;
 mod data;
 mod distill;

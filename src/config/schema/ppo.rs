@@ -34,15 +34,15 @@ pub struct PpoConfig {
 
 impl PpoConfig {
     /// Says whether there is a critic (verl's `need_critic`): where `critic.enable` does not, the estimator has decided when this was
-    /// loaded.
+    /// loaded. Without advantages there is none.
     pub fn has_critic(&self) -> bool {
-        self.critic.enable == Some(true)
+        self.critic.enable == Some(true) && self.reads_advantages()
     }
 
     /// True if the policy loss, or a KL term in the loss or in the reward, compares the policy with a reference.
     pub fn has_reference(&self) -> bool {
-        let is_in_loss = self.actor_rollout_ref.reference.is_in_loss;
-        is_in_loss || self.actor_rollout_ref.actor.use_kl_loss || self.algorithm.use_kl_in_reward
+        let is_in_loss = self.actor_rollout_ref.reference.is_in_loss && self.reads_advantages();
+        is_in_loss || self.actor_rollout_ref.actor.use_kl_loss || self.has_kl_in_reward()
     }
 
     /// Returns the number formats of the models of a run, with their keys.

@@ -155,7 +155,7 @@ fn best_and_kept(trainer: &TrainerConfig, report: &mut Report) {
 fn agreement(config: &PpoConfig, report: &mut Report) {
     let (data, rollout, actor) = (&config.data, &config.actor_rollout_ref.rollout, &config.actor_rollout_ref.actor);
     let estimator = config.algorithm.adv_estimator.as_str();
-    let compares = report.choices.needs(ADV_ESTIMATOR, estimator, Need::Group);
+    let compares = config.reads_advantages() && report.choices.needs(ADV_ESTIMATOR, estimator, Need::Group);
     if rollout.n == 1 && compares {
         report.wrong(
             "actor_rollout_ref.rollout.n",

@@ -7,7 +7,8 @@ use crate::util::choice::Need;
 pub fn critic(config: &PpoConfig, report: &mut Report) {
     let critic = &config.critic;
     let estimator = config.algorithm.adv_estimator.as_str();
-    if report.choices.needs(ADV_ESTIMATOR, estimator, Need::Critic) && !config.has_critic() {
+    let needed = config.reads_advantages() && report.choices.needs(ADV_ESTIMATOR, estimator, Need::Critic);
+    if needed && !config.has_critic() {
         let help = "leave critic.enable out, or choose another algorithm.adv_estimator, such as rloo or grpo";
         report.wrong("critic.enable", format!("`{estimator}` needs the critic, and `critic.enable` is false"), help);
     }

@@ -25,6 +25,13 @@ pub fn distillation(config: &PpoConfig, report: &mut Report) {
         );
         report.wrong(key, message, "write actor_rollout_ref.actor.use_kl_loss=false and actor_rollout_ref.actor.entropy_coeff=0");
     }
+    let bypass = config.algorithm.rollout_correction.as_ref().is_some_and(|correction| correction.bypass_mode);
+    if !loss.use_task_rewards && bypass {
+        let key = "algorithm.rollout_correction.bypass_mode";
+        let message =
+            format!("`{key}` chooses a loss of the rewards, and with `use_task_rewards=false` the teacher's is the only loss");
+        report.wrong(key, message, format!("write {key}=false, or distillation.distillation_loss.use_task_rewards=true"));
+    }
     if !loss.loss_mode.is_sampled() && actor.use_kl_loss && actor.kl_loss_type.starts_with("full") {
         let message = format!(
             "`{key}={}` and the KL loss `full` would compare the policy with two distributions at once",

@@ -145,6 +145,8 @@ impl LearningSide {
 
     /// The loss of a micro-batch with its derivatives; `stats` are of the current policy.
     fn loss(&self, columns: &Columns, stats: &TokenStats, totals: &mut Totals) -> LossResult {
+        // Where the loss of a teacher stands alone, there are none.
+        let none = columns.get(Column::Advantages).is_none().then(|| vec![0.0; columns.tokens()]);
         let x = LossColumns {
             offsets: columns.offsets(),
             mask: &columns[Column::Mask],
@@ -152,7 +154,7 @@ impl LearningSide {
             entropy: &stats.entropy,
             old_log_prob: self.old_log_prob(columns),
             ref_log_prob: columns.get(Column::RefLogProb),
-            advantages: &columns[Column::Advantages],
+            advantages: none.as_deref().unwrap_or_else(|| &columns[Column::Advantages]),
             weights: &columns[Column::LossWeights],
             penalty_weights: &columns[Column::PenaltyWeights],
             rollout_is_weights: columns.get(Column::RolloutIsWeights),
