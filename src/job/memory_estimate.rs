@@ -94,12 +94,14 @@ impl MemoryEstimate {
     pub fn trained(&mut self, optimizer: &Optimizer, division: &Division) {
         self.here = division.here as Numbers;
         let ranks = division.ranks;
-        let parameters: Numbers = self.shapes.iter().map(|(_, _, count)| count).sum();
+        let seen = |(name, shape, count): &Shapes| Some((*name, optimizer.updated_shape(name, shape, &self.decoder)?, *count));
+        let shapes: Vec<Shapes> = self.shapes.iter().filter_map(seen).collect();
+        let parameters: Numbers = shapes.iter().map(|(_, _, count)| count).sum();
         let bytes = if ranks > 1 && parameters <= MOST_COUNTED {
-            optimizer.state_bytes_of_a_rank(self.each_shape(), ranks) as Numbers
+            optimizer.state_bytes_of_a_rank(self.each(&shapes), ranks) as Numbers
         } else {
             let of = |(name, shape, count): &Shapes| count * optimizer.state_bytes(Parameter { name, shape }) as Numbers;
-            self.shapes.iter().map(of).sum::<Numbers>().div_ceil(ranks as Numbers)
+            shapes.iter().map(of).sum::<Numbers>().div_ceil(ranks as Numbers)
         };
         let part = if ranks > 1 { format!(", the largest of {ranks} parts") } else { String::new() };
         self.held.push(Item { name: "optimizer state", bytes, note: format!("of {}{part}", optimizer.name) });
@@ -109,7 +111,7 @@ impl MemoryEstimate {
     }
 
     /// The parameters that are trained one by one, by names that differ and are in about the order of theirs: layer by layer.
-    fn each_shape(&self) -> BTreeMap<String, Vec<usize>> {
+    fn each(&self, shapes: &[Shapes]) -> BTreeMap<String, Vec<usize>> {
         let layers = self.decoder.num_hidden_layers.max(1) as Numbers;
         let copies = |(index, (name, shape, count)): (usize, &Shapes)| {
             let (name, shape) = (*name, shape.clone());
@@ -119,7 +121,7 @@ impl MemoryEstimate {
             };
             (0..*count).map(copy)
         };
-        self.shapes.iter().enumerate().flat_map(copies).collect()
+        shapes.iter().enumerate().flat_map(copies).collect()
     }
 
     /// The numbers that are trained.

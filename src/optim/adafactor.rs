@@ -79,6 +79,10 @@ impl Adafactor {
 }
 
 impl Rule for Adafactor {
+    fn sees_tensors(&self) -> bool {
+        true
+    }
+
     fn slots(&self, parameter: Parameter) -> Vec<Slot> {
         let size = parameter.size();
         let mut slots = match parameter.shape {

@@ -33,6 +33,10 @@ const LEAST: usize = 4096;
 struct AdamW8bit(AdamW);
 
 impl Rule for AdamW8bit {
+    fn sees_tensors(&self) -> bool {
+        true
+    }
+
     fn slots(&self, parameter: Parameter) -> Vec<Slot> {
         let size = parameter.size();
         let blocks = size.div_ceil(BLOCK);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::pieces::weights_of;
+use super::pieces::weights_of_parameters;
 use crate::model::Gradients;
 use crate::model::decoder::Decoder;
 use crate::model::ops::to_host;
@@ -34,7 +34,7 @@ impl std::error::Error for BrokenWeights {}
 /// weights; on a GPU one transfer for all of them.
 pub(super) fn first_broken(net: &Decoder) -> Option<String> {
     // Sums of squares are what gradients have code for. A sum may be too large where no number is: then the numbers are looked at.
-    let weights = Gradients(weights_of(net));
+    let weights = Gradients(weights_of_parameters(net));
     let is_broken = |name: &str| to_host(weights.0[name].clone()).iter().any(|x| !(x * x).is_finite());
     let suspects = weights.squares().filter(|(_, squares)| squares.is_nan() || *squares > f64::from(f32::MAX));
     let first = suspects.map(|(name, _)| name).find(|name| is_broken(name));

@@ -247,14 +247,15 @@ fn a_state_that_no_update_leaves_is_refused_for_every_optimizer() {
 #[test]
 fn a_parameter_without_moments_had_no_gradient_and_half_of_them_is_damage() {
     let folder = golden("models/qwen2");
-    let net = CausalLm::load(&folder, Init::Random { seed: 1 }, &Device::flex()).unwrap().trainable().net;
+    let model = CausalLm::load(&folder, Init::Random { seed: 1 }, &Device::flex()).unwrap().trainable();
+    let (net, config) = (model.net, model.config);
     let (name, shape) = trained_shapes(&net).into_iter().next().unwrap();
     let size = shape.iter().product();
     let restored = |step: u64, names: &[&str]| {
         let tensors = names.iter().map(|name| (name.to_string(), vec![0.5; size])).collect();
         let mut adamw = Optimizer::adamw(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.0 });
         adamw
-            .restore(step, tensors, &net, &crate::distributed::Ranks::alone(), &Device::flex())
+            .restore(step, tensors, (&net, &config), &crate::distributed::Ranks::alone(), &Device::flex())
             .map(|()| (adamw.step, adamw.tensors().len()))
     };
     let [m, v] = ["exp_avg", "exp_avg_sq"].map(|kind| format!("{name}.{kind}"));

@@ -112,7 +112,7 @@ impl Learner {
     }
 
     fn updated(&mut self, gradients: GradientSum, lr: f64) -> Update {
-        if !self.ranks.is_alone() {
+        if !self.ranks.is_alone() || self.optimizer.sees_files(&self.model.config) {
             return self.update_together(gradients, lr);
         }
         let is_cut = gradients.slices > 1;
@@ -184,7 +184,8 @@ impl Learner {
             }
             // The file is mapped: of its numbers, this rank reads those that it keeps, one tensor at a time.
             let file = WeightFiles::of_file(&folder.join(OPTIMIZER))?;
-            self.optimizer.restore(state.optimizer_step, file.tensors()?, &self.model.net, &self.ranks, &self.model.device)?;
+            let network = (&self.model.net, &self.model.config);
+            self.optimizer.restore(state.optimizer_step, file.tensors()?, network, &self.ranks, &self.model.device)?;
         }
         Ok(())
     }

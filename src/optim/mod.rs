@@ -14,6 +14,7 @@ mod broken;
 #[cfg(test)]
 mod goldens;
 mod gradient_sum;
+mod held;
 mod kind;
 pub mod learner;
 mod muon;

@@ -17,7 +17,8 @@ pub(super) const MUON: OptimizerKind = OptimizerKind {
           Source: Jordan et al. 2024, kellerjordan.github.io/posts/muon; Liu et al. 2025, arXiv:2502.16982.\n\
           verl: torch.optim.Muon.\n\
           OpenRLHF: muon, where adamw_lr is its Adam's.\n\
-          Deviation: the iteration is float32, torch's bfloat16.\n\
+          Deviation: the iteration is float32, torch's bfloat16. The matrices are those of the files, as in torch: GPT-2 and GPT-NeoX \
+          hold q, k and v as one, and GPT-2 holds [in, out].\n\
           When: pre-training has used it, or AdamW is slow to learn; match_rms_adamw takes the learning rate of AdamW.",
     reads: &["betas", "eps", "weight_decay"],
     options: &[
@@ -79,6 +80,10 @@ fn matrix(parameter: Parameter) -> Option<[usize; 2]> {
 }
 
 impl Rule for Muon {
+    fn sees_tensors(&self) -> bool {
+        true
+    }
+
     fn slots(&self, parameter: Parameter) -> Vec<Slot> {
         match matrix(parameter) {
             Some(_) => vec![Slot::f32("momentum_buffer", parameter.size())],

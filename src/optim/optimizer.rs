@@ -8,15 +8,16 @@ use burn::tensor::{Device, Tensor};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
+use super::held::{Held, differs, place};
 use super::rule::{Form, Parameter, Rule, Slot, State, Step, Stored, Trained};
 use super::shards::Shards;
 use super::taken::{Taken, put_back, take};
 use crate::distributed::Ranks;
-use crate::model::Gradients;
 use crate::model::decoder::Decoder;
 use crate::model::tensor_files::Deferred;
 use crate::model::tensor_values::{count, numbers};
 use crate::model::weights::trained_shapes;
+use crate::model::{DecoderConfig, Gradients};
 
 /// An optimizer and its state by parameter name.
 pub struct Optimizer {
@@ -117,12 +118,30 @@ impl Optimizer {
         kept.map(|(slot, stored)| slot.bytes_of(stored.count())).sum()
     }
 
-    /// Returns the division of a network's trained parameters among `ranks`.
-    pub(super) fn shards(&self, net: &Decoder, ranks: usize) -> Shards {
-        Shards::new(trained_shapes(net), ranks, |parameter| self.rules.of(parameter).splits(parameter))
+    /// True if the tensors that are updated are those of the files, and these are not the parameters of the network.
+    pub(super) fn sees_files(&self, config: &DecoderConfig) -> bool {
+        self.rules.all.sees_tensors() && differs(config.naming)
     }
 
-    /// Updates every parameter that has a gradient, after scaling the gradients by `grad_scale`.
+    /// Returns the shape of the tensor in which a parameter is updated; `None` if the tensor is counted for another parameter in it.
+    pub fn updated_shape(&self, name: &str, shape: &[usize], config: &DecoderConfig) -> Option<Vec<usize>> {
+        match place(name, config).filter(|_| self.sees_files(config)) {
+            None => Some(shape.to_vec()),
+            Some((_, place)) => place.part.is_none_or(|part| part == 0).then(|| place.shape(shape)),
+        }
+    }
+
+    /// Returns the division of a network's trained parameters among `ranks`.
+    pub(super) fn shards(&self, net: &Decoder, config: &DecoderConfig, ranks: usize) -> Shards {
+        let trained = trained_shapes(net);
+        let alike = |one: &str, other: &str| self.rules.exempt(one).is_some() == self.rules.exempt(other).is_some();
+        let held = if self.sees_files(config) { Held::new(&trained, config, alike) } else { Held::default() };
+        let shards = Shards::new(held.shapes(trained), ranks, |parameter| self.rules.of(parameter).splits(parameter));
+        Shards { held, ..shards }
+    }
+
+    /// Updates every parameter that has a gradient, after scaling the gradients by `grad_scale`. The tensors that are updated are the
+    /// network's parameters; a [`Learner`](super::Learner) updates those of the files where they differ and the rule depends on it.
     pub fn update(&mut self, net: Decoder, gradients: Gradients, lr: f64, grad_scale: f64) -> Decoder {
         self.step += 1;
         let step = Step { number: self.step, lr, grad_scale };
@@ -196,14 +215,14 @@ impl Optimizer {
         &mut self,
         step: u64,
         mut tensors: BTreeMap<String, impl Saved>,
-        net: &Decoder,
+        (net, config): (&Decoder, &DecoderConfig),
         ranks: &Ranks,
         device: &Device,
     ) -> Result<()> {
         self.state.clear();
         let nothing = tensors.is_empty();
         let mut keeps = false;
-        for sharded in self.shards(net, ranks.size()).parameters {
+        for sharded in self.shards(net, config, ranks.size()).parameters {
             let (parameter, own) = (sharded.parameter(), sharded.of(ranks.rank()));
             let slots = self.rules.of(parameter).slots(parameter);
             keeps |= !slots.is_empty();

@@ -6,6 +6,7 @@ use std::ops::Range;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Bytes, Tensor};
 
+use super::held::Held;
 use super::optimizer::{Kept, Optimizer};
 use super::rule::Step;
 use super::shards::Shards;
@@ -26,7 +27,7 @@ impl Optimizer {
     ) -> Vec<f32> {
         self.step += 1;
         let step = Step { number: self.step, lr, grad_scale };
-        let mut weights = weights_of(net);
+        let mut weights = weights_of(net, shards);
         let mut updated = Vec::new();
         for (sharded, gradient) in shards.parameters.iter().zip(gradients) {
             let Some(gradient) = gradient else { continue };
@@ -79,11 +80,30 @@ pub fn gather_weights(net: Decoder, own: Vec<f32>, shards: &Shards, has_gradient
     let places = updated().map(|sharded| sharded.size()).map(place);
     let places = updated().map(|sharded| sharded.name.as_str()).zip(places).collect();
     let values = all.try_into_vec().unwrap_or_else(|_| unreachable!("they were f32s"));
-    net.map(&mut Given { values, places, path: Vec::new() })
+    net.map(&mut Given { values, places, held: &shards.held, path: Vec::new() })
+}
+
+/// The weights of the tensors that are updated, flat.
+fn weights_of(net: &Decoder, shards: &Shards) -> BTreeMap<String, Tensor<1>> {
+    let (mut weights, mut joined) = (BTreeMap::new(), BTreeMap::new());
+    for (name, weight) in weights_of_parameters(net) {
+        let Some(tensor) = shards.held.tensor(&name) else {
+            weights.insert(name, weight);
+            continue;
+        };
+        let size = shards.find(tensor).map_or(0, |sharded| sharded.size());
+        let (_, values) = joined.entry(tensor.to_owned()).or_insert_with(|| (weight.device(), vec![0.0; size]));
+        shards.held.put(&name, &to_host(weight), values);
+    }
+    weights.extend(joined.into_iter().map(|(name, (device, values))| {
+        let size = values.len();
+        (name, tensor_from_vec(values, [size], &device))
+    }));
+    weights
 }
 
 /// The weights of the trained parameters, flat.
-pub(super) fn weights_of(net: &Decoder) -> BTreeMap<String, Tensor<1>> {
+pub(super) fn weights_of_parameters(net: &Decoder) -> BTreeMap<String, Tensor<1>> {
     struct Visitor(Vec<String>, BTreeMap<String, Tensor<1>>);
     impl ModuleVisitor for Visitor {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
@@ -107,19 +127,24 @@ pub(super) fn weights_of(net: &Decoder) -> BTreeMap<String, Tensor<1>> {
 /// Replaces weights by those given.
 struct Given<'a> {
     values: Vec<f32>,
-    /// Where the values of each parameter are.
+    /// Where the values of each tensor are.
     places: BTreeMap<&'a str, Range<usize>>,
+    held: &'a Held,
     path: Vec<String>,
 }
 
 impl ModuleMapper for Given<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(place) = self.places.get(self.path.join(".").as_str()) else { return param };
+        let name = self.path.join(".");
+        let tensor = self.held.tensor(&name);
+        let Some(place) = self.places.get(tensor.unwrap_or(&name)) else { return param };
         let (id, weight, mapper) = param.consume();
         let weight = weight.inner();
         let (shape, device) = (weight.dims(), weight.device());
         drop(weight);
-        let weight = tensor_from_vec(self.values[place.clone()].to_vec(), shape, &device);
+        let values = &self.values[place.clone()];
+        let values = if tensor.is_some() { self.held.take(&name, values) } else { values.to_vec() };
+        let weight = tensor_from_vec(values, shape, &device);
         Param::from_mapped_value(id, Tensor::from_inner(weight).require_grad(), mapper)
     }
     fn enter_module(&mut self, name: &str, _: &str) {

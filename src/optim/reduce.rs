@@ -2,6 +2,8 @@
 //!
 //! Every element is added on the tree of slices ([`tree`]), so a sum has the same bits on however many ranks the slices are.
 
+use std::collections::BTreeMap;
+
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Bytes, Device};
 use rayon::prelude::*;
@@ -133,15 +135,24 @@ impl Exchange {
 /// The gradients in the memory of the process, in the order of the parameters.
 fn on_host(gradients: Gradients, shards: &Shards) -> Vec<Option<FlexTensor>> {
     let mut all: Vec<Option<FlexTensor>> = shards.parameters.iter().map(|_| None).collect();
+    let mut joined: BTreeMap<usize, Vec<f32>> = BTreeMap::new();
+    let flex = |values: Vec<f32>| {
+        let size = values.len();
+        flex_f32(&tensor_from_vec(values, [size], &Device::flex())).expect("a tensor of flex")
+    };
     for (name, gradient) in gradients.0 {
-        let place = shards.place(&name).unwrap_or_else(|| panic!("a gradient of `{name}`, which is not trained"));
-        let moved = |gradient| {
-            let values = to_host(gradient);
-            let size = values.len();
-            flex_f32(&tensor_from_vec(values, [size], &Device::flex())).expect("a tensor of flex")
-        };
-        all[place] = Some(flex_f32(&gradient).unwrap_or_else(|| moved(gradient)));
+        let tensor = shards.held.tensor(&name);
+        let place = shards.place(tensor.unwrap_or(&name));
+        let place = place.unwrap_or_else(|| panic!("a gradient of `{name}`, which is not trained"));
+        match tensor {
+            Some(_) => {
+                let tensor = joined.entry(place).or_insert_with(|| vec![0.0; shards.parameters[place].size()]);
+                shards.held.put(&name, &to_host(gradient), tensor);
+            }
+            None => all[place] = Some(flex_f32(&gradient).unwrap_or_else(|| flex(to_host(gradient)))),
+        }
     }
+    joined.into_iter().for_each(|(place, values)| all[place] = Some(flex(values)));
     all
 }
 

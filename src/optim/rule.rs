@@ -188,6 +188,12 @@ pub trait Rule: Send + Sync {
         false
     }
 
+    /// True if the update of an element depends on which others are in its tensor, and where. It is then the tensor of the model's files,
+    /// which other libraries have.
+    fn sees_tensors(&self) -> bool {
+        false
+    }
+
     /// Updates a parameter: returns its weights and its state. `weight` and `gradient` are flat and row-major; `state` is `None`
     /// before the first update. All three may be of a piece, where the rule [`splits`](Self::splits) the parameter; `parameter` is
     /// the whole.

@@ -23,8 +23,8 @@ const LATE: (usize, u64) = (1, 3);
 
 /// A folder with the configuration of a small model whose embedding, [3001, 64], is cut among ranks: its first cuts are within it, and
 /// its last block of 8-bit moments is not full.
-fn configuration() -> TempDir {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2/config.json");
+fn configuration(model: &str) -> TempDir {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/models/{model}/config.json"));
     let mut config: Value = serde_json::from_slice(&std::fs::read(golden).unwrap()).unwrap();
     config["vocab_size"] = json!(3001);
     let folder = tempfile::tempdir().unwrap();
@@ -140,8 +140,11 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 /// on as if nothing had happened. A parameter whose first gradient comes after that has a state from then on.
 #[test]
 fn any_number_of_ranks_updates_as_one_does() {
-    let configuration = configuration();
-    for kind in OPTIMIZERS {
+    let every = OPTIMIZERS.iter().map(|kind| ("qwen2", kind));
+    // Optimizers that see the tensors of files, which hold other tensors than the network.
+    let fused = ["gpt2", "gpt_neox"].into_iter().flat_map(|model| ["Muon", "Adafactor", "AdamW8bit"].map(|name| (model, name)));
+    for (model, kind) in every.chain(fused.map(|(model, name)| (model, find(name).unwrap()))) {
+        let configuration = configuration(model);
         let folder = tempfile::tempdir().unwrap();
         let at = |name: String| folder.path().join(name);
         let on = |size| (kind, configuration.path(), size);
@@ -169,7 +172,7 @@ fn any_number_of_ranks_updates_as_one_does() {
 /// A number that is not finite on one rank stops the update on all, which name the same parameter and change nothing.
 #[test]
 fn all_ranks_refuse_what_is_not_finite() {
-    let configuration = configuration();
+    let configuration = configuration("qwen2");
     for size in 1..=5 {
         let all = on_ranks(size, |ranks| {
             let mut learner = learner(&OPTIMIZERS[0], configuration.path(), ranks);

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::held::Held;
 use super::rule::Parameter;
 
 /// The distance of the places where a parameter may be cut. It is a multiple of the elements of one number of any optimizer's state,
@@ -17,6 +18,8 @@ pub const GRAIN: usize = crate::model::gradients::PART;
 pub struct Shards {
     /// In the order of names.
     pub parameters: Vec<Sharded>,
+    /// The tensors that stand for several parameters, or for one that is transposed.
+    pub held: Held,
 }
 
 /// A parameter that is cut.
@@ -66,7 +69,7 @@ impl Shards {
             sharded.cuts.push(size);
             start += size;
         }
-        Self { parameters }
+        Self { parameters, held: Held::default() }
     }
 
     /// The elements of a rank in parts, in their order.

@@ -23,10 +23,10 @@ pub struct StatePart {
 impl Learner {
     /// The division of the trained parameters among the ranks.
     pub(super) fn shards(&self) -> Shards {
-        self.optimizer.shards(&self.model.net, self.ranks.size())
+        self.optimizer.shards(&self.model.net, &self.model.config, self.ranks.size())
     }
 
-    /// Makes an update in which each rank updates its own elements. Collective.
+    /// Makes an update in which each rank updates its own elements of the tensors that the optimizer sees. Collective.
     pub(super) fn update_together(&mut self, gradients: GradientSum, lr: f64) -> Update {
         let shards = self.shards();
         let gradients = reduce(gradients, &shards, &self.ranks);

@@ -17,6 +17,7 @@ mod divergence;
 mod export;
 mod failing_kernel;
 mod families;
+mod family_optimizers;
 mod gradients;
 mod lora;
 mod ops;
