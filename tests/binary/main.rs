@@ -17,6 +17,7 @@ mod distill;
 mod distillation;
 mod end_to_end;
 mod estimators;
+mod extreme_sampling;
 mod files;
 mod generation;
 mod golden_runs;

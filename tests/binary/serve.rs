@@ -9,29 +9,33 @@ use crate::common::trainer;
 
 const MODEL: &str = "data/arithmetic/model";
 
-struct Server {
+pub struct Server {
     child: Child,
-    address: String,
+    pub address: String,
 }
 
 impl Server {
-    fn start(options: &[&str]) -> Self {
-        let command = [&["serve", "--model", MODEL, "--port", "0"], options].concat();
+    pub fn start(options: &[&str]) -> Self {
+        Self::of(MODEL, options)
+    }
+
+    pub fn of(model: &str, options: &[&str]) -> Self {
+        let command = [&["serve", "--model", model, "--port", "0"], options].concat();
         let mut child = trainer(&command).env("SERVE_TOKEN", "s3cret").stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix(&format!("{MODEL} answers at ")).expect(&line);
+        let address = line.trim().strip_prefix(&format!("{model} answers at ")).expect(&line);
         Self { child, address: address.to_owned() }
     }
 
-    fn ask(&self, path: &str, body: &Value, token: &str) -> (u16, String) {
+    pub fn ask(&self, path: &str, body: &Value, token: &str) -> (u16, String) {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().into();
         let request = agent.post(format!("{}{path}", self.address)).header("authorization", token);
         let mut response = request.send(body.to_string()).unwrap();
         (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
     }
 
-    fn json(&self, path: &str, body: &Value) -> Value {
+    pub fn json(&self, path: &str, body: &Value) -> Value {
         let (status, text) = self.ask(path, body, "Bearer s3cret");
         assert_eq!(status, 200, "{text}");
         serde_json::from_str(&text).unwrap()

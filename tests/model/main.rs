@@ -26,4 +26,5 @@ mod plain;
 mod readout;
 mod reward_model;
 mod rollout;
+mod sampling_extremes;
 mod transformers;

@@ -65,7 +65,7 @@ pub struct Options {
     /// Texts that end an answer; none is empty.
     pub stop: Vec<String>,
     pub stop_token_ids: Vec<u32>,
-    /// True if the text that ended an answer is part of it.
+    /// True if the text or the token that ended an answer is part of it.
     pub include_stop: bool,
     /// True if the text of an answer shows special tokens.
     pub special_tokens: bool,
@@ -103,7 +103,8 @@ impl Options {
             top_p: fields.number("top_p", "above 0, to 1", probability)?,
             top_k: fields.integer("top_k", "-1, 0 or an integer above 0", |k| k >= -1)?.map(|k| usize::try_from(k).unwrap_or(0)),
             min_p: fields.number("min_p", "from 0 to 1", |p| (0.0..=1.0).contains(&p))?,
-            repetition_penalty: fields.number("repetition_penalty", "a number above 0", |p| p > 0.0)?,
+            repetition_penalty: fields
+                .number("repetition_penalty", "from 0.001 to 1000", |p| Sampling::REPETITION.contains(&p))?,
             presence_penalty: fields.number("presence_penalty", "from -2 to 2", penalty)?,
             frequency_penalty: fields.number("frequency_penalty", "from -2 to 2", penalty)?,
             max_tokens: max_tokens.or(older),

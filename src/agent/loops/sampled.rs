@@ -55,14 +55,16 @@ pub fn read_params(base: &Sampling, params: &Map<String, Value>) -> Result<Param
         };
         let count = |wanted: &str| value.as_u64().and_then(|count| usize::try_from(count).ok()).ok_or_else(|| wrong(wanted));
         match name.as_str() {
-            "temperature" => sampling.temperature = number(|x| (0.0..=1e6).contains(&x), "a number >= 0")?,
+            "temperature" => sampling.temperature = number(|x| x >= 0.0, "a number >= 0")?,
             "top_p" => sampling.top_p = number(|x| x > 0.0 && x <= 1.0, "a number > 0, at most 1")?,
             "min_p" => sampling.min_p = number(|x| (0.0..=1.0).contains(&x), "a number from 0 to 1")?,
             "top_k" if value.as_i64() == Some(-1) => sampling.top_k = 0,
             "top_k" => sampling.top_k = count("-1 or an integer >= 0")?,
-            "repetition_penalty" => sampling.repetition_penalty = number(|x| x > 0.0 && x <= 1e6, "a number > 0")?,
-            "presence_penalty" => sampling.presence_penalty = number(|x| x.abs() <= 1e6, "a number")?,
-            "frequency_penalty" => sampling.frequency_penalty = number(|x| x.abs() <= 1e6, "a number")?,
+            "repetition_penalty" => {
+                sampling.repetition_penalty = number(|x| Sampling::REPETITION.contains(&x), "a number from 0.001 to 1000")?;
+            }
+            "presence_penalty" => sampling.presence_penalty = number(|x| x.abs() <= 1e6, "a number from -1000000 to 1000000")?,
+            "frequency_penalty" => sampling.frequency_penalty = number(|x| x.abs() <= 1e6, "a number from -1000000 to 1000000")?,
             "min_tokens" | "min_new_tokens" => sampling.min_tokens = count("an integer >= 0")?,
             "max_tokens" | "max_new_tokens" => read.max_tokens = Some(count("an integer >= 0")?),
             "stop_token_ids" => {
@@ -117,6 +119,7 @@ mod tests {
             (json!({"temperature": -1}), "a number >= 0, not -1"),
             (json!({"temperature": "hot"}), "not \"hot\""),
             (json!({"top_k": -2}), "-1 or an integer"),
+            (json!({"repetition_penalty": 1e-46}), "from 0.001 to 1000"),
             (json!({"n": 4}), "\"n\"] is 4"),
             (json!({"guided_json": {}}), "guided_json"),
             (json!({"stop": [""]}), "none empty"),

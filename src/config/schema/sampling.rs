@@ -1,6 +1,7 @@
 //! The keys of generation that training and `trainer generate` share.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use crate::config::Report;
 
@@ -21,6 +22,10 @@ pub struct SamplingKeys {
     pub max_model_len: Option<usize>,
     pub enforce_eager: bool,
 }
+
+/// The numbers that may be added to a logit. Much larger ones would leave nothing of the logits in f32, and tokens with the same bias would
+/// be equally likely.
+const BIAS: RangeInclusive<f64> = -1e30..=1e4;
 
 /// The keys that are about single tokens.
 #[derive(Clone, Copy, Debug)]
@@ -43,9 +48,13 @@ impl TokenRuleKeys<'_> {
                 let message = format!("`{group}.logit_bias` maps token ids to numbers, and `{token}` is no token id");
                 report.wrong(&key, message, format!("write them as {group}.logit_bias={{1234: -5}}"));
             }
-            if !bias.is_finite() {
+            if !BIAS.contains(bias) {
                 let help = format!("{group}.bad_words and {group}.allowed_token_ids forbid tokens");
-                report.wrong(&key, format!("`{key}` must be a finite number, not {bias}"), help);
+                report.wrong(
+                    &key,
+                    format!("`{key}` must be a number from {:e} to {}, not {bias}", BIAS.start(), BIAS.end()),
+                    help,
+                );
             }
         }
         if self.allowed_token_ids.is_some_and(<[u32]>::is_empty) {

@@ -61,7 +61,8 @@ pub fn row_settings(
     let is_greedy = sampling.temperature <= 0.0;
     let [a, b, c] = parts(u);
     [
-        if is_greedy { 1.0 } else { 1.0 / sampling.temperature },
+        // The products with FORBIDDEN are to be finite, and far from 0.
+        sampling.scale().clamp(1e-20, 1e8),
         f32::from(is_greedy),
         if sampling.top_k < vocab { sampling.top_k as f32 } else { 0.0 },
         sampling.top_p,

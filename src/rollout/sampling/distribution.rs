@@ -6,6 +6,28 @@ use crate::model::ops::{exp_sub_sum, max_row};
 /// The number of tokens whose probabilities are summed together; a uniform number is first looked up among these sums.
 pub(super) const BLOCK: usize = 1024;
 
+/// The largest product of a logit and a scale that is rounded before the difference of two such products is taken. Its rounding moves the
+/// logarithm of a probability by less than 4e-5. Beyond it the difference of the logits is taken first.
+const ROUNDED: f32 = 1024.0;
+
+/// The numbers that turn a logit of a row into its log-probability under softmax(scale·x).
+#[derive(Clone, Copy)]
+pub(super) struct Normaliser {
+    /// The largest logit.
+    max: f32,
+    scale: f32,
+    /// log Σ e^(scale·(x − max)) over the tokens that are kept.
+    pub log_sum: f32,
+}
+
+impl Normaliser {
+    pub(super) fn log_prob(&self, logit: f32) -> f32 {
+        let max = self.max * self.scale;
+        let exponent = if max.abs() <= ROUNDED { logit * self.scale - max } else { (logit - self.max) * self.scale };
+        exponent - self.log_sum
+    }
+}
+
 /// Sums by [`BLOCK`] of a row of probabilities, which need not sum to 1.
 #[derive(Default)]
 pub(super) struct Distribution {
@@ -13,12 +35,17 @@ pub(super) struct Distribution {
 }
 
 impl Distribution {
-    /// Turns logits into e^(scale·x − max); returns max, and the logarithm of their sum.
-    pub(super) fn fill(&mut self, logits: &mut [f32], scale: f32) -> (f32, f32) {
-        let max = max_row(logits) * scale;
+    /// Turns logits into e^(scale·(x − max)), of which the largest is 1.
+    pub(super) fn fill(&mut self, logits: &mut [f32], scale: f32) -> Normaliser {
+        let max = max_row(logits);
+        let mut shift = max * scale;
+        if shift.abs() > ROUNDED {
+            logits.iter_mut().for_each(|logit| *logit -= max);
+            shift = 0.0;
+        }
         self.sums.clear();
-        self.sums.extend(logits.chunks_mut(BLOCK).map(|block| f64::from(exp_sub_sum(block, scale, max))));
-        (max, self.total().ln() as f32)
+        self.sums.extend(logits.chunks_mut(BLOCK).map(|block| f64::from(exp_sub_sum(block, scale, shift))));
+        Normaliser { max, scale, log_sum: self.total().ln() as f32 }
     }
 
     pub(super) fn total(&self) -> f64 {

@@ -19,20 +19,20 @@ pub struct Drawn {
 pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: LogitChanges, u: impl FnOnce() -> f64) -> Drawn {
     let greedy = sampling.temperature <= 0.0;
     let raw = sampling.logprobs == Logprobs::Raw;
-    let scale = if greedy { 1.0 } else { 1.0 / sampling.temperature };
+    let scale = sampling.scale();
     let mut distribution = Distribution::default();
     let original = (changes.change(sampling) || raw && scale != 1.0).then(|| {
         let original = logits.to_vec();
-        let log_sum = distribution.fill(logits, scale);
+        let own = distribution.fill(logits, scale);
         logits.copy_from_slice(&original);
-        (original, log_sum)
+        (original, own)
     });
     changes.apply(logits, sampling);
     let likeliest = greedy.then(|| {
         let max = max_row(logits);
         logits.iter().position(|&x| x == max).unwrap_or(0)
     });
-    let (_, log_sum) = distribution.fill(logits, scale);
+    let log_sum = distribution.fill(logits, scale).log_sum;
     let (token, kept_log_sum) = match likeliest {
         Some(token) => (token, log_sum),
         None if sampling.keeps_all(logits.len()) => (distribution.inverse_cdf(logits, u()), log_sum),
@@ -40,15 +40,14 @@ pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: LogitChanges, u:
     };
     let processed = logits[token].ln() - kept_log_sum;
     let log_prob = match &original {
-        Some((original, (max, log_sum))) => (original[token] * scale - max) - log_sum,
+        Some((original, own)) => own.log_prob(original[token]),
         None => logits[token].ln() - log_sum,
     };
     let rollout_log_prob = match original {
         _ if !raw => processed,
         Some((mut original, _)) if scale != 1.0 => {
             let logit = original[token];
-            let (max, log_sum) = distribution.fill(&mut original, 1.0);
-            (logit - max) - log_sum
+            distribution.fill(&mut original, 1.0).log_prob(logit)
         }
         _ => log_prob,
     };

@@ -1,5 +1,7 @@
 //! Sampling parameters, and the distribution of which log-probabilities are reported.
 
+use std::ops::RangeInclusive;
+
 /// Sampling parameters, with vLLM's meaning and order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
@@ -11,7 +13,8 @@ pub struct Sampling {
     pub top_p: f32,
     /// Keeps tokens at least this many times as probable as the most probable one; 0 keeps all.
     pub min_p: f32,
-    /// Divides positive logits, and multiplies negative ones, of tokens in the prompt or the response; 1 changes nothing.
+    /// Divides positive logits, and multiplies negative ones, of tokens in the prompt or the response; 1 changes nothing. It is one of
+    /// [`REPETITION`](Self::REPETITION).
     pub repetition_penalty: f32,
     /// Is subtracted from the logits of tokens in the response, once; 0 changes nothing.
     pub presence_penalty: f32,
@@ -37,6 +40,9 @@ pub enum Logprobs {
 }
 
 impl Sampling {
+    /// The penalties for repetition with which a logit stays a number that f32 tells from its neighbours.
+    pub const REPETITION: RangeInclusive<f64> = 1e-3..=1e3;
+
     /// Samples one token from the model's own distribution.
     pub const PLAIN: Self = Self {
         temperature: 1.0,
@@ -54,6 +60,12 @@ impl Sampling {
     /// True if there is a penalty for tokens that are there already.
     pub fn penalises(&self) -> bool {
         self.repetition_penalty != 1.0 || self.presence_penalty != 0.0 || self.frequency_penalty != 0.0
+    }
+
+    /// The factor of the logits: 1 / temperature, and 1 for greedy sampling. It is neither 0 nor infinite, whose products with a logit of −∞
+    /// and of the most likely token are no numbers.
+    pub(super) fn scale(&self) -> f32 {
+        if self.temperature <= 0.0 { 1.0 } else { (1.0 / self.temperature).clamp(f32::MIN_POSITIVE, f32::MAX) }
     }
 
     pub(super) fn keeps_all(&self, vocab: usize) -> bool {

@@ -1,0 +1,128 @@
+//! Extreme values of every field of sampling, beside a reference in f64: the token that a uniform number stands for, and its
+//! log-probability.
+
+use burnish::rollout::sampling::{LogitChanges, Seen, sample};
+use burnish::rollout::{Logprobs, Sampling};
+
+const ALL: Sampling = Sampling::PLAIN;
+
+/// The tokens that may be drawn at these settings, in the order in which the uniform number walks through them, with their shares; and
+/// log softmax(logits / temperature) before all changes, and the probability of every token after them.
+fn reference(logits: &[f32], sampling: &Sampling, changes: LogitChanges) -> (Vec<(usize, f64)>, Vec<f64>, Vec<f64>) {
+    let temperature = match f64::from(sampling.temperature) {
+        t if t <= 0.0 => 1.0,
+        t => t.min(f64::from(f32::MAX)),
+    };
+    let softmax = |x: &[f64]| {
+        let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let z: Vec<f64> = x.iter().map(|x| (x - max) / temperature).collect();
+        let sum = z.iter().map(|z| z.exp()).sum::<f64>().ln();
+        z.into_iter().map(|z| z - sum).collect::<Vec<f64>>()
+    };
+    let mut x: Vec<f64> = logits.iter().map(|&x| f64::from(x)).collect();
+    let own = softmax(&x);
+    changes.forbidden.iter().for_each(|&token| x[token as usize] = f64::NEG_INFINITY);
+    changes.biases.iter().for_each(|&(token, bias)| x[token as usize] += f64::from(bias));
+    for &Seen { token, count } in changes.seen {
+        let (logit, repetition) = (&mut x[token as usize], f64::from(sampling.repetition_penalty));
+        *logit = if *logit > 0.0 { *logit / repetition } else { *logit * repetition };
+        *logit -= f64::from(sampling.frequency_penalty) * f64::from(count);
+        *logit -= if count > 0 { f64::from(sampling.presence_penalty) } else { 0.0 };
+    }
+    let p: Vec<f64> = softmax(&x).into_iter().map(f64::exp).collect();
+    let most = p.iter().copied().fold(0.0, f64::max);
+    if sampling.temperature <= 0.0 {
+        return (vec![(p.iter().position(|p| *p == most).unwrap(), 1.0)], own, p);
+    }
+    let mut kept: Vec<usize> = (0..p.len()).filter(|&i| p[i] > 0.0 && p[i] >= f64::from(sampling.min_p) * most).collect();
+    let sorted = |kept: &mut Vec<usize>| kept.sort_by(|a, b| p[*b].total_cmp(&p[*a]).then(a.cmp(b)));
+    if sampling.top_k > 0 && sampling.top_k < kept.len() {
+        sorted(&mut kept);
+        kept.truncate(sampling.top_k);
+        kept.sort_unstable();
+    }
+    if sampling.top_p < 1.0 {
+        sorted(&mut kept);
+        let total: f64 = kept.iter().map(|&i| p[i]).sum();
+        let mut sum = 0.0;
+        let end = kept.iter().position(|&i| {
+            sum += p[i];
+            sum >= f64::from(sampling.top_p) * total
+        });
+        kept.truncate(end.unwrap_or(kept.len()) + 1);
+    }
+    let total: f64 = kept.iter().map(|&i| p[i]).sum();
+    (kept.into_iter().map(|i| (i, p[i] / total)).collect(), own, p)
+}
+
+/// Numbers in [0, 1) that look like chance.
+fn uniform(i: u64) -> f64 {
+    (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9) as f64 / 2f64.powi(64)
+}
+
+#[test]
+fn extreme_values_draw_what_they_stand_for() {
+    let temperatures =
+        [0.0, f32::from_bits(1), 1e-40, 1e-38, 1e-20, 1e-10, 1e-8, 1e-4, 0.01, 0.7, 1.0, 100.0, 1e6, 1e20, 1e30, f32::MAX];
+    let infinite = Sampling { temperature: 1e39f64 as f32, ..ALL };
+    let mut all: Vec<Sampling> = temperatures.map(|temperature| Sampling { temperature, ..ALL }).into();
+    all.push(infinite);
+    let others = [
+        Sampling { top_p: f32::from_bits(1), ..ALL },
+        Sampling { top_p: 1e-10, ..ALL },
+        Sampling { top_p: 1.0 - f32::EPSILON, ..ALL },
+        Sampling { top_k: 1, ..ALL },
+        Sampling { top_k: usize::MAX, ..ALL },
+        Sampling { min_p: f32::from_bits(1), ..ALL },
+        Sampling { min_p: 1.0, ..ALL },
+        Sampling { repetition_penalty: *Sampling::REPETITION.start() as f32, ..ALL },
+        Sampling { repetition_penalty: *Sampling::REPETITION.end() as f32, ..ALL },
+        Sampling { presence_penalty: -2.0, frequency_penalty: -2.0, ..ALL },
+        Sampling { presence_penalty: 2.0, frequency_penalty: 2.0, ..ALL },
+    ];
+    for other in others {
+        all.extend(temperatures.iter().chain([&infinite.temperature]).map(|&temperature| Sampling { temperature, ..other }));
+    }
+    // More than a block, and no multiple of what the kernels take at once.
+    for (vocab, spread, offset) in [(3, 4.0, 0.0), (1029, 14.0, 0.0), (1029, 14.0, -3e4), (1029, 1e-3, 1.0)] {
+        let logits: Vec<f32> = (0..vocab).map(|i| (offset + spread * (uniform(i) - 0.5)) as f32).collect();
+        let seen = [Seen { token: 0, count: 3 }, Seen { token: 2, count: 0 }];
+        let forbidding = LogitChanges { forbidden: &[1], seen: &seen, ..LogitChanges::default() };
+        let biased = LogitChanges { biases: &[(1, 1e4), (2, -1e30)], seen: &seen, ..LogitChanges::default() };
+        for (sampling, changes) in all.iter().flat_map(|s| [LogitChanges::default(), forbidding, biased].map(|c| (s, c))) {
+            let (kept, own, p) = reference(&logits, sampling, changes);
+            let least = kept.iter().map(|(token, _)| p[*token]).fold(f64::INFINITY, f64::min);
+            for draw in 0..8 {
+                let (u, logprobs) = (uniform(1000 + draw), [Logprobs::Raw, Logprobs::Processed][draw as usize % 2]);
+                let sampling = Sampling { logprobs, ..*sampling };
+                let drawn = sample(&mut logits.clone(), &sampling, changes, || u);
+                let named = format!(
+                    "{vocab} tokens around {offset}, u = {u}: {drawn:?}, {sampling:?}, {:?} {:?}",
+                    changes.forbidden, changes.biases
+                );
+                let place = kept.iter().position(|(token, _)| *token == drawn.token as usize);
+                // Where f32 tells few tokens apart, a filter keeps more of them, or the first.
+                let filters = sampling.top_p < 1.0 || sampling.top_k > 0 || sampling.min_p > 0.0;
+                let Some(place) = place.filter(|_| !filters || sampling.temperature < 1e4) else {
+                    assert!(p[drawn.token as usize] >= least * (1.0 - 1e-6), "it may not be drawn: {named}");
+                    continue;
+                };
+                // Top-p leaves the tokens in the order of their likelihood, of which f32 tells some from others.
+                let own_p = p[drawn.token as usize];
+                let shares = |keep: &dyn Fn(f64) -> bool| kept.iter().filter(|(i, _)| keep(p[*i])).map(|(_, share)| share).sum();
+                let (before, share): (f64, f64) = if sampling.top_p < 1.0 {
+                    let likelier: f64 = shares(&|p| p > own_p * (1.0 + 1e-5));
+                    (likelier, shares(&|p| p >= own_p * (1.0 - 1e-5)) - likelier)
+                } else {
+                    (kept[..place].iter().map(|(_, share)| share).sum(), kept[place].1)
+                };
+                let greedy = sampling.temperature <= 0.0;
+                assert!(greedy || (before - 1e-3..before + share + 1e-3).contains(&u), "its share begins at {before}: {named}");
+                // log_prob is at temperature 1 where sampling is greedy, and -inf for what f32 cannot say.
+                let (got, want) = (f64::from(drawn.log_prob), own[drawn.token as usize]);
+                let is_near = (got - want).abs() <= 1e-4 * want.abs().max(1.0);
+                assert!(is_near || (got <= -1e30 && want <= -1e30), "log-probability {want}: {named}");
+            }
+        }
+    }
+}
