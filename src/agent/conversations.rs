@@ -159,7 +159,7 @@ impl<'a> Conversations<'a> {
         let Ask { ids, max_tokens, sampling, stops, draws } = ask;
         let sampling = Sampling { max_tokens, ..sampling.unwrap_or(self.common.sampling) };
         let stream = (self.common.stream)(conversation, draws.unwrap_or(nth));
-        let turn = TurnRequest { ids: ids.into(), sampling, stream, stops: stops.map(|stops| stops.0) };
+        let turn = TurnRequest { ids: ids.into(), sampling, stream, stops: stops.map(|stops| stops.0), cancelled: None };
         Ok(Arrival { sequence: conversation, turn: Some(turn) })
     }
 

@@ -2,6 +2,7 @@
 //! sequence goes on.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::response::{GenerationProgress, Response, Stops};
 use super::sampling::{Sampling, TokenRules};
@@ -40,6 +41,15 @@ pub struct TurnRequest {
     pub stream: Stream,
     /// A function that ends the turn, beside that of the engine's call.
     pub stops: Option<TurnStops>,
+    /// Set once nobody waits for the turn any more: the engine then ends it before its next token, whatever else it asks for.
+    pub cancelled: Option<Arc<AtomicBool>>,
+}
+
+impl TurnRequest {
+    /// True once nobody waits for the turn any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
+    }
 }
 
 /// What all turns of a call of the engine have in common.

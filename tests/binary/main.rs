@@ -22,6 +22,7 @@ mod files;
 mod generation;
 mod golden_runs;
 mod golden_steps;
+mod gone_clients;
 mod hostile;
 mod hostile_requests;
 mod hub;

@@ -6,6 +6,7 @@ mod ahead;
 mod bfloat16;
 #[cfg(feature = "gpu")]
 mod budgets;
+mod cancelled;
 mod checkpoint;
 mod conversations;
 #[cfg(feature = "gpu")]

@@ -104,9 +104,7 @@ impl Hub {
                     state.next - 1
                 }
             };
-            let is_left = left.clone();
-            let stops = move |ids: &[u32]| is_left.load(Ordering::Relaxed) || stop.as_ref().is_some_and(|stop| stop(ids));
-            let turn = TurnRequest { ids, sampling, stream, stops: Some(Arc::new(stops)) };
+            let turn = TurnRequest { ids, sampling, stream, stops: stop, cancelled: Some(left.clone()) };
             state.arrivals.push(Arrival { sequence, turn: Some(turn) });
             state.clients.insert(sequence, Client { events: events.clone(), index, streams, keep: keep.map(str::to_owned) });
         }
@@ -225,10 +223,10 @@ mod tests {
     fn who_leaves_ends_the_sequence() {
         let hub = Hub::new(4, 0);
         let ticket = hub.submit(vec![wanted(&[1])], false, None).unwrap();
-        let stops = hub.arrived(true).unwrap()[0].turn.clone().unwrap().stops.unwrap();
-        assert!(!stops(&[7]));
+        let turn = hub.arrived(true).unwrap()[0].turn.clone().unwrap();
+        assert!(!turn.is_cancelled());
         drop(ticket);
-        assert!(stops(&[7]));
+        assert!(turn.is_cancelled());
         let mut waits = hub.submit(vec![wanted(&[1])], false, None).unwrap();
         hub.close();
         assert!(waits.events.try_recv().is_err() && hub.arrived(true).is_none());

@@ -30,7 +30,8 @@ impl<'a> Listed<'a> {
             let ids: std::sync::Arc<[u32]> = prompts[prompt].into();
             let sampling = Sampling { max_tokens: budgets[prompt], ..request.sampling };
             (0..n).map(move |sample| {
-                let turn = TurnRequest { ids: ids.clone(), sampling, stream: (request.stream)(prompt, sample), stops: None };
+                let stream = (request.stream)(prompt, sample);
+                let turn = TurnRequest { ids: ids.clone(), sampling, stream, stops: None, cancelled: None };
                 Arrival { sequence: prompt * n + sample, turn: Some(turn) }
             })
         });

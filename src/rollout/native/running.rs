@@ -114,6 +114,13 @@ impl Running {
         self.push(drawn, settings);
     }
 
+    /// Ends the turn if nobody waits for it any more.
+    pub fn end_if_cancelled(&mut self) {
+        if self.turn.is_cancelled() {
+            self.finish = Some(Finish::Stop);
+        }
+    }
+
     pub fn sampling(&self) -> &Sampling {
         &self.turn.sampling
     }

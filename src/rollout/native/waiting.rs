@@ -49,4 +49,23 @@ impl Waiting {
         }
         None
     }
+
+    /// Takes out the turns that nobody waits for any more, and returns their sequences; those whose blocks are in the cache are parked.
+    pub fn cancelled(&mut self) -> Vec<usize> {
+        let mut left = Vec::new();
+        let mut stays = |sequence: usize, turn: &TurnRequest| {
+            let is_cancelled = turn.is_cancelled();
+            left.extend(is_cancelled.then_some(sequence));
+            !is_cancelled
+        };
+        self.new.iter_mut().for_each(|beginning| beginning.sequences.retain(|(sequence, turn)| stays(*sequence, turn)));
+        self.new.retain(|beginning| !beginning.sequences.is_empty());
+        for (sequence, parked, turn) in std::mem::take(&mut self.going_on) {
+            match stays(sequence, &turn) {
+                true => self.going_on.push_back((sequence, parked, turn)),
+                false => _ = self.parked.insert(sequence, parked),
+            }
+        }
+        left
+    }
 }

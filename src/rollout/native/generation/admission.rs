@@ -140,8 +140,8 @@ impl Generation<'_> {
 }
 
 impl Response {
-    /// A turn for which there was no room.
-    fn none() -> Self {
+    /// A turn for which there was no room, or for which nobody waited.
+    pub(super) fn none() -> Self {
         Self { ids: Vec::new(), log_probs: Vec::new(), rollout_log_probs: Vec::new(), finish: Finish::Length }
     }
 }

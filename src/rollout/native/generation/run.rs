@@ -2,9 +2,10 @@
 
 use super::state::Generation;
 use crate::model::ops::index;
-use crate::rollout::Arrival;
 use crate::rollout::native::ahead::Ahead;
+use crate::rollout::native::running::Running;
 use crate::rollout::native::waiting::Parked;
+use crate::rollout::{Arrival, Response};
 
 impl Generation<'_> {
     /// Runs until no turn will come any more.
@@ -17,6 +18,7 @@ impl Generation<'_> {
                     None => more = false,
                 }
             }
+            self.drop_cancelled();
             is_idle = !self.admit();
             if !is_idle {
                 self.step();
@@ -27,6 +29,17 @@ impl Generation<'_> {
             self.cache.release(parked.table);
         }
         debug_assert_eq!(self.cache.used(), 0, "every block was given back");
+    }
+
+    /// Ends the turns that nobody waits for any more, those that have no place yet among them.
+    fn drop_cancelled(&mut self) {
+        for sequence in self.waiting.cancelled() {
+            self.turns.ended(sequence, Response::none());
+        }
+        self.running.iter_mut().for_each(Running::end_if_cancelled);
+        if self.running.iter().any(|sequence| sequence.finish.is_some()) {
+            self.collect(0);
+        }
     }
 
     fn take_in(&mut self, arrival: Arrival) {
