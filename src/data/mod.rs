@@ -61,7 +61,7 @@ pub use missing::{GROUND_TRUTH, with_remedies};
 pub use prompts::{Prompt, PromptOptions, PromptText, RowNeeds, Truncation, load_prompts, named_source};
 pub use reading::{OnMalformed, Reading, Take};
 pub use sampler::{Sampler, SamplerState, Share};
-pub use stop::completes_stop;
+pub use stop::{completes_stop, first_stop, same_bytes};
 pub use table::Table;
 pub use template_variables::TemplateVariables;
 pub use tokenizer::Tokenizer;

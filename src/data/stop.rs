@@ -2,14 +2,29 @@
 
 use super::Tokenizer;
 
-/// True if the last token of a response completes one of the texts, and the token before did not. Special tokens have no text.
-/// The texts must not be empty.
-pub fn completes_stop(tokenizer: &Tokenizer, stop: &[String], ids: &[u32]) -> bool {
+/// The first of the texts that ends behind the first `before` bytes of a text, by where it begins. The texts must not be empty.
+pub fn first_stop<'a>(text: &str, before: usize, stop: &'a [String]) -> Option<(usize, &'a str)> {
+    let found = stop.iter().filter_map(|stop| {
+        let from = (before + 1).saturating_sub(stop.len());
+        let from = (from..text.len()).find(|&at| text.is_char_boundary(at))?;
+        Some((from + text[from..].find(stop.as_str())?, stop.as_str()))
+    });
+    found.min_by_key(|(at, _)| *at)
+}
+
+/// The number of bytes with which two texts begin alike.
+pub fn same_bytes(a: &str, b: &str) -> usize {
+    a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
+}
+
+/// True if the last token of a response completes one of the texts, and the token before did not. `specials`: true if special tokens
+/// have a text. The texts must not be empty.
+pub fn completes_stop(tokenizer: &Tokenizer, stop: &[String], ids: &[u32], specials: bool) -> bool {
     let longest = stop.iter().map(String::len).max().unwrap_or(0);
     // Only the end is decoded, not the whole response again for every token. A stop text may begin as many bytes before the last
     // token as it is long, however many tokens without a text are among them; 8 more bytes are for a character that is cut at the
     // beginning. A token that cannot be decoded is reported where the response is decoded.
-    let text = |ids: &[u32]| tokenizer.decode(ids, true).unwrap_or_default();
+    let text = |ids: &[u32]| tokenizer.decode(ids, !specials).unwrap_or_default();
     let last = ids.len().saturating_sub(1);
     let mut tail = last.min(longest + 8);
     let mut before = text(&ids[last - tail..last]);
@@ -18,8 +33,7 @@ pub fn completes_stop(tokenizer: &Tokenizer, stop: &[String], ids: &[u32]) -> bo
         before = text(&ids[last - tail..last]);
     }
     let after = text(&ids[last - tail..]);
-    let same = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
-    stop.iter().any(|stop| after.rmatch_indices(stop.as_str()).any(|(at, found)| at + found.len() > same))
+    first_stop(&after, same_bytes(&before, &after), stop).is_some()
 }
 
 #[cfg(test)]
@@ -46,9 +60,9 @@ mod tests {
     }
 
     /// True if the whole text has a stop text that ends after the text of all tokens but the last.
-    fn naive(tokenizer: &Tokenizer, stop: &[String], ids: &[u32]) -> bool {
-        let whole = tokenizer.decode(ids, true).unwrap();
-        let before = tokenizer.decode(&ids[..ids.len() - 1], true).unwrap();
+    fn naive(tokenizer: &Tokenizer, stop: &[String], ids: &[u32], specials: bool) -> bool {
+        let whole = tokenizer.decode(ids, !specials).unwrap();
+        let before = tokenizer.decode(&ids[..ids.len() - 1], !specials).unwrap();
         let same = before.bytes().zip(whole.bytes()).take_while(|(a, b)| a == b).count();
         stop.iter().any(|stop| whole.rfind(stop.as_str()).is_some_and(|at| at + stop.len() > same))
     }
@@ -57,12 +71,13 @@ mod tests {
         #[test]
         fn a_stop_text_is_found_wherever_the_whole_text_has_it(
             ids in prop::collection::vec(prop_oneof![3 => 1_u32..3, 2 => 3_u32..11], 1..60),
-            which in prop::collection::vec(0_usize..5, 1..3),
+            which in prop::collection::vec(0_usize..6, 1..3),
+            specials in any::<bool>(),
         ) {
             thread_local!(static TOKENIZER: Tokenizer = tokenizer());
-            let stop: Vec<String> = which.iter().map(|i| ["ab", "bX", "\u{e9}", "a b", "aaab"][*i].to_owned()).collect();
+            let stop: Vec<String> = which.iter().map(|i| ["ab", "bX", "\u{e9}", "a b", "aaab", "a<eos>"][*i].to_owned()).collect();
             TOKENIZER.with(|tokenizer| {
-                prop_assert_eq!(completes_stop(tokenizer, &stop, &ids), naive(tokenizer, &stop, &ids));
+                prop_assert_eq!(completes_stop(tokenizer, &stop, &ids, specials), naive(tokenizer, &stop, &ids, specials));
                 Ok(())
             })?;
         }

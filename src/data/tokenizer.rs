@@ -350,6 +350,16 @@ impl Tokenizer {
         self.special_ids.contains(&id)
     }
 
+    /// True if the token is a byte (`<0x41>`): a decoder reads all that follow one another as one text.
+    pub fn is_byte(&self, id: u32) -> bool {
+        self.inner.id_to_token(id).is_some_and(|token| token.len() == 6 && token.starts_with("<0x") && token.ends_with('>'))
+    }
+
+    /// True if spaces before punctuation are left out of decoded text, so that a token can take one from the text before it.
+    pub fn cleans_up(&self) -> bool {
+        self.cleans_up
+    }
+
     /// The folder's tokenizer files, to be copied beside an exported model.
     pub fn files(&self) -> &[PathBuf] {
         &self.files

@@ -52,7 +52,7 @@ impl Generation {
         let mut engine = native_engine(&rollout.sampling());
         let of_format = self.talks.as_ref().map(|talks| talks.agents.stop_ids()).unwrap_or_default();
         let eos = self.tokenizer.stop_ids(rollout.ignore_eos, &[rollout.stop_token_ids.as_slice(), &of_format].concat());
-        let stops = |ids: &[u32]| completes_stop(&self.tokenizer, &rollout.stop, ids);
+        let stops = |ids: &[u32]| completes_stop(&self.tokenizer, &rollout.stop, ids, false);
         let mut responses: Vec<Value> = Vec::with_capacity(self.prompts.len());
         let (mut messages, mut tally): (Vec<Value>, _) = (Vec::new(), Tally::default());
         self.progress.start(0, self.prompts.len().div_ceil(data.batch_size) as u64);

@@ -165,14 +165,15 @@ impl Model {
 impl Asked {
     /// The function that ends an answer, beside the end tokens of the model.
     pub fn stop(&self, model: &Model) -> Option<TurnStops> {
-        let (texts, tokens) = (self.options.stop.clone(), self.options.stop_token_ids.clone());
+        let Options { stop, stop_token_ids, special_tokens, .. } = &self.options;
+        let (texts, tokens, specials) = (stop.clone(), stop_token_ids.clone(), *special_tokens);
         if texts.is_empty() && tokens.is_empty() {
             return None;
         }
         let tokenizer = model.renderer.tokenizer().clone();
         Some(Arc::new(move |ids: &[u32]| {
             let is_stop = ids.last().is_some_and(|last| tokens.contains(last));
-            is_stop || !texts.is_empty() && completes_stop(&tokenizer, &texts, ids)
+            is_stop || !texts.is_empty() && completes_stop(&tokenizer, &texts, ids, specials)
         }))
     }
 }

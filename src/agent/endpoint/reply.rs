@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::options::Options;
 use super::refused::Refused;
 use crate::agent::calls::{Format, ToolCall, parse};
-use crate::data::Tokenizer;
+use crate::data::{Tokenizer, first_stop, same_bytes};
 use crate::rollout::{Finish, Response};
 use serde_json::{Value, json};
 
@@ -44,6 +44,8 @@ pub struct Reply {
     pub unreadable: usize,
     /// The text of each token, if log-probabilities were asked for.
     pub pieces: Vec<String>,
+    /// False if the last token ended the answer and is no part of its text.
+    pub shows_last: bool,
     pub response: Response,
 }
 
@@ -63,12 +65,15 @@ impl Reading<'_> {
         let by_token = ended.filter(|last| options.stop_token_ids.contains(last) && !eos.contains(last));
         let is_end = ended.is_some_and(|last| eos.contains(last) || options.stop_token_ids.contains(last));
         let said = if is_end { &ids[..ids.len() - 1] } else { &ids[..] };
-        let (text, by_text) = self.before_stop(tokenizer.decode(said, !options.special_tokens)?);
+        let shows_last = !is_end || options.include_stop;
+        // Only the last token can have ended the answer: a stop text before `min_tokens` did not.
+        let may_stop = ended.is_some() && !is_end;
+        let (text, by_text) = self.text(if shows_last { ids } else { said }, may_stop, options.special_tokens)?;
         let parsed = calls.as_ref().filter(|_| response.finish == Finish::Stop);
         let parsed = match parsed {
             // Formats know the special tokens that calls begin with.
             Some(CallReading { format, tools, ignore_in_thinking, .. }) => {
-                Some(parse(format, &self.before_stop(tokenizer.decode(said, false)?).0, tools, *ignore_in_thinking))
+                Some(parse(format, &self.text(said, may_stop, true)?.0, tools, *ignore_in_thinking))
             }
             None => None,
         };
@@ -87,17 +92,22 @@ impl Reading<'_> {
             Finish::Stop if !found.is_empty() => "tool_calls",
             Finish::Stop => "stop",
         };
-        Ok(Reply { content, calls: found, finish, stopped_by, unreadable, pieces, response })
+        Ok(Reply { content, calls: found, finish, stopped_by, unreadable, pieces, shows_last, response })
     }
 
-    /// The text before the first of the request's stop texts, unless it is to be kept, and that stop text.
-    fn before_stop(&self, mut text: String) -> (String, Option<&str>) {
-        let stops = self.options.stop.iter().filter_map(|stop| Some((text.find(stop.as_str())?, stop.as_str())));
-        let first = stops.min_by_key(|(at, _)| *at);
+    /// The text of some tokens and, with `may_stop`, the stop text that the last of them completes: the text ends before it, or behind it
+    /// if it is to be kept. `specials`: true if special tokens are shown.
+    fn text(&self, ids: &[u32], may_stop: bool, specials: bool) -> Result<(String, Option<&str>)> {
+        let mut text = self.tokenizer.decode(ids, !specials)?;
+        if !may_stop || self.options.stop.is_empty() {
+            return Ok((text, None));
+        }
+        let before = self.tokenizer.decode(&ids[..ids.len().saturating_sub(1)], !specials)?;
+        let first = first_stop(&text, same_bytes(&before, &text), &self.options.stop);
         if let Some((at, stop)) = first {
             text.truncate(if self.options.include_stop { at + stop.len() } else { at });
         }
-        (text, first.map(|(_, stop)| stop))
+        Ok((text, first.map(|(_, stop)| stop)))
     }
 }
 

@@ -18,26 +18,32 @@ const OBJECTS: [&str; 2] = ["chat.completion.chunk", "text_completion"];
 pub struct ChunkWriter {
     answered: Answered,
     options: Options,
-    /// The stop texts that are looked for while the text comes; none if they are kept.
-    stops: Vec<String>,
     reads_calls: bool,
+    /// The tokens that may end an answer.
+    ends: Vec<u32>,
     choices: Vec<StreamText>,
+    /// The last token of each choice, if it may have ended the answer.
+    last: Vec<Option<u32>>,
+    /// The text of each choice that was sent.
+    sent: Vec<String>,
     /// The ids of tokens that were not sent yet.
     unsent: Vec<Vec<u32>>,
     tokens: usize,
 }
 
 impl ChunkWriter {
-    /// For an answer of some choices. `reads_calls`: true if calls are read in it.
-    pub fn new(answered: Answered, options: Options, reads_calls: bool) -> Self {
+    /// For an answer of some choices. `reads_calls`: true if calls are read in it; `eos`: the tokens that end a sequence.
+    pub fn new(answered: Answered, options: Options, reads_calls: bool, eos: &[u32]) -> Self {
         let count = answered.prompts.len() * options.n;
-        let stops = if options.include_stop { Vec::new() } else { options.stop.clone() };
+        let ends = [eos, &options.stop_token_ids].concat();
         Self {
             answered,
             options,
-            stops,
             reads_calls,
+            ends,
             choices: vec![StreamText::default(); count],
+            last: vec![None; count],
+            sent: vec![String::new(); count],
             unsent: vec![Vec::new(); count],
             tokens: 0,
         }
@@ -81,17 +87,29 @@ impl ChunkWriter {
         if self.reads_calls {
             return String::new();
         }
-        let text = self.choices[index].push(tokenizer, &self.stops, self.options.special_tokens, id);
+        // The token before has not ended the answer.
+        let before = self.last[index].take();
+        self.last[index] = Some(id).filter(|id| self.ends.contains(id));
+        let sure = before.into_iter().chain(Some(id).filter(|_| self.last[index].is_none()));
+        let text = sure.map(|id| self.push(tokenizer, index, id)).collect();
         self.text(index, text)
+    }
+
+    fn push(&mut self, tokenizer: &Tokenizer, index: usize, id: u32) -> String {
+        self.choices[index].push(tokenizer, &self.options.stop, self.options.special_tokens, id)
     }
 
     /// The last chunks of a choice. Tokens that have not come by [`Self::token`] are counted and sent here.
     pub fn end(&mut self, tokenizer: &Tokenizer, index: usize, reply: &Reply) -> String {
         let mut events = String::new();
-        let rest = if self.reads_calls {
-            reply.content.clone()
-        } else {
-            self.choices[index].finish(tokenizer, &self.stops, self.options.special_tokens)
+        let rest = match reply.content.strip_prefix(&self.sent[index]) {
+            Some(rest) => rest.to_owned(),
+            // Bytes that were no character for long were sent as they were, and the answer reads them together with others.
+            None => {
+                let last = self.last[index].take().filter(|_| reply.shows_last);
+                let text = last.map(|id| self.push(tokenizer, index, id)).unwrap_or_default();
+                text + &self.choices[index].finish(tokenizer, self.options.special_tokens)
+            }
         };
         let has_calls = !reply.calls.is_empty();
         if !(has_calls && rest.trim().is_empty()) {
@@ -145,6 +163,7 @@ impl ChunkWriter {
         if text.is_empty() {
             return String::new();
         }
+        self.sent[index] += &text;
         let mut body = match self.answered.api {
             Api::Chat => self.chunk(index, json!({"content": text})),
             Api::Text => self.chunk(index, text.into()),

@@ -139,7 +139,7 @@ impl ServerAgent {
         let (unreadable, response) = (reply.unreadable, reply.response.clone());
         let (setting, tools) = (asked.setting, asked.tools.clone().unwrap_or_default());
         let sent = if asked.options.stream {
-            let writer = ChunkWriter::new(answered, asked.options.clone(), asked.tools.is_some());
+            let writer = ChunkWriter::new(answered, asked.options.clone(), asked.tools.is_some(), &model.eos);
             Sent::Chunks(writer.whole(model.renderer.tokenizer(), &reply))
         } else {
             Sent::Answer(answer(&answered, &asked.options, &[reply]))

@@ -167,7 +167,7 @@ impl Tokens for TemplateTokens {
         let tokenizer = self.tokenizer.clone();
         Some(Arc::new(move |turn: &[u32]| {
             let at_id = turn.last().is_some_and(|last| ids.contains(last));
-            at_id || !texts.is_empty() && completes_stop(&tokenizer, &texts, turn)
+            at_id || !texts.is_empty() && completes_stop(&tokenizer, &texts, turn, false)
         }))
     }
 }

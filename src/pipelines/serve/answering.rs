@@ -48,7 +48,8 @@ impl Service {
 
     async fn send(&self, mut begun: Begun, pieces: &Sender<Bytes>) -> Result<(), Refused> {
         let tokenizer = self.facts.model.renderer.tokenizer();
-        let mut writer = ChunkWriter::new(begun.answered.clone(), begun.asked.options.clone(), begun.asked.tools.is_some());
+        let (options, reads_calls) = (begun.asked.options.clone(), begun.asked.tools.is_some());
+        let mut writer = ChunkWriter::new(begun.answered.clone(), options, reads_calls, &self.facts.model.eos);
         let mut left = begun.answered.prompts.len() * begun.asked.options.n;
         let mut chunks = writer.begin();
         loop {

@@ -139,7 +139,7 @@ impl SamplingSide {
             Stream::new(seed, purpose, &[&[step, row, sample as u64], keys].concat())
         };
         let stop = &self.config.actor_rollout_ref.rollout.stop;
-        let stops = |ids: &[u32]| completes_stop(&self.tokenizer, stop, ids);
+        let stops = |ids: &[u32]| completes_stop(&self.tokenizer, stop, ids, false);
         let (rewards, tokenizer, progress) = (&self.rewards, &self.tokenizer, &at.progress);
         let scoring = Scoring { rewards, tokenizer, prompts: own, n, step };
         let copies = if sampling.temperature <= 0.0 { n } else { 1 };

@@ -73,7 +73,7 @@ fn a_stream_adds_up_to_the_answer() {
         assert_eq!((&choice["stop_reason"], &choice["token_ids"]), (&stopped_by, &json!(ids)));
         assert_eq!(choice["logprobs"]["tokens"].as_array().unwrap().len(), length);
         assert_eq!(whole["usage"]["completion_tokens"], length);
-        let mut writer = ChunkWriter::new(answered, options.clone(), false);
+        let mut writer = ChunkWriter::new(answered, options.clone(), false, &[tokenizer.eos_id()]);
         let mut events = writer.begin();
         ids.iter().for_each(|id| events += &writer.token(&tokenizer, 0, *id));
         events += &writer.end(&tokenizer, 0, &reply);

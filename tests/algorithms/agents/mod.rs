@@ -11,4 +11,5 @@ mod session;
 mod session_calls;
 mod session_chaos;
 mod session_start;
+mod streams;
 mod tokens;
