@@ -10,6 +10,7 @@ use comfy_table::ContentArrangement;
 use console::{Style, Term, measure_text_width};
 
 use super::{Cell, Ending, Metrics, Progress, Session, Table, Tracker, TrackerEntry};
+use crate::util::excerpt::beginning_of;
 use crate::util::number::{short, whole};
 use crate::util::printable::printable;
 use crate::util::time::human;
@@ -136,6 +137,11 @@ impl Tracker for Console {
     }
 }
 
+/// The number of characters of a cell that are shown; `samples.jsonl` has the whole text.
+const LONGEST_CELL: usize = 10_000;
+/// The number of characters after which a word is broken: the layout takes time in the square of a word's length.
+const LONGEST_WORD: usize = 480;
+
 /// Zero-width characters that stand for colours during layout, because the layout would count the characters of escape codes.
 const GOOD: char = '\u{2061}';
 const BAD: char = '\u{2062}';
@@ -148,7 +154,7 @@ fn drawn(step: u64, table: &Table, width: u16) -> String {
     let mut shown = comfy_table::Table::new();
     shown.load_preset(comfy_table::presets::UTF8_FULL_CONDENSED);
     shown.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-    shown.set_header(std::iter::once("step").chain(table.columns.iter().map(String::as_str)));
+    shown.set_header(std::iter::once("step".to_owned()).chain(table.columns.iter().map(|name| cell_text(name))));
     let number = |cell: &Cell| if let Cell::Number(number) = cell { Some(*number) } else { None };
     let numbers = table.rows.iter().flatten().filter_map(number).filter(|number| number.is_finite());
     let noise = f64::from(f32::EPSILON) * numbers.fold(0.0, |most: f64, number| most.max(number.abs()));
@@ -175,9 +181,19 @@ fn coloured(text: &str, colours: bool) -> String {
         .fold(text.to_owned(), |text, (mark, code)| text.replace(*mark, if colours { code } else { "" }))
 }
 
-/// Makes a text printable that may contain the marks of colours.
+/// Makes a text printable that may contain the marks of colours. It is no longer, and its words are no longer, than the layout can take.
 fn cell_text(text: &str) -> String {
-    printable(text).replace([GOOD, BAD, END], "").replace('\t', "    ")
+    let shown = printable(&beginning_of(text, LONGEST_CELL)).replace([GOOD, BAD, END], "").replace('\t', "    ");
+    let (mut broken, mut length) = (String::with_capacity(shown.len()), 0);
+    for c in shown.chars() {
+        length = if [' ', '\n'].contains(&c) { 0 } else { length + 1 };
+        if length > LONGEST_WORD {
+            broken.push('\n');
+            length = 1;
+        }
+        broken.push(c);
+    }
+    broken
 }
 
 #[cfg(test)]
@@ -230,5 +246,19 @@ mod tests {
         );
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
         assert_eq!(coloured(&format!("{BAD}-1{END}"), true), "\u{1b}[31m-1\u{1b}[0m");
+    }
+
+    /// The layout gets neither more text than is shown nor a word whose square it would take.
+    #[test]
+    fn a_cell_is_bounded_whatever_its_text_is() {
+        for text in ["x", "文", "\u{301}", "\u{1b}", "\t", " ", "a b "] {
+            let shown = cell_text(&text.repeat(1_000_000));
+            assert!(shown.lines().flat_map(|line| line.split(' ')).all(|word| word.chars().count() <= LONGEST_WORD), "{text:?}");
+            assert!(shown.chars().count() < 8 * LONGEST_CELL && shown.ends_with("000 characters)"), "{text:?}");
+        }
+        assert_eq!(cell_text("a\tb\nc"), "a    b\nc");
+        let row = vec![Cell::from("文".repeat(5_000_000).as_str()), Cell::from("x".repeat(5_000_000).as_str())];
+        let table = Table { name: "completions", columns: vec!["a".repeat(1_000_000), "b".to_owned()], rows: vec![row; 5] };
+        assert!(drawn(1, &table, 120).lines().all(|line| console::measure_text_width(line) <= 120));
     }
 }

@@ -32,6 +32,7 @@ mod hub_server;
 mod improve;
 mod inspect;
 mod kept_work;
+mod long_texts;
 mod mistakes;
 #[path = "../algorithms/numpy.rs"]
 mod numpy;

@@ -1,0 +1,60 @@
+//! Texts of others, far longer than what is shown of them, through what prints them: each is done in time that grows with its length. A
+//! printer that took the square of it would not end within these tests.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::common::{small_run, succeed, trainer};
+
+const LONG: usize = 5_000_000;
+
+#[test]
+fn a_prompt_without_spaces_is_shown_whatever_its_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let (rows, run) = (folder.path().join("rows.jsonl"), folder.path().join("run"));
+    let prompt = json!([{"role": "user", "content": "1".repeat(1_000_000)}]);
+    let row = json!({"data_source": "burnish/arithmetic", "prompt": prompt, "reward_model": {"ground_truth": "2"}});
+    fs::write(&rows, format!("{row}\n")).unwrap();
+    let files = ["train", "val"].map(|which| format!("data.{which}_files={}", rows.display()));
+    let settings = [
+        &files[0],
+        &files[1],
+        "data.truncation=left",
+        "data.train_batch_size=1",
+        "actor_rollout_ref.rollout.n=2",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=1",
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
+        "trainer.total_training_steps=1",
+        "trainer.logger=[console,file]",
+    ];
+    let shown = succeed(small_run(&run, &settings));
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("characters)"), "the sample is cut");
+    succeed(trainer(&["report", run.to_str().unwrap()]));
+    succeed(trainer(&["runs", "show", run.to_str().unwrap()]));
+    succeed(trainer(&["runs", "ls", folder.path().to_str().unwrap()]));
+}
+
+#[test]
+fn rows_of_a_file_are_scored_and_refused_whatever_their_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for word in ["x".repeat(LONG), "文".repeat(LONG / 3)] {
+        let row =
+            json!({"data_source": "openai/gsm8k", "prompt": word, "responses": [word], "reward_model": {"ground_truth": "2"}});
+        fs::write(path("rows.jsonl"), format!("{row}\n")).unwrap();
+        let data = format!("data.path={}", path("rows.jsonl"));
+        succeed(trainer(&["eval", &data, &format!("data.output_path={}", path("scores.jsonl"))]));
+        // What is wrong with a row is said in a message that has the text.
+        for settings in [
+            &["eval", &data, "data.data_source_key=prompt"][..],
+            &["eval", &data, "data.response_key=prompt"],
+            &["generate", &data, "model.path=data/arithmetic/model", "rollout.prompt_length=8"],
+            &["generate", &data, "model.path=data/arithmetic/model", "data.prompt_key=responses"],
+        ] {
+            let output = trainer(settings).output().unwrap();
+            assert!(output.status.code().is_some_and(|code| [1, 2].contains(&code)), "{settings:?}: {:?}", output.status);
+            assert!(String::from_utf8_lossy(&output.stderr).contains("error:"), "{settings:?}");
+        }
+    }
+}
