@@ -7,6 +7,7 @@ use burnish::cli::{Cli, Failure, check_command, run};
 use burnish::run::{LogFile, Output};
 use burnish::tracking::Progress;
 use burnish::util::contained::is_contained;
+use burnish::util::interrupt::report_file_limit;
 use burnish::util::limited_memory::LimitedMemory;
 use burnish::util::{secret, terminal};
 use clap::Parser;
@@ -19,6 +20,7 @@ use tracing_subscriber::{EnvFilter, fmt};
 static ALLOCATOR: LimitedMemory<mimalloc::MiMalloc> = LimitedMemory(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
+    report_file_limit();
     secret::remember_environment();
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     words.iter().for_each(|word| secret::remember_in(&word.to_string_lossy()));

@@ -1,12 +1,20 @@
-//! SIGINT, SIGTERM and SIGUSR1 as a request to stop at the next good moment; a second one of the first two ends the process at once.
+//! Signals as a request to stop at the next good moment. A second SIGINT or SIGTERM ends the process at once.
 
+use std::ffi::c_int;
 use std::fmt;
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ};
 use signal_hook::flag;
+
+/// The signals of people and of service managers. The second one ends the process.
+const INSIST: [c_int; 2] = [SIGINT, SIGTERM];
+/// The signals that only ever ask: a terminal was closed, a scheduler gives notice, the soft limit of processor time is reached. They come
+/// again, or together with the others.
+const ASK: [c_int; 3] = [SIGHUP, SIGUSR2, SIGXCPU];
 
 /// A flag that is set when the run is asked to stop. The default is never set.
 #[derive(Clone, Debug, Default)]
@@ -32,8 +40,8 @@ impl Interrupted {
 }
 
 impl Interrupt {
-    /// Handles SIGINT and SIGTERM for the rest of the process. A second signal ends the process with 128 + its number, as a shell
-    /// reports the default action.
+    /// Handles SIGINT, SIGTERM, SIGHUP, SIGUSR2 and SIGXCPU for the rest of the process. A second SIGINT or SIGTERM ends the process with
+    /// 128 + its number, as a shell reports the default action. SIGHUP and its like stay ignored where they are, as under `nohup`.
     pub fn on_signals() -> Result<Self> {
         let interrupt = Self::default();
         interrupt.watch_signals()?;
@@ -42,11 +50,16 @@ impl Interrupt {
 
     /// Does the same as [`Self::on_signals`] for an interrupt that has been cloned already.
     pub fn watch_signals(&self) -> Result<()> {
-        for signal in [SIGINT, SIGTERM] {
+        let first = Arc::new(AtomicBool::new(false));
+        for signal in INSIST {
             // The order matters: the first signal finds the flag unset, and only then sets it.
-            flag::register_conditional_shutdown(signal, 128 + signal, self.0.clone())
+            flag::register_conditional_shutdown(signal, 128 + signal, first.clone())
+                .and_then(|_| flag::register(signal, first.clone()))
                 .and_then(|_| flag::register(signal, self.0.clone()))
                 .context("cannot watch for signals")?;
+        }
+        for signal in ASK.into_iter().filter(|signal| !is_ignored(*signal)) {
+            flag::register(signal, self.0.clone()).context("cannot watch for signals")?;
         }
         Ok(())
     }
@@ -74,4 +87,19 @@ impl Interrupt {
     pub fn check(&self) -> Result<()> {
         if self.asked() { Err(Interrupted::unfinished().into()) } else { Ok(()) }
     }
+}
+
+/// Makes a write beyond the largest size of a file (`ulimit -f`) an error with the name of the file, in place of SIGXFSZ, which ends the
+/// process without a word.
+pub fn report_file_limit() {
+    // The handler has nothing to do. Without one nothing is worse than before.
+    _ = flag::register(SIGXFSZ, Arc::default());
+}
+
+/// True if the process was started with a signal ignored. Where the system does not say so, SIGHUP counts as ignored: its default action is
+/// then what it was.
+fn is_ignored(signal: c_int) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.map_or(signal == SIGHUP, |mask| mask >> (signal - 1) & 1 == 1)
 }

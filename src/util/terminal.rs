@@ -5,10 +5,14 @@
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
+
 use super::printable::{printable, printable_styled};
 use super::secret::hide;
 
-/// Prints text for people on standard output. It is no error if the reader, such as `head`, has stopped reading.
+/// Prints text for people on standard output. It is no error if the reader, such as `head`, has stopped reading, or if the terminal was
+/// closed.
 ///
 /// # Errors
 /// If standard output cannot be written to, as on a full disk.
@@ -35,9 +39,15 @@ pub fn print_data(text: &str) -> io::Result<()> {
 fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        Err(error) if !has_no_reader(&error) => Err(error),
         _ => Ok(()),
     }
+}
+
+/// True if nobody can read standard output any more: the other end of a pipe is closed, or the terminal is.
+fn has_no_reader(error: &io::Error) -> bool {
+    let is_device = || fstat(io::stdout()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_char_device());
+    error.kind() == ErrorKind::BrokenPipe || error.raw_os_error() == Some(Errno::IO.raw_os_error()) && is_device()
 }
 
 /// Writes to standard error. Errors are ignored, since there is nowhere left to report them.

@@ -56,6 +56,7 @@ mod serve;
 mod serve_rm;
 mod settings;
 mod stored_numbers;
+mod signals;
 mod supervised;
 mod tensor_edits;
 mod threads;
