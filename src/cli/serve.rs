@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::listening::{ListenArgs, named};
 use super::print::print;
 use crate::config::schema::{Device, Dtype};
-use crate::job::hub_names::model_folder;
+use crate::job::hub_names::NamedModel;
 use crate::pipelines::serve::{Server, ServerOptions};
 use crate::rollout::{Logprobs, NativeEngine, Sampling};
 
@@ -105,9 +105,9 @@ fn set_up(args: &ServeArgs) -> Result<(Server, std::net::SocketAddr)> {
     let token = args.listen.token()?;
     let open = token.is_none();
     let server = Server::new(ServerOptions {
-        model: model_folder("--model", &args.model)?,
+        model: NamedModel::find("--model", &args.model)?,
         name: args.model_name.clone().or_else(|| Some(args.model.display().to_string())),
-        tokenizer: args.tokenizer.as_ref().map(|folder| model_folder("--tokenizer", folder)).transpose()?,
+        tokenizer: args.tokenizer.as_ref().map(|folder| NamedModel::tokenizer("--tokenizer", folder)).transpose()?,
         chat_template: args.chat_template.as_ref().map(template).transpose()?,
         variables,
         format: args.tool_format.clone(),

@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::listening::{ListenArgs, named};
 use super::print::print;
 use crate::config::schema::{Device, Dtype};
-use crate::job::hub_names::model_folder;
+use crate::job::hub_names::NamedModel;
 use crate::pipelines::serve_rm::{Server, ServerOptions};
 use crate::reward::steps::StepOptions;
 
@@ -63,7 +63,7 @@ fn set_up(args: &ServeRmArgs) -> Result<(Server, std::net::SocketAddr)> {
     let token = args.listen.token()?;
     let open = token.is_none();
     let server = Server::new(ServerOptions {
-        model: model_folder("--model", &args.model)?,
+        model: NamedModel::find("--model", &args.model)?,
         host: args.listen.host.clone(),
         port: args.port,
         max_len: args.max_len.map(NonZeroUsize::get),

@@ -32,6 +32,8 @@ pub enum ModelParts {
     Whole,
     /// The configuration and the tokenizer.
     WithoutWeights,
+    /// The same of a model whose weights are wanted later: they must be in a form that is read here.
+    WeightsLater,
     /// The tokenizer; a configuration is read where there is one.
     Tokenizer,
     /// A LoRA adapter.
@@ -87,12 +89,14 @@ pub fn choose(listing: &Listing, name: &HubName, parts: ModelParts, index: Optio
         Some(index) => [vec![at(name, INDEX)], shards(index, name, listing)?].concat(),
         None => vec![],
     };
-    if parts == ModelParts::WithoutWeights {
+    let pickle = there.iter().any(|path| inside(name, path).is_some_and(|file| fits("pytorch_model*", file)));
+    let gguf = there.iter().any(|path| path.ends_with(".gguf"));
+    // A cache may lack the weights, and its list with them.
+    let is_readable = !weights.is_empty() || !pickle && !gguf;
+    if parts == ModelParts::WithoutWeights || parts == ModelParts::WeightsLater && is_readable {
         return Ok(Chosen { paths, left_out: weights });
     }
     if weights.is_empty() {
-        let pickle = there.iter().any(|path| inside(name, path).is_some_and(|file| fits("pytorch_model*", file)));
-        let gguf = there.iter().any(|path| path.ends_with(".gguf"));
         return Err(no(match (pickle, gguf) {
             (true, _) => {
                 "has its weights only in pytorch_model.bin, a Python pickle, which is not read here: ask its owner for \
@@ -188,6 +192,7 @@ mod tests {
 
         for (files, parts, index, told) in [
             (&["config.json", "pytorch_model.bin"][..], ModelParts::Whole, None, "pytorch_model.bin, a Python pickle"),
+            (&["config.json", "pytorch_model.bin"], ModelParts::WeightsLater, None, "pytorch_model.bin, a Python pickle"),
             (&["config.json", "x-q4.gguf"], ModelParts::Whole, None, "GGUF"),
             (&["config.json"], ModelParts::Whole, None, "no model.safetensors"),
             (&["adapter_config.json"], ModelParts::Whole, None, "lora_adapter_path"),

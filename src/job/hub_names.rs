@@ -1,62 +1,171 @@
 //! Names on Hugging Face's Hub in the settings: each becomes files before anything is read, so that the rest of the program sees
 //! folders and files alone. The settings, which the run and its checkpoints record, get the name with its commit.
+//!
+//! Weights, which are most of a model's bytes, come last: once everything that can be checked without them has been checked.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::config::schema::{Location, Place, Schema, Thing};
-use crate::config::{ConfigError, Loaded, Problem, Tree, Value};
+use crate::config::{ConfigError, Loaded, Node, Problem, Tree, Value};
 use crate::hub::{Failure, Found, Hub, HubName, Kind, ModelParts, Purpose};
 
-/// The use of the models' weights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weights {
-    /// They are loaded.
-    Loaded,
-    /// They are compared where they are there, and not downloaded: a dry run.
-    Compared,
+/// The models on the Hub whose weights are loaded, and may not be here yet.
+#[must_use = "the weights are not here yet"]
+pub struct Weights(Vec<Wanted>);
+
+/// A setting that names a model on the Hub.
+struct Setting {
+    /// The key of its place.
+    place: String,
+    /// The key that the user knows, and the value there.
+    key: String,
+    node: Option<Node>,
+    /// The text that was taken for a name.
+    text: String,
+    name: HubName,
 }
 
-/// Finds or downloads whatever the settings name on the Hub.
+struct Wanted {
+    setting: Setting,
+    is_missing: bool,
+}
+
+impl Setting {
+    fn problem(&self, message: &str) -> Problem {
+        self.node.iter().fold(Problem::new(&self.key, format!("`{}`: {message}", self.key)), Problem::with_value)
+    }
+
+    fn failed(&self, Failure { message, help, .. }: Failure) -> Problem {
+        let problem = self.problem(&format!("{}{message}", no_path(&self.text)));
+        if help.is_empty() { problem } else { problem.help(help) }
+    }
+}
+
+impl Weights {
+    /// True if some weights are not here.
+    pub fn are_missing(&self) -> bool {
+        self.0.iter().any(|wanted| wanted.is_missing)
+    }
+
+    /// Downloads those that are not here.
+    ///
+    /// # Errors
+    /// Weights that cannot be had, with the key and its place.
+    pub fn fetch<T: Schema>(self, config: &mut T) -> Result<(), ConfigError> {
+        let mut hub = None;
+        for Wanted { setting, .. } in self.0 {
+            let found = hub_of(&mut hub).and_then(|hub| hub.model(&setting.name, ModelParts::Whole));
+            let found = found.map_err(|failure| setting.failed(failure))?;
+            if let Some(place) = config.places().into_iter().find(|place| place.key == setting.place) {
+                put(place, found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says which weights are not here, and stay unchecked: for a dry run.
+    pub fn leave(self) {
+        for Wanted { setting: Setting { key, name, .. }, .. } in self.0.iter().filter(|wanted| wanted.is_missing) {
+            tracing::info!("{key}: the weights of {name} are not in the cache, and not checked");
+        }
+    }
+}
+
+/// Finds or downloads all that the settings name on the Hub, but for weights that are not here, which it returns.
 ///
 /// # Errors
 /// A name that cannot be had, with its key and place, and what to do.
-pub fn find<T: Schema>(loaded: &mut Loaded<T>, weights: Weights) -> Result<(), ConfigError> {
+pub fn find<T: Schema>(loaded: &mut Loaded<T>) -> Result<Weights, ConfigError> {
     let (config, tree) = (&mut loaded.config, &mut loaded.tree);
-    let mut hub = None;
+    let (mut hub, mut weights) = (None, Vec::new());
     for place in config.places() {
-        let of_node = |problem: Problem| {
-            let node = tree.root().get(&place.key).or_else(|| tree.root().get(place.key.rsplit_once('.')?.0));
-            node.into_iter().fold(problem, Problem::with_value)
-        };
+        let node = tree.root().get(&place.key).or_else(|| tree.root().get(place.key.rsplit_once('.')?.0));
         let key = key_of(tree, &place.key);
-        let wrong = |error| of_node(Problem::new(&key, format!("`{key}`: {error}")));
-        let kind = kind(place.thing);
-        let name = HubName::of(place.location, kind).map_err(|error| wrong(format!("{error:#}")))?;
+        let wrong =
+            |error: anyhow::Error| node.into_iter().fold(Problem::new(&key, format!("`{key}`: {error:#}")), Problem::with_value);
+        let name = HubName::of(place.location, kind(place.thing)).map_err(wrong)?;
         let Some(name) = name else { continue };
-        let found = hub_of(&mut hub).and_then(|hub| get(hub, &name, place.thing, weights));
-        let found = found.map_err(|Failure { message, help, .. }| {
-            let problem = wrong(format!("{}{message}", no_path(place.location)));
-            if help.is_empty() { problem } else { problem.help(help) }
-        })?;
-        note(&key, &name, place.thing, &found);
-        tree.set(&key, Value::Text(found.name.address()));
+        let (text, node) = (place.location.to_string(), node.cloned());
+        let setting = Setting { place: place.key.clone(), key, node, text, name };
+        let found = hub_of(&mut hub).and_then(|hub| get(hub, &setting.name, place.thing));
+        let found = found.map_err(|failure| setting.failed(failure))?;
+        if !found.because.is_empty() {
+            tracing::info!("{}: {} is {} ({})", setting.key, setting.name, found.name.rest, found.because);
+        }
+        tree.set(&setting.key, Value::Text(found.name.address()));
+        let (is_missing, thing) = (found.left_out > 0, place.thing);
         put(place, found);
+        if thing == (Thing::Model { weights: true }) {
+            weights.push(Wanted { setting, is_missing });
+        }
     }
-    Ok(())
+    Ok(Weights(weights))
 }
 
-/// The folder of a model that is named on the command line: a path, or a name on the Hub.
+/// A model that is named on the command line: a path, or a name on the Hub.
+pub struct NamedModel {
+    option: &'static str,
+    /// The path or name as it was written.
+    text: String,
+    folder: PathBuf,
+    name: Option<HubName>,
+}
+
+impl NamedModel {
+    /// Finds it; of a name on the Hub, everything but the weights.
+    ///
+    /// # Errors
+    /// A name that cannot be had, with the option.
+    pub fn find(option: &'static str, folder: &Path) -> Result<Self> {
+        Self::with(option, folder, ModelParts::WeightsLater)
+    }
+
+    /// Finds the tokenizer of a model.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn tokenizer(option: &'static str, folder: &Path) -> Result<PathBuf> {
+        Ok(Self::with(option, folder, ModelParts::Tokenizer)?.folder)
+    }
+
+    fn with(option: &'static str, folder: &Path, parts: ModelParts) -> Result<Self> {
+        let text = folder.to_str().unwrap_or_default().to_owned();
+        let name = if text.is_empty() { None } else { HubName::of(&text, Kind::Model).context(option)? };
+        let mut model = Self { option, text, folder: folder.to_owned(), name };
+        model.get(parts)?;
+        Ok(model)
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Downloads the weights that are not here.
+    ///
+    /// # Errors
+    /// Weights that cannot be had, with the option.
+    pub fn fetch_weights(&mut self) -> Result<()> {
+        self.get(ModelParts::Whole)
+    }
+
+    fn get(&mut self, parts: ModelParts) -> Result<()> {
+        let Some(name) = &self.name else { return Ok(()) };
+        let found = Hub::of_process().and_then(|hub| hub.model(name, parts));
+        let found = found.map_err(|failure| anyhow::anyhow!("{}: {}{failure}", self.option, no_path(&self.text)))?;
+        self.folder = found.paths.into_iter().next().unwrap_or_default();
+        Ok(())
+    }
+}
+
+/// The folder of a whole model that is named on the command line: a path, or a name on the Hub.
 ///
 /// # Errors
 /// A name that cannot be had, with the option.
-pub fn model_folder(option: &str, folder: &Path) -> Result<PathBuf> {
-    let Some(text) = folder.to_str() else { return Ok(folder.to_owned()) };
-    let Some(name) = HubName::of(text, Kind::Model).context(option.to_owned())? else { return Ok(folder.to_owned()) };
-    let found = Hub::of_process().and_then(|hub| hub.model(&name, ModelParts::Whole));
-    let found = found.map_err(|failure| anyhow::anyhow!("{option}: {}{failure}", no_path(text)))?;
-    Ok(found.paths.into_iter().next().unwrap_or_default())
+pub fn model_folder(option: &'static str, folder: &Path) -> Result<PathBuf> {
+    Ok(NamedModel::with(option, folder, ModelParts::Whole)?.folder)
 }
 
 fn hub_of(hub: &mut Option<Hub>) -> Result<&Hub, Failure> {
@@ -73,10 +182,10 @@ fn kind(thing: Thing) -> Kind {
     }
 }
 
-fn get(hub: &Hub, name: &HubName, thing: Thing, weights: Weights) -> Result<Found, Failure> {
+fn get(hub: &Hub, name: &HubName, thing: Thing) -> Result<Found, Failure> {
     match thing {
-        Thing::Model { weights: true } if weights == Weights::Loaded => hub.model(name, ModelParts::Whole),
-        Thing::Model { .. } => hub.model(name, ModelParts::WithoutWeights),
+        Thing::Model { weights: true } => hub.model(name, ModelParts::WeightsLater),
+        Thing::Model { weights: false } => hub.model(name, ModelParts::WithoutWeights),
         Thing::Tokenizer => hub.model(name, ModelParts::Tokenizer),
         Thing::Adapter => hub.model(name, ModelParts::Adapter),
         Thing::TrainingData => hub.data(name, Purpose::Training),
@@ -95,16 +204,6 @@ fn key_of(tree: &Tree, key: &str) -> String {
 
 fn put(place: Place, found: Found) {
     *place.location = Location::found(&found.name.address(), found.paths, found.left_out > 0);
-}
-
-/// Says what a name was taken for, where it left a choice.
-fn note(key: &str, name: &HubName, thing: Thing, found: &Found) {
-    if !found.because.is_empty() {
-        tracing::info!("{key}: {name} is {} ({})", found.name.rest, found.because);
-    }
-    if found.left_out > 0 && thing == (Thing::Model { weights: true }) {
-        tracing::info!("{key}: the weights of {name} are not in the cache, and not checked");
-    }
 }
 
 /// The beginning of a message about what is no path either.

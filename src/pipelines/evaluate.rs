@@ -14,7 +14,7 @@ use crate::config::Loaded;
 use crate::config::schema::EvalConfig;
 use crate::data::rows::{EVERY_COLUMN, Row, Rows};
 use crate::data::{GROUND_TRUTH, MESSAGES, RowNeeds, Table, Tokenizer, ground_truth, named_source, with_remedies};
-use crate::job::hub_names::{self, Weights};
+use crate::job::hub_names;
 use crate::job::reward_plan::{RewardPlan, check_rows};
 use crate::job::unused_options::{Processes, UnusedOption, of_rewards, warn_of_unused};
 use crate::reward::{self, Conversation, ResponseScore, ScoreInput};
@@ -31,7 +31,7 @@ const SCORES: &str = "scores";
 /// If a row cannot be scored (missing columns, a data source without a scorer, no responses). The message names its file and
 /// place.
 pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
-    hub_names::find(&mut loaded, Weights::Loaded)?;
+    hub_names::find(&mut loaded)?.fetch(&mut loaded.config)?;
     let (config, tree) = (&loaded.config, &loaded.tree);
     let data = &config.data;
     if let Some(path) = &data.output_path {

@@ -13,7 +13,6 @@ use crate::config::schema::GenerationConfig;
 use crate::data::{MESSAGES, Table, Tokenizer, completes_stop};
 use crate::job::agents;
 use crate::job::generation::{native_engine, sampling};
-use crate::job::hub_names::Weights;
 use crate::job::models::{is_bfloat16, open_device};
 use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, GenerationRequest, Logprobs, TokenRules, TurnSettings};
@@ -109,10 +108,11 @@ impl Generation {
     pub fn new(loaded: Loaded<GenerationConfig>, progress: Progress) -> Result<Self> {
         let dtypes = [("model.dtype", loaded.config.model.dtype)];
         let device = open_device("trainer.device", loaded.config.trainer.device, &dtypes)?;
-        let inputs = Inputs::read(loaded, Weights::Loaded)?;
+        let inputs = Inputs::read(loaded)?;
         inputs.memory().check_fits()?;
-        let Inputs { config, tokenizer, table, prompts, rules, talks, .. } = inputs;
+        let Inputs { mut config, tokenizer, table, prompts, rules, talks, weights, .. } = inputs;
         check_writable(config.data.output_path.as_path()).context("data.output_path")?;
+        weights.fetch(&mut config)?;
         let model = CausalLm::load(config.model.path.as_path(), Init::Pretrained, &device).context("model.path")?;
         let model = model.computing(is_bfloat16(config.model.dtype, config.trainer.device, &device), false);
         Ok(Self { config, model, tokenizer, table, prompts, rules, talks, progress })

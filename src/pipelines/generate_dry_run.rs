@@ -6,7 +6,6 @@ use super::generate_inputs::Inputs;
 use crate::config::Loaded;
 use crate::config::schema::{GenerationConfig, Init};
 use crate::job::dry_run::{check_weights, describe, names, report};
-use crate::job::hub_names::Weights;
 use crate::job::models::open_device;
 
 /// Describes what a generation would do.
@@ -16,7 +15,7 @@ use crate::job::models::open_device;
 /// and type; whether the file can be written is not tried.
 pub fn dry_run(loaded: Loaded<GenerationConfig>) -> Result<String> {
     open_device("trainer.device", loaded.config.trainer.device, &[("model.dtype", loaded.config.model.dtype)])?;
-    let inputs = Inputs::read(loaded, Weights::Compared)?;
+    let inputs = Inputs::read(loaded)?;
     let (data, rollout) = (&inputs.config.data, &inputs.config.rollout);
     let model = &inputs.config.model.path;
     check_weights(model, Init::Pretrained, &inputs.decoder).context("model.path")?;
@@ -42,5 +41,7 @@ pub fn dry_run(loaded: Loaded<GenerationConfig>) -> Result<String> {
     if let Some(talks) = &inputs.talks {
         lines.insert(lines.len() - 1, ("agents", talks.agents.describe()));
     }
-    Ok(report(&lines, &inputs.memory(), inputs.time().as_ref()))
+    let report = report(&lines, &inputs.memory(), inputs.time().as_ref());
+    inputs.weights.leave();
+    Ok(report)
 }

@@ -42,12 +42,14 @@ pub struct Inputs {
     pub rules: Option<TokenRules>,
     /// The conversations of the rows; `None` where every response is one turn.
     pub talks: Option<Talks>,
+    /// The weights, which may not be here yet.
+    pub weights: Weights,
 }
 
 impl Inputs {
     /// Finds what has a name on the Hub; reads and checks the tokenizer, the prompts and the model's configuration.
-    pub fn read(mut loaded: Loaded<GenerationConfig>, weights: Weights) -> Result<Self> {
-        hub_names::find(&mut loaded, weights)?;
+    pub fn read(mut loaded: Loaded<GenerationConfig>) -> Result<Self> {
+        let weights = hub_names::find(&mut loaded)?;
         let config = loaded.config;
         let rollout = &config.rollout;
         // What scores the responses is not known here: the reward of an environment is kept.
@@ -115,7 +117,7 @@ impl Inputs {
         let keys = config.rollout.token_rules();
         let rules = token_rules(&keys, "rollout", &loaded.tree, &tokenizer, decoder.vocab_size)?;
         let talks = agents.zip(conversations).map(|(agents, prompts)| Talks { agents, prompts });
-        let inputs = Self { config, decoder, tokenizer, table, prompts, rules, talks };
+        let inputs = Self { config, decoder, tokenizer, table, prompts, rules, talks, weights };
         let (longest, shorten) = match inputs.config.rollout.max_model_len {
             Some(longest) => (longest, "rollout.max_model_len"),
             None => (

@@ -13,7 +13,7 @@ use crate::distributed::Ranks;
 use crate::job::adapter;
 use crate::job::division::Division;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
-use crate::job::hub_names::{self, Weights};
+use crate::job::hub_names;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{open_device, optimizer};
 use crate::job::rank_device::rank_device;
@@ -29,7 +29,7 @@ use crate::util::interrupt::Interrupt;
 /// Everything that a run would refuse before its first step: configuration, data, tokenizer, model, device, checkpoint. Of the
 /// weights only the number is compared, not each name, shape and type; whether the run may write its files is not tried.
 pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
-    hub_names::find(&mut loaded, Weights::Compared)?;
+    hub_names::find(&mut loaded)?.leave();
     let named = NamedFiles::of(&mut loaded.config, &loaded.tree);
     let sources = named.checksums_to_resume(&loaded.config.trainer.resume())?;
     let config = loaded.config;

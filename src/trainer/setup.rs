@@ -22,7 +22,7 @@ use crate::job::agents::Agents;
 use crate::job::device_memory::DeviceMemory;
 use crate::job::division::Division;
 use crate::job::generation::{native_engine, sampling};
-use crate::job::hub_names::{self, Weights};
+use crate::job::hub_names;
 use crate::job::memory_estimate::GIB;
 use crate::job::models::{is_bfloat16, learner, model_init, open_device};
 use crate::job::rank_device::rank_device;
@@ -60,25 +60,33 @@ fn build(
     interrupt: &Interrupt,
     ranks: &Ranks,
 ) -> Result<(Trainer, RunSettings, (Numbers, &'static str))> {
-    hub_names::find(loaded, Weights::Loaded)?;
-    let config = Arc::new(loaded.config.clone());
+    let weights = hub_names::find(loaded)?;
+    let config = &loaded.config;
     let device = open_device("trainer.device", device, &config.dtypes())?;
-    let mut inputs = Inputs::read(&config, &loaded.tree, interrupt)?;
-    template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
+    let mut inputs = Inputs::read(config, &loaded.tree, interrupt)?;
     let division = Division::of(ranks, config.trainer.gradient_slices, &config.trainer.resume());
-    let memory = dry_run::estimate(&config, &inputs, &division)?.memory;
+    let memory = dry_run::estimate(config, &inputs, &division)?.memory;
     memory.check_fits()?;
     let (needed, phase) = memory.peak();
+    template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
+    let ignored = unused_options::warn(&loaded.tree, config, &inputs, &division)?;
+    if weights.are_missing() {
+        // What the run would refuse only after its models are loaded.
+        let mut settings = run_settings(config, inputs.steps_per_epoch, inputs.total_steps);
+        settings.compared.ignored = ignored.clone();
+        settings.resumed_step(&loaded.tree)?;
+    }
+    weights.fetch(&mut loaded.config)?;
+    let config = Arc::new(loaded.config.clone());
+    let advantages = advantages(&config, inputs.estimator.clone(), ranks)?;
     let critic = match inputs.plan.critic {
         Some(_) => Some(load_critic(&config, &inputs, &device)?),
         None => None,
     };
-    let ignored = unused_options::warn(&loaded.tree, &config, &inputs, &division)?;
     let model = load_model(&config, &device)?;
     let mut settings = run_settings(&config, inputs.steps_per_epoch, inputs.total_steps);
     settings.model = format!("{}: {}", config.actor_rollout_ref.model.path, model.size());
     settings.compared.ignored = ignored;
-    let advantages = advantages(&config, inputs.estimator.clone(), ranks)?;
     let learning = learning_side(&config, &inputs, model, critic, &advantages, ranks)?;
     let post_processing = inputs.post_processing.take();
     let trainer = Trainer {

@@ -16,6 +16,7 @@ use crate::agent::endpoint::{Defaults, Model, Renderer};
 use crate::agent::tokens::Quoting;
 use crate::config::schema::{Device, Dtype};
 use crate::data::Tokenizer;
+use crate::job::hub_names::NamedModel;
 use crate::job::models::{check_model, is_bfloat16, open_device};
 use crate::model::device::Order;
 use crate::model::hf_config::HfConfig;
@@ -32,8 +33,8 @@ const STACK: usize = 8 << 20;
 
 /// The options of the server.
 pub struct ServerOptions {
-    /// The folder of the model with its tokenizer.
-    pub model: PathBuf,
+    /// The model with its tokenizer.
+    pub model: NamedModel,
     /// The name of the model in requests; by default the folder.
     pub name: Option<String>,
     /// The folder of another tokenizer.
@@ -84,8 +85,8 @@ impl Server {
     ///
     /// # Errors
     /// If the folder holds no model, the format is unknown, the address is taken, or the device is not available.
-    pub fn new(options: ServerOptions) -> Result<Self> {
-        let folder = options.model.as_path();
+    pub fn new(mut options: ServerOptions) -> Result<Self> {
+        let folder = options.model.folder();
         let hf = HfConfig::read(folder)?;
         let decoder = hf.decoder().with_context(|| folder.display().to_string())?;
         let model_type = hf.json.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -105,6 +106,8 @@ impl Server {
         let (host, port) = (options.host.as_str(), options.port);
         let listener = TcpListener::bind((host, port)).with_context(|| format!("cannot listen at {host}:{port}"))?;
         let device = open_device("--device", options.device, &[("--dtype", options.dtype)])?;
+        options.model.fetch_weights()?;
+        let folder = options.model.folder();
         let model = CausalLm::load(folder, Init::Pretrained, &device)?;
         let model = model.computing(is_bfloat16(options.dtype, options.device, &device), false);
         let defaults = Defaults { sampling: options.sampling, longest, vocab: decoder.vocab_size, most: options.most_answers };

@@ -1,7 +1,6 @@
 //! The server: its options, model and address.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -15,6 +14,7 @@ use super::service::Service;
 use super::texts::Texts;
 use crate::config::schema::{Device, Dtype};
 use crate::data::Tokenizer;
+use crate::job::hub_names::NamedModel;
 use crate::job::models::{check_model, is_bfloat16, open_device};
 use crate::model::device::Order;
 use crate::model::hf_config::HfConfig;
@@ -33,8 +33,8 @@ const STACK: usize = 8 << 20;
 
 /// The options of the server.
 pub struct ServerOptions {
-    /// The folder of the reward model with its tokenizer.
-    pub model: PathBuf,
+    /// The reward model with its tokenizer.
+    pub model: NamedModel,
     pub host: String,
     /// The port; 0 takes any free one.
     pub port: u16,
@@ -70,8 +70,8 @@ impl Server {
     ///
     /// # Errors
     /// If the folder holds no reward model, the address is taken, or the device is not available.
-    pub fn new(options: ServerOptions) -> Result<Self> {
-        let folder = options.model.as_path();
+    pub fn new(mut options: ServerOptions) -> Result<Self> {
+        let folder = options.model.folder();
         let placeholder = options.steps.placeholder.is_some();
         let (decoder, judges_steps) = HfConfig::read(folder)?.judging_decoder(placeholder)?;
         let tokenizer = Tokenizer::load(folder)?;
@@ -84,7 +84,8 @@ impl Server {
         let steps = || Steps::new(&options.steps, tokenizer.clone()).map(Some);
         let [of_model, of_texts] = if judges_steps { [steps()?, steps()?] } else { [None, None] };
         let device = open_device("--device", options.device, &[("--dtype", options.dtype)])?;
-        let model = load_judge(folder, Init::Pretrained, None, placeholder, &device)?;
+        options.model.fetch_weights()?;
+        let model = load_judge(options.model.folder(), Init::Pretrained, None, placeholder, &device)?;
         let model = model.computing(is_bfloat16(options.dtype, options.device, &device), false);
         let reading = Reading { rewriting: None, max_length: options.max_len, positions, steps: of_model };
         let model = RewardModel { model, reading, cut: Cut::Sequences(options.batch_size) };
@@ -117,7 +118,7 @@ impl Server {
             reports_cut: texts.cuts(),
             read: Box::new(move |query| texts.read(query)),
             jobs: send.clone(),
-            model: options.model.display().to_string(),
+            model: options.model.folder().display().to_string(),
             max_queries: options.max_queries,
             token: Bearer(options.token),
             started: Instant::now(),

@@ -14,7 +14,7 @@ use crate::distributed::Ranks;
 use crate::job::adapter;
 use crate::job::division::Division;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
-use crate::job::hub_names::{self, Weights};
+use crate::job::hub_names;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{open_device, optimizer};
 use crate::job::rank_device::rank_device;
@@ -29,7 +29,7 @@ use crate::model::{Cut, Sequence};
 /// # Errors
 /// If a run would be refused before its first step, as far as can be told without weights.
 pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Result<String> {
-    hub_names::find(&mut loaded, Weights::Compared)?;
+    hub_names::find(&mut loaded)?.leave();
     let named = NamedFiles::of(&mut loaded.config, &loaded.tree);
     let sources = named.checksums_to_resume(&loaded.config.stage().trainer.resume())?;
     let config = loaded.config;

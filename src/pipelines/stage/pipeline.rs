@@ -21,7 +21,7 @@ use crate::data::tokenizer::CHAT_TEMPLATE;
 use crate::distributed::Ranks;
 use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner, state_part};
 use crate::job::division::Division;
-use crate::job::hub_names::{self, Weights};
+use crate::job::hub_names;
 use crate::job::models::{is_bfloat16, learner, open_device};
 use crate::job::nonfinite::report;
 use crate::job::rank_device::rank_device;
@@ -237,7 +237,7 @@ fn open<O: Objective>(
     device: Device,
     ranks: &Ranks,
 ) -> Result<(Inputs<O::Example>, CausalLm, Vec<String>)> {
-    hub_names::find(loaded, Weights::Loaded)?;
+    let weights = hub_names::find(loaded)?;
     let config = &loaded.config;
     let keys = config.stage();
     let device = open_device("trainer.device", device, &config.dtypes())?;
@@ -246,6 +246,17 @@ fn open<O: Objective>(
     let inputs = read::<O>(config)?;
     estimate::<O>(config, &inputs, &division)?.check_fits()?;
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
+    if weights.are_missing() {
+        // What the run would refuse only after its models are loaded.
+        O::decoder_in_files(config)?;
+        O::describe(config, &inputs)?;
+        let mut settings = run_settings(config, inputs.sampler.batches_per_epoch(), inputs.total_steps);
+        settings.compared.ignored = ignored.clone();
+        settings.resumed_step(&loaded.tree)?;
+    }
+    weights.fetch(&mut loaded.config)?;
+    let config = &loaded.config;
+    let keys = config.stage();
     let bfloat16 = is_bfloat16(keys.model.dtype, keys.trainer.device, &device);
     let model = O::model(config, &device)?.computing(bfloat16, keys.model.enable_gradient_checkpointing);
     let model = O::prepared(config, &inputs, model)?;
