@@ -1,6 +1,6 @@
 //! The reward functions of a configuration, ready to be asked: `reward_model`, `reward` and `custom_reward_function`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::reward::math_verify::{self, MathVerify};
 use crate::reward::python::{self, Pool, PoolOptions, Source, Style};
 use crate::reward::remote::{Remote, RemoteOptions};
 use crate::reward::sandbox::{Sandbox, SandboxOptions};
-use crate::reward::{self, OnError, Reward, RewardOptions, Rewards, Runs, Service, Services};
+use crate::reward::{self, OnError, Reward, RewardOptions, Rewards, Runs, Service, Services, Tagged};
 use crate::util::interrupt::Interrupt;
 use crate::util::secret::remember;
 
@@ -60,7 +60,13 @@ impl<'a> RewardPlan<'a> {
         let options = RewardOptions {
             names,
             weights: keys.reward_weights.unwrap_or_default().to_vec(),
-            settings: reward.function_kwargs.clone(),
+            settings: {
+                let numbers = reward
+                    .function_kwargs
+                    .iter()
+                    .map(|(name, own)| (name.clone(), own.iter().map(|(key, n)| (key.clone(), n.0)).collect()));
+                numbers.collect()
+            },
             own,
             services,
             on_error: match reward.on_error {
@@ -105,6 +111,36 @@ impl<'a> RewardPlan<'a> {
         let source = Source::BuiltIn { name: "math-verify", code: math_verify::CODE, functions: math_verify::QUESTIONS };
         let pool = Pool::start(source, pool_options(self.keys.reward, &self.interrupt))?;
         Ok(MathVerify::new(move |question, arguments| pool.call(question, arguments)))
+    }
+}
+
+/// Warns where prompts end with the tag that a reward function wants a response to begin with: no response then earns what it gives for
+/// that, and responses that are right look wrong. `rows`: of each row its data source and its prompt as the model reads it.
+pub fn warn_of_prefilled<'a>(rewards: &Rewards, rows: impl Iterator<Item = (&'a str, &'a str)>) {
+    let mut counts: BTreeMap<Tagged, [usize; 2]> = BTreeMap::new();
+    for (data_source, prompt) in rows {
+        for tagged in rewards.tagged(data_source) {
+            let ends = prompt.trim_end().ends_with(tagged.tag);
+            let [all, ending] = counts.entry(tagged).or_default();
+            *all += 1;
+            *ending += usize::from(ends);
+        }
+    }
+    for (Tagged { function, tag, is_prefilled }, [all, ending]) in counts {
+        let key = format!("reward.function_kwargs.{function}.prefilled");
+        if !is_prefilled && ending > 0 {
+            tracing::warn!(
+                "the reward function \"{function}\" wants responses that begin with {tag}, and {ending} of {all} prompts end with it: no \
+                 response to these earns that part; write +{key}=true (reward_model.reward_functions must name {function}) to count the tag \
+                 of the prompt"
+            );
+        }
+        if is_prefilled && ending < all {
+            tracing::warn!(
+                "{key}=true puts {tag} before every response, and {} of {all} prompts do not end with it",
+                all - ending
+            );
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::config::schema::EvalConfig;
 use crate::data::rows::{EVERY_COLUMN, Row, Rows};
 use crate::data::{GROUND_TRUTH, MESSAGES, RowNeeds, Table, Tokenizer, ground_truth, named_source, with_remedies};
 use crate::job::hub_names;
-use crate::job::reward_plan::{RewardPlan, check_rows};
+use crate::job::reward_plan::{RewardPlan, check_rows, warn_of_prefilled};
 use crate::job::unused_options::{Processes, UnusedOption, of_rewards, warn_of_unused};
 use crate::reward::{self, Conversation, ResponseScore, ScoreInput};
 use crate::util::fs::{check_writable, refuse_input, write_atomic};
@@ -83,9 +83,13 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
     let failure = |(row, answered): (&Row, &Answered)| rewards.check(&answered.row()).err().map(|error| (row.place(), error));
     let asked = rows.par_iter().zip(&answered).filter(|(_, answered)| answered.is_asked());
     check_rows(&rewards, asked.map(failure).collect())?;
+    let asked = || answered.iter().filter(|row| row.is_asked());
+    let known = asked().filter(|row| !row.prompt_text.is_empty());
+    warn_of_prefilled(&rewards, known.map(|row| (row.data_source, row.prompt_text.as_str())));
+    let reads_prompt = needs.prompt_text || asked().any(|row| rewards.tagged(row.data_source).next().is_some());
     let options: Vec<UnusedOption> = [
-        (!needs.prompt_text, "data.tokenizer", "no reward function reads the prompt as text"),
-        (!needs.prompt_text && !needs.columns, "data.prompt_key", "no reward function reads the prompt"),
+        (!reads_prompt, "data.tokenizer", "no reward function reads the prompt as text"),
+        (!reads_prompt && !needs.columns, "data.prompt_key", "no reward function reads the prompt"),
     ]
     .into_iter()
     .chain(of_rewards(&config.rewards(), &rewards, Processes::default()))

@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 
 use anyhow::{Context, Result};
 
-use super::function::{Function, FunctionSetting};
+use super::function::{Function, FunctionSetting, Takes};
 use super::score::Score;
 use super::score_input::ScoreInput;
 use super::scorers::find;
@@ -20,13 +20,14 @@ pub const FUNCTION: Function = Function {
           Paper: Yeo et al. 2025, Demystifying Long Chain-of-Thought Reasoning, arXiv:2502.03373, appendix C.1.\n\
           TRL: get_cosine_scaled_reward(max_len, …), which asks math-verify what is right.",
     settings: &[
-        FunctionSetting { name: "max_len", default: None, least: Some(1) },
-        FunctionSetting { name: "min_value_wrong", default: Some(-1.0), least: None },
-        FunctionSetting { name: "max_value_wrong", default: Some(-0.5), least: None },
-        FunctionSetting { name: "min_value_correct", default: Some(0.5), least: None },
-        FunctionSetting { name: "max_value_correct", default: Some(1.0), least: None },
+        FunctionSetting { name: "max_len", default: None, takes: Takes::Count(1) },
+        FunctionSetting { name: "min_value_wrong", default: Some(-1.0), takes: Takes::Number },
+        FunctionSetting { name: "max_value_wrong", default: Some(-0.5), takes: Takes::Number },
+        FunctionSetting { name: "min_value_correct", default: Some(0.5), takes: Takes::Number },
+        FunctionSetting { name: "max_value_correct", default: Some(1.0), takes: Takes::Number },
     ],
     needs: &[Service::Rules],
+    opens: None,
     check,
     run: score,
 };

@@ -18,6 +18,8 @@ pub struct Function {
     pub settings: &'static [FunctionSetting],
     /// The services that the function uses.
     pub needs: &'static [Service],
+    /// The tag that a response must begin with, where a prompt can end with it instead.
+    pub opens: Option<&'static str>,
     /// The check of a row, as in [`super::Scorer::check`].
     pub check: fn(&ScoreInput) -> Result<()>,
     pub run: fn(&ScoreInput) -> Result<Score>,
@@ -29,9 +31,21 @@ pub struct FunctionSetting {
     pub name: &'static str,
     /// The default; `None` if the setting is required.
     pub default: Option<f64>,
-    /// For a setting that counts something, the smallest value allowed; the value must then be an integer.
-    pub least: Option<u32>,
+    pub takes: Takes,
 }
+
+/// The values that a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    Number,
+    /// Integers from this one on.
+    Count(u32),
+    /// True and false, which are 1 and 0.
+    Flag,
+}
+
+/// The setting of functions with a [tag](Function::opens): the prompt ends with the tag, so that responses begin behind it.
+pub const PREFILLED: &[FunctionSetting] = &[FunctionSetting { name: "prefilled", default: Some(0.0), takes: Takes::Flag }];
 
 impl Function {
     /// The settings of this function, with `given` values in place of its defaults.
@@ -56,8 +70,12 @@ impl Function {
             let key = || format!("reward.function_kwargs.{}.{}", self.name, setting.name);
             let missing = || format!("the reward function \"{}\" needs a number: write +{}=NUMBER", self.name, key());
             let value = value.with_context(missing)?;
-            if let Some(least) = setting.least.filter(|least| value.fract() != 0.0 || value < f64::from(*least)) {
-                bail!("{} must be an integer of at least {least}, not {value}", key());
+            match setting.takes {
+                Takes::Count(least) if value.fract() != 0.0 || value < f64::from(least) => {
+                    bail!("{} must be an integer of at least {least}, not {value}", key())
+                }
+                Takes::Flag if ![0.0, 1.0].contains(&value) => bail!("{} must be true or false, not {value}", key()),
+                _ => {}
             }
             Ok((setting.name, value))
         };

@@ -2,13 +2,16 @@
 
 use anyhow::Context;
 
-use super::function::Function;
+use super::function::{Function, PREFILLED};
 use super::score::Score;
 use super::scorers::{SCORERS, find};
 use super::services::Service;
 use super::{
     cosine_scaled, gsm8k, integer_format, math_dapo, math_verify_functions, repetition_penalty, soft_overlong, think_format,
 };
+
+/// The name of the function that asks the scorer of the row's data source.
+pub const DATA_SOURCE: &str = "data_source";
 
 /// The name of the function that returns the reward model's score, which is known only after all other functions have been
 /// called.
@@ -17,10 +20,11 @@ pub const REWARD_MODEL: &str = "reward_model";
 /// The functions that are not the scorer of a data source. Every scorer can be chosen by its name too.
 pub static FUNCTIONS: &[Function] = &[
     Function {
-        name: "data_source",
+        name: DATA_SOURCE,
         doc: "The scorer of the row's data source.\nverl: default_compute_score.",
         settings: &[],
         needs: &[Service::Rules],
+        opens: None,
         check: |input| (find(input.data_source)?.check)(input),
         run: |input| (find(input.data_source)?.run)(input),
     },
@@ -29,6 +33,7 @@ pub static FUNCTIONS: &[Function] = &[
         doc: "The score of the reward model, which reward_model.enable=true loads.\nverl: rm_scores.",
         settings: &[],
         needs: &[],
+        opens: None,
         check: |_| Ok(()),
         run: |input| input.model_score.map(Score::new).context("there is no reward model: write reward_model.enable=true"),
     },
@@ -46,8 +51,15 @@ pub static FUNCTIONS: &[Function] = &[
 
 /// All functions.
 pub fn all() -> impl Iterator<Item = Function> {
-    let scorers =
-        SCORERS.iter().map(|s| Function { name: s.name, doc: s.doc, settings: &[], needs: s.needs, check: s.check, run: s.run });
+    let scorers = SCORERS.iter().map(|s| Function {
+        name: s.name,
+        doc: s.doc,
+        settings: if s.opens.is_some() { PREFILLED } else { &[] },
+        needs: s.needs,
+        opens: s.opens,
+        check: s.check,
+        run: s.run,
+    });
     FUNCTIONS.iter().copied().chain(scorers)
 }
 

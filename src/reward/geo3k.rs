@@ -36,7 +36,7 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
         }
     };
     let part = |holds: bool| f64::from(u8::from(holds));
-    let score = (1.0 - FORM) * part(right) + FORM * part(has_form(input.solution));
+    let score = (1.0 - FORM) * part(right) + FORM * part(has_form(&input.opened("<think>")));
     let notes = if decided.is_none() { vec![("compared_by".into(), "math-verify".into())] } else { Vec::new() };
     Ok(Score { notes, pred: Some(found.unwrap_or(NO_ANSWER).to_owned()), ..Score::graded(score, None) })
 }

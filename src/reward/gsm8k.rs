@@ -30,6 +30,7 @@ pub const FLEXIBLE: Function = Function {
           verl: gsm8k.compute_score(method=\"flexible\").",
     settings: &[],
     needs: &[],
+    opens: None,
     check: truth_is_text,
     run: |input| graded(input, Method::Flexible),
 };

@@ -16,6 +16,7 @@ pub const FUNCTION: Function = Function {
           When: beside `arithmetic`, as a second reward that is easier to get.",
     settings: &[],
     needs: &[],
+    opens: None,
     check: |_| Ok(()),
     run: score,
 };

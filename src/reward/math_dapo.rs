@@ -23,6 +23,7 @@ pub const STRICT_BOX: Function = Function {
           verl: math_dapo.compute_score(strict_box_verify=True).",
     settings: &[],
     needs: &[],
+    opens: None,
     check: truth_is_text,
     run: |input| graded(input, |solution, truth| strict_box(solution, truth).unwrap_or((false, NO_ANSWER.to_owned()))),
 };

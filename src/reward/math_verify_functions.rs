@@ -24,6 +24,7 @@ pub const VERL: Function = Function {
           verl: utils/reward_score/math_verify.py.",
     settings: &[],
     needs: &[Service::MathVerify],
+    opens: None,
     check: truth_is_text,
     run: |input| compare(input, Question::Verl, Some(input.solution)),
 };
@@ -36,6 +37,7 @@ pub const ACCURACY: Function = Function {
           TRL: accuracy_reward.",
     settings: &[],
     needs: &[Service::MathVerify],
+    opens: None,
     check: truth_is_text,
     run: |input| compare(input, Question::Trl, Some(input.solution)),
 };
@@ -47,6 +49,7 @@ pub const REASONING_ACCURACY: Function = Function {
           TRL: reasoning_accuracy_reward with its default delimiter.",
     settings: &[],
     needs: &[Service::MathVerify],
+    opens: None,
     check: truth_is_text,
     run: |input| compare(input, Question::Trl, input.solution.rsplit_once("</think>").map(|(_, answer)| answer)),
 };

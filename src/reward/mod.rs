@@ -53,11 +53,11 @@ mod think_format;
 
 pub use ask::PendingScores;
 pub use conversation::{Conversation, completion};
-pub use function::{Function, FunctionSetting};
+pub use function::{Function, FunctionSetting, Takes};
 pub use functions::{FUNCTIONS, function, function_names};
 pub use plan::RewardOptions;
 pub use reward_function::{OnError, Reward, Runs};
-pub use rewards::Rewards;
+pub use rewards::{Rewards, Tagged};
 pub use score::{FunctionReward, ResponseScore};
 pub use score::{NO_ANSWER, Score};
 pub use score_input::{BatchJudge, Judge, ScoreInput, Scorer, truth_is_text};

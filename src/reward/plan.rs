@@ -57,7 +57,8 @@ impl Rewards {
                 }
                 (None, Some(function)) => {
                     let runs = if name == REWARD_MODEL { Runs::Late(function.run) } else { Runs::Rule(function.run) };
-                    Reward { settings: function.settings(given)?, check: Arc::new(function.check), ..Reward::new(name, runs) }
+                    let (settings, opens, check) = (function.settings(given)?, function.opens, Arc::new(function.check));
+                    Reward { settings, opens, check, ..Reward::new(name, runs) }
                 }
                 (None, None) => {
                     let hint = did_you_mean(name, known.iter().copied());

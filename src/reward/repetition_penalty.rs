@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use anyhow::{Context, Result, ensure};
 
-use super::function::{Function, FunctionSetting};
+use super::function::{Function, FunctionSetting, Takes};
 use super::score::Score;
 use super::score_input::ScoreInput;
 
@@ -15,10 +15,11 @@ pub const FUNCTION: Function = Function {
           Paper: Yeo et al. 2025, Demystifying Long Chain-of-Thought Reasoning, arXiv:2502.03373, appendix C.2.\n\
           TRL: get_repetition_penalty_reward(ngram_size=3, max_penalty=-1.0).",
     settings: &[
-        FunctionSetting { name: "ngram_size", default: Some(3.0), least: Some(1) },
-        FunctionSetting { name: "max_penalty", default: Some(-1.0), least: None },
+        FunctionSetting { name: "ngram_size", default: Some(3.0), takes: Takes::Count(1) },
+        FunctionSetting { name: "max_penalty", default: Some(-1.0), takes: Takes::Number },
     ],
     needs: &[],
+    opens: None,
     check: |input| tokens(input).map(drop),
     run: score,
 };

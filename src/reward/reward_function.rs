@@ -29,6 +29,8 @@ pub struct Reward {
     pub name: String,
     pub weight: f64,
     pub settings: Vec<(&'static str, f64)>,
+    /// As [`Function::opens`](super::Function::opens).
+    pub opens: Option<&'static str>,
     pub check: Check,
     pub runs: Runs,
 }
@@ -39,7 +41,7 @@ pub type Check = Arc<dyn Fn(&ScoreInput) -> Result<()> + Send + Sync>;
 impl Reward {
     /// A reward function with weight 1, without settings, that accepts every row.
     pub fn new(name: &str, runs: Runs) -> Self {
-        Self { name: name.to_owned(), weight: 1.0, settings: Vec::new(), check: Arc::new(|_| Ok(())), runs }
+        Self { name: name.to_owned(), weight: 1.0, settings: Vec::new(), opens: None, check: Arc::new(|_| Ok(())), runs }
     }
 }
 

@@ -3,11 +3,23 @@
 
 use anyhow::{Context, Result};
 
+use super::function::PREFILLED;
+use super::functions::DATA_SOURCE;
 use super::reward_function::{OnError, Reward, Runs};
 use super::score::ResponseScore;
 use super::score_input::ScoreInput;
+use super::scorers::find;
 use super::services::Services;
 use super::stats::Stats;
+
+/// A reward function that wants responses to begin with a tag.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tagged {
+    pub function: String,
+    pub tag: &'static str,
+    /// True if the tag counts as the end of every prompt.
+    pub is_prefilled: bool,
+}
 
 /// The reward functions of a run with their weights.
 pub struct Rewards {
@@ -51,6 +63,19 @@ impl Rewards {
             (reward.check)(&self.own(reward, input)).with_context(|| format!("reward function \"{}\"", reward.name))
         };
         self.rewards.iter().try_for_each(check)
+    }
+
+    /// The functions that want responses to rows of this data source to begin with a tag.
+    pub fn tagged(&self, data_source: &str) -> impl Iterator<Item = Tagged> {
+        let by_rule = find(data_source).ok().map(|scorer| (scorer.name, scorer.opens));
+        self.rewards.iter().filter_map(move |reward| {
+            let (function, opens) = match (reward.name.as_str(), by_rule) {
+                (DATA_SOURCE, Some(by_rule)) => by_rule,
+                (name, _) => (name, reward.opens),
+            };
+            let is_prefilled = reward.settings.iter().any(|(name, value)| *name == PREFILLED[0].name && *value != 0.0);
+            Some(Tagged { function: function.to_owned(), tag: opens?, is_prefilled })
+        })
     }
 
     /// True if a failure ends the run.

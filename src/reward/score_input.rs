@@ -1,11 +1,13 @@
 //! The input and the result of a scorer.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
 use super::conversation::Conversation;
+use super::function::PREFILLED;
 use super::score::Score;
 use super::services::{Service, Services};
 
@@ -89,12 +91,20 @@ impl<'a> ScoreInput<'a> {
         setting.map(|(_, value)| *value).with_context(|| format!("the function has no setting `{name}`"))
     }
 
-    /// A setting that counts something, one with [`FunctionSetting::least`](super::FunctionSetting::least).
+    /// A setting that counts something, one that takes [`Takes::Count`](super::Takes::Count).
     ///
     /// # Errors
     /// As for [`Self::setting`].
     pub fn count(&self, name: &str) -> Result<usize> {
         self.setting(name).map(|value| value as usize)
+    }
+
+    /// The response, behind the tag that the prompt ends with where the function's setting `prefilled` says so.
+    pub fn opened(&self, tag: &str) -> Cow<'a, str> {
+        match self.settings.iter().any(|(name, value)| *name == PREFILLED[0].name && *value != 0.0) {
+            true => format!("{tag}{}", self.solution).into(),
+            false => self.solution.into(),
+        }
     }
 
     /// The number of tokens in the response.
@@ -133,6 +143,8 @@ pub struct Scorer {
     pub data_sources: &'static [&'static str],
     /// The services that the scorer uses.
     pub needs: &'static [Service],
+    /// As [`Function::opens`](super::Function::opens).
+    pub opens: Option<&'static str>,
     /// Fails on a row for which no response can be scored.
     pub check: fn(&ScoreInput) -> Result<()>,
     pub run: fn(&ScoreInput) -> Result<Score>,

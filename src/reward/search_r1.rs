@@ -27,12 +27,13 @@ const MOST_TAGS: usize = 10;
 /// If the ground truth has no such `target`.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     let Some(targets) = targets_of(input)? else { return Ok(Score::abstain()) };
-    let answer = last_answer(input.solution);
+    let solution = input.opened("<answer>");
+    let answer = last_answer(&solution);
     let correct = answer.is_some_and(|answer| {
         let answer = normal_form(answer);
         targets.iter().any(|target| normal_form(target) == answer)
     });
-    let crowded = ["<answer>", "</answer>"].iter().any(|tag| input.solution.matches(tag).count() > MOST_TAGS);
+    let crowded = ["<answer>", "</answer>"].iter().any(|tag| solution.matches(tag).count() > MOST_TAGS);
     let score = match (correct, crowded) {
         (false, _) => 0.0,
         (true, true) => 0.25,

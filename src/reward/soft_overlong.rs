@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::function::{Function, FunctionSetting};
+use super::function::{Function, FunctionSetting, Takes};
 use super::score::Score;
 use super::score_input::ScoreInput;
 
@@ -14,10 +14,11 @@ pub const FUNCTION: Function = Function {
           Paper: Yu et al. 2025, DAPO, arXiv:2503.14476, equation 13.\n\
           TRL: get_soft_overlong_punishment(max_completion_len, soft_punish_cache).",
     settings: &[
-        FunctionSetting { name: "max_completion_len", default: None, least: Some(0) },
-        FunctionSetting { name: "soft_punish_cache", default: None, least: Some(0) },
+        FunctionSetting { name: "max_completion_len", default: None, takes: Takes::Count(0) },
+        FunctionSetting { name: "soft_punish_cache", default: None, takes: Takes::Count(0) },
     ],
     needs: &[],
+    opens: None,
     check: |input| input.token_count().map(drop),
     run: score,
 };

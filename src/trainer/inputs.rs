@@ -17,7 +17,7 @@ use crate::data::{AgentRows, Prompt, PromptOptions, Reading, RowNeeds, Sampler, 
 use crate::job::agents::{AgentSettings, Agents, EndpointSettings, check_single_turns, seen_by_own};
 use crate::job::generation::sampling;
 use crate::job::models::check_model;
-use crate::job::reward_plan::{RewardPlan, check_rows};
+use crate::job::reward_plan::{RewardPlan, check_rows, warn_of_prefilled};
 use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date::dated;
 use crate::job::token_rules::token_rules;
@@ -124,6 +124,8 @@ impl Inputs {
             };
             check_rows(&rewards, prompts.par_iter().map(failure).collect()).context(key)?;
         }
+        let scored = train.iter().chain(&val).filter(|prompt| !scores_itself(prompt));
+        warn_of_prefilled(&rewards, scored.map(|prompt| (prompt.data_source.as_str(), prompt.text.as_str())));
         if config.trainer.validates() {
             let validation = [
                 ("`data.val_files` rows", val.len()),

@@ -39,6 +39,7 @@ mod numpy;
 mod options;
 mod own_loops;
 mod preferences;
+mod prefilled;
 mod record;
 mod reference;
 mod reliability;

@@ -2,8 +2,10 @@
 //! `config/custom_reward_function/`.
 
 use super::types::{Dtype, Init, Location, OneOrMany, Open, choices};
-use serde::{Deserialize, Serialize};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The reward functions, their manager and a reward model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,8 +109,45 @@ pub struct RewardConfig {
     pub cpu_limit: Option<u64>,
     pub remote_retries: usize,
     pub remote_token_env: Option<String>,
-    pub function_kwargs: BTreeMap<String, BTreeMap<String, f64>>,
+    pub function_kwargs: BTreeMap<String, BTreeMap<String, FunctionNumber>>,
     pub sandbox_fusion: SandboxFusionConfig,
+}
+
+/// A setting of a reward function: a number, or true and false as 1 and 0.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct FunctionNumber(pub f64);
+
+impl<'de> Deserialize<'de> for FunctionNumber {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reads;
+
+        impl Visitor<'_> for Reads {
+            type Value = FunctionNumber;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a number, true or false")
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<FunctionNumber, E> {
+                Ok(FunctionNumber(f64::from(u8::from(value))))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<FunctionNumber, E> {
+                Ok(FunctionNumber(value as f64))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<FunctionNumber, E> {
+                Ok(FunctionNumber(value as f64))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<FunctionNumber, E> {
+                Ok(FunctionNumber(value))
+            }
+        }
+
+        deserializer.deserialize_any(Reads)
+    }
 }
 
 /// The processes of users' Python code, in this group and in that of `trainer generate`.
