@@ -258,11 +258,20 @@ impl Tokenizer {
     }
 
     /// Returns the text of each of `ids` in its context; joined, they are the text of all. A token that ends within a character
-    /// has no text, and the last token of that character has all of it.
+    /// has no text, and the last token of that character has all of it. A token that turns bytes before it into no character begins
+    /// a context of its own.
     pub fn pieces(&self, ids: &[u32]) -> Result<Vec<String>> {
         let mut stream = self.inner.decode_stream(false);
-        let piece = |&id: &u32| Ok(stream.step(id).map_err(|e| anyhow!("cannot decode tokens: {e}"))?.unwrap_or_default());
-        ids.iter().map(piece).collect()
+        let mut pieces = Vec::with_capacity(ids.len());
+        for &id in ids {
+            let mut piece = stream.step(id);
+            if piece.is_err() {
+                stream = self.inner.decode_stream(false);
+                piece = stream.step(id);
+            }
+            pieces.push(piece.map_err(|e| anyhow!("cannot decode tokens: {e}"))?.unwrap_or_default());
+        }
+        Ok(pieces)
     }
 
     /// Applies the chat template to a list of messages, with further variables.
