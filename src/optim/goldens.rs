@@ -220,7 +220,7 @@ fn a_state_that_no_update_leaves_is_refused_for_every_optimizer() {
             let mut tensors = state.clone();
             tensors.get_mut(key).unwrap()[0] = number;
             let Learner { optimizer, model, ranks, .. } = &mut trained;
-            optimizer.restore(1, tensors, &model.net, ranks, &model.device).map_err(|error| error.to_string())
+            optimizer.restore(1, tensors, (&model.net, &model.config), ranks, &model.device).map_err(|error| error.to_string())
         };
         let firsts: BTreeMap<&str, &String> = state.keys().map(|key| (key.rsplit('.').next().unwrap(), key)).collect();
         for (slot, key) in firsts.into_iter().filter(|(slot, _)| !slot.starts_with("state")) {

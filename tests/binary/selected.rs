@@ -57,6 +57,7 @@ fn learnt(file: &Path, columns: SftColumns, model: &Path) -> Vec<String> {
     let options = SftOptions {
         loss_mask: columns.usual_mask(),
         usual_mask: true,
+        reading: Default::default(),
         columns,
         chat: ChatColumns {
             tools_key: "tools".into(),

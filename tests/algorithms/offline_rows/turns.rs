@@ -55,11 +55,13 @@ fn turns_are_trls_golden() {
         columns: SftColumns::Messages { messages_key: "messages".into() },
         chat: chat(),
         loss_mask: LossMask::ASSISTANT,
+        usual_mask: false,
         assistant_mask,
         loss_roles: vec!["assistant".into()],
         max_length: usize::MAX,
         overlong: Overlong::Error,
         chat_kwargs: Default::default(),
+        reading: Default::default(),
     };
     let (mut same, mut other, mut wrong) = (0, 0, Vec::new());
     for (name, of) in golden["templates"].as_object().unwrap() {
