@@ -5,7 +5,8 @@ use std::f64::consts::PI;
 
 use anyhow::{Context, Result};
 
-use super::function::{Function, FunctionSetting, Takes};
+use super::function::Function;
+use super::function_setting::{FunctionSetting, Takes};
 use super::score::Score;
 use super::score_input::ScoreInput;
 use super::scorers::find;

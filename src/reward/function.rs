@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 
+use super::function_setting::{FunctionSetting, Takes};
 use super::score::Score;
 use super::score_input::ScoreInput;
 use super::services::Service;
@@ -24,28 +25,6 @@ pub struct Function {
     pub check: fn(&ScoreInput) -> Result<()>,
     pub run: fn(&ScoreInput) -> Result<Score>,
 }
-
-/// A number that a function reads by [`ScoreInput::setting`].
-#[derive(Clone, Copy, Debug)]
-pub struct FunctionSetting {
-    pub name: &'static str,
-    /// The default; `None` if the setting is required.
-    pub default: Option<f64>,
-    pub takes: Takes,
-}
-
-/// The values that a setting takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
-    Number,
-    /// Integers from this one on.
-    Count(u32),
-    /// True and false, which are 1 and 0.
-    Flag,
-}
-
-/// The setting of functions with a [tag](Function::opens): the prompt ends with the tag, so that responses begin behind it.
-pub const PREFILLED: &[FunctionSetting] = &[FunctionSetting { name: "prefilled", default: Some(0.0), takes: Takes::Flag }];
 
 impl Function {
     /// The settings of this function, with `given` values in place of its defaults.

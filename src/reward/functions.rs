@@ -2,7 +2,8 @@
 
 use anyhow::Context;
 
-use super::function::{Function, PREFILLED};
+use super::function::Function;
+use super::function_setting::PREFILLED;
 use super::score::Score;
 use super::scorers::{SCORERS, find};
 use super::services::Service;

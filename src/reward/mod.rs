@@ -17,6 +17,7 @@ mod cosine_scaled;
 mod failed_scores;
 pub mod failure;
 mod function;
+mod function_setting;
 mod functions;
 mod geo3k;
 pub mod gsm8k;
@@ -53,7 +54,8 @@ mod think_format;
 
 pub use ask::PendingScores;
 pub use conversation::{Conversation, completion};
-pub use function::{Function, FunctionSetting, Takes};
+pub use function::Function;
+pub use function_setting::{FunctionSetting, Takes};
 pub use functions::{FUNCTIONS, function, function_names};
 pub use plan::RewardOptions;
 pub use reward_function::{OnError, Reward, Runs};

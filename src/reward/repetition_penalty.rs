@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use anyhow::{Context, Result, ensure};
 
-use super::function::{Function, FunctionSetting, Takes};
+use super::function::Function;
+use super::function_setting::{FunctionSetting, Takes};
 use super::score::Score;
 use super::score_input::ScoreInput;
 

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 
-use super::function::PREFILLED;
+use super::function_setting::PREFILLED;
 use super::functions::DATA_SOURCE;
 use super::reward_function::{OnError, Reward, Runs};
 use super::score::ResponseScore;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
 use super::conversation::Conversation;
-use super::function::PREFILLED;
+use super::function_setting::PREFILLED;
 use super::score::Score;
 use super::services::{Service, Services};
 

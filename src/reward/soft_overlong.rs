@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use super::function::{Function, FunctionSetting, Takes};
+use super::function::Function;
+use super::function_setting::{FunctionSetting, Takes};
 use super::score::Score;
 use super::score_input::ScoreInput;
 

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use super::function::{Function, PREFILLED};
+use super::function::Function;
+use super::function_setting::PREFILLED;
 use super::score::Score;
 use super::score_input::ScoreInput;
 
