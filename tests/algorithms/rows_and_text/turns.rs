@@ -135,7 +135,7 @@ fn no_part_of_a_learnt_message_is_lost_in_silence() {
         let message = result.unwrap_err();
         assert!(message.contains("row 0") && message.contains(part), "{template}: {message}");
     }
-    // What a template leaves out of a message is said: thoughts, calls, a content next to calls.
+    // A template's omissions are said, thoughts or a content next to calls; a call that it leaves out is an error.
     let calls = json!([{"type": "function", "function": {"name": "add", "arguments": {"a": 1}}}]);
     let with_calls = json!({"messages": [say("user", "1?"), {"role": "assistant", "content": "2", "tool_calls": calls}]});
     let thoughts = json!({"messages": [say("user", "1?"), {"role": "assistant", "content": "2", "reasoning_content": "x"}]});
@@ -143,8 +143,9 @@ fn no_part_of_a_learnt_message_is_lost_in_silence() {
         json!({"messages": [say("user", "1?"), say("assistant", "<think>x</think>2"), say("user", "3"), say("assistant", "4")]});
     let only_calls = "{% for m in messages %}{{ '[' ~ m.role ~ ']' ~ (m.tool_calls[0].function.name if m.tool_calls else m.content) ~ '<|im_end|>' }}{% endfor %}{{ '[assistant]' if add_generation_prompt }}";
     let marked = only_calls.replace("m.content) ~ '<|im_end|>' }}", "m.content) }}{% generation %}<|im_end|>{% endgeneration %}");
+    let (refused, _) = learnt(THINKS_LAST, &with_calls, &options);
+    assert!(refused.as_ref().is_err_and(|error| error.contains("writes nothing of its \"tool_calls\"")), "{refused:?}");
     for (template, row, says) in [
-        (THINKS_LAST, &with_calls, true),
         (THINKS_LAST, &thoughts, true),
         (THINKS_LAST, &earlier, true),
         (THINKS_LAST, &one("<think>x</think>2"), false),
