@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// Each key that names what a checkpoint depends on: another spelling of the same content is no change, and other content under the
+    /// Each key that names what a checkpoint depends on: another spelling of the same content is not a change, and other content under the
     /// same spelling is one, refused or named as another value of the key is.
     #[test]
     fn contents_are_compared_and_not_their_paths() {

@@ -62,7 +62,7 @@ impl ConfigArgs {
     /// Loads the same configuration with another value of a setting, which is a text.
     ///
     /// # Errors
-    /// Those of [`Self::load_for`].
+    /// The errors of [`Self::load_for`].
     pub fn load_with<T: Schema>(&self, processes: usize, key: &str, value: &str) -> Result<Loaded<T>, ConfigError> {
         let mut args = self.clone();
         args.overrides.push(format!("{key}='{}'", value.replace('\'', "\\'")));

@@ -7,7 +7,7 @@ use super::rows::Row;
 
 /// The column of the question in this form.
 const INSTRUCTION: &str = "instruction";
-/// What the question is about; it follows the question on a line of its own, as in LLaMA-Factory.
+/// The subject of the question; it follows the question on a line of its own, as in LLaMA-Factory.
 const INPUT: &str = "input";
 /// Earlier questions and their answers, a list of pairs.
 const HISTORY: &str = "history";

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-/// The column of conversations beside that of responses.
+/// The column of conversations, next to the column of responses.
 pub const MESSAGES: &str = "messages";
 
 /// The columns of a conversation in a line of `trainer.rollout_data_dir`.

@@ -62,7 +62,7 @@ impl Reading {
 #[derive(Debug, Default)]
 pub struct Malformed {
     pub count: usize,
-    /// What is wrong with the first, with its place.
+    /// The error of the first, with its place.
     pub first: Option<String>,
 }
 

@@ -1,10 +1,10 @@
-//! What is known of conversations of one shape (roles, kinds of contents, names of fields): whether a chat template writes all of them.
+//! The verdicts on conversations of one shape (roles, kinds of contents, names of fields): whether a chat template writes all of them.
 //! A shape is tried once, however many rows have it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whether the template writes the texts of conversations of a shape.
+/// The verdict on conversations of a shape: the template writes their texts, or not.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// It does, once messages of these roles have other roles: (role, the role that is written).

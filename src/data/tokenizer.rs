@@ -301,7 +301,7 @@ impl Tokenizer {
         self.chat.has(text)
     }
 
-    /// What is known of the conversations that the chat template wrote.
+    /// The verdicts on the conversations that the chat template wrote.
     pub(super) fn shapes(&self) -> &Shapes {
         &self.shapes
     }

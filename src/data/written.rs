@@ -58,7 +58,7 @@ pub(super) fn settled(
     }
 }
 
-/// What decides whether the texts of a conversation are written, but for the texts.
+/// A hash of all that decides whether the texts of a conversation are written, but for the texts.
 fn shape(messages: &[Value], template: &Template) -> u64 {
     let mut hasher = DefaultHasher::new();
     (template.asks, template.variables.has_tools()).hash(&mut hasher);

@@ -44,7 +44,7 @@ impl HfConfig {
             .with_context(|| format!("no model at {}{}", folder.display(), models_below(folder)))?;
         let json = serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))?;
         let hf = Self::of(json);
-        // What cannot be read has its error where it is read.
+        // A file that cannot be read has its error where it is read.
         let own_head = hf.decoder().is_ok_and(|config| config.tie_word_embeddings && holds_own_head(folder, &config));
         Ok(Self { own_head, ..hf })
     }

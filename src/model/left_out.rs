@@ -1,4 +1,4 @@
-//! Tensors of a model's files that are no parameters of the network. What is computed in their place must be what they hold; if not,
+//! Tensors of a model's files that are not parameters of the network. What is computed in their place must be what they hold; if not,
 //! they are named.
 
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ fn is_lower_triangle(tensor: &TensorView) -> bool {
     (0..rows * columns).all(|i| is_one(i) == (i % columns <= i / columns))
 }
 
-/// Takes the tensors that are no parameters of `config` out of a model's files. Returns in words those that are not what is computed
+/// Takes the tensors that are not parameters of `config` out of a model's files. Returns in words those that are not what is computed
 /// in their place, the first of each kind by name.
 pub(super) fn leave_out(tensors: &mut BTreeMap<String, TensorView>, config: &DecoderConfig) -> Vec<(LeftOut, String)> {
     let mut named: BTreeMap<LeftOut, Vec<String>> = BTreeMap::new();

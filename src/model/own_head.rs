@@ -1,4 +1,4 @@
-//! A head of its own beside a tied embedding: config.json ties the two, and the files hold both. Equal ones are tied; others are not, as
+//! A head of its own where config.json ties it: config.json ties the two, and the files hold both. Equal ones are tied; others are not, as
 //! in transformers 5 (`PreTrainedModel.tie_weights`).
 
 use std::collections::BTreeMap;

@@ -20,7 +20,7 @@ pub fn finite_f32(view: &TensorView) -> Result<Vec<f32>> {
     }
 }
 
-/// How many numbers a tensor has.
+/// The number of elements of a tensor.
 pub fn count(view: &TensorView) -> usize {
     view.shape().iter().product()
 }

@@ -181,7 +181,7 @@ fn coloured(text: &str, colours: bool) -> String {
         .fold(text.to_owned(), |text, (mark, code)| text.replace(*mark, if colours { code } else { "" }))
 }
 
-/// Makes a text printable that may contain the marks of colours. It is no longer, and its words are no longer, than the layout can take.
+/// Makes a text printable that may contain the marks of colours. Neither the text nor a word is longer than the layout can take.
 fn cell_text(text: &str) -> String {
     let shown = printable(&beginning_of(text, LONGEST_CELL)).replace([GOOD, BAD, END], "").replace('\t', "    ");
     let (mut broken, mut length) = (String::with_capacity(shown.len()), 0);

@@ -71,7 +71,7 @@ fn build(
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
     let ignored = unused_options::warn(&loaded.tree, config, &inputs, &division)?;
     if weights.are_missing() {
-        // What the run would refuse only after its models are loaded.
+        // The run would refuse this only after its models are loaded.
         let mut settings = run_settings(config, inputs.steps_per_epoch, inputs.total_steps);
         settings.compared.ignored = ignored.clone();
         settings.resumed_step(&loaded.tree)?;

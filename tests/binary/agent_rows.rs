@@ -1,4 +1,4 @@
-//! Rows that name a loop beside settings that name another: what is set up and never runs is an error at the start, also in a dry run.
+//! Rows that name a loop where settings name another: what is set up and never runs is an error at the start, also in a dry run.
 
 use super::common::trainer;
 

@@ -45,7 +45,7 @@ fn rows_of_a_file_are_scored_and_refused_whatever_their_length() {
         fs::write(path("rows.jsonl"), format!("{row}\n")).unwrap();
         let data = format!("data.path={}", path("rows.jsonl"));
         succeed(trainer(&["eval", &data, &format!("data.output_path={}", path("scores.jsonl"))]));
-        // What is wrong with a row is said in a message that has the text.
+        // The error of a row is a message that has the text.
         for settings in [
             &["eval", &data, "data.data_source_key=prompt"][..],
             &["eval", &data, "data.response_key=prompt"],

@@ -234,7 +234,7 @@ fn a_malformed_row_is_an_error_or_left_out_and_counted_in_every_stage() {
             assert_eq!(output.status.code(), Some(2), "{what}: {}", stderr(&output));
         }
     }
-    // What another setting decides about is not a malformed row.
+    // A row that another setting decides about is not malformed.
     let sft = &STAGES[2];
     let long = json!({"messages": [say("user", &"1".repeat(80)), say("assistant", "2")]});
     let rows = [(sft.row)("user"), (sft.row)("user"), (sft.row)("user"), long];

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::common::{copy, trainer};
 use crate::tensor_edits::TensorFile;
 
-/// What the settings of a second model must do with another tokenizer.
+/// The duties of the settings of a second model with another tokenizer.
 #[derive(Clone, Copy, PartialEq)]
 enum Rule {
     /// Refused by the name of the setting.

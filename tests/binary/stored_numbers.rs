@@ -1,4 +1,4 @@
-//! Files of numbers that a run takes from another one: `ref.log_prob_path`, the file beside a run, `teacher.logits_file`. Changed numbers and
+//! Files of numbers that a run takes from another one: `ref.log_prob_path`, the file in the folder of a run, `teacher.logits_file`. Changed numbers and
 //! numbers that cannot be are refused.
 
 use std::path::Path;
@@ -70,7 +70,7 @@ fn log_probabilities_that_cannot_be_are_refused() {
     for (change, sum, said) in cases {
         set(change, sum);
         refused(stage("dpo", &second, &[&key]), "ref.log_prob_path", said);
-        // The file beside a run is computed again.
+        // The file in the folder of a run is computed again.
         let rows = text(&first);
         let output = succeed(stage("dpo", &first, &[]));
         let error = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,4 +1,4 @@
-//! What a run refuses comes before the first byte of weights, for every command and every kind of refusal.
+//! All that a run refuses comes before the first byte of weights, for every command and every kind of refusal.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A head beside a tied embedding, in one file and in shards: tied where the two are equal, else a head of its own, as in transformers 5.
+//! A head next to a tied embedding, in one file and in shards: tied where the two are equal, else a head of its own, as in transformers 5.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Extreme values of every field of sampling, beside a reference in f64: the token that a uniform number stands for, and its
+//! Extreme values of every field of sampling, with a reference in f64: the token that a uniform number stands for, and its
 //! log-probability.
 
 use burnish::rollout::sampling::{LogitChanges, Seen, sample};

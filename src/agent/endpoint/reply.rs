@@ -44,7 +44,7 @@ pub struct Reply {
     pub unreadable: usize,
     /// The text of each token, if log-probabilities were asked for.
     pub pieces: Vec<String>,
-    /// False if the last token ended the answer and is no part of its text.
+    /// False if the last token ended the answer and is not a part of its text.
     pub shows_last: bool,
     pub response: Response,
 }

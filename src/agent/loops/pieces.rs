@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// `turn`: the turn that the token at a place is from, if the model sampled it; `text`: the text of tokens.
 ///
 /// # Errors
-/// Those of `text`.
+/// The pieces of `text`.
 pub fn messages_of(
     ids: &[u32],
     turn: impl Fn(usize) -> Option<usize>,

@@ -348,7 +348,7 @@ impl AgentLoop for ServerAgent {
             let said = messages_of(&ids, turn, text).unwrap_or_default();
             let row = mem::take(&mut self.row.0);
             let asked = row.len();
-            // The prompt of a text completion is no message of the row.
+            // The prompt of a text completion is not a message of the row.
             ([row, said].concat(), asked, !ids.is_empty())
         });
         let last = ids.len().saturating_sub(1);

@@ -92,7 +92,7 @@ impl TextEnvironmentLoop {
             self.record.say(json!({"role": "user", "content": step.feedback}));
         }
         let (was_full, turns) = (self.record.room() == 0, self.record.turns_reached());
-        // What is behind the room is cut off at the end; a text of any length is not tokenized for that.
+        // Text behind the room is cut off at the end, and is not tokenized for that.
         let most = step.feedback.floor_char_boundary(self.record.room_for_text().saturating_mul(2).saturating_add(64));
         self.record.append(&Appended { remove: 0, ids: self.codec.ids(&step.feedback[..most])? });
         self.observation.push_str(&action);

@@ -82,7 +82,7 @@ class Left:
         if target in HARMLESS or stat.S_ISDIR(mode):
             return None
         flags = [int(line.split()[1], 8) for line in lines_of("/proc/self/fdinfo/%d" % number) if line.startswith("flags:")]
-        # Whoever only appends has no position of its own.
+        # A file that is only appended to has no position of its own.
         appends = flags and flags[0] & os.O_ACCMODE == os.O_WRONLY and flags[0] & os.O_APPEND
         return None if appends and stat.S_ISREG(mode) else "the open file %s" % target
 
@@ -118,12 +118,12 @@ class Left:
 
     @staticmethod
     def others():
-        """The number of threads beside this one."""
+        """The number of threads next to this one."""
         names = [lines_of("/proc/self/task/%s/comm" % thread) for thread in names_in("/proc/self/task")]
         return sum(1 for name in names if name and name[0] not in HANDLED_THREADS) - 1
 
     def settled(self):
-        """True if there is no thread beside this one; those that are about to end get a moment."""
+        """True if this thread is alone; those that are about to end get a moment."""
         for _ in range(20):
             if self.others() < 1:
                 return True

@@ -62,7 +62,7 @@ pub struct EnvironmentClass {
     pub class: String,
 }
 
-/// How the processes of conversations begin (`agent.start_method`).
+/// The start of the processes of conversations (`agent.start_method`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StartMethod {
     /// Forked, unless the files leave something that forked processes would share, such as a connection or a thread.
@@ -87,7 +87,7 @@ pub struct SessionOptions {
     pub cpu_limit: Option<u64>,
     /// The environment variables that processes get in addition to the usual ones.
     pub pass_env: Vec<String>,
-    /// How the processes of conversations begin.
+    /// The start of the processes of conversations.
     pub start_method: StartMethod,
     pub interrupt: Interrupt,
 }

@@ -1,4 +1,4 @@
-//! How the processes of conversations begin: forked from one that has loaded the files, or each loading them itself.
+//! The start of the processes of conversations: forked from one that has loaded the files, or each loading them itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -12,15 +12,15 @@ use serde_json::Value;
 use super::setup::{Offers, StartMethod};
 use crate::util::interrupt::Interrupt;
 
-/// What a host says when it has started.
+/// The greeting of a host that has started.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Greeting {
-    /// What the files offer; `None` from a host that leaves loading to its conversations.
+    /// The offer of the files; `None` from a host that leaves loading to its conversations.
     pub offers: Option<Offers>,
     /// The time that the files took to load.
     #[serde(default)]
     pub seconds: f64,
-    /// What forked processes would share, each in a few words.
+    /// The things that forked processes would share, each in a few words.
     #[serde(default)]
     pub shared: Vec<String>,
 }

@@ -91,7 +91,7 @@ impl Toolbox for PythonTools {
     }
 }
 
-/// What became of a call so far.
+/// The fate of a call so far.
 #[derive(Clone, Default)]
 struct Progress {
     begun: Option<Instant>,

@@ -27,7 +27,7 @@ pub const NULL_IS_UNSET: &[&str] = &[
     "custom_reward_function.name",
 ];
 
-/// Settings whose null says nothing beside a value under an old name: in verl the one that is given counts.
+/// Settings whose null says nothing where there is a value under an old name: in verl the one that is given counts.
 const NULL_YIELDS: &[&str] = &["**.*micro_batch_size_per_gpu"];
 
 /// The key that says which framework trains a model, and the key of the model. Megatron reads `lora.*` of the model, the others
@@ -291,7 +291,7 @@ impl<'a> Verl<'a> {
             if key.contains(".lora.") {
                 self.lora.borrow_mut().push((to.clone(), value.clone()));
             }
-            // In some of verl's own files an old name has the value that counts beside a default of the new one.
+            // In some of verl's own files an old name has the value that counts, and the new one its default.
             let is_verls = |there: &&Node| gives_way && is_default(self.kind, &to, &there.value);
             let earlier = self.given.borrow().get(&to).filter(|there| !is_ours && !is_verls(there)).cloned();
             let there = body.get(&to).cloned().filter(|there| !is_ours || there.value != Value::Null).or(earlier);

@@ -63,7 +63,7 @@ pub struct ServerConfig {
 }
 
 choices! {
-    /// How the processes of conversations with users' Python files begin.
+    /// The start of the processes of conversations with users' Python files.
     pub enum StartMethod {
         Auto = "auto",
         Fork = "fork",

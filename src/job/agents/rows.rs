@@ -27,7 +27,7 @@ pub fn check_single_turns<'a>(keys: &AgentKeys, prompts: impl Iterator<Item = &'
     Ok(())
 }
 
-/// The error of a row whose loop has nothing to call, beside a `default` loop.
+/// The error of a row whose loop has nothing to call, where there is a `default` loop.
 fn nothing_to_call(group: &str, default: &str, name: &str, needed: &[&str]) -> anyhow::Error {
     let needed: Vec<String> = needed.iter().map(|key| format!("{group}.{key}=FILE")).collect();
     anyhow::anyhow!(
@@ -79,7 +79,7 @@ impl Agents {
         Ok(())
     }
 
-    /// What to write so that rows, which ask for `loops` now, ask for this loop.
+    /// The words to write so that rows, which ask for `loops` now, ask for this loop.
     fn remedy(&self, name: &str, loops: &BTreeSet<&str>) -> String {
         let group = self.group;
         if self.default != name {

@@ -179,7 +179,7 @@ impl Stored {
     /// Reads a file.
     ///
     /// # Errors
-    /// A file that is no such file, or of another teacher, other rows, another temperature or another number of tokens; numbers that are
+    /// A file of another kind, or of another teacher, other rows, another temperature or another number of tokens; numbers that are
     /// not those that were written, or cannot be a teacher's.
     pub fn read(path: &Path, asked: &Asked) -> Result<Self> {
         let name = path.display();

@@ -247,7 +247,7 @@ fn open<O: Objective>(
     estimate::<O>(config, &inputs, &division)?.check_fits()?;
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
     if weights.are_missing() {
-        // What the run would refuse only after its models are loaded.
+        // The run would refuse this only after its models are loaded.
         O::decoder_in_files(config)?;
         O::describe(config, &inputs)?;
         let mut settings = run_settings(config, inputs.sampler.batches_per_epoch(), inputs.total_steps);

@@ -63,7 +63,7 @@ impl Sampling {
     }
 
     /// The factor of the logits: 1 / temperature, and 1 for greedy sampling. It is neither 0 nor infinite, whose products with a logit of −∞
-    /// and of the most likely token are no numbers.
+    /// and of the most likely token are not numbers.
     pub(super) fn scale(&self) -> f32 {
         if self.temperature <= 0.0 { 1.0 } else { (1.0 / self.temperature).clamp(f32::MIN_POSITIVE, f32::MAX) }
     }

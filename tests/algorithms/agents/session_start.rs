@@ -16,7 +16,7 @@ use super::session::{File, call, seen, tools};
 const CONVERSATIONS: usize = 4;
 const CALLS: usize = 2;
 
-/// What a file does when it is loaded, and what its tool `ask(x)` returns: x, where conversations do not disturb each other. `PORT` is that of
+/// Acts of a file when it is loaded, and what its tool `ask(x)` returns: x, where conversations do not disturb each other. `PORT` is that of
 /// a server that answers each line with itself, `FOLDER` that of the file.
 const LEAVE: &[(&str, &str, &str)] = &[
     (
@@ -67,7 +67,7 @@ const LEAVE: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What a file does that forked conversations may share.
+/// Acts of a file that forked conversations may share.
 const HARMLESS: &[(&str, &str, &str)] = &[
     ("nothing", "", "return x"),
     ("a log", "L = open(FOLDER + '/log', 'a')", "L.write('%s\\n' % x); L.flush(); return x"),

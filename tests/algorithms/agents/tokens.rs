@@ -250,7 +250,7 @@ fn golden_narrowed_schemas_equal_verls() {
     }
 }
 
-/// What a tool says never is a control token, and all else has the tokens that it has without it; by verl's rule and by TRL's.
+/// The text of a tool is never a control token, and all else has the tokens that it has without it; by verl's rule and by TRL's.
 #[test]
 fn control_tokens_in_answers_are_text() {
     let mut tokenizers = Tokenizers::new();

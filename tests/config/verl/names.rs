@@ -9,7 +9,7 @@ use std::path::Path;
 use super::built_in;
 use burnish::config::compat::editions;
 
-/// The settings whose null says nothing in verl beside a value under an old name.
+/// The settings whose null says nothing in verl where there is a value under an old name.
 const YIELDS: &[&str] = &["**.*micro_batch_size_per_gpu"];
 /// The values of the two names.
 const OLD: &str = "value-of-the-old-name";

@@ -16,7 +16,7 @@ const TEXTS: [&str; 2] = ["a", "b"];
 /// The place of a message in a text, in bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// What it says; its calls of tools, if the template writes nothing else of it.
+    /// The text of the message; its calls of tools, if the template writes nothing else of it.
     pub said: Range<usize>,
     /// The end of all that it has.
     pub end: usize,
