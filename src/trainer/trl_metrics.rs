@@ -8,6 +8,7 @@ use super::batch::Batch;
 use super::columns::Column;
 use super::metrics::variance;
 use super::signal::groups_of_scores;
+use crate::algorithm::rounding::settled;
 use crate::config::schema::MetricNames;
 use crate::tracking::Metrics;
 
@@ -84,7 +85,13 @@ pub fn of_batch(batch: &Batch, episode: u64, tokens: u64, metrics: &mut Metrics)
     metrics.extend(metrics.get("perf/time_per_step").map(|seconds| ("eps", count / seconds)));
     metrics.set("objective/entropy", mean(&|t| -f64::from(old[t])));
     if let Some(reference) = batch.get(Column::RefLogProb) {
-        metrics.set("objective/kl", mean(&|t| f64::from(old[t]) - f64::from(reference[t])));
+        metrics.set(
+            "objective/kl",
+            mean(&|t| {
+                let old = f64::from(old[t]);
+                old - settled(old, f64::from(reference[t]), 1)
+            }),
+        );
     }
     metrics.set("val/clipfrac_avg", metrics.get("critic/vf_clipfrac").unwrap_or(0.0));
     let ended = (0..batch.len()).filter(|&i| !batch.truncated(i)).count() as f64;

@@ -78,10 +78,11 @@ fn a_temperature_near_0_is_greedy() {
         assert!(generated(temperature) == greedy, "{temperature}");
     }
     let validated = |temperature: &str| {
-        let run = folder.path().join(format!("validation-{temperature}"));
+        let dumps = folder.path().join(format!("validation-{temperature}"));
+        let at = format!("trainer.validation_data_dir={}", dumps.display());
         let temperature = format!("actor_rollout_ref.rollout.val_kwargs.temperature={temperature}");
-        succeed(small_run(&run, &[&temperature, "trainer.val_only=true"]));
-        crate::common::text(&run)
+        succeed(small_run(&folder.path().join("run"), &[&temperature, &at, "trainer.val_only=true"]));
+        fs::read(dumps.join("0.jsonl")).unwrap()
     };
     assert_eq!(validated("1e-10"), validated("0"));
 }

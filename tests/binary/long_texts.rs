@@ -29,7 +29,8 @@ fn a_prompt_without_spaces_is_shown_whatever_its_length() {
         "trainer.logger=[console,file]",
     ];
     let shown = succeed(small_run(&run, &settings));
-    assert!(String::from_utf8_lossy(&shown.stdout).contains("characters)"), "the sample is cut");
+    let text = String::from_utf8_lossy(&shown.stdout);
+    assert!(text.contains("11111") && text.len() < 20_000, "the sample is the prompt as it was read, cut: {} bytes", text.len());
     succeed(trainer(&["report", run.to_str().unwrap()]));
     succeed(trainer(&["runs", "show", run.to_str().unwrap()]));
     succeed(trainer(&["runs", "ls", folder.path().to_str().unwrap()]));
