@@ -84,7 +84,8 @@ fn a_temperature_near_0_is_greedy() {
         succeed(small_run(&folder.path().join("run"), &[&temperature, &at, "trainer.val_only=true"]));
         fs::read(dumps.join("0.jsonl")).unwrap()
     };
-    assert_eq!(validated("1e-10"), validated("0"));
+    let validated = ["1e-10", "0"].map(validated);
+    assert!(!validated[0].is_empty() && validated[0] == validated[1]);
 }
 
 /// A request with an extreme value is answered as what it stands for, or refused with the name of the field.
