@@ -123,7 +123,6 @@ fn no_part_of_a_learnt_message_is_lost_in_silence() {
     let options = conversations(Overlong::Error, 500);
     for (template, row, part) in [
         (PLAIN, one("first <|im_start|> second part"), no_end),
-        (PLAIN, one("first<|im_end|>"), no_end),
         (PLAIN, one("first"), no_end),
         (BEFORE, one("the whole answer"), no_end),
         (BEFORE, one(""), no_end),
@@ -135,6 +134,8 @@ fn no_part_of_a_learnt_message_is_lost_in_silence() {
         let message = result.unwrap_err();
         assert!(message.contains("row 0") && message.contains(part), "{template}: {message}");
     }
+    // A message may end its turn itself.
+    assert_eq!(learnt(PLAIN, &one("first<|im_end|>"), &options).0.unwrap(), ["first<|im_end|>"]);
     // A template's omissions are said, thoughts or a content next to calls; a call that it leaves out is an error.
     let calls = json!([{"type": "function", "function": {"name": "add", "arguments": {"a": 1}}}]);
     let with_calls = json!({"messages": [say("user", "1?"), {"role": "assistant", "content": "2", "tool_calls": calls}]});

@@ -137,7 +137,8 @@ impl Finder<'_> {
         Ok(header.len())
     }
 
-    /// The end of a turn in these bytes, if its text stands right before its last special token, and nothing else behind it.
+    /// The end of a turn in these bytes, if its text stands right before its last special token or ends with that token, and nothing else is
+    /// behind it.
     fn plain_end(&self, i: usize, bytes: Range<usize>) -> Option<usize> {
         let message = content::joined(&self.messages[i]);
         let said = message["content"].as_str()?.trim();
@@ -145,7 +146,8 @@ impl Finder<'_> {
         let token = self.whole.tokens(bytes.start..end).next_back()?;
         let before = self.whole.text.get(bytes.start..self.whole.bytes[token].start)?;
         let alone = !said.is_empty() && !probe::has_calls(&message) && self.whole.text[end..bytes.end].trim().is_empty();
-        (alone && before.trim_end().ends_with(said)).then_some(end)
+        let ends_itself = self.whole.text.get(bytes.start..end).is_some_and(|text| text.ends_with(said));
+        (alone && (ends_itself || before.trim_end().ends_with(said))).then_some(end)
     }
 
     /// The end of the last special token that reaches over `from`, and not over `until`.
