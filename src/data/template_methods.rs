@@ -128,8 +128,11 @@ fn words(text: &str, from_end: bool, most: usize) -> Vec<&str> {
     words
 }
 
-/// The text that is looked for, and the part in which it is looked for with the number of characters before; `None` behind the end.
-fn part<'a>(text: &str, arguments: &'a [Value]) -> Result<(&'a str, Option<(usize, String)>), Error> {
+/// The number of characters before a part of a text, and the part.
+type Part = (usize, String);
+
+/// The text that is looked for, and the part in which it is looked for; `None` behind the end.
+fn part<'a>(text: &str, arguments: &'a [Value]) -> Result<(&'a str, Option<Part>), Error> {
     let (what, from, until): (&str, Option<i64>, Option<i64>) = from_args(arguments)?;
     let (from, length) = (from.unwrap_or(0), text.chars().count());
     let is_inside = usize::try_from(from).is_ok_and(|from| from <= length) || from < 0;

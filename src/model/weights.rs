@@ -25,6 +25,9 @@ use crate::util::foreign::{self, is_inside};
 /// Initial values of the parameters of a head that files do not have, by name and shape.
 pub type FreshHead = dyn Fn(&str, &[usize]) -> Vec<f32>;
 
+/// Tensors of files, by name.
+pub type Tensors<'a> = BTreeMap<String, TensorView<'a>>;
+
 /// Memory-mapped safetensors files.
 pub struct WeightFiles {
     maps: Vec<(PathBuf, Mmap)>,
@@ -123,7 +126,7 @@ impl WeightFiles {
     }
 
     /// All tensors by name, as views of the files.
-    pub fn tensors(&self) -> Result<BTreeMap<String, TensorView<'_>>> {
+    pub fn tensors(&self) -> Result<Tensors<'_>> {
         let mut all = BTreeMap::new();
         for (path, map) in &self.maps {
             for (name, tensor) in parsed(path, map)?.tensors() {
@@ -139,15 +142,12 @@ impl WeightFiles {
     /// The tensors that are parameters of `config`. Left out are copies that transformers itself leaves out, a tied head, buffers
     /// of masks and rotations, and the head of a language model where another takes its place. A tied head without an embedding is
     /// the embedding, as in transformers 5.
-    pub fn parameters(&self, config: &DecoderConfig) -> Result<BTreeMap<String, TensorView<'_>>> {
+    pub fn parameters(&self, config: &DecoderConfig) -> Result<Tensors<'_>> {
         Ok(self.parameters_and_others(config)?.0)
     }
 
     /// The same, with those that are left out and are not what is computed in their place, in words.
-    fn parameters_and_others(
-        &self,
-        config: &DecoderConfig,
-    ) -> Result<(BTreeMap<String, TensorView<'_>>, Vec<(LeftOut, String)>)> {
+    fn parameters_and_others(&self, config: &DecoderConfig) -> Result<(Tensors<'_>, Vec<(LeftOut, String)>)> {
         let mut tensors = self.tensors()?;
         let embedding = embedding_names(config.naming);
         if config.tie_word_embeddings && !embedding.iter().any(|name| tensors.contains_key(name)) {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use burn::tensor::Tensor;
 use burnish::agent::Told;
 use burnish::data::prepare::char_tokenizer::write_char_tokenizer;
 use burnish::data::{Prompt, Tokenizer};
@@ -83,19 +84,11 @@ fn a_score_that_is_no_number_spoils_no_other() {
     if !for_the_cpu("languages of kernels, as WGSL, promise nothing about numbers that are not finite") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    for file in ["config.json", "model.safetensors"] {
-        fs::copy(golden("llama_reward").join(file), folder.path().join(file)).unwrap();
-    }
-    // The embedding of token 7 is infinite.
-    let mut bytes = fs::read(folder.path().join("model.safetensors")).unwrap();
-    let header = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
-    let tensors: Value = serde_json::from_slice(&bytes[8..8 + header]).unwrap();
-    let start = 8 + header + tensors["model.embed_tokens.weight"]["data_offsets"][0].as_u64().unwrap() as usize + 7 * 64 * 4;
-    bytes[start..start + 4].copy_from_slice(&f32::INFINITY.to_le_bytes());
-    fs::remove_file(folder.path().join("model.safetensors")).unwrap();
-    fs::write(folder.path().join("model.safetensors"), bytes).unwrap();
-    let model = reward_model(folder.path(), None, None, Cut::Sequences(8));
+    let mut model = reward_model(&golden("llama_reward"), None, None, Cut::Sequences(8));
+    // The embedding of token 7 is infinite. Such a file would be refused.
+    let embedding = &mut model.model.net.model.embed_tokens.weight;
+    let broken = Tensor::full([1, 1], f32::INFINITY, &embedding.val().device());
+    *embedding = embedding.clone().map(|weight| weight.slice_assign([7..8, 0..1], broken));
     let scores = judge(&model, &[vec![1, 2, 3, 4], vec![1, 2, 3, 7], vec![7]]).unwrap().scores;
     assert_eq!(scores.iter().map(|score| score.is_finite()).collect::<Vec<_>>(), [true, false, false]);
     assert_eq!(scores[0], judge(&model, &[vec![1, 2, 3, 4]]).unwrap().scores[0]);

@@ -17,14 +17,11 @@ const TOOLS_OF_OWN_LOOPS: [&str; 2] = ["multi_turn.tool_config_path", "multi_tur
 ///
 /// # Errors
 /// The first row that names a loop of several turns.
-pub fn check_single_turns<'a>(keys: &AgentKeys, prompts: impl Iterator<Item = &'a Arc<Prompt>>) -> Result<()> {
-    for prompt in prompts.filter(|prompt| !["", SINGLE_TURN].contains(&prompt.agent.as_str())) {
-        let needed = keys.needed_by(&prompt.agent);
-        let needed = if needed.is_empty() { vec!["agent.agent_loop_config_path"] } else { needed };
-        return Err(nothing_to_call(keys.group, &keys.agent.default_agent_loop, &prompt.agent, &needed))
-            .with_context(|| prompt.place());
-    }
-    Ok(())
+pub fn check_single_turns<'a>(keys: &AgentKeys, mut prompts: impl Iterator<Item = &'a Arc<Prompt>>) -> Result<()> {
+    let Some(prompt) = prompts.find(|prompt| !["", SINGLE_TURN].contains(&prompt.agent.as_str())) else { return Ok(()) };
+    let needed = keys.needed_by(&prompt.agent);
+    let needed = if needed.is_empty() { vec!["agent.agent_loop_config_path"] } else { needed };
+    Err(nothing_to_call(keys.group, &keys.agent.default_agent_loop, &prompt.agent, &needed)).with_context(|| prompt.place())
 }
 
 /// The error of a row whose loop has nothing to call, where there is a `default` loop.
