@@ -41,9 +41,8 @@ fn what_cannot_be_done_is_refused_by_name() {
         let own = format!("{rollout}.{key}={value}");
         let mut runs = vec![("training", small_run(folder.path(), &[&own, "--dry-run"]))];
         // A generation takes any temperature from 0.
-        if !key.starts_with("val_kwargs")
-            && !(key == "temperature" && value.parse::<f64>().is_ok_and(|t| t > 0.0 && t.is_finite()))
-        {
+        let is_taken = key == "temperature" && value.parse::<f64>().is_ok_and(|t| t > 0.0 && t.is_finite());
+        if !key.starts_with("val_kwargs") && !is_taken {
             let mut generate = trainer(&["generate", "--dry-run", "data.path=data/arithmetic/test.parquet"]);
             generate.args(["model.path=data/arithmetic/model", &format!("rollout.{key}={value}")]);
             runs.push(("generation", generate));

@@ -42,7 +42,7 @@ impl Place {
         let mut command = trainer(stage.command);
         command.args(["--config", stage.config]).arg(format!("{}={model}", stage.model)).args(stage.settings);
         for (key, value) in [("FILE", &file), ("OUT", &self.path("out"))] {
-            command.args(stage.places.iter().filter_map(|(setting, what)| (*what == key).then(|| format!("{setting}={value}"))));
+            command.args(stage.places.iter().filter(|(_, what)| *what == key).map(|(setting, _)| format!("{setting}={value}")));
         }
         command.args(more);
         command.output().unwrap()
@@ -201,7 +201,7 @@ fn a_message_that_the_template_leaves_out_is_refused_in_every_stage() {
             let said = stderr(&output);
             assert_eq!(output.status.code(), Some(0), "{what} {role}: {said}");
             let read = format!("messages of the role \"{role}\" are read as those of the role \"{meant}\"");
-            assert_eq!(said.matches(&read).count() > 0, true, "{what}: {said}");
+            assert!(said.contains(&read), "{what}: {said}");
         }
         let odd = [&good[..1], &[(stage.row)("wizard")], &good[1..]].concat();
         let output = place.run(stage, &odd, &[]);
@@ -288,7 +288,7 @@ fn fields_and_columns_that_belong_to_a_conversation_are_read() {
     // ShareGPT: a call is the assistant's, and the column `system` is a message.
     let from = |from: &str, value: &str| json!({"from": from, "value": value});
     let row = json!({"messages": [from("human", "1"), from("function_call", "{\"name\": 1}"), from("observation", "4"), from("gpt", "3")]});
-    assert_eq!(trained(&place, &[row.clone()], messages).0, 11.0 + 1.0 + 2.0);
+    assert_eq!(trained(&place, std::slice::from_ref(&row), messages).0, 11.0 + 1.0 + 2.0);
     let mut with_system = row.clone();
     with_system["system"] = "111".into();
     let tokens = |row: &Value| trained(&place, std::slice::from_ref(row), messages).1;
