@@ -8,7 +8,7 @@ use burnish::model::{CausalLm, FAMILIES, Gradients, Init, weights};
 use burnish::optim::{Learner, Schedule, Settings, find, schedule};
 use serde_json::Value;
 
-use crate::device::device;
+use crate::device::{device, for_the_cpu};
 use crate::transformers::{goldens, sequences, supervised};
 
 /// The tensors of a model's files, by transformers' names of the parameters: GPT-NeoX's head is `embed_out` in files.
@@ -26,6 +26,11 @@ fn is_rounding(tensor: &str, optimizer: &str) -> bool {
 
 #[test]
 fn golden_optimizers_of_families() {
+    if !for_the_cpu(
+        "kernels for the shapes of nine models take minutes to compile, and the order of a file's tensors is the host's",
+    ) {
+        return;
+    }
     let file: Value = serde_json::from_slice(&std::fs::read(goldens().join("family-optimizers.json")).unwrap()).unwrap();
     let number = |key: &str| file[key].as_f64().unwrap();
     let (lr, updates) = (number("lr"), file["updates"].as_u64().unwrap());
