@@ -22,7 +22,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 THEIRS = pathlib.Path(trl.__file__).parent / "chat_templates"
 OURS = pathlib.Path(__file__).parents[2] / "tests" / "golden" / "chat-templates"
-# Files beside the golden, by TRL's name.
+# Files next to the golden, by TRL's name.
 FILES = {
     "qwen2_5": "qwen2.5", "qwen3": "qwen3", "qwen3_5_think": "qwen3.5", "gptoss": "gpt-oss", "glm4moe": "glm4.5", "phi3": "phi3",
     "phi3_5": "phi3.5", "deepseekv3": "deepseek-v3", "deepseek_r1_distill": "deepseek-r1",

@@ -1,4 +1,4 @@
-//! Refuses conversations of which a chat template leaves texts out. Many templates have a branch for each role that they know, and write
+//! Refuses conversations whose texts a chat template leaves out. Many templates have a branch for each role that they know, and write
 //! nothing of a message that has another one: `human`, `function_call`, a second system message.
 //!
 //! A template may strip, trim and escape what it writes, or leave thoughts out. So each text is replaced by a mark, a word of its own, and the
@@ -30,7 +30,7 @@ const USUAL: &[&str] =
 /// that meaning (`human` is `user`), which is said once. `asks`: the conversation is a prompt.
 ///
 /// # Errors
-/// A message with a text or a call of which the template writes nothing.
+/// A message with a text or a call that the template leaves out.
 pub(super) fn settled(
     mut messages: Vec<Value>,
     asks: bool,
@@ -156,7 +156,7 @@ impl Template<'_> {
         ));
     }
 
-    /// The first message with a part of which nothing is written, if there is one; `None` if the template refuses the conversation.
+    /// The first message with a part that is not written, if there is one; `None` if the template refuses the conversation.
     fn lost(&self, messages: &[Value]) -> Option<Option<(usize, Part)>> {
         let (marked, marks) = marked(messages);
         let text = self.tokenizer.apply_chat_template(&marked.into(), self.asks, self.variables).ok()?.to_lowercase();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::model::DecoderConfig;
 use crate::model::naming::{Naming, Place};
 
-/// The tensors of which a network's parameters are parts. Of a family whose files hold the parameters as the network does there are none.
+/// The tensors that hold a network's parameters as parts. Of a family whose files hold the parameters as the network does there are none.
 #[derive(Default)]
 pub struct Held {
     config: Option<DecoderConfig>,

@@ -2,7 +2,7 @@
 
 use super::common::trainer;
 
-/// A dry run on the rows of the calculator task, all of which have `agent_name: tool_agent`, without the task's tool.
+/// A dry run on the rows of the calculator task, which all have `agent_name: tool_agent`, without the task's tool.
 const ROWS: &[&str] = &[
     "--config",
     "recipes/calculator/grpo.yaml",

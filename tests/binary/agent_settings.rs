@@ -50,7 +50,7 @@ const READ_BY: &[(&str, &str, &[&str])] = &[
     ("agent.memory_limit_mb", "4096", EVERY),
     ("agent.start_method", "spawn", &["environment_agent", "text_environment_agent", "server_agent", "one_turn"]),
     ("agent.max_tool_calling_iterations", "3", &["environment_agent"]),
-    // There is no other function to name.
+    // No second function exists to name.
     ("agent.server.name", "walk", &["server_agent"]),
     ("agent.server.scores", "true", &["server_agent"]),
     ("agent.ignore_calls_in_thinking", "false", &["tool_agent", "server_agent", "one_turn"]),

@@ -224,7 +224,7 @@ fn text(message: &Value) -> String {
     message["content"].as_str().unwrap().to_owned() + &calls.collect::<String>()
 }
 
-/// Texts without space, and with their calls at the end: a message has them beside its text.
+/// Texts without space, and with their calls at the end: a message has them next to its text.
 fn same(texts: &[String]) -> Vec<String> {
     let without_space = |text: &str| text.split_whitespace().collect::<String>();
     let calls = [call("6*7"), call("2*3")].map(|call| without_space(&call));

@@ -104,7 +104,7 @@ impl ChunkWriter {
         let mut events = String::new();
         let rest = match reply.content.strip_prefix(&self.sent[index]) {
             Some(rest) => rest.to_owned(),
-            // Bytes that were no character for long were sent as they were, and the answer reads them together with others.
+            // Bytes that made up no whole character for long were sent as they were, and the answer reads them together with others.
             None => {
                 let last = self.last[index].take().filter(|_| reply.shows_last);
                 let text = last.map(|id| self.push(tokenizer, index, id)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Messages of a conversation of which only the tokens are known.
+//! Messages of a conversation that is known as tokens only.
 
 use anyhow::Result;
 use serde_json::{Value, json};

@@ -244,7 +244,7 @@ impl<'a> Verl<'a> {
         });
     }
 
-    /// Says whether a value under an old name counts beside what `there` is under today's: it does not where both are alike, or it is
+    /// Says whether a value under an old name counts where `there` is one under today's: it does not where both are alike, or it is
     /// null. A null under today's name is a value, unless it says nothing in verl.
     ///
     /// # Errors

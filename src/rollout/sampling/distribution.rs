@@ -35,7 +35,7 @@ pub(super) struct Distribution {
 }
 
 impl Distribution {
-    /// Turns logits into e^(scale·(x − max)), of which the largest is 1.
+    /// Turns logits into e^(scale·(x − max)), whose largest is 1.
     pub(super) fn fill(&mut self, logits: &mut [f32], scale: f32) -> Normaliser {
         let max = max_row(logits);
         let mut shift = max * scale;

@@ -96,7 +96,7 @@ struct Assistant {
     whole: Whole,
 }
 
-/// Finds what is learnt. `given`: the number of messages of which nothing is learnt, where the template has no marks.
+/// Finds what is learnt. `given`: the number of first messages that are not learnt, where the template has no marks.
 fn assistant(
     messages: Vec<Value>,
     weights: &[f32],

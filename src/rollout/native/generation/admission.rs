@@ -140,7 +140,7 @@ impl Generation<'_> {
 }
 
 impl Response {
-    /// A turn for which there was no room, or for which nobody waited.
+    /// A turn that did not fit, or that nobody waited for.
     pub(super) fn none() -> Self {
         Self { ids: Vec::new(), log_probs: Vec::new(), rollout_log_probs: Vec::new(), finish: Finish::Length }
     }
