@@ -71,7 +71,7 @@ pub fn load<C: Schema>(ranks: &Ranks, args: &ConfigArgs) -> Result<Loaded<C>, Fa
     // What comes from the environment is not in that text, and may be secret.
     let values = format!("CRC-32 {:08x}", IEEE.of(format!("{:?}", loaded.config).as_bytes()));
     ranks.same("a value from the environment (${oc.env:…})", &values).map_err(Failure::setup)?;
-    match ranks.first(|| Ok(run_folder::beside(&loaded.tree))).map_err(Failure::setup)?.as_deref().and_then(Path::to_str) {
+    match ranks.first(|| Ok(run_folder::taken_instead(&loaded.tree))).map_err(Failure::setup)?.as_deref().and_then(Path::to_str) {
         None => Ok(loaded),
         Some(folder) => agreed(ranks, args.load_with(ranks.size(), run_folder::DIR, folder)),
     }

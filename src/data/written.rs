@@ -168,7 +168,7 @@ impl Template<'_> {
             }
             // Some templates take the text of a turn with calls for thoughts, which they leave out as such.
             self.tokenizer.shapes().say(
-                "messages of the assistant have a text beside their calls, and the chat template writes the calls alone: the text is not \
+                "messages of the assistant have a text next to their calls, and the chat template writes the calls alone: the text is not \
                  part of what the model gets"
                     .to_owned(),
             );

@@ -16,7 +16,7 @@ const MODE: &str = "trainer.resume_mode";
 
 /// The folder that a run takes in place of the one that is set, if `trainer.resume_mode` is disable and that one holds the work of another
 /// run: the first of NAME-2, NAME-3, … that holds none.
-pub fn beside(tree: &Tree) -> Option<PathBuf> {
+pub fn taken_instead(tree: &Tree) -> Option<PathBuf> {
     let text = |key: &str| match tree.value(key) {
         Some(Value::Text(text)) => Some(text.as_str()),
         _ => None,

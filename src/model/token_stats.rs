@@ -179,7 +179,7 @@ impl CausalLm {
         self.token_stats_within(sequences, temperature, comparison, self.vocabulary())
     }
 
-    /// Returns [`token_stats`](Self::token_stats) over the first `vocabulary` tokens: the rows behind them, which are padding beside a
+    /// Returns [`token_stats`](Self::token_stats) over the first `vocabulary` tokens: the rows behind them, which are padding to a
     /// model with fewer, have no probability.
     pub fn token_stats_within(
         &self,

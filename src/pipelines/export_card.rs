@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::export_curve::Curve;
 use crate::checkpoint::step_of;
 use crate::hub::{HubName, Kind};
-use crate::run::{RecordedSetting, RunInfo};
+use crate::run::{METRICS, RecordedSetting, RunInfo};
 use crate::util::foreign;
 use crate::util::secret::{HIDDEN, hide, is_secret};
 use crate::util::shell::command_line;
@@ -231,7 +231,7 @@ impl<'a> Card<'a> {
 /// The metrics of a run: where its record says, or where they were moved with it.
 fn metrics(run: &RunInfo, folder: &Path) -> PathBuf {
     let recorded = run.cwd.join(&run.metrics);
-    if recorded.is_file() { recorded } else { folder.join("metrics.jsonl") }
+    if recorded.is_file() { recorded } else { folder.join(METRICS) }
 }
 
 /// One setting as a line of YAML.

@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 
 use crate::checkpoint::step_of;
-use crate::run::INFO;
+use crate::run::{INFO, METRICS};
 use crate::util::suggest::did_you_mean;
 
-/// The metrics file of a run whose folder does not name another.
-pub const METRICS: &str = "metrics.jsonl";
 /// The depth below a folder to which runs are searched; `FOLDERS` is the most folders that are searched.
 const DEPTH: usize = 6;
 const FOLDERS: usize = 20_000;

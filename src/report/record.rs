@@ -7,10 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::folder::METRICS;
 use super::series::{Series, read_end};
 use crate::checkpoint::{Checkpoints, Listed};
-use crate::run::{Found, INFO, PHASE, Phase, RunInfo, State};
+use crate::run::{Found, INFO, METRICS, PHASE, Phase, RunInfo, State};
 use crate::util::lock::is_locked;
 use crate::util::shell::command_line;
 use crate::util::time::unix_time;

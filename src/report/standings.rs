@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use serde_json::{Value, json};
 
-use super::folder::METRICS;
 use super::record::{RecordedRun, metrics};
 use super::series::{Series, read_end};
 use crate::report::gather::Gather;
 use crate::report::show::show;
-use crate::run::{INFO, PHASE, Record, RunInfo, State};
+use crate::run::{INFO, METRICS, PHASE, Record, RunInfo, State};
 use crate::util::fs::write_atomic;
 use crate::util::interrupt::Interrupted;
 use crate::util::lock::lock;

@@ -16,12 +16,11 @@ use hyper::{HeaderMap, Method, StatusCode};
 use tokio::runtime;
 use tokio::task::spawn_blocking;
 
-use super::folder::METRICS;
 use super::gather::{Data, Gather};
 use super::page::page;
 use super::record::RecordedRun;
 use crate::checkpoint::TRACKER_FILE;
-use crate::run::{INFO, PHASE, SAMPLES};
+use crate::run::{INFO, METRICS, PHASE, SAMPLES};
 use crate::server::{Hosts, HttpResponse, Limits, Refusal, Site, serve};
 use crate::util::interrupt::Interrupt;
 use crate::util::lock::is_locked;

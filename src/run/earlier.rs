@@ -9,9 +9,7 @@ use super::info::{INFO, RunInfo, State};
 use super::log_file::LOG;
 use super::phase::PHASE;
 use super::sample::SAMPLES;
-
-/// The metrics file of a run whose folder does not name another.
-const METRICS: &str = "metrics.jsonl";
+use crate::tracking::METRICS;
 
 /// The record of a run in a folder.
 #[derive(Clone, Debug)]
@@ -45,7 +43,8 @@ impl EarlierRun {
     /// The run in a few words: `a finished run (3 steps, 1f3c9z2k)`.
     pub fn describe(&self) -> String {
         let state = if self.is_finished { "a finished run" } else { "a run that has not finished" };
-        format!("{state} ({} steps, {})", self.info.step, self.info.id)
+        let steps = if self.info.step == 1 { "step" } else { "steps" };
+        format!("{state} ({} {steps}, {})", self.info.step, self.info.id)
     }
 
     /// Moves the record into a folder of its own inside of `dir`, and returns that.

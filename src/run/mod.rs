@@ -30,3 +30,5 @@ pub use record::Record;
 pub use sample::{SAMPLES, Sample, Talk};
 pub use stage::Stage;
 pub use watched::Watched;
+
+pub use crate::tracking::METRICS;

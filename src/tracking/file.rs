@@ -36,6 +36,9 @@ impl Tracker for MetricsFile {
     }
 }
 
+/// The metrics file of a run whose folder does not name another.
+pub const METRICS: &str = "metrics.jsonl";
+
 /// The path of a run's metrics file.
 pub fn place(session: &Session) -> PathBuf {
     path(session, |variable| std::env::var_os(variable).map(PathBuf::from))
@@ -46,7 +49,7 @@ fn path(session: &Session, variable: impl Fn(&str) -> Option<PathBuf>) -> PathBu
     let in_root = |root: PathBuf| root.join(&session.project).join(format!("{}.jsonl", session.experiment));
     set("VERL_FILE_LOGGER_PATH")
         .or_else(|| set("VERL_FILE_LOGGER_ROOT").map(in_root))
-        .unwrap_or_else(|| session.dir.join("metrics.jsonl"))
+        .unwrap_or_else(|| session.dir.join(METRICS))
 }
 
 fn row(step: u64, metrics: &Metrics) -> Result<String> {

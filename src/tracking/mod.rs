@@ -21,7 +21,7 @@ mod trackers;
 mod wandb;
 
 pub use ending::{Ending, Exit};
-pub use file::place as metrics_file;
+pub use file::{METRICS, place as metrics_file};
 pub use metrics::Metrics;
 pub use progress::{AboveBar, Progress};
 pub use registry::{TRACKERS, choices};

@@ -84,13 +84,13 @@ pub fn refuse_input<'a>(output: (&str, &Path), inputs: impl IntoIterator<Item = 
             output.0,
             output.1.display(),
             path.display(),
-            beside(output.1).display(),
+            renamed(output.1).display(),
         ),
     }
 }
 
 /// The path of a file that is not there yet, of the same kind.
-fn beside(path: &Path) -> PathBuf {
+fn renamed(path: &Path) -> PathBuf {
     let (stem, ending) = (path.file_stem().unwrap_or_default(), path.extension());
     let named = |i: usize| {
         let mut name = stem.to_owned();
