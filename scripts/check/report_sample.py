@@ -13,7 +13,7 @@ import pathlib
 import random
 import re
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "src/report/page"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "crates/report/src/page"
 # The order in which the scripts are joined; one scope holds them all.
 # In the order of the program.
 SCRIPTS = re.findall(r'"page/(\w+\.js)"', (PAGE.parent / "page.rs").read_text())

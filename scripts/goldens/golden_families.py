@@ -1,5 +1,5 @@
 """Write small random models of every family, in many shapes and spellings, as Hugging Face folders, and what transformers
-computes with each: a differential check of src/model that is wider than the goldens in the repository.
+computes with each: a differential check of crates/model/src that is wider than the goldens in the repository.
 
     python scripts/goldens/golden_families.py check/models        (pip install torch transformers)
     BURNISH_GOLDENS=check cargo test --release --test model transformers

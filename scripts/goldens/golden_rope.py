@@ -1,5 +1,5 @@
 """Write tests/golden/rope.json: rotary frequencies, and the factor on cos and sin, that transformers makes of each kind of rope
-parameters. tests/model/families.rs compares src/model/rope.rs with it.
+parameters. tests/model/families.rs compares crates/model/src/rope.rs with it.
 
     python scripts/goldens/golden_rope.py        (pip install torch transformers)
 """

@@ -4,7 +4,7 @@
     pip download --no-deps -d FOLDER trl==0.11.4        # likewise every release named below
     python scripts/goldens/peer_options.py FOLDER
 
-writes src/config/from_trl/options.tsv and src/config/from_openrlhf/options.tsv. The dataclasses of TRL and of transformers are
+writes crates/convert/src/from_trl/options.tsv and crates/convert/src/from_openrlhf/options.tsv. The dataclasses of TRL and of transformers are
 read as syntax trees; the parsers of OpenRLHF are built by argparse itself. Nothing else of the libraries is imported or run.
 TRL and transformers are licensed under Apache-2.0, Copyright The HuggingFace Team; OpenRLHF under Apache-2.0, Copyright its authors.
 """
@@ -191,8 +191,8 @@ def write(path, editions, table):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    write(ROOT / "src/config/from_trl/options.tsv", list(TRL), trl(folder))
-    write(ROOT / "src/config/from_openrlhf/options.tsv", OPENRLHF, openrlhf(folder))
+    write(ROOT / "crates/convert/src/from_trl/options.tsv", list(TRL), trl(folder))
+    write(ROOT / "crates/convert/src/from_openrlhf/options.tsv", OPENRLHF, openrlhf(folder))
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
     pip install hydra-core
     python scripts/goldens/verl_defaults.py FOLDER            # with verl-0.4.1-*.whl, verl-0.7.0-*.whl and verl-0.9.1-*.whl
 
-writes src/config/compat/verl/EDITION.txt (verl's own YAML files without their comments, one after another),
-src/config/compat/editions.tsv (every key of every configuration, with its default as it is written) and
+writes crates/config/src/compat/verl/EDITION.txt (verl's own YAML files without their comments, one after another),
+crates/config/src/compat/editions.tsv (every key of every configuration, with its default as it is written) and
 tests/golden/verl-defaults/resolved.tsv (what defaults with `${...}` come to). Nothing of verl is imported or run.
 verl is licensed under Apache-2.0, Copyright Bytedance Ltd. and its authors.
 """
@@ -106,12 +106,12 @@ def main():
                         resolved.setdefault((config, key), {})[edition] = written(value)
         text = "".join(f"=== {name.removesuffix('.yaml')}\n{text}" for name, text in pack.items())
         head = f"# The settings of verl {release}, Apache-2.0, without comments; scripts/goldens/verl_defaults.py writes this file.\n"
-        (ROOT / f"src/config/compat/verl/{edition}.txt").write_text(head + text)
+        (ROOT / f"crates/config/src/compat/verl/{edition}.txt").write_text(head + text)
     for edition, path in AHEAD.items():
         for line in path.read_text().splitlines():
             config, key, default = line.split("\t")
             table.setdefault((config, key), {}).setdefault(edition, default)
-    write(ROOT / "src/config/compat/editions.tsv", table)
+    write(ROOT / "crates/config/src/compat/editions.tsv", table)
     write(ROOT / "tests/golden/verl-defaults/resolved.tsv", resolved)
 
 

@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::kinds::choices;
 use super::print::warn_of_keys;
-use crate::config::kinds::by_name;
-use crate::config::{self, ConfigError, Kind, Loaded, Problem, Request, Schema};
+use burnish_config::kinds::by_name;
+use burnish_config::{ConfigError, Kind, Loaded, Problem, Request, Schema};
 
 /// The selected configuration and its overrides.
 #[derive(Args, Clone, Default)]
@@ -71,7 +71,7 @@ impl ConfigArgs {
 
     fn read<T: Schema>(&self, processes: usize) -> Result<Loaded<T>, ConfigError> {
         let request = self.request();
-        let loaded = config::load::<T>(&request, &choices(T::KIND));
+        let loaded = burnish_config::load::<T>(&request, &choices(T::KIND));
         loaded.map_err(|error| other_kind(&request, T::KIND).unwrap_or(error))?.started_as(processes)
     }
 }

@@ -14,8 +14,8 @@ use crate::pipelines::distill::Distill;
 use crate::pipelines::dpo::Dpo;
 use crate::pipelines::rm::Rm;
 use crate::pipelines::sft::Sft;
-use crate::run::Output;
-use crate::util::suggest::did_you_mean;
+use burnish_run::Output;
+use burnish_util::suggest::did_you_mean;
 
 /// Reinforcement-learning post-training of language models.
 ///

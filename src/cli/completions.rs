@@ -6,9 +6,9 @@ use clap::{Arg, Args, Command, ValueEnum};
 use super::failure::Failure;
 use super::kinds::choices;
 use super::print::print_data;
-use crate::config::Request;
-use crate::config::complete::{complete, complete_key};
-use crate::config::kinds::{ConfigKind, KINDS, infer, named};
+use burnish_config::Request;
+use burnish_config::complete::{complete, complete_key};
+use burnish_config::kinds::{ConfigKind, KINDS, infer, named};
 
 #[derive(Args)]
 pub struct CompletionsArgs {

@@ -7,10 +7,10 @@ use super::args::ConfigArgs;
 use super::failure::Failure;
 use super::kinds::choices;
 use super::print::{print, print_data, warn_of_keys};
-use crate::config::diff::diff;
-use crate::config::explain::explain;
-use crate::config::kinds::{ConfigKind, KINDS, infer, named};
-use crate::config::{ConfigError, Loaded, Request, ResolvedConfig, Tree, compose_untyped, resolve};
+use burnish_config::diff::diff;
+use burnish_config::explain::explain;
+use burnish_config::kinds::{ConfigKind, KINDS, infer, named};
+use burnish_config::{ConfigError, Loaded, Request, ResolvedConfig, Tree, compose_untyped, resolve};
 
 #[derive(Subcommand)]
 pub enum ConfigCommand {

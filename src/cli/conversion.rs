@@ -7,13 +7,13 @@ use anyhow::anyhow;
 use super::failure::Failure;
 use super::kinds::choices;
 use super::print::{print, print_data};
-use crate::config::compat::Kind;
-use crate::config::kinds::KINDS;
-use crate::config::shell::Surroundings;
-use crate::config::{ConfigError, Request};
-use crate::util::fs::write_atomic;
-use crate::util::shell::word;
-use crate::util::time::unix_time;
+use burnish_config::compat::Kind;
+use burnish_config::kinds::KINDS;
+use burnish_config::{ConfigError, Request};
+use burnish_convert::shell::Surroundings;
+use burnish_util::fs::write_atomic;
+use burnish_util::shell::word;
+use burnish_util::time::unix_time;
 
 /// A script, or a quoted command, as its user gives it.
 pub struct GivenScript<'a> {

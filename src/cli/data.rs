@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 
 use super::data_select::{self, SelectArgs};
 use super::failure::Failure;
-use crate::data::prepare;
-use crate::hub::{Hub, HubName, Kind, Purpose};
+use burnish_data::prepare;
+use burnish_hub::{Hub, HubName, Kind, Purpose};
 
 #[derive(Args)]
 #[command(after_help = data_sets(), args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]

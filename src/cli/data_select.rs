@@ -6,8 +6,8 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 
 use super::failure::Failure;
-use crate::data::select::{self, Answers, KINDS, Keys, Options};
-use crate::util::fs::{check_writable, refuse_input};
+use burnish_data::select::{self, Answers, KINDS, Keys, Options};
+use burnish_util::fs::{check_writable, refuse_input};
 
 #[derive(Args)]
 #[command(after_help = kinds())]

@@ -5,8 +5,8 @@ use comfy_table::presets::NOTHING;
 
 use super::failure::Failure;
 use super::print::print;
-use crate::model::devices::{Found, Listed, list};
-use crate::util::machine::amount;
+use burnish_model::devices::{Found, Listed, list};
+use burnish_util::machine::amount;
 
 /// Prints a line for each device of this machine, and for each interface that finds none or was not built in.
 pub fn run() -> Result<(), Failure> {

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::args::ConfigArgs;
 use super::failure::Failure;
 use super::print::print_data;
-use crate::config::schema::EvalConfig;
 use crate::pipelines::evaluate::evaluate;
+use burnish_config::schema::EvalConfig;
 
 #[derive(Args)]
 pub struct EvalArgs {

@@ -7,14 +7,14 @@ use clap::{Args, ValueEnum};
 use safetensors::Dtype;
 
 use super::failure::Failure;
-use crate::checkpoint::{best, refuse_inside, step_of};
-use crate::hub::{Environment, HubName, Kind, MAIN, Push, Pushed, Target};
 use crate::job::hub_names::model_folder;
-use crate::optim::learner::ADAPTER;
 use crate::pipelines::export::{Form, export, find_part, is_exported};
 use crate::pipelines::export_card::is_card;
-use crate::util::fs::read_json;
-use crate::util::shell;
+use burnish_checkpoint::{best, refuse_inside, step_of};
+use burnish_hub::{Environment, HubName, Kind, MAIN, Push, Pushed, Target};
+use burnish_optim::learner::ADAPTER;
+use burnish_util::fs::read_json;
+use burnish_util::shell;
 
 #[derive(Args)]
 pub struct ExportArgs {

@@ -2,9 +2,8 @@
 
 use std::io;
 
-use crate::config::ConfigError;
-use crate::reward;
-use crate::util::interrupt::Interrupted;
+use burnish_config::ConfigError;
+use burnish_util::interrupt::Interrupted;
 
 /// A failure with its whole message.
 pub enum Failure {
@@ -65,7 +64,7 @@ impl Failure {
                     | io::ErrorKind::NotADirectory
             )
         });
-        let machine = machine || error.is::<reward::failure::Failure>();
+        let machine = machine || error.is::<burnish_reward::failure::Failure>();
         if machine { Self::run(error) } else { Self::setup(error) }
     }
 }

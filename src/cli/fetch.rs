@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::print::print_data;
-use crate::hub::{self, Hub, HubName, Kind, ModelParts, Purpose};
+use burnish_hub::{Hub, HubName, Kind, ModelParts, Purpose};
 
 #[derive(Args)]
 pub struct FetchArgs {
@@ -42,6 +42,6 @@ fn name(text: &str) -> Result<HubName, Failure> {
     HubName::parse(text, kind).map_err(|error| Failure::Setup(format!("{text}: {error:#}")))
 }
 
-fn failed(failure: hub::Failure) -> Failure {
+fn failed(failure: burnish_hub::Failure) -> Failure {
     Failure::Setup(failure.to_string())
 }

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::from_peer::{self, FromPeerArgs};
-use crate::config::from_openrlhf::OPENRLHF;
+use burnish_convert::from_openrlhf::OPENRLHF;
 
 pub fn run(args: &FromPeerArgs) -> Result<(), Failure> {
     from_peer::run(&OPENRLHF, args)

@@ -8,10 +8,10 @@ use clap::Args;
 use super::conversion::{GivenScript, check, deliver};
 use super::failure::Failure;
 use super::print::warn_of_keys;
-use crate::config::peers::{self, Converted, Peer, Refused, Source, Surroundings};
-use crate::config::recipe::numbered;
-use crate::config::shell;
-use crate::util::foreign;
+use burnish_config::recipe::numbered;
+use burnish_convert::peers::{self, Converted, Peer, Refused, Source, Surroundings};
+use burnish_convert::shell;
+use burnish_util::foreign;
 
 /// Prints the recipe on standard output and what is to be known about it on standard error. Exit code 1 if the command asks for
 /// something that is not here.

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::from_peer::{self, FromPeerArgs};
-use crate::config::from_trl::TRL;
+use burnish_convert::from_trl::TRL;
 
 pub fn run(args: &FromPeerArgs) -> Result<(), Failure> {
     from_peer::run(&TRL, args)

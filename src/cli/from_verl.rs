@@ -8,11 +8,11 @@ use clap::Args;
 use super::conversion::{GivenScript, check, deliver, with_space};
 use super::failure::Failure;
 use super::print::warn_of_keys;
-use crate::config::from_verl::{self, Blocked, Converted, Source};
-use crate::config::recipe::numbered;
-use crate::config::{ConfigError, Problem};
-use crate::util::foreign;
-use crate::util::shell::command_line;
+use burnish_config::recipe::numbered;
+use burnish_config::{ConfigError, Problem};
+use burnish_convert::from_verl::{self, Blocked, Converted, Source};
+use burnish_util::foreign;
+use burnish_util::shell::command_line;
 
 /// Prints the recipe on standard output and what is to be known about it on standard error.
 #[derive(Args)]

@@ -5,10 +5,10 @@ use clap::Args;
 use super::args::ConfigArgs;
 use super::failure::Failure;
 use super::print::print;
-use crate::config::schema::GenerationConfig;
 use crate::pipelines::generate::Generation;
 use crate::pipelines::generate_dry_run;
-use crate::tracking::Progress;
+use burnish_config::schema::GenerationConfig;
+use burnish_tracking::Progress;
 
 #[derive(Args)]
 pub struct GenerateArgs {

@@ -1,9 +1,9 @@
 //! The names that the registries of each kind of configuration know. A kind without any needs no line.
 
-use crate::config::{Choices, Kind};
 use crate::pipelines::{distill, dpo, generate, rm, sft};
 use crate::trainer;
-use crate::util::choice::Choice;
+use burnish_config::{Choices, Kind};
+use burnish_registry::Choice;
 
 /// A kind and what its registries know.
 type Registered = (Kind, fn() -> Vec<Choice>);
@@ -25,7 +25,7 @@ pub fn choices(kind: Kind) -> Choices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::kinds::KINDS;
+    use burnish_config::kinds::KINDS;
 
     #[test]
     fn every_key_that_an_entry_names_is_a_setting() {

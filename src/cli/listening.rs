@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
 
-use crate::server::Limits;
-use crate::util::secret::remember;
+use burnish_server::Limits;
+use burnish_util::secret::remember;
 
 #[derive(Args)]
 pub struct ListenArgs {

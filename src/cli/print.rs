@@ -1,9 +1,9 @@
 //! Output of commands for their users.
 
 use super::failure::Failure;
-use crate::config::compat::summary;
-use crate::config::{Ignored, Renamed};
-use crate::util::terminal;
+use burnish_config::compat::summary;
+use burnish_config::{Ignored, Renamed};
+use burnish_util::terminal;
 
 /// Reports on standard error the keys written under an old name and the keys without effect.
 pub fn warn_of_keys(renamed: &[Renamed], ignored: &[Ignored]) {

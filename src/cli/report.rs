@@ -7,14 +7,14 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::print::print;
-use crate::checkpoint::refuse_inside;
-use crate::report::folder::resolve;
-use crate::report::gather::Gather;
-use crate::report::page::page;
-use crate::report::watch::Watch;
-use crate::util::fs::{refuse_input, write_atomic};
-use crate::util::interrupt::Interrupt;
-use crate::util::output::is_file;
+use burnish_checkpoint::refuse_inside;
+use burnish_report::folder::resolve;
+use burnish_report::gather::Gather;
+use burnish_report::page::page;
+use burnish_report::watch::Watch;
+use burnish_util::fs::{refuse_input, write_atomic};
+use burnish_util::interrupt::Interrupt;
+use burnish_util::output::is_file;
 
 #[derive(Args)]
 pub struct ReportArgs {

@@ -10,13 +10,13 @@ use serde_json::json;
 
 use super::failure::Failure;
 use super::print::{print, print_data};
-use crate::report::folder::{find, resolve};
-use crate::report::record::RecordedRun;
-use crate::report::series::{Series, read_end};
-use crate::report::show::show;
-use crate::util::json_number;
-use crate::util::number::short;
-use crate::util::time::{human, unix_time};
+use burnish_report::folder::{find, resolve};
+use burnish_report::record::RecordedRun;
+use burnish_report::series::{Series, read_end};
+use burnish_report::show::show;
+use burnish_util::json_number;
+use burnish_util::number::short;
+use burnish_util::time::{human, unix_time};
 
 #[derive(Subcommand)]
 pub enum RunsCommand {

@@ -10,10 +10,11 @@ use serde_json::{Map, Value};
 use super::failure::Failure;
 use super::listening::{ListenArgs, named};
 use super::print::print;
-use crate::config::schema::{Device, Dtype};
 use crate::job::hub_names::NamedModel;
 use crate::pipelines::serve::{Server, ServerOptions};
-use crate::rollout::{Logprobs, NativeEngine, Sampling};
+use burnish_config::schema::{Device, Dtype};
+use burnish_engine::NativeEngine;
+use burnish_rollout::{Logprobs, Sampling};
 
 #[derive(Args)]
 pub struct ServeArgs {

@@ -9,10 +9,10 @@ use clap::Args;
 use super::failure::Failure;
 use super::listening::{ListenArgs, named};
 use super::print::print;
-use crate::config::schema::{Device, Dtype};
 use crate::job::hub_names::NamedModel;
 use crate::pipelines::serve_rm::{Server, ServerOptions};
-use crate::reward::steps::StepOptions;
+use burnish_config::schema::{Device, Dtype};
+use burnish_reward_model::steps::StepOptions;
 
 #[derive(Args)]
 pub struct ServeRmArgs {

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::print::print;
 use super::together::{agreed, load, together};
 use crate::pipelines::stage::{self, Objective};
-use crate::run::Output;
+use burnish_run::Output;
 
 #[derive(Args)]
 pub struct StageArgs {

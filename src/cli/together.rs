@@ -6,14 +6,14 @@ use anyhow::Error;
 
 use super::args::ConfigArgs;
 use super::failure::Failure;
-use crate::config::Loaded;
-use crate::config::schema::Schema;
-use crate::distributed::{Ranks, launched_rank, launcher, open};
 use crate::job::run_folder;
-use crate::util::crc::IEEE;
-use crate::util::interrupt::Interrupt;
-use crate::util::terminal;
-use crate::util::time::{begin_at, begun};
+use burnish_config::Loaded;
+use burnish_config::schema::Schema;
+use burnish_distributed::{Ranks, launched_rank, launcher, open};
+use burnish_util::crc::IEEE;
+use burnish_util::interrupt::Interrupt;
+use burnish_util::terminal;
+use burnish_util::time::{begin_at, begun};
 
 /// Joins the processes that train together, runs a command in each, and leaves together: the others are told of a failure of one alone,
 /// and rank 0 reports what all have failed by.

@@ -6,9 +6,9 @@ use super::args::ConfigArgs;
 use super::failure::Failure;
 use super::print::print;
 use super::together::{agreed, load, together};
-use crate::config::PpoConfig;
-use crate::run::Output;
 use crate::trainer::{dry_run, setup};
+use burnish_config::PpoConfig;
+use burnish_run::Output;
 
 #[derive(Args)]
 pub struct TrainArgs {

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::config::schema::LoraKeys;
 use crate::job::unused_options::UnusedOption;
-use crate::model::lora::peft::PeftAdapter;
-use crate::model::{CausalLm, DecoderConfig, LoraSettings};
+use burnish_config::schema::LoraKeys;
+use burnish_model::lora::peft::PeftAdapter;
+use burnish_model::{CausalLm, DecoderConfig, LoraSettings};
 
 /// The adapter that a run starts with; `None` without LoRA. `base`: the model's folder.
 pub fn adapter(keys: &LoraKeys, config: &DecoderConfig, base: &Path, seed: u64) -> Result<Option<PeftAdapter>> {

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::checkpoint::CheckpointPart;
-use crate::config::schema::CheckpointContent::{self, Extra, HfModel, Model, Optimizer};
-use crate::optim::learner::{HUGGINGFACE, OPTIMIZER, SavedParts};
-use crate::optim::{Learner, StatePart};
+use burnish_checkpoint::CheckpointPart;
+use burnish_config::schema::CheckpointContent::{self, Extra, HfModel, Model, Optimizer};
+use burnish_optim::learner::{HUGGINGFACE, OPTIMIZER, SavedParts};
+use burnish_optim::{Learner, StatePart};
 
 /// True if `contents` has the weights.
 pub fn has_weights(contents: &[CheckpointContent]) -> bool {

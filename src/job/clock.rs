@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::run::Stage;
-use crate::tracking::Metrics;
+use burnish_run::Stage;
+use burnish_tracking::Metrics;
 
 /// Times the phases of a step.
 pub struct Clock {

@@ -4,10 +4,10 @@ use anyhow::Result;
 
 use super::early_stopping::Improvement;
 use super::settings::RunSettings;
-use crate::distributed::Ranks;
-use crate::run::Record;
-use crate::tracking::Progress;
-use crate::util::interrupt::{Interrupt, Interrupted};
+use burnish_distributed::Ranks;
+use burnish_run::Record;
+use burnish_tracking::Progress;
+use burnish_util::interrupt::{Interrupt, Interrupted};
 
 /// The position of a run, and the receivers of what a step reports.
 pub struct Context {

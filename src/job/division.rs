@@ -2,10 +2,10 @@
 
 use super::resume::likely_checkpoint;
 use super::saved;
-use crate::config::schema::ResumeKeys;
-use crate::distributed::Ranks;
-use crate::model::memory::{BYTES, Numbers};
-use crate::util::machine::amount;
+use burnish_config::schema::ResumeKeys;
+use burnish_distributed::Ranks;
+use burnish_model::memory::{BYTES, Numbers};
+use burnish_util::machine::amount;
 
 /// The number of processes that train together, and of the slices whose gradients they add up.
 #[derive(Clone, Copy, Debug)]

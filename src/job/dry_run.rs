@@ -4,10 +4,10 @@ use anyhow::{Result, bail};
 
 use super::memory_estimate::MemoryEstimate;
 use super::time_estimate::TimeEstimate;
-use crate::config::schema::{Init, Location};
-use crate::model::DecoderConfig;
-use crate::model::lora::peft::PeftAdapter;
-use crate::model::weights::{WeightFiles, weights_file};
+use burnish_config::schema::{Init, Location};
+use burnish_model::DecoderConfig;
+use burnish_model::lora::peft::PeftAdapter;
+use burnish_model::weights::{WeightFiles, weights_file};
 
 /// The whole report: lines with their names, the memory, and the time on a GPU (`None` on a CPU). A run that this machine cannot hold
 /// is planned all the same, with a warning: it may be meant for another one.

@@ -16,7 +16,7 @@ pub struct EarlyStopping {
 pub struct Improvement {
     pub metric: String,
     /// The value of the last improvement.
-    #[serde(with = "crate::util::json_number")]
+    #[serde(with = "burnish_util::json_number")]
     pub value: f64,
     /// The validations after it.
     pub waited: u64,

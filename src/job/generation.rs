@@ -1,7 +1,8 @@
 //! The engine that generates, and how it draws tokens, as the settings say.
 
-use crate::config::schema::SamplingKeys;
-use crate::rollout::{Logprobs, NativeEngine, Sampling};
+use burnish_config::schema::SamplingKeys;
+use burnish_engine::NativeEngine;
+use burnish_rollout::{Logprobs, Sampling};
 
 /// The engine of this program.
 pub fn native_engine(keys: &SamplingKeys) -> NativeEngine {

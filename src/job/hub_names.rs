@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::config::schema::{Location, Place, Schema, Thing};
-use crate::config::{ConfigError, Loaded, Node, Problem, Tree, Value};
-use crate::hub::{Failure, Found, Hub, HubName, Kind, ModelParts, Purpose};
+use burnish_config::schema::{Location, Place, Schema, Thing};
+use burnish_config::{ConfigError, Loaded, Node, Problem, Tree, Value};
+use burnish_hub::{Failure, Found, Hub, HubName, Kind, ModelParts, Purpose};
 
 /// The models on the Hub whose weights are loaded, and may not be here yet.
 #[must_use = "the weights are not here yet"]

@@ -7,12 +7,12 @@ use anyhow::Result;
 
 use super::clock::resident_gib;
 use super::division::Division;
-use crate::config::schema::Device;
-use crate::model::DecoderConfig;
-use crate::model::lora::peft::PeftAdapter;
-use crate::model::memory::{BYTES, Numbers, Widest};
-use crate::optim::{Optimizer, Parameter};
-use crate::util::machine::{amount, check_fits, memory};
+use burnish_config::schema::Device;
+use burnish_model::DecoderConfig;
+use burnish_model::lora::peft::PeftAdapter;
+use burnish_model::memory::{BYTES, Numbers, Widest};
+use burnish_optim::{Optimizer, Parameter};
+use burnish_util::machine::{amount, check_fits, memory};
 
 /// An estimate of the memory of a run: what it holds throughout, and what each phase holds beside that.
 pub struct MemoryEstimate {

@@ -37,7 +37,7 @@ pub mod time_estimate;
 pub mod token_rules;
 pub mod unused_options;
 pub mod unused_schedule;
-mod words;
+pub mod words;
 
 pub use context::Context;
 pub use early_stopping::EarlyStopping;

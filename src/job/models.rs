@@ -2,11 +2,11 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::config::schema::{Device, Dtype, Init, OptimConfig};
-use crate::data::Tokenizer;
-use crate::distributed::Ranks;
-use crate::model::{self, CausalLm, DecoderConfig};
-use crate::optim::{self, Learner, Optimizer, Schedule, Settings, schedule};
+use burnish_config::schema::{Device, Dtype, Init, OptimConfig};
+use burnish_data::Tokenizer;
+use burnish_distributed::Ranks;
+use burnish_model::{CausalLm, DecoderConfig};
+use burnish_optim::{Learner, Optimizer, Schedule, Settings, schedule};
 
 /// A model with an optimizer and its schedule. `section`: the key of their settings, which names the learner.
 ///
@@ -39,7 +39,7 @@ pub fn optimizer(section: &str, optim: &OptimConfig) -> Result<Optimizer> {
     let (lr, betas, eps, weight_decay) = (optim.lr, optim.betas, optim.eps, optim.weight_decay);
     let (no_decay, options) = (optim.no_decay_name_list.clone(), optim.override_optimizer_config.clone());
     let settings = Settings { lr, betas, eps, weight_decay, no_decay, options };
-    let built = optim::find(&optim.optimizer).context("unknown optimizer")?.build(&settings);
+    let built = burnish_optim::find(&optim.optimizer).context("unknown optimizer")?.build(&settings);
     built.with_context(|| format!("{section}.override_optimizer_config"))
 }
 
@@ -70,10 +70,10 @@ pub fn rate_follows_length(optim: &OptimConfig) -> bool {
 }
 
 /// The model layer's name for an `init`.
-pub fn model_init(init: Init, seed: u64) -> model::Init {
+pub fn model_init(init: Init, seed: u64) -> burnish_model::Init {
     match init {
-        Init::Pretrained => model::Init::Pretrained,
-        Init::Random => model::Init::Random { seed },
+        Init::Pretrained => burnish_model::Init::Pretrained,
+        Init::Random => burnish_model::Init::Random { seed },
     }
 }
 
@@ -103,8 +103,8 @@ pub fn open_device(key: &str, device: Device, dtypes: &[(&str, Dtype)]) -> Resul
         Device::Cpu => None,
         Device::Gpu(interface, index) => Some((interface.as_str(), index)),
     };
-    let opened = model::device::open(gpu).with_context(|| format!("{key}={device}"))?;
-    let lacks_bfloat16 = !model::interfaces::has_bfloat16(&opened);
+    let opened = burnish_model::device::open(gpu).with_context(|| format!("{key}={device}"))?;
+    let lacks_bfloat16 = !burnish_model::interfaces::has_bfloat16(&opened);
     match dtypes.iter().find(|(_, dtype)| lacks_bfloat16 && *dtype == Dtype::Bfloat16) {
         Some((key, _)) => bail!("{key}=bfloat16: {device} does not compute in bfloat16 (`trainer devices`); write {key}=float32"),
         None => Ok(opened),
@@ -113,5 +113,5 @@ pub fn open_device(key: &str, device: Device, dtypes: &[(&str, Dtype)]) -> Resul
 
 /// True if a number format is bfloat16 on the device that the settings name, which is open.
 pub fn is_bfloat16(dtype: Dtype, device: Device, opened: &burn::tensor::Device) -> bool {
-    dtype.is_bfloat16(device) && model::interfaces::has_bfloat16(opened)
+    dtype.is_bfloat16(device) && burnish_model::interfaces::has_bfloat16(opened)
 }

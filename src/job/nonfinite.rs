@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use crate::config::schema::OnNonfinite;
-use crate::util::fs::write_atomic;
+use burnish_config::schema::OnNonfinite;
+use burnish_util::fs::write_atomic;
 
 /// Writes `rows`, what a mini-batch was made of, to `<dir>/nonfinite/step_<step>.jsonl`, or where that is there already to
 /// `step_<step>-2.jsonl` and so on, and does as `policy` says.

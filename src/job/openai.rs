@@ -4,8 +4,8 @@ use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
-use crate::agent::endpoint::{Api, Model, Refused, Sent};
-use crate::server::{Body, HttpResponse, Refusal, json_response};
+use burnish_agent::endpoint::{Api, Model, Refused, Sent};
+use burnish_server::{Body, HttpResponse, Refusal, json_response};
 
 const CHAT: &str = "/v1/chat/completions";
 const TEXT: &str = "/v1/completions";

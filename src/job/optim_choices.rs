@@ -1,7 +1,7 @@
 //! The names that the registries of schedules and optimizers give to the keys of an `optim` section.
 
-use crate::optim::{self, schedule};
-use crate::util::choice::Choice;
+use burnish_optim::schedule;
+use burnish_registry::Choice;
 
 /// The choices of a section, given its key.
 macro_rules! optim_choices {
@@ -24,6 +24,6 @@ pub fn of([schedules, styles, optimizers]: [&'static str; 3]) -> impl Iterator<I
     plain(schedules, schedule::names())
         .chain(absent(schedules, schedule::ABSENT))
         .chain(plain(styles, schedule::style_names()))
-        .chain(plain(optimizers, optim::names()))
-        .chain(absent(optimizers, optim::ABSENT))
+        .chain(plain(optimizers, burnish_optim::names()))
+        .chain(absent(optimizers, burnish_optim::ABSENT))
 }

@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::context::Context;
-use crate::checkpoint::Changes;
-use crate::data::{Sampler, SamplerState};
-use crate::optim::StatePart;
-use crate::tracking::Metrics;
+use burnish_checkpoint::Changes;
+use burnish_data::{Sampler, SamplerState};
+use burnish_optim::StatePart;
+use burnish_tracking::Metrics;
 
 /// A training pipeline. [`Run`](super::Run) does the rest: it repeats the step, validates, logs, saves, resumes and stops.
 ///
@@ -24,7 +24,7 @@ pub trait Pipeline {
     /// Makes the step `at.step` and returns its row of metrics.
     ///
     /// # Errors
-    /// [`Interrupted`](crate::util::interrupt::Interrupted) or [`NothingUpdated`] as long as no weight has changed: the loop then takes
+    /// [`Interrupted`](burnish_util::interrupt::Interrupted) or [`NothingUpdated`] as long as no weight has changed: the loop then takes
     /// back the [`State`](Self::State) and saves it. Any other error ends the run as it stands.
     fn step(&mut self, at: &mut Context) -> Result<Metrics>;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::env;
 
-use crate::config::schema::{Device, Interface};
-use crate::distributed::Ranks;
+use burnish_config::schema::{Device, Interface};
+use burnish_distributed::Ranks;
 
 /// The device of this rank where the settings name `device`: `cuda` is the first GPU of the first process of a machine, the next one of
 /// the next, and so with the other interfaces. Where the launcher shows each process another GPU (`srun --gpus-per-task=1`), each takes

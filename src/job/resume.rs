@@ -4,21 +4,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::checkpoint::{self, Checkpoints};
-use crate::config::schema::{ResumeKeys, ResumeMode};
-use crate::run::{RunInfo, State};
-use crate::util::shell;
-use crate::util::time::unix_time;
+use burnish_checkpoint::Checkpoints;
+use burnish_config::schema::{ResumeKeys, ResumeMode};
+use burnish_run::{RunInfo, State};
+use burnish_util::shell;
+use burnish_util::time::unix_time;
 
 /// The checkpoint that `trainer.resume_mode` and `trainer.resume_from_path` name, verified; `None` to start afresh.
 pub fn find_checkpoint(checkpoints: &mut Checkpoints, keys: &ResumeKeys) -> Result<Option<PathBuf>> {
     let from = keys.from.as_ref();
     let mode = match keys.mode {
-        ResumeMode::Auto => checkpoint::ResumeMode::Auto,
-        ResumeMode::Disable => checkpoint::ResumeMode::Disable,
-        ResumeMode::ResumePath => checkpoint::ResumeMode::Path,
+        ResumeMode::Auto => burnish_checkpoint::ResumeMode::Auto,
+        ResumeMode::Disable => burnish_checkpoint::ResumeMode::Disable,
+        ResumeMode::ResumePath => burnish_checkpoint::ResumeMode::Path,
     };
-    if let Some(from) = from.filter(|_| mode != checkpoint::ResumeMode::Path) {
+    if let Some(from) = from.filter(|_| mode != burnish_checkpoint::ResumeMode::Path) {
         tracing::warn!("ignored: trainer.resume_from_path={from}: it needs trainer.resume_mode=resume_path");
     }
     checkpoints.resolve(mode, from.map(|path| path.as_path()))

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, ensure};
 
-use crate::config::schema::{self, REMOTE, REWARD_MODEL, RewardConfig, RewardKeys, RewardManager};
-use crate::data::RowNeeds;
-use crate::reward::math_verify::{self, MathVerify};
-use crate::reward::python::{self, Pool, PoolOptions, Source, Style};
-use crate::reward::remote::{Remote, RemoteOptions};
-use crate::reward::sandbox::{Sandbox, SandboxOptions};
-use crate::reward::{self, OnError, Reward, RewardOptions, Rewards, Runs, Service, Services, Tagged};
-use crate::util::interrupt::Interrupt;
-use crate::util::secret::remember;
+use burnish_config::schema::{self, REMOTE, REWARD_MODEL, RewardConfig, RewardKeys, RewardManager};
+use burnish_data::RowNeeds;
+use burnish_reward::math_verify::{self, MathVerify};
+use burnish_reward::python::{self, Pool, PoolOptions, Source, Style};
+use burnish_reward::remote::{Remote, RemoteOptions};
+use burnish_reward::sandbox::{Sandbox, SandboxOptions};
+use burnish_reward::{OnError, Reward, RewardOptions, Rewards, Runs, Service, Services, Tagged};
+use burnish_util::interrupt::Interrupt;
+use burnish_util::secret::remember;
 
 /// The rewards of a configuration, with its Python functions started: they are refused now rather than after a model was
 /// loaded, and say what they read of a row.
@@ -37,7 +37,7 @@ impl<'a> RewardPlan<'a> {
     /// True if a reward function asks the rule of each row's data source.
     pub fn asks_rules(&self) -> bool {
         let own = |name: &str| self.pool.as_ref().is_some_and(|pool| pool.functions().iter().any(|f| f.name == name));
-        let asks = |name: &str| reward::function(name).is_some_and(|function| function.needs.contains(&Service::Rules));
+        let asks = |name: &str| burnish_reward::function(name).is_some_and(|function| function.needs.contains(&Service::Rules));
         self.keys.functions().iter().any(|name| asks(name) && !own(name))
     }
 
@@ -50,7 +50,7 @@ impl<'a> RewardPlan<'a> {
         let names = keys.functions();
         let by_rule = self.asks_rules();
         if by_rule {
-            reward::check_sources(data_sources.iter().copied())?;
+            burnish_reward::check_sources(data_sources.iter().copied())?;
         }
         let mut own: Vec<Reward> = self.pool.iter().flat_map(python::functions).collect();
         own.extend(self.remote()?);

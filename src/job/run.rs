@@ -9,12 +9,12 @@ use super::context::Context;
 use super::pipeline::{NothingUpdated, Pipeline};
 use super::resume::how_to_resume;
 use super::saved::SavedState;
-use crate::checkpoint::{Best, Checkpoints};
-use crate::model::tensor_files::NotFinite;
-use crate::optim::BrokenWeights;
-use crate::run::Watched;
-use crate::tracking::Metrics;
-use crate::util::interrupt::Interrupted;
+use burnish_checkpoint::{Best, Checkpoints};
+use burnish_model::tensor_files::NotFinite;
+use burnish_optim::BrokenWeights;
+use burnish_run::Watched;
+use burnish_tracking::Metrics;
+use burnish_util::interrupt::Interrupted;
 
 /// A run of a pipeline, set up by `Run::start`.
 pub struct Run<P: Pipeline> {
@@ -253,6 +253,6 @@ impl<P: Pipeline> Run<P> {
 
 fn write_config(folder: &Path, yaml: &str) -> Result<()> {
     use anyhow::Context as _;
-    let path = folder.join(crate::checkpoint::CONFIG_FILE);
+    let path = folder.join(burnish_checkpoint::CONFIG_FILE);
     std::fs::write(&path, yaml).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::checkpoint::Checkpoints;
-use crate::config::schema::{Location, ResumeMode};
-use crate::config::{Tree, Value};
-use crate::run::EarlierRun;
+use burnish_checkpoint::Checkpoints;
+use burnish_config::schema::{Location, ResumeMode};
+use burnish_config::{Tree, Value};
+use burnish_run::EarlierRun;
 
 /// The setting of the folder of a run.
 pub const DIR: &str = "trainer.default_local_dir";

@@ -7,9 +7,9 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::early_stopping::Improvement;
-use crate::checkpoint::Best;
-use crate::data::SamplerState;
-use crate::util::fs::{read_json, write_json};
+use burnish_checkpoint::Best;
+use burnish_data::SamplerState;
+use burnish_util::fs::{read_json, write_json};
 
 /// The position in the data, in a file of its own as in verl.
 pub const DATA: &str = "data.json";

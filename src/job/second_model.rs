@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::config::schema::LoraKeys;
-use crate::data::Tokenizer;
-use crate::util::foreign;
+use burnish_config::schema::LoraKeys;
+use burnish_data::Tokenizer;
+use burnish_util::foreign;
 
 /// A second model of a run, in messages.
 #[derive(Clone, Copy)]

@@ -8,11 +8,11 @@ use anyhow::{Context as _, Result, bail};
 use super::early_stopping::EarlyStopping;
 use super::resume::{check_step, find_checkpoint};
 use super::run_folder;
-use crate::checkpoint::{Checkpoints, Compared, check_changes, step_of};
-use crate::config::Tree;
-use crate::config::schema::{Frequency, OnNonfinite, ResumeKeys, ResumeMode};
-use crate::run::{Output, RunInfo, Watched};
-use crate::tracking::Session;
+use burnish_checkpoint::{Checkpoints, Compared, check_changes, step_of};
+use burnish_config::Tree;
+use burnish_config::schema::{Frequency, OnNonfinite, ResumeKeys, ResumeMode};
+use burnish_run::{Output, RunInfo, Watched};
+use burnish_tracking::Session;
 
 /// The settings that every training run has, whatever it trains. A pipeline fills them in from its own configuration.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ pub struct RunSettings {
     /// Steps that are called an epoch; at least 1.
     pub steps_per_epoch: u64,
     pub total_steps: u64,
-    /// `trainer.gradient_slices` and `trainer.balance_batch`; see [`Slices`](crate::distributed::Slices).
+    /// `trainer.gradient_slices` and `trainer.balance_batch`; see [`Slices`](burnish_distributed::Slices).
     pub gradient_slices: Option<usize>,
     pub balance_batch: bool,
 }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::resume::likely_checkpoint;
-use crate::checkpoint::Sources;
-use crate::config::schema::{ResumeKeys, Schema, Thing};
-use crate::config::{Tree, Value};
-use crate::util::content::checksum;
+use burnish_checkpoint::Sources;
+use burnish_config::schema::{ResumeKeys, Schema, Thing};
+use burnish_config::{Tree, Value};
+use burnish_util::content::checksum;
 
 /// The setting of a tokenizer, and that of the model that has it otherwise.
 const TOKENIZERS: &[(&str, &str)] = &[("data.tokenizer", "actor_rollout_ref.model.path"), ("model.tokenizer_path", "model.path")];

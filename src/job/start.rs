@@ -11,11 +11,11 @@ use super::resume::{check_is_seen, check_step, note_finished, report_length};
 use super::run::Run;
 use super::saved::{self, DATA, SavedState};
 use super::settings::{RunSettings, cannot_resume};
-use crate::checkpoint::{Best, Changes, Checkpoints, check_changes, step_of};
-use crate::config::Tree;
-use crate::distributed::{Ranks, Slices};
-use crate::run::{EarlierRun, Output, Record};
-use crate::util::interrupt::Interrupt;
+use burnish_checkpoint::{Best, Changes, Checkpoints, check_changes, step_of};
+use burnish_config::Tree;
+use burnish_distributed::{Ranks, Slices};
+use burnish_run::{EarlierRun, Output, Record};
+use burnish_util::interrupt::Interrupt;
 
 impl<P: Pipeline> Run<P> {
     /// Finds the checkpoint to resume from and opens the record of the run. Nothing is trained or written yet but for the run's folder.

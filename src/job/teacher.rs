@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::second_model::SecondModel;
-use crate::data::Tokenizer;
+use burnish_data::Tokenizer;
 
 /// Checks that a teacher has the tokens of the run, and no others. Its vocabulary may be padded to another size than the student's if its
 /// folder has a tokenizer. `vocabularies`: the sizes of the teacher's and of the student's.

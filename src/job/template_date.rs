@@ -3,11 +3,11 @@
 use anyhow::{Context, Result};
 
 use super::resume::likely_checkpoint;
-use crate::checkpoint::CONFIG_FILE;
-use crate::config::schema::ResumeKeys;
-use crate::config::{Tree, Value};
-use crate::data::{TemplateDate, Tokenizer};
-use crate::util::foreign;
+use burnish_checkpoint::CONFIG_FILE;
+use burnish_config::schema::ResumeKeys;
+use burnish_config::{Tree, Value};
+use burnish_data::{TemplateDate, Tokenizer};
+use burnish_util::foreign;
 
 /// The key, of every kind of configuration that has it.
 pub const KEY: &str = "data.chat_template_date";

@@ -2,11 +2,11 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::config::Tree;
-use crate::config::schema::{TokenRuleKeys, token_id};
-use crate::data::Tokenizer;
-use crate::rollout::TokenRules;
-use crate::util::python_text::strip_start;
+use burnish_config::Tree;
+use burnish_config::schema::{TokenRuleKeys, token_id};
+use burnish_data::Tokenizer;
+use burnish_rollout::TokenRules;
+use burnish_util::python_text::strip_start;
 
 /// Returns the rules; `None` if there are none. `group`: the dotted key of the group that holds the keys; `vocab`: the number of
 /// logits of the model.

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 
-use crate::config::schema::{OnError, RewardKeys, RewardManager, Schema};
-use crate::config::{Tree, Value, defaults};
-use crate::reward::Rewards;
+use burnish_config::schema::{OnError, RewardKeys, RewardManager, Schema};
+use burnish_config::{Tree, Value, defaults};
+use burnish_reward::Rewards;
 
 /// An option that may have no effect: whether it has none, its key, and why.
 pub type UnusedOption = (bool, &'static str, &'static str);

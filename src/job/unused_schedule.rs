@@ -4,8 +4,7 @@ use anyhow::Result;
 
 use super::models::schedule;
 use super::unused_options::UnusedOption;
-use crate::config::schema::OptimConfig;
-use crate::optim;
+use burnish_config::schema::OptimConfig;
 
 /// The number of `schedule_keys`.
 const KEYS: usize = 12;
@@ -83,7 +82,7 @@ pub(crate) use optimizer_keys;
 
 /// Finds the keys of `optimizer_keys` that change nothing of this optimizer.
 pub fn of_optimizer(keys: [&'static str; 4], optim: &OptimConfig) -> [UnusedOption; 4] {
-    let reads = optim::find(&optim.optimizer).map_or(&[][..], |kind| kind.reads);
+    let reads = burnish_optim::find(&optim.optimizer).map_or(&[][..], |kind| kind.reads);
     let reads = |key: &str| reads.iter().any(|name| key.ends_with(&format!(".{name}")));
     let unread = |key: &'static str| (!reads(key), key, "the optimizer has no such option");
     let [betas, eps, decay, no_decay] = keys;

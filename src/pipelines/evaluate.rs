@@ -9,17 +9,17 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::evaluate_conversations::{are_settled, conversations, has_conversations};
-use crate::agent::Told;
-use crate::config::Loaded;
-use crate::config::schema::EvalConfig;
-use crate::data::rows::{EVERY_COLUMN, Row, Rows};
-use crate::data::{GROUND_TRUTH, MESSAGES, RowNeeds, Table, Tokenizer, ground_truth, named_source, with_remedies};
 use crate::job::hub_names;
 use crate::job::reward_plan::{RewardPlan, check_rows, warn_of_prefilled};
 use crate::job::unused_options::{Processes, UnusedOption, of_rewards, warn_of_unused};
-use crate::reward::{self, Conversation, ResponseScore, ScoreInput};
-use crate::util::fs::{check_writable, refuse_input, write_atomic};
-use crate::util::interrupt::Interrupt;
+use burnish_agent::Told;
+use burnish_config::Loaded;
+use burnish_config::schema::EvalConfig;
+use burnish_data::rows::{EVERY_COLUMN, Row, Rows};
+use burnish_data::{GROUND_TRUTH, MESSAGES, RowNeeds, Table, Tokenizer, ground_truth, named_source, with_remedies};
+use burnish_reward::{Conversation, ResponseScore, ScoreInput};
+use burnish_util::fs::{check_writable, refuse_input, write_atomic};
+use burnish_util::interrupt::Interrupt;
 
 /// The column of scores beside that of the responses, which `trainer data select` reads.
 const SCORES: &str = "scores";
@@ -74,8 +74,9 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
     let answered: Vec<Result<Answered>> = rows.par_iter().map(|row| read(row).with_context(|| row.place())).collect();
     let answered = answered.into_iter().collect::<Result<Vec<_>>>()?;
     if rewards.asks_rules() {
-        let known =
-            |(row, answered): (&Row, &Answered)| reward::find(answered.data_source).map(drop).with_context(|| row.place());
+        let known = |(row, answered): (&Row, &Answered)| {
+            burnish_reward::find(answered.data_source).map(drop).with_context(|| row.place())
+        };
         rows.iter().zip(&answered).filter(|(_, answered)| answered.is_asked()).try_for_each(known)?;
     }
     let sources = answered.iter().filter(|row| row.is_asked()).map(|row| row.data_source).collect();

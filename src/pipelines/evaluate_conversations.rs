@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::agent::Told;
-use crate::data::MESSAGES;
-use crate::data::rows::{Row, Rows};
-use crate::reward::Conversation;
+use burnish_agent::Told;
+use burnish_data::MESSAGES;
+use burnish_data::rows::{Row, Rows};
+use burnish_reward::Conversation;
 
 /// True if the files have a column of conversations.
 pub fn has_conversations(files: &[PathBuf]) -> bool {

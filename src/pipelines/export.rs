@@ -10,22 +10,22 @@ use anyhow::{Context, Result, bail, ensure};
 use safetensors::Dtype;
 
 use super::export_card::card;
-use crate::checkpoint::{self, Sources};
-use crate::data::Tokenizer;
-use crate::data::qwen2_steps::read_otherwise;
-use crate::hub::CARD;
 use crate::job::hub_names::model_folder;
 use crate::job::second_model::note_other_tokenizer;
 use crate::job::sources;
-use crate::model::DecoderConfig;
-use crate::model::hf_config::HfConfig;
-use crate::model::lora::peft::PeftAdapter;
-use crate::model::tensor_files::{Deferred, write_model};
-use crate::model::tensor_values::to_f32;
-use crate::model::weights::WeightFiles;
-use crate::optim::learner::{ADAPTER, HUGGINGFACE};
-use crate::util::copy::copy_into;
-use crate::util::fs::AtomicDir;
+use burnish_checkpoint::Sources;
+use burnish_data::Tokenizer;
+use burnish_data::qwen2_steps::read_otherwise;
+use burnish_hub::CARD;
+use burnish_model::DecoderConfig;
+use burnish_model::hf_config::HfConfig;
+use burnish_model::lora::peft::PeftAdapter;
+use burnish_model::tensor_files::{Deferred, write_model};
+use burnish_model::tensor_values::to_f32;
+use burnish_model::weights::WeightFiles;
+use burnish_optim::learner::{ADAPTER, HUGGINGFACE};
+use burnish_util::copy::copy_into;
+use burnish_util::fs::AtomicDir;
 
 /// The form of the export.
 #[derive(Clone, Debug)]
@@ -49,20 +49,20 @@ pub enum Form {
 /// # Errors
 /// If there is no checkpoint, it is damaged, or it has no such part.
 pub fn find_part(path: &Path, part: Option<&str>) -> Result<PathBuf> {
-    if let (Err(_), Some(inside)) = (checkpoint::step_of(path), checkpoint::inside(path)) {
+    if let (Err(_), Some(inside)) = (burnish_checkpoint::step_of(path), burnish_checkpoint::inside(path)) {
         bail!("{inside}");
     }
     let holds_model = |folder: &Path| [HUGGINGFACE, ADAPTER].iter().any(|name| folder.join(name).is_dir());
     let path = fs::canonicalize(path).with_context(|| format!("no checkpoint at {}", path.display()))?;
     // The path may name a part itself; its checkpoint is then the parent folder.
     let inside = ["actor", "critic"].iter().find(|name| path.file_name() == Some(OsStr::new(name)));
-    if let (Some(inside), Some(above)) = (inside, path.parent().filter(|above| checkpoint::step_of(above).is_ok())) {
+    if let (Some(inside), Some(above)) = (inside, path.parent().filter(|above| burnish_checkpoint::step_of(above).is_ok())) {
         ensure!(part.is_none_or(|part| part == *inside), "--part: {} is the {inside} itself", path.display());
-        checkpoint::verify(above)?;
+        burnish_checkpoint::verify(above)?;
         ensure!(holds_model(&path), "{}", without_model(&path));
         return Ok(path);
     }
-    checkpoint::verify(&path)?;
+    burnish_checkpoint::verify(&path)?;
     let folder = match part {
         Some(part) => path.join(part),
         None => [path.join("actor"), path.clone()].into_iter().find(|folder| holds_model(folder)).unwrap_or(path),
@@ -137,7 +137,7 @@ fn copy(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> Result<()> {
 /// folder of the part's model.
 fn adapted_model(huggingface: &Path) -> Result<Option<String>> {
     let part = huggingface.parent().unwrap_or(huggingface);
-    let checkpoint = if checkpoint::step_of(part).is_ok() { Some(part) } else { part.parent() };
+    let checkpoint = if burnish_checkpoint::step_of(part).is_ok() { Some(part) } else { part.parent() };
     let key = match part.file_name().and_then(OsStr::to_str) {
         Some("actor") => "actor_rollout_ref.model.path",
         Some("critic") => "critic.model.path",

@@ -9,12 +9,12 @@ use regex::{Captures, Regex};
 use serde_json::Value;
 
 use super::export_curve::Curve;
-use crate::checkpoint::step_of;
-use crate::hub::{HubName, Kind};
-use crate::run::{METRICS, RecordedSetting, RunInfo};
-use crate::util::foreign;
-use crate::util::secret::{HIDDEN, hide, is_secret};
-use crate::util::shell::command_line;
+use burnish_checkpoint::step_of;
+use burnish_hub::{HubName, Kind};
+use burnish_run::{METRICS, RecordedSetting, RunInfo};
+use burnish_util::foreign;
+use burnish_util::secret::{HIDDEN, hide, is_secret};
+use burnish_util::shell::command_line;
 
 /// The line that every card has: a README without it was written by somebody else.
 const MARK: &str = "<!-- Written by `trainer export` of burnish";
@@ -286,7 +286,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::util::secret::remember;
+    use burnish_util::secret::remember;
 
     #[test]
     fn absolute_paths_are_cut() {

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::util::json_number::from_value;
-use crate::util::jsonl::lines;
+use burnish_util::json_number::from_value;
+use burnish_util::jsonl::lines;
 
 /// The most columns and rows of the table.
 const MOST_METRICS: usize = 4;

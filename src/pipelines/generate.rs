@@ -8,18 +8,19 @@ use serde_json::Value;
 
 use super::generate_conversations::{Talks, Tally, TurnSampling, written};
 use super::generate_inputs::Inputs;
-use crate::config::Loaded;
-use crate::config::schema::GenerationConfig;
-use crate::data::{MESSAGES, Table, Tokenizer, completes_stop};
 use crate::job::agents;
 use crate::job::generation::{native_engine, sampling};
 use crate::job::models::{is_bfloat16, open_device};
-use crate::model::{CausalLm, Init};
-use crate::rollout::{Engine, GenerationRequest, Logprobs, TokenRules, TurnSettings};
-use crate::tracking::Progress;
-use crate::util::choice::Choice;
-use crate::util::fs::check_writable;
-use crate::util::rng::Stream;
+use burnish_config::Loaded;
+use burnish_config::schema::GenerationConfig;
+use burnish_data::{MESSAGES, Table, Tokenizer, completes_stop};
+use burnish_engine::{Engine, GenerationRequest};
+use burnish_model::{CausalLm, Init};
+use burnish_registry::Choice;
+use burnish_rollout::{Logprobs, TokenRules, TurnSettings};
+use burnish_tracking::Progress;
+use burnish_util::fs::check_writable;
+use burnish_util::rng::Stream;
 
 /// The column of responses, which `trainer eval` reads.
 const RESPONSES: &str = "responses";

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::agent::{Common, Conversations, Episode, FAULT, Told};
-use crate::data::Prompt;
 use crate::job::agents::Agents;
-use crate::model::CausalLm;
-use crate::rollout::{Engine, Sampling, TurnSettings};
-use crate::util::rng::Stream;
+use burnish_agent::{Common, Conversations, Episode, FAULT, Told};
+use burnish_data::Prompt;
+use burnish_engine::Engine;
+use burnish_model::CausalLm;
+use burnish_rollout::{Sampling, TurnSettings};
+use burnish_util::rng::Stream;
 
 /// The agents, and the rows whose conversations they lead.
 pub struct Talks {

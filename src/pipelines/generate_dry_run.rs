@@ -3,10 +3,10 @@
 use anyhow::{Context, Result};
 
 use super::generate_inputs::Inputs;
-use crate::config::Loaded;
-use crate::config::schema::{GenerationConfig, Init};
 use crate::job::dry_run::{check_weights, describe, names, report};
 use crate::job::models::open_device;
+use burnish_config::Loaded;
+use burnish_config::schema::{GenerationConfig, Init};
 
 /// Describes what a generation would do.
 ///

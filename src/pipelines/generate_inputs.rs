@@ -7,14 +7,6 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
 use super::generate_conversations::Talks;
-use crate::config::Loaded;
-use crate::config::schema::{self, Device, GenerationConfig, Location};
-use crate::data::prompts::warn_of_ends;
-use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
-use crate::data::{
-    AGENT_NAME, MESSAGES, Prompt, PromptOptions, PromptText, Reading, RowNeeds, Table, TemplateVariables, Tokenizer, Truncation,
-    columns_of_question, load_prompts, name_unread, with_remedies,
-};
 use crate::job::agents::{AgentSettings, Agents, EndpointSettings, of_conversations, seen_by_own};
 use crate::job::generation::sampling;
 use crate::job::hub_names::{self, Weights};
@@ -25,11 +17,20 @@ use crate::job::template_date;
 use crate::job::time_estimate::{Costs, Generation, TimeEstimate};
 use crate::job::token_rules::token_rules;
 use crate::job::unused_options::{Processes, UnusedOption, warn_of_unused};
-use crate::model::DecoderConfig;
-use crate::model::hf_config::HfConfig;
-use crate::rollout::{Logprobs, TokenRules};
-use crate::util::fs::refuse_input;
-use crate::util::interrupt::Interrupt;
+use crate::job::words::ToLayer;
+use burnish_config::Loaded;
+use burnish_config::schema::{self, Device, GenerationConfig, Location};
+use burnish_data::prompts::warn_of_ends;
+use burnish_data::rows::{MEDIA_COLUMNS, Row, Rows};
+use burnish_data::{
+    AGENT_NAME, MESSAGES, Prompt, PromptOptions, PromptText, Reading, RowNeeds, Table, TemplateVariables, Tokenizer, Truncation,
+    columns_of_question, load_prompts, name_unread, with_remedies,
+};
+use burnish_model::DecoderConfig;
+use burnish_model::hf_config::HfConfig;
+use burnish_rollout::{Logprobs, TokenRules};
+use burnish_util::fs::refuse_input;
+use burnish_util::interrupt::Interrupt;
 
 /// Everything that a generation reads but the weights.
 pub struct Inputs {
@@ -264,7 +265,7 @@ fn warn_of_columns(table: &Table, config: &GenerationConfig, has_agents: bool) -
 /// A prompt of at most `rollout.prompt_length` tokens.
 fn shortened(ids: &[u32], config: &GenerationConfig, place: impl Fn() -> String) -> Result<Vec<u32>> {
     let max = config.rollout.prompt_length;
-    Truncation::from(config.data.truncation).apply(ids, max).with_context(|| {
+    ToLayer::<Truncation>::to_layer(config.data.truncation).apply(ids, max).with_context(|| {
         format!(
             "{}: the prompt has {} tokens, more than rollout.prompt_length={max}; raise it, or shorten such prompts with \
              data.truncation=left, right or middle",
@@ -297,7 +298,7 @@ fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) 
 }
 
 fn reading(config: &GenerationConfig) -> Reading {
-    Reading { take: None, on_malformed: config.data.on_malformed_row.into() }
+    Reading { take: None, on_malformed: config.data.on_malformed_row.to_layer() }
 }
 
 /// Says how many prompts are cut. `prompts`: tokens and place of each.

@@ -1,5 +1,6 @@
 //! Phase `adv`: from scores to advantages. Plain Rust on ragged columns, in the order of the functions here.
 
+use crate::trainer::turn_rewards;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -8,17 +9,17 @@ use super::batch::Batch;
 use super::columns::Column;
 use super::estimator::RunEstimator;
 use super::sampling::ReportedNames;
-use crate::algorithm::advantage::{Component, Need};
-use crate::algorithm::kl::{KlController, KlPenalty, apply_kl_in_reward};
-use crate::algorithm::pf_ppo::{Reweighting, resample};
-use crate::algorithm::reward_shaping::{NormalizeAdvantages, RewardShaping, whiten_rewards};
-use crate::algorithm::rollout_correction::{RolloutCorrection, off_policy_metrics};
-use crate::checkpoint::{Changes, KL_COEF};
-use crate::config::PpoConfig;
-use crate::config::schema::TurnRewards;
-use crate::distributed::Ranks;
-use crate::tracking::Metrics;
-use crate::util::rng::Stream;
+use burnish_algorithm::advantage::{Component, Need};
+use burnish_algorithm::kl::{KlController, KlPenalty, apply_kl_in_reward};
+use burnish_algorithm::pf_ppo::{Reweighting, resample};
+use burnish_algorithm::reward_shaping::{NormalizeAdvantages, RewardShaping, whiten_rewards};
+use burnish_algorithm::rollout_correction::{RolloutCorrection, off_policy_metrics};
+use burnish_checkpoint::{Changes, KL_COEF};
+use burnish_config::PpoConfig;
+use burnish_config::schema::TurnRewards;
+use burnish_distributed::Ranks;
+use burnish_tracking::Metrics;
+use burnish_util::rng::Stream;
 
 /// The settings and the state of the phase that turns scores into advantages.
 pub struct Advantages {
@@ -93,7 +94,7 @@ impl Advantages {
         let mut scores = batch.trajectory_scores();
         self.batch_shaping.apply(&mut scores, &[], &[]);
         let mut scores = batch.on_trained_tokens(&batch.at_last_tokens(&scores));
-        self.turn_rewards.place(batch, &mut scores);
+        turn_rewards::place(self.turn_rewards, batch, &mut scores);
         scores
     }
 
@@ -143,7 +144,7 @@ impl Advantages {
         let components = if estimator.needs(Need::Components) { self.components(batch, reported)? } else { Vec::new() };
         let settled = |column: &[f32]| {
             let mut column = batch.on_trained_tokens(column);
-            self.turn_rewards.settle(batch, &mut column);
+            turn_rewards::settle(self.turn_rewards, batch, &mut column);
             column
         };
         let (rewards, scores) = (settled(&batch[Column::Rewards]), settled(scores));

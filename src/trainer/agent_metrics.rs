@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::batch::Batch;
 use super::metrics::spread;
-use crate::agent::loops::BRANCHES;
-use crate::agent::{CallRecord, End, Episode, Trouble};
-use crate::tracking::Metrics;
+use burnish_agent::loops::BRANCHES;
+use burnish_agent::{CallRecord, End, Episode, Trouble};
+use burnish_tracking::Metrics;
 
 /// The most tools that have metrics of their own: names come from the model, and a run may have any number of tools.
 const MOST_TOOLS: usize = 64;

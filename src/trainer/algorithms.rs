@@ -1,19 +1,20 @@
 //! From the settings to the options of the algorithms.
 
+use crate::job::words::ToLayer;
 use anyhow::{Context, Result, bail};
 use figment::value::Value;
 
-use crate::algorithm::advantage::{self, Need};
-use crate::algorithm::kl;
-use crate::algorithm::loss::PolicyObjective;
-use crate::algorithm::options::{OptionValue, Options};
-use crate::algorithm::pf_ppo::{self, Reweighting};
-use crate::algorithm::policy_loss::{self, LossOptions, PolicyLoss};
-use crate::algorithm::reward_shaping::{NormalizeAdvantages, Overlong, RewardShaping};
-use crate::algorithm::rollout_correction::{BypassLoss, RolloutCorrection, Settings};
-use crate::config::BatchPlan;
-use crate::config::schema::{self, PpoConfig, RewardManager};
-use crate::util::json_number;
+use burnish_algorithm::advantage::{self, Need};
+use burnish_algorithm::kl;
+use burnish_algorithm::loss::PolicyObjective;
+use burnish_algorithm::options::{OptionValue, Options};
+use burnish_algorithm::pf_ppo::{self, Reweighting};
+use burnish_algorithm::policy_loss::{self, LossOptions, PolicyLoss};
+use burnish_algorithm::reward_shaping::{NormalizeAdvantages, Overlong, RewardShaping};
+use burnish_algorithm::rollout_correction::{BypassLoss, RolloutCorrection, Settings};
+use burnish_config::BatchPlan;
+use burnish_config::schema::{self, PpoConfig, RewardManager};
+use burnish_util::json_number;
 
 /// The correction of the difference between generation and training.
 pub struct Correction {
@@ -77,7 +78,7 @@ pub fn objective(config: &PpoConfig, bypass: bool, correction: Option<RolloutCor
         options: LossOptions {
             settings: options(config, policy_loss.reads)?,
             rollout_correction: correction.filter(|_| bypass),
-            bypass_loss: settings.map_or(BypassLoss::PpoClip, |settings| settings.loss_type.into()),
+            bypass_loss: settings.map_or(BypassLoss::PpoClip, |settings| settings.loss_type.to_layer()),
         },
         entropy_coeff: actor.entropy_coeff,
         kl_loss: if actor.use_kl_loss { Some((kl_penalty()?, actor.kl_loss_coef)) } else { None },

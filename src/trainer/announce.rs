@@ -2,10 +2,10 @@
 
 use super::learning::LearningSide;
 use super::sampling::SamplingSide;
-use crate::config::PpoConfig;
-use crate::config::schema::KlControllerKind;
 use crate::job::Context;
 use crate::job::checkpoint_parts::has_weights;
+use burnish_config::PpoConfig;
+use burnish_config::schema::KlControllerKind;
 
 /// Says in a few lines what is about to happen, and which settings cannot have the effect that they seem to have.
 pub fn announce(config: &PpoConfig, sampling: &SamplingSide, learning: &LearningSide, at: &Context) {

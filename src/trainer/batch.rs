@@ -4,11 +4,11 @@ use std::ops::{Index, IndexMut, Range};
 use std::sync::Arc;
 
 use super::columns::{Column, Columns};
-use crate::agent::Episode;
-use crate::data::Prompt;
-use crate::model::Sequence;
-use crate::reward::ResponseScore;
-use crate::rollout::{Finish, Response};
+use burnish_agent::Episode;
+use burnish_data::Prompt;
+use burnish_model::Sequence;
+use burnish_reward::ResponseScore;
+use burnish_rollout::{Finish, Response};
 
 /// Trajectories in the order p0 s0, p0 s1, …, p1 s0, …; `batch[Column::…]` is one `f32` per response token, or per trajectory.
 pub struct Batch {
@@ -254,7 +254,7 @@ pub mod tests {
     use serde_json::{Map, Value, json};
 
     use super::*;
-    use crate::agent::{CallRecord, End};
+    use burnish_agent::{CallRecord, End};
 
     /// Two responses of two tokens to one prompt, the second cut off.
     pub fn two_responses() -> Batch {

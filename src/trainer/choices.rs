@@ -1,18 +1,16 @@
 //! The names that the registries of reinforcement learning give to keys of the configuration, and the facts of each entry.
 
-use crate::algorithm::{advantage, aggregate, kl, pf_ppo, policy_loss};
-use crate::config::schema::{ADV_ESTIMATOR, DEFAULT_AGENT_LOOP, FORMAT, LOSS_MODE, REMOTE};
 use crate::job::agents;
 use crate::job::optim_choices::optim_choices;
-use crate::reward;
-use crate::tracking;
-use crate::util::choice::Choice;
+use burnish_algorithm::{advantage, aggregate, kl, pf_ppo, policy_loss};
+use burnish_config::schema::{ADV_ESTIMATOR, DEFAULT_AGENT_LOOP, FORMAT, LOSS_MODE, REMOTE};
+use burnish_registry::Choice;
 
 /// Every name that a setting may hold.
 pub fn choices() -> Vec<Choice> {
     let plain = |key, names: Vec<&'static str>| names.into_iter().map(move |name| Choice::plain(key, name));
     let kl = |key| kl::names().into_iter().map(move |name| Choice::plain(key, name));
-    let functions = [reward::function_names(), vec![REMOTE]].concat();
+    let functions = [burnish_reward::function_names(), vec![REMOTE]].concat();
     advantage::choices(ADV_ESTIMATOR)
         .chain(policy_loss::choices(LOSS_MODE))
         .chain(policy_loss::dpo_loss_types())
@@ -25,16 +23,16 @@ pub fn choices() -> Vec<Choice> {
         .chain(optim_choices!("critic.optim"))
         .chain(plain("reward_model.reward_functions", functions))
         .chain(agents::choices(DEFAULT_AGENT_LOOP, FORMAT))
-        .chain(tracking::choices())
+        .chain(burnish_tracking::choices())
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::schema::{PpoConfig, Schema};
-    use crate::config::{Choices, Request, defaults, load};
-    use crate::util::choice::When;
+    use burnish_config::schema::{PpoConfig, Schema};
+    use burnish_config::{Choices, Request, defaults, load};
+    use burnish_registry::When;
 
     /// Nothing that an entry refuses gets past the configuration, and what is said about it names the entry or the setting.
     #[test]

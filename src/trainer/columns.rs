@@ -5,7 +5,7 @@
 
 use std::ops::{Index, IndexMut, Range};
 
-use crate::algorithm::{gather, gather_offsets};
+use burnish_algorithm::{gather, gather_offsets};
 
 /// The number of values that a column has for a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

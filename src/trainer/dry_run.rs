@@ -6,10 +6,6 @@ use anyhow::{Context, Result};
 use super::inputs::Inputs;
 use super::run_settings::run_settings;
 use super::{algorithms, reference_model, teacher, time_estimate, unused_options};
-use crate::algorithm::kl;
-use crate::config::schema::{Init, TEACHER};
-use crate::config::{Loaded, MicroBatch, PpoConfig, UpdatePlan};
-use crate::distributed::Ranks;
 use crate::job::adapter;
 use crate::job::division::Division;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
@@ -19,9 +15,13 @@ use crate::job::models::{open_device, optimizer};
 use crate::job::rank_device::rank_device;
 use crate::job::second_model::{SecondModel, check_adapter};
 use crate::job::sources::NamedFiles;
-use crate::model::hf_config::HfConfig;
-use crate::model::memory::{Numbers, Widest};
-use crate::util::interrupt::Interrupt;
+use burnish_algorithm::kl;
+use burnish_config::schema::{Init, TEACHER};
+use burnish_config::{Loaded, MicroBatch, PpoConfig, UpdatePlan};
+use burnish_distributed::Ranks;
+use burnish_model::hf_config::HfConfig;
+use burnish_model::memory::{Numbers, Widest};
+use burnish_util::interrupt::Interrupt;
 
 /// Describes what a run of reinforcement learning would do.
 ///

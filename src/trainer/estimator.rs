@@ -5,14 +5,14 @@ use anyhow::{Context, Error, Result, bail};
 use super::algorithms;
 use super::batch::Batch;
 use super::columns::{Column, Per};
-use crate::algorithm::advantage::{self, AdvantageInput, AdvantageOutput, Component, Estimator, Need, comparable};
-use crate::algorithm::options::Options;
-use crate::algorithm::{gather, scatter};
-use crate::config::{BatchPlan, PpoConfig};
-use crate::distributed::Ranks;
 use crate::job::reward_plan::pool_options;
-use crate::reward::python::{PythonColumn, PythonEstimator};
-use crate::util::interrupt::Interrupt;
+use burnish_algorithm::advantage::{self, AdvantageInput, AdvantageOutput, Component, Estimator, Need, comparable};
+use burnish_algorithm::options::Options;
+use burnish_algorithm::{gather, scatter};
+use burnish_config::{BatchPlan, PpoConfig};
+use burnish_distributed::Ranks;
+use burnish_reward::python::{PythonColumn, PythonEstimator};
+use burnish_util::interrupt::Interrupt;
 
 /// The setting of the file.
 const PATH: &str = "algorithm.custom_adv_estimator.path";

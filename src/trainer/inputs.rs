@@ -10,10 +10,6 @@ use serde_json::json;
 use super::estimator::RunEstimator;
 use super::post_processing;
 use super::sampling::{reward_model, scoring};
-use crate::config::plan::MOST_TOKENS;
-use crate::config::schema::{Init, ModelConfig};
-use crate::config::{BatchPlan, PpoConfig, Tree};
-use crate::data::{AgentRows, Prompt, PromptOptions, Reading, RowNeeds, Sampler, Take, Tokenizer, load_prompts};
 use crate::job::agents::{AgentSettings, Agents, EndpointSettings, check_single_turns, seen_by_own};
 use crate::job::generation::sampling;
 use crate::job::models::check_model;
@@ -21,13 +17,18 @@ use crate::job::reward_plan::{RewardPlan, check_rows, warn_of_prefilled};
 use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date::dated;
 use crate::job::token_rules::token_rules;
-use crate::model::DecoderConfig;
-use crate::model::hf_config::HfConfig;
-use crate::reward::python::PythonPostProcessing;
-use crate::reward::{Rewards, ScoreInput};
-use crate::rollout::TokenRules;
-use crate::util::interrupt::Interrupt;
-use crate::util::sizes::product;
+use crate::job::words::ToLayer;
+use burnish_config::plan::MOST_TOKENS;
+use burnish_config::schema::{Init, ModelConfig};
+use burnish_config::{BatchPlan, PpoConfig, Tree};
+use burnish_data::{AgentRows, Prompt, PromptOptions, Reading, RowNeeds, Sampler, Take, Tokenizer, load_prompts};
+use burnish_model::DecoderConfig;
+use burnish_model::hf_config::HfConfig;
+use burnish_reward::python::PythonPostProcessing;
+use burnish_reward::{Rewards, ScoreInput};
+use burnish_rollout::TokenRules;
+use burnish_util::interrupt::Interrupt;
+use burnish_util::sizes::product;
 
 pub struct Inputs {
     pub plan: BatchPlan,
@@ -70,7 +71,7 @@ impl Inputs {
             scores_by_rule: rewards.asks_rules(),
             seen_by_own: seen_by_own(&keys, (data.max_prompt_length, data.max_response_length), seen),
             endpoint: EndpointSettings {
-                sampling: sampling(&rollout.sampling(), data.max_response_length, rollout.logprobs_mode.into()),
+                sampling: sampling(&rollout.sampling(), data.max_response_length, rollout.logprobs_mode.to_layer()),
                 variables: data.apply_chat_template_kwargs.clone().into_iter().collect(),
                 ignore_eos: rollout.ignore_eos,
                 stop_token_ids: rollout.stop_token_ids.clone(),
@@ -241,12 +242,12 @@ fn prompts(
         prompt_key: data.prompt_key.clone(),
         reward_fn_key: data.reward_fn_key.clone(),
         max_prompt_length: data.max_prompt_length,
-        truncation: data.truncation.into(),
+        truncation: data.truncation.to_layer(),
         filter_overlong_prompts: data.filter_overlong_prompts,
         needs,
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
         agents: agents.clone(),
-        reading: Reading { take, on_malformed: data.on_malformed_row.into() },
+        reading: Reading { take, on_malformed: data.on_malformed_row.to_layer() },
     };
     let files = files.paths();
     refuse_dumps_of_inputs(config, key, &files)?;

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use super::batch::Batch;
 use super::columns::Column;
 use super::signal::{equal_groups, groups_of_scores};
-use crate::config::schema::DataConfig;
-use crate::data::named_source;
-use crate::tracking::Metrics;
+use burnish_config::schema::DataConfig;
+use burnish_data::named_source;
+use burnish_tracking::Metrics;
 
 /// verl counts messages: where the model answers once, there are a prompt and a response.
 const TURNS: f64 = 2.0;

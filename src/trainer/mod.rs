@@ -48,18 +48,18 @@ use self::agent_metrics::ToolWatch;
 use self::learning::LearningSide;
 use self::sampling::{ReportedNames, SamplingSide, samples};
 use self::signal::Signal;
-use crate::algorithm::advantage::Need;
-use crate::algorithm::kl::KlController;
-use crate::checkpoint::Changes;
-use crate::config::PpoConfig;
-use crate::data::{Sampler, SamplerState};
 use crate::job::clock::Clock;
 use crate::job::device_memory::DeviceMemory;
 use crate::job::{Context, NothingUpdated, Pipeline};
-use crate::optim::StatePart;
-use crate::reward::python::PythonPostProcessing;
-use crate::tracking::Metrics;
-use crate::util::interrupt::Interrupted;
+use burnish_algorithm::advantage::Need;
+use burnish_algorithm::kl::KlController;
+use burnish_checkpoint::Changes;
+use burnish_config::PpoConfig;
+use burnish_data::{Sampler, SamplerState};
+use burnish_optim::StatePart;
+use burnish_reward::python::PythonPostProcessing;
+use burnish_tracking::Metrics;
+use burnish_util::interrupt::Interrupted;
 
 /// Reinforcement learning of one policy, set up from its configuration by [`setup::start`].
 pub struct Trainer {

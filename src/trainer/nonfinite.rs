@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::batch::Batch;
 use super::columns::Column;
-use crate::config::schema::OnNonfinite;
 use crate::job::Context;
 use crate::job::nonfinite::report;
-use crate::optim::Update;
-use crate::reward::ResponseScore;
-use crate::tracking::Metrics;
-use crate::util::excerpt::excerpt;
-use crate::util::json_number;
+use burnish_config::schema::OnNonfinite;
+use burnish_optim::Update;
+use burnish_reward::ResponseScore;
+use burnish_tracking::Metrics;
+use burnish_util::excerpt::excerpt;
+use burnish_util::json_number;
 
 /// A number that is not finite.
 #[derive(Serialize, Deserialize)]

@@ -8,14 +8,14 @@ use super::algorithms;
 use super::batch::Batch;
 use super::columns::Column;
 use super::estimator::RunEstimator;
-use crate::algorithm::advantage::Need;
-use crate::algorithm::gather;
-use crate::config::PpoConfig;
 use crate::job::Context;
 use crate::job::reward_plan::pool_options;
-use crate::reward::python::{Processed, PythonPostProcessing, ScoredResponses};
-use crate::tracking::Metrics;
-use crate::util::interrupt::Interrupt;
+use burnish_algorithm::advantage::Need;
+use burnish_algorithm::gather;
+use burnish_config::PpoConfig;
+use burnish_reward::python::{Processed, PythonPostProcessing, ScoredResponses};
+use burnish_tracking::Metrics;
+use burnish_util::interrupt::Interrupt;
 
 /// The setting of the file.
 pub const PATH: &str = "algorithm.post_processing.path";

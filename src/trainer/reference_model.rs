@@ -3,12 +3,12 @@
 use anyhow::{Context, Result};
 
 use super::inputs::Inputs;
-use crate::config::PpoConfig;
-use crate::config::schema::Location;
 use crate::job::models::is_bfloat16;
 use crate::job::second_model::SecondModel;
-use crate::model::hf_config::HfConfig;
-use crate::model::{CausalLm, DecoderConfig, Init};
+use burnish_config::PpoConfig;
+use burnish_config::schema::Location;
+use burnish_model::hf_config::HfConfig;
+use burnish_model::{CausalLm, DecoderConfig, Init};
 
 pub const KEY: &str = "actor_rollout_ref.ref.model.path";
 

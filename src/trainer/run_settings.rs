@@ -1,13 +1,13 @@
 //! The settings of reinforcement learning that every training run has.
 
 use super::learning::LOAD_CONTENTS;
-use crate::checkpoint::{CheckpointPart, Compared};
-use crate::config::PpoConfig;
-use crate::config::schema::CheckpointContent::Extra;
 use crate::job::RunSettings;
 use crate::job::checkpoint_parts::loaded;
 use crate::job::models::rate_follows_length;
-use crate::run::Watched;
+use burnish_checkpoint::{CheckpointPart, Compared};
+use burnish_config::PpoConfig;
+use burnish_config::schema::CheckpointContent::Extra;
+use burnish_run::Watched;
 
 /// The settings of reinforcement learning that every training run has; the size of the model is not known yet.
 pub fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) -> RunSettings {

@@ -1,8 +1,8 @@
 //! The scores of a batch, read by name and by function.
 
 use super::batch::Batch;
-use crate::algorithm::advantage::Component;
-use crate::reward::FunctionReward;
+use burnish_algorithm::advantage::Component;
+use burnish_reward::FunctionReward;
 
 /// verl's names for the score itself.
 const SCORE: [&str; 4] = ["seq_reward", "seq_final_reward", "reward", "score"];

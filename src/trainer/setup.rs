@@ -14,10 +14,6 @@ use super::learning::LearningSide;
 use super::run_settings::run_settings;
 use super::sampling::{SamplingSide, crc_of};
 use super::{algorithms, dry_run, reference_model, teacher, unused_options};
-use crate::algorithm::{aggregate, kl};
-use crate::config::Loaded;
-use crate::config::schema::{Device, KlControllerKind, PpoConfig};
-use crate::distributed::Ranks;
 use crate::job::agents::Agents;
 use crate::job::device_memory::DeviceMemory;
 use crate::job::division::Division;
@@ -27,11 +23,16 @@ use crate::job::memory_estimate::GIB;
 use crate::job::models::{is_bfloat16, learner, model_init, open_device};
 use crate::job::rank_device::rank_device;
 use crate::job::sources::NamedFiles;
+use crate::job::words::ToLayer;
 use crate::job::{Run, RunSettings, adapter, template_date};
-use crate::model::CausalLm;
-use crate::model::memory::Numbers;
-use crate::run::Output;
-use crate::util::interrupt::Interrupt;
+use burnish_algorithm::{aggregate, kl};
+use burnish_config::Loaded;
+use burnish_config::schema::{Device, KlControllerKind, PpoConfig};
+use burnish_distributed::Ranks;
+use burnish_model::CausalLm;
+use burnish_model::memory::Numbers;
+use burnish_run::Output;
+use burnish_util::interrupt::Interrupt;
 
 /// Builds everything a run needs and finds the checkpoint it resumes from. Nothing is trained or written yet, but for the run's folder.
 /// Whoever holds `interrupt` can ask the run to stop.
@@ -118,7 +119,7 @@ fn sampling_side(config: &Arc<PpoConfig>, inputs: Inputs, device: &burn::tensor:
         },
         agents,
         tokenizer,
-        sampling: sampling(&rollout.sampling(), config.data.max_response_length, rollout.logprobs_mode.into()),
+        sampling: sampling(&rollout.sampling(), config.data.max_response_length, rollout.logprobs_mode.to_layer()),
         rules,
         val_crc: crc_of(&val)?,
         train,

@@ -3,8 +3,8 @@
 
 use super::batch::Batch;
 use super::columns::Column;
-use crate::algorithm::advantage::Need;
-use crate::tracking::Metrics;
+use burnish_algorithm::advantage::Need;
+use burnish_tracking::Metrics;
 
 /// Steps in a row that make it worth saying.
 const LONG: u64 = 10;
@@ -101,8 +101,8 @@ pub fn equal_groups(batch: &Batch) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::advantage::{Estimator, find};
     use crate::trainer::batch::tests::two_responses;
+    use burnish_algorithm::advantage::{Estimator, find};
 
     #[test]
     fn long_silence_is_said_and_a_short_one_is_not() {

@@ -5,20 +5,20 @@ use anyhow::{Context, Result, ensure};
 use super::algorithms::options;
 use super::inputs::Inputs;
 use super::learning::distillation::{Distillation, Measure};
-use crate::algorithm::kl;
-use crate::algorithm::loss::PolicyObjective;
-use crate::algorithm::options::OptionValue;
-use crate::algorithm::policy_loss::{self, CLIPPING, DUAL_CLIP, LossOptions};
-use crate::config::PpoConfig;
-use crate::config::schema::{
-    DistillationConfig, DistillationLossConfig, DistillationMode, LOSS_MODE, Location, RewardManager, TEACHER, TurnRewards,
-};
 use crate::job::models::is_bfloat16;
 use crate::job::second_model::SecondModel;
 use crate::job::teacher::check_tokens;
 use crate::job::unused_options::UnusedOption;
-use crate::model::hf_config::HfConfig;
-use crate::model::{CausalLm, DecoderConfig, Divergence, Init};
+use burnish_algorithm::kl;
+use burnish_algorithm::loss::PolicyObjective;
+use burnish_algorithm::options::OptionValue;
+use burnish_algorithm::policy_loss::{self, CLIPPING, DUAL_CLIP, LossOptions};
+use burnish_config::PpoConfig;
+use burnish_config::schema::{
+    DistillationConfig, DistillationLossConfig, DistillationMode, LOSS_MODE, Location, RewardManager, TEACHER, TurnRewards,
+};
+use burnish_model::hf_config::HfConfig;
+use burnish_model::{CausalLm, DecoderConfig, Divergence, Init};
 
 /// The reason why settings of advantages have no effect.
 pub const ALONE: &str = "the teacher's is the only loss, and nothing reads advantages";

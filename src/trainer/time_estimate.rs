@@ -4,16 +4,16 @@ use anyhow::{Context, Result};
 
 use super::inputs::Inputs;
 use super::{algorithms, reference_model, teacher};
-use crate::algorithm::advantage::Need;
-use crate::algorithm::kl;
-use crate::config::schema::Device;
-use crate::config::{MicroBatch, PpoConfig, UpdatePlan};
 use crate::job::adapter;
 use crate::job::division::Division;
 use crate::job::models::optimizer;
 use crate::job::time_estimate::{Costs, Generation, Sequences, TimeEstimate, Tokens};
-use crate::model::Cut;
-use crate::model::hf_config::HfConfig;
+use burnish_algorithm::advantage::Need;
+use burnish_algorithm::kl;
+use burnish_config::schema::Device;
+use burnish_config::{MicroBatch, PpoConfig, UpdatePlan};
+use burnish_model::Cut;
+use burnish_model::hf_config::HfConfig;
 
 /// Estimates the time of a step in one of the processes; `None` on a CPU. Prompts have the mean length of those that are trained on.
 /// Left out: rounds of dynamic sampling after the first, waiting for tools and scores, and what the host does.

@@ -2,10 +2,10 @@
 
 use super::batch::Batch;
 use super::columns::Column;
-use crate::distributed::Ranks;
 use crate::job::clock::{Clock, resident_gib};
 use crate::job::device_memory::DeviceMemory;
-use crate::tracking::Metrics;
+use burnish_distributed::Ranks;
+use burnish_tracking::Metrics;
 
 /// The times of a whole training step, per token too, its throughput and the memory in use.
 ///

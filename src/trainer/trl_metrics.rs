@@ -8,9 +8,9 @@ use super::batch::Batch;
 use super::columns::Column;
 use super::metrics::variance;
 use super::signal::groups_of_scores;
-use crate::algorithm::rounding::settled;
-use crate::config::schema::MetricNames;
-use crate::tracking::Metrics;
+use burnish_algorithm::rounding::settled;
+use burnish_config::schema::MetricNames;
+use burnish_tracking::Metrics;
 
 /// (TRL's name, verl's name of the same number). Those without one of verl's are worked out here and in `totals`.
 const NAMES: &[(&str, Option<&str>)] = &[

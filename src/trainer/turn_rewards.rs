@@ -2,55 +2,53 @@
 
 use super::batch::Batch;
 use super::columns::Column;
-use crate::agent::Episode;
-use crate::config::schema::TurnRewards;
-use crate::reward::ResponseScore;
+use burnish_agent::Episode;
+use burnish_config::schema::TurnRewards;
+use burnish_reward::ResponseScore;
 
-impl TurnRewards {
-    /// Adds the rewards of a conversation to its score, where they are part of it. A conversation without a score stays without one.
-    pub fn join(self, score: &mut ResponseScore, episode: Option<&Episode>) {
-        let Some(earned) =
-            beside_score(episode).filter(|episode| self == Self::Sum && !episode.rewards.is_empty()).map(Episode::earned)
-        else {
-            return;
-        };
-        score.score = score.score.map(|score| (f64::from(score) + earned) as f32);
+/// Adds the rewards of a conversation to its score, where they are part of it. A conversation without a score stays without one.
+pub fn join(setting: TurnRewards, score: &mut ResponseScore, episode: Option<&Episode>) {
+    let Some(earned) =
+        beside_score(episode).filter(|episode| setting == TurnRewards::Sum && !episode.rewards.is_empty()).map(Episode::earned)
+    else {
+        return;
+    };
+    score.score = score.score.map(|score| (f64::from(score) + earned) as f32);
+}
+
+/// Adds the rewards of scored conversations to a column of tokens, each at the token that earned it, where they stand at tokens.
+pub fn place(setting: TurnRewards, batch: &Batch, column: &mut [f32]) {
+    for (at, value) in places(setting, batch) {
+        column[at] += value;
     }
+}
 
-    /// Adds the rewards of scored conversations to a column of tokens, each at the token that earned it, where they stand at tokens.
-    pub fn place(self, batch: &Batch, column: &mut [f32]) {
-        for (at, value) in self.places(batch) {
-            column[at] += value;
+/// Moves what stands at tokens that earned a reward and that are not trained on, because rollout correction rejected them: to the last
+/// token before it that is trained on, or to the first one behind it.
+pub fn settle(setting: TurnRewards, batch: &Batch, column: &mut [f32]) {
+    let is_trained = |t: &usize| batch[Column::Mask][*t] != 0.0;
+    for (at, _) in places(setting, batch).into_iter().filter(|(at, _)| !is_trained(at)) {
+        let tokens = batch.tokens(batch.offsets().partition_point(|&start| start <= at) - 1);
+        let place = (tokens.start..at).rev().find(is_trained).or_else(|| (at..tokens.end).find(is_trained));
+        if let Some(place) = place {
+            column[place] += std::mem::take(&mut column[at]);
         }
     }
+}
 
-    /// Moves what stands at tokens that earned a reward and that are not trained on, because rollout correction rejected them: to the last
-    /// token before it that is trained on, or to the first one behind it.
-    pub fn settle(self, batch: &Batch, column: &mut [f32]) {
-        let is_trained = |t: &usize| batch[Column::Mask][*t] != 0.0;
-        for (at, _) in self.places(batch).into_iter().filter(|(at, _)| !is_trained(at)) {
-            let tokens = batch.tokens(batch.offsets().partition_point(|&start| start <= at) - 1);
-            let place = (tokens.start..at).rev().find(is_trained).or_else(|| (at..tokens.end).find(is_trained));
-            if let Some(place) = place {
-                column[place] += std::mem::take(&mut column[at]);
-            }
-        }
-    }
+/// The tokens of the batch at which rewards stand, with these.
+fn places(setting: TurnRewards, batch: &Batch) -> Vec<(usize, f32)> {
+    let scored = (0..batch.len()).filter(|&i| setting == TurnRewards::Place && batch.scores[i].score.is_some());
+    let of_one = |i: usize| {
+        let rewards = beside_score(batch.episodes[i].as_deref()).into_iter().flat_map(|episode| &episode.rewards);
+        rewards.filter_map(move |reward| Some((batch.tokens(i).take(reward.at + 1).next_back()?, reward.value as f32)))
+    };
+    scored.flat_map(of_one).collect()
+}
 
-    /// The tokens of the batch at which rewards stand, with these.
-    fn places(self, batch: &Batch) -> Vec<(usize, f32)> {
-        let scored = (0..batch.len()).filter(|&i| self == Self::Place && batch.scores[i].score.is_some());
-        let of_one = |i: usize| {
-            let rewards = beside_score(batch.episodes[i].as_deref()).into_iter().flat_map(|episode| &episode.rewards);
-            rewards.filter_map(move |reward| Some((batch.tokens(i).take(reward.at + 1).next_back()?, reward.value as f32)))
-        };
-        scored.flat_map(of_one).collect()
-    }
-
-    /// What estimators add to the score of each trajectory, beyond the score itself.
-    pub fn beside(self, episode: Option<&Episode>) -> f64 {
-        beside_score(episode).filter(|_| self == Self::Place).map_or(0.0, Episode::earned)
-    }
+/// What estimators add to the score of each trajectory, beyond the score itself.
+pub fn beside(setting: TurnRewards, episode: Option<&Episode>) -> f64 {
+    beside_score(episode).filter(|_| setting == TurnRewards::Place).map_or(0.0, Episode::earned)
 }
 
 /// A conversation that does not score itself: the score of one that does has its rewards already.
@@ -61,8 +59,8 @@ fn beside_score(episode: Option<&Episode>) -> Option<&Episode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::TurnReward;
     use crate::trainer::batch::tests::{conversations, episode};
+    use burnish_agent::TurnReward;
 
     fn batch() -> Batch {
         let reward = |at, value| TurnReward { at, value, of_tool: true };
@@ -84,14 +82,14 @@ mod tests {
         ] {
             let mut scores = batch.scores.clone();
             for (score, episode) in scores.iter_mut().zip(&batch.episodes) {
-                setting.join(score, episode.as_deref());
+                join(setting, score, episode.as_deref());
             }
             assert_eq!(scores.iter().map(|score| score.score).collect::<Vec<_>>(), [Some(score), None], "{setting:?}");
             let mut placed = vec![0.0; 7];
-            setting.place(&batch, &mut placed);
+            place(setting, &batch, &mut placed);
             assert_eq!(placed, column, "{setting:?}");
         }
-        assert_eq!(TurnRewards::Place.beside(batch.episodes[0].as_deref()), -0.25);
+        assert_eq!(beside(TurnRewards::Place, batch.episodes[0].as_deref()), -0.25);
     }
 
     /// A rejected token loses no reward: whatever is masked, the sum is the same.
@@ -104,8 +102,8 @@ mod tests {
         ] {
             batch.set(Column::Mask, mask.to_vec());
             let mut placed = vec![0.0; 7];
-            TurnRewards::Place.place(&batch, &mut placed);
-            TurnRewards::Place.settle(&batch, &mut placed);
+            place(TurnRewards::Place, &batch, &mut placed);
+            settle(TurnRewards::Place, &batch, &mut placed);
             assert_eq!(placed, column);
         }
     }

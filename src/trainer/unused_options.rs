@@ -6,14 +6,16 @@ use super::inputs::Inputs;
 use super::sampling::reward_model::judges_steps;
 use super::unused_training_options::of_run;
 use super::{algorithms, choices, teacher};
-use crate::algorithm::policy_loss;
-use crate::config::schema::{ADV_ESTIMATOR, BypassLossType, KlControllerKind, LOSS_MODE, NumberOrText, PpoConfig, RewardManager};
-use crate::config::{Tree, Value};
 use crate::job::adapter;
 use crate::job::agents::{Agents, of_conversations};
 use crate::job::division::Division;
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of};
-use crate::util::choice::{Choice, Need};
+use burnish_algorithm::policy_loss;
+use burnish_config::schema::{
+    ADV_ESTIMATOR, BypassLossType, KlControllerKind, LOSS_MODE, NumberOrText, PpoConfig, RewardManager,
+};
+use burnish_config::{Tree, Value};
+use burnish_registry::{Choice, Need};
 
 /// Says which settings of a run of reinforcement learning have no effect, and returns them.
 pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs, division: &Division) -> Result<Vec<String>> {
@@ -229,13 +231,13 @@ mod tests {
 
     use super::super::algorithms::options;
     use super::*;
-    use crate::algorithm::advantage::{self, AdvantageInput, AdvantageOutput, Component, ESTIMATORS};
-    use crate::algorithm::loss::{LossColumns, LossResult, PolicyObjective};
-    use crate::algorithm::options::{OptionValue, Options};
-    use crate::algorithm::policy_loss::{LossOptions, MiniBatch, POLICY_LOSSES, PolicyLoss};
-    use crate::config::schema::Schema;
-    use crate::config::{Choices, Request, complete, defaults, load};
-    use crate::util::rng::Stream;
+    use burnish_algorithm::advantage::{self, AdvantageInput, AdvantageOutput, Component, ESTIMATORS};
+    use burnish_algorithm::loss::{LossColumns, LossResult, PolicyObjective};
+    use burnish_algorithm::options::{OptionValue, Options};
+    use burnish_algorithm::policy_loss::{LossOptions, MiniBatch, POLICY_LOSSES, PolicyLoss};
+    use burnish_config::schema::Schema;
+    use burnish_config::{Choices, Request, complete, defaults, load};
+    use burnish_util::rng::Stream;
 
     const OFFSETS: &[usize] = &[0, 40, 60, 100, 120];
 

@@ -5,12 +5,12 @@ use anyhow::{Context, Result};
 
 use super::inputs::Inputs;
 use super::{algorithms, teacher};
-use crate::algorithm::policy_loss::CLIPPING;
-use crate::config::PpoConfig;
-use crate::config::schema::ResumeMode;
 use crate::job::division::Division;
 use crate::job::unused_options::UnusedOption;
 use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
+use burnish_algorithm::policy_loss::CLIPPING;
+use burnish_config::PpoConfig;
+use burnish_config::schema::ResumeMode;
 
 /// Settings of a run's frame: schedules, validation, checkpoints, the order of rows, and how passes are cut.
 ///

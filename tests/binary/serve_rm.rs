@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use burn::tensor::Device;
 use burnish::data::{Prompt, Tokenizer};
 use burnish::model::{CausalLm, Cut, Init};
-use burnish::reward::model::{Judged, Reading, RewardModel};
 use burnish::reward::remote::{Remote, RemoteOptions};
 use burnish::reward::{Judge, ScoreInput};
+use burnish::reward_model::model::{Judged, Reading, RewardModel};
 use burnish::util::interrupt::Interrupt;
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use burnish::config::{
     BatchPlan, Choices, ConfigError, Kind, Loaded, MicroBatch, PpoConfig, Request, SftConfig, Value, embedded, load,
 };
 use burnish::model::interfaces::INTERFACES;
-use burnish::util::choice::Choice;
+use burnish::registry::Choice;
 use std::path::Path;
 
 fn request(overrides: &[&str]) -> Request {

@@ -1,8 +1,8 @@
 //! Commands and files of options of TRL and OpenRLHF.
 
-use burnish::config::from_openrlhf::OPENRLHF;
-use burnish::config::from_trl::TRL;
-use burnish::config::peers::{Source, Surroundings, convert};
+use burnish::convert::from_openrlhf::OPENRLHF;
+use burnish::convert::from_trl::TRL;
+use burnish::convert::peers::{Source, Surroundings, convert};
 
 use crate::{Target, files};
 

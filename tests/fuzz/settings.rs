@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use burnish::agent::config::{loops, tools, users};
-use burnish::config::from_verl::{Source as Script, convert};
-use burnish::config::shell::Surroundings;
 use burnish::config::yaml_file::YamlFile;
 use burnish::config::{Node, Origin, Source, Tree};
+use burnish::convert::from_verl::{Source as Script, convert};
+use burnish::convert::shell::Surroundings;
 use burnish::hydra::{interpolation, overrides, yaml};
 
 use crate::{Target, files};

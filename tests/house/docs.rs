@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use burnish::algorithm::{
     advantage, aggregate, filter_groups, kl, pf_ppo, policy_loss, preference, ranking, reward_shaping, rollout_correction,
 };
-use burnish::config::from_openrlhf::OPENRLHF;
-use burnish::config::from_trl::TRL;
+use burnish::convert::from_openrlhf::OPENRLHF;
+use burnish::convert::from_trl::TRL;
 use burnish::data::prepare::PREPARERS;
 use burnish::model::FAMILIES;
 use burnish::optim::OPTIMIZERS;
@@ -223,8 +223,8 @@ fn generated_pages_are_up_to_date() {
     // The ends of these pages are generated, the rest is written by hand.
     let ends = [
         ("docs/from-verl.md", burnish::config::compat::page::page().unwrap()),
-        ("docs/from-trl.md", burnish::config::peers::page::page(&TRL)),
-        ("docs/from-openrlhf.md", burnish::config::peers::page::page(&OPENRLHF)),
+        ("docs/from-trl.md", burnish::convert::peers::page::page(&TRL)),
+        ("docs/from-openrlhf.md", burnish::convert::peers::page::page(&OPENRLHF)),
     ];
     for (page, end) in ends {
         let written = std::fs::read_to_string(root().join(page)).unwrap();

@@ -8,7 +8,7 @@ use burnish::agent::Told;
 use burnish::data::prepare::char_tokenizer::write_char_tokenizer;
 use burnish::data::{Prompt, Tokenizer};
 use burnish::model::{CausalLm, Cut, Init};
-use burnish::reward::model::{Judged, Reading, RewardModel, Rewriting, Verdict};
+use burnish::reward_model::model::{Judged, Reading, RewardModel, Rewriting, Verdict};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

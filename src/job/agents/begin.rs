@@ -6,27 +6,27 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 
 use super::start::{Agents, ENVIRONMENT, PromptParts, SERVER, SINGLE_TURN, TEXT_ENVIRONMENT, TOOLS};
-use crate::agent::AgentLoop;
-use crate::agent::calls::Format;
-use crate::agent::calls::response::template_named;
-use crate::agent::loops::{
+use burnish_agent::AgentLoop;
+use burnish_agent::calls::Format;
+use burnish_agent::calls::response::template_named;
+use burnish_agent::loops::{
     Begin, Deferred, EnvironmentReward, OwnAgent, Record, ResponseTemplateChat, ServerAgent, ServerOptions, SingleTurn,
     TemplateChat, TextEnvironmentLoop, ToolAgent, Trl, params_of,
 };
-use crate::agent::parties::User;
-use crate::agent::recorded::RecordedTools;
-use crate::agent::session::{
+use burnish_agent::parties::User;
+use burnish_agent::recorded::RecordedTools;
+use burnish_agent::session::{
     Host, LoopOfRow, OfferedLoop, PythonEnvironment, PythonLoop, PythonProgram, PythonTextEnvironment, PythonTools, PythonUser,
     Session, ToolsOfRow,
 };
-use crate::agent::tokens::Continuation;
-use crate::agent::tools::Toolbox;
-use crate::agent::tools::built_in::{BuiltInTools, Made};
-use crate::agent::tools::joined::Joined;
-use crate::agent::users;
-use crate::config::schema::AGENT_LOOPS;
-use crate::data::{AGENT_NAME, Prompt, TemplateVariables, selected};
-use crate::rollout::Sampling;
+use burnish_agent::tokens::Continuation;
+use burnish_agent::tools::Toolbox;
+use burnish_agent::tools::built_in::{BuiltInTools, Made};
+use burnish_agent::tools::joined::Joined;
+use burnish_agent::users;
+use burnish_config::schema::AGENT_LOOPS;
+use burnish_data::{AGENT_NAME, Prompt, TemplateVariables, selected};
+use burnish_rollout::Sampling;
 
 /// The response templates of TRL that read the formats of other names.
 const RESPONSE_TEMPLATES: &[(&str, &str)] =

@@ -1,8 +1,8 @@
 //! The names that settings of conversations may hold.
 
-use crate::agent::calls::FORMATS;
-use crate::config::schema::AGENT_LOOPS;
-use crate::util::choice::Choice;
+use burnish_agent::calls::FORMATS;
+use burnish_config::schema::AGENT_LOOPS;
+use burnish_registry::Choice;
 
 /// The loops and the formats of calls, by the keys that name them.
 pub fn choices(default_loop: &'static str, format: &'static str) -> impl Iterator<Item = Choice> {

@@ -1,7 +1,7 @@
 //! The agents of a run in a line, for its dry run.
 
 use super::start::Agents;
-use crate::agent::session::Host;
+use burnish_agent::session::Host;
 
 impl Agents {
     /// The loop of rows that name none, the tools, users, environments and loops of the user's own.

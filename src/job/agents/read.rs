@@ -5,14 +5,14 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use crate::agent::config::{ToolKind, UserConfig, loops, tools, users};
-use crate::agent::session::{EnvironmentClass, Functions, ProgramFunction, Setup};
-use crate::agent::tools::built_in::{self, Made};
-use crate::agent::tools::mcp;
-use crate::agent::users as built_in_users;
-use crate::config::schema::{AGENT_LOOPS, AgentKeys, Location};
-use crate::config::yaml_file::YamlFile;
-use crate::util::crc::IEEE;
+use burnish_agent::config::{ToolKind, UserConfig, loops, tools, users};
+use burnish_agent::session::{EnvironmentClass, Functions, ProgramFunction, Setup};
+use burnish_agent::tools::built_in::{self, Made};
+use burnish_agent::tools::mcp;
+use burnish_agent::users as built_in_users;
+use burnish_config::schema::{AGENT_LOOPS, AgentKeys, Location};
+use burnish_config::yaml_file::YamlFile;
+use burnish_util::crc::IEEE;
 
 /// The tools that are built in or offered by servers, what Python is to load, and the users.
 pub(super) fn read(keys: &AgentKeys, servers: &mcp::Options) -> Result<(Vec<Made>, Option<Setup>, Vec<UserConfig>)> {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 
 use super::start::{Agents, ENVIRONMENT, SERVER, SINGLE_TURN, TEXT_ENVIRONMENT};
-use crate::config::schema::AgentKeys;
-use crate::data::{AGENT_NAME, Prompt};
-use crate::rollout::Sampling;
+use burnish_config::schema::AgentKeys;
+use burnish_data::{AGENT_NAME, Prompt};
+use burnish_rollout::Sampling;
 
 /// The settings of tools that loops of the user's own read too.
 const TOOLS_OF_OWN_LOOPS: [&str; 2] = ["multi_turn.tool_config_path", "multi_turn.function_tool_path"];

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::config::schema::AgentKeys;
+use burnish_config::schema::AgentKeys;
 
 /// `sections` (`data`, `actor_rollout_ref` and others) with the names that verl's rollout has beside ours; null without such
 /// loops.

@@ -13,12 +13,12 @@ use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
 use tokio::runtime;
 
-use crate::agent::endpoint::{Api, Model, Refused, Sent};
-use crate::agent::program::{Desk, Inbox};
-use crate::agent::session::{Access, PythonProgram, word};
 use crate::job::openai::{self, Address, check_method, names, not_there};
-use crate::server::{Hosts, HttpResponse, Limits, Refusal, Site, serve};
-use crate::util::interrupt::Interrupt;
+use burnish_agent::endpoint::{Api, Model, Refused, Sent};
+use burnish_agent::program::{Desk, Inbox};
+use burnish_agent::session::{Access, PythonProgram, word};
+use burnish_server::{Hosts, HttpResponse, Limits, Refusal, Site, serve};
+use burnish_util::interrupt::Interrupt;
 
 /// The number of connections: programs may have several each.
 const CONNECTIONS: usize = 1 << 14;

@@ -9,20 +9,20 @@ use serde_json::{Map, Value};
 
 use super::read::read;
 use super::server::AgentServer;
-use crate::agent::calls::Format;
-use crate::agent::config::UserConfig;
-use crate::agent::loops::{TemplateChat, TemplateTokens};
-use crate::agent::recorded::Recorder;
-use crate::agent::session::{Host, SessionOptions, StartMethod};
-use crate::agent::tokens::Quoting;
-use crate::agent::tools::built_in::Made;
-use crate::agent::tools::mcp;
-use crate::agent::{Limits, TruncateSide};
-use crate::config::schema::{self, AgentKeys, ProcessKeys};
-use crate::data::{AgentRows, TemplateVariables, Tokenizer};
 use crate::job::unused_options::Processes;
-use crate::rollout::Sampling;
-use crate::util::interrupt::Interrupt;
+use burnish_agent::calls::Format;
+use burnish_agent::config::UserConfig;
+use burnish_agent::loops::{TemplateChat, TemplateTokens};
+use burnish_agent::recorded::Recorder;
+use burnish_agent::session::{Host, SessionOptions, StartMethod};
+use burnish_agent::tokens::Quoting;
+use burnish_agent::tools::built_in::Made;
+use burnish_agent::tools::mcp;
+use burnish_agent::{Limits, TruncateSide};
+use burnish_config::schema::{self, AgentKeys, ProcessKeys};
+use burnish_data::{AgentRows, TemplateVariables, Tokenizer};
+use burnish_rollout::Sampling;
+use burnish_util::interrupt::Interrupt;
 
 /// The loops that are built in.
 pub(super) const SINGLE_TURN: &str = "single_turn_agent";

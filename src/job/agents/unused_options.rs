@@ -1,8 +1,8 @@
 //! Settings of conversations that have no effect beside the others. See [`crate::job::unused_options`].
 
 use super::start::{ENVIRONMENT, SERVER, TEXT_ENVIRONMENT, TOOLS};
-use crate::config::schema::AgentKeys;
 use crate::job::unused_options::UnusedOption;
+use burnish_config::schema::AgentKeys;
 
 /// Stands for loops of the user's own.
 const OWN: &str = "";

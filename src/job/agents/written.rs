@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 
 use super::server::AgentServer;
 use super::start::{Agents, EndpointSettings, PromptParts};
-use crate::agent::calls::{FORMATS, Format, format_named, format_shown};
-use crate::agent::endpoint::{Defaults, Memory, Model, Renderer};
-use crate::agent::loops::TemplateTokens;
-use crate::agent::tokens::Quoting;
-use crate::data::{TemplateVariables, Tokenizer};
-use crate::util::time::unix_time;
+use burnish_agent::calls::{FORMATS, Format, format_named, format_shown};
+use burnish_agent::endpoint::{Defaults, Memory, Model, Renderer};
+use burnish_agent::loops::TemplateTokens;
+use burnish_agent::tokens::Quoting;
+use burnish_data::{TemplateVariables, Tokenizer};
+use burnish_util::time::unix_time;
 
 /// The least bytes per token that a text may have: whitespace and words that a tokenizer does not know can be long.
 const LEAST: usize = 32;

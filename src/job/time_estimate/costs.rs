@@ -3,13 +3,13 @@
 use super::budgets::*;
 use super::tokens::{Generation, Tokens};
 use super::work::Work;
-use crate::model::DecoderConfig;
-use crate::model::config::HeadKind;
-use crate::model::lora::peft::PeftAdapter;
-use crate::model::memory::{Numbers, Widest};
-use crate::model::ops::attention::QUERIES;
-use crate::model::ops::head::GPU_CHUNK;
-use crate::optim::{Optimizer, Parameter};
+use burnish_model::DecoderConfig;
+use burnish_model::config::HeadKind;
+use burnish_model::lora::peft::PeftAdapter;
+use burnish_model::memory::{Numbers, Widest};
+use burnish_model::ops::attention::QUERIES;
+use burnish_model::ops::head::GPU_CHUNK;
+use burnish_optim::{Optimizer, Parameter};
 
 /// Bytes of an f32: of parameters, gradients, logits, scores and what layers keep.
 const WIDE: f64 = 4.0;

@@ -4,7 +4,7 @@ use super::cards::{Card, Kind};
 use super::costs::Costs;
 use super::tokens::{Generation, Tokens};
 use super::work::Work;
-use crate::optim::Optimizer;
+use burnish_optim::Optimizer;
 
 /// What one process does in a step, phase by phase.
 pub struct TimeEstimate {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::cards::{CARDS, Card, Kind, MEMORY};
 use super::estimate::{Part, TimeEstimate};
 use crate::job::memory_estimate::GIB;
-use crate::model::memory::Numbers;
+use burnish_model::memory::Numbers;
 
 /// The parts of a step in the order of the table.
 const PARTS: &[(Part, &str)] = &[(Part::Generation, "generation"), (Part::Passes, "passes"), (Part::Update, "update")];

@@ -8,9 +8,9 @@ use super::budgets::{DECODE_LAYER, DECODE_REST};
 use super::cards::{CARDS, Card, Kind};
 use super::work::{Bound, Work};
 use super::{Costs, Generation, Sequences, TimeEstimate, Tokens};
-use crate::model::hf_config::HfConfig;
-use crate::model::{Cut, DecoderConfig};
-use crate::optim::{OPTIMIZERS, Optimizer, Settings};
+use burnish_model::hf_config::HfConfig;
+use burnish_model::{Cut, DecoderConfig};
+use burnish_optim::{OPTIMIZERS, Optimizer, Settings};
 
 const GIB: u128 = 1 << 30;
 

@@ -1,7 +1,7 @@
 //! The sizes of passes and of a generation.
 
-use crate::model::Cut;
-use crate::model::ops::attention::QUERIES;
+use burnish_model::Cut;
+use burnish_model::ops::attention::QUERIES;
 
 /// Numbers of attention's scores of one head, seen or not, of queries that come after a stem: each range of queries is multiplied with
 /// the keys up to its end, about half of a long sequence's.

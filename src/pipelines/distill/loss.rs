@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::teacher::Teacher;
-use crate::algorithm::top_k_divergence;
-use crate::config::schema::{DistillAlgorithmConfig, DivergenceKind};
-use crate::data::SftExample;
-use crate::model::token_stats::TokenGrads;
-use crate::model::{CausalLm, Comparison, Divergence, Gradients, TokenStats};
 use crate::pipelines::sft;
 use crate::pipelines::stage::{Batch, Measured};
-use crate::tracking::Metrics;
+use burnish_algorithm::top_k_divergence;
+use burnish_config::schema::{DistillAlgorithmConfig, DivergenceKind};
+use burnish_data::SftExample;
+use burnish_model::token_stats::TokenGrads;
+use burnish_model::{CausalLm, Comparison, Divergence, Gradients, TokenStats};
+use burnish_tracking::Metrics;
 
 /// The two parts of the loss.
 #[derive(Clone, Copy, Debug)]

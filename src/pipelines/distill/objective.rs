@@ -2,25 +2,24 @@
 
 use anyhow::Result;
 
-use crate::config::DistillConfig;
-use crate::config::schema::DivergenceKind;
-use crate::data::{SftExample, Tokenizer};
-use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
-use crate::model::{CausalLm, DecoderConfig, Gradients, Sequence};
 use crate::pipelines::sft;
 use crate::pipelines::stage::{Batch, Inputs, Measured, Objective, Rows};
-use crate::tracking;
-use crate::util::choice::Choice;
+use burnish_config::DistillConfig;
+use burnish_config::schema::DivergenceKind;
+use burnish_data::{SftExample, Tokenizer};
+use burnish_distributed::Ranks;
+use burnish_model::{CausalLm, DecoderConfig, Gradients, Sequence};
+use burnish_registry::Choice;
 
 use super::loss::{self, KdLoss, Sums};
 use super::teacher::{self, Teacher};
 
 /// Returns every name that the registries know, for the configuration of a distillation.
 pub fn choices() -> Vec<Choice> {
-    optim_choices!("optim").chain(tracking::choices()).collect()
+    optim_choices!("optim").chain(burnish_tracking::choices()).collect()
 }
 
 /// The divergence from a teacher, and the likelihood of the text.

@@ -10,14 +10,14 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use sha2::{Digest, Sha256};
 
-use crate::config::schema::LogitsDtype;
-use crate::data::SftExample;
-use crate::distributed::Ranks;
-use crate::model::TopK;
 use crate::pipelines::sft;
 use crate::pipelines::stored_numbers::{CHECKSUM, LOG_PROBS, checksum};
-use crate::util::foreign;
-use crate::util::fs::write_atomic;
+use burnish_config::schema::LogitsDtype;
+use burnish_data::SftExample;
+use burnish_distributed::Ranks;
+use burnish_model::TopK;
+use burnish_util::foreign;
+use burnish_util::fs::write_atomic;
 
 /// What a run needs of a file.
 pub(super) struct Asked {

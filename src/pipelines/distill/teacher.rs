@@ -3,18 +3,18 @@
 use anyhow::{Context, Result, bail, ensure};
 
 use super::stored::{self, Asked, Stored};
-use crate::config::DistillConfig;
-use crate::config::schema::StageConfig;
-use crate::data::SftExample;
-use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{check_model, is_bfloat16};
 use crate::job::second_model::SecondModel;
 use crate::job::teacher::check_tokens;
-use crate::model::hf_config::HfConfig;
-use crate::model::{CausalLm, Cut, DecoderConfig, Init, Sequence, TopK};
 use crate::pipelines::sft;
 use crate::pipelines::stage::{Inputs, decoder};
+use burnish_config::DistillConfig;
+use burnish_config::schema::StageConfig;
+use burnish_data::SftExample;
+use burnish_distributed::Ranks;
+use burnish_model::hf_config::HfConfig;
+use burnish_model::{CausalLm, Cut, DecoderConfig, Init, Sequence, TopK};
 
 const KEY: &str = "teacher.path";
 

@@ -2,7 +2,7 @@
 
 use super::example::PreferenceExample;
 use super::loss::Loss;
-use crate::algorithm::preference::{Answer, AnswerGrads, AnsweredPair, LabelledAnswer, PairCounts};
+use burnish_algorithm::preference::{Answer, AnswerGrads, AnsweredPair, LabelledAnswer, PairCounts};
 
 /// The part that some rows have in the loss of their batch, and its gradients by the sums of each answer of each row.
 pub struct Evaluated {

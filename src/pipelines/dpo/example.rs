@@ -1,9 +1,9 @@
 //! A row of preferences in tokens.
 
-use crate::algorithm::preference::{Answer, length_desensitised};
-use crate::algorithm::rounding::settled;
-use crate::data::examples::{Pair, Unpaired};
-use crate::model::{CausalLm, Sequence, TokenStats};
+use burnish_algorithm::preference::{Answer, length_desensitised};
+use burnish_algorithm::rounding::settled;
+use burnish_data::examples::{Pair, Unpaired};
+use burnish_model::{CausalLm, Sequence, TokenStats};
 
 /// A row in tokens.
 #[derive(Clone, Debug)]

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::algorithm::options::{OptionValue, Options};
-use crate::algorithm::preference::{self, PairObjective, PreferenceLoss, RowObjective};
-use crate::config::DpoConfig;
+use burnish_algorithm::options::{OptionValue, Options};
+use burnish_algorithm::preference::{self, PairObjective, PreferenceLoss, RowObjective};
+use burnish_config::DpoConfig;
 
 /// The loss of a run.
 pub enum Loss {

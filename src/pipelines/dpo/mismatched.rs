@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::example::{PreferenceExample, split};
 use super::reference::Reference;
-use crate::algorithm::preference::kl;
-use crate::algorithm::rounding::settled;
-use crate::data::examples::Unpaired;
-use crate::distributed::Ranks;
-use crate::model::{CausalLm, Sequence};
 use crate::pipelines::stage::Batch;
+use burnish_algorithm::preference::kl;
+use burnish_algorithm::rounding::settled;
+use burnish_data::examples::Unpaired;
+use burnish_distributed::Ranks;
+use burnish_model::{CausalLm, Sequence};
 
 /// KTO's z over a whole batch: of the prompt of each row with the answer of its partner. All `ranks` come here together, and each
 /// compares the rows of its slices.

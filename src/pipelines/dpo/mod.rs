@@ -1,4 +1,4 @@
-//! Preference optimisation: `trainer dpo`, for every loss of [`PREFERENCE_LOSSES`](crate::algorithm::preference::PREFERENCE_LOSSES).
+//! Preference optimisation: `trainer dpo`, for every loss of [`PREFERENCE_LOSSES`](burnish_algorithm::preference::PREFERENCE_LOSSES).
 //!
 //! | file | |
 //! |---|---|

@@ -9,21 +9,20 @@ use super::loss::Loss;
 use super::pass::{Found, Passes, Whole};
 use super::reference::{self, Reference};
 use super::{mismatched, rows};
-use crate::algorithm::preference;
-use crate::config::DpoConfig;
-use crate::data::Tokenizer;
-use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
-use crate::model::{CausalLm, DecoderConfig, Gradients, Sequence};
 use crate::pipelines::stage::{Batch, Inputs, Measured, Objective, Rows};
-use crate::tracking;
-use crate::util::choice::Choice;
+use burnish_algorithm::preference;
+use burnish_config::DpoConfig;
+use burnish_data::Tokenizer;
+use burnish_distributed::Ranks;
+use burnish_model::{CausalLm, DecoderConfig, Gradients, Sequence};
+use burnish_registry::Choice;
 
 /// Returns every name that the registries know, for the configuration of preference optimisation.
 pub fn choices() -> Vec<Choice> {
-    optim_choices!("optim").chain(preference::choices("algorithm.loss_type")).chain(tracking::choices()).collect()
+    optim_choices!("optim").chain(preference::choices("algorithm.loss_type")).chain(burnish_tracking::choices()).collect()
 }
 
 /// The loss of pairs, or of answers with a label.

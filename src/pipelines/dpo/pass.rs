@@ -10,11 +10,11 @@ use super::loss::Loss;
 use super::mismatched;
 use super::reference::Reference;
 use super::tokens::Tokens;
-use crate::algorithm::preference::{Answer, AnswerGrads, PairCounts};
-use crate::distributed::Ranks;
-use crate::model::token_stats::TokenGrads;
-use crate::model::{CausalLm, Gradients, TokenStats};
 use crate::pipelines::stage::{Batch, Measured};
+use burnish_algorithm::preference::{Answer, AnswerGrads, PairCounts};
+use burnish_distributed::Ranks;
+use burnish_model::token_stats::TokenGrads;
+use burnish_model::{CausalLm, Gradients, TokenStats};
 
 /// What passes read beside the batch.
 pub struct Passes {

@@ -5,14 +5,14 @@ use anyhow::{Context, Result};
 use super::example::PreferenceExample;
 use super::loss::Loss;
 use super::stored::{Key, Stored};
-use crate::config::DpoConfig;
-use crate::data::Tokenizer;
-use crate::distributed::Ranks;
 use crate::job::models::is_bfloat16;
 use crate::job::second_model::SecondModel;
-use crate::model::hf_config::HfConfig;
-use crate::model::{CausalLm, DecoderConfig, Init, Sequence};
 use crate::pipelines::stage::{Batch, Inputs, decoder};
+use burnish_config::DpoConfig;
+use burnish_data::Tokenizer;
+use burnish_distributed::Ranks;
+use burnish_model::hf_config::HfConfig;
+use burnish_model::{CausalLm, DecoderConfig, Init, Sequence};
 
 const KEY: &str = "ref.model.path";
 

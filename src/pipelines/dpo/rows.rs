@@ -6,14 +6,15 @@ use anyhow::{Context, Error, Result, anyhow, ensure};
 
 use super::example::PreferenceExample;
 use super::loss::Loss;
-use crate::config::DpoConfig;
-use crate::config::schema::{Schema, StageTruncation};
-use crate::config::{Value, defaults};
-use crate::data::Tokenizer;
-use crate::data::examples::{Answers, PairColumns, PairOptions, UnpairedColumns, load_pairs, load_unpaired};
-use crate::data::rows::Rows as Files;
 use crate::job::unused_options::UnusedOption;
+use crate::job::words::ToLayer;
 use crate::pipelines::stage::{ChatKeys, Rows};
+use burnish_config::DpoConfig;
+use burnish_config::schema::{Schema, StageTruncation};
+use burnish_config::{Value, defaults};
+use burnish_data::Tokenizer;
+use burnish_data::examples::{Answers, PairColumns, PairOptions, UnpairedColumns, load_pairs, load_unpaired};
+use burnish_data::rows::Rows as Files;
 
 /// Reads and tokenizes rows. What is left out is counted and named in the log.
 ///
@@ -30,7 +31,7 @@ pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Re
                 columns: pair_columns(config),
                 answers: Answers::AfterPrompt,
                 max_length: data.max_length,
-                truncation: data.truncation.into(),
+                truncation: data.truncation.to_layer(),
                 chat_kwargs,
                 reading: rows.reading,
             };
@@ -44,7 +45,7 @@ pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Re
                 objective.loss.name
             );
             let columns = unpaired_columns(config, rows)?;
-            let cut = (data.max_length, data.truncation.into());
+            let cut = (data.max_length, data.truncation.to_layer());
             let labelled = load_unpaired(&rows.files, tokenizer, &columns, cut, &chat_kwargs, &rows.reading)?;
             if rows.training {
                 warn_of_imbalance(config, labelled.iter().filter(|row| row.label).count(), labelled.len());
@@ -157,7 +158,7 @@ pub(super) fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
     ];
     let by_loss = settings.map(|key| (unread(key), key, LOSS));
     let (without, alone) = (!loss.reads_reference(), !loss.compares());
-    let other = config.algorithm.f_divergence_type != crate::config::schema::FDivergenceType::AlphaDivergence;
+    let other = config.algorithm.f_divergence_type != burnish_config::schema::FDivergenceType::AlphaDivergence;
     let rows = [
         (!of_rows, "data.completion_key", ROWS),
         (!of_rows, "data.label_key", ROWS),

@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::example::PreferenceExample;
-use crate::distributed::Ranks;
-use crate::model::CausalLm;
 use crate::pipelines::stored_numbers::{CHECKSUM, LOG_PROBS, checksum};
-use crate::util::foreign;
-use crate::util::fs::write_atomic;
+use burnish_distributed::Ranks;
+use burnish_model::CausalLm;
+use burnish_util::foreign;
+use burnish_util::fs::write_atomic;
 
 /// Its name in the folder of a run.
 pub const FILE: &str = "reference_log_probs.safetensors";

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::example::PreferenceExample;
-use crate::model::TokenStats;
+use burnish_model::TokenStats;
 
 /// Sums over the tokens of answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

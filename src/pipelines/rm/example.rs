@@ -1,8 +1,8 @@
 //! A row of a reward model in tokens.
 
-use crate::algorithm::ranking::StepTarget;
-use crate::data::examples::Pair;
-use crate::model::Sequence;
+use burnish_algorithm::ranking::StepTarget;
+use burnish_data::examples::Pair;
+use burnish_model::Sequence;
 
 /// A row in tokens.
 #[derive(Clone, Debug)]

@@ -2,12 +2,12 @@
 
 use anyhow::{Context, Result};
 
-use crate::algorithm::ranking::{self, RankingLoss};
-use crate::config::RmConfig;
-use crate::config::schema::{Init, InitHead};
-use crate::data::Tokenizer;
-use crate::model::hf_config::{Classifier, HfConfig};
-use crate::model::{CausalLm, HeadInit, NewHead, Readout};
+use burnish_algorithm::ranking::{self, RankingLoss};
+use burnish_config::RmConfig;
+use burnish_config::schema::{Init, InitHead};
+use burnish_data::Tokenizer;
+use burnish_model::hf_config::{Classifier, HfConfig};
+use burnish_model::{CausalLm, HeadInit, NewHead, Readout};
 
 /// What a run learns.
 pub enum Form {

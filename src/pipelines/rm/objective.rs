@@ -12,23 +12,22 @@ use super::padding::Padding;
 use super::pairs::{self, Pairs};
 use super::rows;
 use super::steps::{self, Steps};
-use crate::algorithm::ranking;
-use crate::config::RmConfig;
-use crate::config::schema::{InitHead, StageConfig};
-use crate::data::Tokenizer;
-use crate::distributed::Ranks;
 use crate::job::models::model_init;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
-use crate::model::hf_config::HfConfig;
-use crate::model::{CausalLm, DecoderConfig, Gradients, Sequence};
 use crate::pipelines::stage::{Batch, Inputs, Measured, Objective, Rows};
-use crate::tracking;
-use crate::util::choice::Choice;
+use burnish_algorithm::ranking;
+use burnish_config::RmConfig;
+use burnish_config::schema::{InitHead, StageConfig};
+use burnish_data::Tokenizer;
+use burnish_distributed::Ranks;
+use burnish_model::hf_config::HfConfig;
+use burnish_model::{CausalLm, DecoderConfig, Gradients, Sequence};
+use burnish_registry::Choice;
 
 /// Returns every name that the registries know, for the configuration of a reward model.
 pub fn choices() -> Vec<Choice> {
-    optim_choices!("optim").chain(ranking::choices("algorithm.loss_type")).chain(tracking::choices()).collect()
+    optim_choices!("optim").chain(ranking::choices("algorithm.loss_type")).chain(burnish_tracking::choices()).collect()
 }
 
 /// The loss of pairs or of steps.
@@ -156,10 +155,10 @@ impl Objective for Rm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::ranking::StepTarget;
     use crate::pipelines::rm::example::StepExample;
     use crate::pipelines::rm::form::StepReadout;
     use crate::pipelines::stage::cuts;
+    use burnish_algorithm::ranking::StepTarget;
 
     #[test]
     fn neither_ranks_nor_slices_change_what_is_measured() {

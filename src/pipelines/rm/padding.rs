@@ -11,13 +11,13 @@ use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
 use super::example::RmExample;
-use crate::config::schema::Location;
-use crate::data::Tokenizer;
-use crate::data::tokenizer::TOKENIZER_CONFIG;
-use crate::optim::learner::HUGGINGFACE;
 use crate::pipelines::stage::Inputs;
-use crate::util::foreign;
-use crate::util::fs::write_json;
+use burnish_config::schema::Location;
+use burnish_data::Tokenizer;
+use burnish_data::tokenizer::TOKENIZER_CONFIG;
+use burnish_optim::learner::HUGGINGFACE;
+use burnish_util::foreign;
+use burnish_util::fs::write_json;
 
 const SPECIAL_TOKENS: &str = "special_tokens_map.json";
 /// The words in names of tokens that are there to be used for such things, the best first.

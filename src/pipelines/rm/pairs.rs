@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::example::RmExample;
-use crate::algorithm::ranking::{PairScores, PairTally, RankingLoss, pair_loss};
-use crate::model::{CausalLm, Gradients, Marked, Readout};
 use crate::pipelines::stage::{Batch, Measured};
+use burnish_algorithm::ranking::{PairScores, PairTally, RankingLoss, pair_loss};
+use burnish_model::{CausalLm, Gradients, Marked, Readout};
 
 /// The scores of pairs, by their index in the batch.
 pub type Pairs = BTreeMap<usize, PairScores>;

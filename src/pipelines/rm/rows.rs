@@ -4,13 +4,16 @@ use anyhow::{Context, Result, bail};
 
 use super::example::{RmExample, StepExample};
 use super::form::{StepReadout, draws_head, loss, step_readout};
-use crate::algorithm::ranking::{Form, StepTarget};
-use crate::config::RmConfig;
-use crate::config::schema::StageTruncation;
-use crate::data::examples::{Answers, PairColumns, PairOptions, StepLabel, StepOptions, StepRows, Steps, load_pairs, load_steps};
-use crate::data::{Reading, Tokenizer};
 use crate::job::unused_options::UnusedOption;
+use crate::job::words::ToLayer;
 use crate::pipelines::stage::{ChatKeys, Rows};
+use burnish_algorithm::ranking::{Form, StepTarget};
+use burnish_config::RmConfig;
+use burnish_config::schema::StageTruncation;
+use burnish_data::examples::{
+    Answers, PairColumns, PairOptions, StepLabel, StepOptions, StepRows, Steps, load_pairs, load_steps,
+};
+use burnish_data::{Reading, Tokenizer};
 
 /// Reads and tokenizes rows. What is left out is counted and named in the log.
 ///
@@ -45,7 +48,7 @@ fn pair_options(config: &RmConfig) -> Result<PairOptions> {
         },
         answers: Answers::Whole,
         max_length: data.max_length,
-        truncation: data.truncation.into(),
+        truncation: data.truncation.to_layer(),
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
         reading: Reading::default(),
     })

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::example::{RmExample, StepExample};
 use super::form::StepReadout;
-use crate::algorithm::ranking::{StepTally, StepTarget, step_loss};
-use crate::model::{CausalLm, Gradients, Marked};
 use crate::pipelines::stage::{Batch, Measured};
+use burnish_algorithm::ranking::{StepTally, StepTarget, step_loss};
+use burnish_model::{CausalLm, Gradients, Marked};
 
 /// The loss of every step of texts, and whether it was judged right, by the index of the text in the batch.
 pub type Steps = BTreeMap<usize, Vec<(f64, bool)>>;

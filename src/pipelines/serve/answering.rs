@@ -9,10 +9,10 @@ use tokio::sync::mpsc::{Sender, channel};
 use super::begin::Begun;
 use super::hub::Event;
 use super::service::Service;
-use crate::agent::endpoint::{Api, ChunkWriter, Refused, Reply, Sent, answer, for_template};
 use crate::job::openai::{events_of, response};
-use crate::rollout::Response;
-use crate::server::{Body, HttpResponse};
+use burnish_agent::endpoint::{Api, ChunkWriter, Refused, Reply, Sent, answer, for_template};
+use burnish_rollout::Response;
+use burnish_server::{Body, HttpResponse};
 
 /// The number of pieces of a stream that wait for a slow client; sampling does not wait for it.
 const PIECES: usize = 64;

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use super::hub::{Ticket, Wanted};
 use super::service::Service;
-use crate::agent::endpoint::{Answered, Api, Asked, Prompt, Refused, Start, Way, digest};
-use crate::util::rng::Stream;
-use crate::util::time::unix_time;
+use burnish_agent::endpoint::{Answered, Api, Asked, Prompt, Refused, Start, Way, digest};
+use burnish_util::rng::Stream;
+use burnish_util::time::unix_time;
 
 /// A request whose sequences are being sampled.
 pub struct Begun {

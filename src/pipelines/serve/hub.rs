@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::rollout::{Arrival, Response, Sampling, TurnRequest, TurnStops, Turns};
-use crate::util::rng::Stream;
+use burnish_rollout::{Arrival, Response, Sampling, TurnRequest, TurnStops, Turns};
+use burnish_util::rng::Stream;
 
 /// The time after which an idle engine looks whether it is still wanted.
 const IDLE: Duration = Duration::from_millis(500);
@@ -176,7 +176,7 @@ impl Turns for Hub {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rollout::Finish;
+    use burnish_rollout::Finish;
 
     fn wanted(ids: &[u32]) -> Wanted {
         Wanted { ids: ids.into(), sampling: Sampling::PLAIN, stream: Stream::new(1, "test", &[]), stop: None }

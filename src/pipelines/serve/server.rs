@@ -11,20 +11,21 @@ use tokio::runtime;
 
 use super::hub::Hub;
 use super::service::{Facts, Service};
-use crate::agent::calls::{FORMATS, Format};
-use crate::agent::endpoint::{Defaults, Model, Renderer};
-use crate::agent::tokens::Quoting;
-use crate::config::schema::{Device, Dtype};
-use crate::data::Tokenizer;
 use crate::job::hub_names::NamedModel;
 use crate::job::models::{check_model, is_bfloat16, open_device};
-use crate::model::device::Order;
-use crate::model::hf_config::HfConfig;
-use crate::model::{CausalLm, Init};
-use crate::rollout::{Engine, NativeEngine, Sampling, TurnSettings};
-use crate::server::{Bearer, Hosts, Limits, serve};
-use crate::util::interrupt::Interrupt;
-use crate::util::time::unix_time;
+use burnish_agent::calls::{FORMATS, Format};
+use burnish_agent::endpoint::{Defaults, Model, Renderer};
+use burnish_agent::tokens::Quoting;
+use burnish_config::schema::{Device, Dtype};
+use burnish_data::Tokenizer;
+use burnish_engine::{Engine, NativeEngine};
+use burnish_model::device::Order;
+use burnish_model::hf_config::HfConfig;
+use burnish_model::{CausalLm, Init};
+use burnish_rollout::{Sampling, TurnSettings};
+use burnish_server::{Bearer, Hosts, Limits, serve};
+use burnish_util::interrupt::Interrupt;
+use burnish_util::time::unix_time;
 
 /// The number of threads that tokenize: each may need a few hundred times the memory of its text.
 const TOKENIZING: usize = 4;

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::hub::Hub;
-use crate::agent::endpoint::{Api, CONVERSATION, Model, Record, Refused, Sent};
 use crate::job::openai::{self, Address, check_method, names, not_there, unescaped};
-use crate::server::{Bearer, HttpResponse, Refusal, Site};
+use burnish_agent::endpoint::{Api, CONVERSATION, Model, Record, Refused, Sent};
+use burnish_server::{Bearer, HttpResponse, Refusal, Site};
 
 /// An addition to OpenAI's addresses: what was served in a conversation, token by token. DELETE returns it and forgets it.
 const CONVERSATIONS: &str = "/v1/conversations/";

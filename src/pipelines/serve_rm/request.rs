@@ -5,7 +5,7 @@ use std::fmt;
 use hyper::StatusCode;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::server::Refusal;
+use burnish_server::Refusal;
 
 /// A text to be scored.
 #[derive(Clone, Debug, PartialEq, Eq)]

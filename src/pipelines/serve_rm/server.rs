@@ -12,17 +12,17 @@ use tokio::sync::mpsc;
 use super::scoring;
 use super::service::Service;
 use super::texts::Texts;
-use crate::config::schema::{Device, Dtype};
-use crate::data::Tokenizer;
 use crate::job::hub_names::NamedModel;
 use crate::job::models::{check_model, is_bfloat16, open_device};
-use crate::model::device::Order;
-use crate::model::hf_config::HfConfig;
-use crate::model::{Cut, Init};
-use crate::reward::model::{Reading, RewardModel};
-use crate::reward::steps::{StepOptions, Steps, load_judge};
-use crate::server::{Bearer, Hosts, Limits, serve};
-use crate::util::interrupt::Interrupt;
+use burnish_config::schema::{Device, Dtype};
+use burnish_data::Tokenizer;
+use burnish_model::device::Order;
+use burnish_model::hf_config::HfConfig;
+use burnish_model::{Cut, Init};
+use burnish_reward_model::model::{Reading, RewardModel};
+use burnish_reward_model::steps::{StepOptions, Steps, judging_decoder, load_judge};
+use burnish_server::{Bearer, Hosts, Limits, serve};
+use burnish_util::interrupt::Interrupt;
 
 /// The number of requests that can wait for the model; further ones wait for a place.
 const WAITING: usize = 1024;
@@ -73,7 +73,7 @@ impl Server {
     pub fn new(mut options: ServerOptions) -> Result<Self> {
         let folder = options.model.folder();
         let placeholder = options.steps.placeholder.is_some();
-        let (decoder, judges_steps) = HfConfig::read(folder)?.judging_decoder(placeholder)?;
+        let (decoder, judges_steps) = judging_decoder(&HfConfig::read(folder)?, placeholder)?;
         let tokenizer = Tokenizer::load(folder)?;
         check_model(&decoder, &tokenizer, 0, "").with_context(|| format!("{}", folder.display()))?;
         let positions = decoder.max_position_embeddings;

@@ -15,8 +15,8 @@ use tokio::task::spawn_blocking;
 
 use super::request::{Query, queries};
 use super::scoring::Job;
-use crate::reward::model::Input;
-use crate::server::{Bearer, HttpResponse, Refusal, Site, json_response};
+use burnish_reward_model::model::Input;
+use burnish_server::{Bearer, HttpResponse, Refusal, Site, json_response};
 
 const REWARD: &str = "/get_reward";
 const HEALTH: &str = "/health";

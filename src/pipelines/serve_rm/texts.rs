@@ -3,9 +3,9 @@
 use anyhow::{Result, ensure};
 
 use super::request::Query;
-use crate::data::Tokenizer;
-use crate::reward::model::Input;
-use crate::reward::steps::Steps;
+use burnish_data::Tokenizer;
+use burnish_reward_model::model::Input;
+use burnish_reward_model::steps::Steps;
 
 /// The least bytes per token that a text may have: whitespace and words that a tokenizer does not know can be long.
 const LEAST: usize = 32;

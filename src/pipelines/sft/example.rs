@@ -1,7 +1,7 @@
 //! A supervised example as sequences of the model.
 
-use crate::data::{Document, SftExample};
-use crate::model::Sequence;
+use burnish_data::{Document, SftExample};
+use burnish_model::Sequence;
 
 /// The sequences of an example, one for each document.
 pub(in crate::pipelines) fn sequences(example: &SftExample) -> Vec<Sequence<'_>> {

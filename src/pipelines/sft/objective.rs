@@ -5,23 +5,23 @@ use serde::{Deserialize, Serialize};
 
 use super::example::{sequences, total_weight, weights};
 use super::rows;
-use crate::algorithm::token_loss::{self, TokenLoss};
-use crate::config::SftConfig;
-use crate::config::schema::SftAlgorithmConfig;
-use crate::data::{SftExample, Tokenizer};
-use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
-use crate::model::token_stats::{TokenGrads, TokenStats};
-use crate::model::{CausalLm, Comparison, EmbeddingNoise, Gradients, Sequence};
 use crate::pipelines::stage::{Batch, Inputs, Measured, Objective, Rows};
-use crate::tracking::{self, Metrics};
-use crate::util::choice::Choice;
+use burnish_algorithm::token_loss::{self, TokenLoss};
+use burnish_config::SftConfig;
+use burnish_config::schema::SftAlgorithmConfig;
+use burnish_data::{SftExample, Tokenizer};
+use burnish_distributed::Ranks;
+use burnish_model::token_stats::{TokenGrads, TokenStats};
+use burnish_model::{CausalLm, Comparison, EmbeddingNoise, Gradients, Sequence};
+use burnish_registry::Choice;
+use burnish_tracking::Metrics;
 
 /// Returns every name that the registries know, for the configuration of a supervised run.
 pub fn choices() -> Vec<Choice> {
-    token_loss::choices("algorithm.loss_type").chain(optim_choices!("optim")).chain(tracking::choices()).collect()
+    token_loss::choices("algorithm.loss_type").chain(optim_choices!("optim")).chain(burnish_tracking::choices()).collect()
 }
 
 /// The likelihood of the trained tokens.
@@ -177,8 +177,8 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Document;
     use crate::pipelines::stage::cuts;
+    use burnish_data::Document;
 
     #[test]
     fn neither_ranks_nor_slices_change_what_is_measured() {

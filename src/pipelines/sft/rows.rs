@@ -2,12 +2,13 @@
 
 use anyhow::{Result, bail, ensure};
 
-use crate::config::SftConfig;
-use crate::config::schema::{self, LossPart, OneOrMany, SftDataConfig};
-use crate::data::examples::{LossMask, SftColumns, SftOptions, load_sft, pack};
-use crate::data::{SftExample, Tokenizer};
 use crate::job::unused_options::UnusedOption;
+use crate::job::words::ToLayer;
 use crate::pipelines::stage::{ChatKeys, Rows};
+use burnish_config::SftConfig;
+use burnish_config::schema::{self, LossPart, OneOrMany, SftDataConfig};
+use burnish_data::examples::{LossMask, SftColumns, SftOptions, load_sft, pack};
+use burnish_data::{SftExample, Tokenizer};
 
 /// Reads and tokenizes rows, and joins them to units.
 ///
@@ -29,10 +30,10 @@ pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, ro
         chat: keys.columns(),
         loss_mask: mask,
         usual_mask: data.loss_mask.contains(&LossPart::Auto),
-        assistant_mask: data.assistant_mask.into(),
+        assistant_mask: data.assistant_mask.to_layer(),
         loss_roles: data.loss_roles.to_vec(),
         max_length: if splits { usize::MAX } else { data.max_length },
-        overlong: data.truncation.into(),
+        overlong: data.truncation.to_layer(),
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
         reading: rows.reading,
     };
@@ -41,7 +42,7 @@ pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, ro
         keys.check::<SftConfig>(&rows.files, &[])?;
     }
     let Some(packing) = data.packing else { return Ok(documents.into_iter().map(SftExample::of).collect()) };
-    units(pack(documents, packing.into(), data.unit_length()))
+    units(pack(documents, packing.to_layer(), data.unit_length()))
 }
 
 /// The units in which something is trained on; others could make up a whole batch.

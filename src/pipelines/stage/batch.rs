@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::distributed::Ranks;
-use crate::model::{Cut, Sequence};
-use crate::tracking::Metrics;
+use burnish_distributed::Ranks;
+use burnish_model::{Cut, Sequence};
+use burnish_tracking::Metrics;
 
 /// The examples of one optimizer step, or of a validation: all of them on every rank.
 pub struct Batch<'a, E> {

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::config::schema::Schema;
-use crate::config::{Value, defaults};
-use crate::data::examples::ChatColumns;
-use crate::data::rows::Rows;
-use crate::data::with_remedies;
+use burnish_config::schema::Schema;
+use burnish_config::{Value, defaults};
+use burnish_data::examples::ChatColumns;
+use burnish_data::rows::Rows;
+use burnish_data::with_remedies;
 
 /// The settings that name these columns.
 #[derive(Clone, Copy)]

@@ -8,9 +8,9 @@ use burn::tensor::Device;
 use super::batch::Measured;
 use super::objective::Objective;
 use super::pipeline::batch;
-use crate::distributed::{Ranks, Slices, threads};
-use crate::model::{CausalLm, Cut, Init};
-use crate::optim::GradientSum;
+use burnish_distributed::{Ranks, Slices, threads};
+use burnish_model::{CausalLm, Cut, Init};
+use burnish_optim::GradientSum;
 
 /// Checks steps and validations of a small language model with 256 tokens: for any number of slices, one to four ranks measure the
 /// same to the last bit, and what one slice measures but for rounding.

@@ -7,10 +7,6 @@ use super::objective::Objective;
 use super::read::{longest, read};
 use super::settings::{cut, run_settings, unused_options};
 use super::time_estimate::of_step;
-use crate::config::Loaded;
-use crate::config::schema::{Location, OneOrMany, StageConfig};
-use crate::data::Share;
-use crate::distributed::Ranks;
 use crate::job::adapter;
 use crate::job::division::Division;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
@@ -21,8 +17,12 @@ use crate::job::rank_device::rank_device;
 use crate::job::second_model::check_adapter;
 use crate::job::sources::NamedFiles;
 use crate::job::unused_options::warn_of_unused;
-use crate::model::memory::{Numbers, Widest};
-use crate::model::{Cut, Sequence};
+use burnish_config::Loaded;
+use burnish_config::schema::{Location, OneOrMany, StageConfig};
+use burnish_data::Share;
+use burnish_distributed::Ranks;
+use burnish_model::memory::{Numbers, Widest};
+use burnish_model::{Cut, Sequence};
 
 /// Describes what a run of the stage would do.
 ///

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::config::schema::StageConfig;
-use crate::data::{Reading, Sampler, Tokenizer};
-use crate::model::DecoderConfig;
-use crate::model::hf_config::HfConfig;
+use burnish_config::schema::StageConfig;
+use burnish_data::{Reading, Sampler, Tokenizer};
+use burnish_model::DecoderConfig;
+use burnish_model::hf_config::HfConfig;
 
 /// The inputs of a stage with such examples.
 pub struct Inputs<E> {

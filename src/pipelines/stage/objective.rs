@@ -13,13 +13,13 @@ use serde::de::DeserializeOwned;
 
 use super::batch::{Batch, Measured};
 use super::inputs::{Inputs, Rows, decoder};
-use crate::config::schema::StageConfig;
-use crate::data::Tokenizer;
-use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::model_init;
 use crate::job::unused_options::UnusedOption;
-use crate::model::{CausalLm, DecoderConfig, Gradients, Sequence};
+use burnish_config::schema::StageConfig;
+use burnish_data::Tokenizer;
+use burnish_distributed::Ranks;
+use burnish_model::{CausalLm, DecoderConfig, Gradients, Sequence};
 
 /// A stage: its settings, its examples, and the loss of a batch of them.
 pub trait Objective: Sized {

@@ -4,12 +4,13 @@ use anyhow::{Context, Result, anyhow};
 
 use super::inputs::{Inputs, Rows};
 use super::objective::Objective;
-use crate::config::schema::{Init, Location, StageConfig};
-use crate::data::{Reading, Sampler, Take, Tokenizer};
 use crate::job::models::check_model;
 use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date::dated;
-use crate::model::Sequence;
+use crate::job::words::ToLayer;
+use burnish_config::schema::{Init, Location, StageConfig};
+use burnish_data::{Reading, Sampler, Take, Tokenizer};
+use burnish_model::Sequence;
 
 /// Reads the inputs, and checks that the model described by config.json can take them.
 pub(super) fn read<O: Objective>(config: &O::Config) -> Result<Inputs<O::Example>> {
@@ -54,7 +55,7 @@ pub(super) fn longest<O: Objective>(example: &O::Example) -> usize {
 /// The training examples, and how many of them come from each of `data.train_files`, where these have weights.
 fn training<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result<(Vec<O::Example>, Vec<usize>)> {
     let keys = config.stage();
-    let (data, on_malformed) = (keys.data, keys.data.on_malformed_row.into());
+    let (data, on_malformed) = (keys.data, keys.data.on_malformed_row.to_layer());
     let (shuffle, seed) = (data.shuffle, data.seed.unwrap_or(keys.trainer.seed));
     let read = |files, most: Option<usize>| {
         let take = most.map(|most| Take { most, shuffle, seed });
@@ -94,7 +95,7 @@ fn validation<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result
     let Some(files) = keys.data.val_files else { return Ok(Vec::new()) };
     let seed = keys.data.seed.unwrap_or(keys.trainer.seed);
     let take = usize::try_from(keys.data.val_max_samples).ok().map(|most| Take { most, shuffle: false, seed });
-    let reading = Reading { take, on_malformed: keys.data.on_malformed_row.into() };
+    let reading = Reading { take, on_malformed: keys.data.on_malformed_row.to_layer() };
     O::read(config, tokenizer, &Rows { files: files.paths(), training: false, reading }).context("data.val_files")
 }
 

@@ -3,17 +3,17 @@
 use anyhow::Result;
 
 use super::objective::Objective;
-use crate::checkpoint::Compared;
-use crate::config::schema::CheckpointContent::Extra;
-use crate::config::schema::{Init, ResumeMode, StageConfig, StageKeys, StageTrainerConfig};
 use crate::job::checkpoint_parts::loaded;
 use crate::job::division::Division;
 use crate::job::models::rate_follows_length;
 use crate::job::unused_options::UnusedOption;
 use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
 use crate::job::{EarlyStopping, RunSettings, adapter};
-use crate::model::Cut;
-use crate::run::Watched;
+use burnish_checkpoint::Compared;
+use burnish_config::schema::CheckpointContent::Extra;
+use burnish_config::schema::{Init, ResumeMode, StageConfig, StageKeys, StageTrainerConfig};
+use burnish_model::Cut;
+use burnish_run::Watched;
 
 /// The settings that a stage shares with every training run; the size of the model is not known yet.
 pub(super) fn run_settings<C: StageConfig>(config: &C, steps_per_epoch: u64, total_steps: u64) -> RunSettings {

@@ -5,12 +5,12 @@ use anyhow::Result;
 use super::inputs::Inputs;
 use super::objective::Objective;
 use super::settings::cut;
-use crate::config::schema::{Device, StageConfig};
 use crate::job::adapter;
 use crate::job::division::Division;
 use crate::job::models::optimizer;
 use crate::job::time_estimate::{Costs, TimeEstimate, Tokens};
-use crate::model::{Cut, Sequence};
+use burnish_config::schema::{Device, StageConfig};
+use burnish_model::{Cut, Sequence};
 
 /// Estimates the time of a step in one of the processes, a mean over the batches of an epoch; `None` on a CPU. Left out: passes over a
 /// whole batch that some losses need before its micro-batches, and what the host does.

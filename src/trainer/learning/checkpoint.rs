@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::reference::{REFERENCE, moving};
 use super::side::LearningSide;
 use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner, state_part};
-use crate::optim::StatePart;
+use burnish_optim::StatePart;
 
 const ACTOR: &str = "actor";
 const CRITIC: &str = "critic";

@@ -6,17 +6,17 @@ use super::mini_batch::{MiniBatch, cut_slice, forward_cut, lengths, micro_batche
 use super::passes;
 use super::side::LearningSide;
 use super::totals::Totals;
-use crate::algorithm::aggregate::token_weights;
-use crate::algorithm::gather;
-use crate::algorithm::value_loss::{ValueColumns, value_loss};
 use crate::job::Context;
-use crate::model::Sequence;
-use crate::optim::{GradientSum, Update};
-use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
 use crate::trainer::columns::Column;
 use crate::trainer::metrics;
 use crate::trainer::nonfinite::{Fault, faulty_sequence, on_nonfinite};
+use burnish_algorithm::aggregate::token_weights;
+use burnish_algorithm::gather;
+use burnish_algorithm::value_loss::{ValueColumns, value_loss};
+use burnish_model::Sequence;
+use burnish_optim::{GradientSum, Update};
+use burnish_tracking::Metrics;
 
 impl LearningSide {
     /// The value of the state before every response token. Each rank works out those of its slices.

@@ -4,11 +4,11 @@
 //! Both models divide their logits by `rollout.temperature`; verl divides the policy's alone.
 
 use super::totals::Totals;
-use crate::algorithm::kl::KlPenalty;
-use crate::algorithm::loss::{LossColumns, LossResult, PolicyObjective};
-use crate::algorithm::policy_loss::Metric;
-use crate::algorithm::top_k_divergence;
-use crate::model::{CausalLm, Comparison, Divergence, Sequence, TokenStats, TopK};
+use burnish_algorithm::kl::KlPenalty;
+use burnish_algorithm::loss::{LossColumns, LossResult, PolicyObjective};
+use burnish_algorithm::policy_loss::Metric;
+use burnish_algorithm::top_k_divergence;
+use burnish_model::{CausalLm, Comparison, Divergence, Sequence, TokenStats, TopK};
 
 /// The teacher and the loss.
 pub struct Distillation {

@@ -4,11 +4,11 @@
 use super::mini_batch::{cut_slice, forward_cut};
 use super::passes;
 use super::side::LearningSide;
-use crate::algorithm::aggregate::{token_weights, trained_sequences};
-use crate::model::{CausalLm, Comparison, Cut, Sequence, TokenStats};
-use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
 use crate::trainer::columns::Column;
+use burnish_algorithm::aggregate::{token_weights, trained_sequences};
+use burnish_model::{CausalLm, Comparison, Cut, Sequence, TokenStats};
+use burnish_tracking::Metrics;
 
 impl LearningSide {
     pub fn old_log_probs(&self, batch: &mut Batch, metrics: &mut Metrics) {

@@ -1,10 +1,10 @@
 //! The division of the batch of a step: into mini-batches, one optimizer update each, and these into micro-batches for the
 //! device.
 
-use crate::config::{MicroBatch, UpdatePlan};
-use crate::model::{Cut, Sequence};
 use crate::trainer::batch::Batch;
-use crate::util::rng::Stream;
+use burnish_config::{MicroBatch, UpdatePlan};
+use burnish_model::{Cut, Sequence};
+use burnish_util::rng::Stream;
 
 /// One optimizer update of a step.
 pub struct MiniBatch {

@@ -1,8 +1,8 @@
 //! Passes over a batch, of which each rank makes those over its slices.
 
-use crate::algorithm::{gather, scatter};
-use crate::distributed::Ranks;
-use crate::model::Sequence;
+use burnish_algorithm::{gather, scatter};
+use burnish_distributed::Ranks;
+use burnish_model::Sequence;
 
 use super::mini_batch::lengths;
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::side::LearningSide;
-use crate::config::schema::RefConfig;
-use crate::model::CausalLm;
+use burnish_config::schema::RefConfig;
+use burnish_model::CausalLm;
 
 /// Its folder in a checkpoint.
 pub const REFERENCE: &str = "ref";

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 
 use super::distillation::Distillation;
-use crate::algorithm::aggregate::Aggregation;
-use crate::algorithm::loss::PolicyObjective;
-use crate::config::{BatchPlan, PpoConfig};
-use crate::model::CausalLm;
-use crate::optim::Learner;
+use burnish_algorithm::aggregate::Aggregation;
+use burnish_algorithm::loss::PolicyObjective;
+use burnish_config::{BatchPlan, PpoConfig};
+use burnish_model::CausalLm;
+use burnish_optim::Learner;
 
 /// The models that learn, and what they are trained with.
 pub struct LearningSide {

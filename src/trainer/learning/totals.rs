@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::loss::LossResult;
-use crate::algorithm::policy_loss::Metric;
-use crate::algorithm::sequences;
-use crate::optim::Update;
-use crate::tracking::Metrics;
 use crate::trainer::nonfinite::Fault;
+use burnish_algorithm::loss::LossResult;
+use burnish_algorithm::policy_loss::Metric;
+use burnish_algorithm::sequences;
+use burnish_optim::Update;
+use burnish_tracking::Metrics;
 
 /// Numbers that become means. They are kept one by one and added up once, in the order of slices and micro-batches: the sums do
 /// not depend on which rank found them.

@@ -10,19 +10,19 @@ use super::mini_batch::{MiniBatch, lengths, micro_batches, mini_batches};
 use super::passes;
 use super::side::LearningSide;
 use super::totals::Totals;
-use crate::algorithm::aggregate::token_weights;
-use crate::algorithm::loss::{LossColumns, LossResult};
-use crate::algorithm::policy_loss;
-use crate::algorithm::scatter;
 use crate::job::Context;
-use crate::model::token_stats::TokenGrads;
-use crate::model::{CausalLm, Comparison, Gradients, Sequence, TokenStats};
-use crate::optim::{GradientSum, Update};
-use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
 use crate::trainer::columns::{Column, Columns};
 use crate::trainer::nonfinite::{Fault, faulty_sequence, on_nonfinite};
-use crate::util::rng::Stream;
+use burnish_algorithm::aggregate::token_weights;
+use burnish_algorithm::loss::{LossColumns, LossResult};
+use burnish_algorithm::policy_loss;
+use burnish_algorithm::scatter;
+use burnish_model::token_stats::TokenGrads;
+use burnish_model::{CausalLm, Comparison, Gradients, Sequence, TokenStats};
+use burnish_optim::{GradientSum, Update};
+use burnish_tracking::Metrics;
+use burnish_util::rng::Stream;
 
 impl LearningSide {
     /// Updates the actor towards the advantages of the batch, once for each mini-batch.

@@ -8,19 +8,21 @@ use anyhow::{Context as _, Result, bail};
 use super::reported::ReportedNames;
 use super::scoring::{DecodedResponse, Scoring};
 use super::side::SamplingSide;
-use crate::agent::{Common, Conversations};
-use crate::algorithm::filter_groups::keep_groups;
-use crate::algorithm::reward_shaping::RewardShaping;
-use crate::data::{Prompt, completes_stop};
 use crate::job::Context;
 use crate::job::clock::Clock;
-use crate::model::CausalLm;
-use crate::reward::Conversation as _;
-use crate::rollout::{GenerationRequest, Response, Sampling, TurnSettings};
-use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
 use crate::trainer::columns::Column;
-use crate::util::rng::Stream;
+use crate::trainer::turn_rewards;
+use burnish_agent::{Common, Conversations};
+use burnish_algorithm::filter_groups::keep_groups;
+use burnish_algorithm::reward_shaping::RewardShaping;
+use burnish_data::{Prompt, completes_stop};
+use burnish_engine::GenerationRequest;
+use burnish_model::CausalLm;
+use burnish_reward::Conversation as _;
+use burnish_rollout::{Response, Sampling, TurnSettings};
+use burnish_tracking::Metrics;
+use burnish_util::rng::Stream;
 
 impl SamplingSide {
     /// `data.train_batch_size` prompts with `rollout.n` scored responses each. With `algorithm.filter_groups` (DAPO's dynamic
@@ -113,7 +115,7 @@ impl SamplingSide {
         )?;
         let greedy = self.score(greedy, at)?;
         let mut scores = greedy.trajectory_scores();
-        let earned = greedy.episodes.iter().map(|episode| self.turn_rewards.beside(episode.as_deref()));
+        let earned = greedy.episodes.iter().map(|episode| turn_rewards::beside(self.turn_rewards, episode.as_deref()));
         scores.iter_mut().zip(earned).for_each(|(score, earned)| *score = score.map(|score| score + earned));
         batch_shaping.apply(&mut scores, &[], &[]);
         for (score, &group) in batch.scores.iter_mut().zip(&batch.group) {

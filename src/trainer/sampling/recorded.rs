@@ -3,12 +3,12 @@
 use anyhow::{Context as _, Result};
 
 use super::side::SamplingSide;
-use crate::agent::recorded::{Base, Recorder, Recording};
-use crate::checkpoint::effective_crc;
-use crate::config::schema::ResumeMode;
 use crate::job::Context;
 use crate::job::agents::{Agents, files_crc};
-use crate::model::CausalLm;
+use burnish_agent::recorded::{Base, Recorder, Recording};
+use burnish_checkpoint::effective_crc;
+use burnish_config::schema::ResumeMode;
+use burnish_model::CausalLm;
 
 impl SamplingSide {
     /// Opens the record before the first conversations, and tells it which step it is. Only what was sampled with these weights,

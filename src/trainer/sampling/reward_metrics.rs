@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::side::SamplingSide;
-use crate::reward::stats::CallCounts;
-use crate::tracking::Metrics;
+use burnish_reward::stats::CallCounts;
+use burnish_tracking::Metrics;
 
 impl SamplingSide {
     /// Of all calls since the last row, those of validation included; nothing where every function is a rule of this program, which

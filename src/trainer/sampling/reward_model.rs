@@ -5,15 +5,15 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
 
-use crate::config::PpoConfig;
-use crate::config::schema::{Init, Location, RewardModelConfig, RewardModelModelConfig};
-use crate::data::{Prompt, Tokenizer};
 use crate::job::models::{check_model, is_bfloat16, model_init};
-use crate::model::hf_config::HfConfig;
-use crate::model::memory::Widest;
-use crate::model::{Cut, DecoderConfig};
-use crate::reward::model::{Reading, RewardModel, Rewriting};
-use crate::reward::steps::{StepOptions, Steps, judges_by_labels, load_judge};
+use burnish_config::PpoConfig;
+use burnish_config::schema::{Init, Location, RewardModelConfig, RewardModelModelConfig};
+use burnish_data::{Prompt, Tokenizer};
+use burnish_model::hf_config::HfConfig;
+use burnish_model::memory::Widest;
+use burnish_model::{Cut, DecoderConfig};
+use burnish_reward_model::model::{Reading, RewardModel, Rewriting};
+use burnish_reward_model::steps::{StepOptions, Steps, judges_by_labels, judging_decoder, load_judge};
 
 const PATH: &str = "reward_model.model.path";
 const INPUT_TOKENIZER: &str = "reward_model.model.input_tokenizer";
@@ -43,7 +43,7 @@ impl Plan {
             if random && !placeholder && hf.classifier().is_none() {
                 return Ok((hf.scalar_decoder(true)?, false));
             }
-            hf.judging_decoder(placeholder)
+            judging_decoder(&hf, placeholder)
         };
         let (decoder, judges_steps) = decoder().context(PATH)?;
         let rewriting = rewriting(config, &settings.model, &path, policy)?;

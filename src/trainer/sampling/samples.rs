@@ -7,19 +7,19 @@ use anyhow::Result;
 use serde_json::{Map, Value};
 
 use super::talk::turns;
-use crate::agent::Episode;
-use crate::config::schema::{Location, TrainerConfig};
-use crate::data::Tokenizer;
 use crate::job::Context;
-use crate::reward::{ResponseScore, completion};
-use crate::rollout::Finish;
-use crate::run::{Sample, Talk};
-use crate::tracking::{Cell, Table};
 use crate::trainer::batch::Batch;
 use crate::trainer::columns::Column;
-use crate::util::fs::write_atomic;
-use crate::util::json_number;
-use crate::util::rng::Stream;
+use burnish_agent::Episode;
+use burnish_config::schema::{Location, TrainerConfig};
+use burnish_data::Tokenizer;
+use burnish_reward::{ResponseScore, completion};
+use burnish_rollout::Finish;
+use burnish_run::{Sample, Talk};
+use burnish_tracking::{Cell, Table};
+use burnish_util::fs::write_atomic;
+use burnish_util::json_number;
+use burnish_util::rng::Stream;
 
 /// Hands `trainer.log_completions` responses of this step, drawn anew each time, to the trackers, at the first step of each of
 /// `trainer.num_sample_generations` equal parts of training (TRL's `sample_generations_freq`), and at the last step.

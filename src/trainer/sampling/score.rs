@@ -10,15 +10,16 @@ use super::generate::Sampled;
 use super::reward_model::CUT;
 use super::scoring::{DecodedResponse, input};
 use super::side::SamplingSide;
-use crate::data::Prompt;
 use crate::job::{Context, NothingUpdated};
-use crate::reward::model::{Judged, RewardModel, Verdict};
-use crate::reward::{Conversation, PendingScores, ResponseScore, ScoreInput};
-use crate::rollout::Finish;
 use crate::trainer::batch::Batch;
 use crate::trainer::nonfinite::check_scores;
-use crate::util::excerpt::excerpt;
-use crate::util::interrupt::Interrupted;
+use crate::trainer::turn_rewards;
+use burnish_data::Prompt;
+use burnish_reward::{Conversation, PendingScores, ResponseScore, ScoreInput};
+use burnish_reward_model::model::{Judged, RewardModel, Verdict};
+use burnish_rollout::Finish;
+use burnish_util::excerpt::excerpt;
+use burnish_util::interrupt::Interrupted;
 
 impl SamplingSide {
     /// Scores every response and applies what depends on one response alone: penalties for length and for an end that did not
@@ -66,7 +67,7 @@ impl SamplingSide {
         // Functions that see the whole batch are asked once, whatever the number of ranks.
         let mut scores = ranks.first(|| ranks.at_work(|| rewards.complete(&inputs, pending, place)))?;
         for (score, response) in scores.iter_mut().zip(&responses) {
-            self.turn_rewards.join(score, response.episode.as_ref());
+            turn_rewards::join(self.turn_rewards, score, response.episode.as_ref());
         }
         self.shape(&mut scores, &responses);
         if let Some(cut) = verdict.and_then(|verdict| verdict.cut) {

@@ -9,11 +9,11 @@ use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::Episode;
-use crate::data::{Prompt, Tokenizer};
-use crate::distributed::Ranks;
-use crate::reward::{Conversation, PendingScores, Rewards, ScoreInput};
-use crate::rollout::Response;
+use burnish_agent::Episode;
+use burnish_data::{Prompt, Tokenizer};
+use burnish_distributed::Ranks;
+use burnish_reward::{Conversation, PendingScores, Rewards, ScoreInput};
+use burnish_rollout::Response;
 
 /// A response that has ended, with the answers of the functions that see it alone.
 #[derive(Serialize, Deserialize)]

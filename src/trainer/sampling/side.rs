@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use crate::algorithm::reward_shaping::RewardShaping;
-use crate::config::schema::TurnRewards;
-use crate::config::{BatchPlan, PpoConfig};
-use crate::data::{Prompt, Sampler, Tokenizer};
-use crate::distributed::Ranks;
 use crate::job::agents::Agents;
-use crate::reward::Rewards;
-use crate::reward::model::RewardModel;
-use crate::rollout::{Engine, Sampling, TokenRules};
-use crate::util::crc::IEEE;
+use burnish_algorithm::reward_shaping::RewardShaping;
+use burnish_config::schema::TurnRewards;
+use burnish_config::{BatchPlan, PpoConfig};
+use burnish_data::{Prompt, Sampler, Tokenizer};
+use burnish_distributed::Ranks;
+use burnish_engine::Engine;
+use burnish_reward::Rewards;
+use burnish_reward_model::model::RewardModel;
+use burnish_rollout::{Sampling, TokenRules};
+use burnish_util::crc::IEEE;
 
 /// The parts that sample and score responses: prompts, the engine, and the rewards.
 pub struct SamplingSide {

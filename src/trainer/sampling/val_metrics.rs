@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::majority::Votes;
-use crate::tracking::Metrics;
+use burnish_tracking::Metrics;
 
 /// One variable of the samples of one prompt.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,15 +6,15 @@ use super::generate::SampleRequest;
 use super::samples::{generations, sample_of, show, write_generations};
 use super::side::SamplingSide;
 use super::val_metrics::{self, Group};
-use crate::data::named_source;
 use crate::job::Context;
-use crate::model::CausalLm;
-use crate::rollout::Sampling;
-use crate::run::Sample;
-use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
 use crate::trainer::metrics::{spread, turns};
-use crate::util::rng::Stream;
+use burnish_data::named_source;
+use burnish_model::CausalLm;
+use burnish_rollout::Sampling;
+use burnish_run::Sample;
+use burnish_tracking::Metrics;
+use burnish_util::rng::Stream;
 
 impl SamplingSide {
     /// See [`val_metrics::metrics`]; and verl's `val-aux/num_turns/*`. The temperature alone says whether responses are sampled, as in verl

@@ -2,10 +2,10 @@
 //!
 //! `scripts/bless` writes the recipes under tests/data/peers/ anew.
 
-use burnish::config::from_openrlhf::OPENRLHF;
-use burnish::config::from_trl::TRL;
-use burnish::config::peers::{Converted, Fate, How, Opt, Peer, Source, Surroundings, convert, in_section};
 use burnish::config::{ConfigError, Kind, Value, defaults};
+use burnish::convert::from_openrlhf::OPENRLHF;
+use burnish::convert::from_trl::TRL;
+use burnish::convert::peers::{Converted, Fate, How, Opt, Peer, Source, Surroundings, convert, in_section};
 use std::collections::BTreeSet;
 
 mod effects;

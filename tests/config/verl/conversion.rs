@@ -4,10 +4,10 @@ use super::{built_in, repository, resolve_file, resolved};
 use burnish::config::compat::{
     Fate, Kind, NULL_IS_UNSET, alike, compose_edition, editions, files, fits_key, leaves, module_names, row,
 };
-use burnish::config::from_verl::{self, Converted, Source};
 use burnish::config::schema::RewardManager;
-use burnish::config::shell::Surroundings;
 use burnish::config::{ConfigError, Node, PpoConfig, Request, Tree, Value, load, resolve};
+use burnish::convert::from_verl::{self, Converted, Source};
+use burnish::convert::shell::Surroundings;
 
 const PPO: &str = "python3 -m verl.trainer.main_ppo";
 const SFT: &str = "torchrun -m verl.trainer.sft_trainer";

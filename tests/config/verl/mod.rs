@@ -4,9 +4,9 @@
 
 use burnish::config::compat::table::VALUES;
 use burnish::config::compat::{Fate, KeyRow, Kind, alike, editions, row};
-use burnish::config::from_verl::{self, Converted, Source};
-use burnish::config::shell::Surroundings;
 use burnish::config::{ConfigError, Request, ResolvedConfig, Tree, Value, defaults, resolve};
+use burnish::convert::from_verl::{self, Converted, Source};
+use burnish::convert::shell::Surroundings;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

@@ -1,8 +1,8 @@
 //! Shell scripts, against the words that bash itself passes to the programs they start, and against what they must not do.
 
 use super::{convert, golden_folder};
-use burnish::config::from_verl::{self, Converted, Source};
-use burnish::config::shell::{Surroundings, read, replace_holes};
+use burnish::convert::from_verl::{self, Converted, Source};
+use burnish::convert::shell::{Surroundings, read, replace_holes};
 use std::collections::HashMap;
 
 /// A script with what it was called with and the words of its first launch, as `scripts/goldens/verl_scripts.py` records them: every

@@ -1,0 +1,32 @@
+//! `hermes`: JSON between `<tool_call>` and `</tool_call>`.
+
+use serde_json::Value;
+
+use super::blocks::{Blocks, json_call};
+use super::format::{Format, Parsed};
+use burnish_util::python_json::loads;
+
+pub static HERMES: Format = Format {
+    name: "hermes",
+    aliases: &["qwen", "qwen2", "qwen2_5", "qwen25", "qwen3"],
+    doc: "Hermes 2 and 3, Qwen 2.5 and 3: `<tool_call>{\"name\": …, \"arguments\": {…}}</tool_call>`. A call that cannot be read is dropped \
+          from the content too.",
+    stop: &[],
+    signs: &["<tool_call>"],
+    parse,
+};
+
+fn parse(text: &str, _tools: &[Value]) -> Parsed {
+    let blocks = Blocks::of(text, "<tool_call>", "</tool_call>");
+    let mut parsed = Parsed::text(blocks.beside, usize::from(blocks.unclosed));
+    for inside in blocks.inside {
+        match loads(inside).ok().and_then(|value| json_call(&value, &["arguments"])) {
+            Some(call) => parsed.calls.push(call),
+            None => {
+                parsed.unreadable += 1;
+                parsed.left_out.push(format!("<tool_call>{inside}</tool_call>"));
+            }
+        }
+    }
+    parsed
+}

@@ -1,0 +1,95 @@
+//! Makes a message of a turn.
+
+use serde_json::{Map, Number, Value, json};
+
+use super::coerce::coerce;
+use super::content::function;
+use super::field::{Read, Template};
+use super::machine::regions;
+use super::templates::{TEMPLATES, template_named};
+use burnish_util::python_object::Object;
+use burnish_util::python_text::strip;
+
+/// Reads a turn by a template: `prefix` is the text of the prompt, `text` that of the turn with special tokens, `tools` the schemas of the
+/// tools. Returns the message: `role`, `content`, and where the turn has them `reasoning_content` or `thinking`, and `tool_calls`.
+///
+/// A turn that cannot be read is text without special tokens, as with TRL. An empty turn, for which TRL raises an error, is an empty
+/// message. A number that JSON here cannot hold is rounded to a float, and null if that is not finite.
+///
+/// # Errors
+/// If there is no such template.
+pub fn parse_response(template: &str, prefix: &str, text: &str, tools: &[Value]) -> Result<Value, String> {
+    let known = || TEMPLATES.iter().map(|template| template.name).collect::<Vec<_>>().join(", ");
+    let template =
+        template_named(template).ok_or_else(|| format!("there is no response template {template}; known: {}", known()))?;
+    if text.is_empty() {
+        return Ok(json!({"role": "assistant", "content": ""}));
+    }
+    match message(template, prefix, text, tools) {
+        Ok(message) => Ok(message),
+        Err(_) => {
+            let content = template.special.iter().fold(text.to_owned(), |text, token| text.replace(token, ""));
+            Ok(json!({"role": "assistant", "content": content}))
+        }
+    }
+}
+
+fn message(template: &Template, prefix: &str, text: &str, tools: &[Value]) -> Result<Value, String> {
+    let mut message = Map::new();
+    message.insert("role".to_owned(), "assistant".into());
+    for region in regions(template, prefix, text)? {
+        let field = &template.fields[region.field];
+        if matches!(field.read, Read::Text) {
+            message.insert(field.name.to_owned(), strip(&region.body).into());
+            continue;
+        }
+        let mut function = function(&field.read, region.name, &region.body)?;
+        coerce(&mut function, tools);
+        let call = json!({"type": "function", "function": checked(function)?});
+        match message.entry(field.name).or_insert_with(|| json!([])) {
+            Value::Array(calls) => calls.push(call),
+            other => *other = json!([call]),
+        }
+    }
+    message.retain(|name, value| name == "role" || value.as_str() != Some(""));
+    let content = message.get("content").and_then(Value::as_str).unwrap_or_default();
+    let content = content.strip_suffix(template.eos).unwrap_or(content).to_owned();
+    message.insert("content".to_owned(), content.into());
+    Ok(Value::Object(message))
+}
+
+/// A function has a name that is text. Missing arguments are empty.
+fn checked(function: Object) -> Result<Value, String> {
+    let mut value = json(&function).ok_or("a value that JSON cannot hold")?;
+    let fields = value.as_object_mut().ok_or("a call that is no object")?;
+    if !fields.get("name").is_some_and(Value::is_string) {
+        return Err("a call without a name".to_owned());
+    }
+    if fields.get("arguments").is_none_or(Value::is_null) {
+        fields.insert("arguments".to_owned(), json!({}));
+    }
+    Ok(value)
+}
+
+fn json(object: &Object) -> Option<Value> {
+    Some(match object {
+        Object::None => Value::Null,
+        Object::Bool(value) => (*value).into(),
+        Object::Int(digits) => match (digits.parse::<i64>(), digits.parse::<u64>()) {
+            (Ok(value), _) => value.into(),
+            (_, Ok(value)) => value.into(),
+            _ => digits.parse().ok().and_then(Number::from_f64).map_or(Value::Null, Value::Number),
+        },
+        Object::Float(value) => Number::from_f64(*value).map_or(Value::Null, Value::Number),
+        Object::Text(text) => text.clone().into(),
+        Object::List(values) | Object::Tuple(values) => Value::Array(values.iter().map(json).collect::<Option<_>>()?),
+        Object::Dict(fields) => {
+            let field = |(key, value): &(Object, Object)| match key {
+                Object::Text(key) => Some((key.clone(), json(value)?)),
+                _ => None,
+            };
+            Value::Object(fields.iter().map(field).collect::<Option<_>>()?)
+        }
+        Object::Opaque { .. } => return None,
+    })
+}

@@ -1,0 +1,233 @@
+//! Conversations side by side: while some of them wait for tools, the engine samples turns of the others.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Error, Result};
+
+use super::{AgentLoop, Ask, Episode, Next};
+use burnish_rollout::{Arrival, Response, Sampling, TurnRequest, Turns};
+use burnish_util::rng::Stream;
+
+/// The largest number of conversations that are with their tools at the same time; each takes a thread.
+const MOST_THREADS: usize = 256;
+
+/// The time that the engine waits at the start for conversations that have not said what they begin with: those of one prompt that begin
+/// together share the work on it.
+const GATHERING: Duration = Duration::from_millis(250);
+
+/// The interval in which the engine's thread is told that it waits.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// What conversations have in common.
+pub struct Common<'a> {
+    /// `max_tokens` is what each turn asks for.
+    pub sampling: Sampling,
+    /// Returns the random stream of (conversation, turn of the model), where the turn is its number or what [`Ask::draws`] says.
+    pub stream: &'a (dyn Fn(usize, usize) -> Stream + Sync),
+    /// Takes each conversation when it ends, on one of several threads.
+    pub finished: &'a (dyn Fn(usize, Episode) + Sync),
+    /// Called now and then while all conversations wait.
+    pub waiting: &'a (dyn Fn() + Sync),
+}
+
+/// Conversations, as a source of turns for an engine.
+pub struct Conversations<'a> {
+    common: Common<'a>,
+    loops: Vec<Mutex<Option<Box<dyn AgentLoop>>>>,
+    state: Mutex<State>,
+    /// A job was added, or there will be none any more.
+    job_came: Condvar,
+    /// News came in.
+    news_came: Condvar,
+}
+
+struct State {
+    /// The conversations that take a turn, and the number of turns before it.
+    jobs: VecDeque<(usize, Option<Response>)>,
+    /// What the engine has not heard yet.
+    news: Vec<Arrival>,
+    /// The number of turns of each conversation.
+    turns: Vec<usize>,
+    /// The number of conversations that have not ended.
+    left: usize,
+    /// The error of the first conversation, by its place, that ended the run.
+    failed: Option<(usize, Error)>,
+    /// True once the engine has waited for all conversations to begin.
+    gathered: bool,
+}
+
+impl State {
+    /// True if no conversation takes a turn any more.
+    fn is_over(&self) -> bool {
+        self.failed.is_some() || self.left == 0
+    }
+}
+
+impl<'a> Conversations<'a> {
+    /// Has an engine sample these conversations to their ends: `converse` calls it with this source of turns.
+    ///
+    /// # Errors
+    /// The errors of `converse`, and the first of those that end the run in a conversation.
+    pub fn run(
+        loops: Vec<Box<dyn AgentLoop>>,
+        common: Common<'a>,
+        converse: impl FnOnce(&dyn Turns) -> Result<()>,
+    ) -> Result<()> {
+        let count = loops.len();
+        let jobs = (0..count).map(|conversation| (conversation, None)).collect();
+        let state = State { jobs, news: Vec::new(), turns: vec![0; count], left: count, failed: None, gathered: false };
+        let loops = loops.into_iter().map(|one| Mutex::new(Some(one))).collect();
+        let conversations =
+            Conversations { common, loops, state: state.into(), job_came: Condvar::new(), news_came: Condvar::new() };
+        let conversed = thread::scope(|scope| {
+            let workers: Vec<_> = (0..count.min(MOST_THREADS)).map(|_| scope.spawn(|| conversations.work())).collect();
+            let _watch = Watch(&conversations);
+            let conversed = converse(&conversations);
+            conversations.end(conversed.is_err());
+            workers.into_iter().for_each(join);
+            conversed
+        });
+        let state = conversations.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match state.failed {
+            Some((_, error)) => Err(error),
+            None => conversed,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries conversations on that have a turn to take, until all are over.
+    fn work(&self) {
+        let _watch = Watch(self);
+        while let Some((conversation, turn)) = self.job() {
+            let arrival = self.take_turn(conversation, turn);
+            let mut state = self.state();
+            match arrival {
+                Ok(arrival) => {
+                    state.left -= usize::from(arrival.turn.is_none());
+                    state.news.push(arrival);
+                }
+                Err(error) => {
+                    if state.failed.as_ref().is_none_or(|(first, _)| conversation < *first) {
+                        state.failed = Some((conversation, error));
+                    }
+                    state.jobs.clear();
+                }
+            }
+            if state.is_over() {
+                self.job_came.notify_all();
+            }
+            drop(state);
+            self.news_came.notify_one();
+        }
+    }
+
+    /// Waits for a job; `None` if there will be none any more.
+    fn job(&self) -> Option<(usize, Option<Response>)> {
+        let mut state = self.state();
+        loop {
+            if state.is_over() {
+                return None;
+            }
+            if let Some(job) = state.jobs.pop_front() {
+                return Some(job);
+            }
+            state = self.job_came.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn take_turn(&self, conversation: usize, turn: Option<Response>) -> Result<Arrival> {
+        let mut place = self.loops[conversation].lock().unwrap_or_else(PoisonError::into_inner);
+        let over = Arrival { sequence: conversation, turn: None };
+        let Some(own) = place.as_mut() else { return Ok(over) };
+        let Next::Generate(ask) = own.next(turn)? else {
+            if let Some(own) = place.take() {
+                (self.common.finished)(conversation, own.finish());
+            }
+            return Ok(over);
+        };
+        let nth = {
+            let mut state = self.state();
+            state.turns[conversation] += 1;
+            state.turns[conversation] - 1
+        };
+        let Ask { ids, max_tokens, sampling, stops, draws } = ask;
+        let sampling = Sampling { max_tokens, ..sampling.unwrap_or(self.common.sampling) };
+        let stream = (self.common.stream)(conversation, draws.unwrap_or(nth));
+        let turn = TurnRequest { ids: ids.into(), sampling, stream, stops: stops.map(|stops| stops.0), cancelled: None };
+        Ok(Arrival { sequence: conversation, turn: Some(turn) })
+    }
+
+    /// Lets the threads go, after the engine has returned.
+    fn end(&self, failed: bool) {
+        let mut state = self.state();
+        if failed {
+            state.left = 0;
+        }
+        drop(state);
+        self.job_came.notify_all();
+    }
+
+    /// Waits for news, at most for a while.
+    fn wait<'s>(&self, state: MutexGuard<'s, State>, at_most: Duration) -> MutexGuard<'s, State> {
+        self.news_came.wait_timeout(state, at_most).unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// Ends all conversations if the thread that has it panics: the others would wait for it for ever.
+struct Watch<'c, 'a>(&'c Conversations<'a>);
+
+impl Drop for Watch<'_, '_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.end(true);
+            self.0.news_came.notify_one();
+        }
+    }
+}
+
+impl Turns for Conversations<'_> {
+    fn ended(&self, sequence: usize, turn: Response) {
+        let mut state = self.state();
+        if state.failed.is_none() {
+            state.jobs.push_back((sequence, Some(turn)));
+        }
+        drop(state);
+        self.job_came.notify_one();
+    }
+
+    fn arrived(&self, wait: bool) -> Option<Vec<Arrival>> {
+        let mut state = self.state();
+        let begun = Instant::now();
+        while !state.gathered && !state.is_over() && begun.elapsed() < GATHERING {
+            state = self.wait(state, GATHERING.saturating_sub(begun.elapsed()));
+            state.gathered = state.news.len() == self.loops.len();
+        }
+        state.gathered = true;
+        if wait && state.news.is_empty() && !state.is_over() {
+            state = self.wait(state, SLICE);
+            if state.news.is_empty() {
+                drop(state);
+                (self.common.waiting)();
+                state = self.state();
+            }
+        }
+        let is_over = state.failed.is_some() || state.left == 0 && state.news.is_empty();
+        (!is_over).then(|| {
+            // By place, so that conversations with the same prompt come one after another.
+            let mut news = std::mem::take(&mut state.news);
+            news.sort_by_key(|arrival| arrival.sequence);
+            news
+        })
+    }
+}
+
+/// Waits for a thread, and panics as it did.
+fn join(worker: ScopedJoinHandle<()>) {
+    worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}

@@ -1,0 +1,37 @@
+//! Sampling settings that a request may not change, because the run trains on the answer.
+
+use super::options::Options;
+use super::refused::Refused;
+use burnish_rollout::Sampling;
+
+/// Checks that a request asks for no other sampling than a run's; `own` is that of its training. The length of an answer and what
+/// ends it are the request's.
+///
+/// # Errors
+/// If it does; the refusal names the field and the setting of the run.
+pub fn check_sampling(options: &Options, own: &Sampling) -> Result<(), Refused> {
+    let numbers = [
+        ("temperature", options.temperature, own.temperature),
+        ("top_p", options.top_p, own.top_p),
+        ("min_p", options.min_p, own.min_p),
+        ("repetition_penalty", options.repetition_penalty, own.repetition_penalty),
+        ("presence_penalty", options.presence_penalty, own.presence_penalty),
+        ("frequency_penalty", options.frequency_penalty, own.frequency_penalty),
+    ];
+    let counts = [("top_k", options.top_k, own.top_k), ("min_tokens", options.min_tokens, own.min_tokens)];
+    let numbers = numbers.into_iter().filter(|(_, given, own)| given.is_some_and(|given| given as f32 != *own));
+    let numbers = numbers.map(|(name, given, own)| (name, given.unwrap_or_default().to_string(), own.to_string()));
+    let counts = counts.into_iter().filter(|(_, given, own)| given.is_some_and(|given| given != *own));
+    let counts = counts.map(|(name, given, own)| (name, given.unwrap_or_default().to_string(), own.to_string()));
+    if let Some((name, given, own)) = numbers.chain(counts).next() {
+        let message = format!(
+            "`{name}` is {given}, and this run samples with {own}, because it trains on the answers: leave the field out, or set \
+             actor_rollout_ref.rollout.{name} of the run"
+        );
+        return Err(Refused::field(name, message));
+    }
+    match options.seed {
+        Some(_) => Err(Refused::field("seed", "`seed` must be left out: trainer.seed of the run decides")),
+        None => Ok(()),
+    }
+}

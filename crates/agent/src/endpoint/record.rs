@@ -1,0 +1,299 @@
+//! The record of what was served, by conversation.
+//!
+//! A request of a known conversation continues what was served if its ids begin with all ids so far, or else if its messages begin with the
+//! messages so far: then the ids stay as they were sampled, and only the difference of the new messages is appended. Anything else begins
+//! another branch, as a request of its own would be answered.
+
+use std::collections::{BTreeMap, HashMap};
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::render::Prompt;
+use super::tree::{After, Trajectory, Tree, Turn};
+use crate::tokens::Appended;
+use burnish_rollout::Response;
+
+/// The conversations, of which the ones that were not asked for longest are forgotten.
+pub struct Record {
+    trees: HashMap<String, Kept>,
+    /// The keys by the time of their last request.
+    order: BTreeMap<u64, String>,
+    /// Counts requests.
+    now: u64,
+    /// The number of tokens of all conversations.
+    tokens: usize,
+    /// The largest number of tokens that are kept; a conversation that is alone is kept whole.
+    most: usize,
+}
+
+struct Kept {
+    tree: Tree,
+    /// The time of its first request, which tells it from a later conversation of the same key.
+    born: u64,
+    last: u64,
+    /// The number of requests.
+    asked: u64,
+}
+
+/// How a request goes on with what was served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The conversation is new.
+    New,
+    /// Its ids begin with those that were served.
+    Ids,
+    /// Its messages begin with those that were served, and its ids do not: the served ids are continued.
+    Messages,
+    /// It begins a branch: another conversation under the same key.
+    Branch,
+    /// It begins a branch, since the served ids cannot be continued; the reason.
+    Broken(String),
+}
+
+/// A request of a conversation: what to sample from, and what to note then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    /// All ids to sample from.
+    pub ids: Vec<u32>,
+    pub way: Way,
+    /// The number of requests of this conversation before.
+    pub asked: u64,
+    /// The number of tokens of the request that its trajectory begins with.
+    pub prompt: usize,
+    born: u64,
+    after: Option<After>,
+    messages: Vec<Value>,
+    setting: u64,
+}
+
+/// What is known of a request, before its ids are certain.
+pub struct Found {
+    asked: u64,
+    born: u64,
+    known: bool,
+    /// The number of tokens that the trajectory which is continued begins with.
+    prompt: usize,
+    by_ids: Option<After>,
+    by_messages: Option<(After, Trajectory)>,
+}
+
+impl Record {
+    /// `most`: the largest number of tokens that are kept.
+    pub fn new(most: usize) -> Self {
+        Self { trees: HashMap::new(), order: BTreeMap::new(), now: 0, tokens: 0, most }
+    }
+
+    /// Looks a request up. `setting`: equal for requests with the same tools and variables of the template.
+    pub fn find(&mut self, key: &str, prompt: &Prompt, setting: u64) -> Found {
+        let kept = self.touch(key);
+        let asked = kept.asked;
+        kept.asked += 1;
+        let by_ids = kept.tree.by_ids(&prompt.ids);
+        let by_messages = if by_ids.is_none() { kept.tree.by_messages(&prompt.messages, setting) } else { None };
+        let prompt = by_ids.or(by_messages).map_or(0, |after| kept.tree.prompt(after.turn));
+        let by_messages = by_messages.and_then(|after| Some((after, kept.tree.trajectory(after.turn)?)));
+        Found { asked, born: kept.born, known: kept.tree.len() > 0, prompt, by_ids, by_messages }
+    }
+
+    /// Notes a turn that was served. `message`: the model's, in the form of chat templates.
+    pub fn served(&mut self, key: &str, start: &Start, message: Option<Value>, response: Response) {
+        let kept = self.touch(key);
+        // A conversation that was forgotten meanwhile begins again.
+        let after = start.after.filter(|_| kept.born == start.born);
+        let context = start.ids[after.map_or(0, |after| after.tokens)..].to_vec();
+        let from = after.map_or(0, |after| after.messages);
+        let messages = start.messages.get(from..).unwrap_or_default().iter().cloned().chain(message).collect();
+        let added = context.len() + response.ids.len();
+        kept.tree.add(Turn { after, context, response, messages, setting: start.setting });
+        self.tokens += added;
+        while self.tokens > self.most
+            && self.order.len() > 1
+            && let Some((_, oldest)) = self.order.pop_first()
+            && let Some(forgotten) = self.trees.remove(&oldest)
+        {
+            self.tokens -= forgotten.tree.tokens();
+        }
+    }
+
+    /// What was served in a conversation; `None` if nothing is known of it.
+    pub fn trajectories(&self, key: &str) -> Option<Vec<Trajectory>> {
+        self.trees.get(key).map(|kept| kept.tree.trajectories())
+    }
+
+    /// What was served in a conversation, which is forgotten.
+    pub fn take(&mut self, key: &str) -> Option<Vec<Trajectory>> {
+        let kept = self.trees.remove(key)?;
+        self.order.remove(&kept.last);
+        self.tokens -= kept.tree.tokens();
+        Some(kept.tree.trajectories())
+    }
+
+    /// The number of conversations.
+    pub fn len(&self) -> usize {
+        self.trees.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.trees.is_empty()
+    }
+
+    fn touch(&mut self, key: &str) -> &mut Kept {
+        self.now += 1;
+        let now = self.now;
+        let new = || Kept { tree: Tree::default(), born: now, last: now, asked: 0 };
+        let kept = self.trees.entry(key.to_owned()).or_insert_with(new);
+        self.order.remove(&kept.last);
+        kept.last = now;
+        self.order.insert(now, key.to_owned());
+        kept
+    }
+}
+
+impl Found {
+    /// Makes the ids certain. `append`: what new messages add to a conversation of these messages and ids
+    /// ([`Continuation::append`](crate::tokens::Continuation::append)).
+    pub fn start(
+        self,
+        prompt: Prompt,
+        setting: u64,
+        append: impl FnOnce(&[Value], &[u32], &[Value]) -> Result<Appended>,
+    ) -> Start {
+        let Prompt { ids, messages } = prompt;
+        let begin = |ids: Vec<u32>, way| {
+            let prompt = ids.len();
+            Start { ids, way, asked: self.asked, prompt, born: self.born, after: None, messages: Vec::new(), setting }
+        };
+        let first = self.prompt;
+        let mut start = if let Some(after) = self.by_ids {
+            let kept = after.messages.min(messages.len());
+            Start { after: Some(After { messages: kept, ..after }), prompt: first, ..begin(ids, Way::Ids) }
+        } else if let Some((after, served)) = self.by_messages {
+            match continued(&served, &messages[after.messages..], append) {
+                Ok((kept, whole)) => {
+                    Start { after: Some(After { tokens: kept, ..after }), prompt: first, ..begin(whole, Way::Messages) }
+                }
+                Err(error) => begin(ids, Way::Broken(format!("{error:#}"))),
+            }
+        } else {
+            begin(ids, if self.known { Way::Branch } else { Way::New })
+        };
+        start.messages = messages;
+        start
+    }
+}
+
+/// The number of served ids that stay, and all ids.
+fn continued(
+    served: &Trajectory,
+    new: &[Value],
+    append: impl FnOnce(&[Value], &[u32], &[Value]) -> Result<Appended>,
+) -> Result<(usize, Vec<u32>)> {
+    let mut whole = served.whole();
+    let appended = append(&served.messages, &whole, new)?;
+    let kept = whole.len().saturating_sub(appended.remove).max(served.prompt.len());
+    whole.truncate(kept);
+    whole.extend(appended.ids);
+    Ok((kept, whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::bail;
+    use serde_json::json;
+
+    use super::*;
+    use burnish_rollout::Finish;
+
+    fn user(text: &str) -> Value {
+        json!({"role": "user", "content": text})
+    }
+
+    fn said(text: &str) -> Value {
+        json!({"role": "assistant", "content": text})
+    }
+
+    fn response(ids: &[u32]) -> Response {
+        let log_probs: Vec<f32> = ids.iter().map(|id| -(*id as f32)).collect();
+        Response { ids: ids.to_vec(), rollout_log_probs: log_probs.clone(), log_probs, finish: Finish::Stop }
+    }
+
+    fn prompt(ids: &[u32], messages: &[Value]) -> Prompt {
+        Prompt { ids: ids.to_vec(), messages: messages.to_vec() }
+    }
+
+    /// Asks, and has this sampled. New messages are 90, 91, … and take the last id off.
+    fn ask(all: &mut Record, prompt: Prompt, turn: &[u32], reply: &str) -> Start {
+        let append = |history: &[Value], _: &[u32], new: &[Value]| {
+            if new[0]["content"] == "?" {
+                bail!("no");
+            }
+            assert_eq!(history.last().unwrap()["role"], "assistant");
+            Ok(Appended { remove: 1, ids: (90..90 + new.len() as u32).collect() })
+        };
+        let start = all.find("k", &prompt, 0).start(prompt, 0, append);
+        all.served("k", &start, Some(said(reply)), response(turn));
+        start
+    }
+
+    #[test]
+    fn what_was_sampled_stays() {
+        let mut all = Record::new(1000);
+        assert_eq!(ask(&mut all, prompt(&[1, 2], &[user("a")]), &[3, 4], "b").way, Way::New);
+        // The same ids, as a template that repeats what was sampled writes them.
+        let second = ask(&mut all, prompt(&[1, 2, 3, 4, 5], &[user("a"), said("b"), user("c")]), &[6], "d");
+        assert_eq!((second.way, second.asked), (Way::Ids, 1));
+        // Other ids for the same messages: those that were sampled stay, but for what the template takes off.
+        let messages = [user("a"), said("b"), user("c"), said(" d "), user("e"), user("f")];
+        let third = ask(&mut all, prompt(&[1, 2, 77, 5, 6, 7], &messages), &[8], "g");
+        assert_eq!((third.way, third.prompt, &third.ids[..]), (Way::Messages, 2, &[1, 2, 3, 4, 5, 90, 91][..]));
+        let whole = all.trajectories("k").unwrap();
+        let [one] = &whole[..] else { panic!("{whole:?}") };
+        assert_eq!(one.prompt, [1, 2]);
+        assert_eq!(one.ids, [3, 4, 5, 90, 91, 8]);
+        assert_eq!(one.sampled, [true, true, false, false, false, true]);
+        assert_eq!(one.log_probs, [-3.0, -4.0, 0.0, 0.0, 0.0, -8.0]);
+        assert_eq!(one.messages.len(), 7);
+        assert_eq!(one.messages[6], said("g"));
+        // The second turn once more: a branch behind the first.
+        let again = ask(&mut all, prompt(&[1, 2, 3, 4, 5], &[user("a"), said("b"), user("c")]), &[66], "D");
+        assert_eq!(again.way, Way::Ids);
+        // Another conversation, and one that cannot be continued.
+        assert_eq!(ask(&mut all, prompt(&[5], &[user("x")]), &[6], "y").way, Way::Branch);
+        let broken = ask(&mut all, prompt(&[5, 5], &[user("x"), said("y"), user("?")]), &[6], "z");
+        assert_eq!(broken.way, Way::Broken("no".to_owned()));
+        let ids: Vec<Vec<u32>> = all.take("k").unwrap().into_iter().map(|one| one.whole()).collect();
+        assert_eq!(ids, [vec![1, 2, 3, 4, 5, 90, 91, 8], vec![1, 2, 3, 4, 5, 66], vec![5, 6], vec![5, 5, 6]]);
+        assert!(all.is_empty() && all.tokens == 0 && all.order.is_empty());
+    }
+
+    #[test]
+    fn other_tools_are_another_conversation() {
+        let mut all = Record::new(1000);
+        ask(&mut all, prompt(&[1], &[user("a")]), &[2], "b");
+        let next = prompt(&[7], &[user("a"), said("b"), user("c")]);
+        let found = all.find("k", &next, 1);
+        assert_eq!(found.start(next, 1, |_, _, _| bail!("not asked")).way, Way::Branch);
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten() {
+        let mut all = Record::new(10);
+        let mut serve = |key: &str, from: Option<Start>| {
+            let prompt = prompt(&[1, 2], &[]);
+            let start = from.unwrap_or_else(|| all.find(key, &prompt, 0).start(prompt, 0, |_, _, _| bail!("not asked")));
+            all.served(key, &start, None, response(&[3, 4]));
+            (start, all.len(), all.tokens)
+        };
+        let (first, ..) = serve("a", None);
+        assert_eq!(serve("b", None).1, 2);
+        let (_, count, tokens) = serve("c", None);
+        assert_eq!((count, tokens), (2, 8));
+        // What was begun before it was forgotten is served as a conversation of its own.
+        let (_, count, tokens) = serve("a", Some(first));
+        assert_eq!((count, tokens), (2, 8));
+        let (short, ..) = serve("d", None);
+        let (_, count, tokens) = serve("d", Some(Start { ids: (0..50).collect(), ..short }));
+        assert_eq!((count, tokens), (1, 56));
+    }
+}

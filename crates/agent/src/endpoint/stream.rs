@@ -1,0 +1,187 @@
+//! Answers in chunks: server-sent events.
+
+use serde_json::{Value, json};
+
+use super::answer::{Answered, Api, log_probs};
+use super::options::Options;
+use super::reply::Reply;
+use super::stream_text::StreamText;
+use burnish_data::Tokenizer;
+
+/// The object of a chunk, for a chat and for a text.
+const OBJECTS: [&str; 2] = ["chat.completion.chunk", "text_completion"];
+
+/// Writes the chunks of an answer.
+///
+/// Text is sent as it comes, unless calls are read in the answer: what a call is shows only when it is complete, and everything is sent then.
+/// Log-probabilities are sent with the last chunk of a choice, all at once: the pieces of text that they belong to are known then.
+pub struct ChunkWriter {
+    answered: Answered,
+    options: Options,
+    reads_calls: bool,
+    /// The tokens that may end an answer.
+    ends: Vec<u32>,
+    choices: Vec<StreamText>,
+    /// The last token of each choice, if it may have ended the answer.
+    last: Vec<Option<u32>>,
+    /// The text of each choice that was sent.
+    sent: Vec<String>,
+    /// The ids of tokens that were not sent yet.
+    unsent: Vec<Vec<u32>>,
+    tokens: usize,
+}
+
+impl ChunkWriter {
+    /// For an answer of some choices. `reads_calls`: true if calls are read in it; `eos`: the tokens that end a sequence.
+    pub fn new(answered: Answered, options: Options, reads_calls: bool, eos: &[u32]) -> Self {
+        let count = answered.prompts.len() * options.n;
+        let ends = [eos, &options.stop_token_ids].concat();
+        Self {
+            answered,
+            options,
+            reads_calls,
+            ends,
+            choices: vec![StreamText::default(); count],
+            last: vec![None; count],
+            sent: vec![String::new(); count],
+            unsent: vec![Vec::new(); count],
+            tokens: 0,
+        }
+    }
+
+    /// All chunks of an answer with one choice that is complete.
+    pub fn whole(mut self, tokenizer: &Tokenizer, reply: &Reply) -> String {
+        let mut events = self.begin();
+        for id in &reply.response.ids {
+            events += &self.token(tokenizer, 0, *id);
+        }
+        events += &self.end(tokenizer, 0, reply);
+        events + &self.done()
+    }
+
+    /// The first chunks: who speaks, and the prompt's ids if they were asked for.
+    pub fn begin(&self) -> String {
+        let mut events = String::new();
+        for index in 0..self.choices.len() {
+            let prompt = &self.answered.prompts[index / self.options.n.max(1)];
+            let mut body = match self.answered.api {
+                Api::Chat => self.chunk(index, json!({"role": "assistant", "content": ""})),
+                Api::Text if self.options.token_ids => self.chunk(index, "".into()),
+                Api::Text => continue,
+            };
+            if self.options.token_ids {
+                match self.answered.api {
+                    Api::Chat => body["prompt_token_ids"] = prompt.clone().into(),
+                    Api::Text => body["choices"][0]["prompt_token_ids"] = prompt.clone().into(),
+                }
+            }
+            events += &event(&body);
+        }
+        events
+    }
+
+    /// The chunk for a token that was sampled; empty if no text is sure yet.
+    pub fn token(&mut self, tokenizer: &Tokenizer, index: usize, id: u32) -> String {
+        self.tokens += 1;
+        self.unsent[index].push(id);
+        if self.reads_calls {
+            return String::new();
+        }
+        // The token before has not ended the answer.
+        let before = self.last[index].take();
+        self.last[index] = Some(id).filter(|id| self.ends.contains(id));
+        let sure = before.into_iter().chain(Some(id).filter(|_| self.last[index].is_none()));
+        let text = sure.map(|id| self.push(tokenizer, index, id)).collect();
+        self.text(index, text)
+    }
+
+    fn push(&mut self, tokenizer: &Tokenizer, index: usize, id: u32) -> String {
+        self.choices[index].push(tokenizer, &self.options.stop, self.options.special_tokens, id)
+    }
+
+    /// The last chunks of a choice. Tokens that have not come by [`Self::token`] are counted and sent here.
+    pub fn end(&mut self, tokenizer: &Tokenizer, index: usize, reply: &Reply) -> String {
+        let mut events = String::new();
+        let rest = match reply.content.strip_prefix(&self.sent[index]) {
+            Some(rest) => rest.to_owned(),
+            // Bytes that made up no whole character for long were sent as they were, and the answer reads them together with others.
+            None => {
+                let last = self.last[index].take().filter(|_| reply.shows_last);
+                let text = last.map(|id| self.push(tokenizer, index, id)).unwrap_or_default();
+                text + &self.choices[index].finish(tokenizer, self.options.special_tokens)
+            }
+        };
+        let has_calls = !reply.calls.is_empty();
+        if !(has_calls && rest.trim().is_empty()) {
+            events += &self.text(index, rest);
+        }
+        if has_calls {
+            let calls = reply.tool_calls(&self.answered.call_prefix(index)).into_iter().enumerate();
+            let calls: Vec<Value> = calls
+                .map(|(i, mut call)| {
+                    call["index"] = i.into();
+                    call
+                })
+                .collect();
+            events += &event(&self.chunk(index, json!({"tool_calls": calls})));
+        }
+        let last = match self.answered.api {
+            Api::Chat => json!({}),
+            Api::Text => "".into(),
+        };
+        let mut body = self.chunk(index, last);
+        let choice = &mut body["choices"][0];
+        choice["finish_reason"] = reply.finish.into();
+        choice["stop_reason"] = reply.stopped_by.clone();
+        if self.options.log_probs {
+            choice["logprobs"] = log_probs(self.answered.api, &self.options, reply);
+        }
+        if self.options.token_ids {
+            choice["token_ids"] = std::mem::take(&mut self.unsent[index]).into();
+        }
+        events + &event(&body)
+    }
+
+    /// The end of the stream.
+    pub fn done(&self) -> String {
+        let mut events = String::new();
+        if self.options.usage_in_stream {
+            let mut body = self.answered.head(OBJECTS);
+            body["choices"] = json!([]);
+            body["usage"] = self.answered.usage(self.tokens);
+            events += &event(&body);
+        }
+        events + "data: [DONE]\n\n"
+    }
+
+    /// The chunk for an error in the middle of an answer.
+    pub fn failed(error: &Value) -> String {
+        event(error)
+    }
+
+    fn text(&mut self, index: usize, text: String) -> String {
+        if text.is_empty() {
+            return String::new();
+        }
+        self.sent[index] += &text;
+        let mut body = match self.answered.api {
+            Api::Chat => self.chunk(index, json!({"content": text})),
+            Api::Text => self.chunk(index, text.into()),
+        };
+        if self.options.token_ids {
+            body["choices"][0]["token_ids"] = std::mem::take(&mut self.unsent[index]).into();
+        }
+        event(&body)
+    }
+
+    fn chunk(&self, index: usize, content: Value) -> Value {
+        let mut body = self.answered.head(OBJECTS);
+        let name = if self.answered.api == Api::Chat { "delta" } else { "text" };
+        body["choices"] = json!([{"index": index, name: content, "logprobs": null, "finish_reason": null}]);
+        body
+    }
+}
+
+fn event(body: &Value) -> String {
+    format!("data: {body}\n\n")
+}

@@ -1,0 +1,196 @@
+//! The turns that were served in one conversation: a tree, since a program may ask twice, or go back and ask otherwise.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::messages::is_same;
+use burnish_rollout::{Finish, Response};
+
+/// The tokens of a conversation from its beginning to a turn that nothing was asked after.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trajectory {
+    /// The token ids of the first request.
+    pub prompt: Vec<u32>,
+    /// The token ids behind: what was sampled, and what later requests put between.
+    pub ids: Vec<u32>,
+    /// For each of `ids`, true if the model sampled it.
+    pub sampled: Vec<bool>,
+    /// [`Response::log_probs`] of sampled tokens, 0 for the others.
+    pub log_probs: Vec<f32>,
+    /// [`Response::rollout_log_probs`] of sampled tokens, 0 for the others.
+    pub rollout_log_probs: Vec<f32>,
+    /// How the last turn ended.
+    pub finish: Finish,
+    /// The messages, of which the last is the model's; none of text completions.
+    pub messages: Vec<Value>,
+    /// The number of messages of the first request.
+    #[serde(default)]
+    pub asked: usize,
+}
+
+/// A turn that was served.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// The turn before, and the number of tokens and of messages that stay of the conversation up to it.
+    pub after: Option<After>,
+    /// The ids between that and what was sampled.
+    pub context: Vec<u32>,
+    pub response: Response,
+    /// The messages between, and the model's.
+    pub messages: Vec<Value>,
+    /// Equal for requests with the same tools and variables of the template.
+    pub setting: u64,
+}
+
+/// A turn that another continues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct After {
+    pub turn: usize,
+    pub tokens: usize,
+    pub messages: usize,
+}
+
+/// A turn, and the tokens and messages of the conversation up to its end.
+struct Node {
+    turn: Turn,
+    tokens: usize,
+    messages: usize,
+    continued: bool,
+}
+
+/// The turns of a conversation; each comes after the one that it continues.
+#[derive(Default)]
+pub struct Tree {
+    nodes: Vec<Node>,
+}
+
+impl Tree {
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The number of tokens that are kept.
+    pub fn tokens(&self) -> usize {
+        self.nodes.iter().map(|node| node.turn.context.len() + node.turn.response.ids.len()).sum()
+    }
+
+    /// Adds a turn.
+    pub fn add(&mut self, turn: Turn) {
+        let (tokens, messages) = turn.after.map_or((0, 0), |after| (after.tokens, after.messages));
+        if let Some(before) = turn.after.and_then(|after| self.nodes.get_mut(after.turn)) {
+            before.continued = true;
+        }
+        let tokens = tokens + turn.context.len() + turn.response.ids.len();
+        let messages = messages + turn.messages.len();
+        self.nodes.push(Node { turn, tokens, messages, continued: false });
+    }
+
+    /// The turn whose conversation is the longest beginning of these ids.
+    pub fn by_ids(&self, ids: &[u32]) -> Option<After> {
+        let (mut common, mut best) = (Vec::with_capacity(self.nodes.len()), None::<usize>);
+        for (i, node) in self.nodes.iter().enumerate() {
+            let Turn { after, context, response, .. } = &node.turn;
+            let before: (usize, usize) = after.map_or((0, 0), |after| (after.tokens, common[after.turn]));
+            let (from, same) = before;
+            let equal = |(own, given): &(&u32, &u32)| own == given;
+            let rest = || context.iter().chain(&response.ids).zip(ids.get(from..).unwrap_or_default()).take_while(equal).count();
+            common.push(if same >= from { from + rest() } else { same });
+            let is_longer = best.is_none_or(|best| self.nodes[best].tokens <= node.tokens);
+            if common[i] == node.tokens && is_longer {
+                best = Some(i);
+            }
+        }
+        best.map(|turn| After { turn, tokens: self.nodes[turn].tokens, messages: self.nodes[turn].messages })
+    }
+
+    /// The turn whose conversation is the longest beginning of these messages, but not all of them.
+    pub fn by_messages(&self, messages: &[Value], setting: u64) -> Option<After> {
+        let (mut common, mut best) = (Vec::with_capacity(self.nodes.len()), None::<usize>);
+        for (i, node) in self.nodes.iter().enumerate() {
+            let before: (usize, usize) = node.turn.after.map_or((0, 0), |after| (after.messages, common[after.turn]));
+            let (from, same) = before;
+            let equal = |(own, given): &(&Value, &Value)| is_same(own, given);
+            let rest = || node.turn.messages.iter().zip(messages.get(from..).unwrap_or_default()).take_while(equal).count();
+            common.push(if same >= from { from + rest() } else { same });
+            let is_longer = best.is_none_or(|best| self.nodes[best].messages <= node.messages);
+            let is_part = common[i] == node.messages && node.messages < messages.len() && node.messages > 0;
+            if is_part && is_longer && node.turn.setting == setting {
+                best = Some(i);
+            }
+        }
+        best.map(|turn| After { turn, tokens: self.nodes[turn].tokens, messages: self.nodes[turn].messages })
+    }
+
+    /// The number of tokens of the request with which the conversation of a turn begins.
+    pub fn prompt(&self, turn: usize) -> usize {
+        let mut first = turn;
+        while let Some(after) = self.nodes.get(first).and_then(|node| node.turn.after) {
+            first = after.turn;
+        }
+        self.nodes.get(first).map_or(0, |node| node.turn.context.len())
+    }
+
+    /// The conversation up to the end of a turn.
+    pub fn trajectory(&self, turn: usize) -> Option<Trajectory> {
+        let mut path = Vec::new();
+        let mut next = Some(turn);
+        while let Some(node) = next.and_then(|turn| self.nodes.get(turn)) {
+            next = node.turn.after.map(|after| after.turn);
+            path.push(&node.turn);
+        }
+        let (first, last) = (*path.last()?, *path.first()?);
+        let (prompt, mut whole) = (first.context.clone(), Trajectory::of(last.response.finish));
+        for turn in path.into_iter().rev() {
+            let (tokens, messages) = turn.after.map_or((prompt.len(), 0), |after| (after.tokens, after.messages));
+            whole.keep(tokens.saturating_sub(prompt.len()));
+            whole.messages.truncate(messages);
+            let context = if turn.after.is_some() { &turn.context[..] } else { &[] };
+            whole.extend(context, false, &[], &[]);
+            let Response { ids, log_probs, rollout_log_probs, .. } = &turn.response;
+            whole.extend(ids, true, log_probs, rollout_log_probs);
+            whole.messages.extend_from_slice(&turn.messages);
+        }
+        // The last message of a turn is the model's.
+        Some(Trajectory { prompt, asked: first.messages.len().saturating_sub(1), ..whole })
+    }
+
+    /// The conversations up to every turn that nothing was asked after, in the order in which these were served.
+    pub fn trajectories(&self) -> Vec<Trajectory> {
+        let ends = self.nodes.iter().enumerate().filter(|(_, node)| !node.continued);
+        ends.filter_map(|(turn, _)| self.trajectory(turn)).collect()
+    }
+}
+
+impl Trajectory {
+    /// Nothing, which was cut off.
+    pub fn empty() -> Self {
+        Self::of(Finish::Length)
+    }
+
+    fn of(finish: Finish) -> Self {
+        let (ids, sampled, log_probs, rollout_log_probs) = Default::default();
+        Self { prompt: Vec::new(), ids, sampled, log_probs, rollout_log_probs, finish, messages: Vec::new(), asked: 0 }
+    }
+
+    /// All token ids.
+    pub fn whole(&self) -> Vec<u32> {
+        [&self.prompt[..], &self.ids].concat()
+    }
+
+    fn keep(&mut self, tokens: usize) {
+        self.ids.truncate(tokens);
+        self.sampled.truncate(tokens);
+        self.log_probs.truncate(tokens);
+        self.rollout_log_probs.truncate(tokens);
+    }
+
+    fn extend(&mut self, ids: &[u32], sampled: bool, log_probs: &[f32], rollout_log_probs: &[f32]) {
+        self.ids.extend_from_slice(ids);
+        let length = self.ids.len();
+        self.sampled.resize(length, sampled);
+        self.log_probs.extend_from_slice(log_probs);
+        self.rollout_log_probs.extend_from_slice(rollout_log_probs);
+        self.log_probs.resize(length, 0.0);
+        self.rollout_log_probs.resize(length, 0.0);
+    }
+}

@@ -1,0 +1,82 @@
+//! Has calls carried out: what is no call of a known tool is answered here, the others by the tools. Loops of every edition do it alike;
+//! they word the answers in their own ways.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::super::tools::{Answer, Call, Toolbox};
+use super::super::{CallRecord, Trouble};
+use super::record::Record;
+use burnish_util::excerpt;
+
+/// The most characters of an error that the model is told.
+const LONGEST_ERROR: usize = 10_000;
+
+/// A call to carry out, or the name and the answer of one that is not carried out.
+pub type Checked = Result<Call, Box<(String, Answer)>>;
+
+/// The answer to a call that is not carried out.
+pub fn refusal(text: String, reward: Option<f64>, trouble: Trouble) -> Answer {
+    Answer { text, reward, trouble: Some(trouble), seconds: 0.0, extra: serde_json::Map::new() }
+}
+
+/// The names of tools, in the order of their schemas.
+pub fn names(schemas: &[Value]) -> impl Iterator<Item = &str> {
+    schemas.iter().filter_map(|schema| schema["function"]["name"].as_str())
+}
+
+/// Has calls carried out and returns their answers, in the order of the calls: rewards, records and what tools leave are in the record then.
+/// `missing` is the answer of tools that give none; `cut` shortens an answer that is too long, and returns none for the others. Errors are
+/// cut too, and have at most [`LONGEST_ERROR`] characters in every loop.
+///
+/// # Errors
+/// What ends the run.
+pub fn carry_out(
+    record: &mut Record,
+    tools: &mut dyn Toolbox,
+    calls: Vec<Checked>,
+    missing: impl Fn(&str) -> Answer,
+    cut: impl Fn(&str) -> Option<String>,
+) -> Result<Vec<Answer>> {
+    let names: Vec<String> = calls
+        .iter()
+        .map(|call| call.as_ref().map_or_else(|refused| refused.0.clone(), |call| call.written.name.clone()))
+        .collect();
+    let (mut sound, mut refused) = (Vec::new(), Vec::new());
+    for call in calls {
+        match call {
+            Ok(call) => {
+                sound.push(call);
+                refused.push(None);
+            }
+            Err(one) => refused.push(Some(one.1)),
+        }
+    }
+    let begun = Instant::now();
+    let given = if sound.is_empty() { Vec::new() } else { tools.call(&sound, &record.seen())? };
+    let longest = given.iter().map(|answer| answer.seconds).fold(0.0, f64::max);
+    record.waited(begun.elapsed().as_secs_f64().max(longest));
+    let mut given = given.into_iter();
+    let mut answers = Vec::new();
+    for (name, refused) in names.into_iter().zip(refused) {
+        let is_refused = refused.is_some();
+        let mut answer = refused.unwrap_or_else(|| given.next().unwrap_or_else(|| missing(&name)));
+        if answer.trouble.is_some() {
+            answer.text = excerpt::beginning_of(&answer.text, LONGEST_ERROR);
+        }
+        // A refusal is a text of the loop's own.
+        let shorter = if is_refused { None } else { cut(&answer.text) };
+        record.note_call(CallRecord { name, trouble: answer.trouble, cut: shorter.is_some(), seconds: answer.seconds });
+        if let Some(text) = shorter {
+            answer.text = text;
+        }
+        if let Some(reward) = answer.reward {
+            record.reward(reward, true);
+        }
+        record.leave(std::mem::take(&mut answer.extra));
+        answers.push(answer);
+    }
+    Ok(answers)
+}

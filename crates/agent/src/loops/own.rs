@@ -1,0 +1,290 @@
+//! A loop of the user's own (verl's agent loops): its code asks for turns of the model and for tokens, and says at the end which
+//! tokens are the prompt and the response, and which of them are trained.
+//!
+//! It may ask for turns behind any ids, as often as it likes and on several branches. What it returns is compared with what was
+//! sampled: every token that it wants trained must have been sampled there, behind exactly the same ids; its log-probabilities
+//! are those of that sampling. A conversation for which this does not hold has failed, and says at which token. verl trains
+//! whatever a loop returns.
+//!
+//! As in verl: a turn may have `min(response_length, prompt_length + response_length - ids)` tokens, at least 1, or the
+//! `max_tokens` that the loop gives; the response is cut to its length at the end. Where it differs:
+//! - `max_tokens` of the loop do not go beyond that bound. In verl they go to the length of the model.
+//! - A prompt that is longer than `prompt_length` is a failure with a message. verl's fails in the middle of the batch.
+//! - The messages of a conversation are its tokens: what the model sampled is the assistant's, what the loop put between is the user's.
+//! - `response_logprobs` and `metrics` are not read: both are known here.
+//! - A conversation that asks for [`MOST_TURNS`] turns has failed, so that every conversation ends.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::super::parties::{Fault, Output, OwnLoop, Wanted};
+use super::super::tokens::Appended;
+use super::super::{End, Episode, Trouble};
+use super::agent_loop::{AgentLoop, Ask, AskStops, Next};
+use super::budget::room;
+use super::pieces::{has_context, messages_of};
+use super::record::Record;
+use super::sampled::read_params;
+use super::served::{Served, Source};
+use super::tokens::Tokens;
+use burnish_rollout::{Finish, Response, Sampling};
+
+/// The most turns of a conversation.
+const MOST_TURNS: usize = 4096;
+
+/// A conversation that a loop of the user's own leads.
+pub struct OwnAgent {
+    record: Record,
+    /// The name of the loop, for messages.
+    name: String,
+    own: Box<dyn OwnLoop>,
+    tokens: Arc<dyn Tokens>,
+    /// How turns are sampled for which the loop says nothing else.
+    sampling: Sampling,
+    served: Served,
+    /// The number of turns that could not be sampled as they were asked for.
+    unserved: usize,
+    /// The ids that the turn is sampled behind.
+    asked: Vec<u32>,
+    /// True if the loop says that it scores all its conversations itself.
+    scores: bool,
+    /// Ids of the model are below this.
+    known: usize,
+    num_turns: Option<usize>,
+}
+
+impl OwnAgent {
+    /// A conversation of a row, whose messages and prompt the record has, with a loop of this name.
+    pub fn new(record: Record, name: &str, own: Box<dyn OwnLoop>, tokens: Arc<dyn Tokens>, sampling: Sampling) -> Self {
+        let known = tokens.vocabulary();
+        let (served, asked) = Default::default();
+        Self {
+            record,
+            name: name.to_owned(),
+            own,
+            tokens,
+            sampling,
+            served,
+            unserved: 0,
+            asked,
+            scores: false,
+            known,
+            num_turns: None,
+        }
+    }
+
+    /// With `scores`, a conversation for which the loop returns no score has failed.
+    pub fn scores(self, scores: bool) -> Self {
+        Self { scores, ..self }
+    }
+
+    /// Takes a turn, and returns it as the loop gets it (verl's `TokenOutput`).
+    fn serve(&mut self, turn: Response) -> Value {
+        self.known = turn.ids.iter().fold(self.known, |known, id| known.max(*id as usize + 1));
+        let answer = json!({ "token_ids": turn.ids, "log_probs": turn.rollout_log_probs, "stop_reason": "completed" });
+        self.served.add(std::mem::take(&mut self.asked), turn);
+        answer
+    }
+
+    /// The turn that the loop asks for.
+    ///
+    /// # Errors
+    /// What cannot be sampled, in words for the loop.
+    fn ask(&mut self, ids: Vec<u32>, params: &serde_json::Map<String, Value>) -> Result<Ask, String> {
+        let limits = self.record.limits();
+        let read = read_params(&self.sampling, params)?;
+        if ids.is_empty() {
+            return Err("prompt_ids has no ids".to_owned());
+        }
+        if let Some(id) = ids.iter().find(|id| **id as usize >= self.known) {
+            return Err(format!("prompt_ids has the id {id}; ids of the tokenizer are below {}", self.known));
+        }
+        let of_model = limits.max_model_len.map_or(usize::MAX, |longest| longest.saturating_sub(ids.len()));
+        if of_model == 0 {
+            let longest = limits.max_model_len.unwrap_or_default();
+            return Err(format!("prompt_ids has {} ids, and the model's sequences at most {longest}", ids.len()));
+        }
+        let left = limits.prompt_length.saturating_add(limits.response_length).saturating_sub(ids.len());
+        let most = limits.response_length.min(left).max(1).min(of_model);
+        let max_tokens = read.max_tokens.map_or(most, |asked| asked.clamp(1, most));
+        let stops = self.tokens.stops(read.stop_ids, read.stop);
+        let sampling = Sampling { max_tokens: self.sampling.max_tokens, ..read.sampling };
+        self.asked.clone_from(&ids);
+        let sampling = Some(sampling).filter(|sampling| *sampling != self.sampling);
+        Ok(Ask { sampling, stops: stops.map(AskStops), ..Ask::new(ids, max_tokens) })
+    }
+
+    /// Ends with what the loop returned.
+    fn done(&mut self, output: Output) -> Result<Next> {
+        if let Err(message) = self.checked(&output) {
+            let fault =
+                Fault { trouble: Trouble::Raised, message: format!("the agent loop {}: {message}", self.name), seconds: 0.0 };
+            return self.failed(fault);
+        }
+        let Output { prompt, ids, mask, score, num_turns, mut extra } = output;
+        let was = ids.len();
+        let kept = room(self.record.limits(), prompt.len(), 0).min(was);
+        self.fill(prompt, &ids[..kept], |place, source| source.filter(|_| mask[place]))?;
+        for (name, of_tool) in [("tool_rewards", true), ("turn_scores", false)] {
+            let numbers = extra.get(name).and_then(Value::as_array).map(|all| all.iter().map(Value::as_f64).collect());
+            if let Some(Some(numbers)) = numbers {
+                let numbers: Vec<f64> = numbers;
+                numbers.into_iter().for_each(|number| self.record.reward(number, of_tool));
+                extra.remove(name);
+            }
+        }
+        self.record.leave(extra);
+        (self.record.score, self.num_turns) = (score, num_turns);
+        let ends_sampled = mask[..kept].last() == Some(&true);
+        let end = match self.record.last_finish() {
+            _ if kept < was => End::Length,
+            _ if !ends_sampled => End::Done,
+            Finish::Length => End::Length,
+            Finish::Stop => End::Answer,
+        };
+        Ok(self.record.end(end))
+    }
+
+    /// Checks what a loop returned against what was sampled.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, in words for whoever wrote the loop.
+    fn checked(&self, output: &Output) -> Result<(), String> {
+        let Output { prompt, ids, mask, score, .. } = output;
+        let longest = self.record.limits().prompt_length;
+        if mask.len() != ids.len() {
+            return Err(format!("its response_mask has {} numbers, and its response_ids {}", mask.len(), ids.len()));
+        }
+        if self.scores && score.is_none() {
+            return Err("it returned no reward_score, and its class says scores = True".to_owned());
+        }
+        if prompt.is_empty() {
+            return Err("its prompt_ids are empty".to_owned());
+        }
+        if prompt.len() > longest {
+            let length = prompt.len();
+            return Err(format!("its prompt_ids are {length} tokens, more than data.max_prompt_length={longest}"));
+        }
+        if let Some(id) = prompt.iter().chain(ids).find(|id| **id as usize >= self.known) {
+            return Err(format!("the id {id} in its output is no token; ids of the tokenizer are below {}", self.known));
+        }
+        if score.is_some_and(|score| !score.is_finite()) {
+            return Err("its reward_score is no finite number".to_owned());
+        }
+        let sources = self.served.sources(prompt, ids);
+        let is_wrong = |place: &usize| mask[*place] && sources[*place].is_none();
+        let Some(from) = (0..ids.len()).find(is_wrong) else { return Ok(()) };
+        let to = (from..ids.len()).find(|place| !is_wrong(place)).unwrap_or(ids.len());
+        let text = self.tokens.text(&ids[from..to]).unwrap_or_default();
+        let why = match self.served.sampled_anywhere(&ids[from..to]) {
+            true => {
+                "were sampled behind other ids than those before them here: return what comes before a turn as generate got it"
+            }
+            false => "were not sampled there: return the token_ids of generate as they are, neither encoded again nor changed",
+        };
+        Err(format!("response_mask has 1 for the tokens {from} to {} of its response, {text:?}, which {why}", to - 1))
+    }
+
+    /// Ends because the loop failed.
+    fn failed(&mut self, fault: Fault) -> Result<Next> {
+        self.fill_with_served()?;
+        Ok(self.record.fault(fault))
+    }
+
+    /// Records the tokens up to the end of the last turn, for a conversation that returned nothing.
+    fn fill_with_served(&mut self) -> Result<()> {
+        let prompt = self.served.first().map_or_else(|| self.record.ids(), <[u32]>::to_vec);
+        let whole = self.served.last().unwrap_or_else(|| prompt.clone());
+        let ids = whole.strip_prefix(&prompt[..]).unwrap_or_default().to_vec();
+        self.fill(prompt, &ids, |_, source| source)
+    }
+
+    /// Records a conversation. `trained`: the source of the token at a place if it is to be trained.
+    fn fill(&mut self, prompt: Vec<u32>, ids: &[u32], trained: impl Fn(usize, Option<Source>) -> Option<Source>) -> Result<()> {
+        let sampled = self.served.sources(&prompt, ids);
+        let sources: Vec<Option<Source>> = sampled.iter().enumerate().map(|(place, source)| trained(place, *source)).collect();
+        let is_of_row = self.record.ids() == prompt;
+        self.record.begin_with(prompt);
+        let turn = |place: usize| sources[place].map(|source| source.turn);
+        let mut from = 0;
+        while from < ids.len() {
+            let to = (from..ids.len()).find(|place| turn(*place) != turn(from)).unwrap_or(ids.len());
+            let part = ids[from..to].to_vec();
+            match sources[from].and_then(|source| Some((source.at, self.served.turn(source.turn)?))) {
+                Some((at, turn)) => {
+                    let range = at..at + part.len();
+                    let finish = if range.end == turn.ids.len() { turn.finish } else { Finish::Length };
+                    let log_probs = turn.log_probs.get(range.clone()).unwrap_or_default().to_vec();
+                    let rollout_log_probs = turn.rollout_log_probs.get(range).unwrap_or_default().to_vec();
+                    self.record.take(Response { ids: part, log_probs, rollout_log_probs, finish });
+                }
+                None => self.record.append(&Appended { remove: 0, ids: part }),
+            }
+            from = to;
+        }
+        // A turn that the loop does not want trained is the model's, too.
+        let turn = |place: usize| sampled[place].map(|source: Source| source.turn);
+        let messages = messages_of(ids, turn, |ids| self.tokens.plain_text(ids))?;
+        self.record.tokens_only = !is_of_row || has_context(&messages);
+        messages.into_iter().for_each(|message| self.record.say(message));
+        Ok(())
+    }
+}
+
+impl AgentLoop for OwnAgent {
+    fn next(&mut self, turn: Option<Response>) -> Result<Next> {
+        if self.record.has_ended() {
+            return Ok(Next::End);
+        }
+        let mut answer = turn.map(|turn| self.serve(turn));
+        loop {
+            let begun = Instant::now();
+            let wanted = match self.own.go_on(answer.take())? {
+                Ok(wanted) => wanted,
+                Err(fault) => {
+                    let message = format!("the agent loop {}: {}", self.name, fault.message);
+                    return self.failed(Fault { message, ..fault });
+                }
+            };
+            self.record.waited(begun.elapsed().as_secs_f64());
+            if let Some(end) = self.record.end_if_late() {
+                self.fill_with_served()?;
+                return Ok(end);
+            }
+            answer = Some(match wanted {
+                Wanted::Tokens(request) => self.tokens.answer(&request).unwrap_or_else(|error| refused(format!("{error:#}"))),
+                Wanted::Turn { .. } if self.served.len() + self.unserved >= MOST_TURNS => {
+                    let message = format!("the agent loop {} asks for more than {MOST_TURNS} turns", self.name);
+                    return self.failed(Fault { trouble: Trouble::Raised, message, seconds: 0.0 });
+                }
+                Wanted::Turn { ids, params } => match self.ask(ids, &params) {
+                    Ok(ask) => return Ok(Next::Generate(ask)),
+                    Err(error) => {
+                        self.unserved += 1;
+                        refused(error)
+                    }
+                },
+                Wanted::Done(output) => return self.done(output),
+            });
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Episode {
+        let counted = self.num_turns.filter(|turns| *turns > 0);
+        let mut episode = self.record.episode();
+        // The loop's own count of turns, the prompt's among them.
+        if let Some(turns) = counted {
+            episode.assistant_turns = episode.assistant_turns.min(turns - 1);
+            episode.user_turns = turns - 1 - episode.assistant_turns;
+        }
+        episode
+    }
+}
+
+/// An answer that is an error to the loop.
+fn refused(error: String) -> Value {
+    json!({ "error": error })
+}

@@ -1,0 +1,349 @@
+//! A conversation in the making: what every kind of loop records, and the rules that hold for all of them.
+//!
+//! Every conversation ends: a turn or what is said behind it makes it longer, up to its length, and one that stays as long as it was has
+//! failed. A party that fails ends it with [`End::Failed`] or [`End::Timeout`], a line for people in [`Episode::extra`] under [`FAULT`],
+//! and no score: what counts in its place is for the run to decide, as with a reward function that fails.
+
+use std::mem;
+
+use serde_json::{Map, Value};
+
+use super::super::parties::Fault;
+use super::super::tokens::{Appended, Sequence};
+use super::super::tools::Seen;
+use super::super::{CallRecord, End, Episode, Limits, Trouble, TurnReward};
+use super::agent_loop::{Ask, Next};
+use super::budget::{bound_reached, room};
+use burnish_rollout::{Finish, Response};
+
+/// The key of [`Episode::extra`] under which an episode that a party's fault ended says what happened.
+pub const FAULT: &str = "fault";
+
+/// A conversation in the making.
+pub struct Record {
+    limits: Limits,
+    sequence: Sequence,
+    messages: Vec<Value>,
+    /// The number of messages of the prompt.
+    asked: usize,
+    assistant_turns: usize,
+    user_turns: usize,
+    calls: Vec<CallRecord>,
+    rewards: Vec<TurnReward>,
+    tool_rewards: Vec<f64>,
+    turn_scores: Vec<f64>,
+    unreadable_calls: usize,
+    dropped_calls: usize,
+    /// [`Episode::tools`].
+    pub tools: Vec<Value>,
+    /// [`Episode::tokens_only`].
+    pub tokens_only: bool,
+    /// What is handed to reward functions.
+    pub extra: Map<String, Value>,
+    /// The score, of loops that score themselves.
+    pub score: Option<f64>,
+    waited: f64,
+    finish: Finish,
+    /// The most tokens of the next turn; the room there is where nothing else was asked for.
+    most: Option<usize>,
+    /// The turns and the length at the last turn that was asked for.
+    asked_at: Option<(usize, usize)>,
+    end: Option<End>,
+}
+
+impl Record {
+    /// A conversation that begins with these messages, which are these tokens; of more than [`Limits::prompt_length`] the last are kept.
+    pub fn new(messages: Vec<Value>, prompt: Vec<u32>, limits: Limits) -> Self {
+        let mut record = Self {
+            limits,
+            sequence: Sequence::default(),
+            asked: messages.len(),
+            messages,
+            assistant_turns: 0,
+            user_turns: 0,
+            calls: Vec::new(),
+            rewards: Vec::new(),
+            tool_rewards: Vec::new(),
+            turn_scores: Vec::new(),
+            unreadable_calls: 0,
+            dropped_calls: 0,
+            tools: Vec::new(),
+            tokens_only: false,
+            extra: Map::new(),
+            score: None,
+            waited: 0.0,
+            finish: Finish::Length,
+            most: None,
+            asked_at: None,
+            end: None,
+        };
+        record.begin_with(prompt);
+        record
+    }
+
+    /// Makes these tokens the prompt, before the first turn; returns true if only the last of them are kept.
+    pub fn begin_with(&mut self, mut prompt: Vec<u32>) -> bool {
+        let beyond = prompt.len().saturating_sub(self.limits.prompt_length);
+        prompt.drain(..beyond);
+        self.sequence = Sequence::new(prompt);
+        beyond > 0
+    }
+
+    /// The bounds of the conversation.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The messages so far, the prompt's too.
+    pub fn messages(&self) -> &[Value] {
+        &self.messages
+    }
+
+    /// The number of tokens that the response may still have.
+    pub fn room(&self) -> usize {
+        room(&self.limits, self.sequence.prompt.len(), self.sequence.ids.len())
+    }
+
+    /// All tokens so far.
+    pub fn ids(&self) -> Vec<u32> {
+        self.sequence.all()
+    }
+
+    /// How the last turn of the model ended; [`Finish::Length`] before the first.
+    pub fn last_finish(&self) -> Finish {
+        self.finish
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// True if the conversation ended because a party failed or took too long.
+    pub fn has_failed(&self) -> bool {
+        self.extra.contains_key(FAULT)
+    }
+
+    /// Asks for a turn of all tokens that there is room for; where there is none, the conversation ends.
+    pub fn ask(&mut self) -> Next {
+        self.ask_at_most(usize::MAX)
+    }
+
+    /// Asks for a turn of at most this many tokens, and at least 1.
+    pub fn ask_at_most(&mut self, most: usize) -> Next {
+        let room = self.room();
+        if room == 0 {
+            return self.end(End::Length);
+        }
+        let (turns, length) = (self.assistant_turns, self.sequence.ids.len());
+        if self.asked_at.is_some_and(|(before, shorter)| turns > before && length <= shorter) {
+            return self.failed(
+                End::Failed,
+                "the conversation does not go on: neither the model nor the others say anything".to_owned(),
+            );
+        }
+        self.asked_at = Some((turns, length));
+        let max_tokens = room.min(most.max(1));
+        self.most = Some(max_tokens);
+        Next::Generate(Ask::new(self.ids(), max_tokens))
+    }
+
+    /// Takes a turn of the model, and returns it without the tokens beyond those that were asked for.
+    pub fn take(&mut self, mut turn: Response) -> Response {
+        let most = self.most.take().unwrap_or_else(|| self.room()).min(self.room());
+        if turn.ids.len() > most {
+            turn.ids.truncate(most);
+            turn.finish = Finish::Length;
+        }
+        turn.log_probs.resize(turn.ids.len(), 0.0);
+        turn.rollout_log_probs.resize(turn.ids.len(), 0.0);
+        self.finish = turn.finish;
+        self.sequence.push_turn(&turn);
+        self.assistant_turns += 1;
+        turn
+    }
+
+    /// The bound that a turn of the model reached, if any.
+    pub fn bound_reached(&self) -> Option<End> {
+        bound_reached(&self.limits, self.room(), self.assistant_turns, self.user_turns)
+    }
+
+    /// The bound on turns that is reached, whatever room there is.
+    pub fn turns_reached(&self) -> Option<End> {
+        bound_reached(&self.limits, usize::MAX, self.assistant_turns, self.user_turns)
+    }
+
+    /// The most bytes of text that there is room for. Longer texts need not be tokenized.
+    pub fn room_for_text(&self) -> usize {
+        self.room().saturating_mul(self.limits.longest_token)
+    }
+
+    /// True if messages have more text than there is room for.
+    pub fn is_beyond(&self, said: &[Value]) -> bool {
+        said.iter().filter_map(|said| said["content"].as_str()).map(str::len).sum::<usize>() > self.room_for_text()
+    }
+
+    /// The numbers of tokens that prompt and response would have with what is to be appended.
+    pub fn lengths_with(&self, appended: &Appended) -> (usize, usize) {
+        let response = (self.sequence.ids.len() + appended.ids.len()).saturating_sub(appended.remove);
+        (self.sequence.prompt.len(), response)
+    }
+
+    /// Appends what was said to the model and counts it as a turn, if there is room for a token behind it. The conversation ends else, with
+    /// the turn of the model as its last: only the first `before` messages stay.
+    pub fn append_if_fits(&mut self, appended: &Appended, before: usize) -> Next {
+        let (prompt, response) = self.lengths_with(appended);
+        if room(&self.limits, prompt, response) == 0 {
+            self.unsay(before);
+            return self.end(End::ContextTooLong);
+        }
+        self.append(appended);
+        self.ask()
+    }
+
+    /// Appends what was said to the model, however long it is; counts it as a turn.
+    pub fn append(&mut self, appended: &Appended) {
+        self.sequence.apply(appended);
+        self.user_turns += 1;
+    }
+
+    /// Counts a turn of the others that is not appended.
+    pub fn count_user_turn(&mut self) {
+        self.user_turns += 1;
+    }
+
+    pub fn say(&mut self, message: Value) {
+        self.messages.push(message);
+    }
+
+    /// Forgets messages behind the first `count`.
+    pub fn unsay(&mut self, count: usize) {
+        self.messages.truncate(count);
+    }
+
+    pub fn note_call(&mut self, call: CallRecord) {
+        self.calls.push(call);
+    }
+
+    pub fn note_unreadable(&mut self, calls: usize) {
+        self.unreadable_calls += calls;
+    }
+
+    pub fn note_dropped(&mut self, calls: usize) {
+        self.dropped_calls += calls;
+    }
+
+    /// Records a reward that the last turn of the model earned, at its last token.
+    pub fn reward(&mut self, value: f64, of_tool: bool) {
+        let column = if of_tool { &mut self.tool_rewards } else { &mut self.turn_scores };
+        column.push(value);
+        self.rewards.push(TurnReward { at: self.sequence.ids.len().saturating_sub(1), value, of_tool });
+    }
+
+    /// Takes what a party leaves for reward functions; the last that has a key counts. [`FAULT`] is not theirs.
+    pub fn leave(&mut self, extra: Map<String, Value>) {
+        self.extra.extend(extra.into_iter().filter(|(key, _)| key != FAULT));
+    }
+
+    /// Adds seconds of waiting.
+    pub fn waited(&mut self, seconds: f64) {
+        self.waited += seconds.max(0.0);
+    }
+
+    /// Ends a conversation that has waited longer than it may.
+    pub fn end_if_late(&mut self) -> Option<Next> {
+        let most = self.limits.conversation_timeout.filter(|most| self.waited > most.as_secs_f64())?;
+        let message = format!(
+            "the conversation waited longer for its tools and parties than the {} s of agent.conversation_timeout",
+            most.as_secs_f64()
+        );
+        Some(self.failed(End::Timeout, message))
+    }
+
+    /// Ends the conversation because a party failed.
+    pub fn fault(&mut self, fault: Fault) -> Next {
+        self.waited(fault.seconds);
+        let end = if fault.trouble == Trouble::Timeout { End::Timeout } else { End::Failed };
+        self.failed(end, fault.message)
+    }
+
+    fn failed(&mut self, end: End, message: String) -> Next {
+        self.extra.insert(FAULT.to_owned(), message.into());
+        self.score = None;
+        self.end(end)
+    }
+
+    /// Ends the conversation.
+    pub fn end(&mut self, end: End) -> Next {
+        self.end = Some(end);
+        Next::End
+    }
+
+    /// What tools and users may see.
+    pub fn seen(&self) -> Seen<'_> {
+        Seen {
+            messages: &self.messages,
+            assistant_turns: self.assistant_turns,
+            user_turns: self.user_turns,
+            tool_rewards: &self.tool_rewards,
+            turn_scores: &self.turn_scores,
+            prompt: &self.sequence.prompt,
+            response: &self.sequence.ids,
+            sampled: &self.sequence.sampled,
+        }
+    }
+
+    /// The conversation, after its end. One that is left before has failed.
+    pub fn episode(mut self) -> Episode {
+        if self.end.is_none() {
+            self.failed(End::Failed, "the conversation was left before its end".to_owned());
+        }
+        let kept = room(&self.limits, self.sequence.prompt.len(), 0);
+        let mut sequence = mem::take(&mut self.sequence);
+        sequence.truncate(kept);
+        let Sequence { prompt, ids, sampled, log_probs, rollout_log_probs } = sequence;
+        place(&mut self.rewards, &sampled);
+        Episode {
+            prompt,
+            ids,
+            sampled,
+            log_probs,
+            rollout_log_probs,
+            finish: self.finish,
+            end: self.end.unwrap_or(End::Failed),
+            messages: self.messages,
+            asked: self.asked,
+            tools: self.tools,
+            tokens_only: self.tokens_only,
+            assistant_turns: self.assistant_turns,
+            user_turns: self.user_turns,
+            calls: self.calls,
+            rewards: self.rewards,
+            score: self.score,
+            extra: self.extra,
+            unreadable_calls: self.unreadable_calls,
+            dropped_calls: self.dropped_calls,
+            waited: self.waited,
+        }
+    }
+}
+
+/// Moves rewards to sampled tokens: the token that ended their turn may have been taken off again, where it is the opening of what was said
+/// next. Takes time linear in both.
+fn place(rewards: &mut [TurnReward], sampled: &[bool]) {
+    let first = sampled.iter().position(|&sampled| sampled).unwrap_or(0);
+    let mut last = first;
+    let at_or_before: Vec<usize> = sampled
+        .iter()
+        .enumerate()
+        .map(|(at, &sampled)| {
+            if sampled {
+                last = at;
+            }
+            last
+        })
+        .collect();
+    for reward in rewards {
+        let at = reward.at.min(sampled.len().saturating_sub(1));
+        reward.at = at_or_before.get(at).copied().unwrap_or(0);
+    }
+}

@@ -1,0 +1,384 @@
+//! A program of the user leads the conversation: it asks the model by OpenAI's protocol, as often as it likes, and ends when it
+//! likes.
+//!
+//! What was served becomes the response: a request goes on with a trajectory if its ids, or else its messages, begin with what
+//! was served ([`endpoint::Record`](crate::endpoint::Record)); the sampled ids stay as they were sampled. Anything else
+//! begins a branch. Requests of one program are answered one after another. Of several trajectories the one with the most sampled
+//! tokens is the response, of equal ones that with the smaller ids, so that the order in which requests at the same time come in
+//! decides nothing; the others are counted under [`BRANCHES`] in [`Episode::extra`]. The random numbers of a turn depend on its
+//! conversation and the ids that it goes on with, for the same reason.
+//!
+//! [`Limits::prompt_length`] bounds the first request of a trajectory, `response_length` and `max_model_len` the rest; what does
+//! not fit is refused, with OpenAI's code for it. A program that fails because of that has reached the end of its response, as
+//! one that returns.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::Arc;
+
+use anyhow::Result;
+use serde_json::{Map, Value};
+
+use super::super::endpoint::{
+    Answered, Api, Asked, ChunkWriter, Model, Record, Refused, Sent, Start, Trajectory, Way, answer, check_sampling, digest,
+    for_template,
+};
+use super::super::parties::Fault;
+use super::super::program::{Inbox, News, Request, Verdict};
+use super::super::{End, Episode, Limits, Trouble, TurnReward};
+use super::agent_loop::{AgentLoop, Ask, AskStops, Next};
+use super::budget::room;
+use super::pieces::messages_of;
+use super::record::FAULT;
+use burnish_rollout::{Finish, Response};
+
+/// The key of [`Episode::extra`] with the number of trajectories that are not the response.
+pub const BRANCHES: &str = "branches_dropped";
+
+/// The number of turns of a conversation where `multi_turn.max_assistant_turns` is no bound: a program may begin branch after
+/// branch.
+const MOST_TURNS: usize = 1000;
+/// The number of refusals after which a program is ended that asks again and again.
+const MOST_REFUSED: usize = 100;
+/// The key of the only conversation in the record.
+const KEY: &str = "";
+
+/// What the conversations of a run have in common.
+#[derive(Clone)]
+pub struct ServerOptions {
+    /// `n` of a request is 1 at most.
+    pub model: Arc<Model>,
+    pub limits: Limits,
+    /// True if what the program returns is the score, false if it is a reward beside that of reward functions.
+    pub scores: bool,
+}
+
+/// Begins the program of a conversation.
+pub type BeginProgram = Box<dyn FnOnce() -> Result<Inbox> + Send>;
+
+/// A conversation that a program leads.
+pub struct ServerAgent {
+    options: ServerOptions,
+    /// The messages and the tokens of the row, for a conversation in which nothing is said.
+    row: (Vec<Value>, Vec<u32>),
+    begin: Option<BeginProgram>,
+    inbox: Option<Inbox>,
+    pending: Option<Pending>,
+    served: Record,
+    /// The tools of the first request that was served, and what tells them and the variables of its template from others.
+    tools: Option<(u64, Vec<Value>)>,
+    /// True if a later request had others.
+    others: bool,
+    /// The turns that were served, and those of them that went on with another.
+    turns: usize,
+    continued: usize,
+    unreadable: usize,
+    /// The number of refusals, and the last.
+    refused: usize,
+    refusal: Option<String>,
+    /// The answers that nobody waited for any more.
+    left: usize,
+    /// The bound for which a request was refused.
+    full: Option<End>,
+    /// For each prompt, the number of times that it was asked for.
+    drawn: HashMap<u64, u64>,
+    ended: Option<Result<Verdict, Fault>>,
+    waited: f64,
+}
+
+/// A request that is being sampled.
+struct Pending {
+    request: Request,
+    asked: Asked,
+    start: Start,
+    id: u64,
+}
+
+impl ServerAgent {
+    /// A conversation of a row with these messages and tokens.
+    pub fn new(messages: Vec<Value>, prompt: Vec<u32>, options: ServerOptions, begin: BeginProgram) -> Self {
+        Self {
+            options,
+            row: (messages, prompt),
+            begin: Some(begin),
+            inbox: None,
+            pending: None,
+            served: Record::new(usize::MAX),
+            tools: None,
+            others: false,
+            turns: 0,
+            continued: 0,
+            unreadable: 0,
+            refused: 0,
+            refusal: None,
+            left: 0,
+            full: None,
+            drawn: HashMap::new(),
+            ended: None,
+            waited: 0.0,
+        }
+    }
+
+    /// Sends the answer with a turn, and notes it if somebody still waits for it.
+    fn serve(&mut self, turn: Response) {
+        let Some(Pending { request, asked, start, id }) = self.pending.take() else { return };
+        let model = &self.options.model;
+        let reply = match model.reply(&asked, turn) {
+            Ok(reply) => reply,
+            Err(refused) => return self.refuse(request, refused),
+        };
+        let prefix = if asked.api == Api::Chat { "chatcmpl" } else { "cmpl" };
+        let answered = Answered {
+            api: asked.api,
+            id: format!("{prefix}-{id:016x}"),
+            model: model.name.clone(),
+            created: model.created,
+            prompts: vec![start.ids.clone()],
+        };
+        let message = (asked.api == Api::Chat).then(|| for_template(&answered.message(0, &reply)));
+        let (unreadable, response) = (reply.unreadable, reply.response.clone());
+        let (setting, tools) = (asked.setting, asked.tools.clone().unwrap_or_default());
+        let sent = if asked.options.stream {
+            let writer = ChunkWriter::new(answered, asked.options.clone(), asked.tools.is_some(), &model.eos);
+            Sent::Chunks(writer.whole(model.renderer.tokenizer(), &reply))
+        } else {
+            Sent::Answer(answer(&answered, &asked.options, &[reply]))
+        };
+        if request.answer(sent) {
+            self.turns += 1;
+            self.continued += usize::from(goes_on(&start));
+            self.unreadable += unreadable;
+            self.others |= self.tools.get_or_insert((setting, tools)).0 != setting;
+            self.served.served(KEY, &start, message, response);
+        } else {
+            self.left += 1;
+        }
+    }
+
+    /// Takes a request; `None` if it was refused, or its client has left.
+    fn take_up(&mut self, request: Request) -> Option<Ask> {
+        if request.is_left() {
+            return None;
+        }
+        match self.read(request.api, &request.body) {
+            Ok((asked, start, ask)) => {
+                let id = ask.draws.unwrap_or_default() as u64;
+                self.pending = Some(Pending { request, asked, start, id });
+                Some(ask)
+            }
+            Err(refused) => {
+                self.refuse(request, refused);
+                None
+            }
+        }
+    }
+
+    fn refuse(&mut self, request: Request, refused: Refused) {
+        self.refused += 1;
+        self.refusal = Some(refused.message.clone());
+        request.answer(Sent::Refusal(refused));
+    }
+
+    /// Reads a request, and says what is to be sampled for it.
+    fn read(&mut self, api: Api, body: &[u8]) -> Result<(Asked, Start, Ask), Refused> {
+        let ServerOptions { model, limits, .. } = self.options.clone();
+        let mut asked = model.read(api, body, None)?;
+        check_sampling(&asked.options, &model.renderer.defaults().sampling)?;
+        let prompt = asked.prompts.pop().ok_or_else(|| Refused::field("prompt", "`prompt` is missing"))?;
+        let found = self.served.find(KEY, &prompt, asked.setting);
+        let start = model.start(found, prompt, &asked);
+        if let Way::Broken(reason) = &start.way {
+            tracing::debug!("what was served to a program cannot be continued, and another trajectory begins: {reason}");
+        }
+        let room = self.room(&start, &limits)?;
+        let max_tokens = asked.options.max_tokens.map_or(room, |most| most.min(room));
+        let (stops, draws) = (asked.stop(&model).map(AskStops), Some(self.draws(&start.ids)));
+        let ask = Ask { stops, draws, ..Ask::new(start.ids.clone(), max_tokens) };
+        Ok((asked, start, ask))
+    }
+
+    /// The number of tokens that an answer may have, at least 1.
+    fn room(&mut self, start: &Start, limits: &Limits) -> Result<usize, Refused> {
+        let (prompt, response) = (start.prompt, start.ids.len().saturating_sub(start.prompt));
+        let bound = |bound: Option<usize>| bound.filter(|bound| *bound > 0);
+        let turns = bound(limits.max_assistant_turns).unwrap_or(MOST_TURNS);
+        let room = room(limits, prompt, response);
+        let (end, message) = if prompt > limits.prompt_length {
+            let most = limits.prompt_length;
+            let message = format!("the conversation begins with {prompt} tokens, and data.max_prompt_length is {most}");
+            (End::ContextTooLong, message)
+        } else if room == 0 {
+            let most = limits.response_length;
+            let message = format!(
+                "the conversation has {response} tokens behind a first request of {prompt}, and no room for another turn: \
+                 data.max_response_length is {most}"
+            );
+            (End::ContextTooLong, message)
+        } else if self.turns >= turns {
+            let message = format!(
+                "the model has taken {turns} turns, as many as actor_rollout_ref.rollout.multi_turn.max_assistant_turns allows"
+            );
+            (End::AssistantTurns, message)
+        } else if goes_on(start) && bound(limits.max_user_turns).is_some_and(|most| self.continued >= most) {
+            let message = "the conversation has gone on as often as actor_rollout_ref.rollout.multi_turn.max_user_turns allows";
+            (End::UserTurns, message.to_owned())
+        } else {
+            return Ok(room);
+        };
+        self.full = Some(end);
+        Err(Refused::too_long("messages", message))
+    }
+
+    /// The number of a turn's random numbers: the same for the same ids, and another each time that they are asked for. It is no
+    /// number of turns.
+    fn draws(&mut self, ids: &[u32]) -> usize {
+        let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+        let number = digest(&bytes);
+        let times = self.drawn.entry(number).or_default();
+        *times += 1;
+        (number.wrapping_add(*times - 1) | 1 << 63) as usize
+    }
+
+    /// Waits for the program, until it asks for a turn or ends.
+    fn wait(&mut self, inbox: &Inbox) -> Result<Next> {
+        loop {
+            let was_refused = (self.refused >= MOST_REFUSED).then(|| format!("was refused {MOST_REFUSED} times"));
+            let has_left = || (self.left >= MOST_TURNS).then(|| format!("did not wait for {MOST_TURNS} answers"));
+            if let Some(what) = was_refused.or_else(has_left) {
+                let message = format!("the program {what}, and was ended");
+                self.ended = Some(Err(Fault { trouble: Trouble::Raised, message, seconds: 0.0 }));
+                return Ok(Next::End);
+            }
+            match inbox.next() {
+                News::Asked(request) => {
+                    if let Some(ask) = self.take_up(request) {
+                        return Ok(Next::Generate(ask));
+                    }
+                }
+                News::Ended(result) => {
+                    self.ended = Some(result?);
+                    return Ok(Next::End);
+                }
+            }
+        }
+    }
+
+    /// The reason for the end of a conversation with this response, the score or reward, what is left for reward functions, and
+    /// what went wrong.
+    fn verdict(&mut self, response: Option<&Trajectory>) -> (End, Option<f64>, Map<String, Value>, Option<String>) {
+        let scores = self.options.scores;
+        let because = self.refusal.take().map(|refusal| format!("; it was refused: {refusal}")).unwrap_or_default();
+        let failed = |message: String| (End::Failed, None, Map::new(), Some(message));
+        match (self.ended.take(), response) {
+            (None, _) => failed("the conversation was left before its end".to_owned()),
+            (Some(Err(fault)), Some(_)) if fault.trouble == Trouble::Raised && self.full.is_some() && !scores => {
+                (self.full.unwrap_or(End::Length), None, Map::new(), None)
+            }
+            (Some(Err(fault)), _) if fault.trouble == Trouble::Timeout => (End::Timeout, None, Map::new(), Some(fault.message)),
+            (Some(Err(fault)), _) => failed(format!("{}{because}", fault.message)),
+            (Some(Ok(_)), None) => failed(format!("the program got no answer of the model{because}")),
+            (Some(Ok(Verdict { reward: None, .. })), _) if scores => failed(format!(
+                "the program returned no reward, and its reward is the score (actor_rollout_ref.rollout.agent.server.scores){because}"
+            )),
+            (Some(Ok(Verdict { reward, extra })), Some(response)) => {
+                let end = if response.finish == Finish::Length { End::Length } else { End::Done };
+                (self.full.unwrap_or(end), reward, extra, None)
+            }
+        }
+    }
+}
+
+impl ServerAgent {
+    /// The messages of a trajectory, the number of those of its prompt, and whether the tools or variables of its template are not known;
+    /// `None` if they have not all of its turns, because some were completions of text.
+    fn told(&self, mut messages: Vec<Value>, asked: usize, turns: usize) -> Option<(Vec<Value>, usize, bool)> {
+        let tokenizer = self.options.model.renderer.tokenizer();
+        let said = messages.get_mut(asked..)?.iter_mut().filter(|message| message["role"] == "assistant");
+        let mut count = 0;
+        for message in said {
+            count += 1;
+            if let Some(text) = message["content"].as_str() {
+                message["content"] = tokenizer.without_special(text).into();
+            }
+        }
+        (turns > 0 && count == turns).then_some((messages, asked, self.others))
+    }
+}
+
+impl AgentLoop for ServerAgent {
+    fn next(&mut self, turn: Option<Response>) -> Result<Next> {
+        if self.ended.is_some() {
+            return Ok(Next::End);
+        }
+        if let Some(begin) = self.begin.take() {
+            self.inbox = Some(begin()?);
+        }
+        if let Some(turn) = turn {
+            self.serve(turn);
+        }
+        let Some(inbox) = self.inbox.take() else { return Ok(Next::End) };
+        let next = self.wait(&inbox)?;
+        self.waited = inbox.watch.taken().1.as_secs_f64();
+        if next != Next::End {
+            self.inbox = Some(inbox);
+        }
+        Ok(next)
+    }
+
+    fn finish(mut self: Box<Self>) -> Episode {
+        let mut all = self.served.take(KEY).unwrap_or_default();
+        let sampled = |one: &Trajectory| one.sampled.iter().filter(|sampled| **sampled).count();
+        all.sort_by(|a, b| sampled(b).cmp(&sampled(a)).then_with(|| (&a.prompt, &a.ids).cmp(&(&b.prompt, &b.ids))));
+        let branches = all.len().saturating_sub(1);
+        let response = all.into_iter().next();
+        let (end, reward, mut extra, fault) = self.verdict(response.as_ref());
+        let nothing = Trajectory { prompt: mem::take(&mut self.row.1), ..Trajectory::empty() };
+        let Trajectory { prompt, ids, sampled, log_probs, rollout_log_probs, finish, messages, asked } =
+            response.unwrap_or(nothing);
+        extra.remove(FAULT);
+        extra.extend(fault.map(|fault| (FAULT.to_owned(), fault.into())));
+        extra.insert(BRANCHES.to_owned(), branches.into());
+        // Between two turns there is something that the model did not sample.
+        let begins = |at: &usize| sampled[*at] && (*at == 0 || !sampled[*at - 1]);
+        let begun: Vec<usize> = (0..sampled.len()).filter(begins).collect();
+        let turns = begun.len();
+        let (messages, asked, tokens_only) = self.told(messages, asked, turns).unwrap_or_else(|| {
+            let turn = |place: usize| sampled[place].then(|| begun.partition_point(|begin| *begin <= place));
+            let text = |ids: &[u32]| self.options.model.renderer.tokenizer().decode(ids, true);
+            let said = messages_of(&ids, turn, text).unwrap_or_default();
+            let row = mem::take(&mut self.row.0);
+            let asked = row.len();
+            // The prompt of a text completion is not a message of the row.
+            ([row, said].concat(), asked, !ids.is_empty())
+        });
+        let last = ids.len().saturating_sub(1);
+        let (score, beside) = if self.options.scores { (reward, None) } else { (None, reward) };
+        Episode {
+            prompt,
+            ids,
+            sampled,
+            log_probs,
+            rollout_log_probs,
+            finish,
+            end,
+            messages,
+            asked,
+            tools: self.tools.take().map(|(_, tools)| tools).unwrap_or_default(),
+            tokens_only,
+            assistant_turns: turns,
+            user_turns: turns.saturating_sub(1),
+            // The program carries out its calls itself, unseen from here.
+            calls: Vec::new(),
+            rewards: beside.map(|value| TurnReward { at: last, value, of_tool: false }).into_iter().collect(),
+            score,
+            extra,
+            unreadable_calls: self.unreadable,
+            dropped_calls: 0,
+            waited: self.waited,
+        }
+    }
+}
+
+fn goes_on(start: &Start) -> bool {
+    matches!(start.way, Way::Ids | Way::Messages)
+}

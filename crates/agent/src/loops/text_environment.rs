@@ -1,0 +1,127 @@
+//! OpenRLHF 0.11's loop: text in, text out, without messages and templates (`MultiTurnAgentExecutor`).
+//!
+//! The environment changes the prompt; then each turn is sampled, given to the environment as text, and its feedback appended as it is, until
+//! the environment is done or nothing is left to sample. OpenRLHF's `max_len` is both [`Limits::max_model_len`](super::super::Limits) and
+//! `response_length`, and `prompt_length` is `max_len` − `max_new_tokens`. The bounds of turns hold too, where they are set. Feedback has the
+//! control tokens of the next turn in it, and so they are control tokens.
+//!
+//! Feedback is appended after the last turn too, as OpenRLHF does, and what is beyond the length is cut off at the end. The score is the sum
+//! of the rewards of all steps; the last step's `scores`, or the sum where it has none, are under `scores` in
+//! [`Episode::extra`], its `extra_logs` under that name: OpenRLHF selects prompts by the former and trains on the latter.
+//!
+//! Where it differs from OpenRLHF: `max_tokens` that a step asks for bound the next turn. OpenRLHF overwrites them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::super::parties::TextEnvironment;
+use super::super::tokens::Appended;
+use super::super::{End, Episode, Limits};
+use super::agent_loop::{AgentLoop, Next};
+use super::codec::Codec;
+use super::record::Record;
+use burnish_rollout::Response;
+
+/// A conversation with an environment of texts.
+pub struct TextEnvironmentLoop {
+    record: Record,
+    codec: Arc<dyn Codec>,
+    environment: Box<dyn TextEnvironment>,
+    label: Value,
+    /// All text so far; the prompt's, until the environment has seen it.
+    observation: String,
+    total: f64,
+}
+
+impl TextEnvironmentLoop {
+    /// A conversation that begins with the text of a prompt; `messages` are that prompt's, for the episode, and `label` what its row has for
+    /// the environment.
+    pub fn new(
+        messages: Vec<Value>,
+        prompt: String,
+        label: Value,
+        limits: Limits,
+        codec: Arc<dyn Codec>,
+        environment: Box<dyn TextEnvironment>,
+    ) -> Self {
+        let record = Record::new(messages, Vec::new(), limits);
+        Self { record, codec, environment, label, observation: prompt, total: 0.0 }
+    }
+
+    /// Lets the environment change the prompt, and asks for the first turn.
+    fn begin(&mut self) -> Result<Next> {
+        let begun = Instant::now();
+        let fault = match self.environment.reset(&self.observation, &self.label)? {
+            Ok(text) => {
+                self.record.waited(begun.elapsed().as_secs_f64());
+                self.record.tokens_only = text != self.observation;
+                self.observation = text;
+                None
+            }
+            Err(fault) => Some(fault),
+        };
+        if self.record.begin_with(self.codec.ids(&self.observation)?) {
+            self.observation = self.codec.text(&self.record.ids())?;
+        }
+        Ok(match fault {
+            Some(fault) => self.record.fault(fault),
+            None => self.record.end_if_late().unwrap_or_else(|| self.record.ask()),
+        })
+    }
+
+    /// Gives a turn to the environment, and says what comes next.
+    fn step(&mut self, turn: Response) -> Result<Next> {
+        let turn = self.record.take(turn);
+        let action = self.codec.text(&turn.ids)?;
+        self.record.say(json!({"role": "assistant", "content": self.codec.plain_text(&turn.ids)?}));
+        let begun = Instant::now();
+        let step = match self.environment.step(&self.observation, &action)? {
+            Ok(step) => step,
+            Err(fault) => return Ok(self.record.fault(fault)),
+        };
+        self.record.waited(begun.elapsed().as_secs_f64().max(step.seconds));
+        self.total += step.reward;
+        self.record.reward(step.reward, false);
+        self.record.score = Some(self.total);
+        self.record.extra.insert("scores".to_owned(), step.score.unwrap_or(self.total).into());
+        self.record.extra.insert("extra_logs".to_owned(), step.extra.into());
+        if !step.feedback.is_empty() {
+            self.record.say(json!({"role": "user", "content": step.feedback}));
+        }
+        let (was_full, turns) = (self.record.room() == 0, self.record.turns_reached());
+        // Text behind the room is cut off at the end, and is not tokenized for that.
+        let most = step.feedback.floor_char_boundary(self.record.room_for_text().saturating_mul(2).saturating_add(64));
+        self.record.append(&Appended { remove: 0, ids: self.codec.ids(&step.feedback[..most])? });
+        self.observation.push_str(&action);
+        self.observation.push_str(&step.feedback);
+        Ok(if step.done {
+            self.record.end(End::Done)
+        } else if let Some(end) = self.record.end_if_late() {
+            end
+        } else if self.record.room() == 0 {
+            self.record.end(if was_full { End::Length } else { End::ContextTooLong })
+        } else if let Some(end) = turns {
+            self.record.end(end)
+        } else {
+            self.record.tokens_only |= !step.feedback.is_empty();
+            self.record.ask_at_most(step.max_tokens.unwrap_or(usize::MAX))
+        })
+    }
+}
+
+impl AgentLoop for TextEnvironmentLoop {
+    fn next(&mut self, turn: Option<Response>) -> Result<Next> {
+        match turn {
+            _ if self.record.has_ended() => Ok(Next::End),
+            None => self.begin(),
+            Some(turn) => self.step(turn),
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Episode {
+        self.record.episode()
+    }
+}

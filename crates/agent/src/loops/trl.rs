@@ -1,0 +1,183 @@
+//! TRL 1.16's loop: a model with plain functions, or the methods of an environment, as its tools (`GRPOTrainer._tool_call_loop`).
+//!
+//! Every call of a turn is carried out, and the model goes on, until it calls nothing, has been answered `max_tool_calling_iterations`
+//! times, or answers do not fit any more: these are forgotten, and the response ends with the turn that called. The bounds of turns hold
+//! too, where they are set: the turn that reaches one is the last, and its calls are not carried out. Bounds of parallel calls and of the
+//! length of an answer are not TRL's and have no effect here.
+//!
+//! Where it differs from TRL:
+//! - Answers are in the order of the calls. TRL puts those of asynchronous functions behind the others.
+//! - An answer is text. TRL hands a list to the template as it is, which some templates write as nothing.
+//! - A turn without a token is no message. TRL's parser fails on an empty first turn.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::super::calls::ToolCall;
+use super::super::parties::Fault;
+use super::super::tokens::Appended;
+use super::super::tools::{Answer, Call, Toolbox};
+use super::super::{End, Episode, Trouble};
+use super::agent_loop::{AgentLoop, Next};
+use super::carry_out::{Checked, carry_out, names, refusal};
+use super::record::Record;
+use super::trl_chat::TrlChat;
+use burnish_rollout::Response;
+use burnish_util::python_value::quoted;
+
+/// The reward that an environment gives for the whole conversation (`get_reward`), if it gives one; asked for once, at its end.
+pub type EnvironmentReward = Box<dyn FnMut() -> Result<Result<Option<f64>, Fault>> + Send>;
+
+/// The key of [`Episode::extra`] that holds the reward of an environment.
+pub const ENVIRONMENT_REWARD: &str = "environment_reward";
+
+/// A conversation of a model with functions as its tools.
+pub struct Trl {
+    record: Record,
+    chat: Arc<dyn TrlChat>,
+    tools: Box<dyn Toolbox>,
+    /// The number of times that calls may still be answered.
+    iterations_left: Option<usize>,
+    reward: Option<EnvironmentReward>,
+    /// True if the reward of the environment is the score.
+    scores: bool,
+}
+
+impl Trl {
+    /// `max_tool_calling_iterations` is TRL's: none is no bound, 0 is no call at all.
+    pub fn new(
+        record: Record,
+        chat: Arc<dyn TrlChat>,
+        tools: Box<dyn Toolbox>,
+        max_tool_calling_iterations: Option<usize>,
+    ) -> Self {
+        Self { record, chat, tools, iterations_left: max_tool_calling_iterations, reward: None, scores: false }
+    }
+
+    /// Adds the reward of an environment. It is kept under `environment_reward` in [`Episode::extra`]. It is the score if `scores`, in
+    /// which case no reward function is asked; else the last of the rewards of turns, which `algorithm.turn_rewards=sum` adds to the score of
+    /// functions, as TRL adds it.
+    pub fn with_reward(self, reward: EnvironmentReward, scores: bool) -> Self {
+        Self { reward: Some(reward), scores, ..self }
+    }
+
+    /// Takes a turn, and says what comes next.
+    fn go_on(&mut self, turn: Response) -> Result<Next> {
+        let before = self.record.ids();
+        let turn = self.record.take(turn);
+        if turn.ids.is_empty() {
+            return Ok(self.record.end(End::Answer));
+        }
+        let said = self.chat.read(&before, &turn.ids, self.tools.schemas())?;
+        let calls: Vec<ToolCall> = said.message["tool_calls"].as_array().into_iter().flatten().map(call).collect();
+        self.record.note_unreadable(said.unreadable);
+        self.record.say(said.message);
+        if calls.is_empty() {
+            let end = if said.unreadable > 0 { End::UnreadableCall } else { End::Answer };
+            return Ok(self.record.end(end));
+        }
+        if let Some(end) = self.record.turns_reached() {
+            return Ok(self.record.end(end));
+        }
+        match &mut self.iterations_left {
+            Some(0) => Ok(self.record.end(End::UserTurns)),
+            left => {
+                *left = left.map(|left| left - 1);
+                self.answer_calls(calls)
+            }
+        }
+    }
+
+    /// Has the calls of a turn carried out, and continues with their answers.
+    fn answer_calls(&mut self, calls: Vec<ToolCall>) -> Result<Next> {
+        let names: Vec<String> = calls.iter().map(|call| call.name.clone()).collect();
+        let calls = calls.into_iter().map(|call| checked(call, self.tools.schemas())).collect();
+        let missing = |name: &str| error(&format!("Tool {name} gave no answer."), Trouble::Raised);
+        let answers = carry_out(&mut self.record, &mut *self.tools, calls, missing, |_| None)?;
+        let before = self.record.messages().len();
+        for (answer, name) in answers.into_iter().zip(names) {
+            self.record.say(json!({"role": "tool", "name": name, "content": answer.text}));
+        }
+        if let Some(end) = self.record.end_if_late() {
+            return Ok(end);
+        }
+        if self.record.is_beyond(&self.record.messages()[before..]) {
+            self.record.unsay(before);
+            return Ok(self.record.end(End::ContextTooLong));
+        }
+        let suffix = self.chat.suffix(&self.record.messages()[before..]).context("the answers of tools cannot be appended")?;
+        let appended = Appended { remove: 0, ids: suffix };
+        let (prompt, response) = self.record.lengths_with(&appended);
+        let limits = self.record.limits();
+        if response > limits.response_length || limits.max_model_len.is_some_and(|longest| prompt + response >= longest) {
+            self.record.unsay(before);
+            return Ok(self.record.end(End::ContextTooLong));
+        }
+        self.record.append(&appended);
+        Ok(self.record.ask())
+    }
+}
+
+impl AgentLoop for Trl {
+    fn next(&mut self, turn: Option<Response>) -> Result<Next> {
+        if self.record.has_ended() {
+            return Ok(Next::End);
+        }
+        let Some(turn) = turn else { return Ok(self.record.ask()) };
+        let next = self.go_on(turn)?;
+        let Some(reward) = self.reward.as_mut().filter(|_| next == Next::End && !self.record.has_failed()) else {
+            return Ok(next);
+        };
+        match reward()? {
+            Ok(Some(reward)) => {
+                self.record.extra.insert(ENVIRONMENT_REWARD.to_owned(), reward.into());
+                match self.scores {
+                    true => self.record.score = Some(reward),
+                    false => self.record.reward(reward, false),
+                }
+            }
+            Ok(None) if self.scores => drop(self.record.fault(no_reward())),
+            Ok(None) => {}
+            Err(fault) => drop(self.record.fault(fault)),
+        }
+        Ok(next)
+    }
+
+    fn finish(mut self: Box<Self>) -> Episode {
+        self.record.tools = self.tools.schemas().to_vec();
+        self.record.episode()
+    }
+}
+
+/// The fault of an environment that is to score a conversation, and does not.
+fn no_reward() -> Fault {
+    let message = "get_reward of the environment returned None, and there is no other reward".to_owned();
+    Fault { trouble: Trouble::Raised, message, seconds: 0.0 }
+}
+
+/// A call of a message.
+fn call(written: &Value) -> ToolCall {
+    let function = &written["function"];
+    ToolCall {
+        id: written["id"].as_str().map(str::to_owned),
+        name: function["name"].as_str().unwrap_or_default().to_owned(),
+        arguments: function["arguments"].to_string(),
+    }
+}
+
+/// A call, if there is such a tool; else what the model is told.
+fn checked(call: ToolCall, schemas: &[Value]) -> Checked {
+    if !names(schemas).any(|known| known == call.name) {
+        let answer = error(&format!("Tool {} not found.", call.name), Trouble::UnknownTool);
+        return Err(Box::new((call.name, answer)));
+    }
+    let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
+    Ok(Call { written: call, arguments })
+}
+
+/// An error as TRL words it: `str({"error": message})`.
+fn error(message: &str, trouble: Trouble) -> Answer {
+    refusal(format!("{{'error': {}}}", quoted(message)), None, trouble)
+}

@@ -1,0 +1,139 @@
+//! The file of a record: entries one behind another, each with its length and checksum, so that one torn by a kill is noticed and
+//! dropped.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::entry::Entry;
+use burnish_util::crc::IEEE;
+use burnish_util::fs::write_atomic;
+
+/// The time in which entries may be lost if the machine goes down, rather than the process.
+const SYNC: Duration = Duration::from_secs(1);
+
+/// Bytes before each entry: its length and its checksum, least significant byte first.
+const HEAD: usize = 8;
+
+/// A file that entries are appended to.
+pub(super) struct EntryFile {
+    path: PathBuf,
+    file: File,
+    synced: Instant,
+}
+
+impl EntryFile {
+    /// Makes a file of these entries, in place of one that is there.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn create(path: &Path, entries: &[Entry]) -> Result<Self> {
+        let mut bytes = Vec::new();
+        for entry in entries {
+            bytes.extend(framed(entry)?);
+        }
+        write_atomic(path, &bytes)?;
+        let file = OpenOptions::new().append(true).open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        Ok(Self { path: path.to_owned(), file, synced: Instant::now() })
+    }
+
+    /// Appends an entry.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn append(&mut self, entry: &Entry) -> Result<()> {
+        let bytes = framed(entry)?;
+        let mut write = || {
+            // One write: a kill can tear the last entry, never mix two.
+            self.file.write_all(&bytes)?;
+            if self.synced.elapsed() < SYNC {
+                return Ok(());
+            }
+            self.synced = Instant::now();
+            self.file.sync_data()
+        };
+        write().with_context(|| format!("cannot write to {}", self.path.display()))
+    }
+}
+
+/// The whole entries of a file; none if there is no file.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(super) fn read(path: &Path) -> Result<Vec<Entry>> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    let (mut rest, mut entries) = (bytes.as_slice(), Vec::new());
+    while let Some((entry, behind)) = first(rest) {
+        entries.push(entry);
+        rest = behind;
+    }
+    Ok(entries)
+}
+
+fn framed(entry: &Entry) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; HEAD];
+    ciborium::into_writer(entry, &mut bytes).context("an entry cannot be written")?;
+    let (length, crc) = (u32::try_from(bytes.len() - HEAD).context("an entry of more than 4 GiB")?, IEEE.of(&bytes[HEAD..]));
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    bytes[4..HEAD].copy_from_slice(&crc.to_le_bytes());
+    Ok(bytes)
+}
+
+/// The first entry and what is behind it; `None` if there is no whole one.
+fn first(bytes: &[u8]) -> Option<(Entry, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let (crc, rest) = rest.split_first_chunk::<4>()?;
+    let (entry, behind) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    let is_whole = IEEE.of(entry) == u32::from_le_bytes(*crc);
+    Some((ciborium::from_reader(entry).ok().filter(|_| is_whole)?, behind))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+    use crate::recorded::entry::{Base, Turn};
+    use crate::tools::Answer;
+
+    fn answered(step: u64, text: &str) -> Entry {
+        let answer = Answer { text: text.to_owned(), reward: Some(f64::NAN), trouble: None, seconds: 0.1, extra: Map::new() };
+        let turn = Turn { number: 0, calls: 7, answers: vec![answer] };
+        Entry::Answered { step, conversation: "rollout-1-2-3".to_owned(), turn }
+    }
+
+    /// Wherever a file is torn or damaged, the entries before that are read, and no other.
+    #[test]
+    fn what_is_torn_or_damaged_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record");
+        assert!(read(&path).unwrap().is_empty());
+        let base = Entry::Base(Base { step: 1, weights: "w".to_owned(), settings: "s".to_owned(), version: "v".to_owned() });
+        let mut file = EntryFile::create(&path, &[base]).unwrap();
+        let lengths = [answered(1, "one"), answered(2, "two")].map(|entry| {
+            file.append(&entry).unwrap();
+            fs::metadata(&path).unwrap().len() as usize
+        });
+        let whole = fs::read(&path).unwrap();
+        let read_of = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            read(&path).unwrap().iter().map(Entry::step).collect::<Vec<_>>()
+        };
+        assert_eq!(read_of(&whole), [None, Some(1), Some(2)]);
+        for end in lengths[0]..lengths[1] {
+            assert_eq!(read_of(&whole[..end]), [None, Some(1)], "{end} bytes");
+        }
+        for at in lengths[0]..lengths[1] {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x10;
+            assert_eq!(read_of(&damaged), [None, Some(1)], "byte {at}");
+        }
+    }
+}

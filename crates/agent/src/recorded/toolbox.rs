@@ -1,0 +1,118 @@
+//! Tools whose answers are recorded.
+
+use std::collections::HashSet;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::entry::Turn;
+use super::recorder::Recorder;
+use crate::tools::{Answer, Call, Seen, Toolbox};
+use burnish_util::crc::IEEE;
+
+/// The tools of one conversation, of which some are outside this process: what these answered before, they are not asked again.
+pub struct RecordedTools {
+    tools: Box<dyn Toolbox>,
+    /// The names of the tools outside this process. The others are carried out again, because they remember what they were asked.
+    outside: HashSet<String>,
+    recorder: Recorder,
+    conversation: String,
+    /// The number of turns so far with calls of tools outside this process.
+    turns: usize,
+}
+
+impl RecordedTools {
+    /// `outside`: the names of the tools outside this process. `conversation`: its name, the same in each run.
+    pub fn new(tools: Box<dyn Toolbox>, outside: HashSet<String>, recorder: Recorder, conversation: &str) -> Self {
+        Self { tools, outside, recorder, conversation: conversation.to_owned(), turns: 0 }
+    }
+}
+
+impl Toolbox for RecordedTools {
+    fn schemas(&self) -> &[Value] {
+        self.tools.schemas()
+    }
+
+    fn call(&mut self, calls: &[Call], seen: &Seen) -> Result<Vec<Answer>> {
+        let is_outside: Vec<bool> = calls.iter().map(|call| self.outside.contains(&call.written.name)).collect();
+        let outside =
+            |wanted: bool| calls.iter().zip(&is_outside).filter(move |(_, outside)| **outside == wanted).map(|(call, _)| call);
+        let written: Vec<(&str, &str)> =
+            outside(true).map(|call| (call.written.name.as_str(), call.written.arguments.as_str())).collect();
+        if written.is_empty() {
+            return self.tools.call(calls, seen);
+        }
+        let (number, checksum) = (self.turns, IEEE.of(&serde_json::to_vec(&written)?));
+        self.turns += 1;
+        let known = self.recorder.answers(&self.conversation, number, checksum);
+        if let Some(known) = known.filter(|known| known.len() == written.len()) {
+            let others: Vec<Call> = outside(false).cloned().collect();
+            let others = if others.is_empty() { Vec::new() } else { self.tools.call(&others, seen)? };
+            let (mut known, mut others) = (known.into_iter(), others.into_iter());
+            let answer = |outside: &bool| if *outside { known.next() } else { others.next() };
+            return is_outside.iter().map(answer).collect::<Option<_>>().context("a toolbox has fewer answers than calls");
+        }
+        let answers = self.tools.call(calls, seen)?;
+        let recorded = answers.iter().zip(&is_outside).filter(|(_, outside)| **outside).map(|(answer, _)| answer.clone());
+        let turn = Turn { number, calls: checksum, answers: recorded.collect() };
+        self.recorder.record_answers(&self.conversation, turn);
+        Ok(answers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+    use crate::calls::ToolCall;
+    use crate::recorded::{Base, Recording};
+
+    /// Answers with the number of calls so far.
+    struct Counting(usize);
+
+    impl Toolbox for Counting {
+        fn schemas(&self) -> &[Value] {
+            &[]
+        }
+
+        fn call(&mut self, calls: &[Call], _: &Seen) -> Result<Vec<Answer>> {
+            let mut answer = |_| {
+                self.0 += 1;
+                Answer { text: self.0.to_string(), reward: None, trouble: None, seconds: 0.0, extra: Map::new() }
+            };
+            Ok(calls.iter().map(&mut answer).collect())
+        }
+    }
+
+    #[test]
+    fn what_was_answered_is_not_asked_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let tools = |asked: usize| {
+            let base = Base { step: 1, weights: String::new(), settings: String::new(), version: String::new() };
+            let recording = Recording { resumes: true, keeps: true, ..Recording::default() };
+            let recorder = Recorder::open(folder.path(), (0, 1), base, recording).unwrap();
+            let outside = HashSet::from(["search".to_owned()]);
+            RecordedTools::new(Box::new(Counting(asked)), outside, recorder, "rollout-1-2-3")
+        };
+        let ask = |tools: &mut RecordedTools, calls: &[(&str, &str)]| -> Vec<String> {
+            let call = |(name, arguments): &(&str, &str)| Call {
+                written: ToolCall { id: None, name: (*name).to_owned(), arguments: (*arguments).to_owned() },
+                arguments: json!({}),
+            };
+            let calls: Vec<Call> = calls.iter().map(call).collect();
+            tools.call(&calls, &Seen::NOTHING).unwrap().into_iter().map(|answer| answer.text).collect()
+        };
+        let both = [("search", "a"), ("here", "b"), ("search", "c")];
+        let mut first = tools(0);
+        assert_eq!(ask(&mut first, &both), ["1", "2", "3"]);
+        assert_eq!(ask(&mut first, &[("here", "d")]), ["4"]);
+        assert_eq!(ask(&mut first, &[("search", "e")]), ["5"]);
+        // Tools inside are asked again, for what they remember; behind the record, and where other calls are made, all are asked.
+        let mut again = tools(10);
+        assert_eq!(ask(&mut again, &both), ["1", "11", "3"]);
+        assert_eq!(ask(&mut again, &[("here", "d")]), ["12"]);
+        assert_eq!(ask(&mut again, &[("search", "other")]), ["13"]);
+        assert_eq!(ask(&mut again, &[("search", "f")]), ["14"]);
+    }
+}

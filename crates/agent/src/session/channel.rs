@@ -1,0 +1,177 @@
+//! The connection to the process of one conversation. The calling thread does all the work, as with a worker: it sends the request, reads the
+//! reply and what is printed meanwhile, and watches the time.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use super::door::Arrived;
+use super::words::WORDS;
+use burnish_python::printed::Printed;
+use burnish_python::process::MOST_BYTES;
+use burnish_util::interrupt::Interrupt;
+
+/// The interval at which a waiting thread checks for an interrupt.
+const SLICE: Duration = Duration::from_millis(50);
+/// The time that a process has to exit after it has closed its connection, or to report where it hangs.
+const GRACE: Duration = Duration::from_millis(200);
+const CHUNK: usize = 1 << 16;
+
+pub(super) struct Channel {
+    pub pid: Pid,
+    connection: UnixStream,
+    is_open: bool,
+    /// What becomes readable when the process ends, on systems that have it: a child of the process may keep the connection open.
+    end: Option<OwnedFd>,
+    printed: Printed,
+    /// The lines that have been received, and the number of bytes that have been searched for the end of the first.
+    received: Vec<u8>,
+    searched: usize,
+}
+
+/// The reason why there is no reply.
+pub(super) enum Lost {
+    /// The process ended or closed its connection.
+    Gone,
+    /// The call took too long; the line of user code that was running, if the process could report it.
+    TimedOut(Option<String>),
+    /// The reply has more than [`MOST_BYTES`].
+    TooLong,
+    Interrupted(anyhow::Error),
+}
+
+impl Channel {
+    pub fn new(pid: Pid, arrived: Arrived) -> Self {
+        let printed = Printed::new(arrived.printed, WORDS.file);
+        let (connection, end) = (arrived.connection, end_of(pid));
+        Self { pid, connection, is_open: true, end, printed, received: Vec::new(), searched: 0 }
+    }
+
+    /// Sends a line, unless it is empty, and returns the next one received. `left` is the time that is left for it.
+    pub fn ask(&mut self, line: &[u8], left: &dyn Fn() -> Duration, interrupt: &Interrupt) -> Result<Vec<u8>, Lost> {
+        let mut unsent = line;
+        let mut gone = None;
+        loop {
+            unsent = self.send(unsent);
+            if let Some(line) = self.take() {
+                return Ok(line);
+            }
+            let ended = self.wait(!unsent.is_empty(), left().min(SLICE));
+            self.read();
+            if let Some(line) = self.take() {
+                return Ok(line);
+            }
+            if self.received.len() > MOST_BYTES + CHUNK {
+                return Err(Lost::TooLong);
+            }
+            if ended || !self.is_open {
+                let since = *gone.get_or_insert_with(Instant::now);
+                if ended || since.elapsed() > GRACE {
+                    self.printed.read();
+                    return Err(Lost::Gone);
+                }
+            }
+            if let Err(interrupted) = interrupt.check() {
+                return Err(Lost::Interrupted(interrupted));
+            }
+            if left().is_zero() {
+                return Err(Lost::TimedOut(self.place()));
+            }
+        }
+    }
+
+    /// Sends as much as is taken and returns the unsent rest, which is empty if nobody reads any more.
+    fn send<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
+        while !bytes.is_empty() {
+            match self.connection.write(bytes) {
+                Ok(sent) => bytes = &bytes[sent..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return &[],
+            }
+        }
+        bytes
+    }
+
+    /// Waits until something can be read or sent; true if the process has ended.
+    fn wait(&mut self, sending: bool, at_most: Duration) -> bool {
+        let mut watched = Vec::with_capacity(3);
+        let flags = if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        watched.extend(self.end.as_ref().map(|end| PollFd::new(end, PollFlags::IN)));
+        watched.extend(self.printed.pipe().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
+        if self.is_open {
+            watched.push(PollFd::new(&self.connection, flags));
+        }
+        let at_most = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+        let woken = poll(&mut watched, Some(&at_most)).is_ok_and(|count| count > 0);
+        let ended = woken && self.end.is_some() && watched.first().is_some_and(|end| !end.revents().is_empty());
+        if woken {
+            self.printed.read();
+        }
+        ended
+    }
+
+    fn read(&mut self) {
+        let mut chunk = [0; CHUNK];
+        while self.is_open && self.received.len() <= MOST_BYTES + CHUNK {
+            match self.connection.read(&mut chunk) {
+                Ok(0) => self.is_open = false,
+                Ok(count) => self.received.extend_from_slice(&chunk[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => self.is_open = false,
+            }
+        }
+    }
+
+    /// The first line, if it is whole.
+    fn take(&mut self) -> Option<Vec<u8>> {
+        let Some(end) = self.received[self.searched..].iter().position(|byte| *byte == b'\n') else {
+            self.searched = self.received.len();
+            return None;
+        };
+        let rest = self.received.split_off(self.searched + end + 1);
+        let mut line = std::mem::replace(&mut self.received, rest);
+        self.searched = 0;
+        line.pop();
+        Some(line)
+    }
+
+    /// The innermost line of the user's code, which the process prints when it receives this signal.
+    fn place(&mut self) -> Option<String> {
+        self.printed.read();
+        let begun = Instant::now();
+        kill_process(self.pid, Signal::USR1).ok()?;
+        while begun.elapsed() < GRACE && self.printed.trace().is_none() {
+            self.wait(false, SLICE);
+        }
+        let trace = self.printed.trace()?;
+        trace.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
+    }
+
+    /// Kills the process and its group. Nobody else has its number before the host has reaped it.
+    pub fn kill(&self) {
+        let _ = kill_process_group(self.pid, Signal::KILL);
+        let _ = kill_process(self.pid, Signal::KILL);
+    }
+
+    /// The last line of output, for the end of a message.
+    pub fn last_line(&self) -> Option<String> {
+        let words = self.printed.last_words();
+        words.lines().skip(2).last().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn end_of(pid: Pid) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_of(_: Pid) -> Option<OwnedFd> {
+    None
+}

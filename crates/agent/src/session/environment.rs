@@ -1,0 +1,45 @@
+//! TRL's environment, which lives in the process of its conversation: it begins an episode, its methods are tools ([`PythonTools`]), and it may
+//! give a reward at the end.
+//!
+//! [`PythonTools`]: super::PythonTools
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+
+use super::conversation::Session;
+use super::seen::number;
+use crate::parties::Fault;
+
+/// An instance of TRL's environment, which is made anew for each conversation.
+pub struct PythonEnvironment {
+    session: Session,
+    name: Option<String>,
+    timeout: Duration,
+}
+
+impl PythonEnvironment {
+    /// The environment of this name, `None` for the only one.
+    pub fn new(session: Session, name: Option<String>, timeout: Duration) -> Self {
+        Self { session, name, timeout }
+    }
+
+    /// Begins an episode with all columns of the row as arguments; returns the text that is appended to the last message of the prompt.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub fn reset(&self, row: &Map<String, Value>) -> Result<Result<Option<String>, Fault>> {
+        let reply = self.session.ask("reset", &json!({ "environment": self.name, "row": row }), self.timeout)?;
+        Ok(reply.map(|reply| reply["text"].as_str().map(str::to_owned)))
+    }
+
+    /// The reward at the end of the episode; `None` from an environment that gives none.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub fn reward(&self) -> Result<Result<Option<f64>, Fault>> {
+        let reply = self.session.ask("reward", &json!({}), self.timeout)?;
+        Ok(reply.map(|reply| number(&reply["reward"])))
+    }
+}

@@ -1,0 +1,238 @@
+//! The process from which a process is forked for every conversation. It loads the user's files once, or leaves that to each of them.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use rustix::process::Pid;
+use serde_json::{Value, json};
+
+use super::channel::Channel;
+use super::door::{Door, word};
+use super::setup::{Offers, SessionOptions, Setup, first_line};
+use super::starting::{Gate, Greeting, Place};
+use super::words::WORDS;
+use burnish_python::process::{Lost, Worker};
+use burnish_python::words::Words;
+use burnish_python::{MODULES, PROCESS, VALUES, environment};
+use burnish_util::interrupt::Interrupt;
+
+/// The code of a host.
+static CODE: LazyLock<String> = LazyLock::new(|| {
+    let own = [
+        include_str!("schemas.py"),
+        include_str!("loops.py"),
+        include_str!("run_loops.py"),
+        include_str!("verifiers.py"),
+        include_str!("stand_ins.py"),
+        include_str!("parties.py"),
+        include_str!("tools.py"),
+        include_str!("program.py"),
+        include_str!("offers.py"),
+        include_str!("left_open.py"),
+        include_str!("host.py"),
+    ];
+    [PROCESS, VALUES, MODULES].into_iter().chain(own).collect::<Vec<_>>().join("\n\n")
+});
+
+/// A host that runs. Clones are the same host. It may be used from many threads at once.
+#[derive(Clone)]
+pub struct Host(Arc<Shared>);
+
+struct Shared {
+    options: SessionOptions,
+    environment: Vec<(OsString, OsString)>,
+    first_line: Vec<u8>,
+    /// The limits on processor time in seconds: of a start, and of a call if the user sets one.
+    start_cpu: u64,
+    offers: Offers,
+    /// True if each conversation loads the files itself.
+    loads_each: bool,
+    loading: Gate,
+    door: Door,
+    process: Mutex<Process>,
+}
+
+/// The process, if it runs, and how many have run before it.
+struct Process {
+    worker: Option<Worker>,
+    generation: u64,
+}
+
+/// A process of a conversation.
+pub(super) struct Forked {
+    pub channel: Channel,
+    generation: u64,
+}
+
+impl Host {
+    /// Starts the process, which loads the files and says what they offer.
+    ///
+    /// # Errors
+    /// A missing interpreter, a file that cannot be loaded, something in it that is not there or cannot be used as asked, or a start that
+    /// takes too long. An interrupt.
+    pub fn start(setup: &Setup, options: SessionOptions) -> Result<Self> {
+        let environment = environment::of_workers(&options.pass_env, &WORDS)?;
+        let start_cpu = cpu_of(options.start_timeout);
+        let line = first_line(setup, &options, start_cpu, false)?;
+        let mut shared = Shared {
+            options,
+            environment,
+            first_line: line,
+            start_cpu,
+            offers: Offers::default(),
+            loads_each: false,
+            loading: Gate::default(),
+            door: Door::open()?,
+            process: Mutex::new(Process { worker: None, generation: 0 }),
+        };
+        let (mut worker, mut greeting) = shared.start_process()?;
+        shared.loads_each = greeting.loads_each(shared.options.start_method);
+        shared.offers = greeting.offers.take().context("the process of an agent file greets without an offer")?;
+        if shared.loads_each {
+            drop(worker);
+            shared.first_line = first_line(setup, &shared.options, start_cpu, true)?;
+            worker = shared.start_process()?.0;
+        }
+        shared.process().worker = Some(worker);
+        Ok(Self(Arc::new(shared)))
+    }
+
+    /// True if each conversation loads the files itself, because forked ones would share what the files leave, or because the options
+    /// ask for that.
+    pub fn loads_each(&self) -> bool {
+        self.0.loads_each
+    }
+
+    /// Waits for a place among the conversations that load the files.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn enter(&self) -> Result<Place<'_>> {
+        self.0.loading.enter(&self.0.options.interrupt)
+    }
+
+    /// What the files offer.
+    pub fn offers(&self) -> &Offers {
+        &self.0.offers
+    }
+
+    pub(super) fn options(&self) -> &SessionOptions {
+        &self.0.options
+    }
+
+    /// The limit on processor time of a call that may take this long, in seconds. Without a limit set by the user, it is so high that only a
+    /// process reaches it that nobody watches any more.
+    pub(super) fn cpu(&self, timeout: Duration) -> u64 {
+        self.0.options.cpu_limit.unwrap_or_else(|| cpu_of(timeout))
+    }
+
+    /// Begins a process for a conversation. A host that has died is started again.
+    ///
+    /// # Errors
+    /// A host that cannot be started again, a process that does not come.
+    pub(super) fn fork(&self) -> Result<Forked> {
+        let shared = &*self.0;
+        let mut process = shared.process();
+        if process.worker.as_ref().is_none_or(Worker::is_dead) {
+            tracing::warn!("the process that loads the agent files died, and is started again");
+            process.worker = None;
+            process.generation += 1;
+            process.worker = Some(shared.start_process()?.0);
+        }
+        let word = word()?;
+        let pid = shared.exchange(&mut process, &json!({ "fork": word, "path": shared.door.path() }))?;
+        let pid = pid["pid"].as_i64().and_then(|pid| Pid::from_raw(pid.try_into().ok()?)).context("a fork without a process")?;
+        match shared.door.wait_for(&word, shared.options.start_timeout) {
+            Ok(Some(arrived)) => Ok(Forked { channel: Channel::new(pid, arrived), generation: process.generation }),
+            other => {
+                let _ = shared.exchange(&mut process, &json!({ "reap": pid.as_raw_nonzero().get() }));
+                other?;
+                bail!("the process of a conversation did not come within {} s", shared.options.start_timeout.as_secs_f64())
+            }
+        }
+    }
+
+    /// Ends the process of a conversation with everything that it started; returns how it ended, if that is known.
+    pub(super) fn reap(&self, forked: &Forked) -> Option<ExitStatus> {
+        forked.channel.kill();
+        let mut process = self.0.process();
+        if process.generation != forked.generation || process.worker.is_none() {
+            return None;
+        }
+        let reply = self.0.exchange(&mut process, &json!({ "reap": forked.channel.pid.as_raw_nonzero().get() })).ok()?;
+        Some(ExitStatus::from_raw(reply["status"].as_i64()?.try_into().ok()?))
+    }
+}
+
+impl Shared {
+    fn process(&self) -> MutexGuard<'_, Process> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start_process(&self) -> Result<(Worker, Greeting)> {
+        let options = &self.options;
+        let mut worker = Worker::spawn(&options.python, &CODE, &self.environment, &WORDS)?;
+        let reply = match worker.ask(&self.first_line, 0, options.start_timeout, &options.interrupt) {
+            Ok(reply) => reply.line,
+            Err(Lost::Interrupted(interrupted)) => return Err(interrupted),
+            Err(Lost::TimedOut(place)) => {
+                let seconds = options.start_timeout.as_secs_f64();
+                bail!("loading the agent files took longer than {seconds} s (reward.start_timeout){}", Words::at(&place))
+            }
+            Err(Lost::Died(status)) => {
+                let ended = WORDS.ended(status, self.start_cpu);
+                return Err(self.failed(&format!("their process {ended} while they were loaded{}", worker.last_words())));
+            }
+            Err(_) => return Err(self.failed(&format!("their process says nothing that can be read{}", worker.last_words()))),
+        };
+        let reply: Value = serde_json::from_slice(&reply).context("the process of an agent file greets with what is no JSON")?;
+        if let Some(error) = reply["error"].as_str() {
+            return Err(self.failed(error));
+        }
+        Ok((worker, Greeting::read(&reply)?))
+    }
+
+    /// Asks the process something that it answers at once.
+    fn exchange(&self, process: &mut Process, request: &Value) -> Result<Value> {
+        let worker = process.worker.as_mut().context("no process has the agent files")?;
+        let line = format!("{request}\n");
+        // An interrupt must not end the process, because other conversations would end with it.
+        match worker.ask(line.as_bytes(), 0, self.options.start_timeout, &Interrupt::default()) {
+            Ok(reply) => {
+                serde_json::from_slice(&reply.line).context("the process of the agent files replies with what is no JSON")
+            }
+            Err(lost) => {
+                let how = match lost {
+                    Lost::Died(status) => WORDS.ended(status, self.start_cpu),
+                    Lost::TimedOut(place) => format!("does not answer{}", Words::at(&place)),
+                    _ => "cannot be understood any more".to_owned(),
+                };
+                let words = worker.last_words();
+                process.worker = None;
+                process.generation += 1;
+                bail!("the process that has loaded the agent files {how}{words}")
+            }
+        }
+    }
+
+    /// An error of the user's files, with advice if its text suggests any.
+    fn failed(&self, text: &str) -> anyhow::Error {
+        let between = if text.starts_with("Traceback") { ":\n" } else { ": " };
+        let memory = WORDS.memory_hint(text, self.options.memory_limit_mb);
+        anyhow!(
+            "the agent files cannot be used{between}{text}{memory}{}",
+            environment::hint(text, &self.options.pass_env, &WORDS)
+        )
+    }
+}
+
+/// The processor time, in seconds, that a process could use on all cores in this time.
+fn cpu_of(time: Duration) -> u64 {
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    time.as_secs().max(1).saturating_mul(cores).min(u64::from(u32::MAX))
+}

@@ -1,0 +1,138 @@
+//! A loop of the user's own that lives in the process of its conversation: an agent loop of verl. What it asks for are replies of
+//! its process; the next request brings the answer.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::conversation::Session;
+use super::seen::number;
+use crate::Trouble;
+use crate::parties::{Fault, Output, OwnLoop, Wanted};
+
+/// An agent loop of verl.
+pub struct PythonLoop {
+    session: Session,
+    row: LoopOfRow,
+    timeout: Duration,
+    /// The time that the code has taken since the last turn of the model.
+    taken: Duration,
+}
+
+/// What a loop is run with.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoopOfRow {
+    /// The name of the loop.
+    pub name: String,
+    /// verl's `sampling_params`.
+    pub sampling_params: Map<String, Value>,
+    /// The arguments of `run`.
+    pub row: Map<String, Value>,
+    /// What is known of the tokenizer without asking: `eos_token_id` and so on.
+    pub tokenizer: Value,
+    /// A name of the conversation, the same in each run, by which random numbers of the code differ between conversations.
+    pub request_id: String,
+}
+
+impl PythonLoop {
+    /// A loop of the host; `timeout` is that of its code between two turns of the model.
+    pub fn new(session: Session, row: LoopOfRow, timeout: Duration) -> Self {
+        Self { session, row, timeout, taken: Duration::ZERO }
+    }
+}
+
+impl OwnLoop for PythonLoop {
+    fn go_on(&mut self, answer: Option<Value>) -> Result<Result<Wanted, Fault>> {
+        let begun = Instant::now();
+        let reply = match &answer {
+            None => self.session.ask("loop", &self.row, self.timeout)?,
+            Some(answer) => self.session.ask("answer", answer, self.timeout)?,
+        };
+        // The first request waits for its process too, which conversations get one after another. It has a limit of its own.
+        self.taken += if answer.is_some() { begun.elapsed() } else { Duration::ZERO };
+        let mut reply = match reply {
+            Ok(reply) => reply,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let seconds = begun.elapsed().as_secs_f64();
+        let wanted = if let Some(asked) = reply.get_mut("tokenize") {
+            if self.taken > self.timeout {
+                let most = self.timeout.as_secs_f64();
+                let message = format!("no turn was asked for in the {most} s of agent.call_timeout, only tokens");
+                return Ok(Err(Fault { trouble: Trouble::Timeout, message, seconds }));
+            }
+            Some(Wanted::Tokens(asked.take()))
+        } else if let Some(asked) = reply.get("generate") {
+            self.taken = Duration::ZERO;
+            let params = asked["sampling_params"].as_object().cloned().unwrap_or_default();
+            ids(&asked["prompt_ids"]).map(|ids| Wanted::Turn { ids, params })
+        } else {
+            match reply["done"].as_array().map(Vec::as_slice) {
+                Some([output]) => read(output).map(Wanted::Done),
+                Some(outputs) => {
+                    let message = format!(
+                        "its run returned {} outputs, and one response to a prompt is trained: return one",
+                        outputs.len()
+                    );
+                    return Ok(Err(Fault { trouble: Trouble::Raised, message, seconds }));
+                }
+                None => None,
+            }
+        };
+        Ok(wanted.ok_or_else(|| {
+            let message = format!("its ids are no token ids: {}", shortened(&reply.to_string()));
+            Fault { trouble: Trouble::Raised, message, seconds }
+        }))
+    }
+}
+
+/// Reads an output as a process writes it.
+fn read(output: &Value) -> Option<Output> {
+    let mask = output["response_mask"].as_array()?.iter().map(|mask| match mask.as_u64() {
+        Some(0) => Some(false),
+        Some(1) => Some(true),
+        _ => None,
+    });
+    let score = &output["reward_score"];
+    Some(Output {
+        prompt: ids(&output["prompt_ids"])?,
+        ids: ids(&output["response_ids"])?,
+        mask: mask.collect::<Option<_>>()?,
+        score: if score.is_null() { None } else { Some(number(score)?) },
+        num_turns: output["num_turns"].as_u64().and_then(|turns| usize::try_from(turns).ok()).filter(|turns| *turns > 0),
+        extra: output["extra_fields"].as_object().cloned().unwrap_or_default(),
+    })
+}
+
+fn ids(list: &Value) -> Option<Vec<u32>> {
+    list.as_array()?.iter().map(|id| u32::try_from(id.as_u64()?).ok()).collect()
+}
+
+/// The beginning of a text for a message.
+fn shortened(text: &str) -> String {
+    text.chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn outputs_are_read() {
+        let mut output = json!({"prompt_ids": [1], "response_ids": [2, 3], "response_mask": [1, 0], "reward_score": null,
+            "num_turns": 0, "metrics": {}, "extra_fields": {"a": 1}});
+        let whole = read(&output).unwrap();
+        assert_eq!((whole.mask, whole.score, whole.num_turns), (vec![true, false], None, None));
+        output["reward_score"] = json!("nan");
+        assert!(read(&output).unwrap().score.unwrap().is_nan());
+        for (field, wrong) in [("response_mask", json!([1, 2])), ("response_ids", json!([-1])), ("prompt_ids", json!(["a"]))] {
+            let output =
+                Value::Object(output.as_object().unwrap().clone().into_iter().chain([(field.to_owned(), wrong)]).collect());
+            assert!(read(&output).is_none(), "{field}");
+        }
+    }
+}

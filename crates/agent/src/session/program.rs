@@ -1,0 +1,119 @@
+//! A function of the user's file that leads a conversation itself, in the process of the conversation.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::{Map, Value, json};
+
+use super::conversation::{Session, Time};
+use super::seen::number;
+use crate::parties::Fault;
+use crate::program::{Desk, Inbox, Verdict, Watch};
+use crate::{Limits, Trouble};
+
+/// The time of a program without a limit.
+const ENDLESS: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// Where a program asks the model.
+#[derive(Clone, Debug)]
+pub struct Access {
+    pub base_url: String,
+    /// Tells the requests of the conversation from all others.
+    pub api_key: String,
+    pub model: String,
+}
+
+/// Brings an end to the desk when the thread of a program ends, however it does. The first end counts.
+struct BreaksOff(Desk);
+
+impl Drop for BreaksOff {
+    fn drop(&mut self) {
+        let message = "the thread of the program broke off".to_owned();
+        self.0.end(Ok(Err(Fault { trouble: Trouble::Died, message, seconds: 0.0 })));
+    }
+}
+
+/// The program of a conversation.
+pub struct PythonProgram {
+    session: Session,
+    row: Map<String, Value>,
+    request_id: String,
+    call_timeout: Duration,
+    conversation_timeout: Option<Duration>,
+}
+
+impl PythonProgram {
+    /// The host's program for a row, all columns of which it gets. `request_id` names the conversation, the same in each run. The
+    /// program may take [`Limits::call_timeout`] between two answers of the model, and `conversation_timeout` in all.
+    pub fn new(session: Session, row: Map<String, Value>, request_id: String, limits: &Limits) -> Self {
+        let Limits { call_timeout, conversation_timeout, .. } = *limits;
+        Self { session, row, request_id, call_timeout, conversation_timeout }
+    }
+
+    /// Runs the program on a thread of its own, which ends with it, and brings its end to the desk. It is killed when nobody
+    /// wants it any more.
+    ///
+    /// # Errors
+    /// If the system has no thread for it.
+    pub fn begin(self, access: Access, inbox: &Inbox, desk: Desk) -> Result<()> {
+        let watch = inbox.watch.clone();
+        let run = move || {
+            let _broken = BreaksOff(desk.clone());
+            let result = self.run(&access, &watch);
+            // The process ends with its session, so that nothing of it asks any more.
+            drop(self);
+            desk.end(result);
+        };
+        thread::Builder::new().name("program".to_owned()).spawn(run).context("no thread for the program of a conversation")?;
+        Ok(())
+    }
+
+    fn run(&self, Access { base_url, api_key, model }: &Access, watch: &Watch) -> Result<Result<Verdict, Fault>> {
+        let access = json!({ "base_url": base_url, "api_key": api_key, "model": model });
+        if let Err(fault) = self.session.ask("access", &access, self.call_timeout)? {
+            return Ok(Err(fault));
+        }
+        // The time that its process took to begin is not the program's.
+        watch.begin();
+        let left = || self.left(watch);
+        let time = Time::Watched { longest: self.conversation_timeout.unwrap_or(ENDLESS), left: &left };
+        let arguments = json!({ "row": self.row, "conversation": self.request_id });
+        Ok(match self.session.ask_in_time("program", &arguments, time)? {
+            Ok(mut said) => {
+                let extra = said["extra"].as_object_mut().map(std::mem::take).unwrap_or_default();
+                Ok(Verdict { reward: number(&said["reward"]), extra })
+            }
+            Err(fault) if fault.trouble == Trouble::Timeout => {
+                let message = match self.late(watch) {
+                    true => format!(
+                        "the program took longer than actor_rollout_ref.rollout.agent.conversation_timeout: it {}",
+                        fault.message
+                    ),
+                    false => format!(
+                        "the program took longer than actor_rollout_ref.rollout.agent.call_timeout without asking the model: it {}",
+                        fault.message
+                    ),
+                };
+                Err(Fault { message, ..fault })
+            }
+            Err(fault) => Err(Fault { message: format!("the program: {}", fault.message), ..fault }),
+        })
+    }
+
+    /// The time that is left, and the limit that it is left of.
+    fn left(&self, watch: &Watch) -> (Duration, Duration) {
+        let (last, all) = watch.taken();
+        let of_call = (self.call_timeout.saturating_sub(last), self.call_timeout);
+        let of_all = self.conversation_timeout.map(|limit| (limit.saturating_sub(all), limit));
+        match of_all {
+            _ if watch.is_left() => (Duration::ZERO, Duration::ZERO),
+            Some(of_all) if of_all.0 < of_call.0 => of_all,
+            _ => of_call,
+        }
+    }
+
+    fn late(&self, watch: &Watch) -> bool {
+        self.conversation_timeout.is_some_and(|limit| watch.taken().1 >= limit)
+    }
+}

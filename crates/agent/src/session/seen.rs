@@ -1,0 +1,26 @@
+//! What tools and users see of a conversation, as it is sent to their process.
+
+use serde_json::{Value, json};
+
+use crate::tools::Seen;
+
+/// The fields of verl's `agent_data`; `prompt_ids` are all tokens so far, as there.
+pub(super) fn fields(seen: &Seen) -> Value {
+    let all: Vec<u32> = seen.prompt.iter().chain(seen.response).copied().collect();
+    let mask: Vec<u8> = seen.sampled.iter().map(|sampled| u8::from(*sampled)).collect();
+    json!({
+        "messages": seen.messages,
+        "assistant_turns": seen.assistant_turns,
+        "user_turns": seen.user_turns,
+        "tool_rewards": seen.tool_rewards,
+        "turn_scores": seen.turn_scores,
+        "prompt_ids": all,
+        "response_ids": seen.response,
+        "response_mask": mask,
+    })
+}
+
+/// A number as a process writes it: those that JSON lacks are text.
+pub(super) fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}

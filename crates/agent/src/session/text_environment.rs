@@ -1,0 +1,62 @@
+//! An environment of texts that lives in the process of its conversation: an agent instance of OpenRLHF.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+
+use super::conversation::Session;
+use super::seen::number;
+use crate::Trouble;
+use crate::parties::{Fault, Step, TextEnvironment};
+
+/// An agent instance of OpenRLHF.
+pub struct PythonTextEnvironment {
+    session: Session,
+    sampling_params: Map<String, Value>,
+    timeout: Duration,
+}
+
+impl PythonTextEnvironment {
+    /// An instance of the host's agent class. `sampling_params` are what its steps see under this name, `max_tokens` among them.
+    pub fn new(session: Session, sampling_params: Map<String, Value>, timeout: Duration) -> Self {
+        Self { session, sampling_params, timeout }
+    }
+}
+
+impl TextEnvironment for PythonTextEnvironment {
+    fn reset(&mut self, observation: &str, label: &Value) -> Result<Result<String, Fault>> {
+        let begun = Instant::now();
+        let reply = self.session.ask("agent_reset", &json!({ "observation": observation, "label": label }), self.timeout)?;
+        Ok(reply.and_then(|reply| reply["observation"].as_str().map(str::to_owned).ok_or_else(|| no_answer(begun))))
+    }
+
+    fn step(&mut self, observation: &str, action: &str) -> Result<Result<Step, Fault>> {
+        let begun = Instant::now();
+        let arguments = json!({ "observation": observation, "action": action, "sampling_params": self.sampling_params });
+        let reply = match self.session.ask("agent_step", &arguments, self.timeout)? {
+            Ok(reply) => reply,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let max_tokens = reply["max_tokens"].as_u64();
+        let given = self.sampling_params.get("max_tokens").and_then(Value::as_u64);
+        let seconds = begun.elapsed().as_secs_f64();
+        let step = || {
+            Some(Step {
+                reward: number(&reply["reward"])?,
+                score: number(&reply["score"]),
+                feedback: reply["feedback"].as_str()?.to_owned(),
+                done: reply["done"].as_bool()?,
+                max_tokens: max_tokens.filter(|most| Some(*most) != given).and_then(|most| usize::try_from(most).ok()),
+                extra: reply["extra"].as_object()?.clone(),
+                seconds,
+            })
+        };
+        Ok(step().ok_or_else(|| no_answer(begun)))
+    }
+}
+
+fn no_answer(begun: Instant) -> Fault {
+    let message = "the agent answers with what is no answer".to_owned();
+    Fault { trouble: Trouble::Raised, message, seconds: begun.elapsed().as_secs_f64() }
+}

@@ -1,0 +1,175 @@
+//! The tools of a conversation that live in its process.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+
+use super::conversation::{Session, Time};
+use super::seen::{fields, number};
+use super::setup::{OfferedEnvironment, Offers};
+use crate::Trouble;
+use crate::parties::Fault;
+use crate::tools::{Answer, Call, Seen, Toolbox};
+
+/// The tools of one conversation.
+pub struct PythonTools {
+    session: Session,
+    schemas: Vec<Value>,
+    /// The names of tools that give rewards.
+    rewarding: HashSet<String>,
+    row: ToolsOfRow,
+    timeout: Duration,
+}
+
+/// What a row says of tools.
+#[derive(Clone, Debug, Default)]
+pub struct ToolsOfRow {
+    /// `extra_info.tools_kwargs`: for each tool `create_kwargs` and so on.
+    pub tools_kwargs: Map<String, Value>,
+    /// `extra_info.tool_selection`: the tools that the row may use; names that are not offered count for nothing, and none is all.
+    pub tool_selection: Vec<String>,
+    /// A name of the conversation, which tools see as `request_id`; the same in each run.
+    pub request_id: String,
+}
+
+impl PythonTools {
+    /// The tools that the host of this session offers to a row, and those of its environment; `timeout` is that of one call.
+    pub fn new(
+        session: Session,
+        offers: &Offers,
+        environment: Option<&OfferedEnvironment>,
+        row: ToolsOfRow,
+        timeout: Duration,
+    ) -> Self {
+        let is_selected = |name: &str| row.tool_selection.is_empty() || row.tool_selection.iter().any(|one| one == name);
+        let any = offers.tools.iter().any(|tool| is_selected(&tool.name));
+        let selected = offers.tools.iter().filter(|tool| !any || is_selected(&tool.name));
+        let own = environment.map(|environment| environment.schemas.as_slice()).unwrap_or_default();
+        let schemas = selected.map(|tool| &tool.schema).chain(own).cloned().collect();
+        let rewarding = offers.tools.iter().filter(|tool| tool.rewards).map(|tool| tool.name.clone()).collect();
+        Self { session, schemas, rewarding, row, timeout }
+    }
+
+    /// The answer in place of one that a process did not give.
+    fn failed(&self, name: &str, fault: &Fault, trouble: Trouble) -> Answer {
+        let told = match fault.trouble {
+            // Where it hung is for people, not for the model.
+            Trouble::Timeout => format!("timed out after {} s", self.timeout.as_secs_f64()),
+            Trouble::Died => "its process died".to_owned(),
+            _ => fault.message.clone(),
+        };
+        Answer {
+            text: format!("Error executing tool '{name}': {told}"),
+            reward: self.rewarding.contains(name).then_some(0.0),
+            trouble: Some(trouble),
+            seconds: fault.seconds,
+            extra: Map::new(),
+        }
+    }
+}
+
+impl Toolbox for PythonTools {
+    fn schemas(&self) -> &[Value] {
+        &self.schemas
+    }
+
+    fn call(&mut self, calls: &[Call], seen: &Seen) -> Result<Vec<Answer>> {
+        if calls.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut answers: Vec<Option<Answer>> = vec![None; calls.len()];
+        loop {
+            let open: Vec<usize> = (0..calls.len()).filter(|at| answers[*at].is_none()).collect();
+            if open.is_empty() {
+                return Ok(answers.into_iter().flatten().collect());
+            }
+            self.carry_out(calls, seen, &open, &mut answers)?;
+        }
+    }
+}
+
+/// The fate of a call so far.
+#[derive(Clone, Default)]
+struct Progress {
+    begun: Option<Instant>,
+    answer: Option<Answer>,
+}
+
+impl PythonTools {
+    /// Carries out the `open` ones of these calls, and answers at least one of them. Those that had not begun when their process ended stay
+    /// open.
+    fn carry_out(&self, calls: &[Call], seen: &Seen, open: &[usize], answers: &mut [Option<Answer>]) -> Result<()> {
+        // The arguments go as the model wrote them, because numbers may be longer than ours.
+        let written = open.iter().map(|at| &calls[*at].written);
+        let written: Vec<Value> = written.map(|call| json!({ "name": call.name, "arguments": call.arguments })).collect();
+        let arguments = json!({
+            "calls": written,
+            "seen": fields(seen),
+            "tools_kwargs": self.row.tools_kwargs,
+            "request_id": self.row.request_id,
+        });
+        let (begun, last) = (Instant::now(), Cell::new(Instant::now()));
+        let mut progress = vec![Progress::default(); open.len()];
+        let mut note = |part: Value| {
+            last.set(Instant::now());
+            let index = part["index"].as_u64().and_then(|index| usize::try_from(index).ok());
+            let Some(place) = index.and_then(|index| progress.get_mut(index)) else { return };
+            place.begun = place.begun.or(Some(last.get()));
+            place.answer = read(&part["answer"]);
+        };
+        let time = Time::Each { limit: self.timeout, count: open.len(), last: &last };
+        let fault = match self.session.ask_in_parts("call", &arguments, time, &mut note)? {
+            Ok(mut reply) => {
+                let all: Option<Vec<Answer>> = reply["answers"].as_array().and_then(|list| list.iter().map(read).collect());
+                match all.filter(|all| all.len() == open.len()) {
+                    Some(mut all) => {
+                        if let (Some(last), Value::Object(extra)) = (all.last_mut(), reply["extra"].take()) {
+                            last.extra = extra;
+                        }
+                        for (at, answer) in open.iter().zip(all) {
+                            answers[*at] = Some(answer);
+                        }
+                        return Ok(());
+                    }
+                    None => {
+                        let message = "its process answers with what is no answer".to_owned();
+                        Fault { trouble: Trouble::Raised, message, seconds: begun.elapsed().as_secs_f64() }
+                    }
+                }
+            }
+            Err(fault) => fault,
+        };
+        let names: Vec<&str> = open.iter().map(|at| calls[*at].written.name.as_str()).collect();
+        tracing::debug!("a call of {} failed: {}", names.join(", "), fault.message);
+        let is_known = progress.iter().any(|one| one.begun.is_some());
+        let is_late = |one: &Progress| one.begun.is_some_and(|begun| begun.elapsed() >= self.timeout);
+        let any_late = progress.iter().any(|one| one.answer.is_none() && is_late(one));
+        for ((at, name), one) in open.iter().zip(names).zip(progress) {
+            let ended_along = fault.trouble == Trouble::Timeout && any_late && !is_late(&one);
+            answers[*at] = match one {
+                Progress { answer: Some(answer), .. } => Some(answer),
+                Progress { begun: None, .. } if is_known => None,
+                _ if ended_along => {
+                    let message = "its process was ended, because another call of the turn took too long".to_owned();
+                    Some(self.failed(name, &Fault { trouble: Trouble::Raised, message, ..fault.clone() }, Trouble::Died))
+                }
+                _ => Some(self.failed(name, &fault, fault.trouble)),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Reads an answer as a process writes it.
+fn read(answer: &Value) -> Option<Answer> {
+    Some(Answer {
+        text: answer["text"].as_str()?.to_owned(),
+        reward: number(&answer["reward"]),
+        trouble: answer["raised"].is_string().then_some(Trouble::Raised),
+        seconds: number(&answer["seconds"])?,
+        extra: Map::new(),
+    })
+}

@@ -1,0 +1,47 @@
+//! A simulated user that lives in the process of its conversation: an interaction of verl.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::conversation::Session;
+use super::seen::{fields, number};
+use crate::Trouble;
+use crate::parties::{Fault, Reply, User};
+use crate::tools::Seen;
+
+/// An interaction of verl.
+pub struct PythonUser {
+    session: Session,
+    name: String,
+    kwargs: Value,
+    request_id: String,
+    timeout: Duration,
+}
+
+impl PythonUser {
+    /// The interaction of this name with the row's `extra_info.interaction_kwargs`; `request_id` names the conversation, the same in each run.
+    pub fn new(session: Session, name: &str, kwargs: Value, request_id: String, timeout: Duration) -> Self {
+        Self { session, name: name.to_owned(), kwargs, request_id, timeout }
+    }
+}
+
+impl User for PythonUser {
+    fn respond(&mut self, seen: &Seen) -> Result<Result<Reply, Fault>> {
+        let begun = Instant::now();
+        let arguments = json!({ "name": self.name, "kwargs": self.kwargs, "seen": fields(seen), "request_id": self.request_id });
+        let reply = match self.session.ask("respond", &arguments, self.timeout)? {
+            Ok(reply) => reply,
+            Err(fault) => {
+                return Ok(Err(Fault { message: format!("the interaction {}: {}", self.name, fault.message), ..fault }));
+            }
+        };
+        let seconds = begun.elapsed().as_secs_f64();
+        let (Some(text), Some(ends)) = (reply["text"].as_str(), reply["ends"].as_bool()) else {
+            let message = format!("the interaction {} answers with what is no answer", self.name);
+            return Ok(Err(Fault { trouble: Trouble::Raised, message, seconds }));
+        };
+        Ok(Ok(Reply { text: text.to_owned(), ends, score: number(&reply["score"]), seconds }))
+    }
+}

@@ -1,0 +1,13 @@
+//! What messages call the files and settings of agents.
+
+use burnish_python::words::Words;
+
+/// The settings that say how files of agents are run.
+pub(super) static WORDS: Words = Words {
+    file: "an agent file",
+    files: "agent files",
+    python: "reward.python",
+    pass_env: "reward.pass_env",
+    memory_limit_mb: "actor_rollout_ref.rollout.agent.memory_limit_mb",
+    cpu_limit: "reward.cpu_limit",
+};

@@ -1,0 +1,98 @@
+//! Gemma 4: answers of tools stand within the model's turn, which goes on behind them.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::names::tool_name;
+use crate::tokens::appended::Appended;
+use crate::tokens::group::{Group, TOOL, role};
+use crate::tokens::renderer::Renderer;
+use crate::tokens::rules::{Family, Junction, Rules};
+use crate::tokens::synthetic::{call_id, calling};
+use burnish_data::Tokenizer;
+
+/// As in verl 0.9.1 (`Gemma4ContinuousTokenBuilder`).
+pub static FAMILY: Family = Family {
+    model_types: &["gemma4"],
+    doc: "<|tool_response> before answers of tools, which need no opening behind them; <turn|> and a newline before a user's message",
+    rules: |tokenizer| Ok(Box::new(Gemma4::new(tokenizer)?)),
+};
+
+struct Gemma4 {
+    response: u32,
+    /// What ends a turn.
+    separator: Vec<u32>,
+    /// What opens the model's turn.
+    header: Vec<u32>,
+}
+
+impl Gemma4 {
+    fn new(tokenizer: &Tokenizer) -> Result<Self> {
+        let response = tokenizer.single("<|tool_response>")?;
+        Ok(Self { response, separator: tokenizer.encode("<turn|>\n")?, header: tokenizer.encode("<|turn>model\n")? })
+    }
+}
+
+impl Rules for Gemma4 {
+    fn tools(&self, renderer: &Renderer, group: &Group) -> Result<Vec<u32>> {
+        let (mut calls, mut answers) = (Vec::new(), group.messages.to_vec());
+        for (i, answer) in answers.iter_mut().enumerate() {
+            let (id, name) = (call_id(answer, i), tool_name(group, i)?);
+            calls.push(json!({"id": id, "type": "function", "function": {"name": name, "arguments": {}}}));
+            let has_name = crate::tokens::synthetic::name(answer).is_some();
+            if let Some(fields) = answer.as_object_mut() {
+                fields.insert("tool_call_id".to_owned(), id);
+                if !has_name {
+                    fields.insert("name".to_owned(), name.into());
+                }
+            }
+        }
+        renderer.behind_calls(calling(calls), &answers, false)
+    }
+
+    fn join(&self, renderer: &Renderer, group: &Group, ids: &mut Vec<u32>) -> Result<()> {
+        if group.role() != "user" || ids.is_empty() && group.before().next().is_none() {
+            return Ok(());
+        }
+        let is_closed = match ids.as_slice() {
+            [] => renderer.ids(&[group.history, group.earlier].concat(), false)?.ends_with(&self.separator),
+            ids => ids.ends_with(&self.separator),
+        };
+        if !is_closed {
+            ids.extend(&self.separator);
+        }
+        Ok(())
+    }
+
+    fn opens_with_group(&self) -> bool {
+        false
+    }
+
+    fn opening(&self, renderer: &Renderer, _: &[Value], new: &[Value]) -> Result<Vec<u32>> {
+        match new.last() {
+            Some(last) if ["user", "system"].contains(&role(last)) => renderer.opening_behind(last),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn boundary(&self, at: &Junction, mut context: Vec<u32>) -> Appended {
+        let (mut remove, mut ids) = (0, at.ids);
+        let first = at.new.first().map_or("", role);
+        let last = at.history.iter().rev().map(role).find(|role| *role != TOOL);
+        // What the assistant says behind what it has said is the same turn.
+        if first == "assistant" && last == Some("assistant") {
+            if ids.ends_with(&self.separator) {
+                remove = self.separator.len();
+                ids = &ids[..ids.len() - remove];
+            }
+            if context.starts_with(&self.header) {
+                context.drain(..self.header.len());
+            }
+        }
+        // The template writes this token in the assistant's message already when answers follow.
+        if first == TOOL && ids.last() != Some(&self.response) && context.first() != Some(&self.response) {
+            context.insert(0, self.response);
+        }
+        Appended { remove, ids: context }
+    }
+}

@@ -1,0 +1,31 @@
+//! GLM 4.5 and later: the token that ends a turn is the one that opens the next message.
+
+use anyhow::Result;
+
+use crate::tokens::appended::Appended;
+use crate::tokens::rules::{Family, Junction, Rules};
+use burnish_data::Tokenizer;
+
+/// As in verl 0.9.1 (`GLMContinuousTokenBuilder`).
+pub static FAMILY: Family = Family {
+    model_types: &["glm4_moe", "glm_moe_dsa", "glm4v", "glm4v_moe"],
+    doc: "an <|observation|> or <|user|> that ends a turn gives way to that of the next message",
+    rules: |tokenizer| Ok(Box::new(Glm::new(tokenizer)?)),
+};
+
+struct Glm {
+    openers: [u32; 2],
+}
+
+impl Glm {
+    fn new(tokenizer: &Tokenizer) -> Result<Self> {
+        Ok(Self { openers: [tokenizer.single("<|observation|>")?, tokenizer.single("<|user|>")?] })
+    }
+}
+
+impl Rules for Glm {
+    fn boundary(&self, at: &Junction, context: Vec<u32>) -> Appended {
+        let remove = usize::from(at.ids.last().is_some_and(|last| self.openers.contains(last)));
+        Appended { remove, ids: context }
+    }
+}

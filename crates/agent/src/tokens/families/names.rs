@@ -1,0 +1,40 @@
+//! The names of tools that answers are from, for templates that write them.
+
+use anyhow::{Result, bail, ensure};
+use serde_json::Value;
+
+use crate::tokens::group::{Group, role};
+use crate::tokens::synthetic::name;
+use burnish_util::python_value::text_of;
+
+/// The name of the tool that an answer of a group is from: its own, or that of the call with its id, or that of the call at its place
+/// in the last message of the assistant.
+///
+/// # Errors
+/// If there is no such call, or there are more calls than answers or fewer.
+pub fn tool_name(group: &Group, index: usize) -> Result<String> {
+    let answer = &group.messages[index];
+    if let Some(name) = name(answer) {
+        return Ok(name);
+    }
+    let calls = group.before().find(|message| role(message) == "assistant").and_then(|message| message.get("tool_calls"));
+    let calls = calls.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let named = |call: &Value| call.get("function")?.get("name").filter(|name| !name.is_null()).map(text_of);
+    if let Some(id) = answer.get("tool_call_id").filter(|id| !id.is_null()).map(text_of) {
+        let has_id = |call: &&Value| call.get("id").filter(|id| !id.is_null()).is_some_and(|own| text_of(own) == id);
+        if let Some(name) = calls.iter().filter(has_id).find_map(named) {
+            return Ok(name);
+        }
+    }
+    ensure!(
+        calls.len() == group.messages.len(),
+        "the chat format writes the names of tools, and answers without \"name\" cannot be matched with calls: there are {} answers, and the \
+         assistant's last message has {} calls",
+        group.messages.len(),
+        calls.len()
+    );
+    match named(&calls[index]) {
+        Some(name) => Ok(name),
+        None => bail!("call {index} of the assistant's last message has no function name"),
+    }
+}

@@ -1,0 +1,32 @@
+//! A newline behind the token that ends a turn: templates write it, models stop before it.
+
+use anyhow::Result;
+
+use crate::tokens::appended::Appended;
+use crate::tokens::rules::{Junction, Rules};
+use burnish_data::Tokenizer;
+
+/// Puts a newline behind a turn that was ended; one that was cut off stays open.
+pub struct Newline {
+    end: u32,
+    newline: u32,
+}
+
+impl Newline {
+    /// For turns that end with this token.
+    ///
+    /// # Errors
+    /// If the token or the newline is none, or several, of the tokenizer.
+    pub fn behind(tokenizer: &Tokenizer, end: &str) -> Result<Box<dyn Rules>> {
+        Ok(Box::new(Self { end: tokenizer.single(end)?, newline: tokenizer.single("\n")? }))
+    }
+}
+
+impl Rules for Newline {
+    fn boundary(&self, at: &Junction, mut context: Vec<u32>) -> Appended {
+        if at.ids.last() == Some(&self.end) {
+            context.insert(0, self.newline);
+        }
+        Appended { remove: 0, ids: context }
+    }
+}

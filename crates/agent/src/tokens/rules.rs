@@ -1,0 +1,90 @@
+//! What differs between the families of models: the trait of their rules, and the entry of a family.
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+
+use super::appended::Appended;
+use super::group::{Group, TOOL};
+use super::renderer::Renderer;
+use burnish_data::Tokenizer;
+
+/// A family of models.
+pub struct Family {
+    /// Its values of `model_type` in config.json.
+    pub model_types: &'static [&'static str],
+    /// The rule in words.
+    pub doc: &'static str,
+    /// Looks up what the rule needs; an error if the tokenizer has it not.
+    pub rules: fn(&Tokenizer) -> Result<Box<dyn Rules>>,
+}
+
+/// The place at which messages are appended.
+#[derive(Clone, Copy, Debug)]
+pub struct Junction<'a> {
+    /// The tokens so far.
+    pub ids: &'a [u32],
+    pub history: &'a [Value],
+    pub new: &'a [Value],
+}
+
+/// The rules of a family. What a rule does not say is done as for a model that verl does not know.
+pub trait Rules: Send + Sync {
+    /// The arguments of a synthetic call without arguments, in the form that the template takes.
+    fn no_arguments(&self) -> Value {
+        json!({})
+    }
+
+    /// The ids of the answers of tools.
+    fn tools(&self, renderer: &Renderer, group: &Group) -> Result<Vec<u32>> {
+        renderer.tools(group.messages, &self.no_arguments(), group.opens)
+    }
+
+    /// The ids of another message.
+    fn message(&self, renderer: &Renderer, group: &Group) -> Result<Vec<u32>> {
+        renderer.message(group.messages, group.opens)
+    }
+
+    /// Changes the ids of the groups so far before those of another are put behind them.
+    fn join(&self, renderer: &Renderer, group: &Group, ids: &mut Vec<u32>) -> Result<()> {
+        let _ = (renderer, group, ids);
+        Ok(())
+    }
+
+    /// True if the model's turn is opened in the rendering of the last group, false if it is by [`Self::opening`].
+    fn opens_with_group(&self) -> bool {
+        true
+    }
+
+    /// The ids that open the model's turn behind all messages.
+    fn opening(&self, renderer: &Renderer, history: &[Value], new: &[Value]) -> Result<Vec<u32>> {
+        let _ = (renderer, history, new);
+        Ok(Vec::new())
+    }
+
+    /// The ids of all messages that are appended.
+    fn context(&self, renderer: &Renderer, history: &[Value], new: &[Value]) -> Result<Vec<u32>> {
+        let mut ids = Vec::new();
+        let groups = Group::split(history, new);
+        let last = groups.len().saturating_sub(1);
+        for (i, group) in groups.into_iter().enumerate() {
+            let group = Group { opens: i == last && self.opens_with_group(), ..group };
+            let rendered = match group.role() {
+                TOOL => self.tools(renderer, &group)?,
+                "assistant" if i == last => bail!("messages that continue a conversation cannot end with the assistant's"),
+                _ => self.message(renderer, &group)?,
+            };
+            self.join(renderer, &group, &mut ids)?;
+            ids.extend(rendered);
+        }
+        if !new.is_empty() && !self.opens_with_group() {
+            ids.extend(self.opening(renderer, history, new)?);
+        }
+        Ok(ids)
+    }
+
+    /// Joins the ids of all messages to the tokens so far.
+    fn boundary(&self, at: &Junction, context: Vec<u32>) -> Appended {
+        let _ = at;
+        Appended { remove: 0, ids: context }
+    }
+}

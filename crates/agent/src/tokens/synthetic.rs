@@ -1,0 +1,67 @@
+//! The synthetic conversation behind which messages are rendered. Its own tokens are cut off again.
+
+use serde_json::{Value, json};
+
+/// The beginnings of synthetic conversations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// A system message and a user's, as verl has it.
+    System,
+    /// A user's message, for templates that refuse the roles of verl's: Gemma's have none of a system, and neither they nor those of
+    /// earlier Mistrals take two messages of users in a row. verl cannot continue such conversations.
+    User,
+}
+
+impl Base {
+    /// The conversation before a message of a user or a system.
+    pub fn before_message(self) -> Vec<Value> {
+        match self {
+            Self::System => vec![system(), user()],
+            Self::User => vec![user(), json!({"role": "assistant", "content": "continuous token synthetic assistant"})],
+        }
+    }
+
+    /// The conversation before the answers of tools; `calls` is the assistant's message that made the calls.
+    pub fn before_tools(self, calls: Value) -> Vec<Value> {
+        match self {
+            Self::System => vec![system(), user(), calls],
+            Self::User => vec![user(), calls],
+        }
+    }
+}
+
+fn system() -> Value {
+    json!({"role": "system", "content": "continuous token synthetic system"})
+}
+
+fn user() -> Value {
+    json!({"role": "user", "content": "continuous token synthetic user"})
+}
+
+/// The assistant's message with a call for each answer of a tool, under the answer's own id and name if it has them. The arguments
+/// are an empty object, in the form that the template takes.
+pub fn calls_for(answers: &[Value], arguments: &Value) -> Value {
+    let call = |(i, answer): (usize, &Value)| {
+        let function =
+            json!({"name": name(answer).unwrap_or_else(|| "continuous_token_tool".to_owned()), "arguments": arguments});
+        json!({"id": call_id(answer, i), "type": "function", "function": function})
+    };
+    calling(answers.iter().enumerate().map(call).collect())
+}
+
+/// The assistant's message with these calls.
+pub fn calling(calls: Vec<Value>) -> Value {
+    json!({"role": "assistant", "content": "", "reasoning_content": "reasoning", "tool_calls": calls})
+}
+
+/// The name that a tool's answer has, in Python's words for what is no text.
+pub fn name(answer: &Value) -> Option<String> {
+    let name = answer.get("name").filter(|name| !matches!(name, Value::Null | Value::Bool(false)))?;
+    Some(burnish_util::python_value::text_of(name)).filter(|name| !name.is_empty())
+}
+
+/// The id of the call that is answered, or one made of its position.
+pub fn call_id(answer: &Value, position: usize) -> Value {
+    let own = answer.get("tool_call_id").filter(|id| !id.is_null());
+    own.cloned().unwrap_or_else(|| format!("continuous_token_call_{position}").into())
+}

@@ -1,0 +1,126 @@
+//! A conversation as a file keeps it: what was said, why it ended, and what reward functions read of it; not its tokens.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::loops::ENVIRONMENT_REWARD;
+use super::training::failure;
+use super::{End, Episode};
+use burnish_reward::Conversation;
+use burnish_reward::failure::Failure;
+use burnish_util::json_number;
+
+/// A conversation that was led, and is scored later.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    /// All messages, the prompt's first.
+    pub messages: Vec<Value>,
+    /// [`Episode::asked`]; `None` in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<usize>,
+    /// [`Episode::tools`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Value>,
+    /// [`Episode::tokens_only`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tokens_only: bool,
+    pub end: End,
+    /// [`Episode::num_turns`].
+    pub num_turns: usize,
+    /// The rewards of tools, in the order in which they were earned.
+    #[serde(with = "json_number")]
+    pub tool_rewards: Vec<f64>,
+    /// The rewards of users and environments, in the order in which they were earned.
+    #[serde(with = "json_number")]
+    pub turn_scores: Vec<f64>,
+    /// The score, of loops that score themselves.
+    #[serde(with = "json_number")]
+    pub score: Option<f64>,
+    /// [`Episode::extra`].
+    pub extra: Map<String, Value>,
+}
+
+impl From<&Episode> for Told {
+    fn from(episode: &Episode) -> Self {
+        Self {
+            messages: episode.messages.clone(),
+            asked: Some(episode.asked),
+            tools: episode.tools.clone(),
+            tokens_only: episode.tokens_only,
+            end: episode.end,
+            num_turns: episode.num_turns(),
+            tool_rewards: episode.tool_rewards(),
+            turn_scores: episode.turn_scores(),
+            score: episode.score,
+            extra: episode.extra.clone(),
+        }
+    }
+}
+
+impl Told {
+    /// The conversation beside reward functions that are named: the reward of an environment is then that of its last turn, as in
+    /// training.
+    pub fn beside_functions(mut self) -> Self {
+        if self.extra.contains_key(ENVIRONMENT_REWARD) {
+            self.turn_scores.extend(self.score.take());
+        }
+        self
+    }
+}
+
+impl Conversation for Told {
+    fn messages(&self) -> &[Value] {
+        &self.messages
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.unwrap_or_else(|| {
+            let is_model = |message: &Value| message["role"] == "assistant";
+            self.messages.iter().position(is_model).unwrap_or(self.messages.len())
+        })
+    }
+
+    fn tokens_only(&self) -> bool {
+        self.tokens_only
+    }
+
+    fn num_turns(&self) -> usize {
+        self.num_turns
+    }
+
+    fn tool_rewards(&self) -> Vec<f64> {
+        self.tool_rewards.clone()
+    }
+
+    fn turn_scores(&self) -> Vec<f64> {
+        self.turn_scores.clone()
+    }
+
+    fn extra(&self) -> &Map<String, Value> {
+        &self.extra
+    }
+
+    fn verdict(&self) -> Option<Result<f64, Failure>> {
+        failure(self.end, &self.extra).map(Err).or_else(|| self.score.map(Ok))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_again() {
+        let text = r#"{"messages":[{"role":"user","content":"2*3"}],"end":"done","num_turns":4,"tool_rewards":["NaN",0.5],
+            "turn_scores":[],"score":0.25,"extra":{"environment_reward":0.25}}"#;
+        let told: Told = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_value(&told).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+        assert!(told.verdict().is_some_and(|verdict| verdict.is_ok_and(|score| score == 0.25)));
+        let beside = told.clone().beside_functions();
+        assert!(beside.verdict().is_none() && beside.turn_scores() == [0.25]);
+        let failed = Told { end: End::Failed, extra: Map::from_iter([("fault".to_owned(), json!("lost"))]), ..told };
+        assert!(failed.beside_functions().verdict().is_some_and(|verdict| verdict.is_err()));
+    }
+}

@@ -1,0 +1,248 @@
+//! The built-in tools of one conversation.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde_json::{Map, Value};
+
+use super::settings::only_known;
+use super::tool::{BuiltIn, Failed, Kind, Told};
+use crate::tools::{Answer, Call, Seen, Toolbox};
+use burnish_util::interrupt::Interrupt;
+
+/// The longest time that an interrupt goes unnoticed.
+const POLL: Duration = Duration::from_millis(50);
+
+/// A built-in tool, or one of a service, made once for all conversations.
+#[derive(Clone)]
+pub struct Made {
+    name: String,
+    schema: Value,
+    tool: Arc<dyn BuiltIn>,
+    of_service: bool,
+}
+
+impl Made {
+    /// Makes a tool of an entry of a tool configuration: its `config`, and its `tool_schema` if it has one.
+    ///
+    /// # Errors
+    /// A setting that is unknown, missing or wrong, or a schema without a name.
+    pub fn new(kind: &Kind, config: &Value, schema: Option<Value>) -> Result<Self> {
+        let make = || -> Result<Self> {
+            only_known(kind.settings, config)?;
+            let schema = schema.unwrap_or_else(kind.schema);
+            let name = schema["function"]["name"].as_str().context("`tool_schema` has no function.name")?.to_owned();
+            Ok(Self { name, schema, tool: (kind.make)(config)?.into(), of_service: false })
+        };
+        make().with_context(|| format!("the tool {}", kind.class_names[0]))
+    }
+
+    /// A tool that a service offers by this schema.
+    ///
+    /// # Errors
+    /// A schema without a name.
+    pub fn of_service(schema: Value, tool: Arc<dyn BuiltIn>) -> Result<Self> {
+        let name = schema["function"]["name"].as_str().context("the schema of a tool has no function.name")?.to_owned();
+        Ok(Self { name, schema, tool, of_service: true })
+    }
+
+    /// What the model is told of it, in OpenAI's form.
+    pub fn schema(&self) -> &Value {
+        &self.schema
+    }
+
+    /// True if a service offers it, which was started or connected to for that.
+    pub fn is_of_service(&self) -> bool {
+        self.of_service
+    }
+
+    /// True if its calls wait for something outside this process.
+    pub fn waits(&self) -> bool {
+        self.tool.waits()
+    }
+
+    /// The name by which the model calls it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The built-in tools of one conversation.
+pub struct BuiltInTools {
+    tools: Vec<(Made, Value)>,
+    schemas: Vec<Value>,
+    timeout: Duration,
+    interrupt: Interrupt,
+}
+
+impl BuiltInTools {
+    /// Begins a conversation whose row has these `tools_kwargs`: an object with an object for each tool, or null. `timeout` is the time of
+    /// one call.
+    ///
+    /// # Errors
+    /// What the row lacks for a tool.
+    pub fn new(made: &[Made], tools_kwargs: &Value, timeout: Duration, interrupt: Interrupt) -> Result<Self> {
+        let begin = |made: &Made| {
+            let state = made.tool.begin(&tools_kwargs[&made.name]["create_kwargs"]);
+            Ok((made.clone(), state.with_context(|| format!("the tool {}", made.name))?))
+        };
+        let tools: Vec<_> = made.iter().map(begin).collect::<Result<_>>()?;
+        let schemas = tools.iter().map(|(made, _)| made.schema.clone()).collect();
+        Ok(Self { tools, schemas, timeout, interrupt })
+    }
+
+    /// Carries out a call of a tool that waits on a thread of its own, for which nobody has to wait: a service can hang for any time.
+    fn start(&self, tool: &Arc<dyn BuiltIn>, call: &Call) -> Result<Receiver<(Result<Told, Failed>, f64)>> {
+        let (send, receive) = sync_channel(1);
+        let (tool, arguments, timeout) = (tool.clone(), call.arguments.clone(), self.timeout);
+        let run = move || {
+            let begun = Instant::now();
+            let told = tool.call(&arguments, &mut Value::Null, timeout);
+            _ = send.send((told, begun.elapsed().as_secs_f64()));
+        };
+        thread::Builder::new().name("tool".to_owned()).spawn(run).context("no thread for a call of a tool")?;
+        Ok(receive)
+    }
+
+    fn wait(&self, receive: &Receiver<(Result<Told, Failed>, f64)>, end: Instant) -> Result<(Result<Told, Failed>, f64)> {
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match receive.recv_timeout(left.min(POLL)) {
+                Ok(told) => return Ok(told),
+                Err(RecvTimeoutError::Disconnected) => return Ok((Err(Failed::raised("the tool broke off")), 0.0)),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                    return Ok((Err(Failed::late(self.timeout)), self.timeout.as_secs_f64()));
+                }
+                Err(RecvTimeoutError::Timeout) => self.interrupt.check()?,
+            }
+        }
+    }
+}
+
+impl Toolbox for BuiltInTools {
+    fn schemas(&self) -> &[Value] {
+        &self.schemas
+    }
+
+    fn call(&mut self, calls: &[Call], _: &Seen) -> Result<Vec<Answer>> {
+        self.interrupt.check()?;
+        let end = Instant::now() + self.timeout;
+        let index = |call: &Call| self.tools.iter().position(|(made, _)| made.name == call.written.name);
+        let indices: Vec<Option<usize>> = calls.iter().map(index).collect();
+        let mut waiting = Vec::with_capacity(calls.len());
+        for (call, index) in calls.iter().zip(&indices) {
+            let tool = index.map(|index| &self.tools[index].0.tool).filter(|tool| tool.waits());
+            waiting.push(tool.map(|tool| self.start(tool, call)).transpose()?);
+        }
+        let mut answers = Vec::with_capacity(calls.len());
+        for ((call, index), receive) in calls.iter().zip(indices).zip(waiting) {
+            let (told, seconds) = match (index, receive) {
+                (_, Some(receive)) => self.wait(&receive, end)?,
+                (Some(index), None) => {
+                    let begun = Instant::now();
+                    let (made, state) = &mut self.tools[index];
+                    let told = made.tool.call(&call.arguments, state, self.timeout);
+                    (told, begun.elapsed().as_secs_f64())
+                }
+                (None, None) => (Err(Failed::raised("there is no such tool")), 0.0),
+            };
+            answers.push(answer(&call.written.name, told, seconds));
+        }
+        Ok(answers)
+    }
+}
+
+/// The answer that the model is told; that of a call that failed in verl's words.
+fn answer(name: &str, told: Result<Told, Failed>, seconds: f64) -> Answer {
+    match told {
+        Ok(Told { text, reward }) => Answer { text, reward, trouble: None, seconds, extra: Map::new() },
+        Err(Failed { trouble, message }) => Answer {
+            text: format!("Error executing tool '{name}': {message}"),
+            reward: Some(0.0),
+            trouble: Some(trouble),
+            seconds,
+            extra: Map::new(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use serde_json::json;
+
+    use super::super::calculator::CALCULATOR;
+    use super::super::gsm8k::GSM8K;
+    use super::super::search::SEARCH;
+    use super::*;
+    use crate::Trouble;
+    use crate::calls::ToolCall;
+
+    fn call(name: &str, arguments: Value) -> Call {
+        Call { written: ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_string() }, arguments }
+    }
+
+    fn made(kind: &Kind, config: Value) -> Result<Made> {
+        Made::new(kind, &config, None)
+    }
+
+    #[test]
+    fn calls_of_a_turn_are_answered_in_order_within_the_time_of_one() {
+        // Somebody who never answers: connections wait in the listener's queue.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", silent.local_addr().unwrap());
+        let tools = [
+            made(&CALCULATOR, json!({"type": "native"})).unwrap(),
+            made(&SEARCH, json!({"retrieval_service_url": url})).unwrap(),
+            made(&GSM8K, Value::Null).unwrap(),
+        ];
+        let kwargs = json!({"calc_gsm8k_reward": {"create_kwargs": {"ground_truth": "72"}}});
+        let interrupt = Interrupt::default();
+        let mut toolbox = BuiltInTools::new(&tools, &kwargs, Duration::from_millis(300), interrupt.clone()).unwrap();
+        let names: Vec<&str> = toolbox.schemas().iter().filter_map(|schema| schema["function"]["name"].as_str()).collect();
+        assert_eq!(names, ["calculator", "search", "calc_gsm8k_reward"]);
+        let calls = [
+            call("search", json!({"query_list": ["a"]})),
+            call("calculator", json!({"expression": "6*7"})),
+            call("search", json!({"query_list": ["b"]})),
+            call("calculator", json!({"expression": "1/0"})),
+            call("calc_gsm8k_reward", json!({"answer": "72"})),
+            call("calc_gsm8k_reward", json!({"answer": "72"})),
+        ];
+        let begun = Instant::now();
+        let answers = toolbox.call(&calls, &Seen::NOTHING).unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        let texts: Vec<&str> = answers.iter().map(|answer| answer.text.as_str()).collect();
+        let late = "Error executing tool 'search': timed out after 0.3 s";
+        let judged = "Current parsed answer='72' reward=1.0";
+        assert_eq!(texts, [late, "42", late, "Error executing tool 'calculator': division by zero", judged, judged]);
+        let troubles: Vec<_> = answers.iter().map(|answer| answer.trouble).collect();
+        let (late, raised) = (Some(Trouble::Timeout), Some(Trouble::Raised));
+        assert_eq!(troubles, [late, None, late, raised, None, None]);
+        let rewards: Vec<_> = answers.iter().map(|answer| answer.reward).collect();
+        assert_eq!(rewards, [0.0, 0.0, 0.0, 0.0, 0.0, -0.05].map(Some));
+        interrupt.ask();
+        assert!(toolbox.call(&calls, &Seen::NOTHING).is_err());
+    }
+
+    #[test]
+    fn mistakes_are_said_at_the_start() {
+        for (kind, config, expected) in [
+            (&CALCULATOR, json!({"digits": 3}), "no setting `digits`"),
+            (&CALCULATOR, json!([1]), "must be a mapping"),
+            (&SEARCH, json!({}), "`retrieval_service_url` is not set"),
+            (&SEARCH, json!({"retrieval_service_url": "host:1"}), "begins with http"),
+            (&SEARCH, json!({"retrieval_service_url": "http://h/", "topk": 0}), "`topk`"),
+            (&SEARCH, json!({"retrieval_service_ur": "http://h/"}), "mean"),
+        ] {
+            let error = format!("{:#}", made(kind, config).err().expect(expected));
+            assert!(error.contains(expected) && error.contains(kind.class_names[0]), "{error}");
+        }
+        let tools = [made(&GSM8K, Value::Null).unwrap()];
+        assert!(BuiltInTools::new(&tools, &Value::Null, Duration::ZERO, Interrupt::default()).is_err());
+    }
+}

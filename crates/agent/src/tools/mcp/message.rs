@@ -1,0 +1,105 @@
+//! The messages of JSON-RPC 2.0, as the protocol uses them.
+
+use serde_json::{Value, json};
+
+use burnish_util::excerpt::beginning;
+
+/// The most bytes of a message.
+pub const MOST_BYTES: usize = 64 << 20;
+
+/// A message of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Incoming {
+    /// The answer to the request of this number: a result, or the words of an error.
+    Answer(u64, Result<Value, String>),
+    /// A request of the server, with its own name for it.
+    Request { id: Value, method: String },
+    /// What nobody waits for: notifications, answers without a number.
+    Other,
+}
+
+/// A request.
+pub fn request(id: u64, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+/// A message without an answer.
+pub fn notification(method: &str, params: Option<Value>) -> Value {
+    let mut message = json!({"jsonrpc": "2.0", "method": method});
+    if let Some(params) = params {
+        message["params"] = params;
+    }
+    message
+}
+
+/// The notification that nobody waits for the answer to a request any more.
+pub fn cancelled(id: u64) -> Value {
+    notification("notifications/cancelled", Some(json!({"requestId": id, "reason": "it took too long"})))
+}
+
+/// The answer to a request of a server: it may ask whether anybody is there, and nothing else is offered.
+pub fn answer(id: &Value, method: &str) -> Value {
+    match method {
+        "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
+        other => json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": format!("Method not found: {other}")}}),
+    }
+}
+
+/// Reads what a server sent: a message, or a list of them as version 2025-03-26 allows. `None` if it is neither.
+pub fn incoming(bytes: &[u8]) -> Option<Vec<Incoming>> {
+    match serde_json::from_slice(bytes).ok()? {
+        Value::Array(messages) => messages.into_iter().map(one).collect(),
+        message => Some(vec![one(message)?]),
+    }
+}
+
+fn one(mut message: Value) -> Option<Incoming> {
+    let fields = message.as_object_mut()?;
+    let id = fields.get("id").filter(|id| !id.is_null()).cloned();
+    if let Some(method) = fields.get("method") {
+        let method = method.as_str()?.to_owned();
+        return Some(id.map_or(Incoming::Other, |id| Incoming::Request { id, method }));
+    }
+    let answer = match (fields.remove("result"), fields.get("error")) {
+        (Some(result), _) => Ok(result),
+        (None, Some(error)) => Err(error_words(error)),
+        (None, None) => return None,
+    };
+    // Servers return the numbers that they were sent, some of them as texts.
+    let number = id.and_then(|id| id.as_u64().or_else(|| id.as_str()?.parse().ok()));
+    Some(number.map_or(Incoming::Other, |number| Incoming::Answer(number, answer)))
+}
+
+fn error_words(error: &Value) -> String {
+    let words = error["message"].as_str().filter(|words| !words.is_empty()).map(beginning);
+    match (words, error["code"].as_i64()) {
+        (Some(words), Some(code)) => format!("{words} ({code})"),
+        (Some(words), None) => words,
+        (None, _) => beginning(&error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_told_apart() {
+        let read = |text: &str| incoming(text.as_bytes());
+        let one = |message| Some(vec![message]);
+        assert_eq!(read(r#"{"id":3,"result":{"a":1}}"#), one(Incoming::Answer(3, Ok(json!({"a": 1})))));
+        assert_eq!(
+            read(r#"{"id":"3","error":{"code":-32602,"message":"no"}}"#),
+            one(Incoming::Answer(3, Err("no (-32602)".into())))
+        );
+        assert_eq!(read(r#"{"id":null,"error":{"code":-32700}}"#), one(Incoming::Other));
+        assert_eq!(read(r#"{"id":"a","method":"ping"}"#), one(Incoming::Request { id: json!("a"), method: "ping".into() }));
+        assert_eq!(
+            read(r#"[{"method":"x"},{"id":1,"result":null}]"#),
+            Some(vec![Incoming::Other, Incoming::Answer(1, Ok(Value::Null))])
+        );
+        for garbage in ["", "Starting…", "3", "{}", r#"{"id":1}"#, r#"{"method":3}"#, "[3]", &"[".repeat(1000)] {
+            assert_eq!(read(garbage), None, "{garbage}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! From an entry of a tool configuration to the tools that its servers offer.
+
+use std::env;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde_json::Value;
+
+use super::rate::Rate;
+use super::server::{Options, Server};
+use super::text::{self, Reading};
+use crate::Trouble;
+use crate::config::{Reach, ServerConfig, ToolConfig, servers};
+use crate::tools::built_in::{BuiltIn, Failed, Made, Told, only_known, seconds};
+use burnish_util::{foreign, secret, suggest};
+
+/// The classes of verl, and how each reads an answer.
+const CLASSES: &[(&str, Reading)] =
+    &[("verl.tools.mcp_base_tool.MCPBaseTool", text::joined), ("verl.tools.mcp_search_tool.MCPSearchTool", text::results)];
+/// The keys of `config` beside `type`.
+const SETTINGS: &[&str] = &["rate_limit", "timeout"];
+
+/// A tool of a server.
+struct Offered {
+    server: Arc<Server>,
+    /// The name by which the server knows it.
+    name: String,
+    /// True if a call that may have been carried out can be made once more.
+    again: bool,
+    reading: Reading,
+    timeout: Option<Duration>,
+    rate: Option<Arc<Rate>>,
+}
+
+impl BuiltIn for Offered {
+    fn waits(&self) -> bool {
+        true
+    }
+
+    fn call(&self, arguments: &Value, _: &mut Value, timeout: Duration) -> Result<Told, Failed> {
+        let timeout = [self.timeout, self.server.timeout()].into_iter().flatten().fold(timeout, Duration::min);
+        let end = Instant::now() + timeout;
+        if !arguments.is_object() {
+            return Err(Failed::raised("the arguments must be an object of names and values"));
+        }
+        if self.rate.as_ref().is_some_and(|rate| !rate.wait(end)) {
+            return Err(Failed::late(timeout));
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        let answer = self.server.call(&self.name, arguments, self.again, left).map_err(|failed| match failed.trouble {
+            Trouble::Timeout => Failed::late(timeout),
+            _ => failed,
+        })?;
+        match answer["isError"] == true {
+            true => Err(Failed::raised(text::error(&answer))),
+            false => Ok(Told::text((self.reading)(&answer))),
+        }
+    }
+}
+
+/// Starts the servers of an entry, and returns the tools that they offer and the entry selects: in the order of the file, and of
+/// each server's list. Beside other servers a tool is called `SERVER_TOOL`, as in verl, whose client fastmcp names them so; a
+/// server with `auth_token` is no other server there.
+///
+/// # Errors
+/// A mistake in the entry or in the file of servers, a server that cannot be started, a selected tool that none offers.
+pub fn offered(entry: &ToolConfig, options: &Options) -> Result<Vec<Made>> {
+    let Some((_, reading)) = CLASSES.iter().find(|(name, _)| *name == entry.class_name) else {
+        let known = CLASSES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" and ");
+        bail!("a class of your own around servers is not run ({}): there are {known}", entry.class_name);
+    };
+    ensure!(entry.schema.is_none(), "`tool_schema` says nothing here: the schemas are those of the servers");
+    let config = Value::Object(entry.config.clone());
+    only_known(SETTINGS, &config)?;
+    let timeout = if config["timeout"].is_null() { None } else { Some(seconds(&config, "timeout", 0)?) };
+    let rate = match &config["rate_limit"] {
+        Value::Null => None,
+        value => {
+            let rate = value.as_f64().filter(|rate| *rate > 0.0 && rate.is_finite());
+            let rate = rate.with_context(|| format!("`rate_limit` must be a number of calls per second above 0, not {value}"))?;
+            Some(Arc::new(Rate::new(rate)))
+        }
+    };
+    let mcp = entry.mcp.as_ref().context("the entry has no `mcp`")?;
+    let configs = read(&mcp.servers)?;
+    let prefixes = configs.iter().filter(|one| !one.is_apart).count() > 1;
+    let mut found = Vec::new();
+    for config in configs {
+        let prefix = if prefixes && !config.is_apart { format!("{}_", config.name) } else { String::new() };
+        let (server, tools) = Server::start(config, &mcp.servers, options.clone())?;
+        let server = Arc::new(server);
+        for tool in tools {
+            let Some(mut schema) = text::schema(&tool) else { bail!("{}: a tool has no name: {tool}", mcp.servers) };
+            let name = tool["name"].as_str().unwrap_or_default().to_owned();
+            let shown = format!("{prefix}{name}");
+            schema["function"]["name"] = shown.clone().into();
+            let hints = &tool["annotations"];
+            let again = hints["readOnlyHint"] == true || hints["idempotentHint"] == true;
+            let tool = Offered { server: server.clone(), name, again, reading: *reading, timeout, rate: rate.clone() };
+            found.push((shown, Made::of_service(schema, Arc::new(tool))?));
+        }
+    }
+    let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    let selected = mcp.selected.iter().flatten().map(String::as_str).collect::<Vec<_>>();
+    if let Some(unknown) = selected.iter().find(|name| !names.contains(*name)) {
+        let behind = names.iter().find(|name| name.strip_suffix(unknown).is_some_and(|prefix| prefix.ends_with('_')));
+        let hint = match behind {
+            Some(whole) => format!(" Did you mean \"{whole}\"?"),
+            None => suggest::did_you_mean(unknown, names.iter().copied()),
+        };
+        bail!("`tool_selected_list`: no server of {} offers {unknown}.{hint} There are {}", mcp.servers, names.join(", "));
+    }
+    tracing::info!("the servers of {} offer {}", mcp.servers, names.join(", "));
+    let is_selected = |name: &str| selected.is_empty() || selected.contains(&name);
+    let kept: Vec<bool> = names.iter().map(|name| is_selected(name)).collect();
+    Ok(found.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|((_, made), _)| made).collect())
+}
+
+/// Reads a file of servers, and keeps what is secret in it out of all output.
+fn read(path: &str) -> Result<Vec<ServerConfig>> {
+    let text = foreign::read_text(Path::new(path), foreign::SETTINGS).context("`mcp_servers_config_path`")?;
+    secret::remember_in(&text);
+    let file: Value = serde_json::from_str(&text).map_err(|error| anyhow!("{path} is no JSON: {error}"))?;
+    // Wherever it stands: in an argument or an address too.
+    let variable = |name: &str| {
+        let value = env::var(name).ok();
+        value.iter().filter(|_| secret::is_secret(name)).for_each(|value| secret::remember(value));
+        value
+    };
+    let servers = servers(&file, &variable).map_err(|wrong| {
+        let key = if wrong.key.is_empty() { String::new() } else { format!(" `{}`:", wrong.key) };
+        anyhow!("{path}:{key} {}", wrong.message)
+    })?;
+    for server in &servers {
+        let pairs = match &server.reach {
+            Reach::Program { env, .. } => env,
+            Reach::Address { headers, .. } => headers,
+        };
+        for (_, value) in pairs.iter().filter(|(name, _)| secret::is_secret(name)) {
+            secret::remember(value.strip_prefix("Bearer ").unwrap_or(value));
+        }
+        if !server.ignored.is_empty() {
+            tracing::info!("{path}: {} of the server `{}` has no effect here", server.ignored.join(", "), server.name);
+        }
+    }
+    Ok(servers)
+}

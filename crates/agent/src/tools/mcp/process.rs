@@ -1,0 +1,144 @@
+//! The process of a server: started without the secrets of the environment, and killed with all of its children.
+//!
+//! It is the leader of a process group. A watcher in the same group, a shell that reads from a pipe of ours, kills the group when
+//! that pipe ends: so nothing is left of a server that ignores the end of its input, however this process ends.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::ioctl_fionbio;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use burnish_python::printed::Printed;
+
+/// The interval at which an ending process is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A process that runs, or has ended.
+pub struct Process {
+    group: Pid,
+    state: Mutex<State>,
+    printed: Mutex<Printed>,
+}
+
+struct State {
+    child: Child,
+    watcher: Child,
+    /// What the watcher reads; it is never written to.
+    _watched: Option<ChildStdin>,
+    ended: bool,
+}
+
+impl Process {
+    /// Starts a program with exactly this environment. `name` is what the log calls it when it prints to its error stream.
+    ///
+    /// # Errors
+    /// A program that is not there or cannot be started.
+    pub fn start(
+        name: &str,
+        command: &str,
+        args: &[String],
+        environment: Vec<(OsString, OsString)>,
+        folder: Option<&str>,
+    ) -> Result<(Arc<Self>, ChildStdin, ChildStdout)> {
+        let mut program = Command::new(command);
+        program.args(args).env_clear().envs(environment).process_group(0);
+        program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(folder) = folder {
+            program.current_dir(folder);
+        }
+        let mut child = program.spawn().with_context(|| {
+            let place = folder.map(|folder| format!(" in the folder {folder}")).unwrap_or_default();
+            format!("cannot start the program {command:?}{place}")
+        })?;
+        let group = Pid::from_child(&child);
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "read nothing; kill -9 0"]).env_clear().process_group(group.as_raw_nonzero().get());
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut watcher = match shell.spawn() {
+            Ok(watcher) => watcher,
+            Err(error) => {
+                _ = kill_process_group(group, Signal::KILL);
+                _ = child.wait();
+                return Err(error).with_context(|| format!("cannot watch the program {command:?}"));
+            }
+        };
+        let watched = watcher.stdin.take();
+        let state = Mutex::new(State { child, watcher, _watched: watched, ended: false });
+        let (Some(input), Some(output), Some(errors)) = pipes else { bail!("a process without pipes") };
+        ioctl_fionbio(&errors, true).context("cannot use the pipes of a process")?;
+        let readable = errors.as_fd().try_clone_to_owned().context("cannot use the pipes of a process")?;
+        let process = Arc::new(Self { group, state, printed: Mutex::new(Printed::new(errors, format!("the server {name}"))) });
+        let reader = process.clone();
+        let read = move || {
+            while reader.read_printed() {
+                _ = poll(&mut [PollFd::new(&readable, PollFlags::IN)], None);
+            }
+        };
+        thread::Builder::new().name("mcp-errors".to_owned()).spawn(read).context("no thread for the output of a server")?;
+        Ok((process, input, output))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Logs what was printed; false once nothing more can come.
+    fn read_printed(&self) -> bool {
+        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        printed.read();
+        printed.pipe().is_some()
+    }
+
+    /// The last lines of its error stream, for the end of a message.
+    pub fn last_words(&self) -> String {
+        self.read_printed();
+        self.printed.lock().unwrap_or_else(PoisonError::into_inner).last_words()
+    }
+
+    /// Gives it this time to end by itself, and kills it with its group. Returns how it ended.
+    pub fn end(&self, grace: Duration) -> Option<ExitStatus> {
+        let begun = Instant::now();
+        loop {
+            let mut state = self.state();
+            let status = if state.ended { None } else { state.child.try_wait().ok().flatten() };
+            if state.ended || status.is_some() || begun.elapsed() >= grace {
+                if !state.ended {
+                    // The watcher is one of the group and has not been waited for, so no other group has this number.
+                    _ = kill_process_group(self.group, Signal::KILL);
+                    // One that has left its group would be waited for without end.
+                    _ = state.child.kill();
+                    state.ended = true;
+                    _ = state.watcher.wait();
+                }
+                let killed = state.child.wait().ok();
+                return status.or(killed);
+            }
+            drop(state);
+            thread::sleep(LOOK);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end(Duration::ZERO);
+    }
+}
+
+/// The end of a process in words, after its name.
+pub fn ended(status: Option<ExitStatus>) -> String {
+    match status.map(|status| (status.code(), status.signal())) {
+        Some((Some(code), _)) => format!("ended with exit status {code}"),
+        Some((None, Some(signal))) => format!("was killed by signal {signal}"),
+        _ => "ended".to_owned(),
+    }
+}

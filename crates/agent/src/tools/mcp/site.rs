@@ -1,0 +1,180 @@
+//! An address of a server: what every request to it has.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use ureq::http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
+use ureq::{Agent, AsSendBody, Body, Error};
+
+use super::failure::Failure;
+use super::message::MOST_BYTES;
+use burnish_util::excerpt::beginning;
+
+/// The type of an answer that is one message.
+pub const JSON: &str = "application/json";
+/// The type of an answer that is a stream of events.
+pub const EVENTS: &str = "text/event-stream";
+/// The time for which an unused connection is kept: servers close theirs after some seconds.
+const IDLE: Duration = Duration::from_secs(2);
+/// The number of times that an address may say that it has moved.
+const MOST_MOVES: usize = 3;
+
+/// An address and the headers that go there.
+pub struct Site {
+    agent: Agent,
+    pub url: Uri,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Site {
+    /// The site at an address. Requests to this machine go through no proxy, others through that of the environment.
+    ///
+    /// # Errors
+    /// What is no address, or no header.
+    pub fn new(url: &str, headers: &[(String, String)]) -> Result<Self> {
+        let url: Uri = url.parse().with_context(|| format!("`url`: {url} is no address"))?;
+        let Some(host) = url.host() else { bail!("`url`: {url} names no host") };
+        let host = host.trim_matches(['[', ']']);
+        let is_local = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+        let header = |(name, value): &(String, String)| {
+            let bad = || format!("`headers`: {name} is no header, or its value has characters that no header may have");
+            Ok((name.parse().with_context(bad)?, value.parse().with_context(bad)?))
+        };
+        let headers = headers.iter().map(header).collect::<Result<_>>()?;
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .max_idle_age(IDLE)
+            .max_idle_connections(64)
+            .max_idle_connections_per_host(64)
+            .user_agent(concat!("burnish/", env!("CARGO_PKG_VERSION")));
+        let config = if is_local { config.proxy(None) } else { config };
+        Ok(Self { agent: config.build().into(), url, headers })
+    }
+
+    /// The address that an answer names, if it is on the same site: the headers may go nowhere else.
+    pub fn same_site(&self, named: &str) -> Option<Uri> {
+        let authority = self.url.authority()?.as_str();
+        let scheme = self.url.scheme_str()?;
+        let whole = match named {
+            path if path.starts_with('/') && !path.starts_with("//") => format!("{scheme}://{authority}{path}"),
+            query if query.starts_with('?') => format!("{scheme}://{authority}{}{query}", self.url.path()),
+            whole if whole.contains("://") => whole.to_owned(),
+            beside => {
+                let folder = self.url.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+                format!("{scheme}://{authority}{folder}/{beside}")
+            }
+        };
+        let uri: Uri = whole.parse().ok()?;
+        let same = uri.scheme_str() == Some(scheme) && uri.authority()?.as_str().eq_ignore_ascii_case(authority);
+        same.then_some(uri)
+    }
+
+    /// Sends a message, and waits for its answer until `end`.
+    ///
+    /// # Errors
+    /// No answer.
+    pub fn post(&self, url: &Uri, message: &Value, more: &[(&str, String)], end: Instant) -> Result<Response<Body>, Failure> {
+        let accepted = format!("{JSON}, {EVENTS}");
+        let more = [more, &[("content-type", JSON.to_owned()), ("accept", accepted)]].concat();
+        self.run(Method::POST, url, &more, message.to_string().as_str(), Some(end))
+    }
+
+    /// Opens a stream of events; without an `end` it may last for ever.
+    ///
+    /// # Errors
+    /// No answer.
+    pub fn get(&self, more: &[(&str, String)], end: Option<Instant>) -> Result<Response<Body>, Failure> {
+        self.run(Method::GET, &self.url, &[more, &[("accept", EVENTS.to_owned())]].concat(), (), end)
+    }
+
+    /// Tells the site that a session has ended, in so much time; nothing depends on it.
+    pub fn delete(&self, more: &[(&str, String)], time: Duration) {
+        _ = self.run(Method::DELETE, &self.url, more, (), Some(Instant::now() + time));
+    }
+
+    /// Makes a request, and follows where the site has moved to.
+    fn run<B: AsSendBody + Copy>(
+        &self,
+        method: Method,
+        url: &Uri,
+        more: &[(&str, String)],
+        body: B,
+        end: Option<Instant>,
+    ) -> Result<Response<Body>, Failure> {
+        let mut url = url.clone();
+        for _ in 0..=MOST_MOVES {
+            let mut request = Request::builder().method(method.clone()).uri(&url);
+            for (name, value) in &self.headers {
+                request = request.header(name, value);
+            }
+            for (name, value) in more {
+                request = request.header(*name, value);
+            }
+            let request = request.body(body).map_err(|error| Failure::Refused(format!("what cannot be sent back: {error}")))?;
+            let time = end.map(left).transpose()?;
+            let response = self.agent.run(self.agent.configure_request(request).timeout_global(time).build()).map_err(failure)?;
+            let named = match response.status().as_u16() {
+                307 | 308 => header(&response, "location"),
+                301..=303 if method == Method::GET => header(&response, "location"),
+                _ => None,
+            };
+            match named.map(|named| self.same_site(&named).ok_or(named)) {
+                None => return Ok(response),
+                Some(Ok(moved)) => url = moved,
+                Some(Err(named)) => return Err(Failure::Refused(format!("it has moved to {named}, another site"))),
+            }
+        }
+        Err(Failure::Refused("it moves again and again".to_owned()))
+    }
+}
+
+/// The time until `end`.
+fn left(end: Instant) -> Result<Duration, Failure> {
+    let left = end.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(Failure::Late) } else { Ok(left) }
+}
+
+/// The value of a header, if it is text.
+pub fn header(response: &Response<Body>, name: &str) -> Option<String> {
+    response.headers().get(name)?.to_str().ok().map(str::to_owned)
+}
+
+/// The whole body of an answer.
+///
+/// # Errors
+/// One that breaks off, or is too large.
+pub fn body(mut response: Response<Body>) -> Result<Vec<u8>, Failure> {
+    response.body_mut().with_config().limit(MOST_BYTES as u64).read_to_vec().map_err(failure)
+}
+
+/// An answer with a status that says that something is wrong.
+pub fn refused(response: Response<Body>) -> Failure {
+    let status = response.status();
+    let words = body(response).map(|bytes| String::from_utf8_lossy(bytes.trim_ascii()).into_owned()).unwrap_or_default();
+    let advice = match status.as_u16() {
+        401 | 403 => "; it wants a token (`headers` or `auth`)",
+        404 | 405 => "; is `url` the address of the protocol, and `transport` (http or sse) right?",
+        _ => "",
+    };
+    let words = if words.is_empty() { String::new() } else { format!(": {}", beginning(&words)) };
+    Failure::Refused(format!("status {status}{words}{advice}"))
+}
+
+/// An error of the client.
+pub fn failure(error: Error) -> Failure {
+    match error {
+        Error::Timeout(_) => Failure::Late,
+        Error::BodyExceedsLimit(most) => Failure::Refused(format!("more than {} MiB", most >> 20)),
+        Error::HostNotFound | Error::ConnectionFailed | Error::Tls(_) | Error::Rustls(_) => Failure::not_there(cannot(&error)),
+        Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => Failure::not_there(cannot(&Error::Io(io))),
+        error => Failure::Gone { why: cannot(&error), delivered: true },
+    }
+}
+
+fn cannot(error: &Error) -> String {
+    format!("cannot be reached: {error}")
+}

@@ -1,0 +1,148 @@
+//! A server at an address with one stream for all of its answers, which names the address that takes messages (HTTP with SSE, of
+//! 2024-11-05).
+
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use ureq::http::Uri;
+
+use super::events::Events;
+use super::failure::Failure;
+use super::link::{CALL, Link};
+use super::message::{Incoming, answer, cancelled, incoming, notification, request};
+use super::site::{Site, refused};
+use super::waiting::Waiting;
+use burnish_util::interrupt::Interrupt;
+
+/// The time for messages that nobody waits for.
+const BESIDE: Duration = Duration::from_secs(5);
+/// The interval at which a start looks for an interrupt.
+const POLL: Duration = Duration::from_millis(50);
+
+/// A stream of answers, and where messages go.
+pub struct Sse {
+    shared: Arc<Shared>,
+    /// Where messages go.
+    door: Uri,
+    interrupt: Interrupt,
+}
+
+struct Shared {
+    site: Site,
+    waiting: Waiting,
+}
+
+impl Sse {
+    /// Opens the stream, and waits until `end` for the address that takes messages.
+    ///
+    /// # Errors
+    /// A server that is not there, or does not speak this protocol.
+    pub fn open(site: Site, interrupt: Interrupt, end: Instant) -> Result<Self, Failure> {
+        let shared = Arc::new(Shared { site, waiting: Waiting::default() });
+        let (sender, doors) = channel();
+        let reader = shared.clone();
+        // The thread ends with the stream. With a server that keeps it open, that is the end of this process.
+        let thread = thread::Builder::new().name("mcp-events".to_owned());
+        let read = move || {
+            let end = reader.read(&sender);
+            reader.waiting.end(&end.words(0.0));
+            _ = sender.send(Err(end));
+        };
+        thread.spawn(read).map_err(|error| Failure::not_there(format!("has no thread: {error}")))?;
+        let left = loop {
+            match doors.recv_timeout(POLL) {
+                Ok(door) => return Ok(Self { shared, door: door?, interrupt }),
+                Err(_) if Instant::now() >= end => break Failure::Late,
+                Err(_) if interrupt.check().is_err() => break Failure::Interrupted,
+                Err(_) => {}
+            }
+        };
+        // The reader ends with the next thing that the server says.
+        shared.waiting.end(&left.words(0.0));
+        Err(left)
+    }
+
+    fn send(&self, message: &Value, end: Instant) -> Result<(), Failure> {
+        self.shared.send(&self.door, message, end)
+    }
+}
+
+impl Shared {
+    fn send(&self, door: &Uri, message: &Value, end: Instant) -> Result<(), Failure> {
+        let response = self.site.post(door, message, &[], end)?;
+        if response.status().is_success() { Ok(()) } else { Err(refused(response)) }
+    }
+
+    /// Reads the stream to its end; says where messages go, once it is known. Returns why the stream ended.
+    fn read(&self, doors: &Sender<Result<Uri, Failure>>) -> Failure {
+        let response = match self.site.get(&[], None) {
+            Ok(response) if response.status().is_success() => response,
+            Ok(response) => return refused(response),
+            Err(failure) => return failure,
+        };
+        let mut events = Events::new(response.into_body().into_with_config().limit(u64::MAX).reader());
+        let mut door: Option<Uri> = None;
+        loop {
+            let event = match events.read() {
+                Ok(Some(event)) => event,
+                Ok(None) => return Failure::not_there("has ended its stream"),
+                Err(error) => return Failure::not_there(format!("broke off its stream: {error}")),
+            };
+            if self.waiting.is_over() {
+                return Failure::not_there("was left");
+            }
+            if event.name == "endpoint" && door.is_none() {
+                let Some(named) = self.site.same_site(event.data.trim()) else {
+                    return Failure::Refused(format!("messages are to go to {}, another site", event.data));
+                };
+                _ = doors.send(Ok(named.clone()));
+                door = Some(named);
+                continue;
+            }
+            for message in incoming(event.data.as_bytes()).into_iter().flatten() {
+                match message {
+                    Incoming::Answer(id, answer) => self.waiting.answer(id, answer),
+                    Incoming::Request { id, method } => {
+                        if let Some(door) = &door {
+                            _ = self.send(door, &answer(&id, &method), Instant::now() + BESIDE);
+                        }
+                    }
+                    Incoming::Other => {}
+                }
+            }
+        }
+    }
+}
+
+impl Link for Sse {
+    fn request(&self, method: &str, params: Value, end: Instant) -> Result<Value, Failure> {
+        let place = self.shared.waiting.place()?;
+        self.send(&request(place.id, method, params), end)?;
+        let answer = place.wait(end, &self.interrupt);
+        if matches!(answer, Err(Failure::Late)) && method == CALL {
+            _ = self.send(&cancelled(place.id), Instant::now() + BESIDE);
+        }
+        answer
+    }
+
+    fn notify(&self, method: &str) {
+        _ = self.send(&notification(method, None), Instant::now() + BESIDE);
+    }
+
+    fn is_open(&self) -> bool {
+        !self.shared.waiting.is_over()
+    }
+
+    fn close(&self, why: &str) {
+        self.shared.waiting.end(why);
+    }
+}
+
+impl Drop for Sse {
+    fn drop(&mut self) {
+        self.shared.waiting.end("was left");
+    }
+}

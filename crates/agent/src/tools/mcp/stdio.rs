@@ -1,0 +1,184 @@
+//! A server that is a program: a message is a line of its input, an answer a line of its output.
+
+use std::ffi::OsString;
+use std::io::{ErrorKind, Read, Write};
+use std::process::{ChildStdin, ChildStdout};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::failure::Failure;
+use super::link::{CALL, Link};
+use super::message::{Incoming, MOST_BYTES, answer, cancelled, incoming, notification, request};
+use super::process::{Process, ended};
+use super::waiting::Waiting;
+use burnish_util::excerpt::excerpt;
+use burnish_util::interrupt::Interrupt;
+
+/// The time that a server has to end by itself after the end of its input.
+const GRACE: Duration = Duration::from_millis(500);
+const CHUNK: usize = 1 << 16;
+
+/// A program and its pipes.
+pub struct Stdio {
+    process: Arc<Process>,
+    waiting: Arc<Waiting>,
+    lines: Lines,
+    interrupt: Interrupt,
+}
+
+/// The lines that are to be written. Without a sender the input of the program ends.
+#[derive(Clone)]
+struct Lines(Arc<Mutex<Option<Sender<Vec<u8>>>>>);
+
+impl Lines {
+    fn send(&self, message: &Value) {
+        let mut line = message.to_string().into_bytes();
+        line.push(b'\n');
+        if let Some(sender) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            _ = sender.send(line);
+        }
+    }
+
+    fn end(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Stdio {
+    /// Starts a program, as [`Process::start`] does.
+    ///
+    /// # Errors
+    /// A program that cannot be started.
+    pub fn start(
+        name: &str,
+        program: (&str, &[String]),
+        environment: Vec<(OsString, OsString)>,
+        folder: Option<&str>,
+        interrupt: Interrupt,
+    ) -> Result<Self> {
+        let (process, input, output) = Process::start(name, program.0, program.1, environment, folder)?;
+        let (sender, receiver) = channel();
+        let (waiting, lines) = (Arc::<Waiting>::default(), Lines(Arc::new(Mutex::new(Some(sender)))));
+        let spawn = |what: &str, work: Box<dyn FnOnce() + Send>| {
+            let named = thread::Builder::new().name(format!("mcp-{what}"));
+            named.spawn(work).context("no thread for the pipes of a server")
+        };
+        spawn("write", Box::new(move || write(input, receiver)))?;
+        let reader = Reader { name: name.to_owned(), process: process.clone(), waiting: waiting.clone(), lines: lines.clone() };
+        spawn("read", Box::new(move || reader.run(output)))?;
+        Ok(Self { process, waiting, lines, interrupt })
+    }
+}
+
+impl Link for Stdio {
+    fn request(&self, method: &str, params: Value, end: Instant) -> Result<Value, Failure> {
+        let place = self.waiting.place()?;
+        self.lines.send(&request(place.id, method, params));
+        let answer = place.wait(end, &self.interrupt);
+        if matches!(answer, Err(Failure::Late)) && method == CALL {
+            self.lines.send(&cancelled(place.id));
+        }
+        answer
+    }
+
+    fn notify(&self, method: &str) {
+        self.lines.send(&notification(method, None));
+    }
+
+    fn is_open(&self) -> bool {
+        !self.waiting.is_over()
+    }
+
+    fn is_program(&self) -> bool {
+        true
+    }
+
+    fn close(&self, why: &str) {
+        self.waiting.end(why);
+        self.process.end(Duration::ZERO);
+    }
+
+    fn last_words(&self) -> String {
+        self.process.last_words()
+    }
+}
+
+impl Drop for Stdio {
+    fn drop(&mut self) {
+        self.waiting.end("was left");
+        self.lines.end();
+        self.process.end(GRACE);
+    }
+}
+
+/// Writes lines until there are no more. A program that does not read is waited for here, by nobody else.
+fn write(mut input: ChildStdin, lines: std::sync::mpsc::Receiver<Vec<u8>>) {
+    for line in lines {
+        if input.write_all(&line).and_then(|()| input.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// What reads the output of a program.
+struct Reader {
+    name: String,
+    process: Arc<Process>,
+    waiting: Arc<Waiting>,
+    lines: Lines,
+}
+
+impl Reader {
+    fn run(&self, mut output: ChildStdout) {
+        let (mut received, mut chunk) = (Vec::new(), vec![0; CHUNK]);
+        let why = loop {
+            match output.read(&mut chunk) {
+                Ok(0) => break None,
+                Ok(count) => {
+                    let mut rest = &chunk[..count];
+                    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                        received.extend_from_slice(&rest[..end]);
+                        self.line(&received);
+                        received.clear();
+                        rest = &rest[end + 1..];
+                    }
+                    received.extend_from_slice(rest);
+                    if received.len() > MOST_BYTES {
+                        break Some(format!("wrote a line of more than {} MiB, and was killed", MOST_BYTES >> 20));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break None,
+            }
+        };
+        if let Some(why) = &why {
+            self.waiting.end(why);
+        }
+        // A program that has closed its output can answer nothing any more, even if it still runs.
+        let status = self.process.end(if why.is_some() { Duration::ZERO } else { GRACE });
+        self.waiting.end(&ended(status));
+    }
+
+    fn line(&self, line: &[u8]) {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return;
+        }
+        let Some(messages) = incoming(line) else {
+            tracing::debug!("the server {} prints what is no message: {}", self.name, excerpt(&String::from_utf8_lossy(line)));
+            return;
+        };
+        for message in messages {
+            match message {
+                Incoming::Answer(id, answer) => self.waiting.answer(id, answer),
+                Incoming::Request { id, method } => self.lines.send(&answer(&id, &method)),
+                Incoming::Other => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What the rest of a run reads of an episode: training its tokens, reward functions its conversation.
+
+use serde_json::{Map, Value};
+
+use super::{End, Episode, Trouble};
+use burnish_reward::Conversation;
+use burnish_reward::failure::{Failure, FailureKind};
+use burnish_rollout::Response;
+
+/// The name in [`Episode::extra`] of what an environment, a user or a loop did wrong: a line for people, or `{trouble, message}`.
+pub const FAULT: &str = "fault";
+
+impl Episode {
+    /// The response that is trained on: all ids, with a log-probability of 0 where the model did not sample.
+    pub fn response(&self) -> Response {
+        Response {
+            ids: self.ids.clone(),
+            log_probs: self.log_probs.clone(),
+            rollout_log_probs: self.rollout_log_probs.clone(),
+            finish: self.finish,
+        }
+    }
+
+    /// The sum of the rewards that tools, users and environments gave.
+    pub fn earned(&self) -> f64 {
+        self.rewards.iter().map(|reward| reward.value).sum()
+    }
+
+    fn rewards_of(&self, tools: bool) -> Vec<f64> {
+        self.rewards.iter().filter(|reward| reward.of_tool == tools).map(|reward| reward.value).collect()
+    }
+}
+
+/// The failure of an environment, a user or the loop, which leaves nothing to be scored; `extra` is [`Episode::extra`].
+pub(super) fn failure(end: End, extra: &Map<String, Value>) -> Option<Failure> {
+    let fault = extra.get(FAULT).filter(|fault| !fault.is_null());
+    if !(end == End::Failed || end == End::Timeout && fault.is_some()) {
+        return None;
+    }
+    let trouble = fault.and_then(|fault| fault["trouble"].as_str());
+    let is = |kind: Trouble| trouble == Some(kind.name());
+    let kind = match end {
+        End::Timeout => FailureKind::Timeout,
+        _ if is(Trouble::Timeout) => FailureKind::Timeout,
+        _ if is(Trouble::Died) => FailureKind::Crash,
+        _ => FailureKind::Exception,
+    };
+    let message = match fault {
+        None => "its loop says no more".to_owned(),
+        Some(Value::String(message)) => message.clone(),
+        Some(fault) => fault["message"].as_str().map_or_else(|| fault.to_string(), str::to_owned),
+    };
+    Some(Failure { kind, message })
+}
+
+impl Conversation for Episode {
+    fn messages(&self) -> &[Value] {
+        &self.messages
+    }
+
+    fn asked(&self) -> usize {
+        self.asked
+    }
+
+    fn tokens_only(&self) -> bool {
+        self.tokens_only
+    }
+
+    fn num_turns(&self) -> usize {
+        self.num_turns()
+    }
+
+    fn tool_rewards(&self) -> Vec<f64> {
+        self.rewards_of(true)
+    }
+
+    fn turn_scores(&self) -> Vec<f64> {
+        self.rewards_of(false)
+    }
+
+    fn extra(&self) -> &Map<String, Value> {
+        &self.extra
+    }
+
+    fn verdict(&self) -> Option<Result<f64, Failure>> {
+        failure(self.end, &self.extra).map(Err).or_else(|| self.score.map(Ok))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use burnish_rollout::Finish;
+
+    fn ended(end: End, fault: Value, score: Option<f64>) -> Option<Result<f64, (FailureKind, String)>> {
+        let episode = Episode {
+            prompt: vec![1],
+            ids: vec![],
+            sampled: vec![],
+            log_probs: vec![],
+            rollout_log_probs: vec![],
+            finish: Finish::Stop,
+            end,
+            messages: vec![],
+            asked: 0,
+            tools: vec![],
+            tokens_only: false,
+            assistant_turns: 1,
+            user_turns: 0,
+            calls: vec![],
+            rewards: vec![],
+            score,
+            extra: Map::from_iter([(FAULT.to_owned(), fault)]),
+            unreadable_calls: 0,
+            dropped_calls: 0,
+            waited: 0.0,
+        };
+        episode.verdict().map(|verdict| verdict.map_err(|failure| (failure.kind, failure.message)))
+    }
+
+    #[test]
+    fn a_failure_is_no_score() {
+        let said = |kind, message: &str| Some(Err((kind, message.to_owned())));
+        assert_eq!(ended(End::Answer, Value::Null, None), None);
+        assert_eq!(ended(End::Done, Value::Null, Some(0.5)), Some(Ok(0.5)));
+        assert_eq!(ended(End::Failed, json!("lost"), Some(0.0)), said(FailureKind::Exception, "lost"));
+        assert_eq!(ended(End::Failed, Value::Null, None), said(FailureKind::Exception, "its loop says no more"));
+        let died = json!({"trouble": "died", "message": "env.py: killed"});
+        assert_eq!(ended(End::Failed, died, None), said(FailureKind::Crash, "env.py: killed"));
+        assert_eq!(ended(End::Timeout, json!("60 s"), None), said(FailureKind::Timeout, "60 s"));
+        // Tools alone took too long: what there is is scored.
+        assert_eq!(ended(End::Timeout, Value::Null, None), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! verl's own keys and defaults in three editions, as in its files: `editions.tsv`.
+
+use super::kind::Kind;
+use super::patterns::fits_key;
+use super::values::alike;
+use burnish_hydra::{Node, Origin, Source, Value, yaml};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
+
+/// The editions, oldest first: verl 0.4.1, 0.7.0 (with what its main branch had added by the end of that month) and 0.9.1.
+pub const EDITIONS: [&str; 3] = ["2025-06", "2026-01", "2026-08"];
+
+/// One key of one of verl's configurations.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// verl's file, such as `ppo_trainer`.
+    pub config: &'static str,
+    pub key: &'static str,
+    /// The default in each edition as YAML; `None` if the edition does not have the key.
+    pub defaults: [Option<&'static str>; 3],
+}
+
+/// Returns all keys, in the order of the file.
+pub fn keys() -> impl Iterator<Item = Key> {
+    include_str!("editions.tsv").lines().skip(1).filter_map(|line| {
+        let mut cells = line.split('\t');
+        let (config, key) = (cells.next()?, cells.next()?);
+        let mut default = || cells.next().filter(|text| *text != "-");
+        Some(Key { config, key, defaults: [default(), default(), default()] })
+    })
+}
+
+static DEFAULTS: LazyLock<HashMap<(Kind, &str), Vec<&str>>> = LazyLock::new(|| {
+    let mut table: HashMap<(Kind, &str), Vec<&str>> = HashMap::new();
+    for key in keys() {
+        let [first, later @ ..] = key.defaults;
+        let known: Vec<&str> = later.into_iter().flatten().collect();
+        // The oldest edition counts only for keys that later files no longer have: elsewhere a former default is a value of its
+        // own.
+        let known = if known.is_empty() { first.into_iter().collect() } else { known };
+        table.entry((Kind::of_verl_file(key.config), key.key)).or_default().extend(known);
+    }
+    table
+});
+
+/// The sections of verl's files. The generation server reads those of reinforcement learning.
+static SECTIONS: LazyLock<HashSet<(Kind, &str)>> = LazyLock::new(|| {
+    let mut sections = HashSet::new();
+    for key in keys() {
+        let kind = Kind::of_verl_file(key.config);
+        let ancestors = std::iter::successors(key.key.rsplit_once('.'), |(parent, _)| parent.rsplit_once('.'));
+        for (section, _) in ancestors {
+            sections.insert((kind, section));
+            if kind == Kind::Rl {
+                sections.insert((Kind::Generation, section));
+            }
+        }
+    }
+    sections
+});
+
+/// Returns the keys of a kind with their default in the newest edition that has them.
+pub fn newest_defaults(kind: Kind) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let of_kind = keys().filter(move |key| Kind::of_verl_file(key.config) == kind);
+    of_kind.filter_map(|key| Some((key.key, key.defaults.into_iter().flatten().next_back()?)))
+}
+
+/// The framework that trains unless a script says otherwise.
+pub const FSDP: &str = "fsdp";
+/// The framework with its own keys of adapters.
+pub const MEGATRON: &str = "megatron";
+
+/// Keys that are in one of verl's files but that its program does not read: the files, the framework (all frameworks if empty),
+/// the keys, and what happens instead.
+const UNREAD: &[(&[&str], &str, &[&str], &str)] = &[
+    (
+        &["sft_trainer"],
+        "",
+        &[
+            "optim.lr_scheduler_type",
+            "optim.warmup_style",
+            "optim.lr_warmup_steps",
+            "optim.min_lr_ratio",
+            "optim.num_cycles",
+            "optim.total_training_steps",
+        ],
+        "fsdp_sft_trainer reads optim.lr_scheduler and the share of warm-up alone",
+    ),
+    (
+        &["ppo_trainer", "ppo_megatron_trainer", "sft_trainer_engine"],
+        "",
+        &["**.optim.total_training_steps"],
+        "verl overwrites it with the length of the run",
+    ),
+    (
+        &["ppo_trainer", "sft_trainer_engine"],
+        FSDP,
+        &["**.lora.rank", "**.lora.alpha", "**.lora.target_modules", "**.lora.exclude_modules", "**.lora.adapter_path"],
+        "Megatron alone reads lora.*; the others read lora_rank, lora_alpha, target_modules, exclude_modules and lora_adapter_path",
+    ),
+    (
+        &["ppo_trainer", "ppo_megatron_trainer", "sft_trainer_engine"],
+        MEGATRON,
+        &["**.lora_rank", "**.lora_alpha", "**.model.target_modules", "**.model.exclude_modules", "**.lora_adapter_path"],
+        "Megatron reads lora.rank, lora.alpha and their kin",
+    ),
+];
+
+/// Keys of reinforcement learning that the workers of one edition do not read, though those of another do: the edition, the
+/// framework (all frameworks if empty), the keys, and what they read instead.
+const UNREAD_IN: &[(&str, &str, &[&str], &str)] = &[
+    ("2026-08", "", &["actor_rollout_ref.actor.grad_clip", "critic.grad_clip"], "verl 0.9 clips by optim.clip_grad"),
+    ("2026-01", FSDP, &["actor_rollout_ref.actor.optim.clip_grad", "critic.optim.clip_grad"], "verl 0.7 clips by grad_clip"),
+    ("2026-01", FSDP, &["actor_rollout_ref.actor.optim.warmup_style"], "the actor of verl 0.7 reads lr_scheduler_type"),
+];
+
+/// Returns the reason why verl's program for this file does not read a key with this framework; `None` if it does.
+pub fn unread(edition: &str, config: &str, framework: &str, key: &str) -> Option<&'static str> {
+    let concerns = |of: &str| of.is_empty() || of == if framework == MEGATRON { MEGATRON } else { FSDP };
+    let mut own = UNREAD_IN.iter().filter(|(in_edition, of, ..)| *in_edition == edition && concerns(of));
+    if config.starts_with("ppo_")
+        && let Some((.., reason)) = own.find(|(_, _, keys, _)| keys.contains(&key))
+    {
+        return Some(reason);
+    }
+    let mut rows = UNREAD.iter().filter(|(files, of, ..)| files.contains(&config) && concerns(of));
+    rows.find(|(_, _, keys, _)| keys.iter().any(|pattern| fits_key(pattern, key))).map(|(.., reason)| *reason)
+}
+
+/// Values that have no effect, besides the defaults of whole files: the defaults of the groups of frameworks.
+const NEUTRAL: &[(&str, &str)] = &[
+    ("**.override_optimizer_config.decoupled_weight_decay", "true"),
+    ("**.optim.lr_decay_ratio", "1.0"),
+    ("**.optim.wd_incr_style", "constant"),
+];
+
+/// True if an edition has this key or section.
+pub fn is_known(kind: Kind, key: &str) -> bool {
+    DEFAULTS.contains_key(&(kind, key)) || SECTIONS.contains(&(kind, key))
+}
+
+/// True if an edition has this key as a mapping that takes any key.
+pub fn is_open(kind: Kind, key: &str) -> bool {
+    DEFAULTS.get(&(kind, key)).is_some_and(|texts| texts.contains(&"{}"))
+}
+
+/// True if an edition has this value as the default of the key, so that writing it has no effect. `false` has no effect where no
+/// default is true; for a key of no edition, nor has 0.
+pub fn is_default(kind: Kind, key: &str, value: &Value) -> bool {
+    if NEUTRAL.iter().any(|(pattern, text)| fits_key(pattern, key) && is_written(text, value)) {
+        return true;
+    }
+    match DEFAULTS.get(&(kind, key)) {
+        Some(texts) => {
+            let off = *value == Value::Bool(false) && !texts.iter().any(|text| is_written(text, &Value::Bool(true)));
+            off || texts.iter().any(|text| is_written(text, value))
+        }
+        None => matches!(value, Value::Bool(false) | Value::Int(0)) || *value == Value::Float(0.0),
+    }
+}
+
+fn is_written(text: &str, value: &Value) -> bool {
+    if matches!(value, Value::Text(written) if written.eq_ignore_ascii_case(text)) {
+        return true;
+    }
+    // The value of `${oc.select:key,default}` is its default if `key` is unset.
+    let fallback = text.strip_prefix("${").and_then(|inside| inside.strip_suffix('}')).map(|inside| inside.split_once(','));
+    match fallback {
+        None => parse(text).is_some_and(|default| alike(&default.value, value)),
+        Some(Some((_, default))) => parse(default.trim()).is_some_and(|default| alike(&default.value, value)),
+        Some(None) => false,
+    }
+}
+
+/// Parses a default; its text becomes its source.
+pub fn parse(text: &str) -> Option<Node> {
+    let source = Arc::new(Source { name: "verl's defaults".into(), text: format!("x: {text}") });
+    let node = yaml::parse(&source).ok()?.get("x").cloned()?;
+    Some(Node { origin: Origin::Override(Arc::from(text)), ..node })
+}

@@ -1,0 +1,180 @@
+//! `config explain KEY`: the value of a key, the values that it takes, every place that set it, and its meaning.
+
+use super::choices::Choices;
+use super::comment::Comment;
+use super::compat::{self, Ignored, Renamed, Verl, inline};
+use super::docs::meaning_of_mapping;
+use super::kinds::ConfigKind;
+use super::library::LIBRARY;
+use super::resolve::{ResolvedConfig, resolve};
+use super::show::source;
+use super::tree::Tree;
+use burnish_hydra::overrides::{Operation, Override};
+use burnish_hydra::suggest::unknown_key;
+use burnish_hydra::{Adapt, ConfigError, Node, Problem, Request, Value, compose};
+use std::cell::RefCell;
+
+/// The explanation of a key, and the notes about its configuration.
+pub struct Explained {
+    pub text: String,
+    pub ignored: Vec<Ignored>,
+    pub renamed: Vec<Renamed>,
+}
+
+/// Explains a key in a text for the user.
+///
+/// # Errors
+/// If files or overrides cannot be read, or there is no such key.
+pub fn explain(known: &ConfigKind, request: &Request, choices: &Choices, key: &str) -> Result<Explained, ConfigError> {
+    if key.split('.').any(str::is_empty) {
+        let help = "a key is names with one dot between each two, such as trainer.total_epochs";
+        return Err(Problem::new(key, format!("`{key}` is no key: a part of it is empty")).help(help).into());
+    }
+    let defaults = known.defaults()?.root;
+    let verl = Verl::new(known.kind, &defaults);
+    let recorder = Recorder { inner: &verl, key, chain: RefCell::default() };
+    let written = compose(request, known.file, &LIBRARY, &recorder)?;
+    if !written.problems.is_empty() {
+        return Err(ConfigError { problems: written.problems });
+    }
+    let mut chain = recorder.chain.into_inner();
+    if let Some(node) = written.root.get(key) {
+        // The value may come from elsewhere than the key itself, such as from an interpolation of a mapping above it.
+        let place = source(&node.origin);
+        if chain.last().is_some_and(|(_, last)| *last != place) {
+            chain.push((inline(&node.value), place));
+        }
+    }
+    let resolved = resolve(known.kind, request)?;
+    let text = text(known, &resolved, &chain, choices, key)?;
+    Ok(Explained { text, ignored: resolved.ignored, renamed: resolved.renamed })
+}
+
+fn text(known: &ConfigKind, resolved: &ResolvedConfig, chain: &Chain, choices: &Choices, key: &str) -> Result<String, Problem> {
+    let ResolvedConfig { tree: Tree { root, .. }, defaults, problems, .. } = resolved;
+    if let (None, Some(text)) = (defaults.get(key), compat::explain(known.kind, key, defaults)) {
+        return Ok(format!("{text}\n"));
+    }
+    let Some(node) = root.get(key) else { return Err(unknown_key(key, &defaults.keys(), false)) };
+    if let (Value::Map(entries), None) = (&node.value, &node.through)
+        && !entries.is_empty()
+    {
+        return Ok(section(key, entries, defaults));
+    }
+    let default = defaults.get(key);
+    let comment = default.map(Comment::of).unwrap_or_default();
+    let names = choices.names(key);
+    let mut facts = vec![Fact::new("takes", takes(&comment, names.as_deref(), &node.value), "")];
+    facts.extend(default.map(|default| Fact::new("default", inline(&default.value), source(&default.origin))));
+    // Values that the default overrode are left out.
+    let of_default = |(_, place): &(String, String)| default.is_some_and(|default| *place == source(&default.origin));
+    let after_default = chain.iter().rposition(of_default).map_or(0, |index| index + 1);
+    facts.extend(chain[after_default..].iter().map(|(value, place)| Fact::new("then", value, place)));
+    let followed = node.through.as_deref().and_then(|to| Some((to, root.get(to)?)));
+    facts.extend(followed.map(|(to, node)| Fact::new("follows", to, source(&node.origin))));
+    let problems = problems.iter().filter(|problem| problem.key == key);
+    facts.extend(problems.map(|problem| Fact::new("problem", &problem.message, "")));
+    let meaning = Some(comment.meaning()).filter(|text| !text.is_empty()).map_or(String::new(), |text| format!("{text}\n"));
+    Ok(format!("{key} = {}\n{meaning}\n{}", inline(&node.value), table(&facts)))
+}
+
+/// One line about a key.
+struct Fact {
+    name: &'static str,
+    value: String,
+    place: String,
+}
+
+impl Fact {
+    fn new(name: &'static str, value: impl Into<String>, place: impl Into<String>) -> Self {
+        Self { name, value: value.into(), place: place.into() }
+    }
+}
+
+fn table(facts: &[Fact]) -> String {
+    let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
+    let names = longest(&mut facts.iter().map(|fact| fact.name.len()));
+    let placed = facts.iter().filter(|fact| !fact.place.is_empty());
+    let values = longest(&mut placed.map(|fact| fact.value.chars().count())).min(40);
+    let lines = facts.iter().map(|Fact { name, value, place }| format!("  {name:names$}  {value:values$}  {place}"));
+    lines.map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// Returns the values that a key takes: the names of a registry, the list in its comment, or the type of its value.
+fn takes(comment: &Comment, names: Option<&[&str]>, value: &Value) -> String {
+    const MANY: &str = "One or a list of ";
+    match (names, &comment.vocabulary) {
+        (Some(names), listed) if listed.starts_with(MANY) => format!("{MANY}{}", names.join(", ")),
+        (Some(names), _) => names.join(" | "),
+        (None, listed) if !listed.is_empty() => listed.clone(),
+        (None, _) => match value {
+            Value::Null => "any value".into(),
+            Value::Float(_) => "number".into(),
+            Value::Map(_) => "a mapping with any keys".into(),
+            value => value.kind().into(),
+        },
+    }
+}
+
+/// Explains a mapping: its meaning and its keys.
+fn section<'a>(key: &str, entries: impl IntoIterator<Item = (&'a String, &'a Node)>, defaults: &Node) -> String {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    let meaning = defaults.get(key).map_or(String::new(), |node| meaning_of_mapping(name, node));
+    let mut text = format!("{key}\n{meaning}\n\n");
+    for (name, node) in entries {
+        let is_section = matches!(&node.value, Value::Map(entries) if !entries.is_empty());
+        text.push_str(&if is_section {
+            format!("  {key}.{name}.…\n")
+        } else {
+            format!("  {key}.{name} = {}\n", inline(&node.value))
+        });
+    }
+    text
+}
+
+/// Values and where they were written, in the order in which they were merged.
+type Chain = Vec<(String, String)>;
+
+/// Notes everything that is written to one key on the way to the composed tree.
+struct Recorder<'a> {
+    inner: &'a dyn Adapt,
+    key: &'a str,
+    chain: RefCell<Chain>,
+}
+
+impl Recorder<'_> {
+    fn note(&self, node: &Node, place: String) {
+        self.chain.borrow_mut().push((inline(&node.value), place));
+    }
+}
+
+impl Recorder<'_> {
+    fn note_override(&self, one: &Override) {
+        let Some(below) = self.key.strip_prefix(&one.key).filter(|below| below.is_empty() || below.starts_with('.')) else {
+            return;
+        };
+        match &one.value {
+            Some(value) if one.operation != Operation::Delete => {
+                value.get(below.trim_start_matches('.')).into_iter().for_each(|node| self.note(node, source(&one.origin)));
+            }
+            _ => self.note(&Node::new(Value::Text("(deleted)".into()), one.origin.clone()), source(&one.origin)),
+        }
+    }
+}
+
+impl Adapt for Recorder<'_> {
+    fn file(&self, body: Node) -> Result<Node, Problem> {
+        let body = self.inner.file(body)?;
+        // `???` keeps the present value.
+        if let Some(node) = body.get(self.key).filter(|node| !matches!(&node.value, Value::Text(text) if text == "???")) {
+            self.note(node, source(&node.origin));
+        }
+        Ok(body)
+    }
+
+    fn overriding(&self, one: Override, root: &Node) -> Result<Vec<Override>, Problem> {
+        let adapted = self.inner.overriding(one, root)?;
+        adapted.iter().for_each(|one| self.note_override(one));
+        Ok(adapted)
+    }
+}

@@ -1,0 +1,45 @@
+//! The configuration: YAML files, composed and overridden by Hydra's rules, checked and typed.
+//!
+//! [`load`] shows the order of the steps. Every value knows where it was written, so that every message can say so. The YAML
+//! files of `config/` are the only place of defaults: the structs of [`schema`] have none.
+
+pub mod compat;
+pub mod complete;
+pub mod diff;
+pub mod docs;
+pub mod embedded;
+pub mod explain;
+pub mod json_schema;
+pub mod kinds;
+pub mod plan;
+pub mod recipe;
+pub mod schema;
+pub mod yaml_file;
+
+mod accepts;
+mod bounds;
+mod check_names;
+mod choices;
+mod comment;
+mod compose;
+mod extract;
+mod library;
+mod load;
+mod processes;
+mod report;
+mod resolve;
+mod saved;
+mod show;
+mod traps;
+mod tree;
+
+pub use burnish_hydra::{ConfigError, Mark, Node, Origin, Problem, Request, Source, Value};
+pub use choices::Choices;
+pub use compat::{Ignored, Kind, Renamed};
+pub use compose::{compose_untyped, defaults};
+pub use load::{Loaded, load};
+pub use plan::{BatchPlan, MicroBatch, UpdatePlan};
+pub use report::Report;
+pub use resolve::{ResolvedConfig, resolve};
+pub use schema::{DistillConfig, DpoConfig, PpoConfig, RmConfig, Schema, SftConfig};
+pub use tree::Tree;

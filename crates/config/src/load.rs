@@ -1,0 +1,78 @@
+//! Loads a configuration: the typed settings, checked.
+
+use super::choices::Choices;
+use super::compat::{Ignored, Renamed};
+use super::processes::Processes;
+use super::report::Report;
+use super::resolve::{ResolvedConfig, resolve};
+use super::schema::Schema;
+use super::tree::Tree;
+use super::{bounds, extract, traps};
+use burnish_hydra::{ConfigError, Request, interpolation};
+
+/// A loaded and checked configuration.
+#[derive(Debug)]
+pub struct Loaded<T> {
+    pub config: T,
+    pub tree: Tree,
+    /// Keys that were set but have no effect here.
+    pub ignored: Vec<Ignored>,
+    /// Keys that were written under a former name of verl's.
+    pub renamed: Vec<Renamed>,
+    /// The number of processes that was written.
+    pub(super) processes: Processes,
+}
+
+impl<T> Loaded<T> {
+    /// Compares `trainer.nnodes` and `trainer.n_gpus_per_node` with the number of processes that train together. They are named as
+    /// ignored where one process trains alone, and checked where there are several.
+    ///
+    /// # Errors
+    /// Several processes, and another number of them than is written.
+    pub fn started_as(mut self, processes: usize) -> Result<Self, ConfigError> {
+        if processes > 1 {
+            self.processes.check(processes)?;
+            self.ignored.retain(|one| !Processes::is_about(one));
+        }
+        Ok(self)
+    }
+}
+
+/// Loads a configuration: resolves it, extracts the typed settings and validates them. `choices`: the names that registries know.
+///
+/// # Errors
+/// If something is wrong with the configuration: all problems, each with its place and what to do.
+pub fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<T>, ConfigError> {
+    let ResolvedConfig { tree, ignored, renamed, mut problems, unresolved, processes, defaults: written } =
+        resolve(T::KIND, request)?;
+    let (defaults, _) = interpolation::resolve(&written);
+    let (config, mut wrong) = match extract::extract::<T>(&tree.root, &defaults) {
+        Ok(config) => (Some(config.completed(choices)), vec![]),
+        Err(wrong) => (None, wrong),
+    };
+    let mut out_of_bounds = bounds::find(&tree.root, &written);
+    out_of_bounds.retain(|problem| wrong.iter().all(|known| !is_at_or_below(&known.key, &problem.key)));
+    wrong.extend(out_of_bounds);
+    let mut wrong = extract::without_followers(wrong, &tree.root);
+    wrong.retain(|problem| !unresolved.contains(&problem.key));
+    let refused = wrong.iter().map(|problem| problem.key.clone()).collect();
+    let mut report = Report { tree: &tree.root, defaults: &defaults, choices, refused, problems: wrong };
+    if let Some(config) = &config {
+        config.validate(&mut report);
+        report.check_refusals();
+    }
+    report.check_names();
+    problems.extend(report.problems);
+    let mut traps = traps::find(&tree.root, &defaults);
+    traps.retain(|trap| problems.iter().all(|known| known.key != trap.key));
+    problems.extend(traps);
+    match config {
+        Some(config) if problems.is_empty() => Ok(Loaded { config, tree, ignored, renamed, processes }),
+        _ => Err(ConfigError { problems }),
+    }
+}
+
+/// True if a dotted key is another one or below it.
+fn is_at_or_below(key: &str, other: &str) -> bool {
+    key.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}

@@ -1,0 +1,112 @@
+//! The form in which a configuration is saved and sent: with the values that a run has, those from the environment as well, and without
+//! secrets: one from the environment stays as it was written, and others are hidden.
+
+use super::tree::Tree;
+use burnish_hydra::{Node, Problem, Value, below};
+use burnish_util::secret::{HIDDEN, hide, is_hidden, is_secret, may_be_number, remember};
+
+impl Tree {
+    /// Returns the configuration as it is saved: secrets as `***`, and a secret from the environment as `${oc.env:…}`, as written.
+    pub fn saved(&self) -> Node {
+        saved("", &self.root, self.written.as_ref().unwrap_or(&self.root))
+    }
+
+    /// Returns what [`Tree::parse`] makes of the configuration that is saved, for comparisons.
+    pub fn as_saved(&self) -> Self {
+        Self { root: self.saved(), written: None }
+    }
+
+    /// Returns the configuration with everything from the environment as it is written, and other secrets as `***`.
+    pub fn as_written(&self) -> Self {
+        Self { root: without_secrets("", self.written.as_ref().unwrap_or(&self.root)), written: None }
+    }
+
+    /// Returns the configuration that is saved as YAML, which can be loaded again if it has no hidden secrets.
+    pub fn to_saved_yaml(&self) -> String {
+        self.as_saved().to_yaml()
+    }
+
+    /// Returns the same configuration, each value of which the environment provides.
+    pub fn from_environment(&self) -> Self {
+        let mut written = self.root.clone();
+        for (key, ..) in self.settings() {
+            written.put(&key, Node::new(Value::Text("${oc.decode:${oc.env:A_VALUE}}".into()), self.root.origin.clone()));
+        }
+        Self { root: self.root.clone(), written: Some(written) }
+    }
+}
+
+/// A value from the environment is saved as it is, unless it is or has a secret.
+fn saved(key: &str, root: &Node, written: &Node) -> Node {
+    let value = match (&root.value, &written.value) {
+        (Value::Map(map), Value::Map(_)) => {
+            let below = |(name, node): (&String, &Node)| {
+                (name.clone(), saved(&inside(key, name), node, written.child(name).unwrap_or(node)))
+            };
+            Value::Map(map.iter().map(below).collect())
+        }
+        (Value::List(items), Value::List(others)) if items.len() == others.len() => {
+            Value::List(items.iter().zip(others).map(|(item, other)| saved(key, item, other)).collect())
+        }
+        (value, as_written) => {
+            let shown = without_secrets(key, root);
+            let is_secret = is_secret(key) || shown.value != *value || reads_secret(as_written);
+            return if value == as_written || !is_secret { shown } else { without_secrets(key, written) };
+        }
+    };
+    Node { value, ..root.clone() }
+}
+
+/// True if a text asks for an environment variable that is secret by its name.
+fn reads_secret(written: &Value) -> bool {
+    let Value::Text(text) = written else { return false };
+    let names = text.split(ENVIRONMENT).skip(1).map(|rest| rest.trim_start_matches([':', ' ', '\'']));
+    let name = |rest: &str| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default().to_owned();
+    names.map(name).any(|name| is_secret(&name))
+}
+
+/// The function that reads the environment.
+const ENVIRONMENT: &str = "oc.env";
+
+fn without_secrets(key: &str, node: &Node) -> Node {
+    let value = match &node.value {
+        Value::Map(map) => {
+            Value::Map(map.iter().map(|(name, node)| (name.clone(), without_secrets(&inside(key, name), node))).collect())
+        }
+        Value::List(items) => Value::List(items.iter().map(|item| without_secrets(key, item)).collect()),
+        Value::Text(text) if is_secret(key) && !text.is_empty() && !text.contains("${") => Value::Text(HIDDEN.to_owned()),
+        Value::Int(_) | Value::Float(_) if is_secret(key) && may_be_number(key) => Value::Text(HIDDEN.to_owned()),
+        Value::Text(text) => Value::Text(hide(text).into_owned()),
+        other => other.clone(),
+    };
+    Node { value, ..node.clone() }
+}
+
+/// The key by which an entry of a mapping is judged: everything in a secret mapping is secret.
+fn inside(key: &str, name: &str) -> String {
+    if is_secret(key) { key.to_owned() } else { below(key, name) }
+}
+
+/// Remembers the values of all secret keys of a resolved configuration.
+pub(super) fn remember_secrets(key: &str, node: &Node) {
+    match &node.value {
+        Value::Map(map) => map.iter().for_each(|(name, node)| remember_secrets(&inside(key, name), node)),
+        Value::List(items) => items.iter().for_each(|item| remember_secrets(key, item)),
+        Value::Text(text) if is_secret(key) => remember(text),
+        Value::Int(number) if is_secret(key) && may_be_number(key) => remember(&number.to_string()),
+        _ => {}
+    }
+}
+
+/// Finds values that were hidden when the configuration was saved.
+pub(super) fn find_hidden(root: &Node) -> Vec<Problem> {
+    let mut problems = vec![];
+    root.walk(&mut |key, node| {
+        if matches!(&node.value, Value::Text(text) if is_hidden(text)) {
+            let message = format!("`{key}` is a secret that was not saved: {HIDDEN} stands for it");
+            let help = format!("give it again: {key}=VALUE, or {key}='${{oc.env:NAME}}', which is saved as it is written");
+            problems.push(Problem::new(key, message).at(&node.origin).help(help));
+        }
+    });
+    problems
+}

@@ -1,0 +1,141 @@
+//! Distillation on given texts. Meaning and defaults: `config/distill_trainer.yaml`.
+
+use serde::{Deserialize, Serialize};
+
+use super::actor::CheckpointConfig;
+use super::loadable::Schema;
+use super::optim::StageOptimConfig;
+use super::place::{Place, Thing};
+use super::places::one;
+use super::sft::SftDataConfig;
+use super::stage::{self, StageConfig, StageKeys, StageModelConfig, StageTrainerConfig};
+use super::types::{Dtype, Location, choices};
+use crate::{Kind, Report};
+
+/// Everything that `trainer distill` reads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DistillConfig {
+    pub data: SftDataConfig,
+    pub model: StageModelConfig,
+    pub teacher: TeacherConfig,
+    pub algorithm: DistillAlgorithmConfig,
+    pub optim: StageOptimConfig,
+    pub checkpoint: CheckpointConfig,
+    pub trainer: StageTrainerConfig,
+}
+
+/// The model that is learnt from, or what it has said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TeacherConfig {
+    pub path: Option<Location>,
+    pub dtype: Dtype,
+    pub top_k: Option<usize>,
+    pub logits_file: Option<Location>,
+    pub logits_dtype: LogitsDtype,
+}
+
+choices! {
+    /// The number format of stored log-probabilities.
+    pub enum LogitsDtype {
+        Float32 = "float32",
+        Float16 = "float16",
+    }
+}
+
+/// The loss.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DistillAlgorithmConfig {
+    pub loss_type: DivergenceKind,
+    pub beta: f64,
+    pub temperature: f64,
+    pub kd_coef: f64,
+    pub log_prob_min_clamp: Option<f64>,
+}
+
+choices! {
+    /// A divergence between a teacher T and the student π.
+    pub enum DivergenceKind {
+        ForwardKl = "forward_kl",
+        ReverseKl = "reverse_kl",
+        Jsd = "jsd",
+        CrossEntropy = "cross_entropy",
+    }
+}
+
+impl StageConfig for DistillConfig {
+    const NAME: &'static str = "distill";
+
+    fn stage(&self) -> StageKeys<'_> {
+        let Self { data, model, optim, checkpoint, trainer, teacher: _, algorithm: _ } = self;
+        StageKeys { data: data.stage(), model, optim, checkpoint, trainer }
+    }
+
+    fn dtypes(&self) -> Vec<(&'static str, Dtype)> {
+        let runs = !self.teacher.is_stored() && !self.algorithm.is_without_teacher();
+        let teacher = runs.then_some(("teacher.dtype", self.teacher.dtype));
+        [("model.dtype", self.model.dtype)].into_iter().chain(teacher).collect()
+    }
+}
+
+impl TeacherConfig {
+    /// True if the teacher's most likely tokens are read from a file that is there.
+    pub fn is_stored(&self) -> bool {
+        self.logits_file.as_ref().is_some_and(|file| file.as_path().exists())
+    }
+}
+
+impl DistillAlgorithmConfig {
+    /// True if the loss is the likelihood alone, so that nothing is asked of a teacher.
+    pub fn is_without_teacher(&self) -> bool {
+        self.kd_coef == 0.0
+    }
+}
+
+impl Schema for DistillConfig {
+    const KIND: Kind = Kind::Distill;
+
+    fn places(&mut self) -> Vec<Place<'_>> {
+        let stored = self.teacher.is_stored();
+        let mut places = stage::places(&mut self.model, &mut self.data.train_files, &mut self.data.val_files);
+        if !self.algorithm.is_without_teacher() {
+            places.extend(one("teacher.path", Thing::Model { weights: !stored }, &mut self.teacher.path));
+        }
+        places
+    }
+
+    fn validate(&self, report: &mut Report) {
+        stage::validate(self.stage(), report);
+        let (teacher, algorithm) = (&self.teacher, &self.algorithm);
+        if algorithm.is_without_teacher() {
+            return;
+        }
+        if teacher.path.is_none() && teacher.logits_file.is_none() {
+            let help = "write teacher.path=FOLDER, or teacher.logits_file=FILE where a teacher has written one";
+            report.wrong(
+                "teacher.path",
+                "there is nothing to learn from: neither `teacher.path` nor `teacher.logits_file` is set",
+                help,
+            );
+        }
+        if teacher.path.is_none() && teacher.logits_file.is_some() && !teacher.is_stored() {
+            let message = "the file is not there, and without `teacher.path` no teacher can write it";
+            report.wrong("teacher.logits_file", message, "write teacher.path=FOLDER too");
+        }
+        if teacher.logits_file.is_some() && teacher.top_k.is_none() && !teacher.is_stored() {
+            let message = "a new `teacher.logits_file` needs `teacher.top_k`: a whole vocabulary per token would be too large";
+            report.wrong("teacher.top_k", message, "write teacher.top_k=32");
+        }
+        let sparse = teacher.top_k.is_some() || teacher.logits_file.is_some();
+        if sparse && algorithm.loss_type != DivergenceKind::ForwardKl {
+            let message = "of the teacher's most likely tokens alone only KL(T ‖ π) is a loss";
+            report.wrong(
+                "algorithm.loss_type",
+                message,
+                "write algorithm.loss_type=forward_kl, or take out teacher.top_k and teacher.logits_file",
+            );
+        }
+    }
+}

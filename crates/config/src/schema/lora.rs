@@ -1,0 +1,62 @@
+//! The five keys of LoRA, which every model that is trained has.
+
+use super::types::{Init, Location, OneOrMany};
+use crate::Report;
+
+/// The LoRA keys of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct LoraKeys<'a> {
+    pub group: &'static str,
+    /// The names of the keys that describe a new adapter.
+    pub of_new: [&'static str; 3],
+    pub rank: usize,
+    pub alpha: f64,
+    pub target_modules: &'a OneOrMany<String>,
+    pub exclude_modules: Option<&'a OneOrMany<String>>,
+    pub adapter_path: Option<&'a Location>,
+}
+
+/// Defines `lora()` for a group with these keys.
+macro_rules! lora_keys {
+    ($config:ty, $group:literal) => {
+        impl $config {
+            /// Returns the LoRA keys of the group.
+            pub fn lora(&self) -> $crate::schema::LoraKeys<'_> {
+                $crate::schema::LoraKeys {
+                    group: $group,
+                    of_new: [
+                        concat!($group, ".lora_alpha"),
+                        concat!($group, ".target_modules"),
+                        concat!($group, ".exclude_modules"),
+                    ],
+                    rank: self.lora_rank,
+                    alpha: self.lora_alpha,
+                    target_modules: &self.target_modules,
+                    exclude_modules: self.exclude_modules.as_ref(),
+                    adapter_path: self.lora_adapter_path.as_ref(),
+                }
+            }
+        }
+    };
+}
+pub(super) use lora_keys;
+
+impl LoraKeys<'_> {
+    /// True if the model gets an adapter.
+    pub fn is_on(&self) -> bool {
+        self.rank > 0 || self.adapter_path.is_some()
+    }
+
+    /// Reports LoRA settings that are impossible.
+    pub(super) fn validate(&self, init: Init, report: &mut Report) {
+        let [alpha, ..] = self.of_new;
+        if self.rank > 0 && self.alpha == 0.0 {
+            report.wrong(alpha, format!("`{alpha}` must be above 0, not 0, or the adapter changes nothing"), "");
+        }
+        if init == Init::Random && self.is_on() {
+            let key = format!("{}.lora_rank", self.group);
+            let message = format!("LoRA adapts a pretrained model, but `{}.init` is random", self.group);
+            report.wrong(&key, message, format!("write {}.init=pretrained, or {key}=0", self.group));
+        }
+    }
+}

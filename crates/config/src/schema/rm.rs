@@ -1,0 +1,102 @@
+//! Reward models. Meaning and defaults: `config/rm_trainer.yaml`.
+
+use serde::{Deserialize, Serialize};
+
+use super::actor::CheckpointConfig;
+use super::loadable::Schema;
+use super::optim::StageOptimConfig;
+use super::place::Place;
+use super::stage::{self, StageConfig, StageKeys, StageModelConfig, StageTrainerConfig, StageTruncation, stage_data};
+use super::types::{OneOrMany, choices};
+use crate::{Kind, Report};
+
+/// Everything that `trainer rm` reads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RmConfig {
+    pub data: RmDataConfig,
+    pub model: StageModelConfig,
+    pub algorithm: RmAlgorithmConfig,
+    pub optim: StageOptimConfig,
+    pub checkpoint: CheckpointConfig,
+    pub trainer: StageTrainerConfig,
+}
+
+stage_data! {
+    /// The examples.
+    RmDataConfig {
+        prompt_key: Option<String>,
+        chosen_key: String,
+        rejected_key: String,
+        margin_key: Option<String>,
+        chat_template_kwargs_key: String,
+        completions_key: String,
+        labels_key: String,
+        step_separator: String,
+        train_on_last_step_only: bool,
+        placeholder_token: Option<String>,
+        input_key: String,
+    }
+}
+
+/// The loss, and the head that learns it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RmAlgorithmConfig {
+    pub loss_type: String,
+    pub center_rewards_coefficient: Option<f64>,
+    pub reward_tokens: Option<OneOrMany<String>>,
+    pub init_head: InitHead,
+}
+
+choices! {
+    /// The start of a head that takes the place of a language model's own.
+    pub enum InitHead {
+        /// N(0, initializer_range)
+        Normal = "normal",
+        /// N(0, 1 / (hidden_size + 1))
+        Scaled = "scaled",
+        Zeros = "zeros",
+    }
+}
+
+impl StageConfig for RmConfig {
+    const NAME: &'static str = "rm";
+
+    fn stage(&self) -> StageKeys<'_> {
+        let Self { data, model, optim, checkpoint, trainer, algorithm: _ } = self;
+        StageKeys { data: data.stage(), model, optim, checkpoint, trainer }
+    }
+}
+
+impl Schema for RmConfig {
+    const KIND: Kind = Kind::Rm;
+
+    fn places(&mut self) -> Vec<Place<'_>> {
+        stage::places(&mut self.model, &mut self.data.train_files, &mut self.data.val_files)
+    }
+
+    fn validate(&self, report: &mut Report) {
+        stage::validate(self.stage(), report);
+        let (data, algorithm) = (&self.data, &self.algorithm);
+        // The name of the one loss of steps; the registry, which knows it, is in a layer above.
+        let steps = algorithm.loss_type == "cross_entropy";
+        if steps && [StageTruncation::Filter, StageTruncation::Left].contains(&data.truncation) {
+            let help = "use error or right";
+            report.wrong("data.truncation", "a text with judged steps is cut at its end, or refused", help);
+        }
+        if steps && data.placeholder_token.is_none() && data.prompt_key.is_none() {
+            let message = "steps follow a prompt, and `data.prompt_key` names no column";
+            report.wrong("data.prompt_key", message, "write data.prompt_key=prompt");
+        }
+        if steps && data.placeholder_token.is_none() && data.step_separator.is_empty() {
+            let message = "`data.step_separator` is empty, and a step is judged after it";
+            report.wrong("data.step_separator", message, "write data.step_separator='\"\\n\"'");
+        }
+        let tokens = algorithm.reward_tokens.as_ref().map(|tokens| tokens.0.len());
+        if tokens.is_some_and(|tokens| tokens < 2) {
+            let message = "`algorithm.reward_tokens` needs two tokens or more";
+            report.wrong("algorithm.reward_tokens", message, "write algorithm.reward_tokens=['+','-']");
+        }
+    }
+}

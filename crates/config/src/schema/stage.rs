@@ -1,0 +1,254 @@
+//! The settings that every stage around reinforcement learning has: rows, a model that is trained, its checkpoints and its run.
+//! Meaning and defaults: `config/stage/`.
+
+use serde::{Deserialize, Serialize};
+
+use super::actor::CheckpointConfig;
+use super::data::OnMalformedRow;
+use super::loadable::Schema;
+use super::lora::lora_keys;
+use super::optim::StageOptimConfig;
+use super::place::{Place, Thing};
+use super::places::{many, model, one};
+use super::trainer::{OnNonfinite, ResumeKeys, ResumeMode};
+use super::types::{Device, Dtype, Frequency, Init, Location, OneOrMany, Open, choices};
+use super::validate::template_date;
+use crate::Report;
+
+/// The configuration of a stage: its own settings, and those that every stage has.
+pub trait StageConfig: Schema {
+    /// The stage, as `run.json` names it and as the command is called.
+    const NAME: &'static str;
+
+    /// The settings that every stage has.
+    fn stage(&self) -> StageKeys<'_>;
+
+    /// The number formats of the models of a run, with their keys.
+    fn dtypes(&self) -> Vec<(&'static str, Dtype)> {
+        vec![("model.dtype", self.stage().model.dtype)]
+    }
+}
+
+/// The settings of a stage that every stage has.
+#[derive(Clone, Copy)]
+pub struct StageKeys<'a> {
+    pub data: StageData<'a>,
+    pub model: &'a StageModelConfig,
+    pub optim: &'a StageOptimConfig,
+    pub checkpoint: &'a CheckpointConfig,
+    pub trainer: &'a StageTrainerConfig,
+}
+
+choices! {
+    /// The treatment of an example that is too long.
+    pub enum StageTruncation {
+        Error = "error",
+        /// It is left out.
+        Filter = "filter",
+        /// It loses its beginning.
+        Left = "left",
+        /// It loses its end.
+        Right = "right",
+    }
+}
+
+/// The settings of `data` that every stage has.
+#[derive(Clone, Copy)]
+pub struct StageData<'a> {
+    pub train_batch_size: usize,
+    pub micro_batch_size_per_gpu: usize,
+    pub use_dynamic_bsz: bool,
+    pub max_token_len_per_gpu: usize,
+    pub train_files: &'a OneOrMany<Location>,
+    pub val_files: Option<&'a OneOrMany<Location>>,
+    pub max_length: usize,
+    pub truncation: StageTruncation,
+    pub on_malformed_row: OnMalformedRow,
+    pub train_weights: Option<&'a [f64]>,
+    pub train_max_samples: i64,
+    pub val_max_samples: i64,
+    pub shuffle: bool,
+    pub seed: Option<u64>,
+    pub tools_key: &'a str,
+    pub enable_thinking_key: &'a str,
+    pub apply_chat_template_kwargs: &'a Open,
+    pub chat_template_date: Option<&'a str>,
+}
+
+/// Writes the `data` section of a stage: its own settings, and those that every stage has.
+macro_rules! stage_data {
+    ($(#[$about:meta])* $name:ident { $($field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            pub train_batch_size: usize,
+            pub micro_batch_size_per_gpu: usize,
+            pub use_dynamic_bsz: bool,
+            pub max_token_len_per_gpu: usize,
+            pub train_files: $crate::schema::OneOrMany<$crate::schema::Location>,
+            pub val_files: Option<$crate::schema::OneOrMany<$crate::schema::Location>>,
+            pub max_length: usize,
+            pub truncation: $crate::schema::StageTruncation,
+            pub on_malformed_row: $crate::schema::OnMalformedRow,
+            pub train_weights: Option<Vec<f64>>,
+            pub train_max_samples: i64,
+            pub val_max_samples: i64,
+            pub shuffle: bool,
+            pub seed: Option<u64>,
+            pub tools_key: String,
+            pub enable_thinking_key: String,
+            pub apply_chat_template_kwargs: $crate::schema::Open,
+            pub chat_template_date: Option<String>,
+            $(pub $field: $type,)*
+        }
+
+        impl $name {
+            /// Returns the settings that every stage has.
+            pub fn stage(&self) -> $crate::schema::StageData<'_> {
+                $crate::schema::StageData {
+                    train_batch_size: self.train_batch_size,
+                    micro_batch_size_per_gpu: self.micro_batch_size_per_gpu,
+                    use_dynamic_bsz: self.use_dynamic_bsz,
+                    max_token_len_per_gpu: self.max_token_len_per_gpu,
+                    train_files: &self.train_files,
+                    val_files: self.val_files.as_ref(),
+                    max_length: self.max_length,
+                    truncation: self.truncation,
+                    on_malformed_row: self.on_malformed_row,
+                    train_weights: self.train_weights.as_deref(),
+                    train_max_samples: self.train_max_samples,
+                    val_max_samples: self.val_max_samples,
+                    shuffle: self.shuffle,
+                    seed: self.seed,
+                    tools_key: &self.tools_key,
+                    enable_thinking_key: &self.enable_thinking_key,
+                    apply_chat_template_kwargs: &self.apply_chat_template_kwargs,
+                    chat_template_date: self.chat_template_date.as_deref(),
+                }
+            }
+        }
+    };
+}
+pub(super) use stage_data;
+
+/// The model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageModelConfig {
+    pub path: Location,
+    pub init: Init,
+    pub dtype: Dtype,
+    pub enable_gradient_checkpointing: bool,
+    pub tokenizer_path: Option<Location>,
+    pub custom_chat_template: Option<String>,
+    pub lora_rank: usize,
+    pub lora_alpha: f64,
+    pub target_modules: OneOrMany<String>,
+    pub exclude_modules: Option<OneOrMany<String>>,
+    pub lora_adapter_path: Option<Location>,
+}
+
+lora_keys!(StageModelConfig, "model");
+
+impl StageModelConfig {
+    /// The folder of the tokenizer.
+    pub fn tokenizer_folder(&self) -> &Location {
+        self.tokenizer_path.as_ref().unwrap_or(&self.path)
+    }
+}
+
+/// Length, name, logs, checkpoints and device of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageTrainerConfig {
+    pub total_epochs: usize,
+    pub total_training_steps: Option<usize>,
+    pub project_name: String,
+    pub experiment_name: String,
+    pub logger: OneOrMany<String>,
+    pub default_local_dir: Location,
+    pub save_freq: Frequency,
+    pub test_freq: Frequency,
+    pub eval_delay: u64,
+    pub seed: u64,
+    pub device: Device,
+    pub gradient_slices: Option<usize>,
+    pub balance_batch: bool,
+    pub nccl_timeout: u64,
+    pub resume_mode: ResumeMode,
+    pub resume_from_path: Option<Location>,
+    pub max_ckpt_to_keep: Option<usize>,
+    pub metric_for_best_model: Option<String>,
+    pub greater_is_better: Option<bool>,
+    pub early_stopping_patience: Option<usize>,
+    pub early_stopping_threshold: f64,
+    pub on_nonfinite: OnNonfinite,
+}
+
+impl StageTrainerConfig {
+    pub fn resume(&self) -> ResumeKeys {
+        let (dir, from) = (self.default_local_dir.as_path().to_owned(), self.resume_from_path.clone());
+        ResumeKeys { dir, mode: self.resume_mode, from }
+    }
+}
+
+/// The settings that name a model or data, of those that every stage has.
+pub(super) fn places<'a>(
+    settings: &'a mut StageModelConfig,
+    train_files: &'a mut OneOrMany<Location>,
+    val_files: &'a mut Option<OneOrMany<Location>>,
+) -> Vec<Place<'a>> {
+    let places = one("model.path", model(settings.init), [&mut settings.path]);
+    let places = places.chain(one("model.tokenizer_path", Thing::Tokenizer, &mut settings.tokenizer_path));
+    let places = places.chain(one("model.lora_adapter_path", Thing::Adapter, &mut settings.lora_adapter_path));
+    let places = places.chain(many("data.train_files", Thing::TrainingData, [train_files]));
+    places.chain(many("data.val_files", Thing::ValidationData, val_files)).collect()
+}
+
+/// Reports what the types cannot express of the settings that every stage has.
+pub(super) fn validate(keys: StageKeys, report: &mut Report) {
+    let StageKeys { data, model, optim, trainer, checkpoint: _ } = keys;
+    if let Some(weights) = data.train_weights {
+        let (count, files) = (weights.len(), data.train_files.len());
+        if count != files {
+            let message = format!("`data.train_weights` has {count} numbers, and `data.train_files` {files}");
+            report.wrong("data.train_weights", message, "write one number for each of data.train_files");
+        }
+        if weights.iter().any(|weight| !weight.is_finite() || *weight <= 0.0) {
+            report.wrong(
+                "data.train_weights",
+                "`data.train_weights` must be finite numbers above 0",
+                "leave a file out of data.train_files",
+            );
+        }
+    }
+    if trainer.resume_mode == ResumeMode::ResumePath && trainer.resume_from_path.is_none() {
+        let help = "write trainer.resume_from_path=…/global_step_N";
+        report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);
+    }
+    if let (Some(_), None) = (&trainer.metric_for_best_model, data.val_files) {
+        let message = "`trainer.metric_for_best_model` is a metric of validation, but `data.val_files` is null";
+        report.wrong("trainer.metric_for_best_model", message, "write data.val_files=FILE");
+    }
+    if let (Some(_), None) = (trainer.early_stopping_patience, &trainer.metric_for_best_model) {
+        let message = "`trainer.early_stopping_patience` needs `trainer.metric_for_best_model`, which says what must improve";
+        report.wrong("trainer.early_stopping_patience", message, "write trainer.metric_for_best_model=val/loss");
+    }
+    let kept = trainer.save_freq.is_due_whenever(trainer.test_freq);
+    if trainer.early_stopping_patience.is_some() && !kept {
+        let (save, test) = (trainer.save_freq, trainer.test_freq);
+        let message = format!(
+            "`trainer.early_stopping_patience` ends the run some steps after the best one, which `trainer.save_freq={save}` need not save"
+        );
+        report.wrong("trainer.save_freq", message, format!("write trainer.save_freq={test}"));
+    }
+    template_date(data.chat_template_date, report);
+    optim.optim().validate("optim", report);
+    model.lora().validate(model.init, report);
+    let (budget, longest) = (data.max_token_len_per_gpu, data.max_length);
+    if data.use_dynamic_bsz && budget < longest {
+        let message = format!("`data.max_token_len_per_gpu` is {budget}, but one example may have {longest} tokens");
+        report.wrong("data.max_token_len_per_gpu", message, format!("write data.max_token_len_per_gpu={longest} or more"));
+    }
+}

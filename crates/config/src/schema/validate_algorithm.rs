@@ -1,0 +1,116 @@
+//! Checks of rewards, advantages and losses that the types of [`PpoConfig`] cannot express.
+
+use super::ppo::{ADV_ESTIMATOR, LOSS_MODE, PpoConfig};
+use super::reward::RewardManager;
+use crate::Report;
+use burnish_registry::Need;
+
+const METRIC: &str = "algorithm.filter_groups.metric";
+
+pub fn algorithm(config: &PpoConfig, report: &mut Report) {
+    intervals(config, report);
+    rewards(config, report);
+    losses(config, report);
+    filter_groups(config, report);
+    combinations(config, report);
+}
+
+/// Settings that do not go together. What an estimator or a loss refuses stands in its own file.
+fn combinations(config: &PpoConfig, report: &mut Report) {
+    let algorithm = &config.algorithm;
+    let (file, estimator) = ("algorithm.custom_adv_estimator.path", &algorithm.adv_estimator);
+    if algorithm.custom_adv_estimator.path.is_some() && report.choices.find(ADV_ESTIMATOR, estimator).is_some() {
+        let message =
+            format!("`{file}` is set, but `{ADV_ESTIMATOR}` is `{estimator}`, which is built in, so the file would not be used");
+        report.wrong(file, message, format!("write {ADV_ESTIMATOR}=NAME, a name in the file, or {file}=null"));
+    }
+    if algorithm.whiten_rewards && algorithm.mask_truncated_completions {
+        let whitened = "algorithm.whiten_rewards";
+        let message = format!("`{whitened}` is over trained tokens, and leaves no reward to responses that are left out");
+        report.wrong(whitened, message, "leave out algorithm.mask_truncated_completions");
+    }
+    if algorithm.use_kl_in_reward && algorithm.filter_groups.metric.as_deref() == Some("seq_final_reward") {
+        let message = "prompts are filtered before the KL term is known, which `seq_final_reward` includes";
+        report.wrong(METRIC, message, format!("write {METRIC}=seq_reward"));
+    }
+}
+
+fn intervals(config: &PpoConfig, report: &mut Report) {
+    let algorithm = &config.algorithm;
+    for (key, range) in [
+        ("algorithm.reward_clip_range", algorithm.reward_clip_range),
+        ("algorithm.filter_groups.mean_range", algorithm.filter_groups.mean_range),
+    ] {
+        if let Some([low, high]) = range.filter(|[low, high]| low.partial_cmp(high) != Some(std::cmp::Ordering::Less)) {
+            report.wrong(key, format!("`{key}` must be [low, high] with low below high, not [{low}, {high}]"), "");
+        }
+    }
+}
+
+fn rewards(config: &PpoConfig, report: &mut Report) {
+    let (rewards, algorithm) = (&config.reward_model, &config.algorithm);
+    let functions = config.rewards().functions().len();
+    let keys = algorithm.gdpo_reward_keys.as_ref().map(Vec::len);
+    if let Some(weights) = &algorithm.gdpo_reward_weights {
+        let (key, of) = ("algorithm.gdpo_reward_weights", "algorithm.gdpo_reward_keys");
+        if keys != Some(weights.len()) {
+            let count = keys.map_or("none".to_owned(), |count| count.to_string());
+            report.wrong(key, format!("`{key}` has {} numbers, `{of}` has {count} names", weights.len()), "write one for each");
+        }
+    }
+    let several = report.choices.needs(ADV_ESTIMATOR, &algorithm.adv_estimator, Need::Components);
+    if several && keys.unwrap_or(0) == 0 && functions < 2 {
+        report.wrong(
+            "algorithm.gdpo_reward_keys",
+            format!("`{}` normalises several rewards one by one, and there is one", algorithm.adv_estimator),
+            "name them by algorithm.gdpo_reward_keys=[…], or set several reward_model.reward_functions",
+        );
+    }
+    let overlong = &rewards.reward_kwargs.overlong_buffer_cfg;
+    if overlong.enable {
+        let key = "reward_model.reward_kwargs.overlong_buffer_cfg";
+        let longest = rewards.reward_kwargs.max_resp_len;
+        if overlong.len == 0 || overlong.len > longest {
+            let len = format!("{key}.len");
+            report.wrong(&len, format!("`{len}` must be from 1 to max_resp_len ({longest}), not {}", overlong.len), "");
+        }
+        if rewards.reward_manager != Some(RewardManager::Dapo) {
+            let help = "write reward_model.reward_manager=dapo";
+            let message = "only the reward manager `dapo` has an overlong buffer";
+            report.wrong(&format!("{key}.enable"), message, help);
+        }
+    }
+}
+
+/// A loss that a switch chooses stands beside no other but the default.
+fn losses(config: &PpoConfig, report: &mut Report) {
+    let named = config.actor_rollout_ref.actor.policy_loss.loss_mode.as_str();
+    let chosen = report.choices.of(LOSS_MODE).filter_map(|choice| Some((choice.name.clone(), choice.chosen_by?)));
+    for (name, switch) in chosen.collect::<Vec<_>>() {
+        if report.is_on(switch) && named != name && !report.is_default(LOSS_MODE) {
+            report.wrong(
+                LOSS_MODE,
+                format!("`{switch}=true` chooses the loss `{name}`, not `{named}`"),
+                "leave loss_mode at vanilla; algorithm.rollout_correction.loss_type names the loss below it",
+            );
+        }
+    }
+}
+
+fn filter_groups(config: &PpoConfig, report: &mut Report) {
+    let filter = &config.algorithm.filter_groups;
+    if !filter.enable {
+        return;
+    }
+    if filter.metric.is_none() {
+        let help = format!("write {METRIC}=seq_reward, or acc where the scorer reports it");
+        report.wrong(METRIC, format!("`algorithm.filter_groups.enable=true` needs `{METRIC}`"), help);
+    }
+    if config.actor_rollout_ref.rollout.n == 1 && filter.mean_range.is_none() {
+        report.wrong(
+            "algorithm.filter_groups.enable",
+            "with one response to each prompt none differ, so nothing is filtered",
+            "write actor_rollout_ref.rollout.n=2 or more, or algorithm.filter_groups.mean_range=[low,high]",
+        );
+    }
+}

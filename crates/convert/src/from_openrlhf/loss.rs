@@ -1,0 +1,155 @@
+//! Advantages, losses and the KL term.
+
+use crate::peers::{Draft, float, list, text};
+use burnish_hydra::Value;
+
+const ESTIMATOR: &str = "algo.advantage.estimator advantage_estimator";
+const KL: &str = "algo.kl.init_coef init_kl_coef";
+
+/// The names of estimators there and here.
+const ESTIMATORS: &[(&str, &str)] = &[
+    ("gae", "gae"),
+    ("reinforce", "reinforce"),
+    ("reinforce_baseline", "reinforce_baseline"),
+    ("group_norm", "group_norm"),
+    ("dr_grpo", "dr_grpo"),
+    ("rloo", "openrlhf_rloo"),
+];
+
+pub fn derive(draft: &mut Draft) {
+    let name = draft.values.text(ESTIMATOR).unwrap_or_else(|| "gae".into());
+    match ESTIMATORS.iter().find(|(there, _)| *there == name) {
+        Some((_, here)) => draft.set("algorithm.adv_estimator", text(*here), ESTIMATOR),
+        None => {
+            let known: Vec<&str> = ESTIMATORS.iter().map(|(there, _)| *there).collect();
+            draft.refuse(ESTIMATOR, format!("there are {}", known.join(", ")));
+        }
+    }
+    if is_first_edition(draft) && name == "rloo" {
+        draft.set_because(
+            "algorithm.normalize_advantages",
+            text("tokens"),
+            "OpenRLHF 0.5.3 whitens the advantages of every estimator",
+        );
+    }
+    if let Some(steps) = draft.values.number("critic.freezing_steps freezing_actor_steps").filter(|steps| *steps > 0.0) {
+        draft.set("trainer.critic_warmup", Value::Int(steps as i64 + 1), "critic.freezing_steps freezing_actor_steps");
+    }
+    policy(draft);
+    kl(draft);
+    correction(draft);
+}
+
+/// True for 0.5.3, which averages losses over responses first.
+fn is_first_edition(draft: &Draft) -> bool {
+    !draft.values.has("actor.eps_clip_low_high eps_clip_low_high")
+}
+
+fn policy(draft: &mut Draft) {
+    let kind = draft.values.text("actor.policy_loss_type policy_loss_type");
+    let is_gspo = kind.as_deref() == Some("gspo");
+    draft.set(
+        "@actor.policy_loss.loss_mode",
+        text(if is_gspo { "gspo" } else { "vanilla" }),
+        "actor.policy_loss_type policy_loss_type",
+    );
+    let by_response = is_gspo || is_first_edition(draft);
+    match draft.values.text("actor.loss_agg_mode") {
+        Some(mode) if !is_gspo => draft.set("@actor.loss_agg_mode", text(mode), "actor.loss_agg_mode"),
+        _ => {
+            let mode = if by_response { "seq-mean-token-mean" } else { "token-mean" };
+            draft.set_because("@actor.loss_agg_mode", text(mode), "OpenRLHF's mean");
+        }
+    }
+    if let [low, high] = draft.values.items("actor.eps_clip_low_high eps_clip_low_high").as_slice() {
+        draft.set("@actor.clip_ratio_low", low.clone(), "actor.eps_clip_low_high eps_clip_low_high");
+        draft.set("@actor.clip_ratio_high", high.clone(), "actor.eps_clip_low_high eps_clip_low_high");
+    }
+    match draft.values.number("actor.dual_clip dual_clip") {
+        Some(clip) => draft.set("@actor.clip_ratio_c", float(clip), "actor.dual_clip dual_clip"),
+        None => draft.set_because("@actor.clip_ratio_c", float(1e9), "OpenRLHF has no dual clip unless it is set"),
+    }
+}
+
+fn kl(draft: &mut Draft) {
+    let coefficient = draft.values.number(KL).unwrap_or(0.0);
+    let estimator = match draft.values.text("algo.kl.estimator kl_estimator") {
+        Some(name) => name,
+        None if draft.values.flag("use_kl_estimator_k3") => "k3".into(),
+        None => "k1".into(),
+    };
+    let names = "algo.kl.estimator kl_estimator use_kl_estimator_k3";
+    if coefficient <= 0.0 {
+        return;
+    }
+    if draft.values.flag("algo.kl.use_loss use_kl_loss") {
+        draft.set("@actor.use_kl_loss", Value::Bool(true), "algo.kl.use_loss use_kl_loss");
+        draft.copy("@actor.kl_loss_coef", KL);
+        let suffix = if draft.values.flag("algo.kl.unbiased_gradient") { "+" } else { "" };
+        draft.set("@actor.kl_loss_type", text(format!("{estimator}{suffix}")), &format!("{names} algo.kl.unbiased_gradient"));
+    } else {
+        draft.set("algorithm.use_kl_in_reward", Value::Bool(true), KL);
+        draft.set("algorithm.kl_penalty", text(estimator), names);
+        draft.copy("algorithm.kl_ctrl.kl_coef", KL);
+        if draft.values.number("algo.kl.target kl_target").is_some() {
+            draft.set("algorithm.kl_ctrl.type", text("adaptive"), "algo.kl.target kl_target");
+            draft.copy("algorithm.kl_ctrl.target_kl", "algo.kl.target kl_target");
+        }
+    }
+}
+
+/// Sets the correction for the difference between generation and training.
+fn correction(draft: &mut Draft) {
+    let by_name = draft.values.flag("algo.advantage.is_correction_enable enable_vllm_is_correction");
+    let level = draft.values.text("algo.advantage.is_correction_level").unwrap_or_else(|| "off".into());
+    let mode = draft.values.text("algo.advantage.is_correction_mode").unwrap_or_default();
+    let kind = match (by_name, level.as_str()) {
+        (true, _) => {
+            draft.values.text("algo.advantage.is_correction_type vllm_is_correction_type").unwrap_or_else(|| "tis".into())
+        }
+        (_, "off") => return,
+        (_, "seq") => "seq-mask-tis".into(),
+        _ if mode == "clip" => "tis".into(),
+        _ => "icepop".into(),
+    };
+    if draft.values.text("algo.advantage.is_correction_gating").is_some_and(|gating| gating != "ratio") {
+        return draft.refuse("algo.advantage.is_correction_gating", "bounds are of the ratio");
+    }
+    let names = "algo.advantage.is_correction_threshold vllm_is_truncated_threshold";
+    let bounds: Vec<f64> = draft.values.items(names).iter().filter_map(number).collect();
+    let (low, high) = match bounds.as_slice() {
+        [low, high] => (*low, *high),
+        [high] => (0.0, *high),
+        _ => (0.5, 5.0),
+    };
+    let key = |name: &str| format!("algorithm.rollout_correction.{name}");
+    let range = text(format!("{low:?}_{high:?}"));
+    let names = format!("{names} algo.advantage.is_correction_type vllm_is_correction_type algo.advantage.is_correction_level");
+    draft.set(&key("rollout_is"), text("token"), &names);
+    match kind.as_str() {
+        "icepop" => draft.set(&key("rollout_is_threshold"), range, &names),
+        "seq-mask-tis" => {
+            draft.set(&key("rollout_is_threshold"), float(f64::INFINITY), &names);
+            draft.set(&key("rollout_rs"), text("geometric"), &names);
+            draft.set(&key("rollout_rs_threshold"), range, &names);
+        }
+        _ => {
+            draft.set(&key("rollout_is_threshold"), float(high), &names);
+            draft.set(&key("rollout_is_threshold_lower"), float(low), &names);
+        }
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        _ => None,
+    }
+}
+
+/// Returns a list of two numbers, if an option has one.
+pub fn range(draft: &Draft, names: &str) -> Option<Value> {
+    let items = draft.values.items(names);
+    (items.len() == 2).then(|| list(items))
+}

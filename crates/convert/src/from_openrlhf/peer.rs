@@ -1,0 +1,56 @@
+//! OpenRLHF as a [`Peer`].
+
+use super::{data, find, loss, optimizer, preference, reward, run, sft, size, table, table_engine, table_preference};
+use crate::peers::{Draft, Options, Peer, Trainer};
+use burnish_config::compat::Kind;
+use std::sync::LazyLock;
+
+static OPTIONS: LazyLock<Options> = LazyLock::new(|| Options::read(include_str!("options.tsv")));
+
+/// OpenRLHF.
+pub static OPENRLHF: Peer = Peer {
+    name: "OpenRLHF",
+    command: "from-openrlhf",
+    example: "ray job submit -- python3 -m openrlhf.cli.train_ppo_ray --…, deepspeed --module openrlhf.cli.train_sft --…",
+    options: || &OPTIONS,
+    rows: &[table_preference::ROWS, table::ROWS, table_engine::ROWS],
+    trainers: &[
+        Trainer { name: "train_ppo_ray", kind: Kind::Rl, subcommand: "" },
+        Trainer { name: "train_ppo", kind: Kind::Rl, subcommand: "" },
+        Trainer { name: "train_sft", kind: Kind::Sft, subcommand: "sft" },
+        Trainer { name: "train_rm", kind: Kind::Rm, subcommand: "rm" },
+        Trainer { name: "train_prm", kind: Kind::Rm, subcommand: "rm" },
+        Trainer { name: "train_dpo", kind: Kind::Dpo, subcommand: "dpo" },
+        Trainer { name: "train_kto", kind: Kind::Dpo, subcommand: "dpo" },
+        Trainer { name: "train_kd", kind: Kind::Distill, subcommand: "distill" },
+    ],
+    absent: &[
+        ("serve_rm", "`trainer serve-rm` answers the same requests"),
+        (
+            "batch_inference",
+            "`trainer generate`, `trainer eval` and `trainer data select` write responses, scores and rows made of them",
+        ),
+        ("interactive_chat", "`trainer generate` writes responses"),
+        ("lora_combiner", "`trainer export` merges adapters"),
+    ],
+    find: find::find,
+    launch: find::launch,
+    derive,
+};
+
+fn derive(draft: &mut Draft) {
+    match draft.trainer.name {
+        "train_sft" => sft::derive(draft),
+        "train_rm" | "train_prm" => preference::reward(draft),
+        "train_dpo" | "train_kto" => preference::derive(draft),
+        "train_kd" => preference::distil(draft),
+        _ => {
+            size::derive(draft);
+            loss::derive(draft);
+            reward::derive(draft);
+            data::derive(draft);
+        }
+    }
+    optimizer::derive(draft);
+    run::derive(draft);
+}

@@ -1,0 +1,76 @@
+//! The batch and the lengths.
+
+use crate::peers::{Draft, int, text};
+
+const N: &str = "rollout.n_samples_per_prompt n_samples_per_prompt";
+const UPDATE: &str = "train.batch_size train_batch_size";
+const MAX_LEN: &str = "data.max_len max_len";
+const NEW: &str = "rollout.max_new_tokens max_new_tokens generate_max_len";
+
+pub fn derive(draft: &mut Draft) {
+    let count = |names: &str| draft.values.count(names).unwrap_or(1);
+    let (n, update) = (count(N), count(UPDATE));
+    let prompts = count("rollout.batch_size rollout_batch_size");
+    let epochs = count("train.max_epochs max_epochs");
+    let wanted = (update / n).clamp(1, prompts.max(1));
+    let mini = (1..=wanted).rev().find(|size| prompts.is_multiple_of(*size)).unwrap_or(1);
+    if mini * n != update {
+        let reason = format!(
+            "an update here takes all {n} responses to its prompts, whose number divides the {prompts} of a rollout: it takes {mini}"
+        );
+        draft.refuse(UPDATE, reason);
+    }
+    draft.set("@actor.ppo_mini_batch_size", int(mini), &format!("{UPDATE} {N}"));
+    draft.set("@actor.ppo_epochs", int(epochs), "train.max_epochs max_epochs");
+    draft.copy("@actor.ppo_micro_batch_size_per_gpu", "train.micro_batch_size micro_train_batch_size");
+    for section in ["rollout", "ref"] {
+        let key = format!("actor_rollout_ref.{section}.log_prob_micro_batch_size_per_gpu");
+        draft.copy(&key, "rollout.micro_batch_size micro_rollout_batch_size");
+    }
+    let whole = lengths(draft);
+    tokens(draft, whole);
+}
+
+/// Sets the lengths of prompts and responses, and returns the most tokens of both together.
+fn lengths(draft: &mut Draft) -> usize {
+    let fixed = draft.values.count("prompt_max_len").filter(|_| draft.values.has("prompt_max_len"));
+    let whole = draft.values.count(MAX_LEN);
+    let new = draft.values.count(NEW);
+    let (prompt, response, names) = match (fixed, whole, new) {
+        (Some(prompt), _, new) => (prompt, new.unwrap_or(1024), "prompt_max_len"),
+        (None, whole, Some(new)) => {
+            let whole = whole.unwrap_or(2048);
+            (if whole > new { whole - new } else { whole }, new, "data.max_len max_len rollout.max_new_tokens max_new_tokens")
+        }
+        (None, whole, None) => {
+            let whole = whole.unwrap_or(2048);
+            draft.set("actor_rollout_ref.rollout.max_model_len", int(whole), MAX_LEN);
+            (whole - 1, whole, MAX_LEN)
+        }
+    };
+    draft.set("data.max_prompt_length", int(prompt), names);
+    draft.set("data.max_response_length", int(response), if new.is_some() { NEW } else { names });
+    draft.set_because("data.truncation", text("left"), "OpenRLHF keeps the end of a longer prompt");
+    prompt.saturating_add(response)
+}
+
+/// Sets the tokens of a pass, with dynamic batches; a pass holds a whole sequence at least.
+fn tokens(draft: &mut Draft, whole: usize) {
+    if !draft.values.flag("train.dynamic_batch_enable use_dynamic_batch") {
+        return;
+    }
+    let train = "train.max_tokens_per_gpu train_max_tokens_per_gpu";
+    let most = draft.values.count(train).unwrap_or(16192).max(whole);
+    draft.set("@actor.ppo_max_token_len_per_gpu", int(most), train);
+    let rollout = "rollout.max_tokens_per_gpu rollout_max_tokens_per_gpu";
+    if let Some(tokens) = draft.values.count(rollout) {
+        for section in ["rollout", "ref"] {
+            let key = format!("actor_rollout_ref.{section}.log_prob_max_token_len_per_gpu");
+            draft.set(&key, int(tokens.max(whole)), rollout);
+        }
+    }
+    let critic = draft.values.text("algo.advantage.estimator advantage_estimator").is_none_or(|name| name == "gae");
+    if critic {
+        draft.set("critic.ppo_max_token_len_per_gpu", int(most), train);
+    }
+}

@@ -1,0 +1,48 @@
+//! The batch of the RLOO and GRPO trainers: TRL counts responses per device and update, here a step and an update count prompts.
+
+use crate::peers::{Draft, int};
+
+const UPDATE: &str = "per_device_train_batch_size per_gpu_train_batch_size gradient_accumulation_steps num_generations";
+
+/// Sets the sizes of the batch, and returns the updates of a step.
+pub fn derive(draft: &mut Draft) -> f64 {
+    let values = &draft.values;
+    let count = |names: &str| values.count(names).unwrap_or(1);
+    let n = count("num_generations");
+    let each = values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
+    let micro = each.saturating_mul(draft.processes);
+    let update = micro.saturating_mul(count("gradient_accumulation_steps"));
+    let steps = values.count("steps_per_generation").map(|steps| micro.saturating_mul(steps));
+    let generation = values.count("generation_batch_size").or(steps).unwrap_or(update);
+    let epochs = count("num_iterations");
+    // A generation that is smaller than an update is repeated for it, by the same policy.
+    let step = generation.max(update);
+    if !update.is_multiple_of(n) {
+        let reason = format!(
+            "an update here takes all responses to its prompts, and {update} responses (per device {each}, times processes and \
+             gradient_accumulation_steps) are no multiple of num_generations"
+        );
+        draft.refuse("num_generations", reason);
+    } else if !step.is_multiple_of(update) {
+        let reason = format!("a batch of {generation} responses is no multiple of the {update} of an update");
+        let name = if draft.values.is_given("generation_batch_size") { "generation_batch_size" } else { "steps_per_generation" };
+        draft.refuse(name, reason);
+    }
+    let mini = (update / n).max(1);
+    let prompts = step.div_ceil(n).div_ceil(mini).saturating_mul(mini);
+    let names = format!("{UPDATE} steps_per_generation generation_batch_size");
+    draft.set("data.train_batch_size", int(prompts), &names);
+    draft.set("@actor.ppo_mini_batch_size", int(mini), UPDATE);
+    micro_batches(draft, each, "per_device_train_batch_size per_gpu_train_batch_size");
+    draft.set("@actor.ppo_epochs", int(epochs), "num_iterations");
+    draft.set("actor_rollout_ref.rollout.n", int(n), "num_generations");
+    (prompts / mini) as f64 * epochs as f64
+}
+
+/// Sets the sizes of passes, which change no result.
+pub fn micro_batches(draft: &mut Draft, each: usize, names: &str) {
+    draft.set("@actor.ppo_micro_batch_size_per_gpu", int(each), names);
+    for section in ["rollout", "ref"] {
+        draft.set(&format!("actor_rollout_ref.{section}.log_prob_micro_batch_size_per_gpu"), int(each), names);
+    }
+}

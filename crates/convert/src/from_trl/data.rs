@@ -1,0 +1,137 @@
+//! The model, its adapters, and the data.
+
+use crate::peers::{Draft, float, list, of_split, set_files, set_found, text};
+use burnish_hydra::{Node, Value, inline};
+
+pub fn derive(draft: &mut Draft) {
+    model(draft);
+    adapters(draft);
+    let set = draft.values.text("dataset_name");
+    let split = draft.values.text("dataset_train_split").unwrap_or_else(|| "train".into());
+    let mixture = draft.values.items("datasets");
+    if !mixture.is_empty() {
+        return mixed(draft, mixture);
+    }
+    let part = draft.values.text("dataset_config");
+    let set = set.map(|set| part.map_or(set.clone(), |part| format!("{set}/{part}")));
+    set_files(draft, "data.train_files", set.as_deref(), &split, "dataset_name dataset_train_split");
+    if draft.is_stage() || evaluates(draft) {
+        if evaluates(draft) {
+            let split = draft.values.text("dataset_test_split").unwrap_or_else(|| "test".into());
+            set_files(draft, "data.val_files", set.as_deref(), &split, "dataset_name dataset_test_split");
+        } else {
+            draft.set("data.val_files", Value::Null, "eval_strategy");
+        }
+    }
+}
+
+/// True if there is an evaluation.
+pub fn evaluates(draft: &Draft) -> bool {
+    let named = draft.values.text("eval_strategy").filter(|name| name != "no");
+    named.or_else(|| draft.values.text("evaluation_strategy").filter(|name| name != "no")).is_some()
+}
+
+fn model(draft: &mut Draft) {
+    if !draft.values.has("sft_model_path") {
+        match draft.values.text("model_name_or_path") {
+            Some(_) => draft.copy("@model.path", "model_name_or_path"),
+            None => draft
+                .hole("@model.path", "the folder of the model, or its name on the Hub: the command has no --model_name_or_path"),
+        }
+        return;
+    }
+    draft.copy("@model.path", "sft_model_path");
+    let (model, tokenizer) = (draft.values.text("sft_model_path"), draft.values.text("model_name_or_path"));
+    if tokenizer.is_some() && tokenizer != model {
+        draft.copy("data.tokenizer", "model_name_or_path");
+    }
+}
+
+fn adapters(draft: &mut Draft) {
+    if !draft.values.flag("use_peft") {
+        if draft.values.is_given("lora_r lora_alpha lora_target_modules use_rslora") {
+            draft.note("without --use_peft TRL trains all weights, whatever the options of LoRA say");
+        }
+        return;
+    }
+    let rank = draft.values.number("lora_r").unwrap_or(16.0);
+    draft.copy("@model.lora_rank", "lora_r");
+    if draft.values.flag("use_rslora") {
+        let alpha = draft.values.number("lora_alpha").unwrap_or(32.0) * rank.sqrt();
+        draft.set("@model.lora_alpha", float(alpha), "lora_alpha use_rslora");
+    } else {
+        draft.copy("@model.lora_alpha", "lora_alpha");
+    }
+    let targets = draft.values.items("lora_target_modules");
+    match targets.as_slice() {
+        [] => {
+            let why = "what PEFT takes for llama, mistral, qwen and gemma; gpt_neox: query_key_value, gpt2: c_attn";
+            draft.set_because("@model.target_modules", list([text("q_proj"), text("v_proj")]), why);
+        }
+        [one] => draft.set("@model.target_modules", one.clone(), "lora_target_modules"),
+        several => draft.set("@model.target_modules", list(several.to_vec()), "lora_target_modules"),
+    }
+    if let Some(dropout) = draft.values.number("lora_dropout").filter(|dropout| *dropout > 0.0) {
+        let reason = if draft.is_stage() {
+            "there is no dropout, the loss is that of the model as it will be used"
+        } else {
+            "the policy that samples is the one that is trained"
+        };
+        draft.note(format!("lora_dropout {dropout} is ignored: {reason}"));
+    }
+}
+
+/// Returns the files of a split that `data_files` names: one or a list, which are the split `train`, or a mapping from splits.
+///
+/// # Errors
+/// What is to be read, where the split has no files of its own.
+fn files_of(files: Value, split: &str) -> Result<Vec<String>, String> {
+    let unknown = || format!("split {split} of {}", inline(&files));
+    let of_split = match &files {
+        Value::Map(splits) => &splits.get(split).ok_or_else(unknown)?.value,
+        files if split == "train" => files,
+        _ => return Err(unknown()),
+    };
+    let name = |value: &Value| if let Value::Text(file) = value { Some(file.clone()) } else { None };
+    let names: Option<Vec<String>> = match of_split {
+        Value::List(items) => items.iter().map(|item| name(&item.value)).collect(),
+        one => name(one).map(|file| vec![file]),
+    };
+    names.ok_or_else(unknown)
+}
+
+/// Sets the files of a mixture of data sets, as a YAML file of TRL lists them.
+fn mixed(draft: &mut Draft, mixture: Vec<Value>) {
+    if draft.values.is_given("dataset_name") {
+        draft.note("--dataset_name: TRL does not read it beside a mixture of data sets");
+    }
+    let mut sets = vec![];
+    for set in mixture {
+        let node = Node::new(set, burnish_hydra::Origin::Override("".into()));
+        let at = |name: &str| node.child(name).map(|child| child.value.clone()).filter(|value| *value != Value::Null);
+        for name in ["columns", "fraction", "data_dir"] {
+            if at(name).is_some() {
+                draft.refuse(
+                    "datasets",
+                    format!("`{name}` of a data set has no counterpart: write the rows that are wanted to a file"),
+                );
+            }
+        }
+        let split = if let Some(Value::Text(split)) = at("split") { split } else { "train".into() };
+        let named = match (at("data_files"), at("path"), at("name")) {
+            (Some(files), ..) => files_of(files, &split),
+            (None, Some(Value::Text(path)), part) => {
+                let path = if let Some(Value::Text(part)) = part { format!("{path}/{part}") } else { path };
+                of_split(draft, &path, &split).ok_or_else(|| format!("split {split} of {path}"))
+            }
+            _ => Err("the rows of a data set without a path".into()),
+        };
+        sets.push(named);
+    }
+    set_found(draft, "data.train_files", sets, "datasets");
+    if evaluates(draft) {
+        draft.hole("data.val_files", "the validation rows (.parquet, .json, .jsonl)");
+    } else if draft.is_stage() {
+        draft.set("data.val_files", Value::Null, "eval_strategy");
+    }
+}

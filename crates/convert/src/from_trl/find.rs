@@ -1,0 +1,94 @@
+//! The call of one of TRL's trainers in the words of a program: `trl grpo …`, `accelerate launch … grpo.py …`, `python -m trl.scripts.grpo`.
+
+use super::stages::{ABSENT, TRAINERS};
+use crate::peers::{Call, Launch};
+use crate::peers::{flag, stem};
+
+/// Names of stages in names of scripts, the longer ones first.
+const IN_SCRIPTS: &[(&str, &str)] = &[
+    ("reward_modeling", "reward"),
+    ("async_grpo", "async_grpo"),
+    ("dpo_online", "online_dpo"),
+    ("online_dpo", "online_dpo"),
+    ("nash_md", "nash_md"),
+    ("vllm_serve", "vllm_serve"),
+    ("ppov2", "ppo"),
+];
+
+/// Flags of `accelerate launch` that `trl` passes on.
+const LAUNCHER_FLAGS: &[&str] =
+    &["accelerate_config", "num_processes", "num_machines", "main_process_port", "mixed_precision", "config_file", "gpu_ids"];
+
+/// The configurations that `trl … --accelerate_config NAME` knows, with their processes.
+const ACCELERATE: &[(&str, usize)] = &[
+    ("single_gpu", 1),
+    ("multi_gpu", 8),
+    ("zero1", 8),
+    ("zero2", 8),
+    ("zero3", 8),
+    ("fsdp1", 8),
+    ("fsdp2", 8),
+    ("fsdp_qlora", 8),
+    ("deepspeed_zero1", 8),
+    ("deepspeed_zero2", 8),
+    ("deepspeed_zero3", 8),
+    ("context_parallel_2gpu", 2),
+];
+
+/// Finds the call in the words of a program.
+pub fn find(words: &[String]) -> Option<Call> {
+    let is_call = |at: &usize| {
+        let word = words[*at].as_str();
+        word == "trl" || word.ends_with("/trl") || word.starts_with("trl.scripts.") || word.ends_with(".py")
+    };
+    let at = (0..words.len()).find(is_call)?;
+    let word = &words[at];
+    if word == "trl" || word.ends_with("/trl") {
+        let stage = words.get(at + 1).filter(|word| !word.starts_with('-')).cloned().unwrap_or_default();
+        let rest = at + 1 + usize::from(!stage.is_empty());
+        return Some(Call { stage, rest, script: None });
+    }
+    let is_own = word.starts_with("trl.scripts.")
+        || ["trl/scripts/", "examples/scripts/", "trl/commands/"].iter().any(|folder| word.contains(folder));
+    let script = (!is_own).then(|| word.clone());
+    Some(Call { stage: stage(stem(word)), rest: at + 1, script })
+}
+
+/// Returns the stage that the name of a script names; empty if it names none.
+fn stage(stem: &str) -> String {
+    let stem = stem.to_lowercase().replace('-', "_");
+    if let Some((_, stage)) = IN_SCRIPTS.iter().find(|(part, _)| stem.contains(part)) {
+        return (*stage).to_string();
+    }
+    let known = |part: &&str| {
+        TRAINERS.iter().any(|trainer| trainer.name == *part)
+            || ABSENT.iter().any(|(names, _)| names.split(' ').any(|name| name == *part))
+    };
+    stem.split('_').find(known).unwrap_or_default().to_string()
+}
+
+/// Reads how many processes are started.
+pub fn launch(call: &Call, words: &[String]) -> Launch {
+    let before = &words[..call.rest.min(words.len())];
+    let is_trl = before.iter().any(|word| word == "trl" || word.ends_with("/trl"));
+    let own = |index: &usize| {
+        let name = words[*index].trim_start_matches('-').split('=').next().unwrap_or_default();
+        is_trl && words[*index].starts_with("--") && LAUNCHER_FLAGS.contains(&name)
+    };
+    let starts: Vec<usize> = (call.rest..words.len()).filter(own).collect();
+    let has_value = |index: &usize| !words[*index].contains('=') && index + 1 < words.len();
+    let values: Vec<usize> = starts.iter().copied().filter(has_value).map(|index| index + 1).collect();
+    let all = || words.iter().take(call.rest).chain(starts.iter().chain(&values).map(|index| &words[*index])).cloned().collect();
+    let flags: Vec<String> = if is_trl { all() } else { before.to_vec() };
+    let number = |names: &[&str]| flag(&flags, names).and_then(|text| text.parse::<usize>().ok());
+    let nodes = number(&["nnodes", "num_machines"]).unwrap_or(1);
+    let named = flag(&flags, &["accelerate_config", "config_file"]).and_then(|name| {
+        let name = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".yaml");
+        ACCELERATE.iter().find(|(known, _)| *known == name).map(|(_, processes)| *processes)
+    });
+    // The processes of accelerate are those of all machines, those of torchrun are of each.
+    let each = number(&["nproc_per_node", "num_gpus"]).map(|each| each.saturating_mul(nodes));
+    let is_launched = before.iter().any(|word| ["accelerate", "torchrun", "deepspeed"].iter().any(|name| stem(word) == *name));
+    let processes = number(&["num_processes"]).or(each).or(named);
+    Launch { processes, is_launched, own: starts.into_iter().chain(values).collect() }
+}

@@ -1,0 +1,45 @@
+//! The online DPO trainer: reinforcement learning whose loss compares two of the policy's own responses.
+
+use super::{batch, grpo, rewards};
+use crate::peers::{Draft, int, text};
+use burnish_hydra::Value;
+
+/// Sets what the trainer comes to, and returns the updates of a step.
+pub fn derive(draft: &mut Draft) -> f64 {
+    let count = |names: &str| draft.values.count(names).unwrap_or(1);
+    let each = draft.values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
+    let prompts = each.saturating_mul(count("gradient_accumulation_steps")).saturating_mul(draft.processes);
+    let names = "per_device_train_batch_size per_gpu_train_batch_size gradient_accumulation_steps";
+    draft.set("data.train_batch_size", int(prompts), names);
+    draft.set("@actor.ppo_mini_batch_size", int(prompts), names);
+    batch::micro_batches(draft, each, "per_device_train_batch_size per_gpu_train_batch_size");
+    draft.set_because("actor_rollout_ref.rollout.n", int(2), "OnlineDPOTrainer samples two responses to each prompt");
+    grpo::no_limit(draft);
+    draft.copy("data.max_response_length", "max_new_tokens");
+    if draft.values.text("reward_model_path").is_some() {
+        draft.set("reward_model.enable", Value::Bool(true), "reward_model_path");
+        draft.copy("reward_model.model.path", "reward_model_path");
+    } else {
+        rewards::derive(draft);
+    }
+    draft.set_because("algorithm.adv_estimator", text("rloo"), "it ranks the responses to a prompt by their scores");
+    draft.set_because("@actor.policy_loss.loss_mode", text("dpo"), "OnlineDPOTrainer");
+    let loss = match draft.values.text("loss_type").as_deref() {
+        Some("ipo") => "ipo_sum",
+        Some("sigmoid") | None => "sigmoid",
+        Some(_) => {
+            draft.refuse("loss_type", "there are sigmoid and ipo");
+            "sigmoid"
+        }
+    };
+    draft.set("@actor.policy_loss.dpo_loss_type", text(loss), "loss_type");
+    match draft.values.items("beta").as_slice() {
+        [one] => draft.set("@actor.policy_loss.dpo_beta", one.clone(), "beta"),
+        _ => draft.refuse("beta", "it is the same in every epoch: give one"),
+    }
+    if draft.values.number("temperature").is_some_and(|temperature| temperature != 1.0) {
+        draft.note("temperature: log-probabilities are at the temperature of sampling; TRL's are at 1");
+    }
+    draft.set_because("trainer.metric_names", text("trl"), "objective/kl, rewards/margins and their kin");
+    1.0
+}

@@ -1,0 +1,45 @@
+//! TRL as a [`Peer`].
+
+use super::{
+    data, distill, find, grpo, online_dpo, optimizer, original, preference, run, sft, stages, table_model, table_preference,
+    table_rl, table_sft, table_trainer,
+};
+use crate::peers::{Draft, Options, Peer};
+use std::sync::LazyLock;
+
+static OPTIONS: LazyLock<Options> = LazyLock::new(|| Options::read(include_str!("options.tsv")));
+
+/// TRL.
+pub static TRL: Peer = Peer {
+    name: "TRL",
+    command: "from-trl",
+    example: "trl grpo --model_name_or_path …, accelerate launch … grpo.py --…",
+    options: || &OPTIONS,
+    rows: &[table_preference::ROWS, table_rl::ROWS, table_sft::ROWS, table_model::ROWS, table_trainer::ROWS],
+    trainers: stages::TRAINERS,
+    absent: stages::ABSENT,
+    find: find::find,
+    launch: find::launch,
+    derive,
+};
+
+fn derive(draft: &mut Draft) {
+    let updates = match (draft.trainer.name, draft.values.has("response_length")) {
+        ("sft", _) => once(sft::derive, draft),
+        ("dpo" | "kto" | "orpo" | "cpo", _) => once(preference::derive, draft),
+        ("reward", _) => once(preference::reward, draft),
+        ("gkd", _) => once(distill::derive, draft),
+        ("online_dpo", _) => online_dpo::derive(draft),
+        (_, true) => once(original::derive, draft),
+        _ => grpo::derive(draft),
+    };
+    optimizer::derive(draft, updates);
+    data::derive(draft);
+    run::derive(draft, updates);
+}
+
+/// Derives a trainer whose step is one update.
+fn once(derive: fn(&mut Draft), draft: &mut Draft) -> f64 {
+    derive(draft);
+    1.0
+}

@@ -1,0 +1,73 @@
+//! The trainers of preferences and of reward models.
+
+use super::stage;
+use crate::peers::{Draft, float, list, text};
+use burnish_hydra::Value;
+
+/// The losses of `CPOTrainer`, with their names here.
+const CPO: &[(&str, &str)] =
+    &[("sigmoid", "cpo"), ("hinge", "cpo_hinge"), ("ipo", "cpo_ipo"), ("simpo", "simpo"), ("alphapo", "alphapo")];
+
+/// Sets what a trainer of pairs, or of labelled answers, comes to.
+pub fn derive(draft: &mut Draft) {
+    stage::batch(draft);
+    stage::length(draft);
+    let loss = match draft.trainer.name {
+        "dpo" => losses(draft),
+        "cpo" => cpo(draft),
+        "orpo" => text("orpo"),
+        _ => text(draft.values.text("loss_type").unwrap_or_else(|| "kto".into())),
+    };
+    draft.set("algorithm.loss_type", loss, "loss_type");
+    columns(draft);
+}
+
+/// Sets what the trainer of a reward model comes to.
+pub fn reward(draft: &mut Draft) {
+    stage::batch(draft);
+    if stage::length(draft) {
+        draft.set_because("data.truncation", text("filter"), "TRL leaves out rows with a longer side");
+    }
+    draft.set_because("algorithm.loss_type", text("sigmoid"), "RewardTrainer");
+    draft.note("TRL reads a column `margin` where the rows have one: data.margin_key=margin");
+    columns(draft);
+}
+
+/// The loss or the losses of DPO.
+fn losses(draft: &mut Draft) -> Value {
+    let items = draft.values.items("loss_type");
+    if draft.values.number("label_smoothing").is_some_and(|share| share > 0.0) {
+        let reads = |item: &Value| ["exo_pair", "robust", "aot", "aot_unpaired"].iter().any(|name| *item == text(*name));
+        if !items.iter().any(reads) {
+            draft.note("--label_smoothing: TRL reads it in exo_pair, robust and aot alone; loss_type=cdpo is sigmoid with it");
+            draft.settings.shift_remove("algorithm.label_smoothing");
+        }
+    }
+    if let [one] = items.as_slice() { one.clone() } else { list(items) }
+}
+
+fn cpo(draft: &mut Draft) -> Value {
+    let name = draft.values.text("loss_type").unwrap_or_else(|| "sigmoid".into());
+    if name == "alphapo" {
+        draft.set_because("algorithm.cpo_alpha", float(0.0), "TRL sets it for alphapo");
+    }
+    match CPO.iter().find(|(there, _)| *there == name) {
+        Some((_, here)) => text(*here),
+        None => {
+            let known: Vec<&str> = CPO.iter().map(|(there, _)| *there).collect();
+            draft.refuse("loss_type", format!("there are {}", known.join(", ")));
+            text("cpo")
+        }
+    }
+}
+
+/// Sets the columns, whose names TRL fixes.
+fn columns(draft: &mut Draft) {
+    let names: &[(&str, &str)] = match draft.trainer.name {
+        "kto" => &[("prompt_key", "prompt"), ("completion_key", "completion"), ("label_key", "label")],
+        _ => &[("prompt_key", "prompt"), ("chosen_key", "chosen"), ("rejected_key", "rejected")],
+    };
+    for (key, column) in names {
+        draft.set(&format!("data.{key}"), text(*column), "");
+    }
+}

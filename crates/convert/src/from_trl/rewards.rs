@@ -1,0 +1,65 @@
+//! The rewards of the RLOO and GRPO trainers of today.
+
+use crate::peers::{Draft, int, list, map, text};
+use burnish_hydra::Value;
+
+/// TRL's own functions, with their names here.
+const FUNCTIONS: &[(&str, &str)] = &[
+    ("accuracy_reward", "accuracy_reward"),
+    ("reasoning_accuracy_reward", "reasoning_accuracy_reward"),
+    ("think_format_reward", "think_format_reward"),
+    ("get_soft_overlong_punishment", "soft_overlong_punishment_reward"),
+];
+
+pub fn derive(draft: &mut Draft) {
+    let mut names = vec![];
+    if draft.values.text("reward_model_name_or_path").is_some() {
+        draft.set("reward_model.enable", Value::Bool(true), "reward_model_name_or_path");
+        draft.copy("reward_model.model.path", "reward_model_name_or_path");
+        names.push("reward_model".to_string());
+    }
+    let (mut own, mut unknown): (Vec<(String, String)>, Vec<String>) = (vec![], vec![]);
+    for item in draft.values.items("reward_funcs") {
+        let Value::Text(name) = item else { continue };
+        if let Some((there, here)) = FUNCTIONS.iter().find(|(there, _)| *there == name) {
+            names.push(here.to_string());
+            if *there == "get_soft_overlong_punishment" {
+                let arguments = map([("max_completion_len", int(1280)), ("soft_punish_cache", int(256))]);
+                draft.set("reward.function_kwargs", map([(*here, arguments)]), "reward_funcs");
+            }
+        } else if let Some((module, function)) = name.rsplit_once('.') {
+            names.push(function.to_string());
+            own.push((format!("{}.py", module.replace('.', "/")), function.to_string()));
+        } else {
+            unknown.push(format!("`{name}`"));
+        }
+    }
+    if !unknown.is_empty() {
+        draft.refuse("reward_funcs", format!("no function of TRL's, nor module.function: {}", unknown.join(", ")));
+    }
+    if let Some((file, _)) = own.first().cloned() {
+        if own.iter().any(|(other, _)| *other != file) {
+            draft.refuse("reward_funcs", "the functions of one's own are in one Python file: put them together");
+        }
+        draft.set("custom_reward_function.path", text(file), "reward_funcs");
+        let functions = own.into_iter().map(|(_, function)| text(function)).collect::<Vec<_>>();
+        let functions = if let [one] = functions.as_slice() { one.clone() } else { list(functions) };
+        draft.set("custom_reward_function.name", functions, "reward_funcs");
+    }
+    if names.is_empty() {
+        let message = match &draft.call.script {
+            Some(script) => {
+                format!("the Python file with the reward functions of {script}; their names: custom_reward_function.name")
+            }
+            None => {
+                "the command has no reward: the Python file of a reward function, its name as custom_reward_function.name".into()
+            }
+        };
+        return draft.hole("custom_reward_function.path", message);
+    }
+    let is_alone = names.len() == 1;
+    // Alone, a function of one's own or a reward model is what scores in any case.
+    if !(is_alone && (draft.settings.contains_key("custom_reward_function.path") || names[0] == "reward_model")) {
+        draft.set("reward_model.reward_functions", list(names.into_iter().map(text)), "reward_model_name_or_path reward_funcs");
+    }
+}

@@ -1,0 +1,115 @@
+//! Supervised fine-tuning.
+
+use super::data::evaluates;
+use super::stage;
+use crate::peers::{Draft, list, text};
+use burnish_hydra::{Value, inline};
+
+const MASKS: &str = "completion_only_loss assistant_only_loss";
+const TEXT: &str = "dataset_text_field";
+
+pub fn derive(draft: &mut Draft) {
+    stage::batch(draft);
+    stage::length(draft);
+    rows(draft);
+    packing(draft);
+    loss(draft);
+}
+
+/// Sets the form of the rows, which TRL reads from their columns, and what of them is trained on.
+fn rows(draft: &mut Draft) {
+    let is_of_assistant = draft.values.flag("assistant_only_loss");
+    let field = draft.values.text(TEXT).filter(|_| draft.values.is_given(TEXT));
+    // Without the option, TRL trains on completions alone where the rows have them.
+    let answers = draft.values.get("completion_only_loss");
+    if answers == Value::Bool(true) {
+        completions(draft, is_of_assistant);
+    } else if field.is_some() && !is_of_assistant {
+        texts(draft);
+    } else {
+        conversations(draft, is_of_assistant);
+    }
+    if answers == Value::Bool(false) {
+        let mask = if is_of_assistant { "assistant" } else { "all" };
+        draft.note(format!(
+            "--completion_only_loss false: TRL reads it in rows of prompt and completion alone. They have data.completion_key=completion \
+             data.loss_mask={mask}, in place of the other columns here"
+        ));
+    }
+    if let Some(field) = field.filter(|_| !draft.settings.contains_key("data.text_key")) {
+        let option = if is_of_assistant { "assistant_only_loss" } else { "completion_only_loss" };
+        let field = inline(&text(field));
+        draft.note(format!("--dataset_text_field {field}: TRL does not read it in the rows that --{option} is about"));
+    }
+}
+
+/// Sets the column of completions, which are trained on.
+fn completions(draft: &mut Draft, is_of_assistant: bool) {
+    draft.set("data.completion_key", text("completion"), "completion_only_loss");
+    let mask = if is_of_assistant { list([text("assistant"), text("completion")]) } else { text("completion") };
+    draft.set("data.loss_mask", mask, MASKS);
+}
+
+/// Sets the column of texts, all of which is trained on.
+fn texts(draft: &mut Draft) {
+    if !draft.values.has("completion_only_loss") && !draft.values.flag("packing") {
+        draft.note("this edition of TRL puts no end token behind a text: here it is trained on");
+    }
+    draft.copy("data.text_key", TEXT);
+}
+
+/// Sets the column of conversations.
+fn conversations(draft: &mut Draft, is_of_assistant: bool) {
+    draft.set("data.messages_key", text("messages"), "assistant_only_loss");
+    draft.set("data.loss_mask", text(if is_of_assistant { "assistant" } else { "all" }), "assistant_only_loss");
+    if !is_of_assistant {
+        draft.note(
+            "TRL reads the form of a row from its columns, and without further options conversations are taken here. Rows of prompt \
+             and completion have data.completion_key=completion, and texts data.text_key=text, in place of data.messages_key and \
+             data.loss_mask",
+        );
+    }
+}
+
+/// Sets the way in which rows are joined to units, which the batch then counts.
+fn packing(draft: &mut Draft) {
+    let packs = draft.values.flag("packing");
+    // The first edition has one way: all rows one after another, cut into units.
+    let strategy = draft.values.text("packing_strategy").unwrap_or_else(|| "wrapped".into());
+    let evaluated = if let Value::Bool(packs) = draft.values.get("eval_packing") { packs } else { packs };
+    if evaluated != packs && strategy != "bfd" && evaluates(draft) {
+        draft.refuse("eval_packing", "validation rows are joined as the training rows are: data.packing is of both");
+    }
+    if !packs {
+        return;
+    }
+    let here = match strategy.as_str() {
+        "bfd" => "bfd",
+        "bfd_split" | "bfd-requeue" => "bfd_split",
+        "wrapped" => "wrapped",
+        _ => return draft.refuse("packing_strategy", "there are bfd, bfd_split, wrapped"),
+    };
+    draft.set("data.packing", text(here), "packing packing_strategy");
+    draft.settings.shift_remove("data.truncation");
+    if here == "bfd" {
+        draft.set_because("data.truncation", text("right"), "TRL's bfd keeps the beginning of a longer row");
+    }
+}
+
+fn loss(draft: &mut Draft) {
+    match draft.values.text("loss_type").as_deref() {
+        None => {}
+        Some("nll" | "chunked_nll") => draft.set("algorithm.loss_type", text("nll"), "loss_type"),
+        Some("dft") => {
+            draft.copy("algorithm.loss_type", "loss_type");
+            let removed = draft.settings.shift_remove("algorithm.label_smoothing");
+            if removed.is_some_and(|setting| setting.is_given) {
+                draft.note("--label_smoothing_factor: TRL does not read it with --loss_type dft");
+            }
+        }
+        Some(_) => draft.refuse("loss_type", "there are nll, chunked_nll, dft"),
+    }
+    if draft.values.number("neftune_noise_alpha").is_some_and(|alpha| alpha > 0.0) {
+        draft.copy("algorithm.neftune_noise_alpha", "neftune_noise_alpha");
+    }
+}

@@ -1,0 +1,70 @@
+//! Settings of a converted command that a run would refuse, and the words without them.
+
+use super::converted::{Blocked, Converted, placeholder};
+use super::recipe;
+use burnish_config::compat::inline;
+use burnish_hydra::{Node, Problem, Value, overrides};
+
+impl Converted {
+    /// True if only a run of the script could tell the value of a key.
+    pub fn has_hole(&self, key: &str) -> bool {
+        self.settings.get(key).is_some_and(|node| self.is_open(&node.value))
+    }
+
+    /// True if a value has a hole.
+    pub(super) fn is_open(&self, value: &Value) -> bool {
+        let text = inline(value);
+        (0..self.holes.len()).any(|hole| text.contains(&placeholder(hole)))
+    }
+
+    /// Comments a setting out that a problem is about, with the problem as its reason; false if the command does not set its key.
+    pub fn block(&mut self, problem: &Problem) -> bool {
+        let Some(node) = self.settings.get(&problem.key).cloned() else { return false };
+        if problem.key.is_empty() || self.has_hole(&problem.key) {
+            return false;
+        }
+        self.settings.remove(&problem.key);
+        let is_empty = |node: &Node| matches!(&node.value, Value::Map(map) if map.is_empty());
+        let mut key = problem.key.as_str();
+        while let Some((section, _)) =
+            key.rsplit_once('.').filter(|(section, _)| self.settings.get(section).is_some_and(is_empty))
+        {
+            self.settings.remove(section);
+            key = section;
+        }
+        self.blocked.push(Blocked { key: problem.key.clone(), value: inline(&node.value), reason: problem.message.clone() });
+        self.drop_blocked();
+        self.recipe = recipe::write(self);
+        true
+    }
+
+    /// Returns the words of the command, with `???` for what only a run of the script could tell.
+    pub fn words(&self) -> Vec<String> {
+        let filled =
+            |word: &String| (0..self.holes.len()).fold(word.clone(), |word, hole| word.replace(&placeholder(hole), "???"));
+        self.overrides.iter().map(filled).collect()
+    }
+
+    /// Returns a text with `…` in place of its holes.
+    pub(super) fn shown(&self, text: &str) -> String {
+        (0..self.holes.len()).fold(text.to_string(), |text, hole| text.replace(&placeholder(hole), "…"))
+    }
+
+    /// Writes `…` in place of the holes in what is lost.
+    pub(super) fn show_holes(&mut self) {
+        let (mut ignored, mut blocked) = (std::mem::take(&mut self.ignored), std::mem::take(&mut self.blocked));
+        ignored.iter_mut().for_each(|one| one.value = self.shown(&one.value));
+        blocked.iter_mut().for_each(|one| one.value = self.shown(&one.value));
+        (self.ignored, self.blocked) = (ignored, blocked);
+    }
+
+    /// Removes what is blocked from the words of the command.
+    pub(super) fn drop_blocked(&mut self) {
+        let (renamed, blocked) = (&self.renamed, &self.blocked);
+        self.overrides.retain(|word| {
+            let Ok(one) = overrides::parse(word) else { return true };
+            let name = renamed.iter().find(|renamed| renamed.from == one.key).map_or(one.key.as_str(), |renamed| &renamed.to);
+            !blocked.iter().any(|blocked| blocked.key == name)
+        });
+    }
+}

@@ -1,0 +1,288 @@
+//! The conversion of a command of verl.
+
+use super::converted::{Blocked, Converted, Source, placeholder};
+use super::groups::{self, Choice};
+use super::programs::{Is, PROGRAMS, Program, batches, extended, extended_names, program};
+use super::recipe;
+use crate::shell::{self, Hole, holes_of, replace_holes};
+use burnish_config::compat::editions::{self, EDITIONS};
+use burnish_config::compat::table::VALUES;
+use burnish_config::compat::{Fate, Ignored, Verl, below_open_mapping, files, inline, leaves, row, set_aside};
+use burnish_hydra::overrides::{self, Operation, Override};
+use burnish_hydra::{Adapt, ConfigError, Node, Origin, Problem, Value};
+
+/// Converts the first command of verl in a text.
+///
+/// # Errors
+/// If the text has no command of verl, if a word cannot be known without running the script, or if verl would refuse the command.
+pub fn convert(source: &Source) -> Result<Converted, ConfigError> {
+    let invocation = invocation(source)?;
+    let editions: Vec<&'static str> = match source.edition {
+        Some(wanted) => EDITIONS.into_iter().filter(|edition| *edition == wanted).collect(),
+        // An edition that lacks a group or option of the command, though the newest has it, is not meant.
+        None => EDITIONS[1..].iter().copied().filter(|edition| has_groups(edition, &invocation.overrides)).collect(),
+    };
+    let mut attempts: Vec<_> = editions.into_iter().map(|edition| convert_for(edition, &invocation)).collect();
+    // The edition that has most of the keys is meant, the older one of two.
+    let unknown = |attempt: &Result<Converted, _>| attempt.as_ref().map_or(usize::MAX, |converted| converted.unknown);
+    let best = (0..attempts.len()).min_by_key(|index| unknown(&attempts[*index])).ok_or_else(|| {
+        let message = format!("there is no edition `{}`", source.edition.unwrap_or_default());
+        Problem::new("", message).help(format!("there are {}", EDITIONS.join(", ")))
+    })?;
+    attempts.swap_remove(best)
+}
+
+/// True if an edition has every group and option in the overrides that the newest edition has.
+fn has_groups(edition: &str, overrides: &[String]) -> bool {
+    let newest = EDITIONS[EDITIONS.len() - 1];
+    overrides.iter().filter_map(|word| word.split_once('=')).all(|(group, option)| {
+        let file = format!("{group}/{option}");
+        (!files::is_group(newest, group) || files::is_group(edition, group))
+            && (files::find(newest, &file).is_none() || files::find(edition, &file).is_some())
+    })
+}
+
+/// A call of one of verl's programs.
+struct Invocation {
+    program: &'static Program,
+    config: String,
+    /// The folder of `--config-path`.
+    path: Option<String>,
+    overrides: Vec<String>,
+    /// The lines of other calls.
+    further: Vec<usize>,
+    /// The holes in the overrides.
+    holes: Vec<Hole>,
+    /// The holes in place of overrides.
+    open: Vec<Hole>,
+    /// Advice about the words.
+    notes: Vec<String>,
+}
+
+fn invocation(source: &Source) -> Result<Invocation, Problem> {
+    let name = source.around.name;
+    let at = |line: usize, message: &str| {
+        let text = source.text.lines().nth(line - 1).unwrap_or_default().trim();
+        Problem::new("", format!("{name}:{line}: {message}\n      {text}"))
+    };
+    let is_meant = |words: &[String]| program(words).is_some();
+    let script = shell::read(source.text, &source.around, &is_meant).map_err(|error| at(error.line, &error.message))?;
+    let mut found = script.calls.iter().filter_map(|call| Some((call, program(&call.words)?)));
+    let Some((call, (program, rest))) = found.next() else {
+        if let Some(line) = script.ended {
+            let help = "give it what it asks for: trainer from-verl @script.sh NAME=VALUE -- ARGUMENT";
+            return Err(at(line, "the script ends here, before it launches a trainer").help(help));
+        }
+        let known: Vec<&str> = PROGRAMS.iter().filter_map(|program| program.module.strip_prefix("verl.trainer.")).collect();
+        let message = format!("{name}: no command of verl's own trainers");
+        let help = format!("there are python3 -m verl.trainer.{{{}}}, and those of its recipes", known.join(","));
+        return Err(Problem::new("", message).help(help));
+    };
+    let line = call.line;
+    let (mut config, mut path, mut overrides) = (program.config.to_string(), None, vec![]);
+    let (mut open, mut notes) = (vec![], vec![]);
+    let filled: Vec<String> = rest.iter().map(|word| without_unset(word, &script.holes)).collect();
+    for hole in rest.iter().flat_map(|word| holes_of(word)).map(|hole| &script.holes[hole]).filter(|hole| hole.is_unset) {
+        let note = format!("{name}:{}: {}, and counts as empty, as in bash", hole.line, hole.message);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    if filled.iter().any(|word| !word.is_empty() && word.trim().is_empty()) {
+        notes.push(format!("{name}:{line}: a word of the command is blank, which verl refuses; it is left out. A backslash with a space behind it makes such a word, and ends the command"));
+    }
+    let mut words = filled.iter().filter(|word| !word.trim().is_empty());
+    while let Some(word) = words.next() {
+        let (flag, value) = word.split_once('=').map_or((word.as_str(), None), |(flag, value)| (flag, Some(value.to_string())));
+        match flag {
+            "--config-name" | "-cn" => {
+                let name = value.or_else(|| words.next().cloned()).unwrap_or_default();
+                let name = name.trim_end_matches(".yaml").to_string();
+                let own = if name == "sft_trainer" { program.config } else { name.as_str() };
+                config = own.to_string();
+            }
+            "--config-path" | "-cp" | "--config-dir" | "-cd" => path = value.or_else(|| words.next().cloned()),
+            _ if word.starts_with('-') => {
+                return Err(Problem::new("", format!("`{word}` is no option of {}", program.module))
+                    .help("overrides are written as key=value; --config-path and --config-name are known"));
+            }
+            _ if !holes_of(flag).is_empty() => {
+                // A word that is all hole may be any number of overrides.
+                open.extend(holes_of(flag).into_iter().map(|hole| script.holes[hole].clone()));
+            }
+            _ => overrides.push(replace_holes(word, &placeholder)),
+        }
+    }
+    if let Is::Schedule(advice) = program.is {
+        notes.push(format!("{name}:{line}: `{}`: {advice}", program.module));
+    }
+    let mut words = vec![];
+    if let Some((base, own)) = extended(&config) {
+        words.extend(own.iter().map(|word| word.to_string()));
+        config = base.to_string();
+    }
+    words.append(&mut overrides);
+    let counted = batches(program, &words);
+    words.extend(counted);
+    let overrides = words;
+    let further = found.map(|(call, _)| call.line).filter(|other| *other != line).collect();
+    Ok(Invocation { program, config, path, overrides, further, holes: script.holes.clone(), open, notes })
+}
+
+/// Returns a word as bash has it: variables that are not set are empty.
+fn without_unset(word: &str, holes: &[Hole]) -> String {
+    replace_holes(word, &|hole| if holes[hole].is_unset { String::new() } else { shell::mark(hole) })
+}
+
+fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, ConfigError> {
+    let kind = call.program.kind;
+    let choice = Choice::new(edition, &call.config, &call.overrides).ok_or_else(|| {
+        let known = extended_names().collect::<Vec<_>>().join(", ");
+        Problem::new("", format!("`{}` is no configuration of verl {edition}", call.config))
+            .help(format!("known are ppo_trainer, ppo_megatron_trainer, sft_trainer, generation, evaluation, {known}; a file of your own is given to trainer itself: trainer --config FILE OVERRIDES"))
+    })?;
+    let Choice { config, framework, tree: mut after, mut given, mut ignored, mut problems, words } = choice?;
+    let mut blocked = vec![];
+    let defaults = burnish_config::defaults(kind.default_file())?;
+    let mut written = vec![];
+    let is_setting_of_nothing = |key: &str| {
+        row(kind, key, defaults.root()).is_none() && defaults.value(key).is_none() && !below_open_mapping(key, defaults.root())
+    };
+    for word in words {
+        match overrides::parse(word) {
+            Err(problem) => problems.push(problem),
+            Ok(one) if one.key == "hydra" || one.key.starts_with("hydra.") => {
+                ignored.push(Ignored::hydra(one.key, &one.value.map_or(Value::Null, |node| node.value)));
+            }
+            Ok(one) => {
+                // Scripts for other releases have keys that the edition lacks; those that are in the table are accepted.
+                let is_known = || one.operation != Operation::Delete && row(kind, &one.key, defaults.root()).is_some();
+                let value = one.value.as_ref().map_or("null".into(), |node| inline(&node.value));
+                let is_new = after.get(&one.key).is_none();
+                match one.clone().apply(&mut after) {
+                    Err(_) if after.get(&one.key).is_none() && is_known() => {}
+                    Err(problem) => {
+                        blocked.push(Blocked { key: one.key, value, reason: with_help(&problem) });
+                        continue;
+                    }
+                    // verl accepts any key with `+`.
+                    Ok(()) if is_new && is_setting_of_nothing(&one.key) => {
+                        blocked.push(Blocked { key: one.key, value, reason: "there is no such setting here".into() });
+                        continue;
+                    }
+                    Ok(()) => {}
+                }
+                if editions::unread(edition, &config, framework, &one.key).is_none() {
+                    written.push(word.clone());
+                }
+                given.push(one);
+            }
+        }
+    }
+    if !problems.is_empty() {
+        return Err(ConfigError { problems });
+    }
+    ignored.extend(call.path.iter().map(|path| Ignored {
+        key: "--config-path".into(),
+        value: path.clone(),
+        reason: "the settings are verl's own; a file of yours is given to trainer itself, with --config",
+    }));
+    given.retain(|one| {
+        let reason = editions::unread(edition, &config, framework, &one.key);
+        let value = || one.value.as_ref().map_or("null".into(), |node| inline(&node.value));
+        ignored.extend(reason.filter(|_| !groups::is_from(&one.origin)).map(|reason| Ignored {
+            key: one.key.clone(),
+            value: value(),
+            reason,
+        }));
+        reason.is_none()
+    });
+    let of_groups = given.iter().filter(|one| groups::is_from(&one.origin)).filter_map(|one| {
+        let is_setting = row(kind, &one.key, defaults.root()).is_none_or(|row| row.target.is_some());
+        Some(format!("{}={}", one.key, inline(&one.value.as_ref().filter(|_| is_setting)?.value)))
+    });
+    let written: Vec<String> = of_groups.chain(written).collect();
+    let name = if config == "ppo_megatron_trainer" { &config } else { call.program.preset };
+    let mut converted = Converted {
+        kind,
+        edition,
+        subcommand: call.program.subcommand,
+        preset: format!("verl/{edition}/{name}"),
+        overrides: written,
+        recipe: String::new(),
+        renamed: vec![],
+        ignored,
+        unknown: blocked.len(),
+        blocked,
+        settings: Node::new(Value::Map(Default::default()), defaults.root().origin.clone()),
+        further: call.further.clone(),
+        holes: call.holes.clone(),
+        open: call.open.clone(),
+        notes: call.notes.clone(),
+    };
+    if let Is::Missing(reason) = call.program.is {
+        converted.blocked.push(Blocked { key: String::new(), value: String::new(), reason: reason.into() });
+    }
+    converted.settings = sort(given, &mut converted, defaults.root())?;
+    converted.drop_blocked();
+    converted.show_holes();
+    converted.recipe = recipe::write(&converted);
+    Ok(converted)
+}
+
+/// Applies the overrides to the built-in defaults, as a run does, and sorts the changed keys; returns the settings of the recipe.
+fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Result<Node, ConfigError> {
+    let verl = Verl::new(converted.kind, defaults).later_wins();
+    let mut root = defaults.clone();
+    let mut problems = vec![];
+    for one in given {
+        // That the key may be added, changed or deleted was checked on verl's own keys.
+        let operation = if one.operation == Operation::Delete { one.operation } else { Operation::Force };
+        match verl.overriding(Override { operation, ..one }, &root) {
+            Ok(adapted) => problems.extend(adapted.into_iter().filter_map(|one| one.apply(&mut root).err())),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(ConfigError { problems });
+    }
+    let aside = set_aside(converted.kind, &root, defaults);
+    converted.renamed = verl.renamed().into_iter().chain(aside.renamed).filter(|one| !groups::is_from(&one.origin)).collect();
+    let refused =
+        |key: &str, node: &Node, reason: &str| Blocked { key: key.into(), value: inline(&node.value), reason: reason.into() };
+    let mut settings = Node::new(Value::Map(Default::default()), root.origin.clone());
+    leaves("", &aside.settings, &mut |key, node| {
+        if matches!(node.origin, Origin::Override(_)) && row(converted.kind, key, defaults).is_none() {
+            // The run itself reports which values it replaces.
+            let is_replaced = VALUES.iter().any(|(of, ..)| *of == key);
+            settings.put(key, root.get(key).filter(|_| is_replaced).unwrap_or(node).clone());
+        }
+    });
+    let is_refused = |key: &str| aside.problems.iter().any(|problem| problem.key == key);
+    let mut others = vec![];
+    leaves("", &root, &mut |key, node| {
+        let Some(row) = row(converted.kind, key, defaults).filter(|_| matches!(node.origin, Origin::Override(_))) else { return };
+        match row.fate {
+            Fate::Refused(reason) if !groups::is_from(&node.origin) && is_refused(key) => {
+                converted.blocked.push(refused(key, node, reason));
+            }
+            Fate::Ignored(reason) if groups::is_told(key, &node.origin) => others.push((key.to_string(), node.clone(), reason)),
+            _ => {}
+        }
+    });
+    // A setting may refer to a key without effect.
+    let refers = settings.value.to_yaml().contains("${");
+    let is_read = |key: &str| aside.chosen.contains(&key);
+    for (key, node, reason) in others.into_iter().filter(|(key, ..)| !is_read(key)) {
+        if refers {
+            settings.put(&key, node.clone());
+        }
+        converted.ignored.push(Ignored { key, value: inline(&node.value), reason });
+    }
+    Ok(settings)
+}
+
+/// Returns the message of a problem with its advice.
+fn with_help(problem: &Problem) -> String {
+    problem.help.as_ref().map_or(problem.message.clone(), |help| format!("{}; {help}", problem.message))
+}

@@ -1,0 +1,198 @@
+//! verl's programs and named configurations, and their counterparts here.
+
+use burnish_config::compat::Kind;
+use burnish_hydra::overrides;
+
+/// A program of verl, and its counterpart here.
+#[derive(Debug)]
+pub struct Program {
+    /// The end of the module's name.
+    pub module: &'static str,
+    /// verl's own file of settings, whose keys the program takes.
+    pub config: &'static str,
+    pub kind: Kind,
+    /// The built-in file with verl's defaults, below `verl/EDITION/`.
+    pub preset: &'static str,
+    /// The subcommand of `trainer`.
+    pub subcommand: &'static str,
+    pub is: Is,
+}
+
+/// What a program is to the one that stands for it here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Is {
+    /// The same.
+    Itself,
+    /// The same but for when generation and training run, which this advice says.
+    Schedule(&'static str),
+    /// A training loop of its own that is not here, for this reason.
+    Missing(&'static str),
+}
+
+const fn rl(module: &'static str, is: Is) -> Program {
+    Program { module, config: "ppo_trainer", kind: Kind::Rl, preset: "ppo_trainer", subcommand: "", is }
+}
+
+const fn sft(module: &'static str, config: &'static str) -> Program {
+    Program { module, config, kind: Kind::Sft, preset: config, subcommand: "sft", is: Is::Itself }
+}
+
+const fn generation(module: &'static str, config: &'static str, preset: &'static str) -> Program {
+    Program { module, config, kind: Kind::Generation, preset, subcommand: "generate", is: Is::Itself }
+}
+
+/// The module whose batches are counted otherwise.
+const FULLY_ASYNC: &str = "fully_async_policy.fully_async_main";
+
+/// verl's programs. `main_generation_server` reads the settings of reinforcement learning.
+pub const PROGRAMS: &[Program] = &[
+    rl("verl.trainer.main_ppo", Is::Itself),
+    rl("verl.trainer.main_ppo_sync", Is::Itself),
+    sft("verl.trainer.fsdp_sft_trainer", "sft_trainer"),
+    sft("verl.trainer.sft_trainer", "sft_trainer_engine"),
+    sft("verl.trainer.sft_trainer_ray", "sft_trainer_engine"),
+    Program {
+        module: "verl.trainer.main_eval",
+        config: "evaluation",
+        kind: Kind::Evaluation,
+        preset: "evaluation",
+        subcommand: "eval",
+        is: Is::Itself,
+    },
+    generation("verl.trainer.main_generation", "generation", "generation"),
+    generation("verl.trainer.main_generation_server", "ppo_trainer", "generation_server"),
+    rl("main_dapo", Is::Itself),
+    rl(
+        FULLY_ASYNC,
+        Is::Schedule("generation and training take turns: every batch comes from the weights as they are, and none is stale"),
+    ),
+    rl("one_step_off_policy.main_ppo", Is::Schedule("generation and training take turns: no batch is one step old")),
+    rl("one_step_off_policy.async_main_ppo", Is::Schedule("generation and training take turns: no batch is one step old")),
+    rl("transfer_queue.main_ppo", Is::Schedule("data stays in one process, without a queue")),
+    rl("vla.main_ppo", Is::Missing("it trains policies of robots in simulated environments")),
+];
+
+/// Programs of verl's recipes and experiments that no line of the table names.
+const OTHER: Program = rl("", Is::Missing("this training loop is not here"));
+
+/// Returns the program that a command calls, as a module or by its path, and the words after it.
+pub fn program(words: &[String]) -> Option<(&'static Program, &[String])> {
+    let calls = words.iter().enumerate();
+    calls.filter(|(_, word)| !word.contains('=')).find_map(|(index, word)| {
+        let module = format!(".{}", word.trim_end_matches(".py").replace('/', "."));
+        let is_verls = |of: &str| module.contains(of);
+        if ![".verl.", ".recipe.", ".verl_"].iter().any(|of| is_verls(of)) {
+            return None;
+        }
+        let named = PROGRAMS.iter().find(|program| module.ends_with(&format!(".{}", program.module)));
+        let is_other = || {
+            let last = module.rsplit('.').next().unwrap_or_default();
+            last.starts_with("main_") && (is_verls(".recipe.") || is_verls(".experimental."))
+        };
+        Some((named.or_else(|| is_other().then_some(&OTHER))?, &words[index + 1..]))
+    })
+}
+
+/// A configuration in verl's recipes, experiments and examples: the file that it extends, and its own values.
+struct Named {
+    name: &'static str,
+    base: &'static str,
+    words: &'static [&'static str],
+}
+
+const MULTI_TURN: &[&str] = &[
+    "data.max_prompt_length=1024",
+    "data.max_response_length=1024",
+    "data.train_batch_size=256",
+    "actor_rollout_ref.rollout.multi_turn.enable=true",
+    "actor_rollout_ref.rollout.multi_turn.max_assistant_turns=5",
+];
+const WITH_USER: &[&str] = &[
+    "data.max_prompt_length=1024",
+    "data.max_response_length=1024",
+    "data.train_batch_size=256",
+    "actor_rollout_ref.rollout.multi_turn.enable=true",
+    "actor_rollout_ref.rollout.multi_turn.max_user_turns=5",
+];
+const LONG_MULTI_TURN: &[&str] = &[
+    "data.max_prompt_length=2048",
+    "data.max_response_length=2048",
+    "data.train_batch_size=256",
+    "actor_rollout_ref.rollout.multi_turn.enable=true",
+    "actor_rollout_ref.rollout.multi_turn.max_assistant_turns=5",
+];
+const SEARCH_MULTI_TURN: &[&str] = &[
+    "data.max_prompt_length=1024",
+    "data.max_response_length=1024",
+    "data.train_batch_size=256",
+    "data.shuffle=false",
+    "actor_rollout_ref.rollout.multi_turn.enable=true",
+    "actor_rollout_ref.rollout.multi_turn.max_assistant_turns=2",
+];
+const DAPO: &[&str] = &["++data.gen_batch_size=null", "++reward_model.reward_manager=dapo"];
+// That generation's log-probabilities are those of the policy before the update is always so here.
+const ASYNC: &[&str] = &["++data.gen_batch_size=null", "++actor_rollout_ref.rollout.calculate_log_probs=true"];
+
+const fn named(name: &'static str, base: &'static str, words: &'static [&'static str]) -> Named {
+    Named { name, base, words }
+}
+
+const NAMED: &[Named] = &[
+    named("dapo_trainer", "ppo_trainer", DAPO),
+    named("dapo_megatron_trainer", "ppo_megatron_trainer", DAPO),
+    named("fully_async_ppo_trainer", "ppo_trainer", ASYNC),
+    named("fully_async_ppo_megatron_trainer", "ppo_megatron_trainer", ASYNC),
+    named("one_step_off_ppo_trainer", "ppo_trainer", &[]),
+    named("one_step_off_ppo_megatron_trainer", "ppo_megatron_trainer", &[]),
+    named("transfer_queue_ppo_trainer", "ppo_trainer", &[]),
+    named("rob_ppo_trainer", "ppo_trainer", &[]),
+    named("gsm8k_multiturn_grpo", "ppo_trainer", MULTI_TURN),
+    named("gsm8k_multiturn_grpo_server", "ppo_trainer", MULTI_TURN),
+    named("gsm8k_multiturn_grpo_w_interaction", "ppo_trainer", WITH_USER),
+    named("gsm8k_multiturn_megatron_grpo", "ppo_megatron_trainer", MULTI_TURN),
+    named("geo3k_multiturn_grpo", "ppo_trainer", LONG_MULTI_TURN),
+    named("geo3k_multiturn_megatron_grpo", "ppo_megatron_trainer", LONG_MULTI_TURN),
+    named("search_multiturn_grpo", "ppo_trainer", SEARCH_MULTI_TURN),
+    named("search_multiturn_grpo_one_step_off", "ppo_trainer", SEARCH_MULTI_TURN),
+    named("retool_multiturn_grpo", "ppo_trainer", MULTI_TURN),
+];
+
+/// Returns verl's own file that a configuration of its recipes, experiments and examples extends, and the values that it sets.
+pub fn extended(name: &str) -> Option<(&'static str, &'static [&'static str])> {
+    NAMED.iter().find(|one| one.name == name).map(|one| (one.base, one.words))
+}
+
+/// Returns the names of [`extended`] configurations.
+pub fn extended_names() -> impl Iterator<Item = &'static str> {
+    NAMED.iter().map(|one| one.name)
+}
+
+/// Returns the overrides that a program's own order of work and count of batches amount to.
+///
+/// `fully_async_main` updates with `require_batches` mini-batches of prompts, and gives the weights to generation after
+/// `trigger_parameter_sync_step` updates: together they are the batch whose responses come from one set of weights.
+pub fn batches(program: &Program, words: &[String]) -> Vec<String> {
+    // Where generation has devices of its own, verl's engine is no hybrid; here the weights are shared in either case.
+    let mut own: Vec<String> = match program.is {
+        Is::Schedule(_) => vec!["++actor_rollout_ref.hybrid_engine=true".into()],
+        _ => vec![],
+    };
+    if program.module != FULLY_ASYNC {
+        return own;
+    }
+    let value = |key: &str| {
+        let parsed = words.iter().rev().filter_map(|word| overrides::parse(word).ok());
+        parsed.into_iter().find(|one| one.key == key).and_then(|one| one.value?.value.plain_text())
+    };
+    let number =
+        |key: &str, default: u64| value(key).and_then(|text| text.parse().ok()).filter(|number| *number > 0).unwrap_or(default);
+    let mini = number("actor_rollout_ref.actor.ppo_mini_batch_size", 256);
+    let (batches, steps) = (number("async_training.require_batches", 1), number("async_training.trigger_parameter_sync_step", 4));
+    let batch = mini.saturating_mul(batches).saturating_mul(steps);
+    own.extend([format!("data.train_batch_size={batch}"), "++data.gen_batch_size=null".to_string()]);
+    if value("rollout.total_rollout_steps").is_some() {
+        own.push(format!("trainer.total_training_steps={}", number("rollout.total_rollout_steps", batch).div_ceil(batch)));
+    }
+    own.extend(value("rollout.test_freq").map(|every| format!("trainer.test_freq={every}")));
+    own
+}

@@ -1,0 +1,208 @@
+//! The conversion of a command of another library.
+
+use super::call::Call;
+use super::converted::Converted;
+use super::draft::Draft;
+use super::peer::{Fate, Peer};
+use super::recipe;
+use super::trainer::Trainer;
+use super::values::Values;
+use super::words::{self, Given};
+use crate::shell::Hole;
+use burnish_config::compat::{Ignored, alike};
+use burnish_hydra::{self, ConfigError, Problem, Value, inline, yaml};
+use indexmap::IndexMap;
+use std::sync::Arc;
+
+/// What a conversion asks of the machine it runs on.
+pub struct Surroundings<'a> {
+    /// Reads a file that a command names.
+    pub read: &'a dyn Fn(&str) -> Result<String, String>,
+    /// Lists the files of a folder; a file is a list of itself, and what does not exist is `None`.
+    pub files: &'a dyn Fn(&str) -> Option<Vec<String>>,
+}
+
+/// What is to be converted.
+pub struct Source<'a> {
+    /// The name of the text in messages: the path of the script, or `command`.
+    pub name: &'a str,
+    /// The programs that the text starts: the line of each, and its words.
+    pub calls: Vec<(usize, Vec<String>)>,
+    /// What cannot be known of the words.
+    pub holes: Vec<Hole>,
+    /// A file of options in place of a text.
+    pub options: Option<&'a str>,
+    pub edition: Option<&'a str>,
+    /// The stage, where the words do not say it.
+    pub stage: Option<&'a str>,
+    /// The number of processes, where the words do not say it.
+    pub processes: Option<usize>,
+    pub around: Surroundings<'a>,
+}
+
+/// Converts the first command of a library in a text.
+///
+/// # Errors
+/// If there is no such command, if its stage is not here, or if the library would refuse the command.
+pub fn convert(peer: &'static Peer, source: &Source) -> Result<Converted, ConfigError> {
+    let calls = source.calls.iter();
+    let mut found: Vec<_> = calls.filter_map(|(line, words)| Some((*line, words.as_slice(), (peer.find)(words)?))).collect();
+    // A script may serve a model before it trains another.
+    let first = found.iter().position(|(.., call)| peer.trainer(&call.stage).is_some()).unwrap_or(0);
+    let first = (first < found.len()).then(|| found.remove(first));
+    let mut further: Vec<usize> = found.iter().map(|(line, ..)| *line).collect();
+    further.dedup();
+    further.retain(|line| first.as_ref().is_none_or(|(first, ..)| first != line));
+    let of_file = || (1, &[][..], Call { stage: String::new(), rest: 0, script: None });
+    let Some((_, words, call)) = first.or_else(|| source.options.map(|_| of_file())) else {
+        let message = format!("{}: no command of {}", source.name, peer.name);
+        return Err(Problem::new("", message).help(format!("one is written as {}", peer.example)).into());
+    };
+    let launch = (peer.launch)(&call, words);
+    let own = words.iter().enumerate().skip(call.rest).filter(|(index, _)| !launch.own.contains(index));
+    let mut rest: Vec<String> = own.map(|(_, word)| word.clone()).collect();
+    let file = source.options.map(str::to_string).or_else(|| config_file(&mut rest));
+    let root = file.as_deref().map(|path| parse(path, source)).transpose()?;
+    let trainer = trainer(peer, source.stage.unwrap_or(&call.stage))?;
+    let options = (peer.options)();
+    let mut given = Given::default();
+    if let Some(root) = &root {
+        given = words::read_file(options, trainer.name, root)?;
+    }
+    let of_words = words::read(options, trainer.name, &rest, &source.holes)?;
+    given.values.extend(of_words.values);
+    given.unknown.extend(of_words.unknown);
+    let mut notes: Vec<String> = vec![];
+    for (written, name, origin) in given.unknown {
+        // A script of one's own has options of its own.
+        match &call.script {
+            Some(script) => notes.push(format!("{written}: no option of {}; {script} itself may read it", peer.name)),
+            None => {
+                let problem = words::unknown(options, trainer.name, &name);
+                return Err(origin.map_or(problem.clone(), |origin| problem.at(&origin)).into());
+            }
+        }
+    }
+    for (option, hole) in &of_words.open {
+        let option = option.map_or("further options".into(), |name| format!("--{name}"));
+        notes.push(format!("{option} of line {} cannot be known and counts as not given: {}", hole.line, hole.message));
+    }
+    let edition = edition(peer, trainer, source.edition, &given.values)?;
+    if launch.processes.or(source.processes).is_none() && launch.is_launched {
+        notes.push("the launcher does not say how many processes it starts: 1 is taken; --processes N says it".into());
+    }
+    let defaults = burnish_config::defaults(trainer.kind.default_file())?;
+    let mut draft = Draft {
+        values: Values::new(options, trainer.name, edition, given.values),
+        trainer,
+        call: &call,
+        processes: source.processes.or(launch.processes).unwrap_or(1).max(1),
+        defaults: defaults.root(),
+        files: source.around.files,
+        settings: IndexMap::new(),
+        refused: vec![],
+        notes,
+        holes: vec![],
+    };
+    let ignored = rows(peer, &mut draft);
+    (peer.derive)(&mut draft);
+    let mut converted = Converted {
+        trainer: trainer.name,
+        kind: trainer.kind,
+        edition: options.editions[edition],
+        subcommand: trainer.subcommand,
+        preset: trainer.kind.default_file(),
+        overrides: recipe::overrides(&draft),
+        recipe: String::new(),
+        ignored,
+        refused: draft.refused.clone(),
+        notes: draft.notes.clone(),
+        holes: draft.holes.clone(),
+        further,
+    };
+    converted.recipe = recipe::write(peer, &converted, &draft);
+    Ok(converted)
+}
+
+/// Applies the rows of single options.
+fn rows(peer: &Peer, draft: &mut Draft) -> Vec<Ignored> {
+    let mut ignored = vec![];
+    let options = (peer.options)();
+    for option in options.of(draft.values.trainer) {
+        let Some(fate) = peer.fate(draft.values.trainer, option.name) else { continue };
+        let given = draft.values.given.get(option.name).cloned();
+        let is_default = |given: &Value| option.defaults.iter().flatten().any(|default| alike(default, given));
+        // What is on by default is changed by false.
+        let is_on = option.defaults.contains(&Some(Value::Bool(true)));
+        let changed = given.filter(|given| !is_default(given) && (is_on || !says_nothing(given)));
+        match (fate, changed) {
+            (Fate::Key(key), _) if draft.values.has(option.name) || draft.values.is_given(option.name) => {
+                draft.copy(key, option.name)
+            }
+            (Fate::Ignored(reason), Some(given)) => {
+                ignored.push(Ignored { key: option.name.into(), value: inline(&given), reason });
+            }
+            (Fate::Refused(reason), Some(_)) => draft.refuse(option.name, reason),
+            _ => {}
+        }
+    }
+    ignored
+}
+
+/// True if a value switches nothing on.
+fn says_nothing(value: &Value) -> bool {
+    matches!(value, Value::Null | Value::Bool(false)) || matches!(value, Value::Text(text) if text.is_empty())
+}
+
+/// Takes `--config FILE` out of the words.
+fn config_file(words: &mut Vec<String>) -> Option<String> {
+    let at = words.iter().position(|word| word == "--config" || word.starts_with("--config="))?;
+    let word = words.remove(at);
+    match word.split_once('=') {
+        Some((_, path)) => Some(path.to_string()),
+        None if at < words.len() => Some(words.remove(at)),
+        None => None,
+    }
+}
+
+fn parse(path: &str, source: &Source) -> Result<burnish_hydra::Node, Problem> {
+    let text = (source.around.read)(path).map_err(|error| Problem::new("", error))?;
+    yaml::parse(&Arc::new(burnish_hydra::Source { name: path.to_string(), text }))
+}
+
+fn trainer(peer: &'static Peer, stage: &str) -> Result<&'static Trainer, Problem> {
+    let known = || peer.trainers.iter().map(|trainer| trainer.name).collect::<Vec<_>>().join(", ");
+    if let Some(trainer) = peer.trainer(stage) {
+        return Ok(trainer);
+    }
+    let absent = peer.absent.iter().find(|(names, _)| names.split(' ').any(|name| name == stage));
+    Err(match (stage, absent) {
+        ("", _) => {
+            Problem::new("", "the command does not say which trainer it calls").help(format!("say it with --algo: {}", known()))
+        }
+        (_, Some((_, instead))) => Problem::new("", format!("{} `{stage}` has no counterpart here: {instead}", peer.name))
+            .help(format!("there are {}", known())),
+        _ => Problem::new("", format!("{} has no trainer `{stage}` that is known here", peer.name))
+            .help(format!("there are {}", known())),
+    })
+}
+
+fn edition(
+    peer: &Peer,
+    trainer: &Trainer,
+    wanted: Option<&str>,
+    given: &IndexMap<&'static str, Value>,
+) -> Result<usize, Problem> {
+    let options = (peer.options)();
+    let names: Vec<&str> = given.keys().copied().collect();
+    let known = || options.editions.iter().enumerate().filter(|(index, _)| options.has(trainer.name, *index));
+    let found = match wanted {
+        Some(wanted) => known().find(|(_, name)| **name == wanted).map(|(index, _)| index),
+        None => options.edition(trainer.name, &names),
+    };
+    found.ok_or_else(|| {
+        let names: Vec<&str> = known().map(|(_, name)| *name).collect();
+        let message = format!("there is no edition `{}` of {} {}", wanted.unwrap_or_default(), peer.name, trainer.name);
+        Problem::new("", message).help(format!("there are {}", names.join(", ")))
+    })
+}

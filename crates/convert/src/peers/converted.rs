@@ -1,0 +1,50 @@
+//! A command of another library, converted.
+
+use burnish_config::compat::{Ignored, Kind};
+
+/// A value that only the user can tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hole {
+    pub key: String,
+    /// What is missing.
+    pub message: String,
+}
+
+/// An option that asks for something that is not here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The option with its value.
+    pub option: String,
+    pub reason: String,
+}
+
+impl Refused {
+    /// Returns the option and the reason, on one line.
+    pub fn line(&self) -> String {
+        format!("{}: {}", self.option, self.reason)
+    }
+}
+
+/// A command of another library, converted.
+#[derive(Debug)]
+pub struct Converted {
+    /// The library's name of the command.
+    pub trainer: &'static str,
+    pub kind: Kind,
+    /// The edition whose defaults were used.
+    pub edition: &'static str,
+    /// The subcommand of `trainer`; empty for reinforcement learning.
+    pub subcommand: &'static str,
+    /// The built-in file that the recipe changes.
+    pub preset: &'static str,
+    /// The settings as overrides, without the holes.
+    pub overrides: Vec<String>,
+    /// The recipe file.
+    pub recipe: String,
+    pub ignored: Vec<Ignored>,
+    pub refused: Vec<Refused>,
+    pub notes: Vec<String>,
+    pub holes: Vec<Hole>,
+    /// Lines of the text with other commands of the library, which were not converted.
+    pub further: Vec<usize>,
+}

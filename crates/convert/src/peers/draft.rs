@@ -1,0 +1,97 @@
+//! A recipe in the making.
+
+use super::call::Call;
+use super::converted::{Hole, Refused};
+use super::trainer::Trainer;
+use super::values::Values;
+use burnish_config::compat::Kind;
+use burnish_hydra::{Node, Value, inline};
+use burnish_util::excerpt::beginning;
+use indexmap::IndexMap;
+
+/// A setting of the recipe.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    pub value: Value,
+    /// The comment behind it: the options it comes from.
+    pub why: String,
+    /// True if the command gives one of these options.
+    pub is_given: bool,
+}
+
+/// A recipe in the making: the values of the options, and the settings they come to.
+pub struct Draft<'a> {
+    pub values: Values,
+    pub trainer: &'static Trainer,
+    pub call: &'a Call,
+    /// The number of processes that the command starts.
+    pub processes: usize,
+    /// The built-in configuration.
+    pub defaults: &'a Node,
+    /// Lists the files of a folder; a file is a list of itself, and what does not exist is `None`.
+    pub files: &'a dyn Fn(&str) -> Option<Vec<String>>,
+    pub settings: IndexMap<String, Setting>,
+    pub refused: Vec<Refused>,
+    pub notes: Vec<String>,
+    pub holes: Vec<Hole>,
+}
+
+impl Draft<'_> {
+    /// True for a stage beside reinforcement learning.
+    pub fn is_stage(&self) -> bool {
+        self.trainer.kind != Kind::Rl
+    }
+
+    /// Sets a key; `names` are the options that the value comes from, for the comment.
+    pub fn set(&mut self, key: &str, value: Value, names: &str) {
+        let (why, is_given) = (self.values.source(names), self.values.is_given(names));
+        self.settings.insert(self.key(key), Setting { value, why, is_given });
+    }
+
+    /// Sets a key with a remark of its own.
+    pub fn set_because(&mut self, key: &str, value: Value, why: impl Into<String>) {
+        self.settings.insert(self.key(key), Setting { value, why: why.into(), is_given: true });
+    }
+
+    /// Sets a key to the value of an option, unless that is unset.
+    pub fn copy(&mut self, key: &str, names: &str) {
+        let value = self.values.get(names);
+        if value != Value::Null {
+            self.set(key, value, names);
+        }
+    }
+
+    /// Leaves a key to the user.
+    pub fn hole(&mut self, key: &str, message: impl Into<String>) {
+        let key = self.key(key);
+        self.holes.push(Hole { key, message: message.into() });
+    }
+
+    /// Notes that an option stands in the way.
+    pub fn refuse(&mut self, option: &str, reason: impl Into<String>) {
+        let value = self.values.get(option);
+        let option = option.split(' ').find(|name| self.values.is_given(name)).unwrap_or(option.split(' ').next().unwrap_or(""));
+        self.refused.push(Refused { option: format!("--{option} {}", beginning(&inline(&value))), reason: reason.into() });
+    }
+
+    /// Adds a line to the notes at the top of the recipe.
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
+    }
+
+    /// Returns a key with the section of the stage in it.
+    pub fn key(&self, key: &str) -> String {
+        in_section(key, self.is_stage())
+    }
+}
+
+/// Returns a key with the section of a stage in place of `@optim`, `@model` and `@actor`.
+pub fn in_section(key: &str, is_stage: bool) -> String {
+    let sections = [
+        ("@optim", "optim", "actor_rollout_ref.actor.optim"),
+        ("@model", "model", "actor_rollout_ref.model"),
+        ("@actor", "actor", "actor_rollout_ref.actor"),
+    ];
+    let put = |key: String, (mark, stage, rl): (&str, &str, &str)| key.replace(mark, if is_stage { stage } else { rl });
+    sections.into_iter().fold(key.to_string(), put)
+}

@@ -1,0 +1,83 @@
+//! The options of the commands of another library, with their defaults in each edition, as its own code has them.
+
+use super::value::read;
+use burnish_hydra::Value;
+use std::collections::HashMap;
+
+/// How an option is read from the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// `--name`, `--name true`, `--no_name`.
+    Flag,
+    Int,
+    Float,
+    /// All words up to the next option.
+    List,
+    /// A mapping, as JSON or YAML.
+    Tree,
+    Text,
+}
+
+/// An option of one command.
+#[derive(Debug)]
+pub struct Opt {
+    pub trainer: &'static str,
+    pub name: &'static str,
+    pub how: How,
+    /// The default in each edition; `None` if the edition does not have the option.
+    pub defaults: Vec<Option<Value>>,
+}
+
+/// All options of a library.
+#[derive(Debug)]
+pub struct Options {
+    /// The editions, oldest first.
+    pub editions: Vec<&'static str>,
+    pub all: Vec<Opt>,
+    /// The index of each option, by command and name.
+    index: HashMap<(&'static str, &'static str), usize>,
+}
+
+impl Options {
+    /// Reads the list that `scripts/goldens/peer_options.py` writes.
+    pub fn read(text: &'static str) -> Self {
+        let mut lines = text.lines().map(|line| line.split('\t'));
+        let editions: Vec<&str> = lines.next().into_iter().flatten().skip(3).collect();
+        let option = |mut cells: std::str::Split<'static, char>| {
+            let (trainer, name) = (cells.next()?, cells.next()?);
+            let how = match cells.next()? {
+                "flag" | "unflag" => How::Flag,
+                "int" => How::Int,
+                "float" => How::Float,
+                "list" => How::List,
+                "tree" => How::Tree,
+                _ => How::Text,
+            };
+            Some(Opt { trainer, name, how, defaults: cells.map(|cell| (cell != "-").then(|| read(cell))).collect() })
+        };
+        let all: Vec<Opt> = lines.filter_map(option).collect();
+        let index = all.iter().enumerate().map(|(index, option)| ((option.trainer, option.name), index)).collect();
+        Self { editions, all, index }
+    }
+
+    /// Returns the options of a command in any edition.
+    pub fn of<'a>(&'a self, trainer: &'a str) -> impl Iterator<Item = &'a Opt> {
+        self.all.iter().filter(move |option| option.trainer == trainer)
+    }
+
+    pub fn find(&self, trainer: &str, name: &str) -> Option<&Opt> {
+        self.index.get(&(trainer, name)).map(|index| &self.all[*index])
+    }
+
+    /// True if an edition has a command.
+    pub fn has(&self, trainer: &str, edition: usize) -> bool {
+        self.of(trainer).any(|option| option.defaults[edition].is_some())
+    }
+
+    /// Returns the newest edition that has a command with all these options; else the newest that has the command.
+    pub fn edition(&self, trainer: &str, names: &[&str]) -> Option<usize> {
+        let newest_first = || (0..self.editions.len()).rev().filter(|edition| self.has(trainer, *edition));
+        let has = |edition: usize, name: &str| self.find(trainer, name).is_none_or(|option| option.defaults[edition].is_some());
+        newest_first().find(|edition| names.iter().all(|name| has(*edition, name))).or_else(|| newest_first().next())
+    }
+}

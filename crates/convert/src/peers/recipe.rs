@@ -1,0 +1,74 @@
+//! The recipe of a converted command of another library.
+
+use super::converted::{Converted, Refused};
+use super::draft::{Draft, Setting};
+use super::peer::Peer;
+use burnish_config::compat::alike;
+use burnish_config::recipe::{Entry, Recipe, Section, numbered};
+use burnish_hydra::{Node, Value, segments};
+
+/// Returns the text of the recipe.
+pub fn write(peer: &Peer, converted: &Converted, draft: &Draft) -> String {
+    let subcommand = if converted.subcommand.is_empty() { String::new() } else { format!("{} ", converted.subcommand) };
+    let ignored = converted.ignored.iter().map(|one| format!("--{} {}: {}", one.key, one.value, one.reason));
+    let mut settings = Section::default();
+    for key in ordered(draft) {
+        let hole = draft.holes.iter().find(|hole| hole.key == key);
+        let default = draft.defaults.get(&key).map(|node| &node.value);
+        match (hole, draft.settings.get(&key)) {
+            (Some(hole), _) => settings.put(&key, Entry::to_be_set(&key, default, &hole.message)),
+            (None, Some(Setting { value, why, .. })) => {
+                settings.put(&key, Entry::Value { value: value.clone(), comment: why.clone() });
+            }
+            (None, None) => {}
+        }
+    }
+    let recipe = Recipe {
+        about: vec![
+            format!(
+                "Converted from a command of {} {} ({}) by `trainer {}`.",
+                peer.name, converted.edition, converted.trainer, peer.command
+            ),
+            format!("It runs as: trainer {subcommand}--config FILE"),
+        ],
+        lists: vec![
+            ("ignored, because", ignored.collect()),
+            ("not here, and left out", numbered(converted.refused.iter().map(Refused::line))),
+            ("to know", draft.notes.clone()),
+        ],
+        preset: converted.preset,
+        settings,
+    };
+    recipe.write()
+}
+
+/// Returns the keys of the settings that the command gives or that differ from the built-in ones, in the order of those.
+fn ordered(draft: &Draft) -> Vec<String> {
+    let given = draft.settings.iter().filter(|(key, setting)| {
+        setting.is_given || draft.defaults.get(key).is_none_or(|node| !alike(&node.value, &setting.value))
+    });
+    let mut keys: Vec<String> =
+        given.map(|(key, _)| key.clone()).chain(draft.holes.iter().map(|hole| hole.key.clone())).collect();
+    keys.sort_by_cached_key(|key| place(draft.defaults, key));
+    keys.dedup();
+    keys
+}
+
+/// Returns the settings that [`write`] writes, as overrides, without the holes and what has a number for each item of one.
+pub fn overrides(draft: &Draft) -> Vec<String> {
+    let is_hole = |key: &str| draft.holes.iter().any(|hole| hole.key == key);
+    let counts_a_hole = |key: &str| key == "data.train_weights" && is_hole("data.train_files");
+    let keys = ordered(draft).into_iter().filter(|key| !is_hole(key) && !counts_a_hole(key));
+    keys.filter_map(|key| Some(format!("{key}={}", super::value::word(&draft.settings.get(&key)?.value)))).collect()
+}
+
+/// Returns the index of each part of a key in the built-in configuration.
+fn place(defaults: &Node, key: &str) -> Vec<usize> {
+    let mut at = Some(defaults);
+    let index = |part: &str| {
+        let index = at.and_then(|node| if let Value::Map(map) = &node.value { map.get_index_of(part) } else { None });
+        at = at.and_then(|node| node.child(part));
+        index.unwrap_or(usize::MAX)
+    };
+    segments(key).map(index).collect()
+}

@@ -1,0 +1,70 @@
+//! Files of rows that a command names as a data set.
+
+use super::draft::Draft;
+use super::value::{list, text};
+use burnish_hydra::Value;
+
+/// The endings of files of rows.
+const ENDINGS: [&str; 3] = [".parquet", ".json", ".jsonl"];
+
+/// The splits that files are named after.
+const SPLITS: [&str; 4] = ["train", "test", "val", "eval"];
+
+/// Returns the files of a split in a local folder: those named after it, or the only one if it is of no split. A file is itself. What is
+/// not on this machine is a name on the Hub. `None` if it can be none, or the split is a part such as `train[:10%]`.
+pub fn of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<String>> {
+    let Some(files) = (draft.files)(set) else { return on_hub(set, split) };
+    let rows: Vec<String> = files.into_iter().filter(|file| ENDINGS.iter().any(|ending| file.ends_with(ending))).collect();
+    let name = |file: &str| file.rsplit('/').next().unwrap_or_default().to_string();
+    let named: Vec<String> = rows.iter().filter(|file| name(file).starts_with(split)).cloned().collect();
+    let is_other = |file: &str| file != set && SPLITS.iter().any(|other| name(file).starts_with(other));
+    let found = if named.is_empty() && rows.len() == 1 && !is_other(&rows[0]) { rows } else { named };
+    (!found.is_empty() && !split.contains('[')).then_some(found)
+}
+
+/// Returns the name of a split on the Hub, for a data set `ORG/NAME` or `ORG/NAME/CONFIGURATION`.
+fn on_hub(set: &str, split: &str) -> Option<Vec<String>> {
+    let word = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
+    let named = matches!(set.split('/').count(), 2 | 3) && set.split('/').chain([split]).all(word);
+    let file = ENDINGS.iter().any(|ending| set.ends_with(ending));
+    (named && !file).then(|| vec![format!("hf://datasets/{set}/{split}")])
+}
+
+/// Sets a key to a split of one or several sets.
+pub fn set_files(draft: &mut Draft, key: &str, set: Option<&str>, split: &str, names: &str) {
+    let Some(set) = set else {
+        let rows = if key.ends_with("val_files") { "validation" } else { "training" };
+        return draft.hole(key, format!("the {rows} rows ({}): the command names no data set", ENDINGS.join(", ")));
+    };
+    let found = |one: &str| of_split(draft, one, split).ok_or_else(|| format!("split {split} of {one}"));
+    let sets = sets(set).map(found).collect();
+    set_found(draft, key, sets, names);
+}
+
+/// Returns the data sets that an option names, separated by commas.
+pub fn sets(option: &str) -> impl Iterator<Item = &str> {
+    option.split(',').map(str::trim)
+}
+
+/// Sets a key to the files of all sets. Where those of one are not known, which an error describes, the key is left to the user, and
+/// the message has all sets.
+pub fn set_found(draft: &mut Draft, key: &str, sets: Vec<Result<Vec<String>, String>>, names: &str) {
+    let is_known = sets.iter().all(Result::is_ok);
+    let files: Vec<String> = sets.into_iter().flat_map(|set| set.unwrap_or_else(|rows| vec![rows])).collect();
+    if is_known {
+        draft.set(key, one_or_list(files), names);
+    } else {
+        draft.hole(key, format!("{}, as files ({})", files.join(", "), ENDINGS.join(", ")));
+    }
+}
+
+/// Returns a single item as itself, several as a list.
+pub fn one_or_list(items: Vec<String>) -> Value {
+    match items.as_slice() {
+        [one] => text(one.clone()),
+        _ => list(items.into_iter().map(text)),
+    }
+}

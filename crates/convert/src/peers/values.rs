@@ -1,0 +1,82 @@
+//! The values of the options of a call: those it gives, and the defaults of its edition.
+
+use super::options::Options;
+use super::value;
+use burnish_hydra::Value;
+use indexmap::IndexMap;
+
+/// The values of the options of a call.
+pub struct Values {
+    pub trainer: &'static str,
+    /// The index of the edition.
+    pub edition: usize,
+    options: &'static Options,
+    pub given: IndexMap<&'static str, Value>,
+}
+
+impl Values {
+    pub fn new(options: &'static Options, trainer: &'static str, edition: usize, given: IndexMap<&'static str, Value>) -> Self {
+        Self { trainer, edition, options, given }
+    }
+
+    /// Returns the default of the first of these names that the edition has; names are separated by spaces.
+    pub fn default(&self, names: &str) -> Value {
+        let default = |name| self.options.find(self.trainer, name)?.defaults[self.edition].clone();
+        names.split(' ').find_map(default).unwrap_or(Value::Null)
+    }
+
+    /// Returns the value that the call gives to one of these names, else the default.
+    pub fn get(&self, names: &str) -> Value {
+        let given = names.split(' ').find_map(|name| self.given.get(name));
+        given.cloned().unwrap_or_else(|| self.default(names))
+    }
+
+    /// True if the call gives one of these options.
+    pub fn is_given(&self, names: &str) -> bool {
+        names.split(' ').any(|name| self.given.contains_key(name))
+    }
+
+    /// True if the edition has one of these options.
+    pub fn has(&self, names: &str) -> bool {
+        let has = |name| self.options.find(self.trainer, name).is_some_and(|option| option.defaults[self.edition].is_some());
+        names.split(' ').any(has)
+    }
+
+    pub fn number(&self, names: &str) -> Option<f64> {
+        value::number(&self.get(names))
+    }
+
+    /// Returns a number of things, at least 1.
+    pub fn count(&self, names: &str) -> Option<usize> {
+        self.number(names).filter(|number| *number >= 1.0).map(|number| number as usize)
+    }
+
+    pub fn flag(&self, names: &str) -> bool {
+        value::flag(&self.get(names)).unwrap_or(false)
+    }
+
+    /// Returns a text that is not empty.
+    pub fn text(&self, names: &str) -> Option<String> {
+        match self.get(names) {
+            Value::Text(text) if !text.is_empty() => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the items of a list; a single value is a list of one.
+    pub fn items(&self, names: &str) -> Vec<Value> {
+        match self.get(names) {
+            Value::List(items) => items.into_iter().map(|item| item.value).collect(),
+            Value::Null => vec![],
+            one => vec![one],
+        }
+    }
+
+    /// Returns the names for a comment: the options that the call gives, else the first that the edition has.
+    pub fn source(&self, names: &str) -> String {
+        let given: Vec<String> =
+            names.split(' ').filter(|name| self.given.contains_key(name)).map(|name| format!("--{name}")).collect();
+        let known = || names.split(' ').find(|name| self.has(name)).map_or(String::new(), |name| format!("default of --{name}"));
+        if given.is_empty() { known() } else { given.join(" ") }
+    }
+}

@@ -1,0 +1,176 @@
+//! The words of a call, read as `argparse` and transformers' `HfArgumentParser` read them.
+
+use super::options::{How, Opt, Options};
+use super::value::{flag, number, of_number, parse};
+use crate::shell::{Hole, holes_of};
+use burnish_hydra::suggest::closest;
+use burnish_hydra::{Node, Origin, Problem, Value, inline};
+use indexmap::IndexMap;
+
+/// The options of a call.
+#[derive(Debug, Default)]
+pub struct Given {
+    pub values: IndexMap<&'static str, Value>,
+    /// Words that are no option of the command: each with the values behind it, its name, and where a file has it.
+    pub unknown: Vec<(String, String, Option<Origin>)>,
+    /// What cannot be known without running the script, and the option that it is a part of.
+    pub open: Vec<(Option<&'static str>, Hole)>,
+}
+
+/// Reads the words after the name of a command.
+///
+/// # Errors
+/// If a value is missing or of another type, or a word belongs to no option.
+pub fn read(options: &'static Options, trainer: &'static str, words: &[String], holes: &[Hole]) -> Result<Given, Problem> {
+    let mut given = Given::default();
+    let inside = |word: &str| holes_of(word).into_iter().filter_map(|hole| holes.get(hole).cloned()).collect::<Vec<_>>();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        if word.is_empty() {
+            continue;
+        }
+        if !is_option(word) {
+            let open = inside(word);
+            if !open.is_empty() {
+                // An unset variable is no word.
+                given.open.extend(open.into_iter().filter(|hole| !hole.is_unset).map(|hole| (None, hole)));
+                continue;
+            }
+            return Err(Problem::new("", format!("`{word}` belongs to no option")));
+        }
+        let (name, joined) = word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value.to_string())));
+        let free = words[at..].iter().take_while(|word| !is_option(word)).count();
+        let next = &words[at..at + free];
+        let Some((option, negated)) = find(options, trainer, name.trim_start_matches('-')) else {
+            given.unknown.push((words[at - 1..at + free].join(" "), name.to_string(), None));
+            at += free;
+            continue;
+        };
+        let wrong = |what: &str| Problem::new("", format!("`{word}` needs {what}"));
+        let taken = match option.how {
+            How::Flag if negated => 0,
+            How::Flag => usize::from(next.first().is_some_and(|word| flag(&Value::Text(word.clone())).is_some())),
+            How::List => free,
+            _ => 1,
+        };
+        let texts = joined.map_or_else(|| next.iter().take(taken).cloned().collect(), |value| vec![value]);
+        at += if word.contains('=') { 0 } else { texts.len() };
+        let open: Vec<Hole> = texts.iter().flat_map(|text| inside(text)).collect();
+        if !open.is_empty() {
+            given.open.extend(open.into_iter().map(|hole| (Some(option.name), hole)));
+            continue;
+        }
+        let value = match (option.how, texts.first()) {
+            (How::Flag, None) => Value::Bool(!negated),
+            (How::List, _) => super::list(texts.iter().map(|text| item(text))),
+            (How::Text, None) if option.defaults.contains(&Some(Value::Bool(true))) => Value::Bool(true),
+            (_, None) => {
+                let help = "in a script, a variable that is not set leaves no word: give it as NAME=VALUE";
+                return Err(wrong("a value").help(help));
+            }
+            (_, Some(text)) => typed(option, Value::Text(text.clone())).map_err(|what| wrong(&what))?,
+        };
+        given.values.insert(option.name, value);
+    }
+    Ok(given)
+}
+
+/// Reads a file of options, as TRL's `--config FILE`: a mapping of names to values.
+///
+/// # Errors
+/// If it is no mapping, or a value is of another type.
+pub fn read_file(options: &'static Options, trainer: &'static str, root: &Node) -> Result<Given, Problem> {
+    let Value::Map(entries) = &root.value else {
+        return Err(Problem::new("", "the file is no mapping of options to values").at(&root.origin));
+    };
+    let mut given = Given::default();
+    for (name, node) in entries.iter().filter(|(name, _)| *name != "env") {
+        match find(options, trainer, name) {
+            Some((option, negated)) => {
+                let wrong = |what: String| Problem::new("", format!("`{name}` must be {what}")).at(&node.origin);
+                let value = typed(option, node.value.clone()).map_err(wrong)?;
+                let value = if negated { Value::Bool(!flag(&value).unwrap_or(false)) } else { value };
+                given.values.insert(option.name, value);
+            }
+            None => {
+                given.unknown.push((format!("{name}: {}", inline(&node.value)), name.clone(), Some(node.origin.at_key())));
+            }
+        }
+    }
+    Ok(given)
+}
+
+/// True for a word that begins an option; a negative number is a value.
+pub fn is_option(word: &str) -> bool {
+    word.starts_with('-') && word.len() > 1 && number(&Value::Text(word.to_string())).is_none()
+}
+
+/// Returns the option of a name: itself, with dashes for underscores, `no_` before a flag, or the beginning of one name alone.
+fn find(options: &'static Options, trainer: &'static str, name: &str) -> Option<(&'static Opt, bool)> {
+    let plain = name.replace('-', "_");
+    let exact = |name: &str| options.find(trainer, name);
+    if let Some(option) = exact(name).or_else(|| exact(&plain)) {
+        return Some((option, false));
+    }
+    if let Some(option) = plain.strip_prefix("no_").and_then(exact).filter(|option| option.how == How::Flag) {
+        return Some((option, true));
+    }
+    let mut begun = options.of(trainer).filter(|option| option.name.starts_with(&plain) && plain.len() > 2);
+    let first = begun.next();
+    first.filter(|_| begun.next().is_none()).map(|option| (option, false))
+}
+
+/// Returns the problem of a word that is no option, with the one that may be meant.
+pub fn unknown(options: &'static Options, trainer: &'static str, name: &str) -> Problem {
+    let bare = name.trim_start_matches('-');
+    let meant = closest(bare, options.of(trainer).map(|option| option.name));
+    let problem = Problem::new("", format!("`{name}` is no option of this command in any edition"));
+    match meant {
+        Some(meant) => problem.help(format!("did you mean `--{meant}`?")),
+        None => problem,
+    }
+}
+
+/// Returns a value in the type of its option.
+fn typed(option: &Opt, value: Value) -> Result<Value, String> {
+    if value == Value::Null {
+        return Ok(value);
+    }
+    match option.how {
+        How::Flag => flag(&value).map(Value::Bool).ok_or_else(|| format!("true or false, not {}", inline(&value))),
+        How::Int | How::Float => {
+            let number = number(&value).filter(|number| option.how == How::Float || number.fract() == 0.0);
+            let what = if option.how == How::Int { "an integer" } else { "a number" };
+            let number = number.ok_or_else(|| format!("{what}, not {}", inline(&value)))?;
+            Ok(if option.how == How::Int || !matches!(value, Value::Text(_)) {
+                of_number(number)
+            } else {
+                float_as_written(number)
+            })
+        }
+        How::Tree => match value {
+            Value::Text(text) if text.trim_start().starts_with('{') => {
+                parse(&text).map_err(|_| format!("a mapping as JSON, not {text}"))
+            }
+            value => Ok(value),
+        },
+        How::List => match value {
+            Value::List(_) => Ok(value),
+            one => Ok(super::list([one])),
+        },
+        How::Text => Ok(value),
+    }
+}
+
+fn float_as_written(number: f64) -> Value {
+    if number.is_finite() { of_number(number) } else { Value::Float(number) }
+}
+
+fn item(text: &str) -> Value {
+    let text = text.to_string();
+    match number(&Value::Text(text.clone())) {
+        Some(number) if !text.eq_ignore_ascii_case("nan") => of_number(number),
+        _ => Value::Text(text),
+    }
+}

@@ -1,0 +1,67 @@
+//! The parser, and what is too large or too deep for it: its grammar tries alternatives again and again, so that the time for a text that
+//! is no script doubles with every bracket that is open, and it goes down the stack with every block.
+
+use super::text::ShellError;
+use brush_parser::ast::Program;
+use brush_parser::{ParseError, Parser, ParserOptions};
+use burnish_hydra::grammar::LONGEST;
+
+/// The number of brackets that may be open at once.
+const BRACKETS: usize = 16;
+
+/// The number of words in a script that open a block.
+const BLOCKS: usize = 4000;
+
+const OPENERS: &[&str] = &["if", "while", "until", "for", "select", "case", "!", "time", "coproc"];
+
+/// Parses a script, or a text inside one.
+///
+/// # Errors
+/// If the text is no shell script, too long, or nested too deeply.
+pub fn parse(text: &str) -> Result<Program, ShellError> {
+    check(text)?;
+    let options = ParserOptions::default();
+    Parser::new(text.as_bytes(), &options).parse_program().map_err(|error| {
+        let last = text.lines().count().max(1);
+        let line = match &error {
+            ParseError::ParsingNear(position) => position.line,
+            ParseError::Tokenizing { position: Some(position), .. } => position.line,
+            _ => last,
+        };
+        let message = match error {
+            ParseError::ParsingNear(_) => "this is no shell syntax".into(),
+            ParseError::ParsingAtEndOfInput => "the script ends inside a command, a quote or a block".into(),
+            ParseError::Tokenizing { inner, .. } => format!("this is no shell syntax: {inner}"),
+        };
+        ShellError { line: line.clamp(1, last), message }
+    })
+}
+
+/// Refuses a text that the parser may not be given. Brackets in comments do not count.
+///
+/// # Errors
+/// If the text is too long or too many brackets are open at once.
+pub fn check(text: &str) -> Result<(), ShellError> {
+    let fail = |line, message: &str| Err(ShellError { line, message: message.into() });
+    if text.len() > LONGEST {
+        return fail(1, "the script has more than 1 MB of text");
+    }
+    let (mut open, mut cases, mut blocks) = (0_usize, 0_usize, 0_usize);
+    for (index, line) in text.lines().enumerate() {
+        let code = if line.trim_start().starts_with('#') { "" } else { line.split(" #").next().unwrap_or_default() };
+        for c in code.chars() {
+            open = if matches!(c, '(' | '{') { open + 1 } else { open.saturating_sub(usize::from(matches!(c, ')' | '}'))) };
+            if open + cases > BRACKETS {
+                return fail(index + 1, "this is nested too deeply");
+            }
+        }
+        for word in code.split(|c: char| c.is_whitespace() || ";()&|".contains(c)) {
+            cases = if word == "case" { cases + 1 } else { cases.saturating_sub(usize::from(word == "esac")) };
+            blocks += usize::from(OPENERS.contains(&word));
+        }
+        if blocks > BLOCKS {
+            return fail(index + 1, "the script has too many blocks");
+        }
+    }
+    Ok(())
+}

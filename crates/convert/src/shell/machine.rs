@@ -1,0 +1,278 @@
+//! The evaluator: its limits, its holes, and commands in sequence.
+
+use super::limits;
+use super::state::{Flow, State, Status, Variable};
+use super::surroundings::Surroundings;
+use super::text::{Call, Hole, ShellError, mark};
+use brush_parser::SourceSpan;
+use brush_parser::ast::{AndOr, AndOrList, Command, CompoundList, Pipeline};
+use burnish_hydra::grammar::LONGEST;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// The number of commands and expansions that are evaluated.
+const STEPS: usize = 100_000;
+
+/// The number of blocks, functions and substitutions that may be open at once.
+const DEEPEST: usize = 100;
+
+/// The number of different holes.
+const HOLES: usize = 1000;
+
+/// The time after which a text that is written to take long is given up.
+const LONGEST_TIME: Duration = Duration::from_secs(10);
+
+pub struct Machine<'a> {
+    pub around: &'a Surroundings<'a>,
+    /// True if a test for a file that is missing here cannot be known.
+    pub is_elsewhere: bool,
+    pub state: State,
+    pub calls: Vec<Call>,
+    pub holes: Vec<Hole>,
+    /// The line of the present word.
+    pub line: usize,
+    /// The variables that `local` hides, for each function that is open.
+    pub hidden: Vec<Vec<(String, Option<Option<Variable>>)>>,
+    /// True inside a text that is no part of the script's own lines.
+    is_inside: bool,
+    /// True inside double quotes.
+    pub is_quoted: bool,
+    /// The number of conditions that are open: in them, a command that fails does not end the script.
+    pub tested: usize,
+    /// The status of the last `$(…)` of the present command.
+    pub substituted: Option<Status>,
+    /// The place of `getopts` inside a word of several options.
+    pub option_letter: usize,
+    steps: usize,
+    bytes: usize,
+    depth: usize,
+    start: Instant,
+}
+
+impl<'a> Machine<'a> {
+    pub fn new(around: &'a Surroundings<'a>, is_elsewhere: bool) -> Self {
+        let state = State {
+            variables: HashMap::new(),
+            references: HashMap::new(),
+            arguments: around.arguments.to_vec(),
+            functions: HashMap::new(),
+            folder: around.folder.clone(),
+            status: Status::Is(true),
+            code: 1,
+            output: None,
+            input: None,
+            files: HashMap::new(),
+            needs_variables: false,
+            ends_on_failure: false,
+        };
+        let (calls, holes, hidden) = (vec![], vec![], vec![]);
+        let start = Instant::now();
+        Self {
+            around,
+            is_elsewhere,
+            state,
+            calls,
+            holes,
+            line: 1,
+            hidden,
+            is_inside: false,
+            is_quoted: false,
+            tested: 0,
+            substituted: None,
+            option_letter: 1,
+            steps: 0,
+            bytes: 0,
+            depth: 0,
+            start,
+        }
+    }
+
+    pub fn fail<T>(&self, message: &str) -> Result<T, ShellError> {
+        Err(ShellError { line: self.line, message: message.into() })
+    }
+
+    /// Counts a command or an expansion of so many bytes.
+    pub fn step(&mut self, bytes: usize) -> Result<(), ShellError> {
+        self.steps += 1;
+        self.bytes += bytes;
+        if self.bytes > 10 * LONGEST {
+            return self.fail("the variables come to more than 10 MB of text");
+        }
+        let is_over = self.steps > STEPS || self.start.elapsed() > LONGEST_TIME;
+        if is_over { self.fail("the script takes too many steps") } else { Ok(()) }
+    }
+
+    /// Runs a part that may contain others.
+    pub fn deeper<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T, ShellError>) -> Result<T, ShellError> {
+        if self.depth == DEEPEST {
+            return self.fail("this is nested too deeply");
+        }
+        self.depth += 1;
+        let result = run(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Notes the line of a word or command.
+    pub fn at(&mut self, place: Option<&SourceSpan>) {
+        if let Some(span) = place.filter(|_| !self.is_inside) {
+            self.line = span.start.line;
+        }
+    }
+
+    /// Returns the text of a new hole.
+    pub fn hole(&mut self, message: String) -> String {
+        self.new_hole(message, false)
+    }
+
+    /// Returns the text of a new hole for a variable that is not set: bash takes it as empty, unless `set -u` holds.
+    pub fn unset(&mut self, message: String) -> String {
+        let is_empty = !self.state.needs_variables;
+        self.new_hole(message, is_empty)
+    }
+
+    fn new_hole(&mut self, message: String, is_unset: bool) -> String {
+        let hole = Hole { line: self.line, message, is_unset };
+        let known = self.holes.iter().position(|one| *one == hole);
+        mark(known.unwrap_or_else(|| {
+            if self.holes.len() < HOLES {
+                self.holes.push(hole);
+            }
+            self.holes.len() - 1
+        }))
+    }
+
+    /// Evaluates a whole script.
+    pub fn script(&mut self, text: &str) -> Result<Flow, ShellError> {
+        let program = limits::parse(text)?;
+        for list in &program.complete_commands {
+            let flow = self.list(list)?;
+            if flow != Flow::Next {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Evaluates a text inside the script: of `eval`, `$(…)`, `source`. Its mistakes are at the present line.
+    pub fn inside(&mut self, text: &str) -> Result<Flow, ShellError> {
+        let (line, outer) = (self.line, std::mem::replace(&mut self.is_inside, true));
+        let flow = self.deeper(|machine| machine.script(text));
+        self.is_inside = outer;
+        self.line = line;
+        flow.map_err(|error| ShellError { line, ..error })
+    }
+
+    /// Evaluates commands whose changes are lost, as in `( … )`.
+    pub fn subshell(&mut self, run: impl FnOnce(&mut Self) -> Result<Flow, ShellError>) -> Result<State, ShellError> {
+        let (before, hidden) = (self.state.clone(), self.hidden.clone());
+        run(self)?;
+        self.hidden = hidden;
+        Ok(std::mem::replace(&mut self.state, before))
+    }
+
+    pub fn list(&mut self, list: &CompoundList) -> Result<Flow, ShellError> {
+        for item in &list.0 {
+            let flow = self.and_or(&item.0)?;
+            if flow != Flow::Next {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn and_or(&mut self, list: &AndOrList) -> Result<Flow, ShellError> {
+        let last = list.additional.len();
+        let mut flow = self.operand(&list.first, last > 0)?;
+        let mut was_last = last == 0 && !list.first.bang;
+        for (index, next) in list.additional.iter().enumerate() {
+            if flow != Flow::Next {
+                break;
+            }
+            let (wanted, operator, pipeline) = match next {
+                AndOr::And(pipeline) => (true, "&&", pipeline),
+                AndOr::Or(pipeline) => (false, "||", pipeline),
+            };
+            match self.state.status {
+                Status::Is(status) if status == wanted => {
+                    flow = self.operand(pipeline, index + 1 < last)?;
+                    was_last = index + 1 == last && !pipeline.bang;
+                }
+                Status::Is(_) => {}
+                Status::Unknown => {
+                    let place = format!("after `{operator}`, and what is before it cannot be known");
+                    self.either(&place, |machine| machine.operand(pipeline, true), |_| Ok(Flow::Next))?;
+                    self.state.status = Status::Unknown;
+                }
+            }
+        }
+        let fails = flow == Flow::Next && self.state.status == Status::Is(false) && was_last;
+        Ok(if fails && self.state.ends_on_failure && self.tested == 0 { Flow::Exit } else { flow })
+    }
+
+    /// Runs a part of `… && … || …`; a failure of one that is followed by others does not end the script.
+    fn operand(&mut self, pipeline: &Pipeline, is_tested: bool) -> Result<Flow, ShellError> {
+        self.tested += usize::from(is_tested || pipeline.bang);
+        let flow = self.pipeline(pipeline);
+        self.tested -= usize::from(is_tested || pipeline.bang);
+        flow
+    }
+
+    /// Runs the condition of a block.
+    pub fn condition(&mut self, list: &CompoundList) -> Result<Flow, ShellError> {
+        self.tested += 1;
+        let flow = self.list(list);
+        self.tested -= 1;
+        flow
+    }
+
+    pub fn pipeline(&mut self, pipeline: &Pipeline) -> Result<Flow, ShellError> {
+        self.step(1)?;
+        let flow = match pipeline.seq.as_slice() {
+            [command] => self.command(command)?,
+            commands => {
+                let (input, last) = (self.state.input.clone(), commands.len().saturating_sub(1));
+                for (index, command) in commands.iter().enumerate() {
+                    let after = self.subshell(|machine| {
+                        if index < last {
+                            machine.state.output = Some(String::new());
+                        }
+                        machine.command(command)
+                    })?;
+                    if index < last {
+                        self.state.input = after.output;
+                    } else {
+                        self.state.output = after.output;
+                        self.state.status = after.status;
+                    }
+                }
+                self.state.input = input;
+                Flow::Next
+            }
+        };
+        if let Status::Is(status) = self.state.status
+            && pipeline.bang
+        {
+            self.state.status = Status::Is(!status);
+        }
+        Ok(flow)
+    }
+
+    fn command(&mut self, command: &Command) -> Result<Flow, ShellError> {
+        self.deeper(|machine| match command {
+            Command::Simple(simple) => machine.simple(simple),
+            Command::Compound(compound, redirects) => machine.compound(compound, redirects.as_ref()),
+            Command::Function(function) => {
+                let body = std::rc::Rc::new(function.body.clone());
+                machine.state.functions.insert(function.fname.value.clone(), body);
+                Ok(Flow::Next)
+            }
+            Command::ExtendedTest(test, _) => {
+                machine.at(Some(&test.loc));
+                let holds = machine.extended_test(&test.expr)?;
+                machine.state.status = holds.map_or(Status::Unknown, Status::Is);
+                Ok(Flow::Next)
+            }
+        })
+    }
+}

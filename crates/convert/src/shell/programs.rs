@@ -1,0 +1,231 @@
+//! Programs: those whose output is known without running them. Every other one is listed.
+
+use super::machine::Machine;
+use super::state::{Flow, Status};
+use super::text::{Call, ShellError, is_known, short};
+use super::words::unescaped;
+use burnish_util::strftime::strftime;
+
+impl Machine<'_> {
+    /// Lists the call of a program, and takes its output where it is known.
+    pub fn program(&mut self, words: &[String], line: usize) -> Result<Flow, ShellError> {
+        if let Some(flow) = self.nested(words)? {
+            return Ok(flow);
+        }
+        self.calls.push(Call { line, words: words.to_vec() });
+        let (output, status) = self.result(words);
+        let output = match output {
+            _ if self.state.output.is_none() => return Ok(self.finish(status)),
+            Some(output) => output,
+            None if self.around.stubs => String::new(),
+            None => self.hole(format!("`{}` is not run", short(&super::text::replace_holes(&words.join(" "), &|_| "…".into())))),
+        };
+        self.print(&output)?;
+        Ok(self.finish(status))
+    }
+
+    pub fn finish(&mut self, status: Status) -> Flow {
+        self.state.status = status;
+        Flow::Next
+    }
+
+    /// Returns the output and the status of a program.
+    fn result(&mut self, words: &[String]) -> (Option<String>, Status) {
+        let rest: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+        let lines = |text: String| Some(text + "\n");
+        let input = self.state.input.clone().filter(|input| is_known(input));
+        let is_known_call = words.iter().all(|word| is_known(word));
+        let ascend = (Some(String::new()), Status::Is(self.around.stubs));
+        let output = match (words[0].rsplit('/').next().unwrap_or_default(), rest.as_slice()) {
+            ("npu-smi" | "ascend-dmi", _) => return ascend,
+            ("which", [name]) if name.contains("npu") => return ascend,
+            (program, ["-c", code, ..]) if program.starts_with("python") && code.contains("torch_npu") => return ascend,
+            ("mkdir" | "rm" | "cp" | "mv" | "ln" | "touch" | "chmod" | "sleep" | "rsync" | "tar" | "unzip" | "wget", _)
+            | ("pip" | "pip3" | "git" | "apt" | "apt-get" | "conda" | "module" | "ray" | "hf" | "huggingface-cli", _) => {
+                return (None, Status::Is(true));
+            }
+            _ if !is_known_call => None,
+            ("dirname", [path]) => lines(dirname(path)),
+            ("basename", [path]) => lines(basename(path).into()),
+            ("basename", [path, suffix]) | ("basename", ["-s", suffix, path]) => {
+                let name = basename(path);
+                lines(name.strip_suffix(suffix).filter(|rest| !rest.is_empty()).unwrap_or(name).into())
+            }
+            ("realpath", [path]) | ("readlink", ["-f", path]) => lines(joined(&self.state.folder, path)),
+            ("date", words) => self.date(words),
+            ("nproc", []) => std::thread::available_parallelism().ok().and_then(|count| lines(count.to_string())),
+            ("whoami", []) | ("id", ["-un"]) => (self.around.environment)("USER").and_then(lines),
+            ("uname", [] | ["-s"]) => lines("Linux".into()),
+            ("cat" | "tee", []) | ("cat", ["-"]) => input,
+            ("cat", [name]) => self.file(name),
+            ("seq", ["-s", between, numbers @ ..]) => seq(numbers).map(|text| text.trim_end().replace('\n', between) + "\n"),
+            ("seq", ["-w", numbers @ ..]) => seq(numbers).map(|text| {
+                let width = text.lines().map(str::len).max().unwrap_or(0);
+                text.lines().map(|line| format!("{line:0>width$}\n")).collect()
+            }),
+            ("seq", [flag, numbers @ ..]) if flag.starts_with("-s") => {
+                seq(numbers).map(|text| text.trim_end().replace('\n', &flag[2..]) + "\n")
+            }
+            ("seq", numbers) => seq(numbers),
+            ("tr", words) => input.and_then(|text| tr(&text, words)),
+            ("xargs", []) => input.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ") + "\n"),
+            ("sed", words) => input.and_then(|text| sed(&text, words)),
+            ("expr", words) if words.len() > 1 => return (self.expr(words), Status::Is(true)),
+            ("sort", []) => input.map(|text| {
+                let mut lines: Vec<&str> = text.lines().collect();
+                lines.sort_unstable();
+                lines.iter().map(|line| format!("{line}\n")).collect()
+            }),
+            ("cut", words) => input.and_then(|text| cut(&text, words)),
+            ("wc", ["-l"]) => input.map(|text| format!("{}\n", text.matches('\n').count())),
+            ("wc", ["-w"]) => input.map(|text| format!("{}\n", text.split_whitespace().count())),
+            ("head", ["-1" | "-n1"] | ["-n", "1"]) => {
+                input.map(|text| text.lines().take(1).map(|line| format!("{line}\n")).collect())
+            }
+            ("tail", ["-1" | "-n1"] | ["-n", "1"]) => {
+                input.map(|text| text.lines().last().map(|line| format!("{line}\n")).unwrap_or_default())
+            }
+            _ => None,
+        };
+        let status = if output.is_some() || self.around.stubs { Status::Is(true) } else { Status::Unknown };
+        (output, status)
+    }
+
+    /// Returns the result of `expr A + B`.
+    fn expr(&mut self, words: &[&str]) -> Option<String> {
+        let value = self.arithmetic(&words.join(" ")).ok()?;
+        is_known(&value).then(|| value + "\n")
+    }
+
+    fn date(&self, words: &[&str]) -> Option<String> {
+        let format = match words {
+            [] => "+%a %b %e %H:%M:%S UTC %Y",
+            [format] | ["-u", format] => format,
+            _ => return None,
+        };
+        strftime(format.strip_prefix('+')?, self.around.now, 0).ok().map(|text| text + "\n")
+    }
+}
+
+/// Returns a path below a folder, without `.` and `..`.
+pub fn joined(folder: &str, path: &str) -> String {
+    let whole = if path.starts_with('/') || !is_known(path) { path.to_string() } else { format!("{folder}/{path}") };
+    let mut parts: Vec<&str> = vec![];
+    for part in whole.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        match part {
+            ".." => _ = parts.pop(),
+            part => parts.push(part),
+        }
+    }
+    let root = if whole.starts_with('/') { "/" } else { "" };
+    format!("{root}{}", parts.join("/"))
+}
+
+fn dirname(path: &str) -> String {
+    match path.trim_end_matches('/').rsplit_once('/') {
+        Some(("", _)) => "/".into(),
+        Some((folder, _)) => folder.trim_end_matches('/').into(),
+        None if path.starts_with('/') => "/".into(),
+        None => ".".into(),
+    }
+}
+
+fn basename(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+}
+
+fn seq(numbers: &[&str]) -> Option<String> {
+    let numbers: Vec<i64> = numbers.iter().map(|number| number.parse().ok()).collect::<Option<_>>()?;
+    let (start, step, end) = match numbers.as_slice() {
+        [end] => (1, 1, *end),
+        [start, end] => (*start, 1, *end),
+        [start, step, end] if *step > 0 => (*start, *step, *end),
+        _ => return None,
+    };
+    let is_short = end.checked_sub(start)? / step < 10_000;
+    let count = || (0..).map(|index| start + index * step).take_while(|number| *number <= end);
+    is_short.then(|| count().map(|number| format!("{number}\n")).collect())
+}
+
+/// `tr FROM TO` and `tr -d SET`.
+fn tr(text: &str, words: &[&str]) -> Option<String> {
+    let set = |words: &str| -> Option<Vec<char>> {
+        let named = words.replace("[:upper:]", "A-Z").replace("[:lower:]", "a-z").replace("[:digit:]", "0-9");
+        let chars: Vec<char> = unescaped(&named).chars().collect();
+        let (mut set, mut at) = (vec![], 0);
+        while at < chars.len() {
+            if chars.get(at + 1) == Some(&'-') && at + 2 < chars.len() {
+                set.extend(chars[at]..=chars[at + 2]);
+                at += 3;
+            } else {
+                set.push(chars[at]);
+                at += 1;
+            }
+        }
+        (!named.contains("[:") && set.len() <= 1000).then_some(set)
+    };
+    match words {
+        ["-d", gone] => {
+            let gone = set(gone)?;
+            Some(text.chars().filter(|c| !gone.contains(c)).collect())
+        }
+        [from, to] if !from.starts_with("-") || from.len() == 1 => {
+            let (from, to) = (set(from)?, set(to)?);
+            let last = *to.last()?;
+            let one = |c| from.iter().position(|known| *known == c).map_or(c, |at| *to.get(at).unwrap_or(&last));
+            Some(text.chars().map(one).collect())
+        }
+        _ => None,
+    }
+}
+
+/// `sed s/PATTERN/TEXT/`, with `g` and `-E`.
+fn sed(text: &str, words: &[&str]) -> Option<String> {
+    let (is_extended, command) = match words {
+        ["-E" | "-r", command] => (true, command),
+        [command] | ["-e", command] => (false, command),
+        _ => return None,
+    };
+    let mark = command.strip_prefix('s')?.chars().next()?;
+    // A mark after a backslash is a character like others.
+    let rest = command[1 + mark.len_utf8()..].replace(&format!("\\{mark}"), "\u{1}");
+    let parts: Vec<String> = rest.split(mark).map(|part| part.replace('\u{1}', &mark.to_string())).collect();
+    let [pattern, by, flags] = parts.as_slice() else { return None };
+    // In a basic expression these are letters unless a backslash is before them.
+    let odd = |c: char| "+?|(){}".contains(c);
+    if !is_extended && (pattern.contains(odd) || by.contains(['\\', '&'])) && pattern.contains('\\') || by.contains(['&', '$']) {
+        return None;
+    }
+    if !matches!(flags.as_str(), "" | "g") {
+        return None;
+    }
+    let pattern: String = if is_extended {
+        pattern.clone()
+    } else {
+        pattern.chars().flat_map(|c| odd(c).then_some('\\').into_iter().chain([c])).collect()
+    };
+    let by = regex::Regex::new(r"\\(\d)").ok()?.replace_all(by, "$${$1}").into_owned();
+    let by = if by.contains("${") { by } else { by.replace("\\", "") };
+    let regex = regex::Regex::new(&pattern).ok()?;
+    let line = |line: &str| match flags.as_str() {
+        "g" => regex.replace_all(line, by.as_str()).into_owned(),
+        _ => regex.replace(line, by.as_str()).into_owned(),
+    };
+    Some(text.lines().map(|one| line(one) + "\n").collect())
+}
+
+/// `cut -dX -fN`.
+fn cut(text: &str, words: &[&str]) -> Option<String> {
+    let all = words.join(" ");
+    let after = |flag: &str| {
+        let rest = all.split_once(flag)?.1;
+        Some(rest.strip_prefix(' ').unwrap_or(rest))
+    };
+    let delimiter = after("-d")?.trim_matches('\'').chars().next()?;
+    let field: usize = after("-f")?.split(' ').next()?.parse().ok()?;
+    let line = |line: &str| {
+        let part = if line.contains(delimiter) { line.split(delimiter).nth(field.checked_sub(1)?)? } else { line };
+        Some(format!("{part}\n"))
+    };
+    text.lines().map(|one| line(one).or(Some("\n".into()))).collect()
+}

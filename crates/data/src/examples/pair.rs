@@ -1,0 +1,336 @@
+//! Pairs: a prompt with a chosen and a rejected answer, for preference losses and reward models.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::overlong::{CUT, Overlong};
+use super::place::RowPlace;
+use super::row_variables::ChatColumns;
+use super::said::{self, Said};
+use super::seam::{Form, OTHER_PROMPT, Split, alike, common, split_after};
+use super::tally::{Outcome, Read};
+use crate::alpaca;
+use crate::content;
+use crate::media;
+use crate::missing::with_remedies;
+use crate::reading::{Decided, Reading};
+use crate::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::template_variables::TemplateVariables;
+use crate::tokenizer::Tokenizer;
+use crate::unread::name_unread;
+use crate::written::{SYSTEM, note_of_system, settled, with_system};
+
+/// A pair in tokens. What the model reads are its [`Pair::sides`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// What both sides begin with; may be empty.
+    pub prompt: Vec<u32>,
+    /// Never empty, as `rejected`.
+    pub chosen: Vec<u32>,
+    pub rejected: Vec<u32>,
+    /// By how much the chosen answer is better; `None` where the row does not say.
+    pub margin: Option<f64>,
+    pub row: RowPlace,
+    /// The number of tokens that were cut off at the beginning of each side.
+    cut: [usize; 2],
+}
+
+impl Pair {
+    /// The chosen and the rejected side, each as what is given (at least one token) and what is predicted.
+    pub fn sides(&self) -> [(&[u32], &[u32]); 2] {
+        [(&self.chosen, self.cut[0]), (&self.rejected, self.cut[1])].map(|(answer, cut)| side(&self.prompt, answer, cut))
+    }
+
+    /// The number of tokens of the longer side, before anything is cut off.
+    fn longest(&self) -> usize {
+        self.prompt.len() + self.chosen.len().max(self.rejected.len())
+    }
+}
+
+/// The prompt and the answer that remain after `cut` tokens. A sequence without a prompt has its first token in place of one.
+fn side<'a>(prompt: &'a [u32], answer: &'a [u32], cut: usize) -> (&'a [u32], &'a [u32]) {
+    match prompt.get(cut..).filter(|rest| !rest.is_empty()) {
+        Some(rest) => (rest, answer),
+        None => answer[cut - prompt.len()..].split_at(1),
+    }
+}
+
+/// The columns of a pair.
+#[derive(Clone, Debug)]
+pub struct PairColumns {
+    /// The prompt: text or messages. A row without it, or whose prompt is text beside conversations, has it at the beginning of both
+    /// answers. `None` = no such column is read.
+    pub prompt_key: Option<String>,
+    pub chosen_key: String,
+    pub rejected_key: String,
+    /// A number; `None` = no such column is read.
+    pub margin_key: Option<String>,
+    pub chat: ChatColumns,
+}
+
+/// What of a side is scored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// The tokens after the prompt (preference losses): the seam between the two matters.
+    AfterPrompt,
+    /// The whole (reward models): each side is tokenized as one text, and `Pair::prompt` is what both begin with.
+    Whole,
+}
+
+/// The options for turning rows into pairs: the `data` section of `trainer dpo` and `trainer rm`.
+#[derive(Clone, Debug)]
+pub struct PairOptions {
+    pub columns: PairColumns,
+    pub answers: Answers,
+    /// The largest number of tokens of a side, with its prompt.
+    pub max_length: usize,
+    pub truncation: Overlong,
+    /// Variables of the chat template.
+    pub chat_kwargs: TemplateVariables,
+    pub reading: Reading,
+}
+
+const FILLED: &str = "have a prompt of data.max_length tokens or more";
+const TOO_LONG: &str = "have a side of more than data.max_length tokens";
+pub(super) const EQUAL: &str = "have two answers that are equal";
+pub(super) const EQUAL_AFTER_CUT: &str = "have two answers that are equal once they are cut at data.max_length";
+const NO_ANSWER: &str = "have an answer without tokens";
+
+/// The note of a pair whose whole sides are scored, and which has nothing that both answer.
+const NO_PROMPT: &str = "have no prompt, and answers that do not begin alike: the answers alone are scored; data.prompt_key names the \
+                         column of prompts";
+
+/// Reads pairs, and warns of what is left out.
+///
+/// # Errors
+/// A file or row that cannot be read, with its place; or if more than half of the rows are left out.
+pub fn load_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOptions) -> Result<Vec<Pair>> {
+    read_pairs(files, tokenizer, options)?.checked("pairs")
+}
+
+/// Reads pairs, and counts what is left out.
+///
+/// # Errors
+/// A file or row that cannot be read, with its place.
+pub fn read_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOptions) -> Result<Read<Pair>> {
+    let (rows, of, with) = (options.reading.of(open(files, &options.columns)?), options.clone(), tokenizer.clone());
+    let (read, malformed) = rows.each_or(options.reading.on_malformed, move |_, row| read(&row, &with, &of))?;
+    Ok(Read::of(read, malformed))
+}
+
+/// Opens files that have the columns of pairs.
+pub(super) fn open(files: &[PathBuf], columns: &PairColumns) -> Result<Rows> {
+    let prompt: Vec<&str> = columns.prompt_key.iter().map(String::as_str).collect();
+    let question = prompt.iter().flat_map(|key| alpaca::columns(key)).copied().collect();
+    let optional = [prompt, question, columns.chat.names(), MEDIA_COLUMNS.to_vec(), vec![SYSTEM]].concat();
+    let margin = columns.margin_key.iter().map(|key| ("data.margin_key", key.as_str()));
+    let answers = [("data.chosen_key", columns.chosen_key.as_str()), ("data.rejected_key", &columns.rejected_key)];
+    let settings: Vec<(&str, &str)> = answers.into_iter().chain(margin).collect();
+    let required: Vec<&str> = settings.iter().map(|(_, column)| *column).collect();
+    let rows = Rows::read(files, &required, &optional).map_err(|error| with_remedies(error, &settings))?;
+    name_unread(&rows, &[required, optional].concat());
+    Ok(rows)
+}
+
+fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<Outcome<Pair>> {
+    let texts = PairTexts::read(row, tokenizer, &options.columns, &options.chat_kwargs)?;
+    let (place, mut notes) = (RowPlace::of(row), Vec::new());
+    notes.extend(texts.note(row));
+    let Tokens { prompt, answers: [chosen, rejected] } = match options.answers {
+        Answers::Whole => {
+            notes.extend(texts.prompt.is_none().then_some(NO_PROMPT));
+            texts.whole(tokenizer)?
+        }
+        Answers::AfterPrompt => {
+            let splits = texts.splits(tokenizer)?;
+            notes.extend(splits.iter().any(|split| split.differs).then_some(OTHER_PROMPT));
+            Tokens::after_prompt(splits)
+        }
+    };
+    let margin = options.columns.margin_key.as_ref().map(|key| margin(row, key)).transpose()?.flatten();
+    let pair = Pair { prompt, chosen, rejected, margin, row: place.clone(), cut: [0; 2] };
+    let longest = pair.longest();
+    let result = cut(pair, options)?;
+    notes.extend((result.is_ok() && longest > options.max_length).then_some(CUT));
+    Ok(Outcome { result, notes, row: place })
+}
+
+/// Cuts the sides to `max_length`; the error is the reason for leaving the pair out.
+fn cut(mut pair: Pair, options: &PairOptions) -> Result<Result<Pair, &'static str>> {
+    let (max, given, longest) = (options.max_length, pair.prompt.len(), pair.longest());
+    if given == 0 && (pair.chosen.is_empty() || pair.rejected.is_empty()) {
+        return Ok(Err(NO_ANSWER));
+    }
+    if pair.chosen == pair.rejected {
+        return Ok(Err(EQUAL));
+    }
+    if longest > max {
+        match options.truncation {
+            Overlong::Error => bail!(Decided(format!(
+                "a side has {longest} tokens, more than data.max_length={max}; raise it, or shorten such rows with \
+                 data.truncation=right or left, or leave them out with data.truncation=filter"
+            ))),
+            Overlong::Filter => return Ok(Err(TOO_LONG)),
+            Overlong::Right if given >= max => {
+                return Ok(Err(match options.answers {
+                    Answers::AfterPrompt => FILLED,
+                    // The prompt is whatever both sides begin with, answers included.
+                    Answers::Whole => EQUAL_AFTER_CUT,
+                }));
+            }
+            Overlong::Right => {
+                pair.chosen.truncate(max - given);
+                pair.rejected.truncate(max - given);
+            }
+            Overlong::Left => {
+                pair.cut = [&pair.chosen, &pair.rejected].map(|answer| (given + answer.len()).saturating_sub(max));
+            }
+        }
+    }
+    let [chosen, rejected] = pair.sides();
+    let equal = chosen == rejected;
+    Ok(match () {
+        () if equal => Err(EQUAL_AFTER_CUT),
+        () if chosen.1.is_empty() || rejected.1.is_empty() => Err(NO_ANSWER),
+        () => Ok(pair),
+    })
+}
+
+fn margin(row: &Row, key: &str) -> Result<Option<f64>> {
+    match row.values.get(key) {
+        // Some row of the file has the column, and in a table the others would have null.
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => value
+            .as_f64()
+            .filter(|margin| margin.is_finite())
+            .map(Some)
+            .with_context(|| format!("column \"{key}\" must be a number, by which the chosen answer is better, or null")),
+    }
+}
+
+/// The texts of a pair, as they are tokenized.
+pub(super) struct PairTexts {
+    form: Form,
+    /// `None` where the row has no prompt of its own and its answers do not begin alike.
+    prompt: Option<String>,
+    /// The prompt and an answer.
+    wholes: [String; 2],
+}
+
+impl PairTexts {
+    pub fn read(row: &Row, tokenizer: &Tokenizer, columns: &PairColumns, chat_kwargs: &TemplateVariables) -> Result<Self> {
+        media::refuse(row)?;
+        let answers = (Said::read(row, &columns.chosen_key)?, Said::read(row, &columns.rejected_key)?);
+        let key = columns.prompt_key.as_deref().filter(|key| row.values.get(*key).is_some_and(|value| !value.is_null()));
+        let prompt = key.map(|key| Said::read(row, key)).transpose()?;
+        match (prompt, answers) {
+            (None, (Said::Text(chosen), Said::Text(rejected))) => {
+                let prompt = begin_alike(&chosen, &rejected);
+                let prompt = (!prompt.is_empty()).then(|| prompt.to_owned());
+                Ok(Self { form: Form::Plain, prompt, wholes: [chosen, rejected] })
+            }
+            (Some(Said::Text(prompt)), (Said::Text(chosen), Said::Text(rejected))) => {
+                let prompt = alpaca::question(row, key.unwrap_or_default(), &prompt);
+                let wholes = [chosen, rejected].map(|answer| prompt.clone() + &answer);
+                Ok(Self { form: Form::Plain, prompt: Some(prompt), wholes })
+            }
+            (asked @ (None | Some(Said::Text(_))), (Said::Messages(chosen), Said::Messages(rejected))) => {
+                let same = chosen.iter().zip(&rejected).take_while(|(a, b)| a == b).count();
+                let same = same.min(chosen.len().min(rejected.len()).saturating_sub(1));
+                let prompt = chosen[..same].to_vec();
+                if let (Some(key), Some(Said::Text(text))) = (key, &asked) {
+                    // Many data sets repeat as text what both conversations begin with.
+                    ensure!(
+                        prompt.iter().any(|message| says(message, text)),
+                        "column \"{key}\" is text and the conversations do not begin with it: write it as a list of messages, or \
+                         data.prompt_key=null where the conversations are whole without it"
+                    );
+                }
+                Self::rendered(row, tokenizer, columns, chat_kwargs, prompt, [chosen, rejected])
+            }
+            (Some(Said::Messages(prompt)), (Said::Messages(chosen), Said::Messages(rejected))) => {
+                let wholes = [chosen, rejected].map(|answer| [prompt.clone(), answer].concat());
+                Self::rendered(row, tokenizer, columns, chat_kwargs, prompt, wholes)
+            }
+            (prompt, (chosen, rejected)) => {
+                let prompt = key.zip(prompt.as_ref());
+                let answers = [(columns.chosen_key.as_str(), &chosen), (columns.rejected_key.as_str(), &rejected)];
+                bail!(said::differing(prompt.into_iter().chain(answers)))
+            }
+        }
+    }
+
+    fn rendered(
+        row: &Row,
+        tokenizer: &Tokenizer,
+        columns: &PairColumns,
+        chat_kwargs: &TemplateVariables,
+        prompt: Vec<Value>,
+        wholes: [Vec<Value>; 2],
+    ) -> Result<Self> {
+        let variables = columns.chat.variables(row, chat_kwargs)?;
+        let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
+        let whole = |messages: Vec<Value>| settled(with_system(&row.values, messages)?, false, tokenizer, &variables);
+        let asked = if prompt.is_empty() { 0 } else { with_system(&row.values, prompt)?.len() };
+        let [chosen, rejected] = wholes;
+        let (chosen, rejected) = (whole(chosen)?, whole(rejected)?);
+        let prompt = (asked > 0).then(|| render(&chosen[..asked], true)).transpose()?;
+        Ok(Self { form: Form::Rendered, prompt, wholes: [render(&chosen, false)?, render(&rejected, false)?] })
+    }
+
+    /// The note of a row with a system message that plain texts do not have.
+    pub fn note(&self, row: &Row) -> Option<&'static str> {
+        note_of_system(&row.values).filter(|_| self.form == Form::Plain)
+    }
+
+    /// Each side as prompt and answer.
+    ///
+    /// # Errors
+    /// If nothing tells the prompt from the answers.
+    pub fn splits(&self, tokenizer: &Tokenizer) -> Result<[Split; 2]> {
+        let Some(prompt) = &self.prompt else {
+            bail!("it has no prompt of its own, and the two answers do not begin alike; name the column with data.prompt_key");
+        };
+        let asked = self.form.encode(tokenizer, prompt)?;
+        let split = |whole| split_after(tokenizer, self.form, prompt, &asked, whole);
+        Ok([split(&self.wholes[0])?, split(&self.wholes[1])?])
+    }
+
+    /// What both sides begin with, and the rest of each, which has at least one token.
+    fn whole(&self, tokenizer: &Tokenizer) -> Result<Tokens> {
+        let [chosen, rejected] = &self.wholes;
+        let mut sides = [self.form.encode_whole(tokenizer, chosen)?, self.form.encode_whole(tokenizer, rejected)?];
+        let same = common(&sides[0], &sides[1]).min(sides[0].len().min(sides[1].len()).saturating_sub(1));
+        let answers = sides.each_mut().map(|side| side.split_off(same));
+        let [prompt, _] = sides;
+        Ok(Tokens { prompt, answers })
+    }
+}
+
+/// A prompt and the two answers to it.
+struct Tokens {
+    prompt: Vec<u32>,
+    answers: [Vec<u32>; 2],
+}
+
+impl Tokens {
+    /// Joins two sides. Where they differ in their prompts, what both begin with is the prompt.
+    fn after_prompt([chosen, rejected]: [Split; 2]) -> Self {
+        let same = common(&chosen.prompt, &rejected.prompt);
+        let answers = [&chosen, &rejected].map(|side| [&side.prompt[same..], &side.answer].concat());
+        Self { prompt: chosen.prompt[..same].to_vec(), answers }
+    }
+}
+
+/// What two texts begin with alike, without a space right before the difference: it belongs to the answers.
+fn begin_alike<'a>(a: &'a str, b: &str) -> &'a str {
+    let same = alike(a, b);
+    same.strip_suffix(' ').unwrap_or(same)
+}
+
+/// True if the content of a message is this text; data sets differ in the spaces around it.
+fn says(message: &Value, text: &str) -> bool {
+    content::joined(message)["content"].as_str().is_some_and(|content| content.trim() == text.trim())
+}

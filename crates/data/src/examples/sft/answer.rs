@@ -1,0 +1,139 @@
+//! Prompts and their answers.
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::options::{LossMask, SftOptions};
+use super::tokens::Tokens;
+use super::{conversation, text};
+use crate::alpaca;
+use crate::content;
+use crate::examples::document::Document;
+use crate::examples::said::{self, Said};
+use crate::examples::seam::{Form, OTHER_PROMPT, split};
+use crate::roles::named;
+use crate::rows::Row;
+use crate::template_variables::TemplateVariables;
+use crate::tokenizer::Tokenizer;
+use crate::written::{note_of_system, settled, with_system};
+
+const NO_HISTORY: &str = "have a column \"history\" that nothing reads, because their prompts are plain text";
+
+/// Reads columns of a prompt and its answer, both text or both messages.
+pub(super) fn completion(
+    row: &Row,
+    prompt_key: &str,
+    completion_key: &str,
+    tokenizer: &Tokenizer,
+    options: &SftOptions,
+) -> Result<Tokens> {
+    let mask = options.loss_mask;
+    match (Said::read(row, prompt_key)?, Said::read(row, completion_key)?) {
+        (Said::Text(_), Said::Text(_)) if mask.assistant => bail!(
+            "data.loss_mask has `assistant`, and \"{prompt_key}\" and \"{completion_key}\" are text, in which nobody is one; write \
+             data.loss_mask=completion or all"
+        ),
+        (Said::Text(prompt), Said::Text(answer)) => {
+            let prompt = alpaca::question(row, prompt_key, &prompt);
+            let mut tokens = masked(tokenizer, Form::Plain, &prompt, &(prompt.clone() + &answer), mask)?;
+            tokens.notes.extend(text::rendered(&tokens.document.ids, tokenizer));
+            let history = alpaca::history(row, prompt_key)?;
+            tokens.notes.extend(note_of_system(&row.values));
+            tokens.notes.extend((!history.is_empty()).then_some(NO_HISTORY));
+            Ok(tokens)
+        }
+        (Said::Messages(prompt), Said::Messages(answer)) => {
+            let variables = options.chat.variables(row, &options.chat_kwargs)?;
+            let prompt = with_system(&row.values, prompt)?;
+            let is_only_model = answer.iter().all(|message| message["role"] == "assistant");
+            if mask.assistant {
+                return conversation::answer(prompt, answer, tokenizer, &variables, options);
+            }
+            if options.usual_mask && mask.completion && !is_only_model {
+                let sampled = SftOptions { loss_mask: LossMask { assistant: true, ..mask }, ..options.clone() };
+                return conversation::answer(prompt, answer, tokenizer, &variables, &sampled);
+            }
+            let unweighted = |key: &str, messages| {
+                conversation::unweighted(messages, "data.loss_mask=[assistant,completion]")
+                    .with_context(|| format!("column \"{key}\""))
+            };
+            let (prompt, answer) = (unweighted(prompt_key, prompt)?, unweighted(completion_key, answer)?);
+            let asked = prompt.len();
+            let whole = settled([prompt, answer].concat(), false, tokenizer, &variables)?;
+            let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
+            masked(tokenizer, Form::Rendered, &render(&whole[..asked], true)?, &render(&whole, false)?, mask)
+        }
+        (prompt, answer) => bail!(said::differing([(prompt_key, &prompt), (completion_key, &answer)].into_iter())),
+    }
+}
+
+/// The tokens of a prompt and its answer, of which the answer is learnt, or everything.
+fn masked(tokenizer: &Tokenizer, form: Form, prompt: &str, whole: &str, mask: LossMask) -> Result<Tokens> {
+    if !mask.completion {
+        let ids = form.encode_whole(tokenizer, whole)?;
+        return Ok(Tokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes: Vec::new() });
+    }
+    let split = split(tokenizer, form, prompt, whole)?;
+    let notes = split.differs.then_some(OTHER_PROMPT).into_iter().collect();
+    Ok(Tokens { document: answered(split.prompt, &split.answer, 0.0), notes })
+}
+
+fn answered(mut ids: Vec<u32>, answer: &[u32], of_prompt: f32) -> Document {
+    let mut weights = vec![of_prompt; ids.len()];
+    ids.extend(answer);
+    weights.resize(ids.len(), 1.0);
+    Document { ids, weights }
+}
+
+/// Reads a prompt, which the chat template renders, and appends the response and the end of text.
+pub(super) fn response(
+    row: &Row,
+    (prompt_key, prompt_keys): (&str, &[String]),
+    (response_key, response_keys): (&str, &[String]),
+    tokenizer: &Tokenizer,
+    options: &SftOptions,
+) -> Result<Tokens> {
+    let in_prompt = || format!("column \"{prompt_key}\"");
+    let mut notes = Vec::new();
+    let messages: Vec<Value> = match follow(row, prompt_key, prompt_keys, "data.prompt_dict_keys")? {
+        Value::String(text) => {
+            content::refuse_written_messages(text).with_context(in_prompt)?;
+            let mut messages = alpaca::history(row, prompt_key)?;
+            notes.extend((!messages.is_empty()).then_some(alpaca::GIVEN));
+            messages.push(json!({"role": "user", "content": alpaca::question(row, prompt_key, text)}));
+            messages
+        }
+        Value::Array(messages) => {
+            let messages = messages.iter().map(named).collect();
+            conversation::unweighted(messages, "rows that are conversations (data.messages_key)").with_context(in_prompt)?
+        }
+        _ => bail!("column \"{prompt_key}\" must be a list of messages or text"),
+    };
+    let messages = with_system(&row.values, messages).with_context(in_prompt)?;
+    let response = follow(row, response_key, response_keys, "data.response_dict_keys")?;
+    let response = response.as_str().with_context(|| format!("column \"{response_key}\" must be text"))?;
+    content::refuse_written_messages(response).with_context(|| format!("column \"{response_key}\""))?;
+    let variables: TemplateVariables = options.chat.variables(row, &options.chat_kwargs)?;
+    let messages = settled(messages, true, tokenizer, &variables).with_context(in_prompt)?.into();
+    let prompt = tokenizer.encode(&tokenizer.apply_chat_template(&messages, true, &variables)?)?;
+    let answer = [tokenizer.encode(response)?, vec![tokenizer.eos_id()]].concat();
+    let of_prompt = if options.loss_mask.completion { 0.0 } else { 1.0 };
+    Ok(Tokens { document: answered(prompt, &answer, of_prompt), notes })
+}
+
+/// Returns the value that these keys lead to inside a column. `setting` names the setting they come from.
+fn follow<'a>(row: &'a Row, column: &str, keys: &[String], setting: &str) -> Result<&'a Value> {
+    keys.iter().try_fold(row.column(column)?, |value, key| {
+        let Some(fields) = value.as_object() else {
+            bail!(
+                "column \"{column}\" has no field \"{key}\": it is no struct; where the column is itself what is wanted, set \
+                 {setting}=null"
+            );
+        };
+        fields.get(key).with_context(|| {
+            let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
+            names.sort_unstable();
+            format!("column \"{column}\" has no field \"{key}\"; its fields: {}; see {setting}", names.join(", "))
+        })
+    })
+}

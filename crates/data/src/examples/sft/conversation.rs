@@ -1,0 +1,170 @@
+//! Conversations.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::options::{AssistantMask, LossMask, SftOptions};
+use super::tokens::Tokens;
+use super::turns::{self, Found, Turn};
+use super::whole::Whole;
+use crate::content;
+use crate::conversations::WrittenConversation;
+use crate::examples::document::Document;
+use crate::roles::named;
+use crate::template_variables::TemplateVariables;
+use crate::tokenizer::Tokenizer;
+use crate::written::{WEIGHTS, settled};
+
+/// Reads a list of messages, also in ShareGPT's form.
+pub(super) fn listed(messages: &Value) -> Result<Vec<Value>> {
+    if let Value::String(text) = messages {
+        content::refuse_written_messages(text)?;
+    }
+    let list = messages.as_array().context("a conversation must be a list of messages")?;
+    Ok(list.iter().map(named).collect())
+}
+
+/// Reads a conversation.
+pub(super) fn column(
+    list: Vec<Value>,
+    tokenizer: &Tokenizer,
+    variables: &TemplateVariables,
+    options: &SftOptions,
+) -> Result<Tokens> {
+    if options.loss_mask == LossMask::ALL {
+        let list = settled(unweighted(list, "data.loss_mask=assistant")?, false, tokenizer, variables)?;
+        let ids = tokenizer.encode(&tokenizer.apply_chat_template(&list.into(), false, variables)?)?;
+        return Ok(Tokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes: Vec::new() });
+    }
+    let (list, weights) = weighted(list)?;
+    let list = settled(list, false, tokenizer, variables)?;
+    let said = assistant(list, &weights, 0, tokenizer, variables, options)?;
+    Ok(said.tokens)
+}
+
+/// Reads a conversation that a model led, with the tools that it was shown where the row has no others. The turns that it sampled are
+/// learnt, not what its prompt lets the assistant say.
+pub(super) fn written(
+    conversation: &WrittenConversation,
+    tokenizer: &Tokenizer,
+    mut variables: TemplateVariables,
+    options: &SftOptions,
+) -> Result<Tokens> {
+    let (prompt, completion) = conversation.parts()?;
+    if completion.is_empty() {
+        return Ok(Tokens { document: Document { ids: Vec::new(), weights: Vec::new() }, notes: Vec::new() });
+    }
+    if !variables.has_tools() && !conversation.tools.is_empty() {
+        variables.insert("tools".to_owned(), conversation.tools.clone().into());
+    }
+    if options.loss_mask == LossMask::ALL {
+        return column([prompt, completion].concat(), tokenizer, &variables, options);
+    }
+    let sampled = SftOptions { loss_mask: LossMask { assistant: true, completion: true }, ..options.clone() };
+    answer(prompt.to_vec(), completion.to_vec(), tokenizer, &variables, &sampled)
+}
+
+/// Reads the messages of a prompt and of its answer, where what the assistant says is learnt: in all of it, or in the answer.
+pub(super) fn answer(
+    prompt: Vec<Value>,
+    answer: Vec<Value>,
+    tokenizer: &Tokenizer,
+    variables: &TemplateVariables,
+    options: &SftOptions,
+) -> Result<Tokens> {
+    let asked = prompt.len();
+    let (messages, weights) = weighted([prompt, answer].concat())?;
+    let messages = settled(messages, false, tokenizer, variables)?;
+    let prompt = messages[..asked].to_vec();
+    let given = if options.loss_mask.completion { asked } else { 0 };
+    let Assistant { mut tokens, whole } = assistant(messages, &weights, given, tokenizer, variables, options)?;
+    if options.loss_mask.completion {
+        let asked = tokenizer.apply_chat_template(&prompt.into(), true, variables)?;
+        let same = asked.bytes().zip(whole.text.bytes()).take_while(|(a, b)| a == b).count();
+        for (weight, bytes) in tokens.document.weights.iter_mut().zip(&whole.bytes) {
+            if bytes.end <= same {
+                *weight = 0.0;
+            }
+        }
+    }
+    Ok(tokens)
+}
+
+/// A conversation of which the assistant's part is learnt.
+struct Assistant {
+    tokens: Tokens,
+    whole: Whole,
+}
+
+/// Finds what is learnt. `given`: the number of first messages that are not learnt, where the template has no marks.
+fn assistant(
+    messages: Vec<Value>,
+    weights: &[f32],
+    given: usize,
+    tokenizer: &Tokenizer,
+    variables: &TemplateVariables,
+    options: &SftOptions,
+) -> Result<Assistant> {
+    let roles = &options.loss_roles;
+    let trained: Vec<Turn> = messages
+        .iter()
+        .enumerate()
+        .filter(|(_, message)| roles.iter().any(|role| message["role"] == **role))
+        .map(|(index, _)| Turn { index, weight: weights[index] })
+        .collect();
+    ensure!(!trained.is_empty(), "the conversation has no turn of the {}", roles.join(" or the "));
+    let of_assistant = roles.iter().all(|role| role == "assistant");
+    let by_marks = match options.assistant_mask {
+        AssistantMask::Prefix => false,
+        AssistantMask::Auto => of_assistant && tokenizer.marks(variables)?,
+        AssistantMask::GenerationTags => true,
+    };
+    let Found { whole, spans, mut notes } = match by_marks {
+        true => turns::by_marks(&messages, &trained, tokenizer, variables)?,
+        false => {
+            let trained: Vec<Turn> = trained.into_iter().filter(|turn| turn.index >= given).collect();
+            let keeps_thoughts = options.assistant_mask != AssistantMask::Prefix;
+            turns::in_whole(&messages, &trained, tokenizer, variables, keeps_thoughts)?
+        }
+    };
+    let mut document = Document { weights: vec![0.0; whole.ids.len()], ids: whole.ids.clone() };
+    for span in spans {
+        document.weights[span.tokens].fill(span.weight);
+    }
+    notes.sort_unstable();
+    notes.dedup();
+    Ok(Assistant { tokens: Tokens { document, notes }, whole })
+}
+
+/// Messages of which none weighs more or less than another, without the fields that say so. `needs`: the setting that weighs.
+///
+/// # Errors
+/// If one does.
+pub(super) fn unweighted(messages: Vec<Value>, needs: &str) -> Result<Vec<Value>> {
+    let (messages, weights) = weighted(messages)?;
+    ensure!(
+        weights.iter().all(|weight| *weight == 1.0),
+        "a message has a field that weighs what the assistant says ({}): it needs {needs}",
+        WEIGHTS.join(", ")
+    );
+    Ok(messages)
+}
+
+/// Takes the weights out of messages. A message weighs the product of its fields [`WEIGHTS`]: each a number, or true for 1 and false for 0.
+fn weighted(mut messages: Vec<Value>) -> Result<(Vec<Value>, Vec<f32>)> {
+    let weigh = |(i, message): (usize, &mut Value)| {
+        let Some(fields) = message.as_object_mut() else { return Ok(1.0) };
+        WEIGHTS.iter().try_fold(1.0, |product, name| {
+            let weight = match fields.shift_remove(*name) {
+                None | Some(Value::Null | Value::Bool(true)) => 1.0,
+                Some(Value::Bool(false)) => 0.0,
+                Some(value) => value.as_f64().filter(|weight| weight.is_finite() && *weight >= 0.0).with_context(|| {
+                    format!("message {i}: \"{name}\" must be a number of at least 0, or true or false, not {value}")
+                })?,
+            };
+            Ok(product * weight as f32)
+        })
+    };
+    let weights = messages.iter_mut().enumerate().map(weigh).collect::<Result<_>>()?;
+    Ok((messages, weights))
+}

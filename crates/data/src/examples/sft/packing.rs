@@ -1,0 +1,73 @@
+//! Packing: joins documents to units of about one length, as TRL does, over the whole data set rather than 1000 rows at a time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::iter::once;
+
+use crate::examples::document::{Document, SftExample};
+
+/// The way to join documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// Best fit, longest first. Documents stay sequences of their own; what is longer than a unit is cut.
+    Bfd,
+    /// The same, but what is longer than a unit is split, and nothing is lost.
+    BfdSplit,
+    /// All documents one after another, cut into units: a document sees those before it.
+    Wrapped,
+}
+
+/// Joins documents to units of at most `length` tokens.
+pub fn pack(documents: Vec<Document>, packing: Packing, length: usize) -> Vec<SftExample> {
+    match packing {
+        Packing::Wrapped => pieces(joined(&documents), length).map(SftExample::of).collect(),
+        Packing::Bfd => best_fit(documents.into_iter().filter_map(|document| pieces(document, length).next()).collect(), length),
+        Packing::BfdSplit => best_fit(documents.into_iter().flat_map(|document| pieces(document, length)).collect(), length),
+    }
+}
+
+/// The pieces of a document that have `length` tokens, and the rest; nothing of an empty one.
+fn pieces(document: Document, length: usize) -> impl Iterator<Item = Document> {
+    // Most documents fit, and are not copied.
+    let (whole, cut) = if document.ids.len() <= length { (Some(document), None) } else { (None, Some(document)) };
+    let parts = cut.into_iter().flat_map(move |Document { ids, weights }| {
+        let parts: Vec<Document> = ids
+            .chunks(length)
+            .zip(weights.chunks(length))
+            .map(|(ids, weights)| Document { ids: ids.to_vec(), weights: weights.to_vec() })
+            .collect();
+        parts
+    });
+    whole.into_iter().filter(|document| !document.ids.is_empty()).chain(parts)
+}
+
+fn joined(documents: &[Document]) -> Document {
+    let ids = documents.iter().flat_map(|document| &document.ids).copied().collect();
+    Document { ids, weights: documents.iter().flat_map(|document| &document.weights).copied().collect() }
+}
+
+/// Puts each document, the longest first, into the unit with the least space in which it fits: of several, the one that came to
+/// that space first.
+fn best_fit(mut documents: Vec<Document>, length: usize) -> Vec<SftExample> {
+    documents.sort_by_key(|document| std::cmp::Reverse(document.ids.len()));
+    let mut units: Vec<SftExample> = Vec::new();
+    let mut by_space: BTreeMap<usize, VecDeque<usize>> = BTreeMap::new();
+    for document in documents {
+        let tokens = document.ids.len();
+        let fitting =
+            by_space.range_mut(tokens..).next().and_then(|(space, units)| Some((*space, units.pop_front()?, units.is_empty())));
+        let space = match fitting {
+            Some((space, unit, was_last)) => {
+                if was_last {
+                    by_space.remove(&space);
+                }
+                units[unit].documents.push(document);
+                by_space.entry(space - tokens).or_default().push_back(unit);
+                continue;
+            }
+            None => length - tokens,
+        };
+        by_space.entry(space).or_default().extend(once(units.len()));
+        units.push(SftExample::of(document));
+    }
+    units
+}

@@ -1,0 +1,216 @@
+//! Texts with judgements at their steps, for process reward models.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::overlong::CUT;
+use super::place::RowPlace;
+use super::tally::{Outcome, Read};
+use crate::media;
+use crate::missing::with_remedies;
+use crate::reading::{Decided, Reading};
+use crate::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::tokenizer::Tokenizer;
+use crate::unread::name_unread;
+
+/// A text in tokens, and the judgements at some of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steps {
+    pub ids: Vec<u32>,
+    /// At least one, in the order of the tokens.
+    pub marks: Vec<Mark>,
+    pub row: RowPlace,
+}
+
+/// The judgement of the text up to and including a token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mark {
+    /// The position in `ids`.
+    pub at: usize,
+    pub label: StepLabel,
+}
+
+/// A judgement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StepLabel {
+    /// Right or wrong.
+    Right(bool),
+    /// The token that stands for the judgement.
+    Token(u32),
+    /// How likely the step is right, from 0 to 1.
+    Share(f64),
+}
+
+/// The form of the rows.
+#[derive(Clone, Debug)]
+pub enum StepRows {
+    /// A prompt, a list of steps, and a list of as many judgements (TRL): each step is followed by the separator, and judged at its
+    /// last token.
+    Lists {
+        prompt_key: String,
+        completions_key: String,
+        labels_key: String,
+        separator: String,
+        /// True to keep the judgement of the last step only.
+        last_only: bool,
+    },
+    /// A text with a placeholder token at each judgement, and a list of judgements, each the text of a token or a number
+    /// (OpenRLHF).
+    Placeholders { input_key: String, labels_key: String, placeholder: String },
+}
+
+/// The options for turning rows into steps.
+#[derive(Clone, Debug)]
+pub struct StepOptions {
+    pub rows: StepRows,
+    /// The largest number of tokens.
+    pub max_length: usize,
+    /// True to cut the end of longer rows, false to refuse them.
+    pub cut: bool,
+    pub reading: Reading,
+}
+
+const NO_STEP: &str = "have no judged step";
+const NO_STEP_LEFT: &str = "have no judged step within data.max_length tokens";
+
+/// The note of a row that is cut before its last judged step.
+const LOST_STEPS: &str = "lose judged steps beyond data.max_length";
+
+/// Reads rows of steps, and warns of what is left out.
+///
+/// # Errors
+/// A file or row that cannot be read, with its place; or if more than half of the rows are left out.
+pub fn load_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOptions) -> Result<Vec<Steps>> {
+    read_steps(files, tokenizer, options)?.checked("rows")
+}
+
+/// Reads rows of steps, and counts what is left out.
+///
+/// # Errors
+/// A file or row that cannot be read, with its place.
+pub fn read_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOptions) -> Result<Read<Steps>> {
+    let settings: Vec<(&str, &str)> = match &options.rows {
+        StepRows::Lists { prompt_key, completions_key, labels_key, .. } => {
+            vec![("data.prompt_key", prompt_key), ("data.completions_key", completions_key), ("data.labels_key", labels_key)]
+        }
+        StepRows::Placeholders { input_key, labels_key, .. } => {
+            vec![("data.input_key", input_key), ("data.labels_key", labels_key)]
+        }
+    };
+    let columns: Vec<&str> = settings.iter().map(|(_, column)| *column).collect();
+    let rows = Rows::read(files, &columns, MEDIA_COLUMNS).map_err(|error| with_remedies(error, &settings))?;
+    name_unread(&rows, &columns);
+    let (of, with) = (options.clone(), tokenizer.clone());
+    let rows = options.reading.of(rows);
+    let (read, malformed) = rows.each_or(options.reading.on_malformed, move |_, row| read(&row, &with, &of))?;
+    Ok(Read::of(read, malformed))
+}
+
+fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<Outcome<Steps>> {
+    media::refuse(row)?;
+    let (mut ids, mut marks) = match &options.rows {
+        StepRows::Lists { prompt_key, completions_key, labels_key, separator, last_only } => {
+            let (ids, mut marks) = lists(row, tokenizer, [prompt_key, completions_key, labels_key], separator)?;
+            if *last_only {
+                marks.drain(..marks.len().saturating_sub(1));
+            }
+            (ids, marks)
+        }
+        StepRows::Placeholders { input_key, labels_key, placeholder } => {
+            placeholders(row, tokenizer, input_key, labels_key, placeholder)?
+        }
+    };
+    let (tokens, max) = (ids.len(), options.max_length);
+    if tokens > max && !options.cut {
+        bail!(Decided(format!(
+            "it has {tokens} tokens, more than data.max_length={max}; raise it, or cut such rows with data.truncation=right"
+        )));
+    }
+    let judged = marks.len();
+    ids.truncate(max);
+    marks.retain(|mark| mark.at < max);
+    let (left, place) = (marks.len(), RowPlace::of(row));
+    let result = match left {
+        0 if judged == 0 => Err(NO_STEP),
+        0 => Err(NO_STEP_LEFT),
+        _ => Ok(Steps { ids, marks, row: place.clone() }),
+    };
+    let notes = [(tokens > max, CUT), (left < judged, LOST_STEPS)];
+    let notes = notes.into_iter().filter(|(holds, _)| *holds && left > 0).map(|(_, note)| note).collect();
+    Ok(Outcome { result, notes, row: place })
+}
+
+fn list<'a>(row: &'a Row, key: &str) -> Result<&'a [Value]> {
+    row.column(key)?.as_array().map(Vec::as_slice).with_context(|| format!("column \"{key}\" must be a list"))
+}
+
+fn lists(row: &Row, tokenizer: &Tokenizer, keys: [&String; 3], separator: &str) -> Result<(Vec<u32>, Vec<Mark>)> {
+    let [prompt_key, completions_key, labels_key] = keys;
+    let prompt = row.column(prompt_key)?.as_str().with_context(|| format!("column \"{prompt_key}\" must be text"))?;
+    let (steps, labels) = (list(row, completions_key)?, list(row, labels_key)?);
+    ensure!(
+        steps.len() == labels.len(),
+        "column \"{completions_key}\" has {} steps, and \"{labels_key}\" {} labels: each step needs one",
+        steps.len(),
+        labels.len()
+    );
+    let (mut ids, separator) = (tokenizer.encode_begun(prompt)?, tokenizer.encode(separator)?);
+    let mut marks = Vec::with_capacity(steps.len());
+    for (i, (step, label)) in steps.iter().zip(labels).enumerate() {
+        let step = step.as_str().with_context(|| format!("column \"{completions_key}\", step {i}: it must be text"))?;
+        ids.extend(tokenizer.encode(step)?);
+        ids.extend(&separator);
+        ensure!(
+            !label.is_string(),
+            "column \"{labels_key}\", label {i}: it must be true, false, or a number from 0 to 1, not {label}; tokens judge the steps of \
+             texts that have data.placeholder_token in them"
+        );
+        let label = judgement(label, tokenizer).with_context(|| format!("column \"{labels_key}\", label {i}"))?;
+        let at = ids.len().checked_sub(1).with_context(|| format!("column \"{completions_key}\", step {i}: it has no token"))?;
+        marks.push(Mark { at, label });
+    }
+    Ok((ids, marks))
+}
+
+fn placeholders(
+    row: &Row,
+    tokenizer: &Tokenizer,
+    input_key: &str,
+    labels_key: &str,
+    placeholder: &str,
+) -> Result<(Vec<u32>, Vec<Mark>)> {
+    let id = tokenizer.single(placeholder).context("data.placeholder_token")?;
+    let text = row.column(input_key)?.as_str().with_context(|| format!("column \"{input_key}\" must be text"))?;
+    let ids = tokenizer.encode(text)?;
+    let places: Vec<usize> = ids.iter().enumerate().filter(|(_, other)| **other == id).map(|(at, _)| at).collect();
+    let labels = list(row, labels_key)?;
+    ensure!(
+        places.len() == labels.len(),
+        "column \"{input_key}\" has the placeholder {placeholder:?} {} times, and \"{labels_key}\" {} labels: each needs one",
+        places.len(),
+        labels.len()
+    );
+    let mark = |(i, (at, label)): (usize, (&usize, &Value))| {
+        let label = judgement(label, tokenizer).with_context(|| format!("column \"{labels_key}\", label {i}"))?;
+        Ok(Mark { at: *at, label })
+    };
+    let marks = places.iter().zip(labels).enumerate().map(mark).collect::<Result<_>>()?;
+    Ok((ids, marks))
+}
+
+fn judgement(label: &Value, tokenizer: &Tokenizer) -> Result<StepLabel> {
+    match label {
+        Value::Bool(right) => Ok(StepLabel::Right(*right)),
+        Value::String(text) => Ok(StepLabel::Token(tokenizer.single(text)?)),
+        Value::Number(share) => match share.as_f64().filter(|share| (0.0..=1.0).contains(share)) {
+            // Whole numbers are TRL's spelling of wrong and right; a share is written with a point.
+            Some(_) if share.as_u64() == Some(0) => Ok(StepLabel::Right(false)),
+            Some(_) if share.as_u64() == Some(1) => Ok(StepLabel::Right(true)),
+            Some(share) => Ok(StepLabel::Share(share)),
+            None => bail!("a number must lie between 0 and 1, not {share}"),
+        },
+        other => bail!("it must be true, false, the text of a token, or a number from 0 to 1, not {other}"),
+    }
+}

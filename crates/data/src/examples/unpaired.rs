@@ -1,0 +1,264 @@
+//! Unpaired rows: a prompt and an answer that is wanted or not, for KTO.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::overlong::{CUT, Overlong};
+use super::pair::{EQUAL, EQUAL_AFTER_CUT, PairColumns, PairTexts};
+use super::place::RowPlace;
+use super::row_variables::ChatColumns;
+use super::said::{self, Said};
+use super::seam::{Form, OTHER_PROMPT, Split, split};
+use super::tally::{Outcome, Read};
+use crate::alpaca;
+use crate::media;
+use crate::missing::with_remedies;
+use crate::reading::{Decided, Reading};
+use crate::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::template_variables::TemplateVariables;
+use crate::tokenizer::Tokenizer;
+use crate::unread::name_unread;
+use crate::written::{SYSTEM, note_of_system, settled, with_system};
+
+/// A prompt with one answer. What the model reads is [`Unpaired::sequence`], or with the answer to another prompt
+/// [`Unpaired::mismatched`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unpaired {
+    pub prompt: Vec<u32>,
+    /// The whole answer; a sequence has what fits of it.
+    pub completion: Vec<u32>,
+    /// True if the answer is wanted.
+    pub label: bool,
+    pub row: RowPlace,
+    /// The largest number of tokens of a sequence.
+    max_length: usize,
+}
+
+impl Unpaired {
+    /// What is given (at least one token) and what is predicted.
+    pub fn sequence(&self) -> (&[u32], &[u32]) {
+        self.answered_by(&self.completion)
+    }
+
+    /// The prompt with the answer of another row.
+    pub fn mismatched<'a>(&'a self, other: &'a Self) -> (&'a [u32], &'a [u32]) {
+        self.answered_by(&other.completion)
+    }
+
+    /// True if both answer the same prompt. The two answers of a pair do, even where the chat template ends their prompts otherwise.
+    pub fn shares_prompt(&self, other: &Self) -> bool {
+        self.row == other.row || self.prompt == other.prompt
+    }
+
+    fn answered_by<'a>(&'a self, answer: &'a [u32]) -> (&'a [u32], &'a [u32]) {
+        let answer = &answer[..answer.len().min(self.max_length - self.prompt.len())];
+        if self.prompt.is_empty() { answer.split_at(1) } else { (&self.prompt, answer) }
+    }
+}
+
+/// The columns of unpaired rows.
+#[derive(Clone, Debug)]
+pub enum UnpairedColumns {
+    Single {
+        prompt_key: String,
+        completion_key: String,
+        label_key: String,
+        chat: ChatColumns,
+    },
+    /// Each pair is two rows, one after the other: the chosen answer, which is wanted, and the rejected one.
+    Pairs(PairColumns),
+}
+
+const FILLED: &str = "have a prompt of data.max_length tokens or more";
+const TOO_LONG: &str = "have more than data.max_length tokens";
+const NO_ANSWER: &str = "have an answer without tokens";
+
+/// Reads unpaired rows, and warns of what is left out. `truncation` must not be [`Overlong::Left`]: an answer is also read after
+/// other prompts.
+///
+/// # Errors
+/// A file or row that cannot be read, with its place; or if more than half of the rows are left out.
+pub fn load_unpaired(
+    files: &[PathBuf],
+    tokenizer: &Tokenizer,
+    columns: &UnpairedColumns,
+    cut: (usize, Overlong),
+    chat_kwargs: &TemplateVariables,
+    reading: &Reading,
+) -> Result<Vec<Unpaired>> {
+    read_unpaired(files, tokenizer, columns, cut, chat_kwargs, reading)?.checked("rows")
+}
+
+/// Reads unpaired rows, and counts what is left out. `cut`: the largest number of tokens, and the treatment of more.
+///
+/// # Errors
+/// A file or row that cannot be read, with its place.
+pub fn read_unpaired(
+    files: &[PathBuf],
+    tokenizer: &Tokenizer,
+    columns: &UnpairedColumns,
+    cut: (usize, Overlong),
+    chat_kwargs: &TemplateVariables,
+    reading: &Reading,
+) -> Result<Read<Unpaired>> {
+    if cut.1 == Overlong::Left {
+        bail!("data.truncation=left is for pairs only: unpaired rows take error, filter or right");
+    }
+    let (rows, of, with, kwargs) = (open(files, columns)?, columns.clone(), tokenizer.clone(), chat_kwargs.clone());
+    let (read, malformed) = reading.of(rows).each_or(reading.on_malformed, move |_, row| {
+        let place = RowPlace::of(&row);
+        match &of {
+            UnpairedColumns::Pairs(columns) => {
+                let texts = PairTexts::read(&row, &with, columns, &kwargs)?;
+                let mut outcomes = finish_pair(texts.splits(&with)?, cut, &place)?;
+                outcomes.iter_mut().for_each(|outcome| outcome.notes.extend(texts.note(&row)));
+                Ok(outcomes)
+            }
+            UnpairedColumns::Single { prompt_key, completion_key, label_key, chat } => {
+                let (split, label) = read_row(&row, &with, [prompt_key, completion_key, label_key], chat, &kwargs)?;
+                let mut outcome = finish(split, label, cut, place)?;
+                let is_text = row.values.get(prompt_key).is_some_and(Value::is_string);
+                outcome.notes.extend(note_of_system(&row.values).filter(|_| is_text));
+                Ok(vec![outcome])
+            }
+        }
+    })?;
+    Ok(Read::of(read.into_iter().flatten().collect(), malformed))
+}
+
+fn open(files: &[PathBuf], columns: &UnpairedColumns) -> Result<Rows> {
+    match columns {
+        UnpairedColumns::Pairs(columns) => super::pair::open(files, columns),
+        UnpairedColumns::Single { prompt_key, completion_key, label_key, chat } => {
+            let (required, optional) = (
+                [prompt_key, completion_key, label_key],
+                [&chat.names()[..], MEDIA_COLUMNS, &[SYSTEM], alpaca::columns(prompt_key)].concat(),
+            );
+            let rows = Rows::read(files, &required.map(String::as_str), &optional);
+            rows.iter().for_each(|rows| name_unread(rows, &[&required.map(String::as_str), &optional[..]].concat()));
+            let settings = [
+                ("data.prompt_key", prompt_key.as_str()),
+                ("data.completion_key", completion_key),
+                ("data.label_key", label_key),
+            ];
+            rows.map_err(|error| with_remedies(error, &settings))
+        }
+    }
+}
+
+fn read_row(
+    row: &Row,
+    tokenizer: &Tokenizer,
+    [prompt_key, completion_key, label_key]: [&str; 3],
+    chat: &ChatColumns,
+    chat_kwargs: &TemplateVariables,
+) -> Result<(Split, bool)> {
+    media::refuse(row)?;
+    let label = match row.column(label_key)? {
+        Value::Bool(label) => Some(*label),
+        Value::Number(number) => [(0, false), (1, true)].iter().find(|(n, _)| number.as_u64() == Some(*n)).map(|(_, l)| *l),
+        _ => None,
+    };
+    let label = label.with_context(|| format!("column \"{label_key}\" must be true or false (also 1 or 0)"))?;
+    let split = answered(row, tokenizer, [prompt_key, completion_key], chat, chat_kwargs)?;
+    Ok((split, label))
+}
+
+/// Reads the columns of a prompt and of its answer.
+fn answered(
+    row: &Row,
+    tokenizer: &Tokenizer,
+    [prompt_key, completion_key]: [&str; 2],
+    chat: &ChatColumns,
+    chat_kwargs: &TemplateVariables,
+) -> Result<Split> {
+    match (Said::read(row, prompt_key)?, Said::read(row, completion_key)?) {
+        (Said::Text(prompt), Said::Text(answer)) => {
+            let prompt = alpaca::question(row, prompt_key, &prompt);
+            let whole = prompt.clone() + &answer;
+            split(tokenizer, Form::Plain, &prompt, &whole)
+        }
+        (Said::Messages(prompt), Said::Messages(answer)) => {
+            let variables = chat.variables(row, chat_kwargs)?;
+            let prompt = with_system(&row.values, prompt)?;
+            let asked = prompt.len();
+            let whole = settled([prompt, answer].concat(), false, tokenizer, &variables)?;
+            let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
+            split(tokenizer, Form::Rendered, &render(&whole[..asked], true)?, &render(&whole, false)?)
+        }
+        (prompt, answer) => {
+            bail!(said::differing([(prompt_key, &prompt), (completion_key, &answer)].into_iter()))
+        }
+    }
+}
+
+/// The two answers of a pair. Those that are equal are both left out: nothing can be wanted and unwanted at once.
+fn finish_pair([chosen, rejected]: [Split; 2], cut: (usize, Overlong), row: &RowPlace) -> Result<Vec<Outcome<Unpaired>>> {
+    let differ = [chosen.differs, rejected.differs];
+    let left_out = |reason| -> Vec<_> {
+        let notes = |differs: bool| Vec::from_iter(differs.then_some(OTHER_PROMPT));
+        differ.map(|differs| Outcome { result: Err(reason), notes: notes(differs), row: row.clone() }).into()
+    };
+    if (&chosen.prompt, &chosen.answer) == (&rejected.prompt, &rejected.answer) {
+        return Ok(left_out(EQUAL));
+    }
+    let both = [finish(chosen, true, cut, row.clone())?, finish(rejected, false, cut, row.clone())?];
+    Ok(match &both {
+        [Outcome { result: Ok(chosen), .. }, Outcome { result: Ok(rejected), .. }]
+            if chosen.sequence() == rejected.sequence() =>
+        {
+            left_out(EQUAL_AFTER_CUT)
+        }
+        _ => both.into(),
+    })
+}
+
+fn finish(split: Split, label: bool, cut: (usize, Overlong), row: RowPlace) -> Result<Outcome<Unpaired>> {
+    let (max_length, truncation) = cut;
+    let (given, tokens) = (split.prompt.len(), split.prompt.len() + split.answer.len());
+    let mut notes = Vec::from_iter(split.differs.then_some(OTHER_PROMPT));
+    let row = Unpaired { prompt: split.prompt, completion: split.answer, label, row, max_length };
+    let place = row.row.clone();
+    let result = match truncation {
+        Overlong::Error if tokens > max_length => bail!(Decided(format!(
+            "it has {tokens} tokens, more than data.max_length={max_length}; raise it, or shorten such rows with \
+             data.truncation=right, or leave them out with data.truncation=filter"
+        ))),
+        Overlong::Filter if tokens > max_length => Err(TOO_LONG),
+        _ if given >= max_length => Err(FILLED),
+        _ if row.completion.is_empty() || given == 0 && row.completion.len() < 2 => Err(NO_ANSWER),
+        _ => Ok(row),
+    };
+    notes.extend((result.is_ok() && tokens > max_length).then_some(CUT));
+    Ok(Outcome { result, notes, row: place })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// A pair whose answers are equal, or become so by the cut, is left out whole; other pairs are two answers to one prompt.
+    #[test]
+    fn pairs_of_equal_answers_are_left_out() {
+        let row = RowPlace { file: Arc::from(Path::new("pairs.jsonl")), index: 3 };
+        let split = |answer: &[u32]| Split { prompt: vec![1, 2], answer: answer.to_vec(), differs: false };
+        let read = |answers: [&[u32]; 2], cut| Read::of(finish_pair(answers.map(split), cut, &row).unwrap(), Default::default());
+        for (answers, cut, kept, reason) in [
+            ([&[5, 6, 9][..], &[5, 7, 9][..]], (4, Overlong::Right), 2, None),
+            ([&[5, 6, 7, 9], &[5, 6, 8, 9]], (4, Overlong::Right), 0, Some(EQUAL_AFTER_CUT)),
+            ([&[5, 6, 7, 9], &[5, 6, 8, 9]], (6, Overlong::Right), 2, None),
+            ([&[5, 9], &[5, 9]], (8, Overlong::Right), 0, Some(EQUAL)),
+            ([&[5, 6, 9], &[5, 6, 9]], (4, Overlong::Error), 0, Some(EQUAL)),
+            ([&[5, 9], &[5, 6, 9]], (4, Overlong::Filter), 1, Some(TOO_LONG)),
+        ] {
+            let read = read(answers, cut);
+            assert_eq!((read.kept.len(), read.tally.left_out(reason)), (kept, 2 - kept), "{answers:?} {cut:?}");
+            assert!(read.kept.windows(2).all(|two| two[0].shares_prompt(&two[1])), "{answers:?} {cut:?}");
+        }
+    }
+}

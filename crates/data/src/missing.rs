@@ -1,0 +1,101 @@
+//! The error of a data file that lacks columns: which columns there are, and what would provide the missing ones.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Error, anyhow};
+
+use burnish_util::suggest::did_you_mean;
+
+/// The columns that a file, or one of its rows, lacks.
+#[derive(Debug)]
+pub struct MissingColumns {
+    file: PathBuf,
+    missing: Vec<String>,
+    known: Vec<String>,
+}
+
+impl MissingColumns {
+    pub fn new<'a>(file: &Path, missing: &[&str], known: impl Iterator<Item = &'a str>) -> Self {
+        let missing = missing.iter().map(|name| (*name).to_owned()).collect();
+        Self { file: file.to_owned(), missing, known: known.map(str::to_owned).collect() }
+    }
+
+    fn found(&self, names: &[&'static str]) -> Option<&'static str> {
+        names.iter().copied().find(|name| self.known.iter().any(|known| known == name))
+    }
+
+    /// Returns the way to provide the column that `setting` names.
+    fn remedy(&self, setting: &str, column: &str, settings: &[(&str, &str)]) -> Option<String> {
+        let alike = ALIKE.iter().find(|(known, _)| *known == setting);
+        if let Some(name) = alike.and_then(|(_, names)| self.found(names)) {
+            return Some(format!("set {setting}={name}"));
+        }
+        let takes_conversations = settings.iter().any(|(known, _)| *known == MESSAGES_KEY);
+        match setting {
+            "data.response_key" if takes_conversations => {
+                Some(format!("set {MESSAGES_KEY}={}, which reads whole conversations", self.found(CONVERSATIONS)?))
+            }
+            "data.reward_fn_key" | "data.data_source_key" => Some(
+                "the name of the rule that scores the row, such as openai/gsm8k; none is needed with reward_model.reward_functions=[NAME] \
+                 or a function of custom_reward_function.path that does not ask for one"
+                    .to_owned(),
+            ),
+            GROUND_TRUTH => Some(match self.found(GROUND_TRUTHS) {
+                Some(name) => format!(
+                    "a struct with the field ground_truth, in pandas: \
+                     df[\"{column}\"] = [{{\"ground_truth\": str(x)}} for x in df[\"{name}\"]]"
+                ),
+                None => "{\"ground_truth\": …}, with which rules compare a response; a function of custom_reward_function.path \
+                         that does not ask for one needs none"
+                    .to_owned(),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Stands for the column of ground truths among the settings of [`with_remedies`].
+pub const GROUND_TRUTH: &str = "reward_model";
+
+/// The setting that has a conversation read in place of a prompt and a response.
+pub const MESSAGES_KEY: &str = "data.messages_key";
+
+const CONVERSATIONS: &[&str] = &["messages", "conversations", "conversation", "chat"];
+
+/// The names that data sets have for what a setting names.
+const ALIKE: &[(&str, &[&str])] = &[
+    ("data.prompt_key", &["prompt", "question", "problem", "query", "instruction", "input", "messages", "text"]),
+    ("data.response_key", &["response", "answer", "completion", "output", "responses", "solution"]),
+    (MESSAGES_KEY, CONVERSATIONS),
+];
+
+const GROUND_TRUTHS: &[&str] = &["ground_truth", "answer", "solution", "label", "target", "final_answer"];
+
+/// Adds to an error of `MissingColumns` a line for each column, with the setting that names it or the way to make it of another one.
+/// `settings`: each setting, with the column that it names. Other errors stay as they are.
+pub fn with_remedies(error: Error, settings: &[(&str, &str)]) -> Error {
+    let Some(lacking) = error.downcast_ref::<MissingColumns>() else { return error };
+    let remedies = settings.iter().filter(|(_, column)| lacking.missing.iter().any(|missing| missing == column));
+    let lines: Vec<String> = remedies
+        .map(|(setting, column)| {
+            let remedy = lacking.remedy(setting, column, settings);
+            format!("\n  {column}: {}", remedy.unwrap_or_else(|| format!("set {setting} to the column that holds it")))
+        })
+        .collect();
+    anyhow!("{lacking}{}", lines.concat())
+}
+
+impl fmt::Display for MissingColumns {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let quoted: Vec<String> = self.missing.iter().map(|name| format!("\"{name}\"")).collect();
+        let (noun, hint) = match self.missing.as_slice() {
+            [one] => ("column", did_you_mean(one, self.known.iter().map(String::as_str))),
+            _ => ("columns", String::new()),
+        };
+        let (file, missing, known) = (self.file.display(), quoted.join(", "), self.known.join(", "));
+        write!(f, "{file}: no {noun} {missing}; the columns are {known}.{hint}")
+    }
+}
+
+impl std::error::Error for MissingColumns {}

@@ -1,0 +1,133 @@
+//! Right and wrong answers to the problems of the arithmetic task, as rows for training on preferences: pairs, single answers with a
+//! label, and solutions step by step.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::table::Table;
+use burnish_util::rng::Stream;
+
+/// A problem and its answers.
+pub(super) struct Answered {
+    /// The number of the problem among all that exist, which chooses its random numbers.
+    pub number: usize,
+    pub left: usize,
+    pub right: usize,
+    pub op: char,
+    pub result: i128,
+    /// The answer of a pupil who forgets to carry or borrow, where there is something to carry.
+    pub careless: Option<i128>,
+}
+
+/// Writes `folder`/{pairs,unpaired,steps}/`split`.parquet: a pair of a right and a wrong answer for each problem, one answer with its
+/// label for each, and for each sum the columns of the addition with a label for each. Returns the files with their numbers of rows.
+///
+/// # Errors
+/// If a file cannot be written.
+pub(super) fn write_answers(folder: &Path, split: &str, problems: &[Answered], seed: u64) -> Result<Vec<(PathBuf, usize)>> {
+    let write = |kind: &str, columns: &[&str], rows: Vec<Vec<Value>>| -> Result<(PathBuf, usize)> {
+        let path = folder.join(kind).join(format!("{split}.parquet"));
+        let count = rows.len();
+        let mut values: Vec<Vec<Value>> = columns.iter().map(|_| Vec::with_capacity(count)).collect();
+        for row in rows {
+            values.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+        }
+        let columns: Vec<(&str, &[Value])> =
+            columns.iter().zip(&values).map(|(name, values)| (*name, values.as_slice())).collect();
+        Table::without_columns(count)?.write_columns(&path, &[], &columns)?;
+        Ok((path, count))
+    };
+    let pair = |p: &Answered| vec![p.question(), p.result.to_string().into(), p.wrong(seed).to_string().into()];
+    let single = |p: &Answered| {
+        let is_right = p.stream(seed, "label").below(2) == 0;
+        let answer = if is_right { p.result } else { p.wrong(seed) };
+        vec![p.question(), answer.to_string().into(), is_right.into()]
+    };
+    let stepwise = |p: &Answered| {
+        let (steps, labels) = p.steps(seed);
+        vec![p.question(), json!(steps), json!(labels)]
+    };
+    let mut files = vec![
+        write("pairs", &["prompt", "chosen", "rejected"], problems.iter().map(pair).collect())?,
+        write("unpaired", &["prompt", "completion", "label"], problems.iter().map(single).collect())?,
+    ];
+    let sums: Vec<_> = problems.iter().filter(|problem| problem.op == '+').map(stepwise).collect();
+    if !sums.is_empty() {
+        files.push(write("steps", &["prompt", "completions", "labels"], sums)?);
+    }
+    Ok(files)
+}
+
+impl Answered {
+    fn question(&self) -> Value {
+        format!("{}{}{}=", self.left, self.op, self.right).into()
+    }
+
+    fn stream(&self, seed: u64, what: &'static str) -> Stream {
+        Stream::new(seed, what, &[self.number as u64])
+    }
+
+    /// A wrong answer that a pupil could give: a ten not carried in half of the problems that have one, else a number next to the
+    /// result, one a ten off, or one whose last digit is another.
+    fn wrong(&self, seed: u64) -> i128 {
+        let mut stream = self.stream(seed, "wrong");
+        if let Some(careless) = self.careless.filter(|_| stream.below(2) == 0) {
+            return careless;
+        }
+        let last = self.result.rem_euclid(10);
+        let other = (last + 1 + stream.below(9) as i128) % 10;
+        [self.result - 1, self.result + 1, self.result - 10, self.result + 10, self.result - last + other][stream.below(5)]
+    }
+
+    /// The columns of an addition from the ones on, as "7+8=15" and "3+5+1=9", then the result, and which of them are right. In half
+    /// of the problems one column is wrong: it forgets what is carried, or is one too high; what follows from it is wrong, too.
+    fn steps(&self, seed: u64) -> (Vec<String>, Vec<bool>) {
+        let mut stream = self.stream(seed, "steps");
+        let columns = self.left.max(self.right).max(1).ilog10() + 1;
+        let slip = if stream.below(2) == 0 { Some(stream.below(columns as usize)) } else { None };
+        let (mut steps, mut labels, mut carried, mut result) = (vec![], vec![], 0, 0);
+        for column in 0..columns {
+            let place = 10_usize.pow(column);
+            let (a, b) = (self.left / place % 10, self.right / place % 10);
+            let is_slip = slip == Some(column as usize);
+            let carry = if is_slip { 0 } else { carried };
+            let sum = a + b + carry + usize::from(is_slip && carried == 0);
+            let carry = if carry > 0 { format!("+{carry}") } else { String::new() };
+            steps.push(format!("{a}+{b}{carry}={sum}"));
+            labels.push(slip.is_none_or(|slip| (column as usize) < slip));
+            let is_last = column + 1 == columns;
+            result += if is_last { sum } else { sum % 10 } * place;
+            carried = sum / 10;
+        }
+        steps.push(result.to_string());
+        labels.push(slip.is_none());
+        (steps, labels)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Answered;
+
+    /// Wrong answers are wrong, and a solution is right up to its first wrong step and nowhere after it.
+    #[test]
+    fn answers_are_what_their_labels_say() {
+        let (mut slips, mut forgotten) = (0, 0);
+        for number in 0..400 {
+            let (left, right) = (number % 100, number * 7 % 100);
+            let result = (left + right) as i128;
+            let careless = (left % 10 + right % 10 >= 10).then_some(result - 10);
+            let problem = Answered { number, left, right, op: '+', result, careless };
+            assert_ne!(problem.wrong(3), result);
+            forgotten += usize::from(Some(problem.wrong(3)) == careless);
+            let (steps, labels) = problem.steps(3);
+            assert_eq!(steps.len(), labels.len());
+            assert_eq!(steps.last().unwrap() == &result.to_string(), labels[labels.len() - 1], "{left}+{right}: {steps:?}");
+            assert!(labels.is_sorted_by(|earlier, later| earlier >= later), "{labels:?}");
+            slips += usize::from(labels.contains(&false));
+        }
+        assert!((150..250).contains(&slips) && forgotten > 50, "{slips} {forgotten}");
+    }
+}

@@ -1,0 +1,32 @@
+//! Pairs for a reward model, in the layout of verl's `full_hh_rlhf.py`: the columns prompt, chosen and rejected, as text.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use crate::table::Table;
+
+/// A prompt with a better and a worse response.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    pub prompt: String,
+    pub chosen: String,
+    pub rejected: String,
+}
+
+/// Writes the pairs. The file appears whole or not at all.
+pub(super) fn write_pairs(path: &Path, pairs: &[Pair]) -> Result<()> {
+    let column = |text: fn(&Pair) -> &String| -> Vec<Value> { pairs.iter().map(|pair| text(pair).as_str().into()).collect() };
+    write_texts(
+        path,
+        &[("prompt", column(|p| &p.prompt)), ("chosen", column(|p| &p.chosen)), ("rejected", column(|p| &p.rejected))],
+    )
+}
+
+/// Writes columns of text of the same length.
+pub(super) fn write_texts(path: &Path, columns: &[(&str, Vec<Value>)]) -> Result<()> {
+    let rows = columns.first().map_or(0, |(_, values)| values.len());
+    let columns: Vec<(&str, &[Value])> = columns.iter().map(|(name, values)| (*name, values.as_slice())).collect();
+    Table::without_columns(rows)?.write_columns(path, &[], &columns)
+}

@@ -1,0 +1,184 @@
+//! The order in which prompts are visited: a seeded permutation per epoch, with a cursor that can be saved and restored.
+
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+
+use burnish_util::rng::Stream;
+
+/// The position of the sampler. It counts rows, not batches, so that it means the same whatever the size of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SamplerState {
+    pub epoch: u64,
+    /// The number of rows of `epoch` already drawn; `None` in checkpoints that count batches.
+    #[serde(default)]
+    drawn: Option<u64>,
+    /// The number of rows of an epoch; `None` in checkpoints that count batches.
+    #[serde(default)]
+    rows: Option<u64>,
+    /// The number of batches of `epoch` already drawn, in checkpoints without `drawn`.
+    #[serde(default, skip_serializing)]
+    batch: u64,
+}
+
+/// Endless batches of row indices. The order within epoch `e` depends only on the seed and on `e`.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    len: usize,
+    batch_size: usize,
+    shuffle: bool,
+    seed: u64,
+    drop_last: bool,
+    epoch: u64,
+    /// The number of rows of `epoch` already drawn.
+    drawn: usize,
+    /// The order of `epoch`.
+    order: Vec<usize>,
+    /// The sets that the rows come from, one after another, where an epoch has other shares of them than the files.
+    shares: Vec<Share>,
+}
+
+/// The part of one set of rows in an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The number of rows of the set.
+    pub rows: usize,
+    /// The number of rows that an epoch takes of it, which may be more.
+    pub drawn: usize,
+}
+
+impl SamplerState {
+    /// True if the state counts batches, as older checkpoints do: it then needs the batch size of the run that saved it.
+    pub fn counts_batches(&self) -> bool {
+        self.drawn.is_none()
+    }
+}
+
+impl Sampler {
+    /// Creates a sampler. `drop_last` leaves out an incomplete last batch, as verl does in training.
+    pub fn new(len: usize, batch_size: usize, shuffle: bool, seed: u64, drop_last: bool) -> Result<Self> {
+        if batch_size == 0 {
+            bail!("the batch size is 0");
+        }
+        if len == 0 || (drop_last && len < batch_size) {
+            bail!("{len} rows do not fill one batch of {batch_size}");
+        }
+        let mut sampler =
+            Self { len, batch_size, shuffle, seed, drop_last, epoch: 0, drawn: 0, order: Vec::new(), shares: Vec::new() };
+        sampler.order = sampler.epoch_order(0);
+        Ok(sampler)
+    }
+
+    /// Returns a sampler whose epochs, of as many rows as before, have other shares of some sets of rows. `sets`: the rows of each,
+    /// one set after another, and its weight. What an epoch leaves of a set comes in the next one; a small set begins again.
+    ///
+    /// # Errors
+    /// The position of a set that is empty, or of which no row is drawn, and the reason.
+    pub fn with_shares(mut self, sets: &[(usize, f64)]) -> Result<Self, (usize, String)> {
+        if let Some(empty) = sets.iter().position(|(rows, _)| *rows == 0) {
+            return Err((empty, "there are no rows of it to draw".to_owned()));
+        }
+        let (rows, weights) = (self.len as f64, sets.iter().map(|(_, weight)| weight).sum::<f64>());
+        let exact: Vec<f64> = sets.iter().map(|(_, weight)| rows * weight / weights).collect();
+        let mut drawn: Vec<usize> = exact.iter().map(|share| *share as usize).collect();
+        // What rounding leaves goes to the largest remainders.
+        let mut by_rest: Vec<usize> = (0..sets.len()).collect();
+        by_rest.sort_by(|&a, &b| (exact[b] - exact[b].floor()).total_cmp(&(exact[a] - exact[a].floor())));
+        let left = self.len.saturating_sub(drawn.iter().sum());
+        by_rest.iter().cycle().take(left).for_each(|&set| drawn[set] += 1);
+        if let Some(without) = drawn.iter().position(|drawn| *drawn == 0) {
+            let all = self.len;
+            return Err((without, format!("its number is too small for one of the {all} rows of an epoch; write a larger one")));
+        }
+        self.shares = sets.iter().zip(drawn).map(|(&(rows, _), drawn)| Share { rows, drawn }).collect();
+        self.order = self.epoch_order(self.epoch);
+        Ok(self)
+    }
+
+    /// The shares of the sets in an epoch; empty if every row is drawn once.
+    pub fn shares(&self) -> &[Share] {
+        &self.shares
+    }
+
+    /// The number of rows of a whole batch.
+    pub fn batch_size(&self) -> usize {
+        self.batch_size
+    }
+
+    pub fn batches_per_epoch(&self) -> u64 {
+        let batches = if self.drop_last { self.len / self.batch_size } else { self.len.div_ceil(self.batch_size) };
+        batches as u64
+    }
+
+    /// Returns the next batch; after the last batch of an epoch, the first one of the next epoch.
+    pub fn next_batch(&mut self) -> Vec<usize> {
+        let left = self.len - self.drawn;
+        if left == 0 || self.drop_last && left < self.batch_size {
+            (self.epoch, self.drawn) = (self.epoch + 1, 0);
+            self.order = self.epoch_order(self.epoch);
+        }
+        let start = self.drawn;
+        self.drawn = self.len.min(start + self.batch_size);
+        self.order[start..self.drawn].to_vec()
+    }
+
+    pub fn state(&self) -> SamplerState {
+        SamplerState { epoch: self.epoch, drawn: Some(self.drawn as u64), rows: Some(self.len as u64), batch: 0 }
+    }
+
+    /// Resumes from a saved state: the next row is the one that would have followed it.
+    ///
+    /// # Errors
+    /// If the state belongs to other data.
+    pub fn restore(&mut self, state: SamplerState) -> Result<()> {
+        let rows = self.len as u64;
+        if let Some(before) = state.rows.filter(|before| *before != rows) {
+            bail!(
+                "the saved position is in data of {before} rows, and now there are {rows}: the files, or what is filtered out of \
+                 them, have changed since the checkpoint, so it is not known which rows are still to come; put them back, or take \
+                 `extra` out of checkpoint.load_contents, or start anew with trainer.resume_mode=disable"
+            );
+        }
+        let drawn = state.drawn.unwrap_or_else(|| state.batch.saturating_mul(self.batch_size as u64).min(rows));
+        if drawn > rows {
+            bail!("the saved position is row {drawn} of its epoch, but an epoch has {rows}");
+        }
+        (self.epoch, self.drawn) = (state.epoch, drawn as usize);
+        self.order = self.epoch_order(state.epoch);
+        Ok(())
+    }
+
+    fn epoch_order(&self, epoch: u64) -> Vec<usize> {
+        let mut order: Vec<usize> = if self.shares.is_empty() { (0..self.len).collect() } else { self.shared(epoch) };
+        if self.shuffle {
+            Stream::new(self.seed, "epoch-order", &[epoch]).shuffle(&mut order);
+        }
+        order
+    }
+
+    /// The rows of an epoch by their shares, those of each set spread evenly. Each set is gone through again and again, in an order
+    /// of its own each time.
+    fn shared(&self, epoch: u64) -> Vec<usize> {
+        let mut order: Vec<(f64, usize, usize)> = Vec::with_capacity(self.len);
+        let mut first = 0;
+        for (set, Share { rows, drawn }) in self.shares.iter().enumerate() {
+            let start = epoch * *drawn as u64;
+            let mut pass: Option<(u64, Vec<usize>)> = None;
+            for i in 0..*drawn {
+                let at = start + i as u64;
+                let number = at / *rows as u64;
+                if pass.as_ref().is_none_or(|(known, _)| *known != number) {
+                    let mut rows: Vec<usize> = (0..*rows).collect();
+                    if self.shuffle {
+                        Stream::new(self.seed, "set-order", &[set as u64, number]).shuffle(&mut rows);
+                    }
+                    pass = Some((number, rows));
+                }
+                let row = pass.as_ref().map_or(0, |(_, order)| order[(at % *rows as u64) as usize]);
+                order.push(((i as f64 + 0.5) / *drawn as f64, set, first + row));
+            }
+            first += rows;
+        }
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        order.into_iter().map(|(_, _, row)| row).collect()
+    }
+}

@@ -1,0 +1,62 @@
+//! Writes rows of any columns as JSON lines or parquet, by the name of the file.
+
+use std::path::Path;
+
+use anyhow::{Result, bail, ensure};
+use indexmap::IndexSet;
+use serde_json::{Map, Value};
+
+use crate::table::Table;
+use burnish_util::fs::write_atomic;
+
+/// Writes the rows as a whole or not at all.
+///
+/// # Errors
+/// If the name ends neither in .jsonl nor in .parquet, or the file cannot be written or would hold other rows.
+pub fn write_objects(path: &Path, rows: &[Map<String, Value>]) -> Result<()> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("jsonl") => {
+            let lines: String =
+                rows.iter().map(|row| serde_json::to_string(row).map(|line| line + "\n")).collect::<Result<_, _>>()?;
+            write_atomic(path, lines.as_bytes())
+        }
+        Some("parquet") => {
+            let names: IndexSet<&str> = rows.iter().flat_map(|row| row.keys().map(String::as_str)).collect();
+            let values =
+                |name: &str| -> Vec<Value> { rows.iter().map(|row| row.get(name).cloned().unwrap_or_default()).collect() };
+            let columns: Vec<(&str, Vec<Value>)> = names.into_iter().map(|name| (name, values(name))).collect();
+            for (name, values) in &columns {
+                check_arguments(name, values)?;
+            }
+            let columns: Vec<(&str, &[Value])> = columns.iter().map(|(name, values)| (*name, values.as_slice())).collect();
+            Table::without_columns(rows.len())?.write_columns(path, &[], &columns)
+        }
+        _ => bail!("{}: a file of rows ends in .jsonl or .parquet", path.display()),
+    }
+}
+
+/// Checks that the calls in a column of messages can be rows of a table: it gives all of them the same arguments, null where a call has none.
+fn check_arguments(name: &str, values: &[Value]) -> Result<()> {
+    let mut all = Vec::new();
+    values.iter().for_each(|value| arguments_in(value, &mut all));
+    let names = |arguments: &Map<String, Value>| arguments.keys().cloned().collect::<Vec<_>>();
+    let is_flat = |arguments: &&Map<String, Value>| !arguments.values().any(|value| value.is_object() || value.is_array());
+    ensure!(
+        all.iter().all(|arguments| is_flat(arguments) && names(arguments) == names(all[0])),
+        "column \"{name}\": the calls of tools have different arguments, which a table of parquet would make the same by adding null; write \
+         a file that ends in .jsonl"
+    );
+    Ok(())
+}
+
+/// The arguments of all calls in a value.
+fn arguments_in<'a>(value: &'a Value, all: &mut Vec<&'a Map<String, Value>>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| arguments_in(item, all)),
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| match value {
+            Value::Object(arguments) if name == "arguments" => all.push(arguments),
+            value => arguments_in(value, all),
+        }),
+        _ => {}
+    }
+}

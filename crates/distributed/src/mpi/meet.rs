@@ -1,0 +1,175 @@
+//! The meeting with which every call begins: rank 0 hears that each of the others has come to the same call, and lets them go.
+
+use std::time::Duration;
+
+use super::message::{Arrival, Call, Message};
+use super::others::Others;
+use super::waiting::For;
+use super::world::World;
+use burnish_util::terminal;
+
+/// How long a rank that has failed waits for others before it ends them: they may have failed too, and have more to say.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+/// The bytes of a message that another rank than 0 ends with.
+const LONGEST: usize = 4096;
+
+impl Others {
+    /// Waits until all ranks have come to this call. If they do not, the job ends here.
+    pub fn meet(&mut self, world: &World, call: Call) -> Arrival {
+        let own = Arrival { number: self.calls, call };
+        self.calls += 1;
+        if world.rank == 0 {
+            self.lead(world, &own)
+        } else {
+            self.follow(world, &own)
+        }
+        own
+    }
+
+    fn lead(&mut self, world: &World, own: &Arrival) {
+        let start = self.clock.look();
+        loop {
+            self.hear(world);
+            self.judge(world, own);
+            if self.peers(world).all(|(_, peer)| peer.arrived.is_some()) {
+                break;
+            }
+            let waited = self.clock.look() - start;
+            if let Some((code, message)) = own.failure().filter(|_| waited > LAST_WORDS.min(self.patience)) {
+                self.fail(world, code, message);
+            }
+            self.check_missing(world, own, start);
+            self.beat(world);
+            For::Others.pause(waited);
+        }
+        if let Call::End { message, .. } = &own.call {
+            self.say_messages_of_others(world, message);
+        }
+        for rank in 1..world.size {
+            let (arrival, _) = self.known[rank].arrived.take().expect("all have come");
+            self.tell(world, rank, &Message::Go(arrival.number));
+            self.known[rank].last = Some(arrival);
+        }
+        let start = self.clock.look();
+        while !self.has_told(world) {
+            let waited = self.clock.look() - start;
+            if waited > self.patience {
+                world.lost(&format!("rank 0 cannot reach all others at {own}"));
+            }
+            For::Data.pause(waited);
+        }
+    }
+
+    fn follow(&mut self, world: &World, own: &Arrival) {
+        let start = self.clock.look();
+        let told = match &own.call {
+            Call::End { code, message } => Call::End { code: *code, message: clipped(message).to_owned() },
+            call => call.clone(),
+        };
+        self.tell(world, 0, &Message::Arrived(Arrival { call: told, ..*own }));
+        loop {
+            self.hear(world);
+            self.has_told(world);
+            if self.released == Some(own.number) {
+                return;
+            }
+            let waited = self.clock.look() - start;
+            let silence = self.silence(&self.known[0], start);
+            if silence > self.patience + turn(world.rank) {
+                let (rank, seconds) = (world.rank, silence.as_secs());
+                world
+                    .lost(&format!("rank 0 has not answered rank {rank} at {own} and has shown no sign of work for {seconds} s"));
+            }
+            For::Others.pause(waited);
+        }
+    }
+
+    /// Ends the job if a rank has come to another call: with the failure of a rank, where there is one.
+    fn judge(&self, world: &World, own: &Arrival) {
+        let arrived = self.peers(world).filter_map(|(rank, peer)| Some((rank, &peer.arrived.as_ref()?.0)));
+        let others: Vec<(usize, &Arrival)> = arrived.filter(|(_, other)| !other.agrees(own)).collect();
+        if others.is_empty() {
+            return;
+        }
+        let failed = others.iter().find_map(|(rank, other)| Some((rank, other.failure()?)));
+        if let Some((rank, (code, message))) = failed {
+            self.fail(world, code, &named(&[*rank], message));
+        }
+        if let Some((code, message)) = own.failure() {
+            self.fail(world, code, message);
+        }
+        let others: Vec<String> = others.iter().map(|(rank, other)| format!("rank {rank} is at {other}")).collect();
+        world.lost(&format!("the ranks do not make the same calls: rank 0 is at {own}, {}", others.join(", ")));
+    }
+
+    /// Ends the job if another rank has failed while this one, rank 0, is at work and comes to no call.
+    pub fn check_failed(&self, world: &World) {
+        for (rank, peer) in self.peers(world) {
+            let Some((arrival, since)) = &peer.arrived else { continue };
+            if let Some((code, message)) = arrival.failure().filter(|_| since.elapsed() > LAST_WORDS) {
+                self.fail(world, code, &named(&[rank], message));
+            }
+        }
+    }
+
+    /// Ends the job if nothing was heard of a rank for longer than patience lasts.
+    fn check_missing(&self, world: &World, own: &Arrival, start: Duration) {
+        let is_missing = |peer| self.silence(peer, start) > self.patience;
+        let missing: Vec<_> = self.peers(world).filter(|(_, peer)| peer.arrived.is_none() && is_missing(peer)).collect();
+        let Some((_, first)) = missing.first() else { return };
+        let ranks: Vec<usize> = missing.iter().map(|(rank, _)| *rank).collect();
+        let before =
+            first.last.as_ref().map_or("there was no call before".to_owned(), |last| format!("the call before was {last}"));
+        let have = if ranks.len() == 1 { "has" } else { "have" };
+        world.lost(&format!(
+            "{} {} not come to {own} and {} shown no sign of work for {} s; {before}",
+            ranks_named(&ranks),
+            have,
+            have,
+            self.silence(first, start).as_secs()
+        ));
+    }
+
+    /// Says why the job fails, and ends it.
+    fn fail(&self, world: &World, code: u8, message: &str) -> ! {
+        terminal::say(&format!("{message}\n"));
+        world.abort(code)
+    }
+
+    /// Says what other ranks end with, where it is another message than that of rank 0, each once.
+    fn say_messages_of_others(&self, world: &World, own: &str) {
+        let mut messages: Vec<(&str, Vec<usize>)> = vec![(clipped(own), Vec::new())];
+        for (rank, peer) in self.peers(world) {
+            let Some((Arrival { call: Call::End { message, .. }, .. }, _)) = &peer.arrived else { continue };
+            match messages.iter_mut().find(|(known, _)| known == message) {
+                Some((_, ranks)) => ranks.push(rank),
+                None => messages.push((message, vec![rank])),
+            }
+        }
+        for (message, ranks) in messages.iter().skip(1).filter(|(message, _)| !message.is_empty()) {
+            terminal::say(&format!("{}\n", named(ranks, message)));
+        }
+    }
+}
+
+/// How much longer a rank waits than its patience lasts. Rank 0 knows most, so it says first what is wrong; then the others have the
+/// word, in their order, and the first of them that lives ends all.
+pub fn turn(rank: usize) -> Duration {
+    Duration::from_secs(if rank == 0 { 0 } else { 5 + (rank as u64 - 1).min(30) })
+}
+
+/// The message of ranks, which says whose it is.
+fn named(ranks: &[usize], message: &str) -> String {
+    let (kind, text) = message.split_at(if message.starts_with("error: ") { "error: ".len() } else { 0 });
+    format!("{kind}{}: {text}", ranks_named(ranks))
+}
+
+fn ranks_named(ranks: &[usize]) -> String {
+    let numbers: Vec<String> = ranks.iter().map(usize::to_string).collect();
+    format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, numbers.join(", "))
+}
+
+/// The beginning of a message, as much as is sent.
+fn clipped(message: &str) -> &str {
+    &message[..message.floor_char_boundary(LONGEST)]
+}

@@ -1,0 +1,140 @@
+//! How sequences come to be running: new ones are prefilled, those with equal tokens once, and others go on where they were.
+
+use rayon::prelude::*;
+
+use super::drawing::draw_on_device;
+use super::state::{Generation, Logits, Prefilled};
+use crate::native::running::Running;
+use crate::native::waiting::{Beginning, Parked};
+use burnish_model::kv_cache::{BlockTable, place};
+use burnish_model::ops::{BLOCK, Packed, index};
+use burnish_rollout::{Response, TurnRequest};
+
+impl Generation<'_> {
+    /// Fills the free places; returns true if any sequence is running. Those that go on come first: their blocks are taken already.
+    pub(super) fn admit(&mut self) -> bool {
+        loop {
+            let mut free = self.limits.sequences.saturating_sub(self.running.len());
+            while free > 0
+                && let Some((sequence, parked, turn)) = self.waiting.going_on.pop_front()
+            {
+                self.go_on(sequence, parked, turn);
+                free -= 1;
+            }
+            free = free.min((2 * self.limits.sequences).saturating_sub(self.waiting.open));
+            if free == 0 || self.ready.is_empty() && self.waiting.new.is_empty() {
+                return !self.running.is_empty();
+            }
+            if self.ready.is_empty() {
+                self.prefill(free);
+            }
+            let (settings, longest) = (self.settings, self.limits.longest);
+            let vocab = self.model.config.vocab_size;
+            let counts: Vec<usize> = self
+                .ready
+                .iter()
+                .map(|prefilled| {
+                    let count = prefilled.beginning.sequences.len().min(free);
+                    free -= count;
+                    count
+                })
+                .collect();
+            self.reserve(counts.iter().sum());
+            let begin = self.ready.iter().zip(&counts);
+            let forks = self.cache.fork_all(begin.map(|(p, &count)| (p.table.as_slice(), p.beginning.ids.len(), count)));
+            let (first, mut rows) = (self.running.len(), Vec::new());
+            for (Prefilled { beginning, row, .. }, forks) in self.ready.iter_mut().zip(forks) {
+                let len = beginning.ids.len();
+                rows.extend(std::iter::repeat_n(*row, forks.len()));
+                let begun = beginning.sequences.drain(..forks.len()).zip(forks);
+                self.running.extend(begun.map(|((sequence, turn), fork)| {
+                    let most = turn.sampling.max_tokens.min(longest - len);
+                    Running::new(sequence, turn, fork, len, most)
+                }));
+            }
+            self.waiting.open += rows.len();
+            let mut admitted: Vec<&mut Running> = self.running[first..].iter_mut().collect();
+            match &self.first {
+                Logits::OnDevice(logits) => {
+                    let rows = index(rows.into_iter(), &self.model.device);
+                    draw_on_device(&mut admitted, logits.clone().select(0, rows), settings);
+                }
+                Logits::OnHost(logits) => admitted.into_par_iter().zip(rows).for_each(|(sequence, row)| {
+                    let u = sequence.uniform();
+                    sequence.draw(&mut logits[row * vocab..][..vocab].to_vec(), settings, u);
+                }),
+            }
+            while self.ready.front().is_some_and(|prefilled| prefilled.beginning.sequences.is_empty())
+                && let Some(prefilled) = self.ready.pop_front()
+            {
+                self.cache.release(prefilled.table);
+            }
+            if self.ready.is_empty() {
+                self.first = Logits::OnHost(Vec::new());
+            }
+            self.collect(first);
+        }
+    }
+
+    /// Prefills waiting beginnings together: as many as give `count` sequences and the budget of tokens allows, but at least one. Those that
+    /// leave no room for a token end at once.
+    fn prefill(&mut self, count: usize) {
+        let (mut layout, mut taken, mut sequences) = (Packed::default(), Vec::new(), 0);
+        while let Some(Beginning { ids, .. }) = self.waiting.new.front() {
+            let len = ids.len();
+            let fits = taken.is_empty() || layout.rows() + len <= self.limits.tokens;
+            if len < self.limits.longest && (sequences >= count || !fits) {
+                break;
+            }
+            let Some(beginning) = self.waiting.new.pop_front() else { break };
+            if len >= self.limits.longest {
+                beginning.sequences.iter().for_each(|(sequence, _)| self.turns.ended(*sequence, Response::empty()));
+                continue;
+            }
+            layout.push(len, &[]);
+            sequences += beginning.sequences.len();
+            taken.push(beginning);
+        }
+        if taken.is_empty() {
+            return;
+        }
+        let prompts = || taken.iter().map(|beginning| &beginning.ids);
+        self.reserve(prompts().map(|ids| ids.len().div_ceil(BLOCK)).sum());
+        let (mut tables, mut places, mut last) = (Vec::new(), Vec::new(), Vec::new());
+        for ids in prompts() {
+            let mut table = BlockTable::new();
+            self.cache.extend(&mut table, ids.len());
+            places.extend((0..ids.len()).map(|position| place(&table, position)));
+            last.push(places.len() - 1);
+            tables.push(table);
+        }
+        let ids: Vec<u32> = prompts().flat_map(|ids| ids.iter().copied()).collect();
+        let hidden = self.model.prefill(&ids, &layout.into(), &places.into(), &mut self.cache);
+        let last = hidden.select(0, index(last.into_iter(), &self.model.device));
+        self.first = self.logits_of(last);
+        let begun = taken.into_iter().zip(tables).enumerate();
+        self.ready.extend(begun.map(|(row, (beginning, table))| Prefilled { beginning, row, table }));
+    }
+
+    /// Begins a further turn of a sequence. Of what the cache has, the part stays that the new tokens begin with; the last token is worked on
+    /// in any case, because the next is drawn from its hidden state.
+    fn go_on(&mut self, sequence: usize, parked: Parked, turn: TurnRequest) {
+        let room = self.limits.longest.saturating_sub(turn.ids.len());
+        if room == 0 {
+            self.waiting.parked.insert(sequence, parked);
+            self.turns.ended(sequence, Response::empty());
+            return;
+        }
+        let Parked { mut table, ids } = parked;
+        let common = ids.iter().zip(turn.ids.iter()).take_while(|(old, new)| old == new).count();
+        let kept = common.min(turn.ids.len() - 1);
+        if kept < ids.len() {
+            // Others may share the blocks that are written to from here on.
+            self.reserve(1);
+            let own = self.cache.fork(&table, kept, 1).pop().unwrap_or_default();
+            self.cache.release(std::mem::replace(&mut table, own));
+        }
+        let most = turn.sampling.max_tokens.min(room);
+        self.running.push(Running::new(sequence, turn, table, kept, most));
+    }
+}

@@ -1,0 +1,49 @@
+//! Where the next tokens are drawn: on the device that computed their logits, or on the host.
+
+use burn::tensor::Tensor;
+use rayon::prelude::*;
+
+use super::state::{Generation, Logits};
+use crate::native::running::Running;
+use crate::sampling::{Row, draws_on_device, sample_on_device};
+use burnish_rollout::TurnSettings;
+
+impl Generation<'_> {
+    /// The logits of hidden states [rows, h], where tokens can be drawn from them: all logits copied from a GPU would take longer than
+    /// they take to compute.
+    pub(super) fn logits_of(&mut self, hidden: Tensor<2>) -> Logits {
+        let draws_there = draws_on_device(&self.model.device, self.model.config.vocab_size);
+        if draws_there && self.settings.rules.is_none_or(|rules| rules.allowed.is_none()) {
+            return Logits::OnDevice(self.model.logits_on_device(hidden));
+        }
+        let mut logits = std::mem::take(&mut self.logits);
+        self.model.logits(hidden, &mut logits);
+        Logits::OnHost(logits)
+    }
+
+    /// Draws the next token of every running sequence that lacks none, from its hidden state [rows, h].
+    pub(super) fn draw(&mut self, hidden: Tensor<2>) {
+        let (settings, vocab, logits) = (self.settings, self.model.config.vocab_size, self.logits_of(hidden));
+        let mut drawing: Vec<&mut Running> = self.running.iter_mut().filter(|sequence| sequence.behind() == 0).collect();
+        match logits {
+            Logits::OnDevice(logits) => draw_on_device(&mut drawing, logits, settings),
+            Logits::OnHost(mut logits) => {
+                drawing.into_par_iter().zip(logits.par_chunks_exact_mut(vocab)).for_each(|(sequence, logits)| {
+                    let u = sequence.uniform();
+                    sequence.draw(logits, settings, u);
+                });
+                self.logits = logits;
+            }
+        }
+    }
+}
+
+/// Draws the next token of each of these sequences from its logits [rows, vocabulary].
+pub fn draw_on_device(drawing: &mut [&mut Running], logits: Tensor<2>, settings: &TurnSettings) {
+    let u: Vec<f64> = drawing.iter_mut().map(|sequence| sequence.uniform()).collect();
+    let forbidden: Vec<Vec<u32>> = drawing.iter().map(|sequence| sequence.forbidden(settings)).collect();
+    let rows = drawing.iter().zip(&forbidden).zip(&u);
+    let rows: Vec<Row> = rows.map(|((sequence, forbidden), &u)| sequence.row(settings, forbidden, u)).collect();
+    let drawn = sample_on_device(logits, &rows);
+    drawing.iter_mut().zip(drawn).for_each(|(sequence, drawn)| sequence.push(drawn, settings));
+}

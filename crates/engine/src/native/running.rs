@@ -1,0 +1,197 @@
+//! A sequence whose turn is being generated.
+
+use crate::sampling::{Drawn, History, LogitChanges, Row, sample};
+use burnish_model::kv_cache::BlockTable;
+use burnish_model::ops::BLOCK;
+use burnish_rollout::{Finish, Response, Sampling, Stops, TurnRequest, TurnSettings};
+
+pub struct Running {
+    /// The number by which the source of turns knows it.
+    pub sequence: usize,
+    /// Its blocks of the cache.
+    pub table: BlockTable,
+    /// Its row in the steps that run ahead of the host.
+    pub ahead_row: Option<usize>,
+    /// True if a token was read that nobody has been told of.
+    pub has_news: bool,
+    turn: TurnRequest,
+    /// The number of tokens, of all, whose keys and values the cache has.
+    cached: usize,
+    /// The number of tokens that the device has drawn, or draws now, and the host has not read.
+    unread: usize,
+    /// The number of tokens that the turn may have.
+    most: usize,
+    /// The tokens under penalties.
+    history: History,
+    ids: Vec<u32>,
+    log_probs: Vec<f32>,
+    rollout_log_probs: Vec<f32>,
+    /// Set when the turn is complete.
+    pub finish: Option<Finish>,
+}
+
+impl Running {
+    /// A turn of at most `most` tokens. The cache has the keys and values of its first `cached` tokens.
+    pub fn new(sequence: usize, turn: TurnRequest, table: BlockTable, cached: usize, most: usize) -> Self {
+        let history = History::new(&turn.ids, &turn.sampling);
+        let (ids, log_probs, rollout_log_probs, finish) = Default::default();
+        let (ahead_row, has_news, unread) = (None, false, 0);
+        Self {
+            sequence,
+            table,
+            ahead_row,
+            has_news,
+            turn,
+            cached,
+            unread,
+            most,
+            history,
+            ids,
+            log_probs,
+            rollout_log_probs,
+            finish,
+        }
+    }
+
+    /// The number of tokens so far, of the turn and before it.
+    fn len(&self) -> usize {
+        self.turn.ids.len() + self.ids.len()
+    }
+
+    /// The token at a position.
+    fn token(&self, position: usize) -> u32 {
+        match position.checked_sub(self.turn.ids.len()) {
+            None => self.turn.ids[position],
+            Some(own) => self.ids[own],
+        }
+    }
+
+    /// Takes up to `most` of the tokens whose keys and values the cache lacks, with their positions.
+    pub fn take(&mut self, most: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
+        let first = self.cached;
+        self.cached = self.len().min(first + most);
+        (first..self.cached).map(|position| (self.token(position), position))
+    }
+
+    /// The number of tokens whose keys and values the cache lacks; the next token is drawn when there are none.
+    pub fn behind(&self) -> usize {
+        self.len() + self.unread - self.cached
+    }
+
+    /// True if the next token depends on nothing of those before that the host would have to know.
+    pub fn can_run_ahead(&self, settings: &TurnSettings) -> bool {
+        let rules = settings.rules.is_none_or(|r| r.allowed.is_none() && r.bad_words.is_empty() && r.biases.is_empty());
+        self.behind() == 1 && rules && !self.turn.sampling.penalises() && !self.forbids(settings)
+    }
+
+    /// The blocks that it lacks for so many further tokens in the cache.
+    pub fn lacks(&self, tokens: usize) -> usize {
+        (self.cached + tokens).div_ceil(BLOCK).saturating_sub(self.table.len())
+    }
+
+    /// True if its turn has room for a token after those that were not read yet.
+    pub fn has_room(&self) -> bool {
+        self.ids.len() + self.unread < self.most
+    }
+
+    /// The positions that its sequence can come to have.
+    pub fn longest(&self) -> usize {
+        self.turn.ids.len() + self.most
+    }
+
+    /// Takes the one token whose keys and values the cache lacks, unless it was not read yet, and its position: the device draws the next.
+    pub fn take_ahead(&mut self) -> (Option<u32>, usize) {
+        let position = self.cached;
+        let token = (self.unread == 0).then(|| self.token(position));
+        self.cached += 1;
+        self.unread += 1;
+        (token, position)
+    }
+
+    /// Appends a token that was drawn ahead.
+    pub fn read(&mut self, drawn: Drawn, settings: &TurnSettings) {
+        self.unread -= 1;
+        self.push(drawn, settings);
+    }
+
+    /// Ends the turn if nobody waits for it any more.
+    pub fn end_if_cancelled(&mut self) {
+        if self.turn.is_cancelled() {
+            self.finish = Some(Finish::Stop);
+        }
+    }
+
+    pub fn sampling(&self) -> &Sampling {
+        &self.turn.sampling
+    }
+
+    /// Its blocks, and the tokens whose keys and values they hold.
+    pub fn parked(&mut self) -> (BlockTable, Vec<u32>) {
+        let ids = (0..self.cached).map(|position| self.token(position)).collect();
+        (std::mem::take(&mut self.table), ids)
+    }
+
+    /// Draws the next token at a uniform number; `logits` is scratch.
+    pub fn draw(&mut self, logits: &mut [f32], settings: &TurnSettings, u: f64) {
+        let forbidden = self.forbidden(settings);
+        let drawn = sample(logits, &self.turn.sampling, self.row(settings, &forbidden, u).changes, || u);
+        self.push(drawn, settings);
+    }
+
+    /// The tokens that may not be drawn next.
+    pub fn forbidden(&self, settings: &TurnSettings) -> Vec<u32> {
+        let stops = if self.forbids(settings) { settings.eos } else { &[] };
+        let completing = settings.rules.into_iter().flat_map(|rules| rules.forbidden_after(&self.ids));
+        stops.iter().copied().chain(completing).collect()
+    }
+
+    /// What the next token is drawn with, at a uniform number.
+    pub fn row<'a>(&'a self, settings: &'a TurnSettings, forbidden: &'a [u32], u: f64) -> Row<'a> {
+        let rules = settings.rules;
+        let changes = LogitChanges {
+            allowed: rules.and_then(|rules| rules.allowed.as_deref()),
+            forbidden,
+            biases: rules.map_or(&[], |rules| &rules.biases),
+            seen: self.history.seen(),
+        };
+        Row { sampling: &self.turn.sampling, u, changes }
+    }
+
+    /// True if stop tokens may not be drawn yet.
+    fn forbids(&self, settings: &TurnSettings) -> bool {
+        self.ids.len() < self.turn.sampling.min_tokens && !settings.eos.is_empty()
+    }
+
+    /// The uniform number for the next token; greedy sampling takes none.
+    pub fn uniform(&mut self) -> f64 {
+        if self.turn.sampling.temperature > 0.0 { self.turn.stream.uniform() } else { 0.0 }
+    }
+
+    /// Appends a token that was drawn.
+    pub fn push(&mut self, Drawn { token, log_prob, rollout_log_prob }: Drawn, settings: &TurnSettings) {
+        let may_stop = self.ids.len() >= self.turn.sampling.min_tokens;
+        self.has_news = true;
+        self.ids.push(token);
+        self.log_probs.push(log_prob);
+        self.rollout_log_probs.push(rollout_log_prob);
+        self.history.add(token);
+        let is_stop = settings.eos.contains(&token);
+        let completes = |stops: Stops| may_stop && stops(&self.ids);
+        let own = || self.turn.stops.as_ref().is_some_and(|stops| may_stop && stops(&self.ids));
+        self.finish = if is_stop || settings.stops.is_some_and(completes) || own() {
+            Some(Finish::Stop)
+        } else {
+            (self.ids.len() >= self.most).then_some(Finish::Length)
+        };
+    }
+
+    /// The last token of the turn.
+    pub fn last(&self) -> Option<u32> {
+        self.ids.last().copied()
+    }
+
+    /// The complete turn.
+    pub fn response(self, finish: Finish) -> Response {
+        Response { ids: self.ids, log_probs: self.log_probs, rollout_log_probs: self.rollout_log_probs, finish }
+    }
+}

@@ -1,0 +1,113 @@
+//! Changes to the logits of a row before its temperature: what may not be drawn, biases and penalties.
+
+use super::Sampling;
+
+/// A token under a penalty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub token: u32,
+    /// How often the response has it; 0 if the prompt alone does.
+    pub count: u32,
+}
+
+/// The tokens that a prompt and its response have so far, as far as penalties read them.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    counts: bool,
+    /// Ascending, each token once.
+    seen: Vec<Seen>,
+}
+
+impl History {
+    /// The history before the first token of a response. Only the repetition penalty reads the prompt; without a penalty
+    /// nothing is kept.
+    pub fn new(prompt: &[u32], sampling: &Sampling) -> Self {
+        let mut tokens = if sampling.repetition_penalty == 1.0 { Vec::new() } else { prompt.to_vec() };
+        tokens.sort_unstable();
+        tokens.dedup();
+        Self { counts: sampling.penalises(), seen: tokens.into_iter().map(|token| Seen { token, count: 0 }).collect() }
+    }
+
+    /// Adds a token of the response.
+    pub fn add(&mut self, token: u32) {
+        if !self.counts {
+            return;
+        }
+        match self.seen.binary_search_by_key(&token, |seen| seen.token) {
+            Ok(at) => self.seen[at].count += 1,
+            Err(at) => self.seen.insert(at, Seen { token, count: 1 }),
+        }
+    }
+
+    /// The tokens under a penalty, each once.
+    pub fn seen(&self) -> &[Seen] {
+        &self.seen
+    }
+}
+
+/// Changes to the logits of single tokens.
+#[derive(Clone, Copy, Default)]
+pub struct LogitChanges<'a> {
+    /// The only tokens that may be drawn, each once; all may if it is `None`.
+    pub allowed: Option<&'a [u32]>,
+    /// The tokens that may not be drawn.
+    pub forbidden: &'a [u32],
+    /// Tokens and the numbers that are added to their logits.
+    pub biases: &'a [(u32, f32)],
+    /// The tokens under penalties, each once.
+    pub seen: &'a [Seen],
+}
+
+impl LogitChanges<'_> {
+    /// True if some logit changes.
+    pub(super) fn change(&self, sampling: &Sampling) -> bool {
+        let penalised = sampling.penalises() && !self.seen.is_empty();
+        penalised || self.allowed.is_some() || !self.forbidden.is_empty() || !self.biases.is_empty()
+    }
+
+    /// Applies them in vLLM's order. A penalty leaves a logit of −∞ as it is.
+    pub(super) fn apply(&self, logits: &mut [f32], sampling: &Sampling) {
+        if let Some(allowed) = self.allowed {
+            let kept: Vec<f32> = allowed.iter().map(|&token| logits[token as usize]).collect();
+            logits.fill(f32::NEG_INFINITY);
+            allowed.iter().zip(kept).for_each(|(&token, logit)| logits[token as usize] = logit);
+        }
+        for &token in self.forbidden {
+            logits[token as usize] = f32::NEG_INFINITY;
+        }
+        for &(token, bias) in self.biases {
+            logits[token as usize] += bias;
+        }
+        if sampling.penalises() {
+            self.seen.iter().for_each(|seen| penalise(&mut logits[seen.token as usize], seen.count, sampling));
+        }
+    }
+
+    /// Appends a change of each token that is forbidden, biased or penalised, once, as
+    /// [`sample_on_gpu`](burnish_model::ops::sample_on_gpu) reads them.
+    #[cfg(feature = "gpu")]
+    pub(super) fn list(&self, sampling: &Sampling, list: &mut Vec<f32>) {
+        use burnish_model::ops::sample_on_gpu::FORBIDDEN;
+
+        let forbidden = self.forbidden.iter().map(|&token| (token, FORBIDDEN, -1.0));
+        let biased = self.biases.iter().map(|&(token, bias)| (token, bias, -1.0));
+        let seen = if sampling.penalises() { self.seen } else { &[] };
+        let seen = seen.iter().map(|seen| (seen.token, 0.0, seen.count as f32));
+        let mut all: Vec<(u32, f32, f32)> = forbidden.chain(biased).chain(seen).collect();
+        all.sort_by_key(|change| change.0);
+        for same in all.chunk_by(|a, b| a.0 == b.0) {
+            let added: f32 = same.iter().map(|change| change.1).sum();
+            let count = same.iter().fold(-1.0, |count: f32, change| count.max(change.2));
+            list.extend([same[0].0 as f32, added.max(FORBIDDEN), count, 0.0]);
+        }
+    }
+}
+
+fn penalise(logit: &mut f32, count: u32, sampling: &Sampling) {
+    let repetition = sampling.repetition_penalty;
+    *logit = if *logit > 0.0 { *logit / repetition } else { *logit * repetition };
+    *logit -= sampling.frequency_penalty * count as f32;
+    if count > 0 {
+        *logit -= sampling.presence_penalty;
+    }
+}

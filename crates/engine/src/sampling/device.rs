@@ -1,0 +1,200 @@
+//! Sampling on the device that computed the logits: one launch draws for all rows, each with its own settings, and one read brings back
+//! what was drawn.
+
+use burn::tensor::{Device, Tensor};
+
+use super::{Drawn, LogitChanges, Sampling};
+use burnish_model::device::is_cpu;
+
+/// A row to draw from.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    pub sampling: &'a Sampling,
+    /// The uniform number in [0, 1); greedy sampling reads none.
+    pub u: f64,
+    pub changes: LogitChanges<'a>,
+}
+
+/// True if tokens can be drawn where this device computes their logits.
+pub fn draws_on_device(device: &Device, vocab: usize) -> bool {
+    // Tokens and their counts are whole numbers in f32 there.
+    cfg!(feature = "gpu") && !is_cpu(device) && vocab < 1 << 24
+}
+
+/// Computes [`sample`](super::sample) for every row of logits [rows, vocab] on the GPU that has them.
+///
+/// It differs from the host where rounding decides: there, the filters see two tokens as equally likely if their probabilities are equal in
+/// f32, here if their logits are; and a uniform number keeps 36 bits.
+///
+/// # Panics
+/// If the logits do not lie on a GPU, if there are not as many as rows, or if only some tokens are allowed in a row.
+#[cfg(feature = "gpu")]
+pub fn sample_on_device(logits: Tensor<2>, rows: &[Row]) -> Vec<Drawn> {
+    use burnish_model::ops::sample_on_gpu::{CHANGE, SETTINGS, draw};
+
+    let [count, vocab] = logits.dims();
+    assert_eq!(count, rows.len(), "rows of logits");
+    assert!(rows.iter().all(|row| row.changes.allowed.is_none()), "all tokens but some are allowed");
+    let (mut settings, mut changes) = (Vec::with_capacity(rows.len() * SETTINGS), Vec::new());
+    for Row { sampling, u, changes: of_row } in rows {
+        let first = changes.len() / CHANGE;
+        if of_row.change(sampling) {
+            of_row.list(sampling, &mut changes);
+        }
+        settings.extend(row_settings(sampling, *u, vocab, first..changes.len() / CHANGE));
+    }
+    let drawn = draw(logits, &settings, &changes).expect("logits on a GPU");
+    drawn_rows(&drawn).collect()
+}
+
+/// What is drawn with a row's settings, the uniform number and the changes of its logits, as
+/// [`sample_on_gpu`](burnish_model::ops::sample_on_gpu) reads it.
+#[cfg(feature = "gpu")]
+pub fn row_settings(
+    sampling: &Sampling,
+    u: f64,
+    vocab: usize,
+    changes: std::ops::Range<usize>,
+) -> [f32; burnish_model::ops::sample_on_gpu::SETTINGS] {
+    use burnish_model::ops::sample_on_gpu::{PLACES, parts};
+
+    let is_greedy = sampling.temperature <= 0.0;
+    let [a, b, c] = parts(u);
+    [
+        // The products with FORBIDDEN are to be finite, and far from 0.
+        sampling.scale().clamp(1e-20, 1e8),
+        f32::from(is_greedy),
+        if sampling.top_k < vocab { sampling.top_k as f32 } else { 0.0 },
+        sampling.top_p,
+        sampling.min_p,
+        f32::from(sampling.logprobs == super::Logprobs::Raw),
+        a,
+        b,
+        c,
+        (changes.start / PLACES) as f32,
+        (changes.start % PLACES) as f32,
+        changes.len() as f32,
+        sampling.repetition_penalty,
+        sampling.frequency_penalty,
+        sampling.presence_penalty,
+    ]
+}
+
+/// A build without GPUs asks [`draws_on_device`] and never comes here.
+#[cfg(not(feature = "gpu"))]
+pub fn row_settings(_: &Sampling, _: f64, _: usize, _: std::ops::Range<usize>) -> [f32; 0] {
+    unreachable!("this build has no GPU")
+}
+
+/// What the device has drawn for each row: the token, its log-probability, and that in generation.
+pub fn drawn_rows(drawn: &[f32]) -> impl Iterator<Item = Drawn> {
+    drawn.chunks_exact(3).map(|row| Drawn { token: row[0] as u32, log_prob: row[1], rollout_log_prob: row[2] })
+}
+
+/// A build without GPUs asks [`draws_on_device`] and never comes here.
+#[cfg(not(feature = "gpu"))]
+pub fn sample_on_device(_: Tensor<2>, _: &[Row]) -> Vec<Drawn> {
+    unreachable!("this build has no GPU")
+}
+
+#[cfg(all(test, feature = "wgpu"))]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::super::{Logprobs, Seen, sample};
+    use super::*;
+    use burnish_model::interfaces::any_gpu;
+    use burnish_model::ops::tensor_from_vec;
+
+    const ALL: Sampling = Sampling::PLAIN;
+
+    /// Every setting of which a draw makes use.
+    const SETTINGS: [Sampling; 14] = [
+        ALL,
+        Sampling { temperature: 0.7, logprobs: Logprobs::Raw, ..ALL },
+        Sampling { temperature: 0.0, ..ALL },
+        Sampling { temperature: 1.3, top_k: 1, ..ALL },
+        Sampling { temperature: 1.3, top_k: 50, ..ALL },
+        Sampling { top_k: 100_000_000, ..ALL },
+        Sampling { top_p: 0.9, ..ALL },
+        Sampling { top_p: 1e-9, ..ALL },
+        Sampling { temperature: 2.0, top_p: 0.9999, ..ALL },
+        Sampling { min_p: 0.05, ..ALL },
+        Sampling { min_p: 1.0, ..ALL },
+        Sampling { temperature: 0.9, top_k: 20, top_p: 0.8, min_p: 0.01, logprobs: Logprobs::Raw, ..ALL },
+        Sampling { temperature: 0.9, top_p: 0.95, repetition_penalty: 1.3, presence_penalty: 0.2, frequency_penalty: 0.1, ..ALL },
+        Sampling { temperature: 0.0, repetition_penalty: 1.3, logprobs: Logprobs::Raw, ..ALL },
+    ];
+
+    fn draw(logits: &[f32], rows: &[Row], device: &Device) -> Vec<Drawn> {
+        sample_on_device(tensor_from_vec(logits.to_vec(), [rows.len(), logits.len() / rows.len()], device), rows)
+    }
+
+    /// Numbers in [0, 1) that look like chance.
+    fn uniform(i: usize) -> f64 {
+        ((i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678).wrapping_mul(0xbf58_476d_1ce4_e5b9) as f64
+            / 2f64.powi(64)
+    }
+
+    /// Rows with different settings, drawn together, are each as the host draws it; half of the vocabularies have many equal logits.
+    #[test]
+    fn the_device_draws_what_the_host_draws() {
+        let Some(device) = any_gpu() else { return };
+        let seen: Vec<Seen> = (0..40).map(|i| Seen { token: i * 3, count: i % 4 }).collect();
+        let forbidden = [0, 3, 200];
+        for (vocab, equal) in [(1, false), (2, false), (255, true), (257, false), (5003, false), (5003, true)] {
+            let logit = |i| (14.0 * uniform(i) - 7.0) as f32;
+            let rounded = |x: f32| if equal { f32::from_bits(x.to_bits() & 0xffff_0000) } else { x };
+            for rows in [1, 4 * SETTINGS.len()] {
+                let logits: Vec<f32> = (0..rows * vocab).map(|i| rounded(logit(i))).collect();
+                let asked = |row: usize| {
+                    let sampling = &SETTINGS[row % SETTINGS.len()];
+                    let changes = match vocab > 250 {
+                        true if sampling.penalises() => LogitChanges {
+                            forbidden: &forbidden,
+                            biases: &[(1, 2.0), (3, 1.0), (9, -1.5)],
+                            seen: &seen,
+                            allowed: None,
+                        },
+                        true if row % 5 == 4 => LogitChanges { forbidden: &forbidden, ..LogitChanges::default() },
+                        _ => LogitChanges::default(),
+                    };
+                    Row { sampling, u: uniform(row + vocab), changes }
+                };
+                let asked: Vec<Row> = (0..rows).map(asked).collect();
+                for ((logits, row), got) in logits.chunks_exact(vocab).zip(&asked).zip(draw(&logits, &asked, &device)) {
+                    let want = sample(&mut logits.to_vec(), row.sampling, row.changes, || row.u);
+                    assert_eq!(got.token, want.token, "{vocab} tokens, u = {}, {:?}", row.u, row.sampling);
+                    let apart = [got.log_prob - want.log_prob, got.rollout_log_prob - want.rollout_log_prob].map(f32::abs);
+                    assert!(apart[0] < 1e-5 && apart[1] < 1e-5, "{got:?} for {want:?}, {vocab} tokens, {:?}", row.sampling);
+                }
+            }
+        }
+    }
+
+    /// Of the numbers around a half, one in a billion is a token's whose probability is as small. Numbers at the end are the last
+    /// token's.
+    #[test]
+    fn unlikely_tokens_get_their_share() {
+        let Some(device) = any_gpu() else { return };
+        let mut logits = vec![-200.0; 5003];
+        (logits[100], logits[2500], logits[4900]) = (0.0, 2e-9f32.ln(), 0.0);
+        for (u, token) in
+            [(0.0, 100), (0.5 - 1e-9, 100), (0.5, 2500), (0.5 + 4e-10, 2500), (0.5 + 2e-9, 4900), (1.0 - 1e-16, 4900)]
+        {
+            let row = Row { sampling: &ALL, u, changes: LogitChanges::default() };
+            assert_eq!(draw(&logits, &[row], &device)[0].token, token, "u = {u}");
+        }
+    }
+
+    /// The logits are someone else's too, and keep their values.
+    #[test]
+    fn changes_are_not_seen_outside() {
+        let Some(device) = any_gpu() else { return };
+        let logits = tensor_from_vec(vec![3.0, 2.0, 1.0], [1, 3], &device);
+        let greedy = Sampling { temperature: 0.0, ..ALL };
+        let row = Row { sampling: &greedy, u: 0.0, changes: LogitChanges { forbidden: &[0], ..LogitChanges::default() } };
+        assert_eq!(sample_on_device(logits.clone(), &[row])[0].token, 1);
+        assert_eq!(burnish_model::ops::to_host(logits), [3.0, 2.0, 1.0]);
+    }
+}

@@ -1,0 +1,191 @@
+//! The download of one file: resumed where it broke off, tried again, and checked before it counts as there.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+use ureq::Body;
+use ureq::http::Response;
+use ureq::http::header::CONTENT_RANGE;
+
+use super::bar::{Bar, size};
+use super::cache::CachedRepo;
+use super::client::{Client, retrying};
+use super::failure::Failure;
+use super::listing::{Checksum, RemoteFile, content_path};
+use super::name::HubName;
+use burnish_util::foreign;
+
+/// The number of attempts in a row that may bring nothing.
+const ATTEMPTS: u32 = 6;
+/// The number of times that a content may arrive whole and wrong.
+const MOST_WRONG: u32 = 2;
+const BUFFER: usize = 1 << 18;
+
+/// Downloads the content of a file into the cache, unless it is there. Another process that downloads it is waited for.
+///
+/// # Errors
+/// If it cannot be had, or what arrives is not what the Hub lists.
+pub fn download(
+    client: &Client,
+    name: &HubName,
+    commit: &str,
+    (path, file): (&str, &RemoteFile),
+    repo: &CachedRepo,
+    bar: &mut Bar,
+) -> Result<(), Failure> {
+    bar.file(path);
+    let waiting = || bar.suspend(|| tracing::info!("{name}: another process downloads {path}; waiting for it"));
+    let _lock = repo.lock(file, waiting)?;
+    if repo.has_content(file) {
+        bar.add(file.size);
+        return Ok(());
+    }
+    let (part, content) = (repo.part(file), repo.content(file));
+    let address = client.environment.url(&content_path(name, commit, path));
+    fs::create_dir_all(content.parent().unwrap_or(&content)).with_context(|| format!("cannot write {}", content.display()))?;
+    for wrong in 1.. {
+        retrying(ATTEMPTS, true, |progress| {
+            let before = length(&part)?;
+            let received = receive(client, name, &address, file, &part, bar);
+            *progress = length(&part)? > before;
+            received
+        })?;
+        let found = checksum(&part, &file.checksum)?;
+        if found == file.checksum.digits() {
+            break;
+        }
+        fs::remove_file(&part).with_context(|| format!("cannot remove {}", part.display()))?;
+        bar.take(file.size);
+        if wrong == MOST_WRONG {
+            let message =
+                format!("{address}: what arrives is not the file: its checksum is {found}, not {}", file.checksum.digits());
+            return Err(Failure::last(
+                message,
+                "somebody changes it on the way, such as a proxy or a mirror that is out of date",
+            ));
+        }
+        bar.suspend(|| tracing::warn!("{path} arrived damaged; downloading it anew"));
+    }
+    let put = || -> io::Result<()> {
+        File::open(&part)?.sync_all()?;
+        fs::rename(&part, &content)
+    };
+    Ok(put().with_context(|| format!("cannot write {}", content.display()))?)
+}
+
+fn length(part: &Path) -> Result<u64> {
+    if foreign::is_there(part)? { Ok(fs::metadata(part)?.len()) } else { Ok(0) }
+}
+
+/// Receives what is missing of a file.
+fn receive(client: &Client, name: &HubName, address: &str, file: &RemoteFile, part: &Path, bar: &mut Bar) -> Result<(), Failure> {
+    let cannot = || format!("cannot write {}", part.display());
+    let mut there = length(part)?;
+    if there > file.size {
+        fs::remove_file(part).with_context(cannot)?;
+        there = 0;
+    }
+    let mut out = File::options().create(true).append(true).open(part).with_context(cannot)?;
+    bar.add(there);
+    let counted = &mut there;
+    let result = append(client, name, address, file, &mut out, counted, bar);
+    // Each attempt counts from the beginning of the file.
+    if result.is_err() {
+        bar.take(there);
+    }
+    result
+}
+
+/// Appends what is missing; `there` counts the bytes of the file.
+fn append(
+    client: &Client,
+    name: &HubName,
+    address: &str,
+    file: &RemoteFile,
+    out: &mut File,
+    there: &mut u64,
+    bar: &mut Bar,
+) -> Result<(), Failure> {
+    if *there == file.size {
+        return Ok(());
+    }
+    let response = client.get(name, address, *there)?;
+    if *there == 0 && response.status() == 416 {
+        return Err(Failure::last(format!("{address} has no beginning: the answer has status 416"), ""));
+    }
+    if *there > 0 && !continues(&response, *there) {
+        out.set_len(0).context("cannot shorten the file")?;
+        bar.take(*there);
+        *there = 0;
+        if response.status() != 200 {
+            return Err(Failure::passing(format!("{address} cannot be resumed, and is read from its beginning")));
+        }
+    }
+    let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let read = match body.read(&mut buffer) {
+            Ok(read) => read,
+            Err(error) => return Err(Failure::passing(format!("{address} broke off after {}: {error}", size(*there)))),
+        };
+        if read == 0 {
+            break;
+        }
+        // More than the file has is no good either; the checksum would say so after the last byte of an endless answer.
+        if *there + read as u64 > file.size {
+            let message = format!("{address}: more arrives than the {} of the file", size(file.size));
+            return Err(Failure::last(message, ""));
+        }
+        out.write_all(&buffer[..read]).context("cannot write into the cache")?;
+        *there += read as u64;
+        bar.add(read as u64);
+    }
+    match *there == file.size {
+        true => Ok(()),
+        false => Err(Failure::passing(format!("{address} ended after {} of {}", size(*there), size(file.size)))),
+    }
+}
+
+/// True if an answer continues at this byte.
+fn continues(response: &Response<Body>, from: u64) -> bool {
+    let range = response.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok()).unwrap_or_default();
+    let start = range.trim().strip_prefix("bytes ").and_then(|range| range.split('-').next());
+    response.status() == 206 && start.and_then(|start| start.trim().parse().ok()) == Some(from)
+}
+
+/// The checksum of a file, of the kind of another.
+fn checksum(path: &Path, kind: &Checksum) -> Result<String> {
+    let mut file = foreign::open(path)?;
+    let cannot = || format!("cannot read {}", path.display());
+    let length = file.metadata().with_context(cannot)?.len();
+    match kind {
+        Checksum::Sha256(_) => digest(Sha256::new(), &mut file),
+        Checksum::Git(_) => digest(Sha1::new().chain_update(format!("blob {length}\0")), &mut file),
+    }
+    .with_context(cannot)
+}
+
+fn digest<D: Digest + Write>(mut digest: D, file: &mut File) -> io::Result<String> {
+    io::copy(file, &mut digest)?;
+    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The digits are those of `git hash-object` and `sha256sum`.
+    #[test]
+    fn checksums_are_gits_and_sha_256() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, "hello\n").unwrap();
+        let of = |kind| checksum(&path, &kind).unwrap();
+        assert_eq!(of(Checksum::Git(String::new())), "ce013625030ba8dba906f756967f9e9ca394464a");
+        assert_eq!(of(Checksum::Sha256(String::new())), "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03");
+    }
+}

@@ -1,0 +1,246 @@
+//! The files of a repository at a commit, with their sizes and checksums: as the Hub lists them, and as they are remembered.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::client::{Client, retrying};
+use super::failure::Failure;
+use super::name::{HubName, Kind};
+use burnish_util::foreign::is_inside;
+
+/// The largest size of a listing, in bytes.
+const MOST_BYTES: u64 = 64 << 20;
+const ATTEMPTS: u32 = 3;
+const FORMAT: u64 = 1;
+
+/// The files of a repository at a commit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listing {
+    /// The files by their paths.
+    pub files: BTreeMap<String, RemoteFile>,
+    /// The licence that the repository's page names.
+    pub license: Option<String>,
+}
+
+/// A file of a repository.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RemoteFile {
+    pub size: u64,
+    pub checksum: Checksum,
+}
+
+/// The checksum of a file, in hexadecimal digits. It is the name of the file's content in the cache.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Checksum {
+    /// SHA-256 of the content, of files in large file storage.
+    Sha256(String),
+    /// The name that git gives a file: SHA-1 of a header and the content.
+    Git(String),
+}
+
+impl Checksum {
+    /// The digits.
+    pub fn digits(&self) -> &str {
+        match self {
+            Self::Sha256(digits) | Self::Git(digits) => digits,
+        }
+    }
+}
+
+impl RemoteFile {
+    fn new(size: Option<u64>, git: Option<&str>, sha256: Option<&str>) -> Option<Self> {
+        let checksum = match (sha256, git) {
+            (Some(digits), _) if is_hex(digits, 64) => Checksum::Sha256(digits.to_owned()),
+            (None, Some(digits)) if is_hex(digits, 40) => Checksum::Git(digits.to_owned()),
+            _ => return None,
+        };
+        Some(Self { size: size?, checksum })
+    }
+}
+
+/// True if a text is so many lower-case hexadecimal digits.
+pub fn is_hex(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c))
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    sha: String,
+    #[serde(default)]
+    siblings: Vec<Sibling>,
+    #[serde(default, rename = "cardData")]
+    card: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Sibling {
+    rfilename: String,
+    size: Option<u64>,
+    blob_id: Option<String>,
+    lfs: Option<Lfs>,
+}
+
+#[derive(Deserialize)]
+struct Lfs {
+    sha256: Option<String>,
+    size: Option<u64>,
+}
+
+impl Listing {
+    /// Asks the Hub for the commit of a revision, and for the files there.
+    ///
+    /// # Errors
+    /// If the Hub cannot be asked, knows no such revision, or its answer makes no sense.
+    pub fn ask(client: &Client, name: &HubName, revision: &str) -> Result<(String, Self), Failure> {
+        let path = format!("/api/{}/revision/{}?blobs=true", named(name), revision.replace('/', "%2F"));
+        let address = client.environment.url(&path);
+        let text = retrying(ATTEMPTS, false, |_| {
+            let mut response = client.get(name, &address, 0)?;
+            let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
+            body.map_err(|error| Failure::passing(format!("the answer to {address} broke off: {error}")))
+        })?;
+        Self::parse(&text).map_err(|why| {
+            let help = if client.environment.url("") == super::environment::HUB { "" } else { "is HF_ENDPOINT a Hub?" };
+            Failure::last(format!("the answer to {address} is no list of files: {why}"), help)
+        })
+    }
+
+    fn parse(text: &[u8]) -> Result<(String, Self), String> {
+        let Answer { sha, siblings, card } = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        if !is_hex(&sha, 40) {
+            return Err("its commit is no commit".to_owned());
+        }
+        let license = |value: &Value| match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Array(items) => Some(items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")),
+            _ => None,
+        };
+        let own = card.get("license_name").and_then(license).or_else(|| card.get("license").and_then(license));
+        let mut files = BTreeMap::new();
+        for Sibling { rfilename: path, size, blob_id, lfs } in siblings {
+            if !is_inside(&path) || path.contains(['\\', '\0']) {
+                return Err(format!("it names {path:?}, which leads out of the repository"));
+            }
+            let (sha256, large) = lfs.map_or((None, None), |lfs| (lfs.sha256, lfs.size));
+            let file = RemoteFile::new(large.or(size), blob_id.as_deref(), sha256.as_deref());
+            let file = file.ok_or_else(|| format!("it gives no size and checksum of {path:?}"))?;
+            files.insert(path, file);
+        }
+        Ok((sha, Self { files, license: own.filter(|license| !license.is_empty()) }))
+    }
+
+    /// The text that is remembered; its form is that of `huggingface_hub`'s `trees/COMMIT.json`.
+    pub fn to_json(&self) -> String {
+        let files = self.files.iter().map(|(path, file)| {
+            let entry = match &file.checksum {
+                Checksum::Sha256(sha256) => Entry { size: file.size, lfs_sha256: Some(sha256.clone()), ..Entry::default() },
+                Checksum::Git(git) => Entry { size: file.size, blob_id: git.clone(), ..Entry::default() },
+            };
+            (path.clone(), entry)
+        });
+        let remembered = Remembered { format_version: FORMAT, license: self.license.clone(), files: files.collect() };
+        serde_json::to_string(&remembered).unwrap_or_default()
+    }
+
+    /// Reads what [`Self::to_json`] or `huggingface_hub` wrote; `None` if it is something else.
+    pub fn of_json(text: &str) -> Option<Self> {
+        let Remembered { format_version, license, files } = serde_json::from_str(text).ok()?;
+        let file = |(path, entry): (String, Entry)| {
+            let size = entry.lfs_size.unwrap_or(entry.size);
+            let git = Some(entry.blob_id.as_str()).filter(|_| entry.lfs_sha256.is_none());
+            let file = RemoteFile::new(Some(size), git, entry.lfs_sha256.as_deref())?;
+            is_inside(&path).then_some((path, file))
+        };
+        let files = files.into_iter().map(file).collect::<Option<_>>()?;
+        (format_version == FORMAT).then_some(Self { files, license })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Remembered {
+    format_version: u64,
+    #[serde(default)]
+    license: Option<String>,
+    files: BTreeMap<String, Entry>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Entry {
+    size: u64,
+    #[serde(default)]
+    blob_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lfs_sha256: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lfs_size: Option<u64>,
+}
+
+/// The kind and name of a repository as the Hub's interface writes them.
+fn named(name: &HubName) -> String {
+    format!("{}/{}", name.kind.plural(), name.repo)
+}
+
+/// The path of a file's content on the Hub, escaped.
+pub fn content_path(name: &HubName, commit: &str, path: &str) -> String {
+    let mut escaped = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => escaped.push(byte as char),
+            _ => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    let kind = if name.kind == Kind::Model { "" } else { "datasets/" };
+    format!("/{kind}{}/resolve/{commit}/{escaped}", name.repo)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMIT: &str = "607a30d783dfa663caf39e06633721c8d4cfcd7e";
+
+    #[test]
+    fn listings_are_read_checked_and_remembered() {
+        let answer = |siblings: &str| {
+            let text = format!(
+                r#"{{"sha": "{COMMIT}", "gated": "auto", "cardData": {{"license": "apache-2.0"}}, "siblings": [{siblings}]}}"#
+            );
+            Listing::parse(text.as_bytes())
+        };
+        let git = "b".repeat(40);
+        let lfs = "a".repeat(64);
+        let whole = format!(
+            r#"{{"rfilename": "config.json", "blobId": "{git}", "size": 7}},
+               {{"rfilename": "a b/model.safetensors", "blobId": "{git}", "size": 9, "lfs": {{"sha256": "{lfs}", "size": 9, "pointerSize": 1}}}}"#
+        );
+        let (commit, listing) = answer(&whole).unwrap();
+        assert_eq!((commit.as_str(), listing.license.as_deref(), listing.files.len()), (COMMIT, Some("apache-2.0"), 2));
+        assert_eq!(listing.files["config.json"], RemoteFile { size: 7, checksum: Checksum::Git(git.clone()) });
+        assert_eq!(listing.files["a b/model.safetensors"].checksum.digits(), lfs);
+        assert_eq!(Listing::of_json(&listing.to_json()).unwrap(), listing);
+        let theirs = format!(
+            r#"{{"format_version": 1, "files": {{"x": {{"size": 1, "blob_id": "{git}", "lfs_sha256": "{lfs}", "lfs_size": 3, "xet_hash": "f"}}}}}}"#
+        );
+        assert_eq!(Listing::of_json(&theirs).unwrap().files["x"], RemoteFile { size: 3, checksum: Checksum::Sha256(lfs) });
+        assert_eq!(Listing::of_json(&theirs.replace("\"format_version\": 1", "\"format_version\": 2")), None);
+
+        // The name of a content is the name of a file in the cache.
+        for (entry, told) in [
+            (format!(r#"{{"rfilename": "../x", "blobId": "{git}", "size": 7}}"#), "leads out"),
+            (format!(r#"{{"rfilename": "/etc/x", "blobId": "{git}", "size": 7}}"#), "leads out"),
+            (r#"{"rfilename": "x", "blobId": "../../../../x", "size": 7}"#.to_owned(), "checksum"),
+            (format!(r#"{{"rfilename": "x", "blobId": "{git}", "size": 7, "lfs": {{"sha256": "../x"}}}}"#), "checksum"),
+            (format!(r#"{{"rfilename": "x", "blobId": "{git}"}}"#), "size"),
+            (format!(r#"{{"rfilename": "x", "blobId": "{git}", "size": -7}}"#), "invalid value"),
+        ] {
+            let error = answer(&entry).unwrap_err();
+            assert!(error.contains(told), "{entry}: {error}");
+        }
+        assert!(Listing::parse(br#"{"sha": "main"}"#).is_err() && Listing::parse(b"<html>").is_err());
+        let name = HubName::parse("o/n", Kind::Dataset).unwrap();
+        assert_eq!(content_path(&name, "c", "a b/ü#?.parquet"), "/datasets/o/n/resolve/c/a%20b/%C3%BC%23%3F.parquet");
+    }
+}

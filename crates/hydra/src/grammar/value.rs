@@ -1,0 +1,267 @@
+//! The value grammar of Hydra's command line: words, quoted strings, lists, dicts, casts.
+
+use super::words::{DEEPEST, ESCAPABLE, Fault, TOO_DEEP, in_word, is_name, unexpected};
+use crate::provenance::Origin;
+use crate::scalar;
+use crate::tree::{Map, Node, Value};
+
+/// Parses the value after the `=` of an override.
+///
+/// # Errors
+/// If the text does not follow the grammar: the fault says how to write it instead.
+pub fn parse_value(text: &str, origin: &Origin) -> Result<Node, Fault> {
+    let mut parser = ValueParser { text, at: 0, depth: 0, origin };
+    parser.skip_spaces();
+    if parser.peek().is_none() {
+        return Ok(Node::new(Value::Text(String::new()), origin.clone()));
+    }
+    let value = parser.element()?;
+    match parser.peek() {
+        None => Ok(value),
+        Some(',') => {
+            parser.fail("a bare `,` would mean several runs: write a list as [a,b], or put a text with commas in quotes")
+        }
+        Some(' ' | '\t') => parser.fail("nothing may follow here, not even a space"),
+        Some(other) => parser.fail(unexpected(other)),
+    }
+}
+
+/// A reader of one value, at a byte of its text.
+pub(super) struct ValueParser<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+    depth: usize,
+    origin: &'a Origin,
+}
+
+/// The part of an unquoted value that was read so far.
+#[derive(Default)]
+struct Word {
+    text: String,
+    /// True if part of the text was escaped or is an interpolation, so that it can only be a string.
+    special: bool,
+    /// Length of the text without the spaces at its end.
+    end: usize,
+}
+
+impl Word {
+    fn push(&mut self, part: &str, special: bool) {
+        self.text.push_str(part);
+        self.special |= special;
+        self.end = self.text.len();
+    }
+}
+
+impl ValueParser<'_> {
+    /// Reads one value, which ends before a `,`, a closing bracket or the end.
+    pub(super) fn element(&mut self) -> Result<Node, Fault> {
+        let value = match self.peek() {
+            Some('[') => self.list()?,
+            Some('{') => self.dict()?,
+            Some('\'' | '"') => Value::Text(self.quoted()?),
+            _ => self.word()?,
+        };
+        Ok(Node::new(value, self.origin.clone()))
+    }
+
+    fn list(&mut self) -> Result<Value, Fault> {
+        let mut items = vec![];
+        self.sequence(']', "this list has no closing `]`", |parser| {
+            items.push(parser.element()?);
+            Ok(())
+        })?;
+        Ok(Value::List(items))
+    }
+
+    fn dict(&mut self) -> Result<Value, Fault> {
+        let mut map = Map::new();
+        self.sequence('}', "this mapping has no closing `}`", |parser| {
+            let key = parser.key()?;
+            parser.skip_spaces();
+            parser.not_empty()?;
+            let value = parser.element()?;
+            // The last value of a key counts, and its place.
+            map.shift_remove(&key);
+            map.insert(key, value);
+            Ok(())
+        })?;
+        Ok(Value::Map(map))
+    }
+
+    /// Reads the items between brackets, separated by commas, starting at the opening bracket.
+    pub(super) fn sequence(
+        &mut self,
+        close: char,
+        unclosed: &str,
+        mut item: impl FnMut(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let start = self.at;
+        if self.depth == DEEPEST {
+            return self.fail(TOO_DEEP);
+        }
+        self.at += 1;
+        self.skip_spaces();
+        if self.eat(close) {
+            return Ok(());
+        }
+        self.depth += 1;
+        loop {
+            self.not_empty()?;
+            item(self)?;
+            self.skip_spaces();
+            match self.peek() {
+                Some(',') => self.at += 1,
+                Some(c) if c == close => {
+                    self.at += 1;
+                    self.depth -= 1;
+                    return Ok(());
+                }
+                Some(other) => return self.fail(unexpected(other)),
+                None => return Err(Fault { at: start, message: unclosed.into() }),
+            }
+            self.skip_spaces();
+        }
+    }
+
+    /// Reads the key of a dict entry, and its `:`.
+    fn key(&mut self) -> Result<String, Fault> {
+        let start = self.at;
+        let mut word = Word::default();
+        while let Some(c) = self.peek() {
+            match c {
+                ':' if word.end > 0 => {
+                    self.at += 1;
+                    let key = self.typed(word, start)?;
+                    return key.plain_text().filter(|_| key != Value::Null).ok_or_else(|| self.fault("a key cannot be null"));
+                }
+                '\'' | '"' => return self.fail("keys are written without quotes: {key: value}"),
+                '=' => return self.fail("a mapping is written with `:`, as in {key: value}"),
+                '\\' => self.backslash(&mut word),
+                ' ' | '\t' => self.space(&mut word),
+                '$' if self.rest().starts_with("${") => return self.fail("a key cannot be an interpolation"),
+                c if in_word(c) => self.plain(c, &mut word),
+                _ => break,
+            }
+        }
+        self.fail("a mapping is written as {key: value, key: value}")
+    }
+
+    /// Reads a quoted string. A backslash escapes the quote; before any other character it is literal.
+    fn quoted(&mut self) -> Result<String, Fault> {
+        let start = self.at;
+        let quote = self.peek().unwrap_or_default();
+        let mut text = String::new();
+        let mut backslashes = 0;
+        for (index, c) in self.rest().char_indices().skip(1) {
+            if c == quote {
+                text.truncate(text.len() - backslashes);
+                text.push_str(&"\\".repeat(backslashes / 2));
+                if backslashes % 2 == 0 {
+                    self.at += index + 1;
+                    return Ok(text);
+                }
+            }
+            backslashes = if c == '\\' { backslashes + 1 } else { 0 };
+            text.push(c);
+        }
+        Err(Fault { at: start, message: format!("the quote {quote} is not closed") })
+    }
+
+    /// Reads an unquoted text, a cast, or a text with interpolations.
+    fn word(&mut self) -> Result<Value, Fault> {
+        let start = self.at;
+        let mut word = Word::default();
+        while let Some(c) = self.peek() {
+            match c {
+                ',' | ']' | '}' | ')' => break,
+                '\\' => self.backslash(&mut word),
+                '$' if self.rest().starts_with("${") => self.interpolation(&mut word)?,
+                ' ' | '\t' => self.space(&mut word),
+                ':' => {
+                    // The spaces around a colon belong to the text.
+                    let spaces = self.rest()[1..].len() - self.rest()[1..].trim_start_matches([' ', '\t']).len();
+                    word.push(&self.rest()[..=spaces], true);
+                    self.at += 1 + spaces;
+                }
+                '(' if is_name(word.text.trim_end()) && !word.special => return self.cast(word.text.trim_end(), start),
+                c if in_word(c) => self.plain(c, &mut word),
+                other => return self.fail(unexpected(other)),
+            }
+        }
+        if word.end == 0 {
+            return self.fail(self.peek().map_or("a value is missing".into(), |c| format!("a value is missing before `{c}`")));
+        }
+        self.typed(word, start)
+    }
+
+    /// Returns the typed value of a complete word.
+    fn typed(&self, word: Word, start: usize) -> Result<Value, Fault> {
+        let text = &word.text[..word.end];
+        let value = if word.special { Ok(Value::Text(text.to_string())) } else { scalar::from_word(text) };
+        value.map_err(|message| Fault { at: start, message })
+    }
+
+    fn plain(&mut self, c: char, word: &mut Word) {
+        word.push(c.encode_utf8(&mut [0; 4]), false);
+        self.at += 1;
+    }
+
+    fn space(&mut self, word: &mut Word) {
+        word.text.extend(self.peek());
+        self.at += 1;
+    }
+
+    fn backslash(&mut self, word: &mut Word) {
+        let escaped = self.rest()[1..].chars().next().filter(|c| ESCAPABLE.contains(*c));
+        word.push(escaped.unwrap_or('\\').encode_utf8(&mut [0; 4]), escaped.is_some());
+        self.at += 1 + usize::from(escaped.is_some());
+    }
+
+    /// Reads `${…}` verbatim; it is resolved once the whole configuration is composed.
+    fn interpolation(&mut self, word: &mut Word) -> Result<(), Fault> {
+        let Some(length) = self.rest().find('}').filter(|length| *length > 2) else {
+            return self.fail("this `${` has no closing `}`");
+        };
+        let text = &self.rest()[..=length];
+        if text[2..].contains('{') {
+            return self.fail("`${…}` with further braces inside must be in quotes");
+        }
+        word.push(text, true);
+        self.at += length + 1;
+        Ok(())
+    }
+
+    /// Refuses `[a,]` and `{a: }`.
+    pub(super) fn not_empty(&self) -> Result<(), Fault> {
+        match self.peek() {
+            Some(c @ (',' | ']' | '}' | ')')) => self.fail(format!("a value is missing before `{c}`")),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        let is_next = self.peek() == Some(c);
+        self.at += if is_next { c.len_utf8() } else { 0 };
+        is_next
+    }
+
+    fn skip_spaces(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
+    }
+
+    fn fault(&self, message: impl Into<String>) -> Fault {
+        Fault { at: self.at, message: message.into() }
+    }
+
+    fn fail<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
+        Err(self.fault(message))
+    }
+}

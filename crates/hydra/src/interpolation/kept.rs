@@ -1,0 +1,42 @@
+//! `${oc.env:…}` as it is kept in saved configurations: calls written anew from their arguments.
+
+use crate::scalar;
+use crate::tree::{Node, Value};
+
+/// The function that reads the environment.
+pub const ENVIRONMENT: &str = "oc.env";
+
+/// True if a value is, or holds, a call that is kept.
+pub fn is_kept(node: &Node) -> bool {
+    match &node.value {
+        Value::Text(text) => text.contains("${oc."),
+        Value::List(items) => items.iter().any(is_kept),
+        Value::Map(map) => map.iter().any(|(_, node)| is_kept(node)),
+        _ => false,
+    }
+}
+
+/// Writes a call with these arguments.
+pub fn call(function: &str, arguments: &[Node]) -> String {
+    let arguments: Vec<String> = arguments.iter().map(|node| argument(&node.value)).collect();
+    format!("${{{function}:{}}}", arguments.join(","))
+}
+
+fn argument(value: &Value) -> String {
+    let list = |parts: Vec<String>| parts.join(",");
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Text(text) if text.contains("${") || is_plain(text) => text.clone(),
+        Value::Text(text) => format!("'{}'", text.replace('\'', "\\'")),
+        Value::List(items) => format!("[{}]", list(items.iter().map(|item| argument(&item.value)).collect())),
+        Value::Map(map) => {
+            format!("{{{}}}", list(map.iter().map(|(name, node)| format!("{name}:{}", argument(&node.value))).collect()))
+        }
+        number => scalar::python_text(number),
+    }
+}
+
+/// True if a text is the same without quotes.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_./-".contains(c))
+}

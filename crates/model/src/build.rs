@@ -1,0 +1,130 @@
+//! Builds a network from its configuration and a source of parameters.
+
+use anyhow::Result;
+use burn::module::Param;
+use burn::tensor::{Device, Tensor};
+
+use super::config::{DecoderConfig, HeadKind, NormKind, Positions, Residual};
+use super::decoder::{Attention, Block, Decoder, Embedding, Linear, Mlp, Norm, Trunk};
+use super::ops::tensor_from_vec;
+use super::weights::FreshHead;
+use burnish_util::rng::Stream;
+
+/// A source of parameters: the values of (name, shape), row-major.
+pub type Values<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>> + 'a;
+
+impl Decoder {
+    /// Builds the network from a source of parameters.
+    pub fn build(config: &DecoderConfig, device: &Device, values: &mut Values) -> Result<Self> {
+        Builder { c: config, device, values }.decoder()
+    }
+
+    /// Builds a network with matrices drawn from Normal(0, initializer_range), zero biases, and norms that leave the scale as it
+    /// is. `fresh_head`, where there is one, gives the values of the head.
+    pub fn random(config: &DecoderConfig, seed: u64, fresh_head: Option<&FreshHead>, device: &Device) -> Result<Self> {
+        let unit = match config.norm {
+            NormKind::Rms { offset } => 1.0 - offset as f32,
+            NormKind::Layer => 1.0,
+        };
+        let mut parameter = 0;
+        Self::build(config, device, &mut |name, shape| {
+            parameter += 1;
+            if let Some(fresh) = fresh_head.filter(|_| name.starts_with("lm_head.")) {
+                return Ok(fresh(name, shape));
+            }
+            let n: usize = shape.iter().product();
+            let mut stream = Stream::new(seed, "init", &[parameter]);
+            Ok(match (shape.len(), name.ends_with("bias")) {
+                (2, _) => (0..n).map(|_| (stream.normal() * config.initializer_range) as f32).collect(),
+                (_, true) => vec![0.0; n],
+                (_, false) => vec![unit; n],
+            })
+        })
+    }
+}
+
+struct Builder<'a> {
+    c: &'a DecoderConfig,
+    device: &'a Device,
+    values: &'a mut Values<'a>,
+}
+
+impl Builder<'_> {
+    fn decoder(mut self) -> Result<Decoder> {
+        let c = self.c;
+        let embed_tokens = Embedding { weight: self.matrix("model.embed_tokens.weight", c.vocab_size, c.hidden_size)? };
+        let embed_positions = match c.positions {
+            Positions::Rotary(_) => None,
+            Positions::Learned => {
+                let weight = self.matrix("model.embed_positions.weight", c.max_position_embeddings, c.hidden_size)?;
+                Some(Embedding { weight })
+            }
+        };
+        let layers = (0..c.num_hidden_layers).map(|i| self.block(&format!("model.layers.{i}"))).collect::<Result<_>>()?;
+        let norm = self.norm("model.norm", c.hidden_size)?;
+        let lm_head = match c.head {
+            HeadKind::Classifier { bias, labels, .. } => Some(self.linear("lm_head", labels, c.hidden_size, bias)?),
+            HeadKind::Language if c.tie_word_embeddings => None,
+            HeadKind::Language => Some(self.linear("lm_head", c.vocab_size, c.hidden_size, false)?),
+        };
+        Ok(Decoder { model: Trunk { embed_tokens, embed_positions, layers, norm }, lm_head })
+    }
+
+    fn block(&mut self, at: &str) -> Result<Block> {
+        let (c, h) = (self.c, self.c.hidden_size);
+        let (q, kv) = (c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim);
+        let sandwich = c.residual == Residual::Sandwich;
+        Ok(Block {
+            self_attn: Attention {
+                q_proj: self.linear(&format!("{at}.self_attn.q_proj"), q, h, c.qkv_bias)?,
+                k_proj: self.linear(&format!("{at}.self_attn.k_proj"), kv, h, c.qkv_bias)?,
+                v_proj: self.linear(&format!("{at}.self_attn.v_proj"), kv, h, c.qkv_bias)?,
+                o_proj: self.linear(&format!("{at}.self_attn.o_proj"), h, q, c.o_bias)?,
+                qkv_lora: None,
+                q_norm: self.norm_if(c.qk_norm, &format!("{at}.self_attn.q_norm"), c.head_dim)?,
+                k_norm: self.norm_if(c.qk_norm, &format!("{at}.self_attn.k_norm"), c.head_dim)?,
+            },
+            mlp: Mlp {
+                gate_proj: match c.gated {
+                    true => Some(self.linear(&format!("{at}.mlp.gate_proj"), c.intermediate_size, h, c.mlp_bias)?),
+                    false => None,
+                },
+                up_proj: self.linear(&format!("{at}.mlp.up_proj"), c.intermediate_size, h, c.mlp_bias)?,
+                down_proj: self.linear(&format!("{at}.mlp.down_proj"), h, c.intermediate_size, c.mlp_bias)?,
+            },
+            input_layernorm: self.norm(&format!("{at}.input_layernorm"), h)?,
+            post_attention_layernorm: self.norm(&format!("{at}.post_attention_layernorm"), h)?,
+            pre_feedforward_layernorm: self.norm_if(sandwich, &format!("{at}.pre_feedforward_layernorm"), h)?,
+            post_feedforward_layernorm: self.norm_if(sandwich, &format!("{at}.post_feedforward_layernorm"), h)?,
+        })
+    }
+
+    fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Param<Tensor<2>>> {
+        let values = (self.values)(name, &[rows, columns])?;
+        Ok(Param::from_tensor(tensor_from_vec(values, [rows, columns], self.device)))
+    }
+
+    fn vector(&mut self, name: &str, len: usize) -> Result<Param<Tensor<1>>> {
+        let values = (self.values)(name, &[len])?;
+        Ok(Param::from_tensor(tensor_from_vec(values, [len], self.device)))
+    }
+
+    fn linear(&mut self, name: &str, out: usize, input: usize, bias: bool) -> Result<Linear> {
+        let weight = self.matrix(&format!("{name}.weight"), out, input)?;
+        let bias = if bias { Some(self.vector(&format!("{name}.bias"), out)?) } else { None };
+        Ok(Linear { weight, bias, lora: None })
+    }
+
+    fn norm(&mut self, name: &str, len: usize) -> Result<Norm> {
+        let weight = self.vector(&format!("{name}.weight"), len)?;
+        let bias = match self.c.norm {
+            NormKind::Layer => Some(self.vector(&format!("{name}.bias"), len)?),
+            NormKind::Rms { .. } => None,
+        };
+        Ok(Norm { weight, bias })
+    }
+
+    fn norm_if(&mut self, there: bool, name: &str, len: usize) -> Result<Option<Norm>> {
+        if there { self.norm(name, len).map(Some) } else { Ok(None) }
+    }
+}

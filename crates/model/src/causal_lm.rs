@@ -1,0 +1,280 @@
+//! A decoder on a device: loading, saving, and its forward passes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use burn::module::Module;
+use burn::tensor::{Device, FloatDType, Tensor};
+
+use super::config::{DecoderConfig, HeadKind, Positions};
+use super::decoder::{Decoder, Pass};
+use super::hf_config::HfConfig;
+use super::lora::Adapted;
+use super::memory::{BYTES, Numbers};
+use super::narrow::Narrow;
+use super::noise::EmbeddingNoise;
+use super::ops::{Packed, attention, cast, index};
+use super::rope::cos_sin;
+use super::tensor_files::{Deferred, write_safetensors};
+use super::weights::{FreshHead, WeightFiles, file_tensors, weights_file};
+use burnish_util::machine::check_fits;
+
+/// The source of the initial weights.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Init {
+    /// The folder's model.safetensors.
+    Pretrained,
+    /// Random weights (see [`Decoder::random`]); only config.json is read.
+    Random { seed: u64 },
+}
+
+/// A decoder of f32 parameters on one device: a causal language model, or one with the head of a [classifier](super::labels).
+#[derive(Clone)]
+pub struct CausalLm {
+    pub config: DecoderConfig,
+    pub net: Decoder,
+    /// The plain device of the parameters.
+    pub device: Device,
+    /// The dtype in which matrix products, including the head's, and attention are computed; parameters, norms, the residual
+    /// stream and log-softmax are f32.
+    pub(super) dtype: FloatDType,
+    /// True if training keeps only the input of each block and recomputes the rest in the backward pass.
+    pub(super) gradient_checkpointing: bool,
+    /// The adapter's settings and place, if the model has an adapter; then only the adapter is trained.
+    pub(super) lora: Option<Arc<Adapted>>,
+    /// Copies of parameters in `dtype`, where it is not f32 and several passes share them.
+    pub(super) narrow: Option<Arc<Narrow>>,
+    /// Noise on the embedded tokens of training passes.
+    pub(super) noise: Option<Arc<EmbeddingNoise>>,
+    pub(super) hf: Arc<HfConfig>,
+    /// The frequencies of rotary positions, and the factor on their cos and sin.
+    pub(super) frequencies: Option<(Arc<Vec<f32>>, f32)>,
+}
+
+impl CausalLm {
+    /// Loads a Hugging Face folder without gradients; see [`CausalLm::trainable`].
+    pub fn load(folder: &Path, init: Init, device: &Device) -> Result<Self> {
+        Self::load_as(folder, HfConfig::read(folder)?, init, device)
+    }
+
+    /// Loads a Hugging Face folder whose config.json is taken to be `hf`.
+    pub fn load_as(folder: &Path, hf: HfConfig, init: Init, device: &Device) -> Result<Self> {
+        let config = hf.decoder().with_context(|| format!("{}", folder.display()))?;
+        Self::with_config(folder, (hf, config), init, None, device)
+    }
+
+    /// Loads the weights of a folder into the network of `config`, which was read from the folder's `hf`.
+    pub(super) fn with_config(
+        folder: &Path,
+        (hf, config): (HfConfig, DecoderConfig),
+        init: Init,
+        fresh_head: Option<&FreshHead>,
+        device: &Device,
+    ) -> Result<Self> {
+        let dropouts = hf.dropouts();
+        if !dropouts.is_empty() {
+            tracing::warn!(
+                "{}/config.json: {}: ignored, dropout is not applied: the policy that samples is the one that is trained",
+                folder.display(),
+                dropouts.join(", ")
+            );
+        }
+        check_fits(config.num_parameters() as Numbers * BYTES, || {
+            format!("{}/config.json: a model of {} parameters in float32", folder.display(), config.num_parameters())
+        })?;
+        let (hf, config) = match init {
+            Init::Pretrained => (hf, config),
+            // The files are not read, nor is a head in them.
+            Init::Random { .. } if hf.is_untied() => {
+                (hf.without_weights(), DecoderConfig { tie_word_embeddings: true, ..config })
+            }
+            Init::Random { .. } => (hf, config),
+        };
+        if hf.is_untied() && config.head == HeadKind::Language {
+            tracing::warn!(
+                "{}: config.json says tie_word_embeddings: true, and the files hold an embedding and a head `{}` that differ: they are \
+                 not tied, as in transformers 5, and files written here say so",
+                folder.display(),
+                config.naming.place("lm_head.weight").name
+            );
+        }
+        let net = match init {
+            Init::Pretrained => {
+                let files = WeightFiles::open(folder)?;
+                let unread = files.unread(folder);
+                if !unread.is_empty() {
+                    tracing::warn!(
+                        "{}: {} is not read: the model is in other files of the folder, by their names or their index",
+                        folder.display(),
+                        unread.join(", ")
+                    );
+                }
+                files.build(&config, fresh_head, device)?
+            }
+            Init::Random { seed } => {
+                if let Some(file) = weights_file(folder) {
+                    tracing::warn!(
+                        "{}: {file} is there and not read: `init` is random, so that what starts afresh starts from random \
+                         weights; init=pretrained reads it",
+                        folder.display()
+                    );
+                }
+                Decoder::random(&config, seed, fresh_head, device)?
+            }
+        };
+        let frequencies = match &config.positions {
+            Positions::Rotary(rope) => Some((rope.inverse_frequencies(config.head_dim).into(), rope.attention_factor as f32)),
+            Positions::Learned => None,
+        };
+        Ok(Self {
+            config,
+            net,
+            device: device.clone(),
+            dtype: FloatDType::F32,
+            gradient_checkpointing: false,
+            lora: None,
+            narrow: None,
+            noise: None,
+            hf: hf.into(),
+            frequencies,
+        })
+    }
+
+    /// Returns the same model with matrix products and attention in bfloat16 or float32, and training with or without gradient
+    /// checkpointing.
+    pub fn computing(mut self, bfloat16: bool, gradient_checkpointing: bool) -> Self {
+        self.dtype = if bfloat16 { FloatDType::BF16 } else { FloatDType::F32 };
+        self.gradient_checkpointing = gradient_checkpointing;
+        self
+    }
+
+    /// Returns the same model, its parameters shared, with noise on the embedded tokens of a training pass over the sequences that the
+    /// noise is for.
+    pub fn with_noise(&self, noise: EmbeddingNoise) -> Self {
+        Self { noise: Some(Arc::new(noise)), ..self.clone() }
+    }
+
+    /// Returns the same model with parameters that require gradients: only those of its adapter, if it has one.
+    pub fn trainable(mut self) -> Self {
+        self.net = self.net.train();
+        self
+    }
+
+    /// Loads other weights of the same architecture from a folder this model was saved to; they compute as this model does.
+    pub fn reload(&self, folder: &Path) -> Result<Self> {
+        let loaded = match self.config.head {
+            HeadKind::Language => Self::load(folder, Init::Pretrained, &self.device)?,
+            HeadKind::Classifier { labels, .. } => Self::load_labels(folder, Init::Pretrained, labels, None, &self.device)?,
+        };
+        Ok(Self { dtype: self.dtype, gradient_checkpointing: self.gradient_checkpointing, ..loaded })
+    }
+
+    /// Returns the same parameters, shared and not copied, without gradients: for sampling and reference passes.
+    pub fn frozen(&self) -> Self {
+        Self { net: self.net.valid(), ..self.clone() }
+    }
+
+    /// Returns the same model, its parameters shared, for several passes over the same weights: what products take of them in another dtype
+    /// than f32 is cast once, and kept until the returned model is dropped.
+    pub fn for_passes(&self) -> Self {
+        let narrow = (self.dtype != FloatDType::F32).then(|| Arc::new(Narrow::default()));
+        Self { narrow, ..self.clone() }
+    }
+
+    /// Returns a [`frozen`](Self::frozen) model for several passes.
+    pub fn inference(&self) -> Self {
+        self.frozen().for_passes()
+    }
+
+    /// The matrix of the head [vocabulary, h] in the dtype of products, without gradients.
+    pub(super) fn narrow_head(&self) -> Tensor<2> {
+        let head = self.net.head();
+        match &self.narrow {
+            Some(narrow) => narrow.of(head, self.dtype),
+            None => cast(head.val().inner(), self.dtype),
+        }
+    }
+
+    /// The number of parameters, including those of an adapter.
+    pub fn num_parameters(&self) -> usize {
+        self.net.num_params()
+    }
+
+    /// The number of parameters in words, and how many of them are trained where that is not all.
+    pub fn size(&self) -> String {
+        let all = self.num_parameters();
+        match &self.lora {
+            None => format!("{all} parameters"),
+            Some(lora) => format!("{all} parameters, of which {} in adapters are trained", lora.num_parameters()),
+        }
+    }
+
+    /// Writes config.json and model.safetensors so that transformers loads the folder; returns the files written. An adapter is
+    /// merged into the matrices, one after another.
+    pub fn save(&self, folder: &Path) -> Result<Vec<PathBuf>> {
+        let config = self.save_config(folder)?;
+        let (weights, adapter) = (folder.join("model.safetensors"), self.adapter());
+        let tensors = file_tensors(&self.net, &self.config);
+        let merged = tensors.iter().map(|tensor| {
+            Deferred::new(tensor.name.clone(), tensor.shape.clone(), || {
+                let mut values = tensor.values();
+                adapter.iter().for_each(|adapter| adapter.merge(&tensor.name, &mut values));
+                values
+            })
+        });
+        write_safetensors(&weights, &merged.collect::<Vec<_>>())?;
+        Ok(vec![config, weights])
+    }
+
+    /// Writes config.json alone.
+    pub fn save_config(&self, folder: &Path) -> Result<PathBuf> {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        let config = folder.join("config.json");
+        std::fs::write(&config, self.hf.with_dtype("float32")?).with_context(|| format!("cannot write {}", config.display()))?;
+        Ok(config)
+    }
+
+    /// Embedded tokens [ids, h] at their positions, outside any graph.
+    pub fn embed(&self, ids: &[u32], positions: &[usize]) -> Tensor<2> {
+        let trunk = &self.net.model;
+        let x = trunk.embed_tokens.weight.val().inner().select(0, index(ids.iter().map(|&id| id as usize), &self.device));
+        let x = match self.config.embedding_scale {
+            Some(scale) => x * scale,
+            None => x,
+        };
+        match &trunk.embed_positions {
+            Some(table) => x + table.weight.val().inner().select(0, index(positions.iter().copied(), &self.device)),
+            None => x,
+        }
+    }
+
+    /// The inputs that all blocks share in a pass over rows at these positions.
+    pub(super) fn pass(&self, positions: &[usize]) -> Pass<'_> {
+        let rotation = self.frequencies.as_ref().map(|(frequencies, factor)| {
+            let (cos, sin) = cos_sin(frequencies, *factor, positions, &self.device);
+            (cast(cos, self.dtype), cast(sin, self.dtype))
+        });
+        Pass { rotation, ..self.pass_without_rotation() }
+    }
+
+    /// The same for a model whose positions are not rotated.
+    pub(super) fn pass_without_rotation(&self) -> Pass<'_> {
+        let (config, dtype, narrow) = (&self.config, self.dtype, self.narrow.as_deref());
+        Pass { rotation: None, config, dtype, narrow, independent_rows: false }
+    }
+
+    /// Returns the hidden states [rows, h] of embedded tokens laid out by `packed`.
+    pub fn hidden(&self, x: Tensor<2>, packed: &Arc<Packed>) -> Tensor<2> {
+        self.hidden_by(x, packed, &self.pass(&packed.positions()))
+    }
+
+    /// Computes [`hidden`](Self::hidden) without gradients; on the CPU, no row depends on how many rows there are.
+    pub(super) fn independent_hidden(&self, x: Tensor<2>, packed: &Arc<Packed>) -> Tensor<2> {
+        self.hidden_by(x, packed, &Pass { independent_rows: true, ..self.pass(&packed.positions()) })
+    }
+
+    fn hidden_by(&self, x: Tensor<2>, packed: &Arc<Packed>, pass: &Pass) -> Tensor<2> {
+        self.net.forward(x, pass, &mut |layer, q, k, v| attention(q, k, v, packed.clone(), self.config.scoring(layer)))
+    }
+}

@@ -1,0 +1,23 @@
+//! Llama 1 to 3.x (`LlamaForCausalLM`): RMSNorm, SwiGLU, rotary positions, grouped key/value heads.
+
+use super::Family;
+use crate::config::DecoderConfig;
+
+pub const FAMILY: Family = Family {
+    model_type: "llama",
+    class: "Llama",
+    doc: "Llama 1-3.x: RMSNorm, SwiGLU, rotary positions with every rope_scaling, grouped-query attention",
+    read: |config| {
+        // pretraining_tp > 1 only reorders a sum in transformers; refuse it rather than differ in the last digits.
+        config.only("pretraining_tp", 1.into())?;
+        config.only("rope_interleaved", false.into())?;
+        let attention_bias = config.bool_or("attention_bias", false)?;
+        let heads = config.usize("num_attention_heads")?;
+        Ok(DecoderConfig {
+            qkv_bias: attention_bias,
+            o_bias: attention_bias,
+            mlp_bias: config.bool_or("mlp_bias", false)?,
+            ..config.llama_like(config.usize_or("num_key_value_heads", heads)?)?
+        })
+    },
+};

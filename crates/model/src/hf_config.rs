@@ -1,0 +1,238 @@
+//! Reads config.json of a Hugging Face folder into a [`DecoderConfig`], in the spelling of transformers 4 (`rope_theta`,
+//! `rope_scaling`, `torch_dtype`) and 5 (`rope_parameters`, `dtype`). Unsupported settings are refused by name. A key that
+//! nothing reads is refused too, since it may change what the model computes, unless it is null or false and therefore off.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value};
+
+use super::config::{DecoderConfig, Positions};
+use super::families::FAMILIES;
+use super::hf_reader::{DROPOUTS, HfReader};
+use super::own_head::has_own_head;
+use super::weights::WeightFiles;
+
+use burnish_util::foreign;
+use burnish_util::model_below::models_below;
+
+/// A parsed config.json.
+#[derive(Clone)]
+pub struct HfConfig {
+    pub json: Map<String, Value>,
+    /// True if the folder's files hold a head that differs from the embedding, so that the two are not tied whatever config.json says.
+    own_head: bool,
+}
+
+/// The unit that a classifier labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Classifier {
+    Tokens,
+    Sequences,
+}
+
+impl HfConfig {
+    /// Returns the config of a folder without weights.
+    pub fn of(json: Map<String, Value>) -> Self {
+        Self { json, own_head: false }
+    }
+
+    /// Reads config.json, and looks whether the weights have a head of their own where it ties the head to the embedding.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join("config.json");
+        let text = foreign::read_text(&path, foreign::SETTINGS)
+            .with_context(|| format!("no model at {}{}", folder.display(), models_below(folder)))?;
+        let json = serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))?;
+        let hf = Self::of(json);
+        // A file that cannot be read has its error where it is read.
+        let own_head = hf.decoder().is_ok_and(|config| config.tie_word_embeddings && holds_own_head(folder, &config));
+        Ok(Self { own_head, ..hf })
+    }
+
+    /// True if the model is not tied although config.json says so; see [`super::own_head`].
+    pub(super) fn is_untied(&self) -> bool {
+        self.own_head
+    }
+
+    /// Returns the config for weights that are not those of the folder.
+    pub(super) fn without_weights(self) -> Self {
+        Self { own_head: false, ..self }
+    }
+
+    /// Returns this config with other values, as verl's `update_model_config`: mappings are changed inside, all else is replaced.
+    pub fn overridden(mut self, values: impl IntoIterator<Item = (String, Value)>) -> Self {
+        replace(&mut self.json, values);
+        self
+    }
+
+    /// Returns the text of this config for weights of a dtype, given by torch's name.
+    pub fn with_dtype(&self, dtype: &str) -> Result<String> {
+        let mut json = self.json.clone();
+        let key = if json.contains_key("dtype") { "dtype" } else { "torch_dtype" };
+        json.insert(key.to_owned(), dtype.into());
+        if self.own_head {
+            json.insert("tie_word_embeddings".to_owned(), false.into());
+        }
+        Ok(serde_json::to_string_pretty(&json)? + "\n")
+    }
+
+    /// Returns the decoder that this config describes.
+    ///
+    /// # Errors
+    /// If the family is unknown, a switch is one the decoder does not have, a key is unknown, or sizes do not fit together.
+    pub fn decoder(&self) -> Result<DecoderConfig> {
+        let names = || FAMILIES.iter().map(|f| f.model_type).collect::<Vec<_>>().join(", ");
+        let Some(model_type) = self.json.get("model_type").and_then(Value::as_str) else {
+            bail!("config.json has no `model_type`; supported are {}", names());
+        };
+        let Some(family) = FAMILIES.iter().find(|f| f.model_type == model_type) else {
+            bail!("config.json: model_type `{model_type}` is not supported; supported are {}", names());
+        };
+        if self.json.get("quantization_config").is_some_and(|v| !v.is_null()) {
+            bail!("config.json: `quantization_config` is not supported; save the model unquantised");
+        }
+        let reader = HfReader::new(&self.json);
+        reader.only("is_encoder_decoder", false.into())?;
+        let mut config = (family.read)(&reader)
+            .and_then(|config| reader.all_read().map(|()| config))
+            .with_context(|| format!("config.json of a {model_type} model"))?;
+        // Here for all families: beyond it a scaling may use other frequencies.
+        if let Positions::Rotary(rope) = &config.positions {
+            config.max_position_embeddings = rope.longest().unwrap_or(config.max_position_embeddings);
+        }
+        config.tie_word_embeddings &= !self.own_head;
+        check(&config)?;
+        config.check_size()?;
+        Ok(config)
+    }
+
+    /// The kind of classifier, by the end of the architecture's name; `None` if it is not a classifier.
+    pub fn classifier(&self) -> Option<Classifier> {
+        let name = self.json.get("architectures")?.as_array()?.first()?.as_str()?;
+        [("ForTokenClassification", Classifier::Tokens), ("ForSequenceClassification", Classifier::Sequences)]
+            .into_iter()
+            .find_map(|(end, kind)| name.ends_with(end).then_some(kind))
+    }
+
+    /// The number of labels of a classifier; transformers' default is 2.
+    pub fn num_labels(&self) -> usize {
+        let named = self.json.get("id2label").and_then(Value::as_object).map(Map::len);
+        named.or(self.json.get("num_labels").and_then(|n| n.as_u64().map(|n| n as usize))).unwrap_or(2)
+    }
+
+    /// The dropouts that this config asks for, as `name: value`.
+    pub fn dropouts(&self) -> Vec<String> {
+        let asked = |key: &&&str| self.json.get(**key).and_then(Value::as_f64).is_some_and(|p| p > 0.0);
+        DROPOUTS.iter().filter(asked).map(|key| format!("{key}: {}", self.json[*key])).collect()
+    }
+}
+
+/// True if the weights of a folder, where they can be read, have a head that differs from the embedding.
+fn holds_own_head(folder: &Path, config: &DecoderConfig) -> bool {
+    let Ok(files) = WeightFiles::open(folder) else { return false };
+    files.tensors().is_ok_and(|tensors| has_own_head(&tensors, config.naming))
+}
+
+fn replace(json: &mut Map<String, Value>, values: impl IntoIterator<Item = (String, Value)>) {
+    for (key, value) in values {
+        match (json.get_mut(&key), value) {
+            (Some(Value::Object(inside)), Value::Object(values)) => replace(inside, values),
+            (_, value) => _ = json.insert(key, value),
+        }
+    }
+}
+
+fn check(config: &DecoderConfig) -> Result<()> {
+    let sizes = [config.vocab_size, config.hidden_size, config.intermediate_size, config.head_dim];
+    if sizes.contains(&0) {
+        bail!("config.json: vocab_size, hidden_size, intermediate_size and head_dim must be above 0, not {sizes:?}");
+    }
+    if config.num_key_value_heads == 0 || !config.num_attention_heads.is_multiple_of(config.num_key_value_heads) {
+        bail!(
+            "config.json: num_attention_heads {} must be a multiple of num_key_value_heads {}",
+            config.num_attention_heads,
+            config.num_key_value_heads
+        );
+    }
+    if let Positions::Rotary(rope) = &config.positions {
+        let rotated = rope.rotated(config.head_dim);
+        if rotated == 0 || rotated > config.head_dim || !rotated.is_multiple_of(2) {
+            bail!(
+                "config.json: {rotated} of the head's {} dimensions rotate; it must be an even number of them, and not 0",
+                config.head_dim
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(changes: Value) -> String {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/arithmetic/model");
+        let mut config = HfConfig::read(&path).unwrap();
+        config.json.extend(changes.as_object().unwrap().clone());
+        config.decoder().map_or_else(|error| format!("{error:#}"), |_| String::new())
+    }
+
+    #[test]
+    fn overrides_replace_values_and_change_mappings_inside() {
+        let map = |json: Value| json.as_object().unwrap().clone();
+        let json = map(serde_json::json!({"a": 1, "rope_parameters": {"rope_type": "default", "rope_theta": 2}}));
+        let changed =
+            HfConfig::of(json).overridden(map(serde_json::json!({"a": null, "b": [1], "rope_parameters": {"rope_theta": 3}})));
+        let expected = serde_json::json!({"a": null, "rope_parameters": {"rope_type": "default", "rope_theta": 3}, "b": [1]});
+        assert_eq!(Value::Object(changed.json), expected);
+    }
+
+    #[test]
+    fn switches_are_refused_by_name_and_nothing_is_dropped_in_silence() {
+        for (changes, message) in [
+            (serde_json::json!({"model_type": "mamba"}), "model_type `mamba` is not supported; supported are llama, mistral,"),
+            (serde_json::json!({"logit_scale": 0.5}), "`logit_scale: 0.5` is not supported"),
+            (serde_json::json!({"hidden_act": "relu2"}), "`hidden_act: relu2` is not supported; supported are silu,"),
+            (serde_json::json!({"quantization_config": {}}), "`quantization_config` is not supported"),
+            (serde_json::json!({"rope_scaling": {"rope_type": "new", "factor": 2.0}}), "rope type `new` is not supported"),
+            (serde_json::json!({"num_attention_heads": 0}), "`num_attention_heads` is 0"),
+            (serde_json::json!({"partial_rotary_factor": 0.5}), "`partial_rotary_factor: 0.5` is not supported"),
+            (
+                serde_json::json!({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}}),
+                "`partial_rotary_factor: 0.5` is not supported",
+            ),
+        ] {
+            assert!(error(changes.clone()).contains(message), "{message}: {}", error(changes));
+        }
+        assert_eq!(error(serde_json::json!({"partial_rotary_factor": 1.0})), "");
+        assert_eq!(error(serde_json::json!({"logit_scale": null, "use_mrope": false, "_name_or_path": "x"})), "");
+    }
+
+    /// With longrope, a longer sequence would be rotated by other frequencies, whatever the family.
+    #[test]
+    fn longrope_ends_at_its_original_length_in_every_family() {
+        let rope = |heads: usize| {
+            serde_json::json!({"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": vec![1.0; heads], "long_factor": vec![2.0; heads],
+                               "factor": 4.0, "original_max_position_embeddings": 8})
+        };
+        for family in FAMILIES.iter().filter(|family| family.model_type != "gpt2") {
+            let partial = if family.model_type == "gpt_neox" { 2 } else { 8 };
+            let json = serde_json::json!({
+                "model_type": family.model_type, "vocab_size": 20, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1,
+                "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 16, "max_position_embeddings": 32, "rope_parameters": rope(partial),
+                "sliding_window": null, "tie_word_embeddings": true,
+            });
+            let mut json = json.as_object().unwrap().clone();
+            if family.model_type == "gpt_neox" {
+                json.retain(|key, _| !["num_key_value_heads", "head_dim", "sliding_window"].contains(&key.as_str()));
+            }
+            let decoder = HfConfig::of(json).decoder();
+            assert_eq!(
+                decoder.map(|decoder| decoder.max_position_embeddings).map_err(|e| format!("{e:#}")),
+                Ok(8),
+                "{}",
+                family.model_type
+            );
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The interfaces through which GPUs are reached: which this build has, and what they find.
+
+use burn::tensor::{Device, FloatDType};
+
+/// The interfaces, by the names that `trainer.device` has for them and that their cargo features have.
+pub const INTERFACES: [&str; 5] = ["cuda", "rocm", "metal", "vulkan", "wgpu"];
+
+/// The GPUs that an interface reaches, software that stands for one among them; `None` where the build lacks the interface.
+#[cfg(feature = "gpu")]
+pub(super) fn found(interface: &str) -> Option<Vec<Device>> {
+    use burn::tensor::DeviceType;
+    #[cfg(feature = "cuda")]
+    if interface == "cuda" {
+        super::cuda_paths::find_toolkit();
+    }
+    let kind = match interface {
+        #[cfg(feature = "cuda")]
+        "cuda" => DeviceType::Cuda,
+        #[cfg(feature = "rocm")]
+        "rocm" => DeviceType::Rocm,
+        #[cfg(feature = "metal")]
+        "metal" => DeviceType::Metal,
+        #[cfg(feature = "vulkan")]
+        "vulkan" => DeviceType::Vulkan,
+        #[cfg(feature = "wgpu")]
+        "wgpu" => DeviceType::Wgpu,
+        _ => return None,
+    };
+    super::kernel_cache::keep_kernels();
+    // A driver that is broken must not keep the others from being listed.
+    let found = super::device_failure::caught(|| Device::enumerate(kind).into_iter().collect());
+    Some(found.unwrap_or_else(|why| {
+        tracing::warn!("{interface}: its GPUs cannot be listed: {why}");
+        vec![]
+    }))
+}
+
+#[cfg(not(feature = "gpu"))]
+pub(super) fn found(_: &str) -> Option<Vec<Device>> {
+    None
+}
+
+/// True if this device computes in bfloat16. In a number format that it lacks, its kernels do not compile.
+pub fn has_bfloat16(device: &Device) -> bool {
+    #[cfg(feature = "gpu")]
+    if device.identity().is_some_and(|identity| emulates_bfloat16(&identity.fingerprint)) {
+        return false;
+    }
+    device.supports_dtype(FloatDType::BF16)
+}
+
+/// True if kernels are compiled for a GPU of NVIDIA's that has no instructions for bfloat16: those before 8.0, as the T4. CubeCL
+/// calls it supported there.
+#[cfg(feature = "gpu")]
+fn emulates_bfloat16(fingerprint: &str) -> bool {
+    let version = fingerprint.strip_prefix("ptx_sm").and_then(|version| version.parse::<u32>().ok());
+    version.is_some_and(|version| version < 80)
+}
+
+/// Returns a device for tests of kernels: the first that WGSL reaches, a GPU or software that stands for one. Where there is none, says so.
+#[cfg(feature = "wgpu")]
+#[expect(clippy::print_stdout, reason = "tests may print")]
+pub fn any_gpu() -> Option<Device> {
+    let device = Device::enumerate(burn::tensor::DeviceType::Wgpu).into_iter().next();
+    if device.is_none() {
+        println!("skipped: there is no GPU, and no software that stands for one");
+    }
+    device
+}
+
+#[cfg(all(test, feature = "gpu"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_gpus_have_no_bfloat16() {
+        assert!(emulates_bfloat16("ptx_sm75"));
+        assert!(!["ptx_sm80", "ptx_sm90", "ptx_sm120", "hip-kernel_gfx1151"].into_iter().any(emulates_bfloat16));
+    }
+}

@@ -1,0 +1,224 @@
+//! Keys and values of the tokens so far, in blocks. Sequences take blocks as they grow, share those of a common beginning, and
+//! give them back when they end. Memory follows the tokens of running sequences, not the longest possible length.
+
+use burn::tensor::{Device, FloatDType, Tensor};
+#[cfg(feature = "gpu")]
+use burn_cubecl::cubecl::server::Handle;
+
+use super::config::DecoderConfig;
+use super::ops::{BLOCK, CacheView, KeptTables, Places, Scoring, cast, copy_rows, decode_attention, write_keys_and_values};
+#[cfg(feature = "gpu")]
+use super::ops::{block_tables::Tables, fused};
+
+/// The blocks of a sequence, in order.
+pub type BlockTable = Vec<usize>;
+
+/// The row of the cache that holds a position of a sequence.
+pub fn place(table: &[usize], position: usize) -> usize {
+    table[position / BLOCK] * BLOCK + position % BLOCK
+}
+
+/// The properties of a cache's tensors.
+struct Empty {
+    layers: usize,
+    width: usize,
+    dtype: FloatDType,
+    device: Device,
+}
+
+impl Empty {
+    fn rows(&self, rows: usize) -> Tensor<2> {
+        cast(Tensor::zeros([rows, self.width], &self.device), self.dtype)
+    }
+}
+
+/// A key/value cache of all sequences that are being generated.
+pub struct KvCache {
+    /// Keys and values of each layer, [blocks · BLOCK, kv heads · d]; empty until there is a block, as a GPU has no empty
+    /// tensors.
+    layers: Vec<(Tensor<2>, Tensor<2>)>,
+    empty: Empty,
+    /// The number of sequences that hold each block.
+    holders: Vec<u32>,
+    free: Vec<usize>,
+    /// The block tables that the device has.
+    tables: KeptTables,
+}
+
+impl KvCache {
+    /// Creates an empty cache, which grows by itself.
+    pub fn new(config: &DecoderConfig, dtype: FloatDType, device: &Device) -> Self {
+        let (layers, width) = (config.num_hidden_layers, config.num_key_value_heads * config.head_dim);
+        let empty = Empty { layers, width, dtype, device: device.clone() };
+        Self { layers: Vec::new(), empty, holders: Vec::new(), free: Vec::new(), tables: KeptTables::default() }
+    }
+
+    /// Writes a step's new keys and values [rows, kv heads · d] and attends with q [rows, heads, d] -> [rows, heads, d].
+    pub fn attend(&mut self, layer: usize, q: Tensor<3>, new: [Tensor<2>; 2], at: &CacheView, scoring: Scoring) -> Tensor<3> {
+        let (keys, values) = &mut self.layers[layer];
+        decode_attention(q, new, [keys, values], at, &self.tables, scoring)
+    }
+
+    /// Does what [`attend`](Self::attend) does, on a GPU whose kernels find the blocks in `tables` by themselves.
+    #[cfg(feature = "gpu")]
+    pub fn attend_by(&mut self, layer: usize, q: Tensor<3>, new: [Tensor<2>; 2], tables: &Tables, scoring: Scoring) -> Tensor<3> {
+        let (keys, values) = &mut self.layers[layer];
+        fused::paged_attention(q, Some(new), [keys, values], tables, scoring)
+    }
+
+    /// The memory that the cache has on a GPU.
+    #[cfg(feature = "gpu")]
+    pub fn memory(&self) -> impl Iterator<Item = Handle> {
+        self.layers.iter().flat_map(|(keys, values)| [keys, values]).map(fused::memory)
+    }
+
+    /// The number of blocks that the cache can give without growing.
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// The number of blocks that have memory.
+    pub fn blocks(&self) -> usize {
+        self.holders.len()
+    }
+
+    /// The number of blocks that some sequence holds.
+    pub fn used(&self) -> usize {
+        self.blocks() - self.free.len()
+    }
+
+    /// Gives a sequence the blocks it needs for `len` positions.
+    pub fn extend(&mut self, table: &mut BlockTable, len: usize) {
+        while table.len() * BLOCK < len {
+            let block = self.take();
+            table.push(block);
+        }
+    }
+
+    /// Makes room for this many further blocks at once.
+    pub fn reserve(&mut self, blocks: usize) {
+        if blocks > self.free.len() {
+            self.grow(blocks - self.free.len());
+        }
+    }
+
+    /// Returns the blocks of `count` new sequences that begin with the first `len` positions of another: full blocks are shared,
+    /// the remaining positions are copied.
+    pub fn fork(&mut self, table: &[usize], len: usize, count: usize) -> Vec<BlockTable> {
+        self.fork_all([(table, len, count)]).remove(0)
+    }
+
+    /// Does what [`fork`](Self::fork) does for several sequences, with one copy for all of them.
+    pub fn fork_all<'a>(&mut self, sequences: impl IntoIterator<Item = (&'a [usize], usize, usize)>) -> Vec<Vec<BlockTable>> {
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        let forks = sequences.into_iter().map(|(table, len, count)| {
+            let (full, left) = (len / BLOCK, len % BLOCK);
+            for &block in &table[..full] {
+                self.holders[block] += count as u32;
+            }
+            let mut forks = vec![table[..full].to_vec(); count];
+            if left > 0 {
+                for fork in &mut forks {
+                    fork.push(self.take());
+                    from.extend(table[full] * BLOCK..table[full] * BLOCK + left);
+                    to.extend(fork[full] * BLOCK..fork[full] * BLOCK + left);
+                }
+            }
+            forks
+        });
+        let forks = forks.collect();
+        if !from.is_empty() {
+            let (from, to) = (Places::from(from), Places::from(to));
+            for (k, v) in &mut self.layers {
+                copy_rows(k, &from, &to);
+                copy_rows(v, &from, &to);
+            }
+        }
+        forks
+    }
+
+    /// Gives back the blocks of a sequence that ended.
+    pub fn release(&mut self, table: BlockTable) {
+        for block in table {
+            self.holders[block] -= 1;
+            if self.holders[block] == 0 {
+                self.free.push(block);
+            }
+        }
+    }
+
+    /// Writes rows of keys and values [rows, kv heads · d] at `places` (see [`place`]).
+    pub fn write(&mut self, layer: usize, places: &Places, k: Tensor<2>, v: Tensor<2>) {
+        let (keys, values) = &mut self.layers[layer];
+        write_keys_and_values([keys, values], places, [k, v]);
+    }
+
+    fn take(&mut self) -> usize {
+        if self.free.is_empty() {
+            self.grow(1);
+        }
+        let block = self.free.pop().expect("the cache has just grown");
+        self.holders[block] = 1;
+        block
+    }
+
+    /// Adds at least this many blocks, and at least a quarter of the present number, so that growing costs little and wastes
+    /// little. Tensors grow one after another, so that only one exists twice at a time.
+    fn grow(&mut self, least: usize) {
+        let more = least.max(self.blocks() / 4).max(64);
+        let rows = || self.empty.rows(more * BLOCK);
+        if self.layers.is_empty() {
+            self.layers = (0..self.empty.layers).map(|_| (rows(), rows())).collect();
+        } else {
+            for tensor in self.layers.iter_mut().flat_map(|(k, v)| [k, v]) {
+                tensor.inplace(|old| Tensor::cat(vec![old, rows()], 0));
+            }
+        }
+        let first = self.blocks();
+        self.holders.resize(first + more, 0);
+        self.free.extend((first..first + more).rev());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::to_host;
+    use crate::{CausalLm, Init};
+
+    #[test]
+    fn blocks_are_shared_copied_and_given_back() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/arithmetic/model");
+        let device = crate::device::open(None).unwrap();
+        let config = CausalLm::load(&folder, Init::Random { seed: 0 }, &device).unwrap().config;
+        let mut cache = KvCache::new(&config, FloatDType::F32, &device);
+        let len = 2 * BLOCK + 3;
+        let mut table = BlockTable::new();
+        cache.extend(&mut table, len);
+        let width = config.num_key_value_heads * config.head_dim;
+        let rows = |value: f32, n: usize| Tensor::<2>::full([n, width], value, &device);
+        let places: Vec<usize> = (0..len).map(|p| place(&table, p)).collect();
+        cache.write(0, &places.into(), rows(1.0, len), rows(2.0, len));
+
+        let fork = cache.fork(&table, len, 1).remove(0);
+        assert_eq!((fork[..2] == table[..2], fork[2] == table[2]), (true, false));
+        // What one sequence writes behind the shared beginning, the other does not see; growth keeps what is there.
+        cache.write(0, &vec![place(&fork, len - 1)].into(), rows(3.0, 1), rows(4.0, 1));
+        cache.reserve(100);
+        let at = |table: &BlockTable, p: usize| {
+            let (k, v) = &cache.layers[0];
+            let row = |x: &Tensor<2>| to_host(x.clone().narrow(0, place(table, p), 1));
+            (row(k), row(v))
+        };
+        let all = |k: f32, v: f32| (vec![k; width], vec![v; width]);
+        assert!((0..len).all(|p| at(&table, p) == all(1.0, 2.0)));
+        assert!((0..len - 1).all(|p| at(&fork, p) == all(1.0, 2.0)));
+        assert_eq!(at(&fork, len - 1), all(3.0, 4.0));
+
+        assert_eq!(cache.used(), 4);
+        cache.release(table);
+        assert_eq!(cache.used(), 3);
+        cache.release(fork);
+        assert_eq!(cache.used(), 0);
+    }
+}

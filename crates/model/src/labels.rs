@@ -1,0 +1,124 @@
+//! A decoder with the head of a classifier: so many numbers per token. One of them is the value of a state for a critic
+//! ([`super::scalar`]) or the score of a text for a reward model; two are the labels of a step for a process reward model.
+//! The head is read after whole tokens, wherever the caller asks ([`super::readout`]).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use burn::tensor::Device;
+use serde_json::{Map, Value, json};
+
+use super::causal_lm::{CausalLm, Init};
+use super::config::{DecoderConfig, HeadKind};
+use super::families::FAMILIES;
+use super::hf_config::{Classifier, HfConfig};
+use burnish_util::rng::Stream;
+
+/// The head that takes the place of a language model's own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NewHead {
+    pub kind: Classifier,
+    pub init: HeadInit,
+    pub seed: u64,
+}
+
+/// The values that a new head starts with; its bias, where it has one, starts at 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadInit {
+    /// N(0, initializer_range), as in transformers.
+    Normal,
+    /// N(0, 1 / (hidden_size + 1)), as in OpenRLHF.
+    Scaled,
+    Zeros,
+}
+
+impl HfConfig {
+    /// Returns the decoder that this config describes, with the head of its classifier. Where there is a `fresh` head, a causal
+    /// language model gets it.
+    ///
+    /// # Errors
+    /// The errors of [`decoder`](Self::decoder), and if the classifier has another number of labels, or there is no head at all.
+    pub fn labels_decoder(&self, labels: usize, fresh: Option<Classifier>) -> Result<DecoderConfig> {
+        let config = self.decoder()?;
+        let has = self.num_labels();
+        let Some(kind) = self.classifier().or(fresh) else {
+            bail!(
+                "config.json: `architectures` names no …ForSequenceClassification or …ForTokenClassification, so the model has no \
+                 head that scores"
+            );
+        };
+        if self.classifier().is_some() && has != labels {
+            let needed = match labels {
+                1 => "one is needed, a number per text".to_owned(),
+                _ => format!("{labels} are needed, of a token classifier"),
+            };
+            bail!("config.json: a model of {has} labels; {needed}");
+        }
+        let head = match kind {
+            Classifier::Sequences => HeadKind::Classifier { name: "score", bias: false, labels },
+            Classifier::Tokens => HeadKind::Classifier { name: config.naming.classifier, bias: true, labels },
+        };
+        Ok(DecoderConfig { head, ..config })
+    }
+
+    /// Makes the config of a language model that of a classifier. transformers takes the number of labels from `id2label`.
+    fn become_classifier(&mut self, kind: Classifier, labels: usize) {
+        let Some(model_type) = self.json.get("model_type").and_then(Value::as_str) else { return };
+        let class = FAMILIES.iter().find(|f| f.model_type == model_type).map_or("", |family| family.class);
+        let end = match kind {
+            Classifier::Tokens => "ForTokenClassification",
+            Classifier::Sequences => "ForSequenceClassification",
+        };
+        let name = |label: usize| format!("LABEL_{label}");
+        let id2label: Map<String, Value> = (0..labels).map(|label| (label.to_string(), name(label).into())).collect();
+        let label2id: Map<String, Value> = (0..labels).map(|label| (name(label), label.into())).collect();
+        self.json.insert("architectures".into(), json!([format!("{class}{end}")]));
+        self.json.insert("id2label".into(), id2label.into());
+        self.json.insert("label2id".into(), label2id.into());
+    }
+}
+
+impl CausalLm {
+    /// Loads a folder of a classifier with so many labels; or, with a `new_head`, of a causal language model, whose own head it
+    /// replaces. `classifier_dropout` is not applied, as in verl.
+    ///
+    /// # Errors
+    /// If the folder cannot be read, the classifier has another number of labels, or there is no head and none to put in its
+    /// place.
+    pub fn load_labels(folder: &Path, init: Init, labels: usize, new_head: Option<NewHead>, device: &Device) -> Result<Self> {
+        let mut hf = HfConfig::read(folder)?;
+        let config =
+            hf.labels_decoder(labels, new_head.map(|head| head.kind)).with_context(|| format!("{}", folder.display()))?;
+        let drawn = match init {
+            Init::Pretrained => new_head.filter(|_| hf.classifier().is_none()),
+            // All of a random model is drawn from N(0, initializer_range).
+            Init::Random { .. } => new_head.filter(|head| head.init != HeadInit::Normal),
+        };
+        if let (None, Some(head)) = (hf.classifier(), new_head) {
+            hf.become_classifier(head.kind, labels);
+        }
+        let (normal, hidden) = (config.initializer_range, config.hidden_size);
+        let draw = drawn.map(|head| {
+            move |parameter: &str, shape: &[usize]| -> Vec<f32> {
+                let mut stream = Stream::new(head.seed, "value head", &[]);
+                let spread = match head.init {
+                    _ if parameter.ends_with(".bias") => 0.0,
+                    HeadInit::Normal => normal,
+                    HeadInit::Scaled => 1.0 / (hidden as f64 + 1.0),
+                    HeadInit::Zeros => 0.0,
+                };
+                (0..shape.iter().product()).map(|_| if spread == 0.0 { 0.0 } else { (stream.normal() * spread) as f32 }).collect()
+            }
+        });
+        Self::with_config(folder, (hf, config), init, draw.as_ref().map(|draw| draw as _), device)
+    }
+
+    /// Returns the same model whose config.json names this `pad_token_id`. transformers reads a text's score at the last token
+    /// that is not this one, so it must be one that no text ends with; with `None` transformers scores one text at a time.
+    pub fn padded_by(mut self, pad: Option<u32>) -> Self {
+        let hf = Arc::make_mut(&mut self.hf);
+        hf.json.insert("pad_token_id".into(), pad.map_or(Value::Null, Value::from));
+        self
+    }
+}

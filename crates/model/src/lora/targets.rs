@@ -1,0 +1,158 @@
+//! Selects the projections that an adapter changes, by PEFT's rules over the names in files: a name stands for every module whose
+//! path is that name or ends in `.name`; a regular expression for every module whose whole path it matches; `all-linear` for all
+//! but the head.
+
+use anyhow::{Result, bail};
+use regex::Regex;
+
+use super::settings::LoraSettings;
+use crate::config::DecoderConfig;
+use crate::naming::Place;
+use burnish_util::suggest::did_you_mean;
+
+/// A linear layer that can have an adapter: one matrix of the files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// The path of the layer in files.
+    pub path: String,
+    /// The path of the layer in the decoder; a matrix of q, k and v together is `self_attn.qkv_proj`.
+    pub name: String,
+    pub input: usize,
+    pub output: usize,
+}
+
+impl Target {
+    /// The place of the layer's matrix in files.
+    pub fn weight(&self, config: &DecoderConfig) -> Place {
+        config.naming.place(&format!("{}.weight", self.name))
+    }
+}
+
+/// Every linear layer of a model but the head, in the order of the network.
+pub fn linears(config: &DecoderConfig) -> Vec<Target> {
+    let (h, i) = (config.hidden_size, config.intermediate_size);
+    let (q, kv) = (config.num_attention_heads * config.head_dim, config.num_key_value_heads * config.head_dim);
+    let qkv = match config.naming.fused_qkv {
+        Some(_) => vec![("self_attn.qkv_proj", h, q + 2 * kv)],
+        None => vec![("self_attn.q_proj", h, q), ("self_attn.k_proj", h, kv), ("self_attn.v_proj", h, kv)],
+    };
+    let gate = config.gated.then_some(("mlp.gate_proj", h, i));
+    let rest = [("mlp.up_proj", h, i), ("mlp.down_proj", i, h)];
+    let of_block: Vec<_> = qkv.into_iter().chain([("self_attn.o_proj", q, h)]).chain(gate).chain(rest).collect();
+    let target = |layer: usize, (name, input, output): (&str, usize, usize)| {
+        let name = format!("model.layers.{layer}.{name}");
+        let weight = config.naming.place(&format!("{name}.weight")).name;
+        Target { path: weight.trim_end_matches(".weight").to_owned(), name, input, output }
+    };
+    (0..config.num_hidden_layers).flat_map(|layer| of_block.iter().map(move |row| target(layer, *row))).collect()
+}
+
+/// The linear layers that `target_modules` names and `exclude_modules` does not.
+///
+/// # Errors
+/// If a name or expression fits no layer, or all layers are excluded.
+pub fn select(config: &DecoderConfig, settings: &LoraSettings) -> Result<Vec<Target>> {
+    let all = linears(config);
+    let key = format!("{}.target_modules", settings.group);
+    let mut chosen = vec![false; all.len()];
+    for pattern in &settings.target_modules {
+        let pattern_fits = Pattern::new(pattern, &key)?;
+        let fitting: Vec<bool> = all.iter().map(|target| pattern_fits.fits(&target.path)).collect();
+        if !fitting.contains(&true) {
+            bail!("{}", unknown(&key, pattern, config, &all));
+        }
+        chosen.iter_mut().zip(fitting).for_each(|(chosen, fits)| *chosen |= fits);
+    }
+    let exclude = format!("{}.exclude_modules", settings.group);
+    for pattern in &settings.exclude_modules {
+        let fits = Pattern::new(pattern, &exclude)?;
+        if !all.iter().any(|target| fits.fits(&target.path)) {
+            tracing::warn!("{exclude}: `{pattern}` excludes nothing: no linear layer has such a path");
+        }
+        chosen.iter_mut().zip(&all).for_each(|(chosen, target)| *chosen &= !fits.fits(&target.path));
+    }
+    let selected: Vec<Target> = all.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(target, _)| target).collect();
+    if selected.is_empty() {
+        bail!("{key} and {exclude} leave no module to adapt");
+    }
+    Ok(selected)
+}
+
+enum Pattern<'a> {
+    All,
+    /// Text read both as a name and as an expression for whole paths. No module's name is an expression for another path.
+    Name(&'a str, Regex),
+}
+
+impl<'a> Pattern<'a> {
+    fn new(text: &'a str, key: &str) -> Result<Self> {
+        if text.eq_ignore_ascii_case("all-linear") {
+            return Ok(Self::All);
+        }
+        match Regex::new(&format!("^(?:{text})$")) {
+            Ok(regex) => Ok(Self::Name(text, regex)),
+            Err(error) => bail!("{key}: `{text}` is neither a name nor a regular expression: {error}"),
+        }
+    }
+
+    fn fits(&self, path: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Name(name, regex) => {
+                path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')) || regex.is_match(path)
+            }
+        }
+    }
+}
+
+/// verl's names of Megatron's layers, with the names of the same layers in Hugging Face models.
+const OF_MEGATRON: &[(&str, &str)] = &[
+    ("linear_qkv", "q_proj, k_proj and v_proj"),
+    ("linear_proj", "o_proj"),
+    ("linear_fc1", "gate_proj and up_proj"),
+    ("linear_fc2", "down_proj"),
+];
+
+/// An error message that says why a name fits no layer, and lists the layers there are.
+fn unknown(key: &str, pattern: &str, config: &DecoderConfig, all: &[Target]) -> String {
+    let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
+    let mut names: Vec<String> = all.iter().map(|target| last(&target.path)).collect();
+    names.sort();
+    names.dedup();
+    let [head, embedding] = ["lm_head.weight", "model.embed_tokens.weight"].map(|parameter| config.naming.place(parameter).name);
+    let why = if [head, embedding].iter().any(|name| last(name.trim_end_matches(".weight")) == last(pattern)) {
+        "the embedding and the head cannot have adapters here".to_owned()
+    } else {
+        "the model has no such module".to_owned()
+    };
+    let hint = match OF_MEGATRON.iter().find(|(name, _)| *name == pattern) {
+        Some((_, names)) => format!(" In Llama's names this is {names}."),
+        None => did_you_mean(pattern, names.iter().map(String::as_str)),
+    };
+    format!("{key}: `{pattern}`: {why}; there are {}, and all-linear for all of them.{hint}", names.join(", "))
+}
+
+/// Returns B [out, r] of a module, whose rows are ordered as in files, in the order of the network.
+pub fn in_our_order(target: &Target, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
+    match parts(target, rank) {
+        None => b.to_vec(),
+        Some((parts, shape)) => parts.iter().flat_map(|part| part.from_file(b.to_vec(), &shape, config)).collect(),
+    }
+}
+
+/// The inverse of [`in_our_order`].
+pub fn in_their_order(target: &Target, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
+    let Some((parts, shape)) = parts(target, rank) else { return b.to_vec() };
+    let mut theirs = vec![0.0; b.len()];
+    for (part, values) in parts.iter().zip(b.chunks_exact(shape[0] * shape[1])) {
+        part.into_file(values, &shape, config, &mut theirs);
+    }
+    theirs
+}
+
+/// The places of q, k and v in the B of a module that holds them together, and the shape of each.
+fn parts(target: &Target, rank: usize) -> Option<([Place; 3], [usize; 2])> {
+    let fused = target.name.ends_with(".qkv_proj");
+    let place = |part| Place { name: target.path.clone(), part: Some(part), transposed: false };
+    fused.then(|| ([0, 1, 2].map(place), [target.output / 3, rank]))
+}

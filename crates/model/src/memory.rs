@@ -1,0 +1,230 @@
+//! Counts the numbers that a model's passes hold at once, from its shape alone. Every number is an f32, whatever the device.
+//!
+//! The counts follow the code: what the operations of [`super::ops`] keep for their backward passes, what a block holds while it
+//! runs, and one chunk of the head. They leave out what is small: rotations, indices, log-sums of attention.
+
+use anyhow::{Result, bail};
+
+use super::config::{DecoderConfig, HeadKind, NormKind, Positions, Residual};
+use super::ops::{BLOCK, attention::QUERIES, head};
+use burnish_util::machine::amount;
+use burnish_util::sizes::largest;
+
+/// A count of numbers. The sizes of a model and the lengths of a batch are each within 2^64, so that no product of them overflows.
+pub type Numbers = u128;
+
+/// Bytes of an f32.
+pub const BYTES: Numbers = 4;
+
+/// The most parameters of a model; the largest published ones have 2^41.
+const MOST_PARAMETERS: Numbers = 1 << 46;
+
+/// The largest batch that a pass sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Widest {
+    /// Tokens that go through the trunk: a prompt once for all its responses.
+    pub rows: usize,
+    /// Tokens whose log-probabilities are computed.
+    pub predicted: usize,
+    /// Tokens of the longest sequence.
+    pub longest: usize,
+}
+
+impl Widest {
+    fn rows(self) -> Numbers {
+        self.rows as Numbers
+    }
+
+    fn predicted(self) -> Numbers {
+        self.predicted as Numbers
+    }
+}
+
+impl DecoderConfig {
+    /// The number of parameters of the network.
+    pub fn num_parameters(&self) -> usize {
+        usize::try_from(self.parameters()).unwrap_or(usize::MAX)
+    }
+
+    /// Refuses sizes that no model has.
+    ///
+    /// # Errors
+    /// If there would be too many parameters: how many, the memory that they would take, and the largest size.
+    pub fn check_size(&self) -> Result<()> {
+        let parameters = self.parameters();
+        if parameters <= MOST_PARAMETERS {
+            return Ok(());
+        }
+        let sizes = [
+            ("the vocabulary", self.vocab_size),
+            ("the hidden size", self.hidden_size),
+            ("the intermediate size", self.intermediate_size),
+            ("the number of layers", self.num_hidden_layers),
+            ("the number of attention heads", self.num_attention_heads),
+            ("the number of heads of keys and values", self.num_key_value_heads),
+            ("the size of a head", self.head_dim),
+            ("the number of positions", if self.positions == Positions::Learned { self.max_position_embeddings } else { 0 }),
+        ];
+        let largest = largest(&sizes);
+        let size = sizes.iter().find(|(name, _)| *name == largest).map_or(0, |(_, size)| *size);
+        bail!(
+            "config.json: the model would have {parameters} parameters, which take {} as float32; {largest} is {size}",
+            amount(parameters * BYTES)
+        )
+    }
+
+    /// Returns the shapes of the parameters: a name such as theirs, the shape, and how many there are. All that are no matrices are
+    /// counted as vectors of the hidden size.
+    pub fn shapes(&self) -> Vec<(&'static str, Vec<usize>, Numbers)> {
+        let (h, q, kv) = (self.hidden_size, self.num_attention_heads * self.head_dim, self.num_key_value_heads * self.head_dim);
+        let (i, layers, into) = (self.intermediate_size, self.layers(), if self.gated { 2 } else { 1 });
+        let head = usize::from(self.head == HeadKind::Language && !self.tie_word_embeddings) * self.vocab_size;
+        let positions = if self.positions == Positions::Learned { self.max_position_embeddings } else { 0 };
+        let mut shapes = vec![
+            ("model.embed_tokens.weight", vec![self.vocab_size, h], 1),
+            ("model.embed_positions.weight", vec![positions, h], 1),
+            ("lm_head.weight", vec![head, h], 1),
+            ("model.layers.0.self_attn.q_proj.weight", vec![q, h], layers),
+            ("model.layers.0.self_attn.k_proj.weight", vec![kv, h], 2 * layers),
+            ("model.layers.0.self_attn.o_proj.weight", vec![h, q], layers),
+            ("model.layers.0.mlp.up_proj.weight", vec![i, h], into * layers),
+            ("model.layers.0.mlp.down_proj.weight", vec![h, i], layers),
+        ];
+        shapes.retain(|(_, shape, _)| !shape.contains(&0));
+        let size = |shape: &[usize]| shape.iter().map(|size| *size as Numbers).product::<Numbers>();
+        let matrices: Numbers = shapes.iter().map(|(_, shape, count)| size(shape) * count).sum();
+        let vectors = self.parameters().saturating_sub(matrices);
+        let norms = [(vec![h], vectors / h.max(1) as Numbers), (vec![(vectors % h.max(1) as Numbers) as usize], 1)];
+        shapes.extend(norms.map(|(shape, count)| ("model.norm.weight", shape, count)));
+        shapes
+    }
+
+    fn parameters(&self) -> Numbers {
+        let (h, i, q, kv) = (self.hidden(), self.intermediate(), self.queries(), self.keys());
+        let bias = |has: bool, count: Numbers| if has { count } else { 0 };
+        let qk_norms = if self.qk_norm { 2 * self.head_dim as Numbers } else { 0 };
+        let attention = 2 * q * h + 2 * kv * h + bias(self.qkv_bias, q + 2 * kv) + bias(self.o_bias, h) + qk_norms;
+        let into = if self.gated { 2 } else { 1 };
+        let mlp = (into + 1) * i * h + bias(self.mlp_bias, into * i + h);
+        let norm = if self.norm == NormKind::Layer { 2 * h } else { h };
+        let norms = norm * if self.residual == Residual::Sandwich { 4 } else { 2 };
+        let head = match self.head {
+            HeadKind::Classifier { bias: has, labels, .. } => (h + bias(has, 1)) * labels as Numbers,
+            HeadKind::Language if self.tie_word_embeddings => 0,
+            HeadKind::Language => self.vocabulary() * h,
+        };
+        let positions = if self.positions == Positions::Learned { self.max_position_embeddings as Numbers * h } else { 0 };
+        self.vocabulary() * h + head + positions + self.layers() * (attention + mlp + norms) + norm
+    }
+
+    fn hidden(&self) -> Numbers {
+        self.hidden_size as Numbers
+    }
+
+    fn intermediate(&self) -> Numbers {
+        self.intermediate_size as Numbers
+    }
+
+    fn vocabulary(&self) -> Numbers {
+        self.vocab_size as Numbers
+    }
+
+    fn layers(&self) -> Numbers {
+        self.num_hidden_layers as Numbers
+    }
+
+    fn heads(&self) -> Numbers {
+        self.num_attention_heads as Numbers
+    }
+
+    fn queries(&self) -> Numbers {
+        self.heads() * self.head_dim as Numbers
+    }
+
+    fn keys(&self) -> Numbers {
+        self.num_key_value_heads as Numbers * self.head_dim as Numbers
+    }
+
+    /// The numbers that a forward pass keeps for its backward pass. Per row and layer: the inputs of two norms and of the
+    /// projections after each (4 h, and 2 h of a sandwich's other norms), rotated queries and the output of attention (2 q),
+    /// rotated keys and values (2 kv), gate, up and their product (3 i, 2 i without a gate), log-sums (one per head). To these
+    /// come the input of the last norm, its output, and the rows that predict a token. With gradient checkpointing, a pass keeps
+    /// the input of each block and all of one block.
+    pub fn activations(&self, widest: Widest, checkpointing: bool) -> Numbers {
+        let (h, i, q, kv) = (self.hidden(), self.intermediate(), self.queries(), self.keys());
+        let norms = if self.residual == Residual::Sandwich { 6 * h } else { 4 * h };
+        let mlp = if self.gated { 3 * i } else { 2 * i };
+        let layer = norms + 2 * q + 2 * kv + mlp + self.heads();
+        let layers = if checkpointing { self.layers() * h + layer } else { self.layers() * layer };
+        widest.rows() * (layers + 2 * h) + widest.predicted() * h
+    }
+
+    /// The numbers that a backward pass holds beside [`activations`](Self::activations) and gradients, at its widest point: the
+    /// last block's MLP, or the head.
+    pub fn backward(&self, widest: Widest, on_cpu: bool) -> Numbers {
+        let (h, i) = (self.hidden(), self.intermediate());
+        let head = self.vocabulary_chunk(widest, on_cpu) + widest.predicted() * h;
+        let mlp = widest.rows() * (2 * i + 5 * h);
+        head.max(mlp).max(self.scores(widest, on_cpu))
+    }
+
+    /// The numbers that a forward pass without gradients holds at its widest point: a block's MLP, or the head.
+    pub fn forward(&self, widest: Widest, on_cpu: bool) -> Numbers {
+        let (h, i) = (self.hidden(), self.intermediate());
+        let mlp = widest.rows() * (3 * i + 2 * h);
+        let head = widest.rows() * h + 2 * widest.predicted() * h + self.vocabulary_chunk(widest, on_cpu);
+        mlp.max(head).max(self.scores(widest, on_cpu))
+    }
+
+    /// Numbers of one tile of logits, or of this many copies of the logits of one chunk of tokens.
+    fn logits(&self, widest: Widest, copies: Option<Numbers>) -> Numbers {
+        if let HeadKind::Classifier { labels, .. } = self.head {
+            return widest.predicted() * labels as Numbers;
+        }
+        let (rows, columns) = head::tile(widest.predicted, self.vocab_size);
+        let (rows, columns) = (rows as Numbers, columns as Numbers);
+        copies.map_or(rows * columns, |copies| copies * widest.predicted.min(head::GPU_CHUNK) as Numbers * self.vocabulary())
+    }
+
+    /// Logits of one tile, or on a GPU of one chunk of tokens, which become their gradients in place, and of the chunk before, whose memory
+    /// may not have been given back.
+    pub fn vocabulary_chunk(&self, widest: Widest, on_cpu: bool) -> Numbers {
+        self.logits(widest, if on_cpu { None } else { Some(2) })
+    }
+
+    /// Logits that the CPU keeps for a loss that reads each token by itself.
+    pub fn kept_logits(&self, widest: Widest) -> Numbers {
+        (head::kept(widest.predicted, self.vocab_size) * self.vocab_size) as Numbers
+    }
+
+    /// The numbers that the divergence from a reference of this shape adds to the head: the rows that predict a token, and one
+    /// tile of logits, or on a GPU as many logits as the policy has.
+    pub fn reference_chunk(&self, widest: Widest, on_cpu: bool) -> Numbers {
+        self.logits(widest, if on_cpu { None } else { Some(2) }) + widest.predicted() * self.hidden()
+    }
+
+    /// Attention scores of a range of queries, which only the composed operation holds: scores, their exponentials, and both gradients.
+    fn scores(&self, widest: Widest, on_cpu: bool) -> Numbers {
+        if on_cpu { 0 } else { 4 * widest.rows() * widest.longest.min(QUERIES) as Numbers * self.heads() }
+    }
+
+    /// Keys and values of `slots` sequences side by side that belong to `prompts` prompts, and the quarter by which the cache
+    /// grows. In the worst case these are the last responses of all prompts.
+    pub fn kv_cache(&self, slots: usize, prompts: usize, prompt: usize, response: usize) -> Numbers {
+        // The beginning of a response shares a block with the end of its prompt, which each response has for itself.
+        let [slots, prompts, prompt, response] = [slots, prompts, prompt, response].map(|count| count as Numbers);
+        let block = BLOCK as Numbers;
+        let blocks = slots.min(prompts) * prompt.div_ceil(block) + slots * (response + block).div_ceil(block);
+        2 * self.layers() * (blocks * block * 5 / 4) * self.keys()
+    }
+
+    /// The numbers that generation holds beside the cache: the logits of every sequence, on a GPU twice more, or one prefill pass
+    /// over prompts of `prompt` tokens; and a bfloat16 copy of the parameters where products are computed in bfloat16.
+    pub fn decoding(&self, slots: usize, (prefill, prompt): (usize, usize), on_cpu: bool, bfloat16: bool) -> Numbers {
+        // A recorded step has a power of two of rows.
+        let (copies, slots) = if on_cpu { (1, slots) } else { (3, slots.next_power_of_two()) };
+        let widest = Widest { rows: prefill, predicted: 0, longest: prompt };
+        let narrow = if bfloat16 { self.parameters() / 2 } else { 0 };
+        copies * slots as Numbers * self.vocabulary() + self.forward(widest, on_cpu) + narrow
+    }
+}

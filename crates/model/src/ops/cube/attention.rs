@@ -1,0 +1,244 @@
+//! Between the products of attention: scores, their softmax and its gradient, in one pass each over [rows, keys], one cube for each
+//! row. The products themselves are burn's, and so is its fused forward pass.
+
+use burn::backend::{Cube, TensorMetadata};
+use burn::tensor::{DType, Shape};
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::blocks;
+use super::launch::{buffer, cube_of, dense, elem, empty, empty_like, grid, is_left_to_burn, units_of};
+use super::rows::Rows;
+use super::sum::{max_of_units, sum_of_units};
+use crate::ops::attention::AttentionKernels;
+use crate::ops::attention_blocks::Blocks;
+use crate::ops::attention_scores::{ScoreKernels, Seen, gradients, probabilities};
+
+/// Below every score, and not so far that e to it is no number on some drivers.
+const LEAST: f32 = -1.0e30;
+
+/// Returns the keys that a row sees, counted from the position `start`: the first, and the one after the last. Both are 0 for a row of
+/// padding. Where `start` is not 0, the window of every row begins at or after it.
+#[cube]
+fn seen_keys<I: Int>(
+    positions: &[I],
+    row: usize,
+    queries: usize,
+    rows_per_segment: usize,
+    start: usize,
+    window: usize,
+) -> (usize, usize) {
+    let position = i32::cast_from(positions[row / rows_per_segment * queries + row % queries]);
+    let mut first = 0usize;
+    let mut end = 0usize;
+    if position >= 0 {
+        end = usize::cast_from(position) + 1 - start;
+        if end > window {
+            first = end - window;
+        }
+    }
+    (first, end)
+}
+
+/// The score of a product.
+#[cube]
+fn score<P: Float>(product: P, scale: f32, cap: f32, #[comptime] capped: bool) -> f32 {
+    let mut score = f32::cast_from(product) * scale;
+    if capped {
+        score = cap * f32::tanh(score / cap);
+    }
+    score
+}
+
+#[cube(launch)]
+fn softmax<P: Float, I: Int>(
+    products: &[P],
+    positions: &[I],
+    p: &mut [P],
+    lse: &mut [f32],
+    rows: usize,
+    keys: usize,
+    stride: usize,
+    queries: usize,
+    rows_per_segment: usize,
+    first_key: usize,
+    window: usize,
+    scale: f32,
+    cap: f32,
+    #[comptime] capped: bool,
+    #[comptime] units: usize,
+    #[define(P, I)] _dtypes: [ElemType; 2],
+) {
+    let row = CUBE_POS;
+    if row >= rows {
+        terminate!();
+    }
+    let mut scratch = Shared::<[f32]>::new_slice(units);
+    let start = row * keys;
+    let (first, end) = seen_keys::<I>(positions, row, queries, rows_per_segment, first_key, window);
+    let mut max = f32::new(LEAST);
+    for i in range_stepped(first + UNIT_POS as usize, end, units) {
+        let x = score::<P>(products[row * stride + i], scale, cap, capped);
+        if x > max {
+            max = x;
+        }
+    }
+    let max = max_of_units(max, &mut scratch, units);
+    let mut sum = 0f32;
+    for i in range_stepped(first + UNIT_POS as usize, end, units) {
+        sum += f32::exp(score::<P>(products[row * stride + i], scale, cap, capped) - max);
+    }
+    let sum = sum_of_units(sum, &mut scratch, units);
+    for i in range_stepped(UNIT_POS as usize, keys, units) {
+        let mut value = 0f32;
+        if i >= first && i < end {
+            value = f32::exp(score::<P>(products[row * stride + i], scale, cap, capped) - max) / sum;
+        }
+        p[start + i] = P::cast_from(value);
+    }
+    if UNIT_POS == 0 {
+        let mut total = 0f32;
+        if end > first {
+            total = max + f32::ln(sum);
+        }
+        lse[row] = total;
+    }
+}
+
+/// p = e^(score − lse), and ds = p·(dp − delta)·scale, through the soft cap where there is one.
+#[cube(launch)]
+fn softmax_backward<P: Float, I: Int>(
+    products: &[P],
+    dp: &[P],
+    lse: &[f32],
+    delta: &[f32],
+    positions: &[I],
+    p: &mut [P],
+    ds: &mut [P],
+    rows: usize,
+    keys: usize,
+    stride: usize,
+    dp_stride: usize,
+    queries: usize,
+    rows_per_segment: usize,
+    first_key: usize,
+    window: usize,
+    scale: f32,
+    cap: f32,
+    #[comptime] capped: bool,
+    #[comptime] units: usize,
+    #[define(P, I)] _dtypes: [ElemType; 2],
+) {
+    let row = CUBE_POS;
+    if row >= rows {
+        terminate!();
+    }
+    let start = row * keys;
+    let (first, end) = seen_keys::<I>(positions, row, queries, rows_per_segment, first_key, window);
+    for i in range_stepped(UNIT_POS as usize, keys, units) {
+        let mut weight = 0f32;
+        let mut d = 0f32;
+        if i >= first && i < end {
+            let x = score::<P>(products[row * stride + i], scale, cap, capped);
+            weight = f32::exp(x - lse[row]);
+            d = weight * (f32::cast_from(dp[row * dp_stride + i]) - delta[row]) * scale;
+            if capped {
+                d *= 1f32 - x / cap * (x / cap);
+            }
+        }
+        p[start + i] = P::cast_from(weight);
+        ds[start + i] = P::cast_from(d);
+    }
+}
+
+/// Queries of a segment, and rows of a segment of products [segments, kv heads, group · queries, keys].
+fn sizes(products: &CubeTensor, seen: &Seen<Cube>) -> [usize; 2] {
+    let shape = products.shape();
+    [seen.queries().range.len(), shape[1] * shape[2]]
+}
+
+impl AttentionKernels for Cube {}
+
+impl ScoreKernels for Cube {
+    fn pad(x: CubeTensor, rows: &CubeTensor, sizes: [usize; 2]) -> CubeTensor {
+        blocks::pad(x, rows, sizes)
+    }
+
+    fn unpad(parts: Vec<CubeTensor>, blocks: &Blocks<Self>) -> CubeTensor {
+        blocks::unpad(parts, blocks)
+    }
+
+    fn sum_of_keys(x: CubeTensor, blocks: &Blocks<Self>, dtype: DType) -> CubeTensor {
+        blocks::sum_of_keys(x, blocks, dtype)
+    }
+
+    fn probabilities(products: CubeTensor, seen: &Seen<Self>) -> [CubeTensor; 2] {
+        if is_left_to_burn(&products) {
+            return probabilities::<Self>(products, seen);
+        }
+        let (shape, [queries, of_segment], scoring) = (products.shape(), sizes(&products, seen), seen.scoring());
+        let (p, positions) = (empty_like(&products), dense(seen.queries().positions.clone()));
+        let products = Rows::over(products, 3);
+        let (units, lse) = (units_of(products.width), empty(&p, Shape::from([shape[0], shape[1], shape[2], 1]), DType::F32));
+        softmax::launch(
+            &p.client,
+            grid(products.rows),
+            cube_of(units),
+            products.buffer(),
+            buffer(&positions),
+            buffer(&p),
+            buffer(&lse),
+            products.rows,
+            products.width,
+            products.stride,
+            queries,
+            of_segment,
+            seen.keys().start,
+            scoring.window.unwrap_or(i32::MAX as usize),
+            scoring.scale,
+            scoring.softcap.unwrap_or(1.0),
+            scoring.softcap.is_some(),
+            units,
+            [elem(&p), elem(&positions)],
+        );
+        [p, lse]
+    }
+
+    fn gradients(products: CubeTensor, dp: CubeTensor, lse: CubeTensor, delta: CubeTensor, seen: &Seen<Self>) -> [CubeTensor; 2] {
+        if is_left_to_burn(&products) {
+            return gradients::<Self>(products, dp, lse, delta, seen);
+        }
+        let ([queries, of_segment], scoring) = (sizes(&products, seen), seen.scoring());
+        let [lse, delta, positions] = [lse, delta, seen.queries().positions.clone()].map(dense);
+        let (p, ds) = (empty_like(&products), empty_like(&products));
+        let [products, dp] = [products, dp].map(|x| Rows::over(x, 3));
+        let units = units_of(products.width);
+        softmax_backward::launch(
+            &p.client,
+            grid(products.rows),
+            cube_of(units),
+            products.buffer(),
+            dp.buffer(),
+            buffer(&lse),
+            buffer(&delta),
+            buffer(&positions),
+            buffer(&p),
+            buffer(&ds),
+            products.rows,
+            products.width,
+            products.stride,
+            dp.stride,
+            queries,
+            of_segment,
+            seen.keys().start,
+            scoring.window.unwrap_or(i32::MAX as usize),
+            scoring.scale,
+            scoring.softcap.unwrap_or(1.0),
+            scoring.softcap.is_some(),
+            units,
+            [elem(&p), elem(&positions)],
+        );
+        [p, ds]
+    }
+}

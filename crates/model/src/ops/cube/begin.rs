@@ -1,0 +1,144 @@
+//! The first kernel of a decode step whose buffers keep their places: what the step needs of its rows is put where the other kernels
+//! look for it. One cube for each row.
+
+use burn::backend::TensorMetadata;
+use burn::tensor::DType;
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::launch::{UNITS, buffer, cube_dim, elem, empty, grid};
+use super::rows::Rows;
+use super::sample::DRAWN;
+use crate::ops::block_tables::BLOCK;
+
+/// The numbers that are asked of a row, in order: its token, or −1 for the one that was drawn in the step before; its position; the block
+/// of the cache that holds this position.
+pub const ASKED: usize = 3;
+
+/// What is known when the kernel is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Form {
+    /// The numbers of an embedded token.
+    h: usize,
+    /// The rotated pairs of a head; 0 where positions are learned.
+    half: usize,
+    scaled: bool,
+    learned: bool,
+}
+
+#[cube(launch)]
+fn begin_rows<E: Float, P: Float, A: Float>(
+    asked: &[i32],
+    drawn: &[f32],
+    embedding: &[E],
+    learned: &[P],
+    all_cos: &[A],
+    all_sin: &[A],
+    table: &mut [i32],
+    lens: &mut [i32],
+    x: &mut [f32],
+    cos: &mut [A],
+    sin: &mut [A],
+    rows: usize,
+    table_width: usize,
+    embedding_stride: usize,
+    learned_stride: usize,
+    scale: f32,
+    #[comptime] form: Form,
+    #[comptime] units: usize,
+    #[define(E, P, A)] _dtypes: [ElemType; 3],
+) {
+    let row = CUBE_POS;
+    if row >= rows {
+        terminate!();
+    }
+    let unit = UNIT_POS as usize;
+    let at = row * ASKED;
+    let position = asked[at + 1] as usize;
+    let mut token = drawn[row * DRAWN] as usize;
+    if asked[at] >= 0 {
+        token = asked[at] as usize;
+    }
+    let h = comptime!(form.h);
+    let half = comptime!(form.half);
+    for i in range_stepped(unit, h, units) {
+        let mut value = f32::cast_from(embedding[token * embedding_stride + i]);
+        if comptime!(form.scaled) {
+            value *= scale;
+        }
+        if comptime!(form.learned) {
+            value += f32::cast_from(learned[position * learned_stride + i]);
+        }
+        x[row * h + i] = value;
+    }
+    for i in range_stepped(unit, half, units) {
+        cos[row * half + i] = all_cos[position * half + i];
+        sin[row * half + i] = all_sin[position * half + i];
+    }
+    if unit == 0 {
+        table[row * table_width + position / BLOCK] = asked[at + 2];
+        lens[row] = asked[at + 1] + 1;
+    }
+}
+
+/// What the kernel reads of the model.
+pub struct Begin {
+    /// [vocabulary, h]
+    pub embedding: Rows,
+    /// The number that an embedded token is multiplied by.
+    pub scale: Option<f32>,
+    /// The embedding of learned positions [positions, h], where the model has such.
+    pub learned: Option<Rows>,
+    /// cos and sin [positions, rotated / 2] of every position, where the model rotates.
+    pub angles: Option<[CubeTensor; 2]>,
+}
+
+/// The buffers of a step that keep their places.
+pub struct Places {
+    /// [`ASKED`] numbers for each row, i32.
+    pub asked: CubeTensor,
+    /// What was drawn in the step before, [`DRAWN`] numbers for each row.
+    pub drawn: CubeTensor,
+    /// The blocks of each row's sequence [rows · width], i32; the kernel adds that of the position.
+    pub table: CubeTensor,
+    /// The positions of each row's sequence, the new one among them, `[rows]`, i32; the kernel writes them.
+    pub lens: CubeTensor,
+}
+
+/// Returns the embedded tokens [rows, h], f32, and the angles of their positions, [rows, rotated / 2] each.
+pub fn begin(of: &Begin, places: &Places) -> (CubeTensor, Option<[CubeTensor; 2]>) {
+    let (rows, h, embedding) = (places.lens.shape()[0], of.embedding.width, &of.embedding.tensor);
+    let half = of.angles.as_ref().map_or(0, |[cos, _]| cos.shape()[1]);
+    let x = empty(embedding, [rows, h], DType::F32);
+    let angles = of.angles.as_ref().map(|all| all.each_ref().map(|all| empty(all, [rows, half], all.dtype)));
+    // A kernel wants a buffer for each argument; it neither reads nor writes those of what the model does not have.
+    let [all_cos, all_sin] = of.angles.as_ref().map_or([embedding; 2], |all| all.each_ref());
+    let [cos, sin] = angles.as_ref().map_or([&x; 2], |angles| angles.each_ref());
+    let learned = of.learned.as_ref().unwrap_or(&of.embedding);
+    begin_rows::launch(
+        &x.client,
+        grid(rows),
+        cube_dim(),
+        buffer(&places.asked),
+        buffer(&places.drawn),
+        of.embedding.buffer(),
+        learned.buffer(),
+        buffer(all_cos),
+        buffer(all_sin),
+        buffer(&places.table),
+        buffer(&places.lens),
+        buffer(&x),
+        buffer(cos),
+        buffer(sin),
+        rows,
+        places.table.shape()[0] / rows,
+        of.embedding.stride,
+        learned.stride,
+        of.scale.unwrap_or(1.0),
+        Form { h, half, scaled: of.scale.is_some(), learned: of.learned.is_some() },
+        UNITS,
+        [elem(embedding), elem(&learned.tensor), elem(all_cos)],
+    );
+    (x, angles)
+}

@@ -1,0 +1,321 @@
+//! What two rows of logits have to say of each other: a divergence, one cube for each pair of rows, and its gradient in place of the first
+//! row. The forms are those of the CPU's [row kernels](crate::ops::simd_divergence), which explain them.
+
+use burn::backend::Cube;
+use burn::tensor::Tensor;
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::chunk::{Chunk, FOUND, Targets, given_at, logit, through_cap};
+use super::exact::{exp, exp_m1, ln_1p};
+use super::launch::{buffer, cube_of, elem, grid, units_of};
+use super::sum::sum_of_units;
+
+/// The numbers that [`Chunk::divergence`] finds for each row, in order: the divergence D, and for Jensen-Shannon KL(p ‖ m).
+pub const APART: usize = 2;
+
+/// The numbers of the second row that [`Chunk::compared_gradients`] reads, in order: its largest logit and the logarithm of what is left of
+/// its sum, the gradient of D, and D, or for Jensen-Shannon KL(p ‖ m).
+pub const OTHER: usize = 4;
+
+/// The divergences of p, the distribution of the first row, and q, that of the second.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// KL(p ‖ q)
+    Reverse,
+    /// KL(q ‖ p)
+    Forward,
+    /// β·KL(q ‖ m) + (1 − β)·KL(p ‖ m) with m = (1 − β)·p + β·q
+    JensenShannon,
+}
+
+/// log(p/m) and log(q/m).
+#[derive(CubeType)]
+struct Mixture {
+    of_p: f32,
+    of_q: f32,
+}
+
+/// With d = log p − log q, log(m/q) = ln(1 + (1 − β)·(e^d − 1)) where d ≤ 0, and log(m/p) = ln(1 + β·(e^−d − 1)) where d > 0.
+#[cube]
+fn from_mixture(log_p: f32, log_q: f32, beta: f32) -> Mixture {
+    let d = log_p - log_q;
+    let mut weight = 1f32 - beta;
+    if d > 0f32 {
+        weight = beta;
+    }
+    let l = ln_1p(weight * exp_m1(-d.abs()));
+    let mut mixture = Mixture { of_p: d - l, of_q: -l };
+    if d > 0f32 {
+        mixture.of_p = -l;
+        mixture.of_q = -d - l;
+    }
+    mixture
+}
+
+/// A token's part in the numbers of [`APART`].
+#[derive(CubeType)]
+struct Apart {
+    divergence: f32,
+    of_p: f32,
+}
+
+#[cube]
+fn apart(log_p: f32, log_q: f32, beta: f32, #[comptime] kind: Kind) -> Apart {
+    let (p, q) = (exp(log_p), exp(log_q));
+    match kind {
+        Kind::Reverse => Apart { divergence: p * (log_p - log_q) + (q - p), of_p: 0f32 },
+        Kind::Forward => Apart { divergence: q * (log_q - log_p) + (p - q), of_p: 0f32 },
+        Kind::JensenShannon => {
+            let mixture = from_mixture(log_p, log_q, beta);
+            Apart {
+                divergence: beta * q * mixture.of_q + (1f32 - beta) * p * mixture.of_p,
+                of_p: p * mixture.of_p + beta * (q - p),
+            }
+        }
+    }
+}
+
+/// The derivative of D by a logit of p; `known`: D, or for Jensen-Shannon KL(p ‖ m).
+#[cube]
+fn slope(log_p: f32, log_q: f32, known: f32, beta: f32, #[comptime] kind: Kind) -> f32 {
+    match kind {
+        Kind::Reverse => exp(log_p) * ((log_p - log_q) - known),
+        Kind::Forward => exp(log_p) - exp(log_q),
+        Kind::JensenShannon => exp(log_p) * ((1f32 - beta) * (from_mixture(log_p, log_q, beta).of_p - known)),
+    }
+}
+
+/// Reads what [`row_stats`](super::head) found for a row at `p`, and for the other at `q`, and writes to `to`, counted in rows.
+#[cube(launch)]
+fn row_divergence<X: Float, Y: Float>(
+    x: &[X],
+    y: &[Y],
+    found: &mut [f32],
+    p: usize,
+    q: usize,
+    to: usize,
+    rows: usize,
+    v: usize,
+    stride: usize,
+    y_stride: usize,
+    cap: f32,
+    temperature: f32,
+    y_cap: f32,
+    y_temperature: f32,
+    beta: f32,
+    #[comptime] capped: bool,
+    #[comptime] y_capped: bool,
+    #[comptime] kind: Kind,
+    #[comptime] units: usize,
+    #[define(X, Y)] _dtypes: [ElemType; 2],
+) {
+    let row = CUBE_POS;
+    if row >= rows {
+        terminate!();
+    }
+    let mut scratch = Shared::<[f32]>::new_slice(units);
+    let (of_p, of_q) = ((p + row) * FOUND, (q + row) * FOUND);
+    let (p_max, p_rest) = (found[of_p], found[of_p + 1]);
+    let (q_max, q_rest) = (found[of_q], found[of_q + 1]);
+    let (start, y_start) = (row * stride, row * y_stride);
+    let mut sum = Apart { divergence: 0f32, of_p: 0f32 };
+    let mut i = UNIT_POS as usize;
+    while i < v {
+        let log_p = (logit::<X>(x[start + i], cap, temperature, capped) - p_max) - p_rest;
+        let log_q = (logit::<Y>(y[y_start + i], y_cap, y_temperature, y_capped) - q_max) - q_rest;
+        let part = apart(log_p, log_q, beta, kind);
+        sum.divergence += part.divergence;
+        sum.of_p += part.of_p;
+        i += units;
+    }
+    let divergence = sum_of_units(sum.divergence, &mut scratch, units);
+    let of_p = sum_of_units(sum.of_p, &mut scratch, units);
+    if UNIT_POS == 0 {
+        let at = to + row * APART;
+        found[at] = divergence;
+        found[at + 1] = of_p;
+    }
+}
+
+/// d = g_logp·onehot − p·(g_H·log p + constant) + g_D·dD, through the soft cap where there is one.
+#[cube(launch)]
+fn row_compared_gradients<X: Float, Y: Float>(
+    x: &mut [X],
+    y: &[Y],
+    targets: &[u32],
+    given: &[f32],
+    other: &[f32],
+    first: usize,
+    place: usize,
+    rows: usize,
+    v: usize,
+    stride: usize,
+    y_stride: usize,
+    cap: f32,
+    temperature: f32,
+    y_cap: f32,
+    y_temperature: f32,
+    beta: f32,
+    #[comptime] capped: bool,
+    #[comptime] y_capped: bool,
+    #[comptime] kind: Kind,
+    #[comptime] units: usize,
+    #[define(X, Y)] _dtypes: [ElemType; 2],
+) {
+    let row = CUBE_POS;
+    if row >= rows {
+        terminate!();
+    }
+    let (start, y_start, target) = (row * stride, row * y_stride, targets[first + row] as usize);
+    let given = given_at(given, place + row);
+    let at = (place + row) * OTHER;
+    let (q_max, q_rest, of_divergence, known) = (other[at], other[at + 1], other[at + 2], other[at + 3]);
+    let mut i = UNIT_POS as usize;
+    while i < v {
+        let logit_p = logit::<X>(x[start + i], cap, temperature, capped);
+        let log_p = (logit_p - given.max) - given.rest;
+        let log_q = (logit::<Y>(y[y_start + i], y_cap, y_temperature, y_capped) - q_max) - q_rest;
+        let mut d =
+            of_divergence * slope(log_p, log_q, known, beta, kind) - exp(log_p) * (given.of_entropy * log_p + given.constant);
+        if i == target {
+            d += given.of_log_prob;
+        }
+        x[start + i] = X::cast_from(through_cap(d, logit_p, cap, temperature, capped));
+        i += units;
+    }
+}
+
+/// The mean of m − x over the logits of a row, m being the largest.
+#[cube(launch)]
+fn row_depth<X: Float>(
+    x: &[X],
+    found: &mut [f32],
+    place: usize,
+    to: usize,
+    rows: usize,
+    v: usize,
+    stride: usize,
+    cap: f32,
+    temperature: f32,
+    #[comptime] capped: bool,
+    #[comptime] units: usize,
+    #[define(X)] _dtype: ElemType,
+) {
+    let row = CUBE_POS;
+    if row >= rows {
+        terminate!();
+    }
+    let mut scratch = Shared::<[f32]>::new_slice(units);
+    let max = found[(place + row) * FOUND];
+    let start = row * stride;
+    let mut sum = 0f32;
+    let mut i = UNIT_POS as usize;
+    while i < v {
+        sum += max - logit::<X>(x[start + i], cap, temperature, capped);
+        i += units;
+    }
+    let sum = sum_of_units(sum, &mut scratch, units);
+    if UNIT_POS == 0 {
+        found[to + row] = sum / f32::cast_from(v);
+    }
+}
+
+impl Chunk {
+    /// Writes [`APART`] numbers of each pair of rows to `found`, from the number `to` on. It has the [statistics](Self::stats) of the first
+    /// row at place `p`, and those of the first row of `other` at `q`.
+    pub fn divergence(&self, other: &Self, (kind, beta): (Kind, f32), found: &CubeTensor, [p, q, to]: [usize; 3]) {
+        let (x, y) = (&self.rows, &other.rows);
+        let ((cap, temperature), (y_cap, y_temperature)) = (self.cap(), other.cap());
+        row_divergence::launch(
+            &x.tensor.client,
+            grid(x.rows),
+            cube_of(units_of(x.width)),
+            x.buffer(),
+            y.buffer(),
+            buffer(found),
+            p,
+            q,
+            to,
+            x.rows,
+            x.width,
+            x.stride,
+            y.stride,
+            cap,
+            temperature,
+            y_cap,
+            y_temperature,
+            beta,
+            self.softcap.is_some(),
+            other.softcap.is_some(),
+            kind,
+            units_of(x.width),
+            [elem(&x.tensor), elem(&y.tensor)],
+        );
+    }
+
+    /// Does what [`gradients`](Self::gradients) does, with a gradient of the divergence, whose numbers are [`OTHER`] for each token.
+    pub fn compared_gradients(
+        self,
+        other: &Self,
+        (kind, beta): (Kind, f32),
+        targets: &Targets,
+        [given, given_other]: [&CubeTensor; 2],
+        place: usize,
+    ) -> Tensor<2> {
+        let ((cap, temperature), (y_cap, y_temperature)) = (self.cap(), other.cap());
+        let (chunk, y) = (self.own(), &other.rows);
+        let x = chunk.rows;
+        row_compared_gradients::launch(
+            &x.tensor.client,
+            grid(x.rows),
+            cube_of(units_of(x.width)),
+            x.buffer(),
+            y.buffer(),
+            buffer(&targets.0),
+            buffer(given),
+            buffer(given_other),
+            chunk.first,
+            place,
+            x.rows,
+            x.width,
+            x.stride,
+            y.stride,
+            cap,
+            temperature,
+            y_cap,
+            y_temperature,
+            beta,
+            chunk.softcap.is_some(),
+            other.softcap.is_some(),
+            kind,
+            units_of(x.width),
+            [elem(&x.tensor), elem(&y.tensor)],
+        );
+        Tensor::from_primitive::<Cube>(x.tensor)
+    }
+
+    /// Writes to `found`, from the number `to` on, how far the mean logit of each row is below the largest. It has the
+    /// [statistics](Self::stats) of the first row at `place`.
+    pub fn depth(&self, found: &CubeTensor, place: usize, to: usize) {
+        let (x, (cap, temperature)) = (&self.rows, self.cap());
+        row_depth::launch(
+            &x.tensor.client,
+            grid(x.rows),
+            cube_of(units_of(x.width)),
+            x.buffer(),
+            buffer(found),
+            place,
+            to,
+            x.rows,
+            x.width,
+            x.stride,
+            cap,
+            temperature,
+            self.softcap.is_some(),
+            units_of(x.width),
+            elem(&x.tensor),
+        );
+    }
+}

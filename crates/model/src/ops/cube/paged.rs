@@ -1,0 +1,214 @@
+//! Attention of one new position per row over its blocks of a key/value cache: one cube for each row and head, the keys in tiles of as
+//! many as the cube has units, with a running maximum and sum (Milakov & Gimelshein 2018, <https://arxiv.org/abs/1805.02867>). No key
+//! or value is copied, and no score leaves the cube.
+
+use burn::backend::TensorMetadata;
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::launch::{buffer, dense, elem, empty_like, grid};
+use super::rows::Rows;
+use super::sum::{max_of_units, sum_of_units};
+use crate::ops::block_tables::BLOCK;
+use crate::ops::packed::Scoring;
+
+/// The most numbers that a head may have: a cube adds up one each in its units.
+pub const LARGEST_HEAD: usize = 256;
+
+/// Below every score.
+const LEAST: f32 = -1.0e30;
+
+/// What is known when the kernel is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Form {
+    d: usize,
+    capped: bool,
+    /// Whether the keys and values of the last positions are in `new_k` and `new_v`, and written to the cache.
+    writes: bool,
+    units: usize,
+}
+
+/// Returns where a position's keys and values begin in the cache, whose rows begin `stride` numbers apart.
+#[cube]
+fn place<I: Int>(table: &[I], first: usize, position: usize, stride: usize) -> usize {
+    let block = comptime!(BLOCK);
+    (usize::cast_from(table[first + position / block]) * block + position % block) * stride
+}
+
+#[cube(launch)]
+fn attend<Q: Float, I: Int>(
+    q: &[Q],
+    new_k: &[Q],
+    new_v: &[Q],
+    k: &mut [Q],
+    v: &mut [Q],
+    table: &[I],
+    lens: &[I],
+    out: &mut [Q],
+    rows: usize,
+    heads: usize,
+    group: usize,
+    table_width: usize,
+    k_stride: usize,
+    v_stride: usize,
+    window: usize,
+    scale: f32,
+    cap: f32,
+    #[comptime] form: Form,
+    #[define(Q, I)] _dtypes: [ElemType; 2],
+) {
+    let row = CUBE_POS / heads;
+    if row >= rows {
+        terminate!();
+    }
+    let d = comptime!(form.d);
+    let units = comptime!(form.units);
+    let unit = UNIT_POS as usize;
+    let head = CUBE_POS % heads;
+    let width = heads / group * d;
+    let column = head / group * d;
+    let own = row * width + column;
+    let blocks = row * table_width;
+    let len = usize::cast_from(lens[row]);
+    let last = len - 1;
+    let mut first = 0usize;
+    if len > window {
+        first = len - window;
+    }
+
+    let mut query = Shared::<[f32]>::new_slice(d);
+    let mut weights = Shared::<[f32]>::new_slice(units);
+    let mut scratch = Shared::<[f32]>::new_slice(units);
+    for i in range_stepped(unit, d, units) {
+        query[i] = f32::cast_from(q[(row * heads + head) * d + i]);
+    }
+    sync_cube();
+
+    // While values are added up, a unit has one number of the output and every `parts`-th key.
+    let parts = comptime!(units / d);
+    let part = unit / d;
+    let i = unit % d;
+    let mut max = f32::new(LEAST);
+    let mut sum = 0f32;
+    let mut total = 0f32;
+    let mut from = first;
+    while from < len {
+        let position = from + unit;
+        let mut score = f32::new(LEAST);
+        if position < len {
+            let mut dot = 0f32;
+            if comptime!(form.writes) && position == last {
+                for j in 0..d {
+                    dot += query[j] * f32::cast_from(new_k[own + j]);
+                }
+            } else {
+                let start = place::<I>(table, blocks, position, k_stride) + column;
+                for j in 0..d {
+                    dot += query[j] * f32::cast_from(k[start + j]);
+                }
+            }
+            score = dot * scale;
+            if comptime!(form.capped) {
+                score = cap * f32::tanh(score / cap);
+            }
+        }
+        let tile = max_of_units(score, &mut scratch, units);
+        let mut larger = max;
+        if tile > larger {
+            larger = tile;
+        }
+        let mut weight = 0f32;
+        if position < len {
+            weight = f32::exp(score - larger);
+        }
+        weights[unit] = weight;
+        let fading = f32::exp(max - larger);
+        sum = sum * fading + sum_of_units(weight, &mut scratch, units);
+        total *= fading;
+        if part < parts {
+            let mut end = len - from;
+            if end > units {
+                end = units;
+            }
+            for t in range_stepped(part, end, parts) {
+                let position = from + t;
+                if comptime!(form.writes) && position == last {
+                    total += weights[t] * f32::cast_from(new_v[own + i]);
+                } else {
+                    total += weights[t] * f32::cast_from(v[place::<I>(table, blocks, position, v_stride) + column + i]);
+                }
+            }
+        }
+        sync_cube();
+        max = larger;
+        from += units;
+    }
+
+    scratch[unit] = total;
+    sync_cube();
+    if unit < d {
+        let mut value = 0f32;
+        for part in 0..parts {
+            value += scratch[part * d + unit];
+        }
+        out[(row * heads + head) * d + unit] = Q::cast_from(value / sum);
+    }
+    if comptime!(form.writes) && head / group * group == head {
+        let k_start = place::<I>(table, blocks, last, k_stride) + column;
+        let v_start = place::<I>(table, blocks, last, v_stride) + column;
+        for i in range_stepped(unit, d, units) {
+            k[k_start + i] = new_k[own + i];
+            v[v_start + i] = new_v[own + i];
+        }
+    }
+}
+
+/// The cache of a layer [blocks · BLOCK, kv heads · d], whose rows may lie apart, as they do on CUDA, and where its rows' positions are in it.
+pub struct Paged {
+    pub keys: CubeTensor,
+    pub values: CubeTensor,
+    /// The blocks of each row's sequence [rows, as many as the longest has], in order.
+    pub table: CubeTensor,
+    /// The positions of each row's sequence, the new one among them, `[rows]`.
+    pub lens: CubeTensor,
+}
+
+/// Attends with q [rows, heads, d] -> [rows, heads, d]. With `new` keys and values [rows, kv heads · d], those of each sequence's last
+/// position, these are written to the cache too, in place; no two rows may then be of one sequence.
+pub fn decode_attention(q: CubeTensor, cache: Paged, new: Option<[CubeTensor; 2]>, scoring: Scoring) -> CubeTensor {
+    let (q, keys, values) = (dense(q), Rows::new(cache.keys), Rows::new(cache.values));
+    let out = empty_like(&q);
+    let [rows, heads, d] = [q.shape()[0], q.shape()[1], q.shape()[2]];
+    assert!(d <= LARGEST_HEAD, "a head of {d} numbers");
+    let units = d.next_power_of_two().clamp(128, LARGEST_HEAD);
+    let group = heads / (keys.width / d);
+    let writes = new.is_some();
+    let [new_k, new_v] = new.unwrap_or_else(|| [q.clone(), q.clone()]).map(dense);
+    let form = Form { d, capped: scoring.softcap.is_some(), writes, units };
+    attend::launch(
+        &q.client,
+        grid(rows * heads),
+        CubeDim::new_1d(units as u32),
+        buffer(&q),
+        buffer(&new_k),
+        buffer(&new_v),
+        keys.buffer(),
+        values.buffer(),
+        buffer(&cache.table),
+        buffer(&cache.lens),
+        buffer(&out),
+        rows,
+        heads,
+        group,
+        cache.table.shape().num_elements() / rows,
+        keys.stride,
+        values.stride,
+        scoring.window.unwrap_or(i32::MAX as usize),
+        scoring.scale,
+        scoring.softcap.unwrap_or(1.0),
+        form,
+        [elem(&q), elem(&cache.lens)],
+    );
+    out
+}

@@ -1,0 +1,150 @@
+//! Several operations in one kernel, for passes without gradients on a GPU. Elsewhere there is nothing to gain: the functions are for
+//! where [`available`] says so.
+
+use burn::tensor::{FloatDType, Tensor};
+
+use super::block_tables::Tables;
+use super::packed::Scoring;
+
+/// The parameters of a norm: weight and, of a LayerNorm, bias `[d]`; eps; what is added to the weight.
+pub struct Norm {
+    pub weight: Tensor<1>,
+    pub bias: Option<Tensor<1>>,
+    pub eps: f64,
+    pub offset: f64,
+}
+
+#[cfg(feature = "gpu")]
+mod gpu {
+    use burn::backend::Cube;
+    use burn::tensor::{DType, Int};
+    use burn_cubecl::cubecl::server::Handle;
+
+    use super::*;
+    use crate::ops::cube::heads::{Finish, finished};
+    use crate::ops::cube::launch::{of_gpu, on_gpu, primitive};
+    use crate::ops::cube::norm;
+    use crate::ops::cube::paged::{LARGEST_HEAD, Paged, decode_attention};
+
+    /// True if x lies on a GPU, outside any graph, in a dtype that the kernels compute well: not f64.
+    pub fn available<const D: usize>(x: &Tensor<D>) -> bool {
+        x.dtype() != DType::F64 && on_gpu(x).is_some()
+    }
+
+    /// Returns x + y, or x alone, [n, h], and the norm of that in `dtype`; `None` unless [`available`].
+    pub fn norm_of_sum(x: &Tensor<2>, y: Option<&Tensor<2>>, by: &Norm, dtype: FloatDType) -> Option<(Tensor<2>, Tensor<2>)> {
+        if !available(x) {
+            return None;
+        }
+        let (weight, bias) = (primitive(by.weight.clone()), by.bias.clone().map(primitive));
+        let (dtype, input) = (DType::from(dtype), primitive(x.clone()));
+        Some(match y {
+            Some(y) => {
+                let [sum, normed] = norm::norm_of_sum([input, primitive(y.clone())], weight, bias, by.eps, by.offset, dtype);
+                (of_gpu(sum), of_gpu(normed))
+            }
+            None => (x.clone(), of_gpu(norm::norm(input, weight, bias, by.eps, by.offset, dtype))),
+        })
+    }
+
+    /// Adds biases to the products q [n, heads · d], k and v [n, kv heads · d], normalises and rotates the heads of q and k, each where
+    /// the model does -> [n, heads, d]. `sizes` are heads, kv heads and d.
+    ///
+    /// # Panics
+    /// Unless [`available`]; if some projections have a bias and others do not, or one of q and k alone has a norm.
+    pub fn heads(
+        products: [Tensor<2>; 3],
+        sizes: [usize; 3],
+        biases: [Option<Tensor<1>>; 3],
+        norms: [Option<Norm>; 2],
+        rotation: Option<&(Tensor<2>, Tensor<2>)>,
+    ) -> [Tensor<3>; 3] {
+        let bias = match biases {
+            [Some(q), Some(k), Some(v)] => Some([q, k, v].map(primitive)),
+            [None, None, None] => None,
+            _ => panic!("some projections of attention have a bias, others have none"),
+        };
+        let norm = match norms {
+            [Some(q), Some(k)] => Some(([q.weight, k.weight].map(primitive), q.eps, q.offset)),
+            [None, None] => None,
+            _ => panic!("one of queries and keys alone has a norm"),
+        };
+        let rotation = rotation.map(|(cos, sin)| [cos, sin].map(|angles| primitive(angles.clone())));
+        finished(products.map(primitive), sizes, Finish { bias, norm, rotation }).map(of_gpu)
+    }
+
+    /// True if [`paged_attention`] can attend with heads of this many numbers.
+    pub fn fits(head_dim: usize) -> bool {
+        head_dim <= LARGEST_HEAD
+    }
+
+    /// True if [`paged_attention`] can attend with q [rows, heads, d].
+    pub fn attends(q: &Tensor<3>) -> bool {
+        available(q) && fits(q.dims()[2])
+    }
+
+    /// The memory of the tensor on a GPU.
+    pub fn memory(x: &Tensor<2>) -> Handle {
+        primitive(x.clone()).handle
+    }
+
+    /// Attends with q [rows, heads, d] to the caches of keys and values [blocks · BLOCK, kv heads · d], to which `new` keys and values of
+    /// the last positions [rows, kv heads · d] are written, if they are not there yet -> [rows, heads, d].
+    ///
+    /// # Panics
+    /// Unless it [`attends`].
+    pub fn paged_attention(
+        q: Tensor<3>,
+        new: Option<[Tensor<2>; 2]>,
+        cache: [&mut Tensor<2>; 2],
+        tables: &Tables,
+        scoring: Scoring,
+    ) -> Tensor<3> {
+        let [keys, values] = cache.map(|cache| primitive(cache.clone()));
+        let index = |x: &Tensor<1, Int>| x.clone().try_into_primitive::<Cube>().expect("made on the device of q");
+        let paged = Paged { keys, values, table: index(&tables.blocks), lens: index(&tables.lens) };
+        of_gpu(decode_attention(primitive(q), paged, new.map(|new| new.map(primitive)), scoring))
+    }
+}
+
+#[cfg(not(feature = "gpu"))]
+mod gpu {
+    use super::*;
+
+    const NONE: &str = "a build without GPUs has no kernels for them";
+
+    /// False in a build without GPUs.
+    pub fn available<const D: usize>(_: &Tensor<D>) -> bool {
+        false
+    }
+
+    /// Returns `None` in a build without GPUs.
+    pub fn norm_of_sum(_: &Tensor<2>, _: Option<&Tensor<2>>, _: &Norm, _: FloatDType) -> Option<(Tensor<2>, Tensor<2>)> {
+        None
+    }
+
+    /// Is not for a build without GPUs.
+    pub fn heads(
+        _: [Tensor<2>; 3],
+        _: [usize; 3],
+        _: [Option<Tensor<1>>; 3],
+        _: [Option<Norm>; 2],
+        _: Option<&(Tensor<2>, Tensor<2>)>,
+    ) -> [Tensor<3>; 3] {
+        unreachable!("{NONE}")
+    }
+
+    /// False in a build without GPUs.
+    pub fn attends(_: &Tensor<3>) -> bool {
+        false
+    }
+
+    /// Is not for a build without GPUs.
+    pub fn paged_attention(_: Tensor<3>, _: Option<[Tensor<2>; 2]>, _: [&mut Tensor<2>; 2], _: &Tables, _: Scoring) -> Tensor<3> {
+        unreachable!("{NONE}")
+    }
+}
+
+pub use gpu::{attends, available, heads, norm_of_sum, paged_attention};
+#[cfg(feature = "gpu")]
+pub use gpu::{fits, memory};

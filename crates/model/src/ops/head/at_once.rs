@@ -1,0 +1,62 @@
+//! Statistics and gradients in one pass over the logits, on the CPU: where the loss of a token reads the statistics of that token alone,
+//! the logits of some tokens are kept until their gradient is known. So they are computed once, not once for each.
+
+use std::ops::Range;
+
+use burn::tensor::{Device, Tensor};
+use rayon::prelude::*;
+
+use super::super::flex::{GRAIN, uninit};
+use super::flex::{FlexGradients, plain_row, plain_stats};
+use super::softmax::Running;
+use super::tiles::{FlexHead, cut, tile};
+use super::types::{TokenGrads, TokenStats};
+
+/// Logits that are kept, 64 MB: one tile of the vocabulary after another.
+const KEPT: usize = 16 * 1024 * 1024;
+
+/// The number of tokens whose logits are kept at a time.
+pub fn kept(tokens: usize, vocabulary: usize) -> usize {
+    (KEPT / vocabulary).clamp(1, tokens.max(1))
+}
+
+/// The gradient of the hidden states [n, h], as `flex_backward` returns it. `loss` maps the statistics of a range of tokens to their
+/// gradients.
+pub(super) fn flex_at_once(
+    policy: &FlexHead,
+    targets: &[u32],
+    dw: Option<&mut Tensor<2>>,
+    device: &Device,
+    mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
+) -> Tensor<2> {
+    let (n, v) = (targets.len(), policy.v);
+    let most = kept(n, v);
+    let mut kept = uninit(most * v);
+    let mut gradients = FlexGradients::new(policy, n, dw);
+    for tokens in cut(n, most) {
+        let (c, targets) = (tokens.len(), &targets[tokens.clone()]);
+        let (_, width) = tile(c, v);
+        let mut sums = vec![Running::default(); c];
+        for columns in cut(v, width) {
+            let logits = &mut kept[columns.start * c..columns.end * c];
+            policy.logits(&tokens, &columns, logits);
+            each_row(logits, columns.len(), &mut sums, |i, x, sum| sum.see(x, columns.start, targets[i]));
+        }
+        let stats = plain_stats(&sums);
+        let grads = loss(tokens.clone(), &stats.tokens);
+        for columns in cut(v, width) {
+            let d = &mut kept[columns.start * c..columns.end * c];
+            each_row(d, columns.len(), &mut sums, |i, x, _| {
+                plain_row(policy.softcap, x, columns.start, targets[i], (i, &stats, &grads));
+            });
+            gradients.add(policy, &tokens, &columns, d);
+        }
+    }
+    gradients.finish(device)
+}
+
+/// Calls `row` with the number, the logits in a tile of `width` columns, and the state of each token.
+fn each_row<S: Send>(tile: &mut [f32], width: usize, states: &mut [S], row: impl Fn(usize, &mut [f32], &mut S) + Sync) {
+    let rows = tile.par_chunks_mut(width).zip(states).enumerate();
+    rows.with_min_len((GRAIN / width).max(1)).for_each(|(i, (x, state))| row(i, x, state));
+}

@@ -1,0 +1,98 @@
+//! The logits of the CPU's body, tile by tile.
+
+use burn::backend::flex::FlexTensor;
+use rayon::prelude::*;
+use std::ops::Range;
+
+use super::super::flex::{GRAIN, f32s, flex_f32, matmul as mm, threads, uninit};
+use super::types::{Head, Softcap};
+
+/// Logits per tile of the CPU's body: 8 MB.
+const TILE: usize = 2 * 1024 * 1024;
+
+/// Cuts 0..n into ranges of `step`; the last one may be shorter.
+pub(super) fn cut(n: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..n).step_by(step).map(move |start| start..(start + step).min(n))
+}
+
+/// The number of tokens and the number of columns of the vocabulary in one tile of logits.
+pub fn tile(tokens: usize, vocabulary: usize) -> (usize, usize) {
+    let rows = tokens.clamp(1, 4096);
+    (rows, (TILE / rows).max(512).min(vocabulary))
+}
+
+/// A [`Head`] whose numbers can be read as slices.
+pub(super) struct FlexHead {
+    hidden: FlexTensor,
+    w: FlexTensor,
+    pub v: usize,
+    pub h: usize,
+    pub softcap: Option<Softcap>,
+}
+
+impl FlexHead {
+    pub fn of(head: Head) -> Option<Self> {
+        let [v, h] = head.w.dims();
+        Some(Self { hidden: flex_f32(head.hidden)?, w: flex_f32(head.w)?, v, h, softcap: head.softcap })
+    }
+
+    pub fn rows(&self, tokens: &Range<usize>) -> &[f32] {
+        &f32s(&self.hidden)[tokens.start * self.h..tokens.end * self.h]
+    }
+
+    pub fn columns(&self, columns: &Range<usize>) -> &[f32] {
+        &f32s(&self.w)[columns.start * self.h..columns.end * self.h]
+    }
+
+    /// Computes logits [tokens, columns] into the beginning of `out`.
+    pub fn logits(&self, tokens: &Range<usize>, columns: &Range<usize>, out: &mut [f32]) {
+        let (n, v, h) = (tokens.len(), columns.len(), self.h);
+        mm((n, v, h), out, (v, 1), false, self.rows(tokens), (h, 1), self.columns(columns), (1, h), threads(n, v, h));
+        if let Some(softcap) = self.softcap {
+            out[..n * v].par_chunks_mut(GRAIN).for_each(|x| softcap.apply(x));
+        }
+    }
+}
+
+/// Logits of the policy and, if there is one, of the reference, tile by tile. Tiles are wide, of few columns: a pass over them
+/// finds them in cache, and each part of the matrix and of its gradient is read once per chunk of tokens.
+pub(super) struct Tiles<'a> {
+    policy: &'a FlexHead,
+    reference: Option<&'a FlexHead>,
+    pub x: Vec<f32>,
+    y: Vec<f32>,
+}
+
+impl<'a> Tiles<'a> {
+    pub fn new(policy: &'a FlexHead, reference: Option<&'a FlexHead>, tokens: usize) -> Self {
+        let (rows, columns) = tile(tokens, policy.v);
+        let buffer = || uninit(rows * columns);
+        Self { policy, reference, x: buffer(), y: reference.map_or_else(Vec::new, |_| buffer()) }
+    }
+
+    /// Calls `row` with each row of a tile: its token, the policy's logits, the reference's and the token's `state`.
+    pub fn rows<S: Send>(
+        &mut self,
+        tokens: &Range<usize>,
+        columns: &Range<usize>,
+        state: &mut [S],
+        row: impl Fn(usize, &mut [f32], &[f32], &mut S) + Sync,
+    ) {
+        let (n, v) = (tokens.len(), columns.len());
+        self.policy.logits(tokens, columns, &mut self.x);
+        if let Some(reference) = self.reference {
+            reference.logits(tokens, columns, &mut self.y);
+        }
+        let y = if self.reference.is_some() { &self.y[..n * v] } else { &[] };
+        let rows = self.x[..n * v].par_chunks_mut(v).zip(&mut state[tokens.clone()]).enumerate();
+        rows.with_min_len((GRAIN / v).max(1)).for_each(|(i, (x, state))| {
+            row(tokens.start + i, x, y.get(i * v..(i + 1) * v).unwrap_or_default(), state);
+        });
+    }
+
+    /// All tiles: for each chunk of tokens, the columns of the vocabulary.
+    pub fn all(&self, tokens: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> + use<> {
+        let (v, (rows, columns)) = (self.policy.v, tile(tokens, self.policy.v));
+        cut(tokens, rows).flat_map(move |tokens| cut(v, columns).map(move |columns| (tokens.clone(), columns)))
+    }
+}

@@ -1,0 +1,53 @@
+//! Fused differentiable operations with hand-written backward passes, only for what burn's CPU backend is slow at.
+//!
+//! Each file holds one operation: its kernel trait (default bodies composed of ordinary tensor ops, which CUDA runs; a
+//! fused, threaded body for burn's `flex` CPU backend), the dispatch trait, the autodiff step and the function models call.
+//! [`mod@linear`], [`norm`], [`activation`], [`mod@rope`] and [`mod@attention`] take part in autodiff; [`decode`] and [`head`] do not
+//! need it.
+//! Floats are summed in a fixed order, so results do not depend on the number of threads.
+
+mod act_kind;
+pub mod activation;
+pub mod attention;
+mod attention_blocks;
+mod attention_composed;
+mod attention_flex;
+mod attention_scores;
+mod autodiff;
+pub(crate) mod block_tables;
+#[cfg(feature = "gpu")]
+pub(crate) mod cube;
+pub mod decode;
+mod flex;
+pub mod fused;
+pub mod head;
+pub mod linear;
+pub mod norm;
+pub mod packed;
+pub mod prepared;
+pub mod rope;
+mod route;
+mod rows;
+pub mod scatter;
+mod simd;
+mod simd_divergence;
+
+pub use act_kind::Act;
+pub use activation::{act, glu};
+pub use attention::attention;
+pub use block_tables::{BLOCK, KeptTables};
+#[cfg(feature = "gpu")]
+pub use cube::optim::{adamw as adamw_on_gpu, squares as squares_on_gpu};
+#[cfg(feature = "gpu")]
+pub use cube::sample as sample_on_gpu;
+pub use decode::{CacheView, Places, copy_rows, decode_attention, write_keys_and_values, write_rows};
+pub use flex::{add, cast, f32s, flex_f32, index, own, tensor_from_vec, to_host};
+pub use head::{Compared, Divergence, Head, Softcap, TopK, head_at_once, head_backward, head_stats, head_top_k};
+pub use linear::{linear, linear_frozen, linear_kept};
+pub use norm::{layer_norm, rms_norm};
+pub use packed::{Packed, Pattern, Scoring, Segment};
+pub use rope::rope;
+pub use rows::linear_rows;
+pub use rows::products_on_host;
+pub use scatter::{add_rows, assign_rows};
+pub use simd::{AdamwStep, adamw_row, exp_sub_sum, max_row, sum_squares};

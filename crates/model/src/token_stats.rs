@@ -1,0 +1,535 @@
+//! The interface between model and algorithm: a micro-batch becomes a few numbers per response token (its log-probability, the
+//! entropy, the divergence from a reference), and gradients with respect to those numbers flow back into the parameters.
+//!
+//! 1. trunk forward with autodiff → hidden states; 2. head in chunks, outside the graph → [`TokenStats`];
+//! 3. the caller's loss gives d loss / d stats; 4. head backward in the same chunks → d hidden and d head;
+//! 5. trunk backward from d hidden. No [tokens, vocabulary] tensor exists, and losses never see a model.
+//!
+//! Nothing is computed that no statistic needs: there is no padding, a prompt goes through the trunk once for all its responses
+//! in the micro-batch, and a response's last token, which predicts nothing, does not go through it at all.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use burn::tensor::{Device, Int, Tensor, s};
+
+use super::causal_lm::CausalLm;
+use super::decoder::Pass;
+use super::gradients::Gradients;
+use super::noise::NoisyRows;
+use super::ops::{
+    Compared, Head, Packed, Softcap, TopK, add_rows, attention, cast, head_at_once, head_backward, head_stats, head_top_k, index,
+};
+use super::sampled::Sampled;
+use super::sequence::Sequence;
+use super::stream::Stream;
+
+pub use super::ops::Divergence;
+pub use super::ops::head::{TokenGrads, TokenStats};
+
+/// What the distributions of a policy are compared with, token by token.
+#[derive(Clone, Copy)]
+pub enum Comparison<'a> {
+    /// Another model, on the same device. Where one has more rows of the vocabulary than the other, as padding, both leave out
+    /// those that only one has.
+    Model(&'a CausalLm, Divergence),
+    /// The most likely tokens of a teacher for every sampled token, in the order of the sequences; log-probabilities below
+    /// `least` are raised to it.
+    TopK { teacher: &'a TopK, least: Option<f32> },
+    /// The uniform distribution u over the vocabulary, by the cross-entropy −Σ u·log π.
+    Uniform,
+}
+
+impl<'a> From<&'a CausalLm> for Comparison<'a> {
+    /// The divergence KL(π ‖ π_ref) from a reference.
+    fn from(reference: &'a CausalLm) -> Self {
+        Self::Model(reference, Divergence::ReverseKl)
+    }
+}
+
+/// A text and the tokens after which a head is read ([`Readout`](super::Readout)): the last one for the score of a text, the end of
+/// each step for a process reward model. Texts with the same prompt share its pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Marked<'a> {
+    pub sequence: Sequence<'a>,
+    /// Positions in prompt and response together, in rising order: that of the prompt's last token, or later ones.
+    pub at: &'a [usize],
+}
+
+/// A micro-batch laid out for the device.
+pub(super) struct Layout {
+    /// The token id of each row.
+    pub(super) ids: Vec<u32>,
+    pub(super) packed: Arc<Packed>,
+    /// The rows that are read: those whose hidden states predict a response token, or those of marks, in the order of the texts.
+    rows: Vec<usize>,
+    pub(super) targets: Vec<u32>,
+    /// The row of each sequence's last prompt token.
+    last_of_prompt: Vec<usize>,
+}
+
+impl Layout {
+    /// The rows that predict the response tokens. A response's last token predicts nothing and has no row. Sequences with the same
+    /// prompt share its rows.
+    pub(super) fn of(sequences: &[Sequence]) -> Self {
+        Self::predictions(sequences, |_| 0, |_, _| true)
+    }
+
+    /// The rows that predict the sampled tokens.
+    fn of_sampled(sequences: &[Sequence]) -> Self {
+        Self::predictions(sequences, |_| 0, |sequence, token| sequence.is_sampled(token))
+    }
+
+    /// The same rows, without any that two sequences share.
+    fn unshared(sequences: &[Sequence]) -> Self {
+        Self::predictions(sequences, |i| i, |sequence, token| sequence.is_sampled(token))
+    }
+
+    /// The rows that predict the response tokens that are `read`.
+    fn predictions(sequences: &[Sequence], group: impl Fn(usize) -> usize, read: impl Fn(&Sequence, usize) -> bool) -> Self {
+        let inputs = sequences.iter().map(|s| s.response.split_last().map(|(_, inputs)| (s.prompt, inputs)));
+        let (mut layout, places) = Self::packed(&inputs.collect::<Vec<_>>(), group);
+        layout.last_of_prompt = places.iter().map(|(last, _)| *last).collect();
+        for (s, (last, first)) in sequences.iter().zip(places) {
+            let tokens = || (0..s.response.len()).filter(|&t| read(s, t));
+            layout.rows.extend(tokens().map(|t| if t == 0 { last } else { first + t - 1 }));
+            layout.targets.extend(tokens().map(|t| s.response[t]));
+        }
+        layout
+    }
+
+    /// The rows of each of the sequences that are laid out [`unshared`](Self::unshared).
+    fn spans(&self, sequences: &[Sequence]) -> Vec<NoisyRows> {
+        let span = |(s, last): (&Sequence, &usize)| match s.response.len() {
+            0 => NoisyRows { first: 0, count: 0, tokens: s.len() },
+            _ => NoisyRows { first: last + 1 - s.prompt.len(), count: s.len() - 1, tokens: s.len() },
+        };
+        sequences.iter().zip(&self.last_of_prompt).map(span).collect()
+    }
+
+    /// The rows of the marks of some texts. Nothing after a text's last mark has a row.
+    ///
+    /// # Panics
+    /// If a mark is before the last token of a prompt or after the end of a text.
+    pub(super) fn reading(marked: &[Marked]) -> Self {
+        let inputs = marked.iter().map(|Marked { sequence: Sequence { prompt, response, .. }, at }| {
+            let last = at.last()?;
+            Some((*prompt, &response[..last + 1 - prompt.len()]))
+        });
+        let (mut layout, places) = Self::packed(&inputs.collect::<Vec<_>>(), |_| 0);
+        for (Marked { sequence, at }, (last, first)) in marked.iter().zip(places) {
+            let prompt = sequence.prompt.len();
+            layout.rows.extend(at.iter().map(|at| if at + 1 == prompt { last } else { first + at - prompt }));
+        }
+        layout
+    }
+
+    /// The rows of the marked positions of whole texts, none of which shares a pass with another.
+    pub(super) fn apart(texts: &[(&[u32], &[usize])]) -> Self {
+        let (mut ids, mut packed, mut rows) = (Vec::new(), Packed::default(), Vec::new());
+        for (text, at) in texts.iter().filter(|(text, _)| !text.is_empty()) {
+            let first = packed.push(text.len(), &[]);
+            ids.extend_from_slice(text);
+            rows.extend(at.iter().map(|at| first + at));
+        }
+        Self { ids, packed: packed.into(), rows, targets: Vec::new(), last_of_prompt: Vec::new() }
+    }
+
+    /// Lays prompts and what follows them out, each prompt once for those of the same group. Also returns the row of each one's last prompt token, and of the
+    /// first token after it.
+    fn packed(inputs: &[Option<(&[u32], &[u32])>], group: impl Fn(usize) -> usize) -> (Self, Vec<(usize, usize)>) {
+        type Members<'a> = Vec<(usize, &'a [u32])>;
+        let mut by_prompt: BTreeMap<(&[u32], usize), Members> = BTreeMap::new();
+        for (i, (prompt, inputs)) in inputs.iter().enumerate().filter_map(|(i, input)| Some((i, (*input)?))) {
+            by_prompt.entry((prompt, group(i))).or_default().push((i, inputs));
+        }
+        let (mut ids, mut packed) = (Vec::new(), Packed::default());
+        let mut places = vec![(0, 0); inputs.len()];
+        for ((prompt, _), members) in by_prompt {
+            ids.extend_from_slice(prompt);
+            ids.extend(members.iter().flat_map(|(_, inputs)| *inputs));
+            let lengths: Vec<usize> = members.iter().map(|(_, inputs)| inputs.len()).collect();
+            let alone = members.len() == 1;
+            let first = if alone { packed.push(prompt.len() + lengths[0], &[]) } else { packed.push(prompt.len(), &lengths) };
+            let mut row = first + prompt.len();
+            for ((i, _), len) in members.into_iter().zip(lengths) {
+                places[i] = (first + prompt.len() - 1, row);
+                row += len;
+            }
+        }
+        (Self { ids, packed: packed.into(), rows: Vec::new(), targets: Vec::new(), last_of_prompt: Vec::new() }, places)
+    }
+
+    /// The number of rows that are read.
+    pub(super) fn reads(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The rows that are read, as a tensor.
+    pub(super) fn predicting(&self, device: &Device) -> Tensor<1, Int> {
+        index(self.rows.iter().copied(), device)
+    }
+}
+
+impl CausalLm {
+    /// Returns statistics of every response token, without gradients. With something to compare with they include the divergence from
+    /// it.
+    pub fn token_stats(&self, sequences: &[Sequence], temperature: f32, comparison: Option<Comparison>) -> TokenStats {
+        self.token_stats_within(sequences, temperature, comparison, self.vocabulary())
+    }
+
+    /// Returns [`token_stats`](Self::token_stats) over the first `vocabulary` tokens: the rows behind them, which are padding to a
+    /// model with fewer, have no probability.
+    pub fn token_stats_within(
+        &self,
+        sequences: &[Sequence],
+        temperature: f32,
+        comparison: Option<Comparison>,
+        vocabulary: usize,
+    ) -> TokenStats {
+        let (layout, sampled) = (Layout::of_sampled(sequences), Sampled::of(sequences));
+        if layout.targets.is_empty() {
+            return sampled.spread(&TokenStats::default()).into_owned();
+        }
+        let other = Other::of(comparison, &layout, temperature, vocabulary);
+        let policy = self.predicting(&layout, temperature).within(other.vocabulary);
+        sampled.spread(&head_stats(policy.view(), &layout.targets, other.compared()).tokens).into_owned()
+    }
+
+    /// Returns the k most likely tokens of this model for every sampled token, among the first `vocabulary` of its own.
+    ///
+    /// # Panics
+    /// If k is 0 or larger than the vocabulary.
+    pub fn top_k(&self, sequences: &[Sequence], temperature: f32, k: usize, vocabulary: usize) -> TopK {
+        let layout = Layout::of_sampled(sequences);
+        if layout.targets.is_empty() {
+            return TopK { k, ..TopK::default() };
+        }
+        head_top_k(self.predicting(&layout, temperature).within(vocabulary).view(), k)
+    }
+
+    /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` maps the statistics to their
+    /// gradients, and the parameters' gradients are added to `gradients`. With something to compare with the statistics include the
+    /// divergence from it; another model costs a forward pass, and gets no gradients.
+    ///
+    /// # Panics
+    /// If `loss` gives a gradient of the divergence without anything to compare with.
+    pub fn backward(
+        &self,
+        sequences: &[Sequence],
+        temperature: f32,
+        comparison: Option<Comparison>,
+        gradients: &mut Gradients,
+        loss: impl FnOnce(&TokenStats) -> TokenGrads,
+    ) {
+        let sampled = Sampled::of(sequences);
+        if sampled.is_empty() {
+            loss(&sampled.spread(&TokenStats::default()));
+            return;
+        }
+        self.backward_through(sequences, temperature, comparison, gradients, |head, targets, compared, d_w| {
+            let stats = head_stats(head, targets, compared);
+            let grads = sampled.select(loss(&sampled.spread(&stats.tokens)));
+            head_backward(head, targets, &stats, &grads, compared, d_w)
+        });
+    }
+
+    /// Does what [`backward`](Self::backward) does, for a loss that is a sum over tokens, each of whose terms reads the
+    /// statistics of its token alone. `loss` gets the tokens in ranges, in order; all must be sampled. Without anything to
+    /// compare with, the logits are computed once.
+    ///
+    /// # Panics
+    /// Like [`backward`](Self::backward).
+    pub fn backward_by_token(
+        &self,
+        sequences: &[Sequence],
+        comparison: Option<Comparison>,
+        gradients: &mut Gradients,
+        mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
+    ) {
+        if comparison.is_some() {
+            let tokens = sequences.iter().map(|sequence| sequence.response.len()).sum();
+            return self.backward(sequences, 1.0, comparison, gradients, |stats| loss(0..tokens, stats));
+        }
+        self.backward_through(sequences, 1.0, None, gradients, |head, targets, _, d_w| head_at_once(head, targets, d_w, loss));
+    }
+
+    /// Makes a forward and backward pass whose head is `through`: it gets the policy's hidden states and matrix, the targets, what they
+    /// are compared with, and the gradient of the matrix to add to, and returns that of the hidden states.
+    fn backward_through(
+        &self,
+        sequences: &[Sequence],
+        temperature: f32,
+        comparison: Option<Comparison>,
+        gradients: &mut Gradients,
+        through: impl FnOnce(Head, &[u32], Option<Compared>, Option<&mut Tensor<2>>) -> Tensor<2>,
+    ) {
+        let layout = if self.noise.is_some() { Layout::unshared(sequences) } else { Layout::of_sampled(sequences) };
+        if layout.targets.is_empty() {
+            return;
+        }
+        // The other model's pass comes before the policy's, so that its memory is free when the policy's activations are made.
+        let other = Other::of(comparison, &layout, temperature, self.vocabulary());
+        let shape = [layout.ids.len(), self.config.hidden_size];
+        let noise = self.noise.as_ref().map(|noise| noise.draw(&layout.spans(sequences), shape, &self.device));
+        self.through_trunk(&layout, noise, gradients, |hidden, gradients| {
+            let input = self.head_input(hidden, temperature).within(other.vocabulary);
+            let head = input.view();
+            let head_name = if self.net.lm_head.is_some() { HEAD } else { EMBEDDING };
+            let trained = self.net.head().val().is_require_grad();
+            let shape = self.net.head().val().dims();
+            let mut d_head = trained.then(|| gradients.take(head_name, shape, &self.device));
+            // A head that is cut to the common vocabulary has a gradient of its own, the first rows of the whole.
+            let is_cut = |d: &&Tensor<2>| d.dims() != head.w.dims();
+            let mut d_part = d_head.as_ref().filter(is_cut).map(|_| Tensor::zeros(head.w.dims(), &self.device));
+            let d_w = d_part.as_mut().or(d_head.as_mut());
+            let d_hidden = through(head, &layout.targets, other.compared(), d_w) / input.divisor;
+            if let (Some(all), Some(part)) = (&mut d_head, d_part) {
+                let rows = part.dims()[0];
+                all.inplace(|all| {
+                    let part = all.clone().narrow(0, 0, rows) + part;
+                    all.slice_assign(s![0..rows], part)
+                });
+            }
+            d_head.into_iter().for_each(|d_head| gradients.add(head_name, d_head));
+            d_hidden
+        });
+    }
+
+    /// The number of rows of the head.
+    fn vocabulary(&self) -> usize {
+        self.net.head().val().dims()[0]
+    }
+
+    /// Runs everything but the head forward and backward; `noise` [rows, h] is added to the embedded tokens. `head` maps the hidden
+    /// states [tokens, h] that predict the response tokens, outside any graph, to the gradient with respect to them.
+    pub(super) fn through_trunk(
+        &self,
+        layout: &Layout,
+        noise: Option<Tensor<2>>,
+        gradients: &mut Gradients,
+        head: impl FnOnce(Tensor<2>, &mut Gradients) -> Tensor<2>,
+    ) {
+        // The embedded tokens are a leaf of their own: a graph through the lookup would make a [vocab, h] tensor per pass.
+        let positions = layout.packed.positions();
+        let trunk = self.trunk(self.trunk_input(layout, noise), layout);
+        let rows = layout.predicting(&self.device);
+        let d_rows = head(trunk.hidden().select(0, rows), gradients);
+        let d_hidden = Tensor::zeros([layout.ids.len(), self.config.hidden_size], &self.device);
+        let d_hidden = add_rows(d_hidden, &layout.rows, d_rows);
+        let d_embedded = trunk.backward(self, layout, d_hidden, gradients);
+        if !self.net.model.embed_tokens.weight.val().is_require_grad() {
+            return;
+        }
+        let mut scatter = |name: &str, table: &Tensor<2>, rows: &[usize], d: Tensor<2>| {
+            let sum = gradients.take(name, table.dims(), &self.device);
+            gradients.add(name, add_rows(sum, rows, d));
+        };
+        if let Some(table) = &self.net.model.embed_positions {
+            scatter("model.embed_positions.weight", &table.weight.val(), &positions, d_embedded.clone());
+        }
+        let d_embedded = match self.config.embedding_scale {
+            Some(scale) => d_embedded * scale,
+            None => d_embedded,
+        };
+        let ids: Vec<usize> = layout.ids.iter().map(|&id| id as usize).collect();
+        scatter(EMBEDDING, &self.net.model.embed_tokens.weight.val(), &ids, d_embedded);
+    }
+
+    /// The input of the first block [rows, h]: the embedded tokens with `noise` [rows, h] on them. Where a family scales its embedding, the
+    /// noise comes after the scale, as in transformers 5.
+    pub(super) fn trunk_input(&self, layout: &Layout, noise: Option<Tensor<2>>) -> Tensor<2> {
+        let embedded = self.embed(&layout.ids, &layout.packed.positions());
+        match noise {
+            Some(noise) => embedded + noise,
+            None => embedded,
+        }
+    }
+
+    /// The head over the hidden states that predict the response tokens, outside any graph.
+    fn predicting(&self, layout: &Layout, temperature: f32) -> HeadInput {
+        self.head_input(self.predicting_states(layout), temperature)
+    }
+
+    /// The hidden states [tokens, h] that predict the response tokens, outside any graph.
+    pub(super) fn predicting_states(&self, layout: &Layout) -> Tensor<2> {
+        let model = self.frozen();
+        let hidden = model.hidden(model.embed(&layout.ids, &layout.packed.positions()), &layout.packed);
+        hidden.select(0, layout.predicting(&self.device))
+    }
+
+    /// The head over hidden states [n, h], with logits divided by the temperature: before the head where that gives the same.
+    fn head_input(&self, hidden: Tensor<2>, temperature: f32) -> HeadInput {
+        let (w, narrow) = (self.narrow_head(), |x| cast(x, self.dtype));
+        match self.config.logit_softcap {
+            None => HeadInput { hidden: narrow(hidden / temperature), w, divisor: temperature, softcap: None },
+            Some(cap) => HeadInput { hidden: narrow(hidden), w, divisor: 1.0, softcap: Some(Softcap { cap, temperature }) },
+        }
+    }
+
+    /// Runs the trunk's forward pass and keeps what its backward pass needs.
+    fn trunk(&self, embedded: Tensor<2>, layout: &Layout) -> Trunk {
+        if !self.gradient_checkpointing {
+            let input = Tensor::from_inner(embedded).require_grad();
+            let output = self.hidden(input.clone(), &layout.packed);
+            return Trunk::Graph { input, output };
+        }
+        let model = self.frozen();
+        let pass = model.pass(&layout.packed.positions());
+        let mut inputs = vec![embedded];
+        for layer in 0..model.net.model.layers.len() {
+            let x = inputs[layer].clone();
+            inputs.push(model.block(layer, x, &pass, &layout.packed));
+        }
+        let output = model.net.last_norm(inputs[inputs.len() - 1].clone(), &pass);
+        Trunk::Checkpoints { inputs, output }
+    }
+
+    fn block(&self, layer: usize, x: Tensor<2>, pass: &Pass, packed: &Arc<Packed>) -> Tensor<2> {
+        let scoring = self.config.scoring(layer);
+        let mut x = Stream::new(x);
+        self.net.model.layers[layer].forward(&mut x, pass, |q, k, v| attention(q, k, v, packed.clone(), scoring));
+        x.value(pass)
+    }
+}
+
+/// A [`Head`] and the values it borrows.
+struct HeadInput {
+    hidden: Tensor<2>,
+    w: Tensor<2>,
+    /// The number that the hidden states have been divided by.
+    divisor: f32,
+    softcap: Option<Softcap>,
+}
+
+impl HeadInput {
+    /// The head over the first tokens of the vocabulary only.
+    fn within(mut self, vocabulary: usize) -> Self {
+        if vocabulary < self.w.dims()[0] {
+            self.w = self.w.narrow(0, 0, vocabulary);
+        }
+        self
+    }
+
+    fn view(&self) -> Head<'_> {
+        Head { hidden: &self.hidden, w: &self.w, softcap: self.softcap }
+    }
+}
+
+/// What a micro-batch is compared with, ready for the head.
+struct Other<'a> {
+    head: Option<(HeadInput, Divergence)>,
+    top_k: Option<(&'a TopK, Option<f32>)>,
+    uniform: bool,
+    /// The tokens of the policy's vocabulary that take part.
+    vocabulary: usize,
+}
+
+impl<'a> Other<'a> {
+    fn of(comparison: Option<Comparison<'a>>, layout: &Layout, temperature: f32, vocabulary: usize) -> Self {
+        let nothing = Self { head: None, top_k: None, uniform: false, vocabulary };
+        match comparison {
+            None => nothing,
+            Some(Comparison::Uniform) => Self { uniform: true, ..nothing },
+            Some(Comparison::TopK { teacher, least }) => Self { top_k: Some((teacher, least)), ..nothing },
+            Some(Comparison::Model(model, divergence)) => {
+                let vocabulary = vocabulary.min(model.vocabulary());
+                let head = model.predicting(layout, temperature).within(vocabulary);
+                Self { head: Some((head, divergence)), vocabulary, ..nothing }
+            }
+        }
+    }
+
+    fn compared(&self) -> Option<Compared<'_>> {
+        let head = self.head.as_ref().map(|(head, divergence)| Compared::Head(head.view(), *divergence));
+        let top_k = self.top_k.map(|(teacher, least)| Compared::TopK { teacher, least });
+        head.or(top_k).or(self.uniform.then_some(Compared::Uniform))
+    }
+}
+
+/// The hidden states of a trunk, and what its backward pass needs.
+// One value per pass: its size does not matter.
+#[allow(clippy::large_enum_variant)]
+enum Trunk {
+    /// All activations are held.
+    Graph { input: Tensor<2>, output: Tensor<2> },
+    /// Only the inputs of each block and of the last norm are held; the rest is computed again, block by block.
+    Checkpoints { inputs: Vec<Tensor<2>>, output: Tensor<2> },
+}
+
+impl Trunk {
+    /// Final hidden states [rows, h], outside any graph.
+    fn hidden(&self) -> Tensor<2> {
+        match self {
+            Self::Graph { output, .. } => output.clone().inner(),
+            Self::Checkpoints { output, .. } => output.clone(),
+        }
+    }
+
+    /// Returns the gradient of the embedded tokens from that of the hidden states; the parameters' gradients are added to
+    /// `gradients`.
+    fn backward(self, model: &CausalLm, layout: &Layout, d_hidden: Tensor<2>, gradients: &mut Gradients) -> Tensor<2> {
+        let mut step = |input: Tensor<2>, output: Tensor<2>, d: Tensor<2>| {
+            let mut graph = (output * Tensor::from_inner(d)).sum().backward();
+            gradients.add_backward(&model.net, &mut graph);
+            input.grad_remove(&mut graph).expect("the input is a leaf of this graph")
+        };
+        match self {
+            Self::Graph { input, output } => step(input, output, d_hidden),
+            Self::Checkpoints { inputs, output } => {
+                drop(output);
+                let pass = model.pass(&layout.packed.positions());
+                let mut d = d_hidden;
+                for (layer, input) in inputs.into_iter().enumerate().rev() {
+                    let input = Tensor::from_inner(input).require_grad();
+                    let output = match layer == model.net.model.layers.len() {
+                        true => model.net.last_norm(input.clone(), &pass),
+                        false => model.block(layer, input.clone(), &pass, &layout.packed),
+                    };
+                    d = step(input, output, d);
+                }
+                d
+            }
+        }
+    }
+}
+
+pub(super) const EMBEDDING: &str = "model.embed_tokens.weight";
+pub(super) const HEAD: &str = "lm_head.weight";
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::causal_lm::Init;
+    use crate::families::FAMILIES;
+    use crate::noise::EmbeddingNoise;
+    use crate::ops::to_host;
+
+    /// Uniform noise between ±s has a root mean square of s/√3. Where a family scales its embedding, that scale is not the noise's.
+    #[test]
+    fn noise_is_as_large_at_the_first_block_of_every_family() {
+        let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/models");
+        let mut seen = Vec::new();
+        for folder in std::fs::read_dir(models).unwrap().map(|entry| entry.unwrap().path()) {
+            let Ok(model) = CausalLm::load(&folder, Init::Random { seed: 1 }, &Device::flex()) else { continue };
+            seen.push(model.hf.json["model_type"].as_str().unwrap().to_owned());
+            let (prompt, response) = ([1, 2, 3], [4; 29]);
+            let layout = Layout::of(&[Sequence::new(&prompt, &response)]);
+            let (tokens, width) = (prompt.len() + response.len(), model.config.hidden_size);
+            let noise = EmbeddingNoise { alpha: 5.0, seed: 1, step: 1, keys: vec![[0, 0]] };
+            let rows = [NoisyRows { first: 0, count: tokens - 1, tokens }];
+            let noise = noise.draw(&rows, [tokens - 1, width], &model.device);
+            let difference = model.trunk_input(&layout, Some(noise)) - model.trunk_input(&layout, None);
+            let values = to_host(difference.flatten::<1>(0, 1));
+            let rms = (values.iter().map(|x| f64::from(x * x)).sum::<f64>() / values.len() as f64).sqrt();
+            let expected = 5.0 / (3.0 * (tokens * width) as f64).sqrt();
+            assert!((rms / expected - 1.0).abs() < 0.1, "{}: {rms}, not {expected}", folder.display());
+        }
+        for family in FAMILIES {
+            assert!(seen.iter().any(|name| name == family.model_type), "no model of {}", family.model_type);
+        }
+    }
+}

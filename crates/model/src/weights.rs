@@ -1,0 +1,300 @@
+//! Reads Hugging Face weights (model.safetensors in one file or in shards with an index, f32, f16 or bf16), in the names and
+//! layout of the model's family, into a network; and lists a network's tensors in that form, for [`super::tensor_files`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::{Device, Tensor};
+use memmap2::Mmap;
+use safetensors::SafeTensors;
+use safetensors::tensor::TensorView;
+
+use super::config::DecoderConfig;
+use super::decoder::Decoder;
+use super::left_out::{LeftOut, leave_out};
+use super::naming::Place;
+use super::ops::to_host;
+use super::own_head::{are_equal, embedding_names, head_names};
+use super::tensor_files::Deferred;
+use super::tensor_values::{count, finite_f32, numbers};
+use burnish_util::contained::caught;
+use burnish_util::foreign::{self, is_inside};
+
+/// Initial values of the parameters of a head that files do not have, by name and shape.
+pub type FreshHead = dyn Fn(&str, &[usize]) -> Vec<f32>;
+
+/// Tensors of files, by name.
+pub type Tensors<'a> = BTreeMap<String, TensorView<'a>>;
+
+/// Memory-mapped safetensors files.
+pub struct WeightFiles {
+    maps: Vec<(PathBuf, Mmap)>,
+}
+
+const SINGLE: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+const PICKLE: &str = "pytorch_model.bin";
+
+/// The file of a folder that holds or lists a model's weights, even in a format that cannot be read here.
+pub fn weights_file(folder: &Path) -> Option<String> {
+    let known = [SINGLE, INDEX, PICKLE, "pytorch_model.bin.index.json"];
+    let known = known.iter().find(|name| folder.join(name).exists()).map(ToString::to_string);
+    known.or_else(|| shards(folder).into_iter().next())
+}
+
+/// The files of a folder that look like shards.
+fn shards(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with("model-") && name.ends_with(".safetensors")).collect();
+    names.sort();
+    names
+}
+
+impl WeightFiles {
+    /// Opens `model.safetensors`, or the shards that `model.safetensors.index.json` names.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let (single, index) = (folder.join(SINGLE), folder.join(INDEX));
+        let names = if foreign::is_there(&single)? {
+            vec![single]
+        } else if foreign::is_there(&index)? {
+            let text = foreign::read_text(&index, foreign::SETTINGS)?;
+            let json: serde_json::Value = serde_json::from_str(&text).with_context(|| format!("{}", index.display()))?;
+            let map = json["weight_map"].as_object().with_context(|| format!("{} has no weight_map", index.display()))?;
+            let shard = |(tensor, file): (&String, &serde_json::Value)| match file.as_str() {
+                Some(file) if is_inside(file) => Ok((tensor.clone(), folder.join(file))),
+                _ => bail!("{}: weight_map names {file}: shards are files in this folder", index.display()),
+            };
+            return Self::sharded(&index, &map.into_iter().map(shard).collect::<Result<_>>()?);
+        } else if let Some(shard) = shards(folder).first() {
+            bail!("{} holds {shard} and no {INDEX}, which lists the shards and what is in them: copy it too", folder.display());
+        } else if folder.join(PICKLE).exists() {
+            bail!(
+                "{} holds pytorch_model.bin, a Python pickle, which is not read here; convert it with transformers' \
+                 save_pretrained(…, safe_serialization=True)",
+                folder.display()
+            );
+        } else {
+            bail!(
+                "{} has no model.safetensors; to start from its config.json with random weights, set the model's `init` \
+                 to `random`",
+                folder.display()
+            );
+        };
+        Self::map(names)
+    }
+
+    /// Opens the shards of an index: the file of each tensor by its name.
+    fn sharded(index: &Path, map: &BTreeMap<String, PathBuf>) -> Result<Self> {
+        let paths: BTreeSet<&PathBuf> = map.values().collect();
+        let files = Self::map(paths.into_iter().cloned().collect())?;
+        for (path, bytes) in &files.maps {
+            let held = parsed(path, bytes)?;
+            let of_shard = map.iter().filter(|(_, shard)| *shard == path);
+            if let Some((tensor, _)) = of_shard.into_iter().find(|(tensor, _)| held.tensor(tensor).is_err()) {
+                bail!(
+                    "{} says that {} holds tensor `{tensor}`, which is not there: are the two of one model?",
+                    index.display(),
+                    path.display()
+                );
+            }
+        }
+        Ok(files)
+    }
+
+    /// The files of a folder that look like shards and are not read.
+    pub(super) fn unread(&self, folder: &Path) -> Vec<String> {
+        let is_read = |name: &String| self.maps.iter().any(|(path, _)| path.ends_with(name));
+        shards(folder).into_iter().filter(|name| !is_read(name)).collect()
+    }
+
+    /// Opens one file.
+    pub fn of_file(path: &Path) -> Result<Self> {
+        Self::map(vec![path.to_owned()])
+    }
+
+    fn map(paths: Vec<PathBuf>) -> Result<Self> {
+        let maps = paths.into_iter().map(|path| {
+            let file = foreign::open(&path)?;
+            // SAFETY: the map is read once at start-up; changing a checkpoint while it loads is as undefined as in any loader.
+            let map = unsafe { Mmap::map(&file) }.with_context(|| format!("cannot map {}", path.display()))?;
+            Ok((path, map))
+        });
+        Ok(Self { maps: maps.collect::<Result<_>>()? })
+    }
+
+    /// All tensors by name, as views of the files.
+    pub fn tensors(&self) -> Result<Tensors<'_>> {
+        let mut all = BTreeMap::new();
+        for (path, map) in &self.maps {
+            for (name, tensor) in parsed(path, map)?.tensors() {
+                if all.get(&name).is_some_and(|other| !are_equal(other, &tensor)) {
+                    bail!("{}: tensor `{name}` is in another shard too, with other numbers: which one counts?", path.display());
+                }
+                all.insert(name, tensor);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The tensors that are parameters of `config`. Left out are copies that transformers itself leaves out, a tied head, buffers
+    /// of masks and rotations, and the head of a language model where another takes its place. A tied head without an embedding is
+    /// the embedding, as in transformers 5.
+    pub fn parameters(&self, config: &DecoderConfig) -> Result<Tensors<'_>> {
+        Ok(self.parameters_and_others(config)?.0)
+    }
+
+    /// The same, with those that are left out and are not what is computed in their place, in words.
+    fn parameters_and_others(&self, config: &DecoderConfig) -> Result<(Tensors<'_>, Vec<(LeftOut, String)>)> {
+        let mut tensors = self.tensors()?;
+        let embedding = embedding_names(config.naming);
+        if config.tie_word_embeddings && !embedding.iter().any(|name| tensors.contains_key(name)) {
+            let head = head_names(config.naming).iter().find_map(|name| tensors.remove(name));
+            tensors.extend(head.map(|head| (embedding[0].clone(), head)));
+        }
+        let others = leave_out(&mut tensors, config);
+        Ok((tensors, others))
+    }
+
+    /// Builds the network of `config` with these weights. Every parameter must be there, except those of the head where
+    /// `fresh_head` gives them, and no unknown tensor may be.
+    pub fn build(&self, config: &DecoderConfig, fresh_head: Option<&FreshHead>, device: &Device) -> Result<Decoder> {
+        let origin = self.maps.first().map(|(path, _)| path.display().to_string()).unwrap_or_default();
+        let (tensors, others) = self.parameters_and_others(config)?;
+        for (kind, other) in others {
+            match kind {
+                LeftOut::Head => tracing::info!("{origin}: {other}"),
+                _ => tracing::warn!("{origin}: {other}"),
+            }
+        }
+        let mut used = BTreeSet::new();
+        let net = Decoder::build(config, device, &mut |parameter, shape| {
+            if let Some(fresh) = fresh_head.filter(|_| parameter.starts_with("lm_head.")) {
+                return Ok(fresh(parameter, shape));
+            }
+            let place = config.place(parameter);
+            let name = found(&tensors, &place.name, parameter)
+                .with_context(|| format!("{origin}: tensor `{}` is missing", place.name))?;
+            used.insert(name);
+            let (view, wanted) = (&tensors[name], place.shape(shape));
+            if view.shape() != wanted {
+                bail!("{origin}: tensor `{name}` is {:?}, config.json makes it {wanted:?}", view.shape());
+            }
+            let values = finite_f32(view).with_context(|| format!("{origin}: tensor `{name}`"))?;
+            Ok(place.from_file(values, shape, config))
+        })?;
+        if let Some(name) = tensors.keys().find(|name| !used.contains(name)) {
+            bail!("{origin}: tensor `{name}` has no place in this model; is model_type in config.json right?");
+        }
+        Ok(net)
+    }
+}
+
+/// The tensors of a file with these bytes.
+fn parsed<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>> {
+    let parsed = caught(|| SafeTensors::deserialize(bytes)).with_context(|| path.display().to_string())?;
+    parsed.with_context(|| format!("{} is damaged", path.display()))
+}
+
+/// The name under which a file holds a tensor. Models saved without their head leave out the first part of each name;
+/// transformers 5 writes some tensors under the decoder's own name.
+pub fn found<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, parameter: &str) -> Option<&'a String> {
+    let bare = name.split_once('.').map(|(_, rest)| rest);
+    [Some(name), bare, Some(parameter)].into_iter().flatten().find_map(|name| tensors.get_key_value(name)).map(|(name, _)| name)
+}
+
+/// Reads every tensor of one safetensors file, as f32.
+pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
+    let file = WeightFiles::of_file(path)?;
+    let read = |(name, view): (String, TensorView)| {
+        let values = numbers(&view, 0..count(&view)).with_context(|| format!("{}: tensor `{name}`", path.display()))?;
+        Ok((name, values))
+    };
+    file.tensors()?.into_iter().map(read).collect()
+}
+
+/// Every parameter of a network in the form of its family's files, without adapters.
+pub fn file_tensors<'a>(net: &Decoder, config: &'a DecoderConfig) -> Vec<Deferred<'a>> {
+    /// A tensor, and the parameters it consists of.
+    type Parts = Vec<(Place, Vec<usize>, Values)>;
+    let mut all: Vec<(String, Vec<usize>, Parts)> = Vec::new();
+    visit(net, &mut |parameter, shape, _, values| {
+        if is_adapter(&parameter) {
+            return;
+        }
+        let place = config.place(&parameter);
+        let at = all.iter().position(|(name, ..)| *name == place.name).unwrap_or_else(|| {
+            all.push((place.name.clone(), place.shape(&shape), Vec::new()));
+            all.len() - 1
+        });
+        all[at].2.push((place, shape, values));
+    });
+    let tensor = |(name, whole, parts): (String, Vec<usize>, Parts)| {
+        let elements = whole.iter().product();
+        Deferred::new(name, whole, move || {
+            let mut tensor = vec![0.0; elements];
+            parts.iter().for_each(|(place, shape, values)| place.into_file(&values(), shape, config, &mut tensor));
+            tensor
+        })
+    };
+    all.into_iter().map(tensor).collect()
+}
+
+/// True if a parameter is a factor of an adapter.
+fn is_adapter(parameter: &str) -> bool {
+    [".lora.a", ".lora.b", "_lora.a", "_lora.b"].iter().any(|end| parameter.ends_with(end))
+}
+
+/// The shape of every parameter that is trained.
+pub fn trained_shapes(net: &Decoder) -> BTreeMap<String, Vec<usize>> {
+    let mut all = BTreeMap::new();
+    visit(net, &mut |name, shape, trained, _| {
+        if trained {
+            all.insert(name, shape);
+        }
+    });
+    all
+}
+
+/// A function that returns the values of a parameter.
+pub type Values = Box<dyn Fn() -> Vec<f32>>;
+
+/// A function that receives a parameter's name, its shape, true if it is trained, and a function that returns its values.
+pub type See<'a> = &'a mut dyn FnMut(String, Vec<usize>, bool, Values);
+
+/// Shows every parameter to `see`.
+pub fn visit(net: &Decoder, see: See) {
+    struct Visitor<'a>(Vec<String>, See<'a>);
+    impl ModuleVisitor for Visitor<'_> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let (trained, tensor) = (param.val().is_require_grad(), param.val().inner());
+            (self.1)(self.0.join("."), tensor.dims().to_vec(), trained, Box::new(move || to_host(tensor.clone())));
+        }
+        fn enter_module(&mut self, name: &str, _: &str) {
+            self.0.push(name.to_owned());
+        }
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.0.pop();
+        }
+    }
+    net.visit(&mut Visitor(Vec::new(), see));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_readable_weights_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = || WeightFiles::open(folder.path()).map(|_| ()).unwrap_err().to_string();
+        assert!(weights_file(folder.path()).is_none() && error().contains("set the model's `init` to `random`"), "{}", error());
+        let shard = "model-00001-of-00002.safetensors";
+        for (file, says) in [("pytorch_model.bin", "Python pickle"), (shard, "no model.safetensors.index.json, which lists")] {
+            std::fs::write(folder.path().join(file), "").unwrap();
+            assert!(weights_file(folder.path()).is_some() && error().contains(says), "{}", error());
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! AdamW with moments of 8 bits, as in bitsandbytes: blocks of 256 numbers share a scale, and a code says which of 256 values between
+//! −1 and 1, closer to each other near 0, a moment is.
+
+use std::sync::LazyLock;
+
+use burn::tensor::Tensor;
+use rayon::prelude::*;
+
+use super::adamw::{AdamW, AdamWConfig, constants};
+use super::kind::OptimizerKind;
+use super::rule::{Parameter, Rule, Slot, State, Step, Stored};
+use burnish_model::ops::{AdamwStep, tensor_from_vec, to_host};
+
+pub(super) const ADAMW_8BIT: OptimizerKind = OptimizerKind {
+    name: "AdamW8bit",
+    aliases: &["adamw_8bit", "adamw_bnb_8bit"],
+    doc: "AdamW whose moments take a byte each, with a scale for every 256; parameters of fewer than 4096 numbers have float32 moments.\n\
+          Formula: that of AdamW, on moments that are code[i]·absmax of their block, and are rounded to the nearest code after it.\n\
+          Paper: Dettmers et al. 2022, arXiv:2110.02861.\n\
+          verl: bitsandbytes.optim.AdamW8bit; the AdamW8bit of torchao has other codes.\n\
+          TRL: optim=adamw_bnb_8bit.\n\
+          When: a quarter of the memory of AdamW's state matters; on a GPU, the state and the update are the CPU's.",
+    reads: &["betas", "eps", "weight_decay"],
+    options: &[],
+    build: |settings| Ok(Box::new(AdamW8bit(AdamW(AdamWConfig::of(settings))))),
+};
+
+/// Numbers that share a scale.
+const BLOCK: usize = 256;
+/// The least size of a parameter with 8-bit moments.
+const LEAST: usize = 4096;
+
+struct AdamW8bit(AdamW);
+
+impl Rule for AdamW8bit {
+    fn sees_tensors(&self) -> bool {
+        true
+    }
+
+    fn slots(&self, parameter: Parameter) -> Vec<Slot> {
+        let size = parameter.size();
+        let blocks = size.div_ceil(BLOCK);
+        match size {
+            ..LEAST => self.0.slots(parameter),
+            _ => vec![
+                Slot::u8("state1", size),
+                Slot::f32("absmax1", blocks).for_each(BLOCK),
+                Slot::u8("state2", size),
+                Slot::f32("absmax2", blocks).for_each(BLOCK),
+            ],
+        }
+    }
+
+    fn splits(&self, _: Parameter) -> bool {
+        true
+    }
+
+    fn update(&self, at: Step, parameter: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
+        if parameter.size() < LEAST {
+            return self.0.update(at, parameter, w, g, kept);
+        }
+        // Of a piece, if several ranks share the parameter; pieces are cut between blocks.
+        let size = w.dims()[0];
+        let constants = constants(&self.0.0, at.lr, at.number, at.grad_scale);
+        let (device, mut weights, gradients) = (w.device(), to_host(w), to_host(g));
+        let mut kept = kept.unwrap_or_default().into_iter();
+        let mut moment = || Moment::of(kept.next(), kept.next(), size);
+        let (mut first, mut second) = (moment(), moment());
+        let blocks = weights.par_chunks_mut(BLOCK).zip(gradients.par_chunks(BLOCK)).zip(first.blocks()).zip(second.blocks());
+        blocks.for_each(|(((w, g), m), v)| update_block(w, g, m, v, constants));
+        let state = [first, second].into_iter().flat_map(|moment| [Stored::Codes(moment.codes), Stored::Host(moment.scales)]);
+        (tensor_from_vec(weights, [size], &device), state.collect())
+    }
+}
+
+/// A moment of a parameter: a code for each number, and a scale for each block.
+struct Moment {
+    codes: Vec<u8>,
+    scales: Vec<f32>,
+}
+
+impl Moment {
+    fn of(codes: Option<Stored>, scales: Option<Stored>, size: usize) -> Self {
+        let codes = codes.map_or_else(|| vec![0; size], Stored::codes);
+        Self { codes, scales: scales.map_or_else(|| vec![0.0; size.div_ceil(BLOCK)], |scales| scales.values()) }
+    }
+
+    fn blocks(&mut self) -> impl IndexedParallelIterator<Item = (&mut [u8], &mut f32)> {
+        self.codes.par_chunks_mut(BLOCK).zip(self.scales.par_iter_mut())
+    }
+}
+
+/// Updates the weights and the moments of one block.
+fn update_block(w: &mut [f32], g: &[f32], m: (&mut [u8], &mut f32), v: (&mut [u8], &mut f32), s: AdamwStep) {
+    let (signed, unsigned) = (&*SIGNED, &*UNSIGNED);
+    let mut first = [0f32; BLOCK];
+    let mut second = [0f32; BLOCK];
+    for i in 0..w.len() {
+        let g = g[i] * s.grad_scale;
+        first[i] = signed[m.0[i] as usize] * *m.1 * (1.0 - s.gain1) + g * s.gain1;
+        second[i] = unsigned[v.0[i] as usize] * *v.1 * s.beta2 + g * g * s.gain2;
+        let denominator = second[i].sqrt() / s.correction2_sqrt + s.eps;
+        w[i] = w[i] * s.keep - first[i] / denominator * (s.lr / s.correction1);
+    }
+    quantize(&first[..w.len()], m, signed);
+    quantize(&second[..w.len()], v, unsigned);
+}
+
+/// Rounds a block of numbers to codes. Of two that are equally far, the lower one is taken.
+fn quantize(values: &[f32], (codes, scale): (&mut [u8], &mut f32), map: &[f32; 256]) {
+    *scale = values.iter().fold(0.0, |most, value| f32::max(most, value.abs()));
+    let factor = 1.0 / scale.max(1e-38);
+    for (code, value) in codes.iter_mut().zip(values) {
+        let value = (value * factor).clamp(-1.0, 1.0);
+        // The first code whose upper neighbour is further away.
+        let (mut low, mut high) = (0, 255);
+        while low < high {
+            let middle = (low + high) / 2;
+            if (map[middle] + map[middle + 1]) / 2.0 < value { low = middle + 1 } else { high = middle }
+        }
+        *code = low as u8;
+    }
+}
+
+static SIGNED: LazyLock<[f32; 256]> = LazyLock::new(|| dynamic_map(true));
+static UNSIGNED: LazyLock<[f32; 256]> = LazyLock::new(|| dynamic_map(false));
+
+/// Returns the values of the codes: bitsandbytes' `create_dynamic_map`. Each power of ten from 1e-6 to 1 has twice as many values as
+/// the one below it, the means of neighbours that divide it evenly.
+pub fn dynamic_map(signed: bool) -> [f32; 256] {
+    let mut map = vec![0.0, 1.0];
+    for exponent in 0i32..7 {
+        let bounds = (1usize << if signed { exponent } else { exponent + 1 }) + 1;
+        let step = (1.0 - 0.1f32) / (bounds - 1) as f32;
+        // torch's linspace counts from both ends.
+        let bound = |i: usize| match i < bounds / 2 {
+            true => step.mul_add(i as f32, 0.1),
+            false => step.mul_add(-((bounds - 1 - i) as f32), 1.0),
+        };
+        for i in 0..bounds - 1 {
+            let value = 10f64.powi(exponent - 6) as f32 * ((bound(i) + bound(i + 1)) / 2.0);
+            map.push(value);
+            if signed {
+                map.push(-value);
+            }
+        }
+    }
+    map.sort_by(f32::total_cmp);
+    map.try_into().expect("0 and 1, and 254 between the powers of ten")
+}

@@ -1,0 +1,57 @@
+//! The gradients of a mini-batch: of its slices, each added up by itself, and then all of them on one tree.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use burnish_distributed::Ranks;
+use burnish_distributed::tree::{Add, Sum};
+use burnish_model::Gradients;
+
+/// The sum of the gradients of this rank's slices, as far as the tree lets it add them up.
+pub struct GradientSum {
+    /// The slices of all ranks.
+    pub(super) slices: usize,
+    pub(super) sum: Sum<Slice>,
+}
+
+impl GradientSum {
+    /// Runs `work` on this rank's `slices` of a mini-batch ([`Slices::cut`](burnish_distributed::Slices::cut)): it adds the gradients of
+    /// a slice, and returns what else is found there. Returns that of all slices of all ranks, in their order. Collective.
+    pub fn over<T: Serialize + DeserializeOwned>(
+        ranks: &Ranks,
+        slices: &[Vec<usize>],
+        mut work: impl FnMut(&[usize], &mut Gradients) -> T,
+    ) -> (Self, Vec<T>) {
+        let mut sum = Sum::new(slices.len());
+        let own = ranks.own_slices().map(|index| {
+            let mut gradients = Gradients::default();
+            let found = work(&slices[index], &mut gradients);
+            ranks.beat();
+            sum.push_leaf(index, Slice(gradients));
+            found
+        });
+        let own = own.collect();
+        (Self { slices: slices.len(), sum }, ranks.concat(own))
+    }
+}
+
+impl From<Gradients> for GradientSum {
+    /// The gradients of a mini-batch in one slice. Several ranks that have worked it out each for itself use those of one of them.
+    fn from(gradients: Gradients) -> Self {
+        let mut sum = Sum::new(1);
+        sum.push_leaf(0, Slice(gradients));
+        Self { slices: 1, sum }
+    }
+}
+
+/// The gradients of one slice or of several: a value of the tree on which slices are added.
+pub(super) struct Slice(pub(super) Gradients);
+
+impl Add for Slice {
+    /// A parameter that has a gradient in one of the two alone keeps it.
+    fn add(&mut self, right: Self) {
+        for (name, gradient) in right.0.0 {
+            self.0.add(&name, gradient);
+        }
+    }
+}

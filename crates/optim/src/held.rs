@@ -1,0 +1,94 @@
+//! The tensors that an optimizer updates, where it updates a tensor as a whole: those of the model's files. They are the parameters of Hugging
+//! Face's model, which the optimizers of other libraries see. GPT-2 and GPT-NeoX hold q, k and v as one matrix, and GPT-2 holds its matrices as
+//! [in, out]. Adafactor, Muon and the blocks of AdamW8bit depend on that.
+
+use std::collections::BTreeMap;
+
+use burnish_model::DecoderConfig;
+use burnish_model::naming::{Naming, Place};
+
+/// The tensors that hold a network's parameters as parts. Of a family whose files hold the parameters as the network does there are none.
+#[derive(Default)]
+pub struct Held {
+    config: Option<DecoderConfig>,
+    /// By the name of the parameter.
+    parts: BTreeMap<String, Part>,
+}
+
+/// The place of a parameter in a tensor.
+struct Part {
+    tensor: String,
+    place: Place,
+    shape: Vec<usize>,
+}
+
+/// True if the files of a family hold parameters in another way than the network.
+pub fn differs(naming: &Naming) -> bool {
+    naming.fused_qkv.is_some() || naming.transposed
+}
+
+/// Returns the place of a parameter of a block in the files, and the network's own name for the tensor there; `None` for any other.
+pub fn place(parameter: &str, config: &DecoderConfig) -> Option<(String, Place)> {
+    let is_matrix = parameter.ends_with("_proj.weight") || parameter.ends_with("_proj.bias");
+    let place = is_matrix.then(|| config.place(parameter)).filter(|place| place.part.is_some() || place.transposed)?;
+    let tensor = match place.part {
+        Some(part) => parameter.replace([".q_proj.", ".k_proj.", ".v_proj."][part], ".qkv_proj."),
+        None => parameter.to_owned(),
+    };
+    Some((tensor, place))
+}
+
+impl Held {
+    /// Returns the tensors of a network with these parameters. `alike`: whether two names have the same update; a tensor whose parts have
+    /// not is taken apart.
+    pub fn new(trained: &BTreeMap<String, Vec<usize>>, config: &DecoderConfig, alike: impl Fn(&str, &str) -> bool) -> Self {
+        let mut parts = BTreeMap::new();
+        let mut apart = Vec::new();
+        for (name, shape) in trained {
+            let Some((tensor, place)) = place(name, config) else { continue };
+            if !alike(name, &tensor) {
+                apart.push(tensor.clone());
+            }
+            parts.insert(name.clone(), Part { tensor, place, shape: shape.clone() });
+        }
+        parts.retain(|_, part| !apart.contains(&part.tensor));
+        Self { config: Some(config.clone()), parts }
+    }
+
+    /// Returns the names and shapes of the tensors of a network with these parameters.
+    pub fn shapes(&self, trained: BTreeMap<String, Vec<usize>>) -> BTreeMap<String, Vec<usize>> {
+        let tensor = |(name, shape): (String, Vec<usize>)| match self.parts.get(&name) {
+            Some(part) => (part.tensor.clone(), part.place.shape(&shape)),
+            None => (name, shape),
+        };
+        trained.into_iter().map(tensor).collect()
+    }
+
+    /// Returns the name of the tensor that a parameter is a part of; `None` if the parameter is a tensor by itself.
+    pub fn tensor(&self, parameter: &str) -> Option<&str> {
+        self.parts.get(parameter).map(|part| part.tensor.as_str())
+    }
+
+    /// Writes the values of a parameter to their places in its tensor.
+    ///
+    /// # Panics
+    /// If the parameter is not a part of a tensor.
+    pub fn put(&self, parameter: &str, values: &[f32], tensor: &mut [f32]) {
+        let (part, config) = self.part(parameter);
+        part.place.into_file(values, &part.shape, config, tensor);
+    }
+
+    /// Returns the values of a parameter from those of its tensor.
+    ///
+    /// # Panics
+    /// If the parameter is not a part of a tensor.
+    pub fn take(&self, parameter: &str, tensor: &[f32]) -> Vec<f32> {
+        let (part, config) = self.part(parameter);
+        part.place.from_file(tensor.to_vec(), &part.shape, config)
+    }
+
+    fn part(&self, parameter: &str) -> (&Part, &DecoderConfig) {
+        let part = self.parts.get(parameter).expect("a part of a tensor");
+        (part, self.config.as_ref().expect("the shape of the network"))
+    }
+}

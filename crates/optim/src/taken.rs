@@ -1,0 +1,74 @@
+//! Parameters that are taken out of a network to be updated together, and put back.
+
+use std::collections::BTreeMap;
+
+use burn::module::{Module, ModuleMapper, Param};
+use burn::tensor::{Device, Tensor};
+
+use burnish_model::Gradients;
+use burnish_model::decoder::Decoder;
+
+/// A parameter outside its network: weight and gradient are flat, and outside any graph.
+pub struct Taken {
+    pub name: String,
+    pub shape: Vec<usize>,
+    pub weight: Tensor<1>,
+    pub gradient: Tensor<1>,
+}
+
+/// Takes the parameters that have a gradient out of a network, in whose place it keeps next to nothing: nothing but the result has
+/// their weights then, and they can be updated in place.
+pub fn take(net: Decoder, gradients: Gradients) -> (Decoder, Vec<Taken>) {
+    let mut take = Take { gradients, taken: Vec::new(), path: Vec::new() };
+    let net = net.map(&mut take);
+    (net, take.taken)
+}
+
+/// Puts weights, by name, where they were [taken](take) from.
+pub fn put_back(net: Decoder, weights: BTreeMap<String, (Tensor<1>, Vec<usize>)>) -> Decoder {
+    net.map(&mut PutBack { weights, path: Vec::new() })
+}
+
+struct Take {
+    gradients: Gradients,
+    taken: Vec<Taken>,
+    path: Vec<String>,
+}
+
+impl ModuleMapper for Take {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let name = self.path.join(".");
+        let Some(gradient) = self.gradients.0.remove(&name) else { return param };
+        let (id, weight, mapper) = param.consume();
+        let shape = weight.dims();
+        let weight = weight.inner().reshape([shape.iter().product::<usize>()]);
+        self.taken.push(Taken { name, shape: shape.into(), weight, gradient });
+        Param::from_mapped_value(id, Tensor::zeros([1; D], &Device::flex()), mapper)
+    }
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_owned());
+    }
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+}
+
+struct PutBack {
+    weights: BTreeMap<String, (Tensor<1>, Vec<usize>)>,
+    path: Vec<String>,
+}
+
+impl ModuleMapper for PutBack {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some((weight, shape)) = self.weights.remove(&self.path.join(".")) else { return param };
+        let shape: [usize; D] = shape.try_into().expect("the shape of this parameter");
+        let (id, _, mapper) = param.consume();
+        Param::from_mapped_value(id, Tensor::from_inner(weight.reshape(shape)).require_grad(), mapper)
+    }
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_owned());
+    }
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+}

@@ -1,0 +1,204 @@
+//! A worker process: started, sent requests, and killed with all of its children.
+//!
+//! The calling thread does all the work: it writes the request, reads the reply and the output printed meanwhile, and checks the
+//! time limit. So an idle worker costs nothing, and a reply wakes only the thread that waits for it.
+
+use std::ffi::OsString;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::ioctl_fionbio;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+
+use super::message::{Message, Received};
+use super::printed::Printed;
+use super::words::Words;
+use burnish_util::interrupt::Interrupt;
+
+/// The interval at which a waiting thread checks for an interrupt, and for a worker that is dead while a forked child holds its
+/// pipe open.
+const SLICE: Duration = Duration::from_millis(50);
+/// The same interval once the worker has closed its pipe and is about to exit.
+const DYING_SLICE: Duration = Duration::from_millis(2);
+/// The time that a worker has to exit after it has closed its pipe, or to report where it hangs.
+const GRACE: Duration = Duration::from_millis(200);
+const CHUNK: usize = 1 << 16;
+/// The largest size of a reply's line, which holds the scores of a batch.
+pub const MOST_BYTES: usize = 64 << 20;
+
+/// A running process.
+pub struct Worker {
+    child: Child,
+    group: Pid,
+    requests: ChildStdin,
+    /// The pipe of replies; `None` once it is closed.
+    replies: Option<ChildStdout>,
+    received: Received,
+    printed: Printed,
+    ended: bool,
+}
+
+/// The reason why there is no reply. The worker is dead then.
+pub enum Lost {
+    Died(ExitStatus),
+    /// The worker closed the pipe of replies without exiting.
+    Closed,
+    /// The call took too long; the lines of user code that were running, if the worker could report them.
+    TimedOut(String),
+    /// The reply has more than [`MOST_BYTES`].
+    TooLong,
+    Interrupted(anyhow::Error),
+}
+
+impl Worker {
+    /// Starts a process in a process group of its own, with exactly the given environment.
+    pub fn spawn(python: &str, code: &str, environment: &[(OsString, OsString)], words: &'static Words) -> Result<Self> {
+        let mut command = Command::new(python);
+        command.args(["-u", "-c", code]).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().with_context(|| format!("cannot start \"{python}\" ({})", words.python))?;
+        let group = Pid::from_child(&child);
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(requests), Some(replies), Some(printed)) = pipes else { bail!("a process without pipes") };
+        let nonblocking = ioctl_fionbio(&requests, true).and(ioctl_fionbio(&replies, true)).and(ioctl_fionbio(&printed, true));
+        let printed = Printed::new(printed, words.file);
+        let worker =
+            Self { child, group, requests, replies: Some(replies), received: Received::default(), printed, ended: false };
+        nonblocking.context("cannot use the pipes of a Python process")?;
+        Ok(worker)
+    }
+
+    /// Sends a message and returns the next one received. `columns` is the largest size of its columns.
+    pub fn ask(&mut self, message: &[u8], columns: usize, timeout: Duration, interrupt: &Interrupt) -> Result<Message, Lost> {
+        let begun = Instant::now();
+        let (mut unsent, mut looked, mut closed) = (message, begun, None);
+        loop {
+            unsent = self.send(unsent);
+            let left = timeout.saturating_sub(begun.elapsed());
+            self.wait(!unsent.is_empty(), left.min(if closed.is_some() { DYING_SLICE } else { SLICE }));
+            self.read_replies(MOST_BYTES + columns);
+            if let Some(reply) = self.received.take() {
+                return Ok(reply);
+            }
+            if self.received.len() > MOST_BYTES + columns {
+                self.end();
+                return Err(Lost::TooLong);
+            }
+            if self.replies.is_none() {
+                closed = closed.or(Some(Instant::now()));
+            }
+            if looked.elapsed() >= SLICE || closed.is_some() {
+                looked = Instant::now();
+                if self.is_dead() {
+                    return Err(Lost::Died(self.end()));
+                }
+            }
+            if closed.is_some_and(|closed| closed.elapsed() > GRACE) {
+                self.end();
+                return Err(Lost::Closed);
+            }
+            if let Err(interrupted) = interrupt.check() {
+                self.end();
+                return Err(Lost::Interrupted(interrupted));
+            }
+            if begun.elapsed() >= timeout {
+                let place = self.place();
+                self.end();
+                return Err(Lost::TimedOut(place));
+            }
+        }
+    }
+
+    /// Sends as much as the pipe takes and returns the unsent rest. The rest is empty if nobody reads any more, which is noticed
+    /// elsewhere.
+    fn send<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
+        while !bytes.is_empty() {
+            match self.requests.write(bytes) {
+                Ok(sent) => bytes = &bytes[sent..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return &[],
+            }
+        }
+        bytes
+    }
+
+    /// Waits until something can be read or sent; true if nothing happened.
+    fn wait(&mut self, sending: bool, at_most: Duration) -> bool {
+        let mut pipes = Vec::with_capacity(3);
+        pipes.extend(self.replies.as_ref().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
+        pipes.extend(self.printed.pipe().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
+        if sending {
+            pipes.push(PollFd::from_borrowed_fd(self.requests.as_fd(), PollFlags::OUT));
+        }
+        let at_most = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+        let quiet = poll(&mut pipes, Some(&at_most)) == Ok(0);
+        if !quiet {
+            self.printed.read();
+        }
+        quiet
+    }
+
+    /// Reads what is there, up to `most` bytes in all.
+    fn read_replies(&mut self, most: usize) {
+        let mut chunk = [0; CHUNK];
+        while let Some(pipe) = self.replies.as_mut().filter(|_| self.received.len() <= most) {
+            match pipe.read(&mut chunk) {
+                Ok(0) => self.replies = None,
+                Ok(count) => self.received.push(&chunk[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => self.replies = None,
+            }
+        }
+    }
+
+    /// True if the process has ended. It is not reaped, so that its process group id cannot be reused.
+    pub fn is_dead(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(self.group), options), Ok(None))
+    }
+
+    /// Kills the process and its group, unless that was done before.
+    fn end(&mut self) -> ExitStatus {
+        if !self.ended {
+            // The process may have ended by itself, while processes that it started still run.
+            let _ = kill_process_group(self.group, Signal::KILL);
+            self.ended = true;
+            self.printed.read();
+        }
+        self.child.wait().unwrap_or_default()
+    }
+
+    /// The current position in the user's code, which the worker prints when it receives this signal.
+    fn place(&mut self) -> String {
+        self.printed.read();
+        let begun = Instant::now();
+        if kill_process(self.group, Signal::USR1).is_err() {
+            return String::new();
+        }
+        while begun.elapsed() < GRACE {
+            // It is printed at once or not at all, so silence after output means that it is complete.
+            if self.wait(false, SLICE) && self.printed.trace().is_some() {
+                break;
+            }
+        }
+        self.printed.trace().unwrap_or_default()
+    }
+
+    /// The last lines of output, for the end of a message.
+    pub fn last_words(&self) -> String {
+        self.printed.last_words()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

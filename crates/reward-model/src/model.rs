@@ -1,0 +1,219 @@
+//! A reward model: a decoder with a scalar head, which scores a prompt and its response at their last token.
+//!
+//! It reads the policy's tokens as they are, or the conversation rewritten by a chat template and a tokenizer of its own.
+
+use anyhow::{Context, Result, ensure};
+use rayon::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::steps::Steps;
+use burnish_data::{Prompt, Tokenizer};
+use burnish_model::{CausalLm, Cut, Readout, Sequence};
+use burnish_reward::{Conversation, completion};
+
+/// Rewrites conversations for a model with another tokenizer and chat template (verl's `_switch_chat_template`).
+pub struct Rewriting {
+    /// The tokenizer that decodes responses.
+    pub from: Tokenizer,
+    pub to: Tokenizer,
+}
+
+impl Rewriting {
+    /// The conversation and its response as token ids of `to`. The response's text, without tokens that end a generation, becomes
+    /// the assistant's message after `messages`; the chat template is applied without a generation prompt, and no special tokens
+    /// are added.
+    ///
+    /// # Errors
+    /// If the chat template refuses the conversation, or makes no text of it.
+    pub fn ids(&self, messages: &Value, response: &[u32]) -> Result<Vec<u32>> {
+        let said: Vec<u32> = response.iter().copied().filter(|id| !self.from.eos_ids().contains(id)).collect();
+        let answer = json!({"role": "assistant", "content": self.from.decode(&said, false)?});
+        let mut conversation = messages.as_array().context("a conversation must be a list of messages")?.clone();
+        conversation.push(answer);
+        self.rendered(conversation)
+    }
+
+    /// A conversation of several turns as token ids of `to`, up to the model's last turn: what tools and users said stays theirs. verl's
+    /// `_switch_chat_template` takes all of it for one message of the assistant.
+    ///
+    /// # Errors
+    /// As [`Self::ids`], and a conversation that is known as tokens only.
+    pub fn ids_of(&self, conversation: &dyn Conversation) -> Result<Vec<u32>> {
+        ensure!(
+            !conversation.tokens_only(),
+            "the reward model reads messages by a chat template of its own, and the loop of this conversation gives tokens only: take a \
+             reward model that reads the policy's tokens (reward_model.model.input_tokenizer=null), or a loop that has messages"
+        );
+        let messages = conversation.messages();
+        let last = messages.iter().rposition(|message| message["role"] == "assistant");
+        self.rendered(messages[..last.map_or(messages.len(), |last| last + 1)].to_vec())
+    }
+
+    fn rendered(&self, conversation: Vec<Value>) -> Result<Vec<u32>> {
+        let text = self.to.apply_chat_template(&conversation.into(), false, &Map::new())?;
+        let ids = self.to.encode(&text)?;
+        ensure!(!ids.is_empty(), "the chat template of the reward model writes nothing");
+        Ok(ids)
+    }
+}
+
+/// A response that is judged.
+#[derive(Clone, Copy)]
+pub struct Judged<'a> {
+    pub prompt: &'a Prompt,
+    /// The token ids of the policy.
+    pub response: &'a [u32],
+    /// The conversation that it is; `None` for a response of one turn.
+    pub conversation: Option<&'a dyn Conversation>,
+}
+
+impl Judged<'_> {
+    /// True if somebody else speaks between turns of the model.
+    fn has_others(&self) -> bool {
+        self.conversation.is_some_and(|conversation| {
+            let said = completion(conversation);
+            let is_model = |message: &Value| message["role"] == "assistant";
+            said.iter().rposition(is_model).is_some_and(|last| !said[..last].iter().all(is_model))
+        })
+    }
+}
+
+/// A text that a reward model reads, and the positions at which it judges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    pub ids: Vec<u32>,
+    /// The last token, or the ends of the steps for a process reward model; at least one.
+    pub at: Vec<usize>,
+    /// True if the end of the text was cut off.
+    pub cut: bool,
+}
+
+impl Input {
+    /// A text of at least one token, which is judged at its last one.
+    pub fn whole(ids: Vec<u32>, cut: bool) -> Self {
+        Self { at: vec![ids.len().saturating_sub(1)], ids, cut }
+    }
+
+    /// A text that is judged at these steps, cut to the largest number of tokens.
+    ///
+    /// # Errors
+    /// If no step ends within them.
+    pub fn of_steps(mut ids: Vec<u32>, mut at: Vec<usize>, most: usize) -> Result<Self> {
+        let cut = ids.len() > most;
+        ids.truncate(most);
+        at.retain(|at| *at < most);
+        ensure!(!at.is_empty(), "no step ends within {most} tokens, the most that the reward model reads");
+        Ok(Self { ids, at, cut })
+    }
+}
+
+/// The form in which a reward model reads a prompt and its response.
+pub struct Reading {
+    /// Rewriting for another tokenizer; `None` to use the policy's tokens.
+    pub rewriting: Option<Rewriting>,
+    /// The largest number of tokens; longer inputs are cut at the end, as in verl.
+    pub max_length: Option<usize>,
+    /// The number of positions that the model has.
+    pub positions: usize,
+    /// The way in which a process reward model judges; `None` for one that scores whole texts.
+    pub steps: Option<Steps>,
+}
+
+impl Reading {
+    /// The tokens to be scored.
+    fn input(&self, judged: &Judged) -> Result<Input> {
+        let Judged { prompt, response, conversation } = *judged;
+        if let Some(steps) = &self.steps {
+            ensure!(
+                !judged.has_others(),
+                "a process reward model judges the steps of one turn, and this response is a conversation of several turns"
+            );
+            return self.steps_of(steps, prompt, response);
+        }
+        let mut ids = match (&self.rewriting, conversation) {
+            (Some(rewriting), Some(conversation)) => rewriting.ids_of(conversation)?,
+            (Some(rewriting), None) => rewriting.ids(&prompt.messages, response)?,
+            (None, _) => [&prompt.ids, response].concat(),
+        };
+        let cut = self.max_length.is_some_and(|most| ids.len() > most);
+        ids.truncate(self.max_length.unwrap_or(ids.len()));
+        let (length, positions) = (ids.len(), self.positions);
+        ensure!(
+            length <= positions,
+            "the reward model would read {length} tokens, its max_position_embeddings is {positions}; \
+             reward_model.max_length={positions} leaves out the end of such inputs"
+        );
+        Ok(Input::whole(ids, cut))
+    }
+
+    /// The steps of a response.
+    fn steps_of(&self, steps: &Steps, prompt: &Prompt, response: &[u32]) -> Result<Input> {
+        let from = self.rewriting.as_ref().map_or(&steps.tokenizer, |rewriting| &rewriting.from);
+        let said: Vec<u32> = response.iter().copied().filter(|id| !from.eos_ids().contains(id)).collect();
+        let asked = match &self.rewriting {
+            Some(rewriting) => rewriting.to.apply_chat_template(&prompt.messages, true, &Map::new())?,
+            None => from.decode(&prompt.ids, false)?,
+        };
+        let (ids, at) = steps.read(&asked, &from.decode(&said, false)?)?;
+        let (length, positions) = (ids.len(), self.positions);
+        ensure!(
+            self.max_length.is_some() || length <= positions,
+            "the reward model would read {length} tokens, its max_position_embeddings is {positions}; \
+             reward_model.max_length={positions} leaves out the end of such inputs"
+        );
+        Input::of_steps(ids, at, self.max_length.unwrap_or(positions))
+    }
+}
+
+/// A reward model and the way in which it is run.
+pub struct RewardModel {
+    /// The model, with a [scalar head](burnish_model::scalar) and without gradients.
+    pub model: CausalLm,
+    pub reading: Reading,
+    /// The division into forward passes. It affects memory and speed, but not the scores.
+    pub cut: Cut,
+}
+
+/// The scores of a reward model for some responses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    pub scores: Vec<f32>,
+    /// For each input, true if its end was cut off; `None` without [`Reading::max_length`].
+    pub cut: Option<Vec<bool>>,
+}
+
+impl RewardModel {
+    /// The score of each response to its prompt. The caller decides about scores that are not finite.
+    ///
+    /// # Errors
+    /// If the model cannot take an input; the message names its row.
+    pub fn judge(&self, responses: &[Judged]) -> Result<Verdict> {
+        let place = |prompt: &Prompt| format!("the reward model's score of a response to row {}", prompt.index);
+        let read = |judged: &Judged| self.reading.input(judged).with_context(|| place(judged.prompt));
+        // All inputs are read before the first error is returned, so that the same batch always gives the same error.
+        let inputs: Vec<Result<Input>> = responses.par_iter().map(read).collect();
+        let inputs = inputs.into_iter().collect::<Result<Vec<_>>>()?;
+        let cut = self.reading.max_length.map(|_| inputs.iter().map(|input| input.cut).collect());
+        Ok(Verdict { scores: self.scores(&inputs.iter().collect::<Vec<_>>()), cut })
+    }
+
+    /// The score of each text, in the forward passes of [`Self::cut`].
+    pub fn scores(&self, texts: &[&Input]) -> Vec<f32> {
+        let steps = self.reading.steps.as_ref();
+        let readout = steps.map_or(Readout::Labels, Steps::readout);
+        let mut scores = vec![0.0; texts.len()];
+        let sequences: Vec<Sequence> = texts.iter().map(|text| Sequence::new(&text.ids, &[])).collect();
+        for micro in self.cut.micro_batches(&sequences) {
+            let marked: Vec<(&[u32], &[usize])> = micro.iter().map(|&i| (&texts[i].ids[..], &texts[i].at[..])).collect();
+            let reads: usize = marked.iter().map(|(_, at)| at.len()).sum();
+            let numbers = self.model.scores_at(&marked, readout);
+            let (width, mut next) = (numbers.len() / reads.max(1), 0);
+            for i in micro {
+                let own = &numbers[next..next + texts[i].at.len() * width];
+                next += own.len();
+                scores[i] = steps.map_or_else(|| own[0], |steps| steps.score(own));
+            }
+        }
+        scores
+    }
+}

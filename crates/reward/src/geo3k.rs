@@ -1,0 +1,60 @@
+//! verl's `utils/reward_score/geo3k.py` with mathruler's grader: geometry problems, with the answer in a box after a thought.
+//!
+//! The grader is a sibling of [`prime_math`]'s. As there, comparisons that it would leave to sympy, except arithmetic, are made
+//! by math-verify.
+
+use anyhow::{Context, Result};
+
+use super::math_verify::Question;
+use super::prime_math::{Dialect, grade};
+use super::score::{NO_ANSWER, Score};
+use super::score_input::ScoreInput;
+use burnish_util::python_text::strip;
+
+const MATHRULER: Dialect = Dialect { percent: &["\\%", "%"], liters: false, bare: true };
+/// The share of the score for the right format.
+const FORM: f64 = 0.1;
+/// The answer that mathruler extracts from a response without one; it is compared like any other.
+const NOTHING: &str = "None";
+
+/// 0.9 for the right answer plus 0.1 for the right format; the extra `acc` is the same. A note says if math-verify was asked.
+///
+/// # Errors
+/// If the ground truth is not text, or if math-verify is needed and fails.
+pub fn score(input: &ScoreInput) -> Result<Score> {
+    let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
+    let found = boxed_answer(input.solution);
+    let given = found.unwrap_or(NOTHING);
+    let decided = grade(given, truth, &MATHRULER);
+    let right = match decided {
+        Some(right) => right,
+        None => {
+            let verifier = input.services.math_verify.as_ref();
+            let verifier = verifier
+                .with_context(|| format!("comparing \"{given}\" with \"{truth}\" takes math-verify, which is not there"))?;
+            verifier.compare(Question::Same, given, truth)?.score.is_some_and(|score| score > 0.0)
+        }
+    };
+    let part = |holds: bool| f64::from(u8::from(holds));
+    let score = (1.0 - FORM) * part(right) + FORM * part(has_form(&input.opened("<think>")));
+    let notes = if decided.is_none() { vec![("compared_by".into(), "math-verify".into())] } else { Vec::new() };
+    Ok(Score { notes, pred: Some(found.unwrap_or(NO_ANSWER).to_owned()), ..Score::graded(score, None) })
+}
+
+/// The content of the last box, if its brace is closed; an earlier box does not count.
+fn boxed_answer(solution: &str) -> Option<&str> {
+    let (_, inside) = solution.rsplit_once("\\boxed{")?;
+    let mut open = 1_i64;
+    let end = inside.bytes().position(|byte| {
+        open += i64::from(byte == b'{') - i64::from(byte == b'}');
+        open == 0
+    })?;
+    Some(strip(&inside[..end]))
+}
+
+/// True if all of the response matches `<think>.*</think>.*\\boxed\{.*\}.*`, where a dot is any character.
+fn has_form(solution: &str) -> bool {
+    let behind = |text: &str, mark: &str| text.split_once(mark).map(|(_, rest)| rest.to_owned());
+    let rest = solution.strip_prefix("<think>").and_then(|rest| behind(rest, "</think>"));
+    rest.and_then(|rest| behind(&rest, "\\boxed{")).is_some_and(|rest| rest.contains('}'))
+}

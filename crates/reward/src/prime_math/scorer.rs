@@ -1,0 +1,46 @@
+//! The registered scorer.
+
+use std::borrow::Cow;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::compare::{Verdict, compare};
+use super::extract::answer;
+use crate::math_verify::Question;
+use crate::score::Score;
+use crate::score_input::ScoreInput;
+use burnish_util::python_value::text_of;
+
+/// See [`crate::Scorer::check`].
+pub fn check(input: &ScoreInput) -> Result<()> {
+    truth_of(input).map(drop)
+}
+
+/// The ground truth as text; a number is formatted as by Python's `str`, as in verl. `None` if there is none.
+fn truth_of<'a>(input: &ScoreInput<'a>) -> Result<Option<Cow<'a, str>>> {
+    match input.ground_truth {
+        number @ Value::Number(_) => Ok(Some(text_of(number).into())),
+        _ => Ok(input.ground_truth_text()?.map(Cow::from)),
+    }
+}
+
+/// The registered scorer: 1 or 0. The extra `acc`, which verl's reward manager adds to a bare number, is the same. The extracted
+/// answer is returned too, and a note says if math-verify was asked.
+pub fn score(input: &ScoreInput) -> Result<Score> {
+    let Some(truth) = truth_of(input)? else { return Ok(Score::abstain()) };
+    let given = answer(input.solution);
+    let verdict = compare(&given, &truth);
+    let score = match verdict {
+        Verdict::Right => 1.0,
+        Verdict::Wrong => 0.0,
+        Verdict::Undecided => {
+            let verifier = input.services.math_verify.as_ref();
+            let verifier = verifier
+                .with_context(|| format!("comparing \"{given}\" with \"{truth}\" takes math-verify, which is not there"))?;
+            verifier.compare(Question::Same, &given, &truth)?.score.unwrap_or(0.0)
+        }
+    };
+    let notes = if verdict == Verdict::Undecided { vec![("compared_by".into(), "math-verify".into())] } else { Vec::new() };
+    Ok(Score { extras: vec![("acc".into(), f64::from(score))], pred: Some(given), notes, ..Score::new(score) })
+}

@@ -1,0 +1,266 @@
+//! Worker processes that answer one request at a time each. They are started on demand, and replaced when they are lost.
+
+use std::ffi::OsString;
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::options::{PoolOptions, Signature, Source};
+use crate::failure::{Failure, FailureKind};
+use burnish_python::process::{Lost, MOST_BYTES, Worker};
+use burnish_python::words::Words;
+use burnish_python::{MODULES, PROCESS, VALUES, environment, message};
+use burnish_util::suggest::did_you_mean;
+
+/// The code of a worker.
+static CODE: LazyLock<String> = LazyLock::new(|| {
+    let own = [include_str!("results.py"), include_str!("styles.py"), include_str!("verl.py"), include_str!("columns.py")];
+    [PROCESS, VALUES, MODULES].into_iter().chain(own).chain([include_str!("worker.py")]).collect::<Vec<_>>().join("\n\n")
+});
+/// What messages call the files and settings.
+static WORDS: Words = Words {
+    file: "a reward file",
+    files: "reward files",
+    python: "reward.python",
+    pass_env: "reward.pass_env",
+    memory_limit_mb: "reward.memory_limit_mb",
+    cpu_limit: "reward.cpu_limit",
+};
+/// The interval at which a thread that waits for a free worker checks for an interrupt.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Workers that run the same code, and the functions of this code.
+pub struct Pool {
+    source: Source,
+    options: PoolOptions,
+    environment: Vec<(OsString, OsString)>,
+    /// The first line that a worker gets, with its setup.
+    setup: Vec<u8>,
+    /// The limits on processor time in seconds: of a start, and of a call.
+    cpu: (u64, u64),
+    functions: Vec<Signature>,
+    workers: Mutex<Workers>,
+    freed: Condvar,
+}
+
+#[derive(Default)]
+struct Workers {
+    idle: Vec<Worker>,
+    busy: usize,
+}
+
+/// A place in the pool. When it is dropped, it becomes free again, with its worker if that is still usable.
+struct Seat<'a> {
+    pool: &'a Pool,
+    worker: Option<Worker>,
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        let mut workers = self.pool.workers();
+        workers.busy -= 1;
+        workers.idle.extend(self.worker.take());
+        self.pool.freed.notify_one();
+    }
+}
+
+impl Pool {
+    /// Starts one worker, which loads the code and reports its functions.
+    ///
+    /// # Errors
+    /// If the functions cannot be called: a missing file, function or interpreter, an error in the file, parameters for which
+    /// there are no arguments, or a start that takes too long.
+    pub fn start(source: Source, options: PoolOptions) -> Result<Self> {
+        ensure!(options.num_workers > 0, "reward.num_workers must be at least 1");
+        let named = !matches!(&source, Source::File { names, .. } if names.is_empty());
+        ensure!(named, "custom_reward_function.name names no function");
+        let environment = environment::of_workers(&options.pass_env, &WORDS)?;
+        // Without a limit set by the user, one so high that only a worker reaches it whose trainer was killed while the worker
+        // hung.
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        let hung = |timeout: Duration| timeout.as_secs().max(1).saturating_mul(cores).min(u64::from(u32::MAX));
+        let cpu = (hung(options.start_timeout), options.cpu_limit.unwrap_or(hung(options.timeout)));
+        let setup = setup(&source, &options, cpu);
+        let (workers, freed) = Default::default();
+        let mut pool = Self { source, options, environment, setup, cpu, functions: Vec::new(), workers, freed };
+        let (worker, functions) = pool.start_worker()?;
+        pool.functions = functions;
+        if let Source::File { names, .. } = &pool.source {
+            pool.functions.iter_mut().zip(names).for_each(|(function, name)| function.name.clone_from(name));
+        }
+        pool.workers().idle.push(worker);
+        Ok(pool)
+    }
+
+    /// The functions of the code, under the names and in the order of the request.
+    pub fn functions(&self) -> &[Signature] {
+        &self.functions
+    }
+
+    /// Calls the function with this index in [`Self::functions`] in a free worker and returns its reply: `scores`, or the
+    /// returned `value` for [`Source::BuiltIn`]. Equal arguments come with equal random seeds.
+    ///
+    /// # Errors
+    /// [`Failure`] as the root cause if the function raised an error, returned something that is no reward, took too long, or
+    /// died. Also if the run is interrupted.
+    pub fn call(&self, function: usize, arguments: &impl Serialize) -> Result<Value> {
+        let name = &self.functions.get(function).context("no function of a reward file has this index")?.name;
+        Ok(self.exchange(name, &message::request(function, arguments, &[])?, 0)?.0)
+    }
+
+    /// Like [`Self::call`], with columns of numbers beside the arguments. Returns the reply with the numbers of its columns, of which
+    /// there are at most `most`.
+    ///
+    /// # Errors
+    /// The errors of [`Self::call`].
+    pub fn call_with_columns(
+        &self,
+        function: usize,
+        arguments: &impl Serialize,
+        columns: &[&[f32]],
+        most: usize,
+    ) -> Result<(Value, Vec<f32>)> {
+        let name = &self.functions.get(function).context("no function of a Python file has this index")?.name;
+        self.exchange(name, &message::request(function, arguments, columns)?, most)
+    }
+
+    /// Sends a request to a free worker and returns the reply, with at most `most` numbers of columns.
+    fn exchange(&self, function: &str, request: &[u8], most: usize) -> Result<(Value, Vec<f32>)> {
+        let mut seat = self.seat()?;
+        let Some(worker) = &mut seat.worker else { bail!("a seat without a worker") };
+        let reply = match worker.ask(request, most.saturating_mul(4), self.options.timeout, &self.options.interrupt) {
+            Ok(reply) => reply,
+            Err(lost) => {
+                let error = self.lost(lost, worker, function);
+                seat.worker = None;
+                return Err(error);
+            }
+        };
+        let line: Value = serde_json::from_slice(&reply.line).context("a reward worker replies with what is no JSON")?;
+        let Some(error) = line.get("error") else { return Ok((line, reply.numbers())) };
+        if most > 0 {
+            // It may not have read the columns, if memory was short.
+            seat.worker = None;
+        }
+        Err(self.raised(error))
+    }
+
+    fn workers(&self) -> MutexGuard<'_, Workers> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A living worker: a free one, a new one, or the next that becomes free.
+    fn seat(&self) -> Result<Seat<'_>> {
+        let mut workers = self.workers();
+        loop {
+            let idle = workers.idle.pop();
+            if idle.is_some() || workers.busy < self.options.num_workers {
+                workers.busy += 1;
+                drop(workers);
+                let mut seat = Seat { pool: self, worker: idle };
+                if seat.worker.as_ref().is_some_and(Worker::is_dead) {
+                    tracing::warn!("a worker of {} died while nothing was asked of it", self.source.title());
+                    seat.worker = None;
+                }
+                if seat.worker.is_none() {
+                    seat.worker = Some(self.start_worker()?.0);
+                }
+                return Ok(seat);
+            }
+            self.options.interrupt.check()?;
+            workers = self.freed.wait_timeout(workers, SLICE).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn start_worker(&self) -> Result<(Worker, Vec<Signature>)> {
+        let options = &self.options;
+        let title = self.source.title();
+        let mut worker = Worker::spawn(&options.python, &CODE, &self.environment, &WORDS)
+            .map_err(|error| self.failure(FailureKind::Crash, &format!("{error:#}")))?;
+        let reply = match worker.ask(&self.setup, 0, options.start_timeout, &options.interrupt) {
+            Ok(reply) => reply.line,
+            Err(Lost::Interrupted(interrupted)) => return Err(interrupted),
+            Err(Lost::TimedOut(place)) => {
+                let seconds = options.start_timeout.as_secs_f64();
+                let text = format!("loading it took longer than {seconds} s (reward.start_timeout){}", Words::at(&place));
+                return Err(self.failure(FailureKind::Timeout, &text));
+            }
+            Err(lost) => {
+                let text = format!("the worker {} while it was loaded{}", died(&lost, self.cpu.0), worker.last_words());
+                return Err(self.failure(FailureKind::Crash, &text));
+            }
+        };
+        let reply: Value = serde_json::from_slice(&reply).context("a reward worker greets with what is no JSON")?;
+        if let Some(error) = reply.get("error") {
+            return Err(self.raised(error));
+        }
+        if let Some(missing) = reply["missing"].as_str() {
+            let there: Vec<&str> = reply["functions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let hint = did_you_mean(missing, there.iter().copied());
+            let there = if there.is_empty() { "no functions".to_owned() } else { there.join(", ") };
+            bail!("{title} has no {missing} ({}); it has {there}.{hint}", self.source.name_key());
+        }
+        let functions = reply["functions"].as_array().context("a reward worker greets with no functions")?;
+        let functions: Option<Vec<Signature>> = functions.iter().map(Signature::read).collect();
+        Ok((worker, functions.context("a reward worker offers a function of no style that is known")?))
+    }
+
+    /// The error that a worker reported.
+    fn raised(&self, error: &Value) -> anyhow::Error {
+        self.failure(FailureKind::Exception, error.as_str().unwrap_or_default())
+    }
+
+    fn lost(&self, lost: Lost, worker: &Worker, function: &str) -> anyhow::Error {
+        match lost {
+            Lost::Interrupted(interrupted) => interrupted,
+            Lost::TimedOut(place) => {
+                let seconds = self.options.timeout.as_secs_f64();
+                let text = format!("{function} took longer than {seconds} s (reward.timeout){}", Words::at(&place));
+                self.failure(FailureKind::Timeout, &text)
+            }
+            lost => {
+                let died = died(&lost, self.cpu.1);
+                self.failure(FailureKind::Crash, &format!("{function} failed: its process {died}{}", worker.last_words()))
+            }
+        }
+    }
+
+    /// A [`Failure`], with advice if its text suggests any.
+    fn failure(&self, kind: FailureKind, text: &str) -> anyhow::Error {
+        let title = self.source.title();
+        let starts_with_trace = text.starts_with("Traceback");
+        let mut message = if starts_with_trace { format!("{title} failed:\n{text}") } else { format!("{title}: {text}") };
+        message += &WORDS.memory_hint(text, self.options.memory_limit_mb);
+        message += &environment::hint(text, &self.options.pass_env, &WORDS);
+        anyhow!(Failure { kind, message })
+    }
+}
+
+fn setup(source: &Source, options: &PoolOptions, (start_cpu, cpu): (u64, u64)) -> Vec<u8> {
+    let mut setup = match source {
+        Source::File { path, names, reward_kwargs, positional } => {
+            json!({ "path": path, "functions": names, "kwargs": reward_kwargs, "positional": positional })
+        }
+        Source::BuiltIn { name, code, functions } => json!({ "name": name, "code": code, "functions": functions }),
+        Source::Estimator { path, name, config } => json!({ "path": path, "estimator": name, "config": config }),
+        Source::PostProcessing { path, name, config } => json!({ "path": path, "post_processing": name, "config": config }),
+    };
+    setup["memory_limit_mb"] = json!(options.memory_limit_mb);
+    setup["start_cpu_seconds"] = json!(start_cpu);
+    setup["cpu_seconds"] = json!(cpu);
+    format!("{setup}\n").into_bytes()
+}
+
+/// The end of a worker in words. `cpu` is its limit on processor time in seconds.
+fn died(lost: &Lost, cpu: u64) -> String {
+    let status = match lost {
+        Lost::Died(status) => status,
+        Lost::TooLong => return format!("sent a reply of more than {MOST_BYTES} bytes"),
+        _ => return "closed the pipe of its replies".to_owned(),
+    };
+    WORDS.ended(*status, cpu)
+}

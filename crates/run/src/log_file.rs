@@ -1,0 +1,127 @@
+//! trainer.log: everything that is logged, with times, in the folder of the run.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+
+use burnish_util::foreign;
+use burnish_util::printable::printable;
+use burnish_util::secret::hide;
+
+/// The file, in the folder of the run.
+pub const LOG: &str = "trainer.log";
+
+/// The log file of the process; clones share it. Lines that are logged before its folder is known are kept until then.
+#[derive(Clone, Debug, Default)]
+pub struct LogFile(Arc<Mutex<Place>>);
+
+#[derive(Debug)]
+enum Place {
+    Unknown(Vec<u8>),
+    File(File),
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::Unknown(Vec::new())
+    }
+}
+
+/// The most bytes of lines kept until the file is open.
+const WAITING: usize = 1 << 20;
+
+impl LogFile {
+    /// Opens the file in this folder and writes the lines kept so far: after its contents if the run is resumed, else replacing
+    /// them.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn open(&self, dir: &Path, is_resumed: bool) -> Result<()> {
+        self.open_at(&dir.join(LOG), is_resumed)
+    }
+
+    /// The same for a process that trains with the one whose file that is: `trainer-rank3.log`.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn open_of_rank(&self, dir: &Path, rank: usize, is_resumed: bool) -> Result<()> {
+        self.open_at(&dir.join(format!("trainer-rank{rank}.log")), is_resumed)
+    }
+
+    fn open_at(&self, path: &Path, is_resumed: bool) -> Result<()> {
+        foreign::is_there(path)?;
+        let open = || -> io::Result<File> {
+            let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+            if !is_resumed {
+                file.set_len(0)?;
+            }
+            if let Place::Unknown(waiting) = &*self.lock() {
+                file.write_all(waiting)?;
+            }
+            Ok(file)
+        };
+        let file = open().with_context(|| format!("cannot write {}", path.display()))?;
+        *self.lock() = Place::File(file);
+        Ok(())
+    }
+
+    /// Returns a writer for `tracing_subscriber`.
+    pub fn writer(&self) -> LogLine {
+        LogLine(self.clone())
+    }
+
+    /// Writes a line, such as the error that ends the process.
+    pub fn line(&self, line: &str) {
+        _ = self.writer().write_all(format!("{line}\n").as_bytes());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Place> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A writer to a [`LogFile`]. Lines that cannot be written are dropped: they are on standard error too.
+#[derive(Debug)]
+pub struct LogLine(LogFile);
+
+impl Write for LogLine {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // The file will be shown on a terminal by `cat` and `tail`.
+        let text = String::from_utf8_lossy(bytes);
+        let text = hide(&text);
+        let line = printable(&text);
+        match &mut *self.0.lock() {
+            Place::Unknown(waiting) if waiting.len() < WAITING => waiting.extend(line.as_bytes()),
+            Place::Unknown(_) => {}
+            Place::File(file) => _ = file.write_all(line.as_bytes()),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_logged_before_the_folder_was_known_is_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = || std::fs::read_to_string(dir.path().join(LOG)).unwrap();
+        let log = LogFile::default();
+        log.line("early");
+        log.open(dir.path(), false).unwrap();
+        log.line("late");
+        assert_eq!(text(), "early\nlate\n");
+        LogFile::default().open(dir.path(), true).unwrap();
+        assert_eq!(text(), "early\nlate\n");
+        LogFile::default().open(dir.path(), false).unwrap();
+        assert_eq!(text(), "");
+    }
+}

@@ -1,0 +1,55 @@
+//! phase.json: the step and the phase that a run is in. It is overwritten in place, since it changes many times a step: this
+//! takes a few microseconds, where replacing a file would take as long as a short step.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use burnish_util::foreign;
+
+/// The file, in the folder of the run.
+pub const PHASE: &str = "phase.json";
+
+/// The position of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// The current step.
+    pub step: u64,
+    /// The name of the phase, as in `timing_s/PHASE`.
+    pub phase: String,
+    /// The time when the phase began, in seconds since 1970.
+    #[serde(with = "burnish_util::json_number")]
+    pub time: f64,
+}
+
+impl Phase {
+    /// Reads the position of the run in this folder, if it is known.
+    pub fn read(dir: &Path) -> Option<Self> {
+        serde_json::from_slice(&foreign::read(&dir.join(PHASE), foreign::WORD).ok()?).ok()
+    }
+}
+
+/// The open phase.json of an active run.
+#[derive(Debug)]
+pub(super) struct PhaseFile(File);
+
+/// The length to which a line is padded, so that a shorter one overwrites all of a longer one.
+const WIDTH: usize = 127;
+
+impl PhaseFile {
+    pub fn create(dir: &Path) -> Result<Self> {
+        let path = dir.join(PHASE);
+        foreign::is_there(&path)?;
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
+        Ok(Self(file.with_context(|| format!("cannot write {}", path.display()))?))
+    }
+
+    /// Overwrites the file; errors are ignored.
+    pub fn write(&self, phase: &Phase) {
+        let line = serde_json::to_string(phase).unwrap_or_default();
+        _ = self.0.write_all_at(format!("{line:WIDTH$}\n").as_bytes(), 0);
+    }
+}

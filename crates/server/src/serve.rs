@@ -1,0 +1,103 @@
+//! The loop that takes connections, and its end.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::connection::{GRACE, Shared};
+use super::hosts::Hosts;
+use super::limits::Limits;
+use super::request::Bodies;
+use super::site::Site;
+use super::wire::{Line, wire};
+use burnish_util::interrupt::Interrupt;
+
+const POLL: Duration = Duration::from_millis(50);
+/// The time for the last answers to leave, after [`GRACE`].
+const LAST: Duration = Duration::from_millis(250);
+/// The pause after the system could not accept a connection, as without free file descriptors.
+const PAUSE: Duration = Duration::from_millis(200);
+/// The number of connections that are told at the same time that there are too many.
+const TURNED_AWAY: usize = 64;
+const FULL: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n\
+                    content-length: 34\r\n\r\n{\"error\":\"too many connections\"}\r\n";
+
+/// Serves until the interrupt, and ends within a second of it: idle connections are closed at once, requests in progress have half
+/// a second, and what is not answered then is refused with 503.
+///
+/// # Errors
+/// If the system refuses the listener.
+pub async fn serve<S: Site>(
+    listener: std::net::TcpListener,
+    site: Arc<S>,
+    hosts: Hosts,
+    limits: Limits,
+    interrupt: &Interrupt,
+) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = TcpListener::from_std(listener)?;
+    let limits = limits.within_open_files();
+    let (stop, stopping) = watch::channel(false);
+    let shared = Arc::new(Shared { site, hosts, limits, bodies: Bodies::new(limits), stopping });
+    let places = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
+    let porters = Arc::new(Semaphore::new(TURNED_AWAY));
+    let mut connections = JoinSet::new();
+    loop {
+        let stream = tokio::select! {
+            () = asked(interrupt) => break,
+            Some(_) = connections.join_next() => continue,
+            stream = accept(&listener) => stream,
+        };
+        if let Ok(place) = places.clone().try_acquire_owned() {
+            let shared = shared.clone();
+            connections.spawn(async move {
+                shared.connect(stream).await;
+                drop(place);
+            });
+        } else if let Ok(porter) = porters.clone().try_acquire_owned() {
+            connections.spawn(async move {
+                turned_away(stream).leave().await;
+                drop(porter);
+            });
+        } else {
+            drop(turned_away(stream));
+        }
+    }
+    drop(listener);
+    _ = stop.send(true);
+    _ = timeout(GRACE + LAST, async { while connections.join_next().await.is_some() {} }).await;
+    Ok(())
+}
+
+async fn asked(interrupt: &Interrupt) {
+    while !interrupt.asked() {
+        sleep(POLL).await;
+    }
+}
+
+/// Waits for a connection. Errors pass: of a connection that broke off at once, or while there are no file descriptors.
+async fn accept(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) => {
+                tracing::debug!("cannot accept a connection: {error}");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Tells a client that there are too many, and returns its line. What it has sent is read: a socket that is closed with unread
+/// bytes resets the connection.
+fn turned_away(stream: TcpStream) -> Line {
+    let (_, line) = wire(stream);
+    line.drop_received();
+    line.say(FULL.as_bytes());
+    line
+}

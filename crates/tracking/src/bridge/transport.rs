@@ -1,0 +1,106 @@
+//! The transport of rows to the process that holds the package.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::json;
+
+use super::line::line;
+use super::process::Process;
+use super::sdk::Sdk;
+use crate::outbox::{Content, DeliveryError, Outbox, RETRY_POLICY, Row, Transport};
+use crate::{Exit, Session, Tracker};
+
+/// The time limit for importing a package and beginning a run; MLflow creates a database of fifty tables in that time.
+const OPENING: Duration = Duration::from_secs(120);
+
+/// Starts the process and waits until the package has begun a run.
+///
+/// # Errors
+/// If there is no Python or no such package, or if the package cannot begin a run.
+pub(crate) fn open(session: &Session, sdk: Sdk) -> Result<Box<dyn Tracker>> {
+    let name = sdk.name;
+    let process = Process::spawn(name, &session.python, &session.dir.join(format!("{name}.log")))?;
+    let killer = process.killer();
+    let outbox = Outbox::start(name, Bridge { process, sdk, session: session.clone() }, RETRY_POLICY)?;
+    if !outbox.opened(OPENING)? {
+        bail!(
+            "the package of {name} did not begin a run within {OPENING:?}; what it printed is in {name}.log of the run's folder"
+        );
+    }
+    // The process is killed when the outbox is dropped.
+    Ok(Box::new(outbox.with(killer)))
+}
+
+struct Bridge {
+    process: Process,
+    sdk: Sdk,
+    session: Session,
+}
+
+impl Bridge {
+    fn begin(&mut self) -> Result<()> {
+        let Self { sdk, session, .. } = &*self;
+        let request = json!({
+            "tracker": sdk.name, "module": sdk.module, "project": session.project, "experiment": session.experiment,
+            "config": sdk.config, "remembered": session.remembered(sdk.name),
+        });
+        let answer = self.process.ask(&request.to_string())?;
+        let Self { sdk, session, .. } = &*self;
+        if answer["missing"] == true {
+            let (name, python) = (sdk.name, &session.python);
+            let how = match sdk.package {
+                Some(package) => format!("run `{python} -m pip install {package}`"),
+                None => "install it as its makers say".to_owned(),
+            };
+            bail!(
+                "trainer.logger names {name}, but {python} has no package {}: {how}, or name the interpreter that has it in reward.python",
+                sdk.module
+            );
+        }
+        if let Some(error) = answer["error"].as_str() {
+            bail!("trainer.logger names {}, which cannot begin a run: {error}", sdk.name);
+        }
+        if let Some(id) = answer["remember"].as_str() {
+            session.remember(sdk.name, id)?;
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, line: &str, what: &str) -> Result<()> {
+        let answer = self.process.ask(line).with_context(|| what.to_owned())?;
+        answer["error"].as_str().map_or(Ok(()), |error| Err(anyhow!("{what}: {error}")))
+    }
+}
+
+impl Transport for Bridge {
+    fn open(&mut self) -> Result<(), DeliveryError> {
+        self.begin().map_err(|error| DeliveryError::Permanent(0, error))
+    }
+
+    fn batch_size(&self, _: &VecDeque<Row>) -> usize {
+        1
+    }
+
+    fn send(&mut self, rows: &[Row]) -> Result<(), DeliveryError> {
+        rows.iter().try_for_each(|row| {
+            let what = match &row.content {
+                Content::Metrics(_) => format!("step {}", row.step),
+                Content::Table(table) => format!("the table '{}' of step {}", table.name, row.step),
+            };
+            let line = line(row, self.sdk.rename);
+            self.say(&line, &what).map_err(|error| DeliveryError::Permanent(1, error))
+        })
+    }
+
+    fn close(&mut self, exit: Exit) -> Result<(), DeliveryError> {
+        let exit = match exit {
+            Exit::Finished => "finished",
+            Exit::Interrupted => "interrupted",
+            Exit::Failed => "failed",
+        };
+        let said = self.say(&json!({"exit": exit}).to_string(), "the end of the run");
+        said.map_err(|error| DeliveryError::Permanent(0, error))
+    }
+}

@@ -1,0 +1,122 @@
+//! The facts about a run that trackers may use.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::Progress;
+use burnish_util::fs::{read_json, write_atomic};
+
+/// A run, as its trackers see it.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// `trainer.project_name`.
+    pub project: String,
+    /// `trainer.experiment_name`.
+    pub experiment: String,
+    /// Eight digits and lower-case letters; a resumed run keeps its id.
+    pub run_id: String,
+    /// `trainer.default_local_dir`.
+    pub dir: PathBuf,
+    /// The step of the checkpoint that the run resumes from; `None` for a fresh run.
+    pub resumed_step: Option<u64>,
+    /// The number of the last step.
+    pub total_steps: u64,
+    /// The time at which this process began.
+    pub started: SystemTime,
+    /// The resolved configuration.
+    pub config: Value,
+    /// The Python interpreter.
+    pub python: String,
+    /// The progress bar; lines are printed through it, so that they do not break it.
+    pub progress: Progress,
+}
+
+/// The file of short texts that trackers keep across resumes.
+const MEMORY: &str = "trackers.json";
+
+impl Session {
+    /// For a fresh run, removes the texts that an earlier run remembered in this folder.
+    pub(super) fn begin(&self) -> Result<()> {
+        if self.resumed_step.is_some() {
+            return Ok(());
+        }
+        let path = self.dir.join(MEMORY);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot remove {}", path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns a setting that is text, by its dotted key; `None` where it is unset, or the run's configuration has no such key.
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        key.split('.').try_fold(&self.config, |value, part| value.get(part))?.as_str()
+    }
+
+    /// The text that [`Self::remember`] last stored under this name, in this process or in an earlier one of the same run.
+    pub fn remembered(&self, what: &str) -> Option<String> {
+        self.memory().remove(what)
+    }
+
+    /// Keeps a short text in the run's folder, such as the id that a server gave to the run.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn remember(&self, what: &str, value: &str) -> Result<()> {
+        // Trackers call this from threads of their own.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory();
+        memory.insert(what.to_owned(), value.to_owned());
+        write_atomic(&self.dir.join(MEMORY), &serde_json::to_vec_pretty(&memory)?)
+    }
+
+    fn memory(&self) -> BTreeMap<String, String> {
+        read_json(&self.dir.join(MEMORY)).unwrap_or_default()
+    }
+
+    /// Returns the session of a run of ten steps in a folder, under a project and an experiment of these names.
+    pub fn in_folder(dir: PathBuf, resumed_step: Option<u64>) -> Self {
+        let [project, experiment, run_id] = ["project", "experiment", "0123abcd"].map(String::from);
+        Self {
+            project,
+            experiment,
+            run_id,
+            dir,
+            resumed_step,
+            total_steps: 10,
+            started: SystemTime::now(),
+            config: serde_json::json!({"trainer": {"seed": 1}}),
+            python: "python3".to_owned(),
+            progress: Progress::hidden(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_lasts_until_a_fresh_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let fresh = Session::in_folder(dir.path().into(), None);
+        fresh.begin().unwrap();
+        assert_eq!(fresh.remembered("id"), None);
+        fresh.remember("id", "one").unwrap();
+        fresh.remember("other", "two").unwrap();
+        let resumed = Session { resumed_step: Some(3), ..fresh.clone() };
+        resumed.begin().unwrap();
+        assert_eq!(resumed.remembered("id").as_deref(), Some("one"));
+        fresh.begin().unwrap();
+        assert_eq!(fresh.remembered("other"), None);
+    }
+}

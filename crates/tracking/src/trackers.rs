@@ -1,0 +1,144 @@
+//! The open trackers of a run.
+
+use std::{fmt, thread};
+
+use anyhow::{Error, Result};
+
+use super::console::{self, Console};
+use super::registry::named;
+use super::{Ending, Metrics, Session, Table, Tracker, TrackerEntry, file};
+
+/// The open trackers of a run; none by default.
+#[derive(Debug, Default)]
+pub struct Trackers {
+    open: Vec<Open>,
+}
+
+struct Open {
+    name: &'static str,
+    tracker: Box<dyn Tracker>,
+    /// The number of calls that failed; `last` is the latest error.
+    failed: u64,
+    last: Option<Error>,
+}
+
+impl fmt::Debug for Open {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Trackers {
+    /// Opens the trackers called `names`, and the metrics file, which every run has.
+    ///
+    /// # Errors
+    /// If a name is unknown or occurs twice, or if a tracker cannot be started.
+    pub fn open(names: &[String], session: &Session) -> Result<Self> {
+        session.begin()?;
+        let mut entries = named(names)?;
+        // The metrics file is opened last: if another tracker cannot be started, the file stays as it was.
+        entries.retain(|entry| entry.name != file::TRACKER.name);
+        entries.push(&file::TRACKER);
+        Self::of(entries, session)
+    }
+
+    /// Opens the console alone, for commands that must not write to a run's folder.
+    pub fn console(session: &Session) -> Self {
+        let tracker = Box::new(Console::new(session));
+        Self { open: vec![Open { name: console::TRACKER.name, tracker, failed: 0, last: None }] }
+    }
+
+    fn of(entries: Vec<&'static TrackerEntry>, session: &Session) -> Result<Self> {
+        let open = |entry: &'static TrackerEntry| -> Result<Open> {
+            Ok(Open { name: entry.name, tracker: (entry.open)(session)?, failed: 0, last: None })
+        };
+        Ok(Self { open: entries.into_iter().map(open).collect::<Result<_>>()? })
+    }
+
+    /// Adds an open tracker.
+    pub fn add(&mut self, name: &'static str, tracker: Box<dyn Tracker>) {
+        self.open.push(Open { name, tracker, failed: 0, last: None });
+    }
+
+    /// See [`Tracker::log`].
+    pub fn log(&mut self, step: u64, metrics: &Metrics) {
+        self.each(|tracker| tracker.log(step, metrics));
+    }
+
+    /// See [`Tracker::table`].
+    pub fn table(&mut self, step: u64, table: &Table) {
+        self.each(|tracker| tracker.table(step, table));
+    }
+
+    /// See [`Tracker::finish`]. Logs which trackers have failed, and how often.
+    pub fn finish(&mut self, ending: &Ending) {
+        // All at the same time, because each may have to wait for a server.
+        thread::scope(|scope| {
+            self.open.iter_mut().for_each(|open| {
+                scope.spawn(move || open.call(|tracker| tracker.finish(ending)));
+            });
+        });
+        for Open { name, failed, last, .. } in self.open.drain(..) {
+            if let Some(last) = last.filter(|_| failed > 1) {
+                tracing::warn!("tracker `{name}` failed {failed} times; last: {last:#}");
+            }
+        }
+    }
+
+    fn each(&mut self, mut call: impl FnMut(&mut dyn Tracker) -> Result<()>) {
+        self.open.iter_mut().for_each(|open| open.call(&mut call));
+    }
+}
+
+impl Open {
+    fn call(&mut self, call: impl FnOnce(&mut dyn Tracker) -> Result<()>) {
+        if let Err(error) = call(self.tracker.as_mut()) {
+            self.failed += 1;
+            if self.failed == 1 {
+                tracing::warn!("tracker `{}` failed, which the run does not depend on: {error:#}", self.name);
+            }
+            self.last = Some(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use anyhow::bail;
+
+    use super::*;
+    use crate::Exit;
+
+    /// Fails at odd steps, and remembers what reached it.
+    struct Flaky(Arc<Mutex<Vec<String>>>);
+
+    impl Tracker for Flaky {
+        fn log(&mut self, step: u64, _: &Metrics) -> Result<()> {
+            self.0.lock().unwrap().push(step.to_string());
+            if step % 2 == 1 { bail!("no row of step {step}") } else { Ok(()) }
+        }
+
+        fn table(&mut self, _: u64, table: &Table) -> Result<()> {
+            self.0.lock().unwrap().push(table.name.to_owned());
+            Ok(())
+        }
+
+        fn finish(&mut self, ending: &Ending) -> Result<()> {
+            self.0.lock().unwrap().push(format!("{:?}", ending.exit));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_tracker_that_fails_costs_neither_the_run_nor_the_others() {
+        let calls: [Arc<Mutex<Vec<String>>>; 2] = Default::default();
+        let open = |name, calls: &Arc<Mutex<_>>| Open { name, tracker: Box::new(Flaky(calls.clone())), failed: 0, last: None };
+        let mut trackers = Trackers { open: vec![open("first", &calls[0]), open("second", &calls[1])] };
+        (1..=3).for_each(|step| trackers.log(step, &Metrics::new()));
+        assert_eq!(trackers.open.iter().map(|open| open.failed).collect::<Vec<_>>(), [2, 2]);
+        trackers.finish(&Ending::of(Exit::Interrupted));
+        assert!(calls.iter().all(|calls| *calls.lock().unwrap() == ["1", "2", "3", "Interrupted"]));
+    }
+}

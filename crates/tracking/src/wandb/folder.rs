@@ -1,0 +1,81 @@
+//! The folder of a run: created, or found again by a resumed run.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Context, Error, Result};
+
+use super::kept::KeptLog;
+use super::log::Log;
+use super::records::{self, About, kind};
+use super::settings::Settings;
+use super::writer::Writer;
+use crate::Session;
+use burnish_util::strftime::strftime;
+
+/// Creates a folder for the run and writes the first records.
+pub fn start(session: &Session, settings: &Settings) -> Result<(PathBuf, Writer, Duration)> {
+    let id = settings.id.as_deref().unwrap_or(&session.run_id);
+    let seconds = session.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let time = strftime("%Y%m%d_%H%M%S", seconds as i64, 0).map_err(Error::msg)?;
+    let name = format!("offline-run-{time}-{id}");
+    let parent = settings.root.join("wandb");
+    let folder = std::path::absolute(parent.join(&name)).unwrap_or_else(|_| parent.join(&name));
+    for part in ["files", "logs"] {
+        fs::create_dir_all(folder.join(part)).with_context(|| format!("cannot create {}", folder.join(part).display()))?;
+    }
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let about = About {
+        id,
+        entity: &settings.entity,
+        project: &session.project,
+        name: &session.experiment,
+        group: &settings.group,
+        job_type: &settings.job_type,
+        notes: &settings.notes,
+        tags: &settings.tags,
+        host: host.trim(),
+    };
+    let run = records::run(&about, &session.config, session.started)?;
+    let environment = records::environment(id, host.trim(), session.started);
+    let mut writer = Writer { log: Log::create(&folder.join(file_name(id)))?, count: 0 };
+    writer.write(&[(kind::HEADER, &records::header()), (kind::RUN, &run), (kind::ENVIRONMENT, &environment)])?;
+    session.remember("wandb", &name)?;
+    // The client makes this link too; it is only a convenience, so errors are ignored.
+    let latest = parent.join("latest-run");
+    let _ = fs::remove_file(&latest).and(symlink(&name, &latest)).or_else(|_| symlink(&name, &latest));
+    Ok((folder, writer, Duration::ZERO))
+}
+
+/// Opens the log that an earlier process of the run began, and removes what the resumed run will write again.
+pub fn resumed(session: &Session, settings: &Settings) -> Result<Option<(PathBuf, Writer, Duration)>> {
+    let (Some(last), Some(name)) = (session.resumed_step, session.remembered("wandb")) else { return Ok(None) };
+    // The format is offline-run-YYYYMMDD_HHMMSS-ID.
+    let Some(id) = name.splitn(4, '-').nth(3) else { return Ok(None) };
+    if settings.id.as_deref().is_some_and(|wanted| wanted != id) {
+        tracing::warn!("W&B: WANDB_RUN_ID is not the run's '{id}': a new run is begun, without the rows up to step {last}");
+        return Ok(None);
+    }
+    let folder = settings.root.join("wandb").join(&name);
+    let folder = std::path::absolute(&folder).unwrap_or(folder);
+    let path = folder.join(file_name(id));
+    let Some(kept) = fs::read(&path).ok().and_then(|file| KeptLog::of(&file, last)) else {
+        tracing::warn!("W&B: {} is not there any more: a new run is begun, without the rows up to step {last}", path.display());
+        return Ok(None);
+    };
+    if kept.last_step != Some(last) && last > 0 {
+        tracing::warn!("W&B: {} has no row of step {last}, from which the run continues", path.display());
+    }
+    let mut writer = Writer { log: Log::resume(&path, kept.end)?, count: kept.records };
+    writer.write(&[(kind::CONFIG, &records::config(&session.config)?)])?;
+    // The client's mark that everything is uploaded; if it stayed, the client would skip the run.
+    let _ = fs::remove_file(path.with_extension("wandb.synced"));
+    Ok(Some((folder, writer, kept.runtime)))
+}
+
+/// Returns the name of the log of the run with this id.
+pub fn file_name(id: &str) -> String {
+    format!("run-{id}.wandb")
+}

@@ -1,0 +1,196 @@
+//! The records of a W&B run, as protocol buffers of the client's `wandb_internal.proto`. Numbers in these comments are its field
+//! numbers.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use serde_json::Value;
+
+use burnish_util::protobuf::{Message, Wire, bytes_of, fields};
+use burnish_util::secret::hide;
+
+/// The kinds of records, as field numbers of `Record`.
+pub(super) mod kind {
+    pub const HISTORY: u64 = 2;
+    pub const SUMMARY: u64 = 3;
+    pub const CONFIG: u64 = 5;
+    pub const FILES: u64 = 6;
+    pub const STATS: u64 = 7;
+    pub const RUN: u64 = 17;
+    pub const EXIT: u64 = 18;
+    pub const HEADER: u64 = 21;
+    pub const PREEMPTING: u64 = 23;
+    pub const ENVIRONMENT: u64 = 26;
+}
+
+/// `Record`: num = 1, and the body in the field of its kind.
+pub(super) fn record(number: u64, kind: u64, body: &[u8]) -> Vec<u8> {
+    Message::of(|record| {
+        record.varint(1, number);
+        record.bytes(kind, body);
+    })
+}
+
+/// `HeaderRecord`: version_info = 1 with producer = 1 and min_consumer = 2, the oldest client that can read this.
+pub(super) fn header() -> Vec<u8> {
+    Message::of(|header| {
+        header.message(1, |version| {
+            version.text(1, concat!("burnish ", env!("CARGO_PKG_VERSION")));
+            version.text(2, "0.70.0");
+        });
+    })
+}
+
+/// The fields of a `RunRecord` that this program fills.
+#[derive(Debug, Default)]
+pub(super) struct About<'a> {
+    pub id: &'a str,
+    pub entity: &'a str,
+    pub project: &'a str,
+    pub name: &'a str,
+    pub group: &'a str,
+    pub job_type: &'a str,
+    pub notes: &'a str,
+    pub tags: &'a [String],
+    pub host: &'a str,
+}
+
+/// `RunRecord`.
+pub(super) fn run(about: &About, config: &Value, started: SystemTime) -> Result<Vec<u8>> {
+    let config = self::config(config)?;
+    Ok(Message::of(|run| {
+        let texts = [(1, about.id), (2, about.entity), (3, about.project)];
+        texts.iter().for_each(|(field, text)| run.text(*field, text));
+        run.bytes(4, &config);
+        let texts = [(6, about.group), (7, about.job_type), (8, about.name), (9, about.notes)];
+        texts.iter().for_each(|(field, text)| run.text(*field, text));
+        about.tags.iter().for_each(|tag| run.text(10, tag));
+        run.text(13, about.host);
+        run.bytes(17, &timestamp(started));
+    }))
+}
+
+/// `ConfigRecord`: update = 1 for every key of an object, with key = 1 and value_json = 16.
+pub(super) fn config(config: &Value) -> Result<Vec<u8>> {
+    let mut record = Message::default();
+    for (key, value) in config.as_object().into_iter().flatten() {
+        let value = serde_json::to_vec(value)?;
+        record.message(1, |item| {
+            item.text(1, key);
+            item.bytes(16, &value);
+        });
+    }
+    Ok(record.into_bytes())
+}
+
+/// `google.protobuf.Timestamp`.
+pub(super) fn timestamp(time: SystemTime) -> Vec<u8> {
+    let elapsed = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Message::of(|timestamp| {
+        timestamp.varint(1, elapsed.as_secs());
+        timestamp.varint(2, elapsed.subsec_nanos().into());
+    })
+}
+
+/// Adds one item to a `HistoryRecord` or `SummaryRecord`. Their items are field 1: nested_key = 2, repeated, value_json = 16.
+pub(super) fn item(items: &mut Message, keys: &[&str], json: &str) {
+    items.message(1, |item| {
+        keys.iter().for_each(|key| item.bytes(2, key.as_bytes()));
+        item.bytes(16, json.as_bytes());
+    });
+}
+
+/// The shortest text that reads back as the same `f64`; the three values that JSON lacks are written as by Python, as in the
+/// client.
+pub(super) fn number(value: f64) -> String {
+    match value {
+        _ if value.is_nan() => "NaN".into(),
+        f64::INFINITY => "Infinity".into(),
+        f64::NEG_INFINITY => "-Infinity".into(),
+        // Scientific notation, because decimals would be hundreds of digits.
+        _ => format!("{value:?}"),
+    }
+}
+
+/// A `HistoryRecord` with these items: step = 2 with num = 1.
+pub(super) fn history(items: Vec<u8>, step: u64) -> Vec<u8> {
+    let mut history = Message::with(items);
+    history.message(2, |number| number.varint(1, step));
+    history.into_bytes()
+}
+
+/// The step of a `HistoryRecord`.
+pub(super) fn step_of(history: &[u8]) -> Option<u64> {
+    let step = bytes_of(history, 2)?;
+    let number = fields(step).find_map(|(field, value)| match value {
+        Wire::Varint(number) if field == 1 => Some(number),
+        _ => None,
+    });
+    // Zero is the default and may be omitted.
+    Some(number.unwrap_or(0))
+}
+
+/// The value of an item of a `HistoryRecord`, as JSON.
+pub(super) fn value_of<'a>(history: &'a [u8], key: &str) -> Option<&'a str> {
+    fields(history).find_map(|(field, value)| match value {
+        Wire::Bytes(item) if field == 1 && bytes_of(item, 2) == Some(key.as_bytes()) => {
+            bytes_of(item, 16).and_then(|json| std::str::from_utf8(json).ok())
+        }
+        _ => None,
+    })
+}
+
+/// `StatsRecord`: timestamp = 2, item = 3 with key = 1 and value_json = 16.
+pub(super) fn stats(time: SystemTime, values: &[(String, f64)]) -> Vec<u8> {
+    Message::of(|stats| {
+        stats.bytes(2, &timestamp(time));
+        for (name, value) in values {
+            stats.message(3, |item| {
+                item.text(1, name);
+                item.text(16, &number(*value));
+            });
+        }
+    })
+}
+
+/// `FilesRecord` of one file: files = 1 with path = 1 (relative to the run's `files`) and type = 3, where 2 is media. The client
+/// uploads the file at once.
+pub(super) fn file(path: &str) -> Vec<u8> {
+    Message::of(|files| {
+        files.message(1, |file| {
+            file.text(1, path);
+            file.varint(3, 2);
+        });
+    })
+}
+
+/// `RunExitRecord`: exit_code = 1, runtime = 2.
+pub(super) fn exit(code: u64, runtime: Duration) -> Vec<u8> {
+    Message::of(|exit| {
+        exit.varint(1, code);
+        exit.varint(2, runtime.as_secs());
+    })
+}
+
+/// `EnvironmentRecord`, which the server shows as a run's overview: os = 1, started_at = 3, args = 5, program = 6, host = 12,
+/// cpu_count = 16, cpu_count_logical = 17, memory = 21 with total = 1 (bytes), writer_id = 199.
+pub(super) fn environment(writer: &str, host: &str, started: SystemTime) -> Vec<u8> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let mut arguments = std::env::args_os().map(|argument| hide(&argument.to_string_lossy()).into_owned());
+    let program = arguments.next().unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get() as u64);
+    let total = read("/proc/meminfo")
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
+    Message::of(|environment| {
+        environment.text(1, &format!("Linux-{}", read("/proc/sys/kernel/osrelease").trim()));
+        environment.bytes(3, &timestamp(started));
+        arguments.for_each(|argument| environment.text(5, &argument));
+        environment.text(6, &program);
+        environment.text(12, host);
+        environment.varint(16, cores);
+        environment.varint(17, cores);
+        environment.message(21, |memory| memory.varint(1, total.unwrap_or(0) * 1024));
+        environment.text(199, writer);
+    })
+}

@@ -1,0 +1,163 @@
+//! A run: its rows, its tables and its end.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+
+use super::live::Live;
+use super::records::{self, kind};
+use super::settings::{self, Mode, Settings};
+use super::system::Sampler;
+use super::writer::{Writer, lock};
+use super::{folder, tables};
+use crate::{Ending, Exit, Metrics, Session, Table, Tracker};
+use burnish_util::protobuf::Message;
+use burnish_util::shell::word;
+
+/// The longest wait for the upload at the end of a run.
+const UPLOAD: Duration = Duration::from_secs(30);
+/// The exit codes by which the client distinguishes runs ended by Ctrl-C from runs that failed.
+const INTERRUPTED: u64 = 255;
+const FAILED: u64 = 1;
+
+/// A run that is open.
+pub struct Wandb {
+    writer: Arc<Mutex<Writer>>,
+    folder: PathBuf,
+    sampler: Option<Sampler>,
+    live: Option<Live>,
+    opened: Instant,
+    /// The time that the run took before it was resumed.
+    earlier: Duration,
+    /// The step and the items of tables that are waiting for the metrics of their step.
+    tables: Option<(u64, Message)>,
+}
+
+impl Wandb {
+    /// Creates the folder of a run, or continues that of a resumed one.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn open(session: &Session, settings: &Settings) -> Result<Self> {
+        let (folder, writer, earlier) = match folder::resumed(session, settings)? {
+            Some(resumed) => resumed,
+            None => folder::start(session, settings)?,
+        };
+        let writer = Arc::new(Mutex::new(writer));
+        let shared = Arc::clone(&writer);
+        let sampler = Sampler::start(move |values| {
+            let mut writer = lock(&shared);
+            writer.write(&[(kind::STATS, &records::stats(SystemTime::now(), values))])?;
+            let file = writer.log.file();
+            drop(writer);
+            Ok(file.sync_data()?)
+        })?;
+        let live = start_upload(session, settings.mode, &folder);
+        Ok(Self { writer, folder, sampler: Some(sampler), live, opened: Instant::now(), earlier, tables: None })
+    }
+
+    fn runtime(&self) -> Duration {
+        self.earlier + self.opened.elapsed()
+    }
+
+    /// Writes a row of history and, with the same content, the summary.
+    fn row(&self, step: u64, mut items: Message) -> Result<()> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        records::item(&mut items, &["_timestamp"], &records::number(now.as_secs_f64()));
+        records::item(&mut items, &["_runtime"], &records::number(self.runtime().as_secs_f64()));
+        records::item(&mut items, &["_step"], &step.to_string());
+        let items = items.into_bytes();
+        let row = records::history(items.clone(), step);
+        let written = lock(&self.writer).write(&[(kind::SUMMARY, &items), (kind::HISTORY, &row)]);
+        written.with_context(|| format!("the row of step {step} is lost"))
+    }
+
+    /// Writes the waiting tables as a row of their own, because the metrics of their step never came.
+    fn flush_tables(&mut self) -> Result<()> {
+        self.tables.take().map_or(Ok(()), |(step, items)| self.row(step, items))
+    }
+
+    fn check_upload(&mut self) {
+        if let Some(Err(error)) = self.live.as_mut().map(Live::check) {
+            tracing::warn!("W&B: the upload stopped, the run is still written: {error:#}");
+            self.live = None;
+        }
+    }
+}
+
+impl Tracker for Wandb {
+    fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
+        self.check_upload();
+        if self.tables.as_ref().is_some_and(|(of, _)| *of != step) {
+            self.flush_tables()?;
+        }
+        let mut items = self.tables.take().map_or_else(Message::default, |(_, items)| items);
+        metrics.iter().for_each(|(name, value)| records::item(&mut items, &[name], &records::number(value)));
+        self.row(step, items)
+    }
+
+    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
+        if self.tables.as_ref().is_some_and(|(of, _)| *of != step) {
+            self.flush_tables()?;
+        }
+        let lost = || format!("the table '{}' of step {step} is lost", table.name);
+        let (path, size) = tables::write(&self.folder.join("files"), step, table).with_context(lost)?;
+        lock(&self.writer).write(&[(kind::FILES, &records::file(&path))]).with_context(lost)?;
+        let (_, items) = self.tables.get_or_insert_with(|| (step, Message::default()));
+        tables::items(items, table, &path, size)
+    }
+
+    fn finish(&mut self, ending: &Ending) -> Result<()> {
+        let flushed = self.flush_tables();
+        if let Some(sampler) = self.sampler.take() {
+            sampler.stop();
+        }
+        let runtime = self.runtime();
+        let mut summary = Message::default();
+        records::item(&mut summary, &["_wandb", "runtime"], &runtime.as_secs().to_string());
+        let summary = summary.into_bytes();
+        let code = match ending.exit {
+            Exit::Finished => 0,
+            Exit::Interrupted => INTERRUPTED,
+            Exit::Failed => FAILED,
+        };
+        let exit_record = records::exit(code, runtime);
+        let mut bodies: Vec<(u64, &[u8])> = vec![(kind::SUMMARY, &summary), (kind::EXIT, &exit_record)];
+        if ending.exit == Exit::Interrupted {
+            // The record of a preempted machine, by which the server knows that the run will be resumed.
+            bodies.insert(0, (kind::PREEMPTING, &[]));
+        }
+        let mut writer = lock(&self.writer);
+        let written =
+            writer.write(&bodies).and_then(|()| Ok(writer.log.file().sync_data()?)).context("the end of the run is lost");
+        drop(writer);
+        let command = format!("wandb sync {}", word(&self.folder));
+        match self.live.take().map(|live| live.finish(UPLOAD, ending)) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::warn!("W&B: the upload is incomplete: {error:#}; finish it by: {command}"),
+            None => tracing::info!("W&B: upload the run by: {command}"),
+        }
+        flushed.and(written)
+    }
+}
+
+fn start_upload(session: &Session, mode: Mode, folder: &Path) -> Option<Live> {
+    let Mode::Online { asked } = mode else {
+        if session.setting("trainer.wandb_proxy").is_some() {
+            tracing::warn!("ignored: trainer.wandb_proxy: nothing is uploaded during training");
+        }
+        return None;
+    };
+    let Some(client) = settings::client(&session.python) else {
+        if asked {
+            tracing::warn!(
+                "W&B: WANDB_MODE=online, but there is no wandb on PATH (pip install wandb): nothing is uploaded during training"
+            );
+        }
+        return None;
+    };
+    let live = Live::start(&client, folder, session.setting("trainer.wandb_proxy"));
+    live.inspect_err(|error| tracing::warn!("W&B: nothing is uploaded during training: {error:#}")).ok()
+}

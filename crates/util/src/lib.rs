@@ -1,0 +1,37 @@
+//! Small tools for the rest of the crate: files that are never half-written, named random streams, checksums, signals.
+
+pub mod boxed;
+pub mod contained;
+pub mod content;
+pub mod copy;
+pub mod crc;
+pub mod exact_json;
+pub mod excerpt;
+pub mod foreign;
+pub mod fs;
+pub mod interrupt;
+pub mod json_number;
+pub mod jsonl;
+pub mod limited_memory;
+pub mod lock;
+pub mod machine;
+pub mod model_below;
+pub mod number;
+pub mod output;
+pub mod path_text;
+pub mod printable;
+pub mod protobuf;
+pub mod python_json;
+pub mod python_literal;
+pub mod python_number;
+pub mod python_object;
+pub mod python_text;
+pub mod python_value;
+pub mod rng;
+pub mod secret;
+pub mod shell;
+pub mod sizes;
+pub mod strftime;
+pub mod suggest;
+pub mod terminal;
+pub mod time;

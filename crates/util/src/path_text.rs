@@ -1,0 +1,36 @@
+//! Paths in JSON: as text, or as bytes if they are not UTF-8. For `#[serde(with = "crate::path_text")]`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Text(PathBuf),
+    Bytes(Vec<u8>),
+}
+
+/// Serializes a path, for `#[serde(with)]`.
+///
+/// # Errors
+/// The errors of the serializer.
+pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    match path.to_str() {
+        Some(text) => text.serialize(serializer),
+        None => path.as_os_str().as_bytes().serialize(serializer),
+    }
+}
+
+/// Deserializes a path, for `#[serde(with)]`.
+///
+/// # Errors
+/// If the value is neither a text nor a list of bytes.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    Ok(match Written::deserialize(deserializer)? {
+        Written::Text(path) => path,
+        Written::Bytes(bytes) => OsString::from_vec(bytes).into(),
+    })
+}
