@@ -1,4 +1,5 @@
-//! Dependencies point in one direction: between the folders of `src/`, and between its files.
+//! Dependencies point in one direction: between the folders of the root package, and between the files of each crate. Cargo refuses
+//! circles between crates.
 
 mod crate_files;
 mod faces;
@@ -8,43 +9,19 @@ use crate_files::{CrateFiles, Use, circles, rust_files};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What the files of a folder may use.
-enum May {
-    /// These folders, and their own.
-    Use(&'static [&'static str]),
-    /// Every folder but these.
-    UseAllBut(&'static [&'static str]),
-}
-use May::{Use as Only, UseAllBut as AllBut};
+/// The folders of the root package, from the ground up, and the folders of it that each may use. What a crate may use, its `Cargo.toml` says.
+const RULES: &[(&str, &[&str])] =
+    &[("job", &[]), ("trainer", &["job"]), ("pipelines", &["job"]), ("cli", &["job", "pipelines", "trainer"])];
 
-/// Every folder of `src/`, from the ground up.
-const RULES: &[(&str, May)] = &[
-    ("util", Only(&[])),
-    ("algorithm", Only(&["util"])),
-    ("hydra", Only(&["util"])),
-    ("hub", Only(&["util"])),
-    ("config", Only(&["hydra", "util"])),
-    ("data", Only(&["util"])),
-    ("model", Only(&["util"])),
-    ("distributed", Only(&["util"])),
-    ("optim", Only(&["distributed", "model", "util"])),
-    ("rollout", Only(&["model", "util"])),
-    ("python", Only(&["util"])),
-    ("reward", Only(&["model", "data", "python", "util"])),
-    ("agent", Only(&["data", "python", "reward", "rollout", "util"])),
-    ("tracking", Only(&["util"])),
-    ("checkpoint", Only(&["config", "util"])),
-    ("run", Only(&["tracking", "util"])),
-    ("server", Only(&["util"])),
-    ("report", Only(&["run", "checkpoint", "server", "util"])),
-    ("job", AllBut(&["trainer", "pipelines", "cli"])),
-    ("trainer", AllBut(&["pipelines", "cli"])),
-    ("pipelines", AllBut(&["trainer", "cli"])),
-    ("cli", AllBut(&[])),
-];
-
-fn src() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+/// The `src` folders of all crates, the root package first, by the name of the crate.
+fn crates() -> Vec<(String, PathBuf)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = std::fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap());
+    let mut crates: Vec<(String, PathBuf)> =
+        folders.map(|entry| (entry.file_name().into_string().unwrap(), entry.path().join("src"))).collect();
+    crates.sort();
+    crates.insert(0, ("burnish".to_owned(), root.join("src")));
+    crates
 }
 
 /// The folder of `src/` that a file lies in; `None` for `lib.rs`.
@@ -54,7 +31,7 @@ fn folder(file: &str) -> Option<&str> {
 
 #[test]
 fn every_folder_has_a_rule() {
-    let entries = std::fs::read_dir(src()).unwrap().map(|entry| entry.unwrap());
+    let entries = std::fs::read_dir(&crates()[0].1).unwrap().map(|entry| entry.unwrap());
     let mut folders: Vec<String> =
         entries.filter(|entry| entry.path().is_dir()).map(|entry| entry.file_name().into_string().unwrap()).collect();
     let mut ruled: Vec<&str> = RULES.iter().map(|(name, _)| *name).collect();
@@ -66,42 +43,41 @@ fn every_folder_has_a_rule() {
 #[test]
 fn folders_use_only_what_is_below_them() {
     let mut wrong = vec![];
-    for Use { from, path, .. } in CrateFiles::read(&src()).uses() {
+    for Use { from, path, .. } in CrateFiles::read(&crates()[0].1).uses() {
         let Some(own) = folder(&from) else { continue };
         let (_, may) = RULES.iter().find(|(name, _)| *name == own).unwrap();
         let is_folder = |name: &&String| RULES.iter().any(|(known, _)| known == name);
         let Some(used) = path.first().filter(is_folder) else { continue };
-        let allowed = match may {
-            Only(folders) => used == own || folders.contains(&used.as_str()),
-            AllBut(folders) => !folders.contains(&used.as_str()),
-        };
-        if !allowed {
+        if used != own && !may.contains(&used.as_str()) {
             wrong.push(format!("{from}: {own} may not use {}", path.join("::")));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The root package re-exports every crate under its short name, so that users of the library write `burnish::model`.
 #[test]
-fn folders_do_not_use_each_other_in_a_circle() {
-    let arrows = CrateFiles::read(&src()).uses().into_iter().filter_map(|Use { from, path, .. }| {
-        let (from, to) = (folder(&from)?.to_owned(), path.first()?.clone());
-        (from != to).then_some((from, to))
-    });
-    assert_eq!(circles(&arrows.collect()), Vec::<BTreeSet<String>>::new());
+fn every_crate_is_re_exported() {
+    let lib = std::fs::read_to_string(crates()[0].1.join("lib.rs")).unwrap();
+    for (name, _) in &crates()[1..] {
+        let name = name.replace('-', "_");
+        assert!(lib.contains(&format!("pub use burnish_{name}")), "src/lib.rs does not re-export burnish_{name}");
+    }
 }
 
 #[test]
 fn files_do_not_use_each_other_in_a_circle() {
-    let uses = CrateFiles::read(&src()).uses();
-    let arrows: BTreeSet<(String, String)> = uses.iter().map(|one| (one.from.clone(), one.to.clone())).collect();
     let mut found = vec![];
-    for circle in circles(&arrows) {
-        found.push("\nthese files use each other:".to_owned());
-        for (from, to) in arrows.iter().filter(|(from, to)| circle.contains(from) && circle.contains(to)) {
-            let between = uses.iter().filter(|one| one.from == *from && one.to == *to);
-            let names: BTreeSet<&str> = between.filter_map(|one| one.path.last().map(String::as_str)).collect();
-            found.push(format!("  {from} uses {to}: {}", names.into_iter().collect::<Vec<_>>().join(", ")));
+    for (name, src) in crates() {
+        let uses = CrateFiles::read(&src).uses();
+        let arrows: BTreeSet<(String, String)> = uses.iter().map(|one| (one.from.clone(), one.to.clone())).collect();
+        for circle in circles(&arrows) {
+            found.push(format!("\nthese files of {name} use each other:"));
+            for (from, to) in arrows.iter().filter(|(from, to)| circle.contains(from) && circle.contains(to)) {
+                let between = uses.iter().filter(|one| one.from == *from && one.to == *to);
+                let names: BTreeSet<&str> = between.filter_map(|one| one.path.last().map(String::as_str)).collect();
+                found.push(format!("  {from} uses {to}: {}", names.into_iter().collect::<Vec<_>>().join(", ")));
+            }
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
@@ -160,7 +136,7 @@ fn circles_are_seen_however_a_path_is_written() {
 /// Files stay small enough to be read in one sitting.
 #[test]
 fn no_file_has_more_than_600_lines() {
-    for file in rust_files(&src()) {
+    for file in crates().iter().flat_map(|(_, src)| rust_files(src)) {
         let lines = std::fs::read_to_string(&file).unwrap().lines().count();
         assert!(lines <= 600, "{} has {lines} lines", file.display());
     }

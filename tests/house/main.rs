@@ -3,4 +3,5 @@
 mod docs;
 mod features;
 mod layers;
+mod prose;
 mod report;

@@ -2,11 +2,14 @@
 //! the folder can use them without an arrow upwards.
 
 use super::scan::scan;
-use super::{rust_files, src};
+use super::{crates, rust_files};
+use std::path::Path;
 
 /// Each `mod.rs` that defines more, with the reason.
-const EXCEPTIONS: &[(&str, &str)] =
-    &[("trainer/mod.rs", "a step of reinforcement learning is what the folder is about, and reads from top to bottom there")];
+const EXCEPTIONS: &[(&str, &str)] = &[(
+    "burnish/trainer/mod.rs",
+    "a step of reinforcement learning is what the folder is about, and reads from top to bottom there",
+)];
 
 /// What a `mod.rs` with this text defines besides its registry: a table, and the functions that look into it.
 fn found_in(text: &str) -> Vec<String> {
@@ -20,9 +23,13 @@ fn found_in(text: &str) -> Vec<String> {
 #[test]
 fn a_mod_rs_is_documentation_registry_and_re_exports() {
     let mut wrong = vec![];
-    for file in rust_files(&src()).iter().filter(|file| file.ends_with("mod.rs")) {
-        let name = file.strip_prefix(src()).unwrap().to_str().unwrap();
-        let found = found_in(&std::fs::read_to_string(file).unwrap());
+    let files = crates().into_iter().flat_map(|(crate_name, src)| {
+        let faces = rust_files(&src).into_iter().filter(|file| file.ends_with("mod.rs"));
+        let name = move |file: &Path| format!("{crate_name}/{}", file.strip_prefix(&src).unwrap().display());
+        faces.map(|file| (name(&file), file)).collect::<Vec<_>>()
+    });
+    for (name, file) in files {
+        let found = found_in(&std::fs::read_to_string(&file).unwrap());
         match EXCEPTIONS.iter().any(|(exception, _)| *exception == name) {
             true if found.is_empty() => wrong.push(format!("{name} is an exception without need")),
             false if !found.is_empty() => wrong.push(format!("{name} defines {}: move it to a file beside it", found.join(", "))),

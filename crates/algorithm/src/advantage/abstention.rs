@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{AdvantageInput, AdvantageOutput, Component, Estimator, Need};
+use super::{AdvantageInput, AdvantageOutput, Component, Estimator};
 use crate::{gather, gather_offsets, scatter};
+use burnish_registry::Need;
 
 impl Estimator {
     /// Runs the estimator on the sequences with a score; the others get advantage and return 0. `scored` has one entry per

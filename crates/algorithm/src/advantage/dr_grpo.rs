@@ -1,7 +1,8 @@
 //! OpenRLHF's Dr. GRPO: the centred score, with the KL term outside of it.
 
 use super::stats::centred;
-use super::{Estimator, Need, openrlhf};
+use super::{Estimator, openrlhf};
+use burnish_registry::Need;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "dr_grpo",

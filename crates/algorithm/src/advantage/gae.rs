@@ -4,8 +4,9 @@
 
 use super::estimator::needed;
 use super::stats::masked_whiten;
-use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
+use super::{AdvantageInput, AdvantageOutput, Estimator};
 use crate::sequences;
+use burnish_registry::Need;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "gae",

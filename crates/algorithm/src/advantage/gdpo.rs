@@ -1,7 +1,8 @@
 //! GDPO: each of several rewards is normalised in its group before they are added up.
 
 use super::grpo::relative;
-use super::{AdvantageInput, Component, Estimator, Need};
+use super::{AdvantageInput, Component, Estimator};
+use burnish_registry::Need;
 use burnish_registry::{Refusal, When};
 
 pub const ESTIMATOR: Estimator = Estimator {

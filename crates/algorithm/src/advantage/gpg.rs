@@ -1,7 +1,8 @@
 //! GPG: centred scores, divided by the share of the batch whose score is not 0.
 
 use super::stats::centred;
-use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
+use super::{AdvantageInput, AdvantageOutput, Estimator};
+use burnish_registry::Need;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "gpg",

@@ -1,7 +1,8 @@
 //! OpenRLHF's GRPO: the standardised score, with the KL term outside of it.
 
 use super::stats::standardised;
-use super::{Estimator, Need, openrlhf};
+use super::{Estimator, openrlhf};
+use burnish_registry::Need;
 
 /// Added to the standard deviation.
 const STD_EPSILON: f64 = 1e-9;

@@ -1,7 +1,8 @@
 //! GRPO: scores are centred, and by default scaled, within the group of their prompt.
 
 use super::stats::{mean, std};
-use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
+use super::{AdvantageInput, AdvantageOutput, Estimator};
+use burnish_registry::Need;
 
 /// Added to the standard deviation, so that a group of equal scores has advantage 0.
 pub const STD_EPSILON: f64 = 1e-6;

@@ -2,7 +2,8 @@
 
 use super::grpo::STD_EPSILON;
 use super::stats::{mean, std};
-use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
+use super::{AdvantageInput, AdvantageOutput, Estimator};
+use burnish_registry::Need;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "grpo_passk",

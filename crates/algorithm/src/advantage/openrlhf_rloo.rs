@@ -1,7 +1,8 @@
 //! OpenRLHF's RLOO: the leave-one-out score, with the KL term outside of it.
 
 use super::rloo::leave_one_out;
-use super::{Estimator, Need, openrlhf};
+use super::{Estimator, openrlhf};
+use burnish_registry::Need;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "openrlhf_rloo",

@@ -1,7 +1,8 @@
 //! OPO: the baseline of least variance, under the approximation that a response's gradient grows with its length.
 
-use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
+use super::{AdvantageInput, AdvantageOutput, Estimator};
 use crate::sequences;
+use burnish_registry::Need;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "opo",

@@ -1,8 +1,9 @@
 //! Optimal token baseline: a baseline for each step, in which responses are weighted by the size of their gradient so far.
 
 use super::estimator::needed;
-use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
+use super::{AdvantageInput, AdvantageOutput, Estimator};
 use crate::sequences;
+use burnish_registry::Need;
 
 /// Added to the sum of weights.
 const EPSILON: f64 = 1e-8;

@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::{AdvantageInput, Component, ESTIMATORS, Estimator, Need, find};
+use super::{AdvantageInput, Component, ESTIMATORS, Estimator, find};
 use crate::options::Options;
 use crate::sequences;
+use burnish_registry::Need;
 
 /// Numbers of a token, each in 0..1: score, KL term, value, log π, the part of Σ π² beside π², weight.
 type Token = (bool, [f32; 6]);

@@ -1,7 +1,8 @@
 //! OpenRLHF's REINFORCE with the mean of the group as baseline.
 
 use super::stats::centred;
-use super::{Estimator, Need, openrlhf};
+use super::{Estimator, openrlhf};
+use burnish_registry::Need;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "reinforce_baseline",

@@ -1,7 +1,8 @@
 //! REINFORCE++ with the mean of the group as baseline.
 
 use super::stats::centred;
-use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
+use super::{AdvantageInput, AdvantageOutput, Estimator};
+use burnish_registry::Need;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "reinforce_plus_plus_baseline",

@@ -1,7 +1,8 @@
 //! ReMax: the score of the greedy response to the same prompt is the baseline.
 
 use super::estimator::needed;
-use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
+use super::{AdvantageInput, AdvantageOutput, Estimator};
+use burnish_registry::Need;
 use burnish_registry::{Refusal, When};
 
 pub const ESTIMATOR: Estimator = Estimator {

@@ -1,6 +1,7 @@
 //! RLOO: each response is compared with the mean of the other responses to its prompt.
 
-use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
+use super::{AdvantageInput, AdvantageOutput, Estimator};
+use burnish_registry::Need;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "rloo",

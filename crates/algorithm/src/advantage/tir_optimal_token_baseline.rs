@@ -1,7 +1,8 @@
 //! The optimal token baseline of responses with tool calls: steps are counted in tokens of the policy.
 
+use super::Estimator;
 use super::optimal_token_baseline::run;
-use super::{Estimator, Need};
+use burnish_registry::Need;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "tir_optimal_token_baseline",

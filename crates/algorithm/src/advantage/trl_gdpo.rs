@@ -1,9 +1,10 @@
 //! TRL's GDPO: like gdpo, but normalised over the responses of the batch rather than over their tokens.
 
+use super::Estimator;
 use super::gdpo::{REFUSES, weighted_sum};
 use super::stats::standardised;
 use super::trl_grpo::STD_EPSILON;
-use super::{Estimator, Need};
+use burnish_registry::Need;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "trl_gdpo",

@@ -1,7 +1,8 @@
 //! TRL's GRPO: like grpo, with a choice of the standard deviation to divide by.
 
 use super::stats::{centred, mean, std};
-use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
+use super::{AdvantageInput, AdvantageOutput, Estimator};
+use burnish_registry::Need;
 
 /// Added to every standard deviation.
 pub const STD_EPSILON: f64 = 1e-4;

@@ -1,6 +1,6 @@
 //! Changes to the logits of a row before its temperature: what may not be drawn, biases and penalties.
 
-use super::Sampling;
+use burnish_rollout::Sampling;
 
 /// A token under a penalty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 
 use burn::tensor::{Device, Tensor};
 
-use super::{Drawn, LogitChanges, Sampling};
+use super::{Drawn, LogitChanges};
 use burnish_model::device::is_cpu;
+use burnish_rollout::Sampling;
 
 /// A row to draw from.
 #[derive(Clone, Copy)]
@@ -67,7 +68,7 @@ pub fn row_settings(
         if sampling.top_k < vocab { sampling.top_k as f32 } else { 0.0 },
         sampling.top_p,
         sampling.min_p,
-        f32::from(sampling.logprobs == super::Logprobs::Raw),
+        f32::from(sampling.logprobs == burnish_rollout::Logprobs::Raw),
         a,
         b,
         c,
@@ -101,10 +102,11 @@ pub fn sample_on_device(_: Tensor<2>, _: &[Row]) -> Vec<Drawn> {
 mod tests {
     use burn::tensor::Device;
 
-    use super::super::{Logprobs, Seen, sample};
+    use super::super::{Seen, sample};
     use super::*;
     use burnish_model::interfaces::any_gpu;
     use burnish_model::ops::tensor_from_vec;
+    use burnish_rollout::Logprobs;
 
     const ALL: Sampling = Sampling::PLAIN;
 

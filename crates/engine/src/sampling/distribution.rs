@@ -1,7 +1,7 @@
 //! Probabilities of a row of logits, the token at a uniform number among them, and the filters min-p, top-k and top-p.
 
-use super::Sampling;
 use burnish_model::ops::{exp_sub_sum, max_row};
+use burnish_rollout::Sampling;
 
 /// The number of tokens whose probabilities are summed together; a uniform number is first looked up among these sums.
 pub(super) const BLOCK: usize = 1024;

@@ -1,8 +1,9 @@
 //! One token of one row of logits.
 
+use super::LogitChanges;
 use super::distribution::{Distribution, filtered};
-use super::{LogitChanges, Logprobs, Sampling};
 use burnish_model::ops::max_row;
+use burnish_rollout::{Logprobs, Sampling};
 
 /// A token that was drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,5 +11,3 @@ mod draw;
 pub use changes::{History, LogitChanges, Seen};
 pub use device::{Row, drawn_rows, draws_on_device, row_settings, sample_on_device};
 pub use draw::{Drawn, sample};
-
-use burnish_rollout::{Logprobs, Sampling};
