@@ -188,7 +188,7 @@ impl Advantages {
             _ => {}
         }
         let (Some(own), Some(saved)) = (self.kl_controller(), &saved) else { return saved };
-        let now = if changes.has(KL_COEF) { own.clone() } else { own.clone().going_on_from(saved) };
+        let now = if changes.has(KL_COEF) { own.clone() } else { own.clone().resumed_from(saved) };
         if now.coef() != saved.coef() {
             tracing::warn!(
                 "the coefficient of the KL in the reward is {}; in the checkpoint it was {}",

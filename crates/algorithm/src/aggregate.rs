@@ -2,7 +2,7 @@
 //!
 //! The weights come from the counts of the *whole mini-batch* and are computed before its first micro-batch. After that the
 //! loss is a plain sum: cutting the mini-batch in any way, into micro-batches or over ranks, gives the same loss and gradient.
-//! (verl's older workers normalise per micro-batch, which weights tokens by the accident of their neighbours; the numbers
+//! (verl's older workers normalise per micro-batch, so the weight of a token depends on its neighbours there. The results
 //! here are those of verl 0.9, which hands `agg_loss` the counts of the mini-batch, and of TRL's means over responses.)
 
 use super::sequences;
@@ -72,8 +72,8 @@ pub fn names() -> Vec<&'static str> {
 /// Returns the weight of every token of a mini-batch; 0 where the mask is 0.
 ///
 /// `all_sequences` is the number of sequences of the mini-batch, masked ones included: a mean over sequences also counts one that
-/// was cut, rejected or left out of `offsets` because no token of it is trained. So leaving it out makes the update smaller, and
-/// does not increase the weight of the others. `scale_factor` is `actor.loss_scale_factor`; without it `seq-mean-token-sum-norm`
+/// was cut, rejected or left out of `offsets` because no token of it is trained. A sequence that is left out therefore makes the update
+/// smaller; the weights of the others stay. `scale_factor` is `actor.loss_scale_factor`; without it `seq-mean-token-sum-norm`
 /// divides by `max_response_length`.
 pub fn token_weights(
     mode: &Aggregation,

@@ -48,7 +48,7 @@ pub(super) fn masked_sum(values: Tensor<1>, mask: &Tensor<1>) -> f64 {
     host(values * mask.clone()).into_iter().map(f64::from).sum()
 }
 
-/// Differentiable sums over the tokens of sequences, and the reverse: one number per sequence, given to each of its tokens.
+/// Differentiable sums over the tokens of sequences, and the reverse: one value per sequence, copied to each of its tokens.
 pub(super) struct Segments {
     /// The sequence of each token, `[tokens]`.
     index: Tensor<1, Int>,
@@ -68,7 +68,7 @@ impl Segments {
         zeros.select_assign(0, self.index.clone(), tokens, IndexingUpdateOp::Add)
     }
 
-    /// Gives each token the number of its sequence: `[sequences]` to `[tokens]`.
+    /// Gives each token the value of its sequence: `[sequences]` to `[tokens]`.
     pub fn spread(&self, sequences: Tensor<1>) -> Tensor<1> {
         sequences.select(0, self.index.clone())
     }

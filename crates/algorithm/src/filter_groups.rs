@@ -1,4 +1,4 @@
-//! DAPO's dynamic sampling: groups that teach nothing are discarded, and others are generated in their place.
+//! DAPO's dynamic sampling: groups without a learning signal are discarded, and replacements are generated.
 //!
 //! The metrics of verl's recipe: `train/num_gen_batches`, the number of generation batches for one training batch. The metrics of
 //! verl 0.9's core, which count groups: `training/filter_groups/evicted_samples`, the discarded groups;
@@ -18,7 +18,7 @@ pub const DOC: &str = "Only groups whose responses differ in the metric are trai
     Responses without a score are not counted; where they leave fewer than two of a group, it is discarded.\n\
     When: many prompts are always solved or never, and their groups have advantage 0.";
 
-/// Returns the responses of the groups to keep, in their order. `group` and `values` have one entry per response; equal numbers
+/// Returns the responses of the groups to keep, in their order. `group` and `values` have one entry per response. Equal indices
 /// in `group` form a group, `values` is the metric, `None` for responses without a score. A group is kept if its values are not
 /// all equal; with `mean_range`, instead, if its mean is strictly between the two numbers.
 pub fn keep_groups(group: &[usize], values: &[Option<f64>], mean_range: Option<[f64; 2]>) -> Vec<usize> {

@@ -1,22 +1,22 @@
-//! The algorithms of reinforcement learning as pure functions on numbers: no model, no choice of device, no file.
+//! The algorithms of reinforcement learning as pure functions on columns of values: no model, no choice of device, no file.
 //!
 //! Everything works on *ragged columns*: one `f32` per response token that exists, all sequences one after another, cut by
 //! `offsets` (`offsets[i]..offsets[i + 1]` is sequence `i`; there is one more offset than sequences). `mask` is 1 on tokens
-//! the policy wrote and 0 on tokens a tool wrote into the response. Nothing is padded.
+//! that the policy wrote and 0 on tokens that a tool wrote into the response. Nothing is padded.
 //!
 //! Reading order, which is also the order of one training step:
 //! 1. [`reward_shaping`]: length penalties, normalisation and clipping of scores ([`reward_shaping::SHAPINGS`]);
-//! 2. [`filter_groups`]: which groups are worth training on;
+//! 2. [`filter_groups`]: groups without a learning signal are discarded;
 //! 3. [`kl`]: KL estimators ([`kl::KL_ESTIMATORS`]), the KL penalty inside the reward and its controller;
 //! 4. [`rollout_correction`]: weights and rejections for the difference between generation and training;
 //! 5. [`advantage`]: rewards to advantages ([`advantage::ESTIMATORS`]);
-//! 6. [`pf_ppo`]: the batch drawn anew by its scores ([`pf_ppo::REWEIGHTINGS`]);
+//! 6. [`pf_ppo`]: the batch resampled by its scores ([`pf_ppo::REWEIGHTINGS`]);
 //! 7. [`aggregate`]: `loss_agg_mode` as one weight per token ([`aggregate::AGGREGATIONS`]), from the whole mini-batch;
 //! 8. [`policy_loss`]: the loss of one token ([`policy_loss::POLICY_LOSSES`]);
 //! 9. [`loss`]: policy loss, entropy bonus and KL loss of one micro-batch, with their gradient by token statistic.
 //!
-//! The stages without rewards have tables of their own: [`token_loss`] (supervised fine-tuning, [`token_loss::TOKEN_LOSSES`]),
-//! [`preference`] (pairs and answers with a label, [`preference::PREFERENCE_LOSSES`]) and [`ranking`] (reward models). Distillation on
+//! The stages without rewards have their own tables: [`token_loss`] (supervised fine-tuning, [`token_loss::TOKEN_LOSSES`]),
+//! [`preference`] (pairs and labelled responses, [`preference::PREFERENCE_LOSSES`]) and [`ranking`] (reward models). Distillation on
 //! given texts and on the policy's own samples share [`top_k_divergence`].
 //!
 //! Each table is explicit: a new algorithm is one file and one line. The `doc` of an entry starts with a one-line summary, then

@@ -1,7 +1,7 @@
 //! The actor's loss on one micro-batch, and its gradient with respect to each token statistic.
 //!
 //! L = Σ_t w_t·(L_pg − c_H·H + c_kl·KL), where the weights w come from [`super::aggregate`]. The loss is an ordinary autodiff
-//! formula on tensors of `[tokens]`, always in f32 on the CPU; what leaves is ∂L/∂log_prob and ∂L/∂entropy as columns, which
+//! formula on tensors of `[tokens]`, always in f32 on the CPU. The results are ∂L/∂log_prob and ∂L/∂entropy as columns, which
 //! the model turns into gradients of its parameters. Sums over tokens are f64.
 
 use burn::tensor::Device;
@@ -24,7 +24,7 @@ pub struct PolicyObjective {
     pub top_entropy_quantile: f64,
 }
 
-/// One micro-batch of whole sequences. All columns have one number per response token; numbers of masked tokens are ignored.
+/// One micro-batch of whole sequences. All columns have one value per response token; values of masked tokens are ignored.
 #[derive(Clone, Copy, Debug)]
 pub struct LossColumns<'a> {
     /// Sequence boundaries within these columns, starting at 0.
@@ -40,8 +40,8 @@ pub struct LossColumns<'a> {
     pub advantages: &'a [f32],
     /// Weights of the tokens in the policy loss, from [`super::aggregate::token_weights`] of the whole mini-batch.
     pub weights: &'a [f32],
-    /// Weights of the tokens in the entropy and KL terms, computed likewise; they differ from `weights` if the policy loss has an
-    /// aggregation of its own.
+    /// Weights of the tokens in the entropy and KL terms, computed in the same way. They differ from `weights` if the policy
+    /// loss has its own aggregation.
     pub penalty_weights: &'a [f32],
     pub rollout_is_weights: Option<&'a [f32]>,
     /// The exact divergence from the reference at each token, for a KL loss of kind `full`.
@@ -51,7 +51,7 @@ pub struct LossColumns<'a> {
     pub entropy_mask: Option<&'a [f32]>,
 }
 
-/// The share of one micro-batch in the mini-batch's loss: all of it adds up over micro-batches.
+/// The contribution of one micro-batch to the mini-batch's loss; contributions add up over micro-batches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LossResult {
     pub loss: f64,
@@ -66,7 +66,7 @@ pub struct LossResult {
     pub metrics: Vec<Metric>,
 }
 
-/// The statistics of the whole mini-batch that a loss needs; columns with one number per token of the mini-batch.
+/// The statistics of the whole mini-batch that a loss needs; columns with one value per token of the mini-batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreparedMiniBatch {
     pub factor: Option<Vec<f32>>,
@@ -75,7 +75,7 @@ pub struct PreparedMiniBatch {
 }
 
 impl PolicyObjective {
-    /// True if [`Self::prepare`] has anything to compute, and so must get the current policy's numbers of the whole mini-batch
+    /// True if [`Self::prepare`] has anything to compute, and so needs the current policy's statistics of the whole mini-batch
     /// before its first micro-batch.
     pub fn needs_mini_batch(&self) -> bool {
         self.policy_loss.prepare.is_some() || self.top_entropy_quantile < 1.0

@@ -1,4 +1,4 @@
-//! The settings that an entry reads: those in its `reads`, by the last word of their keys, and no others.
+//! The settings in the `reads` of an entry, by the last word of their keys.
 
 /// The value of a setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +54,7 @@ impl Options {
         found.map(|(_, setting)| setting).unwrap_or_else(|| panic!("an entry reads `{name}`, which its `reads` does not name"))
     }
 
-    /// A number.
+    /// Returns a number.
     ///
     /// # Panics
     /// If the entry does not declare the setting, or it is not a number.
@@ -70,7 +70,7 @@ impl Options {
         match self.get(name) {
             OptionValue::Number(number) => Some(*number),
             OptionValue::Unset => None,
-            other => panic!("`{name}` is no number: {other:?}"),
+            other => panic!("`{name}` is not a number: {other:?}"),
         }
     }
 
@@ -92,19 +92,19 @@ impl Options {
     pub fn word(&self, name: &str) -> &str {
         match self.get(name) {
             OptionValue::Text(word) => word,
-            other => panic!("`{name}` is no word: {other:?}"),
+            other => panic!("`{name}` is not a word: {other:?}"),
         }
     }
 }
 
-/// True if this is the last word of a key.
+/// Returns true if `name` is the last word of a key.
 fn is_named(key: &str, name: &str) -> bool {
     key.rsplit('.').next() == Some(name)
 }
 
 #[cfg(test)]
 impl Options {
-    /// Returns the values of the built-in YAML files, so that a test needs no list of its own.
+    /// Returns the values of the built-in YAML files, for tests.
     pub(super) fn built_in(keys: &[&'static str]) -> Self {
         let files = [
             ("algorithm.", include_str!("../../../config/algorithm/default.yaml")),

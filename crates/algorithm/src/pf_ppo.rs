@@ -11,7 +11,7 @@ pub struct Reweighting {
     pub name: &'static str,
     /// The documentation of the entry, in the format of [`Estimator::doc`](super::advantage::Estimator::doc).
     pub doc: &'static str,
-    /// Returns the weight of a score in a batch with this least and greatest score.
+    /// Returns the weight of a score in a batch, given the lowest and the highest score of the batch.
     weight: fn(score: f64, least: f64, greatest: f64, power: f64) -> f64,
 }
 

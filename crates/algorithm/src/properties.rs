@@ -1,4 +1,4 @@
-//! Properties that hold for any numbers, and cases that the reference numbers do not cover.
+//! Properties that hold for any values, and cases that the goldens do not cover.
 
 use proptest::prelude::*;
 
@@ -49,7 +49,7 @@ fn objective() -> PolicyObjective {
     }
 }
 
-/// Evaluates the loss of a single token with the given numbers and weight 1.
+/// Evaluates the loss of a single token with the given values and weight 1.
 fn one_token(log_prob: f32, old_log_prob: Option<f32>, advantage: f32) -> LossResult {
     let objective = PolicyObjective { kl_loss: None, entropy_coeff: 0.0, ..objective() };
     objective.evaluate(&LossColumns {
@@ -125,7 +125,7 @@ fn kl_in_reward_is_subtracted_from_trained_tokens_and_then_seen_by_the_controlle
     assert_eq!(serde_json::from_str::<KlController>(&state).unwrap(), controller);
 }
 
-/// `full` is differentiated where the model computed it; `full+` takes the gradient of k2 instead, d/dlog π of d²/2.
+/// `full` is differentiated on the model's side; `full+` takes the gradient of k2 instead, d/dlog π of d²/2.
 #[test]
 fn full_kl_hands_its_gradient_to_the_model() {
     let run = |name: &str| {

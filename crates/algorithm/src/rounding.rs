@@ -1,16 +1,16 @@
-//! Differences of log-probabilities that are rounding alone. Two passes of one model give a token numbers that differ in their last bits, by
-//! how a batch is cut. A sign, a slope of ±1 or AdamW, which divides by the size of the gradient, would make a signal of it.
+//! Differences of log-probabilities that are only rounding errors. Two passes of one model over differently cut batches give a token
+//! values that differ in their last bits. A sign, a slope of ±1, or AdamW, which divides by the size of the gradient, would amplify them.
 
 use burn::tensor::Tensor;
 
-/// The error of the log-probability of one token in float32, for each nat of its size and one more. Generation and a pass over the same
-/// tokens differ by up to 1e-5 where a token is likely.
+/// The error of one token's log-probability in float32, for each nat of its size plus one. Generation and a pass over the same
+/// tokens differ by up to 1e-5 at probable tokens.
 const OF_A_TOKEN: f64 = 1e-5;
-/// The same of a sum, whose errors cancel for the most part, for each nat and each token.
+/// The error of a sum, for each nat and each token. The errors in a sum mostly cancel.
 const OF_A_SUM: f64 = 1e-6;
 
-/// Returns the sum of `tokens` log-probabilities under another model, or `own` where the two differ by less than float32 numbers are off. So a
-/// policy that is its own reference has log-ratios of exactly 0 before its first update, however the batch is cut.
+/// Returns the sum of `tokens` log-probabilities under another model, or `own` if the two differ by less than the float32 error. A
+/// policy that equals its reference therefore has log-ratios of exactly 0 before its first update, however the batch is cut.
 pub fn settled(own: f64, other: f64, tokens: usize) -> f64 {
     let (size, tokens) = (own.abs(), tokens.max(1) as f64);
     let error = OF_A_TOKEN * (size / tokens + 1.0) + OF_A_SUM * (size + tokens);

@@ -1,9 +1,9 @@
-//! The loss of a token of whose teacher only the most likely tokens are known.
+//! The loss of a token when only the teacher's top-k tokens are known.
 
 /// Turns the divergences Σ_k q_k·(log q_k − log p_k) of tokens into their losses, and the slopes of these, as verl does.
 ///
-/// The mass outside the k tokens takes no part, so the sum can be negative where the policy gives the k tokens more than the teacher
-/// does, and would fall on while the policy takes everything from all other tokens. It is then 0, without a gradient.
+/// The mass outside the top-k tokens is left out. The sum is therefore negative where the policy gives the top-k tokens more mass than the
+/// teacher does, and training would lower it further by taking mass from all other tokens. Such a loss is 0, without a gradient.
 pub fn bounded(divergences: &[f32]) -> (Vec<f32>, Vec<f32>) {
     // Not `max`, which would hide a NaN.
     divergences.iter().map(|&x| if x < 0.0 { (0.0, 0.0) } else { (x, 1.0) }).unzip()

@@ -1,9 +1,9 @@
-//! The critic's loss (verl's `compute_value_loss`): L = ½·Σ w·max((v − R)², (clip(v, v_old − ε, v_old + ε) − R)²), the weights
-//! w those of the loss aggregation. Clipping as in the first implementations of PPO (Schulman et al. 2017, arXiv:1707.06347).
+//! The critic's loss (verl's `compute_value_loss`): L = ½·Σ w·max((v − R)², (clip(v, v_old − ε, v_old + ε) − R)²), with the weights
+//! w of the loss aggregation. Clipping as in the first implementations of PPO (Schulman et al. 2017, arXiv:1707.06347).
 
 use super::policy_loss::Metric;
 
-/// The columns of one micro-batch, one number per response token.
+/// The columns of one micro-batch, one value per response token.
 #[derive(Clone, Copy, Debug)]
 pub struct ValueColumns<'a> {
     pub mask: &'a [f32],
@@ -16,7 +16,7 @@ pub struct ValueColumns<'a> {
     pub weights: &'a [f32],
 }
 
-/// The part of one micro-batch in a mini-batch's loss.
+/// The contribution of one micro-batch to a mini-batch's loss.
 #[derive(Clone, Debug)]
 pub struct ValueLoss {
     pub loss: f64,

@@ -1,7 +1,7 @@
 //! Sequences without a score: they are left out of every baseline, mean and deviation, and have advantage 0.
 //!
-//! This is as in TRL, whose reward functions may return `None`. If abstentions leave a single scored response in a group, there
-//! is nothing to compare it with, and group estimators give it advantage 0 too (TRL divides 0 by 0 there).
+//! This is as in TRL, whose reward functions may return `None`. If abstentions leave a single scored response in a group, the
+//! response cannot be compared, and group estimators give it advantage 0 too (TRL divides 0 by 0 there).
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ impl Estimator {
     /// sequence.
     ///
     /// # Panics
-    /// If a column the estimator `needs` is `None`.
+    /// If a column that the estimator `needs` is `None`.
     pub fn estimate(&self, input: &AdvantageInput, scored: &[bool]) -> AdvantageOutput {
         let comparable = comparable(input.group, scored, self.needs(Need::Group));
         if comparable.iter().all(|&comparable| comparable) {

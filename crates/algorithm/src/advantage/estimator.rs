@@ -1,4 +1,4 @@
-//! The entry of an advantage estimator: its input, its output, and what it says of itself.
+//! The entry of an advantage estimator: its input, its output and its description.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use burnish_registry::{Need, Refusal};
 /// `None`.
 #[derive(Clone, Debug, Default)]
 pub struct AdvantageInput<'a> {
-    /// Sequence boundaries, `sequences + 1` numbers.
+    /// Sequence boundaries, `sequences + 1` offsets.
     pub offsets: &'a [usize],
     /// Reward of each token: its score, less the KL term if there is one. The reward of a whole response is on its last token.
     pub rewards: &'a [f32],
@@ -20,7 +20,7 @@ pub struct AdvantageInput<'a> {
     pub scores: &'a [f32],
     /// 1 on tokens of the policy, 0 on tokens of a tool.
     pub mask: &'a [f32],
-    /// The index of each sequence's prompt; equal numbers form a group.
+    /// The index of each sequence's prompt; equal indices form a group.
     pub group: &'a [usize],
     /// [`Need::Critic`]: the critic's value of each token.
     pub values: Option<&'a [f32]>,
@@ -46,7 +46,7 @@ pub struct Component {
     pub values: Vec<Option<f64>>,
 }
 
-/// One number per token of the input, 0 where the mask is 0.
+/// One value per token of the input, 0 where the mask is 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdvantageOutput {
     pub advantages: Vec<f32>,
@@ -78,7 +78,7 @@ pub struct Estimator {
     /// The formula, on sequences that all have a score.
     ///
     /// # Panics
-    /// If a column it `needs` is `None`.
+    /// If a column that it `needs` is `None`.
     pub run: fn(&AdvantageInput) -> AdvantageOutput,
 }
 
@@ -131,7 +131,7 @@ impl AdvantageInput<'_> {
         result
     }
 
-    /// Gives each token the number of its sequence.
+    /// Gives each token the value of its sequence.
     pub(super) fn per_token(&self, numbers: &[f64]) -> Vec<f64> {
         sequences(self.offsets).zip(numbers).flat_map(|(tokens, &number)| tokens.map(move |_| number)).collect()
     }
@@ -148,7 +148,7 @@ impl AdvantageInput<'_> {
         self.output(&column, &column)
     }
 
-    /// Makes the output from two columns of numbers for the trained tokens; all other entries become 0.
+    /// Builds the output from two columns of values for the trained tokens; all other entries become 0.
     pub(super) fn output(&self, advantages: &[f64], returns: &[f64]) -> AdvantageOutput {
         let masked = |column: &[f64]| {
             let tokens = column.iter().zip(self.mask);

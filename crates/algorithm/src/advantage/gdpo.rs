@@ -16,7 +16,7 @@ pub const ESTIMATOR: Estimator = Estimator {
           Deviation: norm_adv_by_std_in_grpo takes effect; verl's trainer does not pass it on, and always divides. A reward function may \
           abstain, which leaves the response out of that reward's mean and std and adds nothing to its sum. verl raises on a batch \
           with fewer than two trained tokens; here their advantage is 0.\n\
-          When: several rewards of different size or frequency, such as format and correctness, none of which should drown the others; \
+          When: several rewards of different size or frequency, such as format and correctness, and no reward should drown the others; \
           a KL term in the reward does not reach it, so use a KL loss.",
     needs: &[Need::Group, Need::Components],
     reads: &["algorithm.norm_adv_by_std_in_grpo"],
@@ -49,7 +49,7 @@ const fn of_the_sum(key: &'static str) -> Refusal {
 
 /// Returns Σ_k w_k·own(rewards k of the group) for each sequence. Without components, the score is the only reward.
 ///
-/// A response that abstentions leave alone in its group has nothing to be compared with: it adds 0.
+/// A response that abstentions leave alone in its group cannot be compared and adds 0.
 pub fn weighted_sum(input: &AdvantageInput, own: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
     let score = || Component { name: String::new(), weight: 1.0, values: input.scores().into_iter().map(Some).collect() };
     let score = if input.components.is_empty() { vec![score()] } else { Vec::new() };

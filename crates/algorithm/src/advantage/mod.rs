@@ -1,7 +1,7 @@
 //! Advantage estimators: they turn token-level rewards into per-token advantages and returns, on the host, in f64.
 //!
-//! An estimator is one file and one line in [`ESTIMATORS`]. Called directly, it returns the numbers of the code that it comes
-//! from in every case which that code defines, groups of one included; refusing a useless configuration is the caller's task.
+//! An estimator is one file and one line in [`ESTIMATORS`]. Called directly, it agrees with the code that it comes
+//! from in every case that the code defines, groups of one included. The caller refuses useless configurations.
 //! Sequences without a score are removed before an estimator runs, see [`Estimator::estimate`].
 
 mod abstention;

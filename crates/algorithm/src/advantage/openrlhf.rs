@@ -1,7 +1,7 @@
 //! The common part of OpenRLHF's estimators: a baseline without the KL term, a clip of the result, and reward-to-go of the rest.
 //!
-//! Token rewards are computed here: the shaped score is on the last trained token, and the KL term, the difference of scores and
-//! rewards, stays on its tokens and contributes to the return of the tokens before them. So the baseline does not contain the KL,
+//! Token rewards are computed here: the shaped score is on the last trained token. The KL term, the difference of scores and
+//! rewards, stays on its tokens and contributes to the return of earlier tokens. The baseline therefore does not contain the KL,
 //! unlike the baseline of TRL's RLOO. OpenRLHF clamps each KL estimate to ±10 first; here the KL estimators' own bounds apply.
 
 use super::stats::mean;

@@ -25,7 +25,7 @@ pub const ESTIMATOR: Estimator = Estimator {
     run: |input| run(input, |position, _| position),
 };
 
-/// Runs the estimator. `step` returns the number of a token's step, given its position in the response and the number of trained
+/// Runs the estimator. `step` returns the index of a token's step, given its position in the response and the number of trained
 /// tokens before it; tokens with the same step share a baseline.
 pub fn run(input: &AdvantageInput, step: fn(usize, usize) -> usize) -> AdvantageOutput {
     let returns = input.rewards_to_go(1.0);

@@ -1,4 +1,4 @@
-//! Properties of every estimator, for any numbers, and cases that the reference numbers do not cover.
+//! Properties of every estimator, for any values, and cases that the goldens do not cover.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::sequences;
 use burnish_registry::Need;
 
-/// Numbers of a token, each in 0..1: score, KL term, value, log π, the part of Σ π² beside π², weight.
+/// Values of a token, each in 0..1: score, KL term, value, log π, the part of Σ π² other than π², weight.
 type Token = (bool, [f32; 6]);
 
 /// One response.
@@ -135,7 +135,7 @@ proptest! {
         }
     }
 
-    /// Tokens of a tool, without reward and with any other numbers, change nothing: at the end for all estimators, and anywhere
+    /// Tokens of a tool, without reward and with any other values, change nothing: at the end for all estimators, and anywhere
     /// for those that do not count positions.
     #[test]
     fn masked_tokens_do_not_matter(batch in responses(0..7), places in prop::collection::vec(0..7usize, 9)) {
@@ -176,12 +176,12 @@ proptest! {
         }
     }
 
-    /// Whatever is missing or equal, advantages are finite, and 0 where masked.
+    /// Advantages are finite, and 0 where masked, with missing or equal scores too.
     #[test]
     fn degenerate_batches_have_finite_advantages(batch in responses(0..3)) {
         type Change = fn(usize, &mut Response);
         let changes: [(&str, Change); 7] = [
-            ("as it is", |_, _| ()),
+            ("unchanged", |_, _| ()),
             ("empty", |_, r| r.tokens.clear()),
             ("one of them empty", |i, r| if i == 0 { r.tokens.clear() }),
             ("masked", |_, r| r.tokens.iter_mut().for_each(|t| t.0 = false)),
@@ -207,7 +207,7 @@ proptest! {
         }
     }
 
-    /// Responses of equal score have advantage 0, if responses to a prompt are compared by one number each.
+    /// Responses of equal score have advantage 0, if responses to a prompt are compared by one value each.
     #[test]
     fn equal_scores_have_no_advantage(mut batch in responses(1..7), score in 0.0f32..1.0) {
         for response in &mut batch {

@@ -1,6 +1,6 @@
 //! Means and deviations for several estimators, with verl's small constants.
 
-/// Returns the mean of `values`; 0 if there are none.
+/// Returns the mean of `values`; 0 for an empty slice.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }

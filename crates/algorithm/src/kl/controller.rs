@@ -14,9 +14,9 @@ pub enum KlController {
 }
 
 impl KlController {
-    /// Returns this controller, made from the settings, with the state of one from a checkpoint: an adaptive controller takes
-    /// over its β; everything else is as in the settings.
-    pub fn going_on_from(self, saved: &Self) -> Self {
+    /// Returns this controller, made from the settings, with the state of a saved one: an adaptive controller takes over the saved β.
+    /// The rest comes from the settings.
+    pub fn resumed_from(self, saved: &Self) -> Self {
         match (self, saved) {
             (Self::Adaptive { target, horizon, .. }, Self::Adaptive { coef, .. }) => {
                 Self::Adaptive { coef: *coef, target, horizon }

@@ -1,4 +1,4 @@
-//! A row of the table, and the longer formulas.
+//! The entry of a KL estimator, and the longer formulas.
 
 use burn::tensor::Tensor;
 

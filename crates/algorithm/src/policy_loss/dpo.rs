@@ -24,7 +24,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: scores say which response is better rather than by how much, as those of most reward models do; with \
           algorithm.adv_estimator=rloo and n of 2 or more. Prompts whose responses all score alike teach noise: \
           algorithm.filter_groups leaves them out.",
-    // The factor has the mean over prompts in it.
+    // The factor includes the mean over prompts.
     aggregation: Some("token-sum"),
     prepare: Some(prepare),
     needs: &[Need::Group, Need::Reference],
@@ -45,7 +45,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
         Refusal {
             key: "algorithm.use_pf_ppo",
             when: When::On,
-            why: "the loss `NAME` compares the responses to one prompt, of which PF-PPO draws some anew and leaves others out",
+            why: "the loss `NAME` compares the responses to one prompt, and PF-PPO resamples responses",
             instead: "write KEY=false",
         },
         weighted("token"),
@@ -79,7 +79,7 @@ pub fn loss_types() -> impl Iterator<Item = Choice> {
     preference::PREFERENCE_LOSSES.iter().filter(fits).map(|loss| Choice::plain(LOSS_TYPE, loss.name))
 }
 
-/// The value of a setting of preference losses, here.
+/// Returns the value of a setting of preference losses inside this loss.
 fn given(key: &str, beta: f64) -> Option<OptionValue> {
     match key {
         "algorithm.beta" => Some(beta.into()),

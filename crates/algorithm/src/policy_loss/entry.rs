@@ -1,4 +1,4 @@
-//! The entry of a policy loss: its input, its output, and what it says of itself.
+//! The entry of a policy loss: its input, its output and its description.
 
 use burn::tensor::Tensor;
 
@@ -60,7 +60,7 @@ impl LossInput<'_> {
         }
     }
 
-    /// Returns the mean of a number over the trained tokens.
+    /// Returns the mean of a value over the trained tokens.
     pub(super) fn mean(&self, name: &'static str, values: Tensor<1>) -> Metric {
         Metric { name, sum: masked_sum(values, &self.mask), count: masked_sum(self.mask.clone(), &self.mask) }
     }
@@ -128,7 +128,7 @@ pub struct PolicyLossOutput {
     pub metrics: Vec<Metric>,
 }
 
-/// A whole mini-batch as ragged columns on the host; numbers of masked tokens are not read.
+/// A whole mini-batch as ragged columns on the host; values of masked tokens are not read.
 #[derive(Clone, Copy, Debug)]
 pub struct MiniBatch<'a> {
     pub offsets: &'a [usize],
@@ -141,7 +141,7 @@ pub struct MiniBatch<'a> {
     pub advantages: &'a [f32],
     /// log π under the reference, where there is one.
     pub ref_log_prob: Option<&'a [f32]>,
-    /// The prompt that each sequence answers: a number that the responses to one prompt share.
+    /// The prompt that each sequence answers: an index that the responses to one prompt share.
     pub groups: &'a [usize],
     pub options: &'a LossOptions,
 }
@@ -149,9 +149,9 @@ pub struct MiniBatch<'a> {
 /// The factors that a loss computed from a whole mini-batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prepared {
-    /// One number per token, [`LossInput::factor`].
+    /// One value per token, [`LossInput::factor`].
     pub factor: Vec<f32>,
-    /// Named numbers of the mini-batch; the trainer averages them over updates.
+    /// Named values of the mini-batch; the trainer averages them over updates.
     pub metrics: Vec<(String, f64)>,
 }
 
@@ -174,7 +174,7 @@ pub struct PolicyLoss {
     pub reads: &'static [&'static str],
     /// The settings that cannot be combined with the entry.
     pub refuses: &'static [Refusal],
-    /// The switch that chooses the loss whatever `loss_mode` is.
+    /// The switch that chooses the loss and overrides `loss_mode`.
     pub chosen_by: Option<&'static str>,
     pub run: fn(&LossInput) -> PolicyLossOutput,
 }

@@ -1,4 +1,4 @@
-//! Properties of every policy loss, for any numbers: a new row of the table is tested at once.
+//! Properties of every policy loss, for any values: a new row of the table is tested at once.
 
 use proptest::prelude::*;
 
@@ -31,7 +31,7 @@ fn plain() -> Vec<PolicyObjective> {
     };
     let vanilla = find("vanilla").unwrap();
     let with_delta = of(vanilla, options(vanilla).with("delta", 1.5));
-    // A loss that compares responses with each other and with a reference is no policy gradient, and has tests of its own.
+    // A loss that compares responses with each other and with a reference is not a policy gradient, and has its own tests.
     let alone = POLICY_LOSSES.iter().filter(|loss| loss.needs.is_empty());
     alone.map(|loss| of(loss, options(loss))).chain([with_delta]).collect()
 }
@@ -47,7 +47,7 @@ fn complete() -> Vec<PolicyObjective> {
     plain().into_iter().map(among).collect()
 }
 
-/// Turns the numbers of a random batch into log-probabilities and importance weights.
+/// Turns the values of a random batch into log-probabilities and importance weights.
 fn realistic(mut c: Columns) -> Columns {
     let [weights, log_prob, old, reference, _, entropy] = &mut c.values;
     weights.iter_mut().for_each(|v| *v = v.exp());
@@ -199,7 +199,7 @@ proptest! {
         }
     }
 
-    /// Masked tokens, whatever their numbers, and sequences with masked tokens only have no effect.
+    /// Masked tokens with any values have no effect, and neither have sequences of masked tokens only.
     #[test]
     fn padding_does_not_matter(batch in batch()) {
         let trained = |s: &Sequence| s.iter().filter(|t| t.0).copied().collect::<Vec<_>>();

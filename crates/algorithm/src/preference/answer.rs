@@ -1,4 +1,4 @@
-//! The numbers of one answer that losses read, and the way back to its tokens.
+//! The statistics of one response that losses read, and the gradient back to its tokens.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,9 @@ pub struct Answer {
     pub tokens: usize,
     /// Σ log π over the tokens, each counted once.
     pub plain: f64,
-    /// The mean of log π − log Σ_v π(v)² over the tokens (WPO); 0 where it is not read.
+    /// The mean of log π − log Σ_v π(v)² over the tokens (WPO); 0 if no loss reads it.
     pub typicality: f64,
-    /// Σ log π over the tokens of the prompt but the first, and their number; 0 where they are not read.
+    /// Σ log π over the tokens of the prompt but the first, and their number; 0 if no loss reads them.
     pub prompt: f64,
     pub prompt_tokens: usize,
 }
@@ -69,7 +69,7 @@ pub struct AnswerGrads {
 }
 
 impl AnswerGrads {
-    /// Returns d loss / d log π of token `t` of the answer, of which `shared` tokens count once and the rest `ld_alpha` times.
+    /// Returns d loss / d log π of token `t` of the answer. The first `shared` tokens count once, the rest `ld_alpha` times.
     pub fn token(&self, t: usize, shared: usize, ld_alpha: f64) -> f64 {
         self.plain + self.log_prob * if t < shared { 1.0 } else { ld_alpha }
     }

@@ -1,5 +1,5 @@
-//! AOT: the distribution of rewards of chosen answers is to dominate that of rejected ones. Sorting a mini-batch makes other pairs of
-//! it, on which the loss is cDPO's.
+//! AOT: the distribution of rewards of chosen answers should dominate that of rejected ones. Sorting a mini-batch re-pairs its
+//! responses, and cDPO's loss is taken on the new pairs.
 
 use super::answer::AnsweredPair;
 use super::entry::{BETA, Form, LABEL_SMOOTHING, MATCHED, Match, Pair, PreferenceLoss};

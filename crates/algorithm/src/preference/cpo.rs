@@ -1,4 +1,4 @@
-//! CPO and what became of it: SimPO and AlphaPO.
+//! CPO and its successors SimPO and AlphaPO.
 
 use super::dual::Dual;
 use super::entry::{BETA, Form, LABEL_SMOOTHING, Nll, Pair, PreferenceLoss, Side, Smoothing, WITHOUT_REFERENCE};

@@ -1,5 +1,5 @@
-//! f-divergences: what an answer's log-ratio is worth where the policy is held near the reference by another divergence than the
-//! reverse KL (Wang et al. 2023, arXiv:2309.16240).
+//! f-divergences: the score of a log-ratio when a divergence other than the reverse KL holds the policy near the
+//! reference (Wang et al. 2023, arXiv:2309.16240).
 
 use super::dual::Dual;
 use crate::options::Options;
@@ -30,6 +30,6 @@ fn alpha(ratio: Dual, alpha: f64) -> Dual {
 pub(super) fn score(ratio: Dual, options: &Options) -> Dual {
     let name = options.word("f_divergence_type");
     let divergence = F_DIVERGENCES.iter().find(|divergence| divergence.name == name);
-    let divergence = divergence.unwrap_or_else(|| panic!("`{name}` is no divergence"));
+    let divergence = divergence.unwrap_or_else(|| panic!("`{name}` is not a divergence"));
     (divergence.score)(ratio, options.number("f_alpha_divergence_coef"))
 }

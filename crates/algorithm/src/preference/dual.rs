@@ -1,4 +1,4 @@
-//! Numbers that carry their derivatives, so that a loss is its formula and nothing else.
+//! Numbers that carry their derivatives, so that a loss is only its formula.
 
 use std::ops::{Add, Mul, Neg, Sub};
 
@@ -58,7 +58,7 @@ impl Dual {
         self.map(self.value.max(0.0), if self.value > 0.0 { 1.0 } else { 0.0 })
     }
 
-    /// log(1 − e^x) for x ≤ 0; x is held at −1e-7, which is as near to 0 as a log-probability in f32 means anything.
+    /// log(1 − e^x) for x ≤ 0; x is held at −1e-7, the largest log-probability that f32 tells from 0.
     pub fn log_1m_exp(self) -> Self {
         let x = self.value.min(-1e-7);
         self.map((-x.exp_m1()).ln(), -1.0 / (-x).exp_m1())

@@ -1,4 +1,4 @@
-//! The entry of a preference loss: its formula, and what it says of itself.
+//! The entry of a preference loss: its formula and its description.
 
 use super::answer::AnsweredPair;
 use super::divergence;
@@ -17,11 +17,11 @@ pub struct PreferenceLoss {
     pub form: Form,
     /// True if the loss compares with a reference.
     pub reference: bool,
-    /// The number whose β-fold is an answer's reward.
+    /// The value that, multiplied by β, is the reward of a response.
     pub reward: fn(&Side, &Options) -> Dual,
     /// True if log-probabilities are reported per token.
     pub per_token: bool,
-    /// Further numbers of a pair whose means are reported.
+    /// Further values of a pair whose means are reported.
     pub reports: &'static [Report],
     /// The mean negative log-likelihood that the loss adds.
     pub nll: Option<Nll>,
@@ -34,12 +34,12 @@ pub struct PreferenceLoss {
 }
 
 impl PreferenceLoss {
-    /// Says whether the loss is of answers with a label, not of pairs.
+    /// Returns true for a loss of labelled responses, false for a loss of pairs.
     pub fn is_of_rows(&self) -> bool {
         matches!(self.form, Form::Row { .. })
     }
 
-    /// Says whether the loss compares answers, with others or with a reference; the likelihood of chosen ones does not.
+    /// Returns true if the loss compares a response with another one or with a reference; the likelihood of chosen responses does not.
     pub fn compares(&self) -> bool {
         !matches!(self.form, Form::Nll)
     }
@@ -50,14 +50,14 @@ impl PreferenceLoss {
     }
 }
 
-/// The name of a number of pairs, and the number.
+/// The name of a value of pairs, and the value.
 pub type Report = (&'static str, fn(&Pair) -> f64);
 
 /// The shape of a loss.
 pub enum Form {
     /// The mean over pairs of a formula.
     Pair(fn(&Pair) -> Dual),
-    /// The same over other pairs, which are matched within the whole mini-batch.
+    /// The mean over pairs that are matched within the whole mini-batch.
     Matched(fn(&[AnsweredPair]) -> Vec<Match>, fn(&Pair) -> Dual),
     /// The mean over answers with a label of a formula.
     Row { loss: fn(&Row) -> Dual, kl: Kl },
@@ -65,8 +65,8 @@ pub enum Form {
     Nll,
 }
 
-/// A pair that a loss makes of the numbers of several pairs: the index of the pair that each comes from, first of the chosen
-/// side, then of the rejected.
+/// A pair that a loss builds from two pairs: the index of the pair that gives the chosen side, then of the one that gives the
+/// rejected side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Match {
     pub policy: [usize; 2],
@@ -76,7 +76,7 @@ pub struct Match {
 /// The source of KTO's z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kl {
-    /// There is none.
+    /// The loss has no z.
     Without,
     /// The mean log-ratio of answers to other prompts, without gradient.
     Mismatched,
@@ -200,7 +200,7 @@ const NO_LENGTHS: Refusal = Refusal {
 const NO_NLL: Refusal = Refusal {
     key: "algorithm.nll_loss_coef",
     when: When::On,
-    why: "`NAME` learns from answers with a label, of which none is chosen",
+    why: "`NAME` learns from labelled responses, and none of them is chosen",
     instead: "write KEY=null, or a loss_type of pairs",
 };
 

@@ -1,11 +1,11 @@
-//! Preference losses: what a policy learns from pairs of a chosen and a rejected answer, or from answers with a label.
+//! Preference losses: losses of pairs of a chosen and a rejected response, and of labelled responses.
 //!
 //! A loss is one file, or a line in the file of its family, and one line in [`PREFERENCE_LOSSES`]. It is a formula on a few
-//! numbers per answer (the sum of its log-probabilities, that of the reference, its length), in f64 and with exact
+//! statistics of each response (the sum of its log-probabilities, the sum under the reference, its length), in f64 and with exact
 //! derivatives ([`Dual`]); no loss sees a token or a model. Every mean, sort and estimate is over the whole mini-batch:
-//! [`PairObjective::needs_batch`] says where a pass without gradient must come first.
+//! [`PairObjective::needs_batch`] is true where a pass without gradient must come first.
 //!
-//! Read in this order: [`Dual`], [`Answer`], `entry` (what a loss says of itself), any loss, [`PairObjective`], [`RowObjective`].
+//! Read in this order: [`Dual`], [`Answer`], `entry` (the fields of a loss), any loss, [`PairObjective`], [`RowObjective`].
 
 mod answer;
 mod aot;

@@ -1,4 +1,4 @@
-//! NCA and BCO on pairs: each answer is told apart from the reference by itself.
+//! NCA and BCO on pairs: each response is compared with the reference separately.
 
 use super::entry::{BETA, Form, PreferenceLoss, REVERSE_KL_ALONE};
 use super::sigmoid::SIGMOID;
@@ -27,7 +27,7 @@ pub const BCO_PAIR: PreferenceLoss = PreferenceLoss {
           Formula: −LS(βΔ⁺) − LS(−βΔ⁻).\n\
           Paper: Jung et al. 2024, Binary classifier optimization, arXiv:2404.04656.\n\
           TRL: DPOTrainer with loss_type bco_pair, which has no running mean of rewards.\n\
-          When: beside other losses, as in MPO: loss_type=[sigmoid,bco_pair,sft].",
+          When: with other losses, as in MPO: loss_type=[sigmoid,bco_pair,sft].",
     form: Form::Pair(|pair| {
         let (chosen, rejected) = pair.rewards();
         -chosen.log_sigmoid() - (-rejected).log_sigmoid()

@@ -34,7 +34,7 @@ impl PairCounts {
     }
 }
 
-/// The part that some pairs have in the loss of the mini-batch, and its gradient by the sums of each answer.
+/// The contribution of some pairs to the loss of the mini-batch, and its gradient by the sums of each answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evaluated {
     pub loss: f64,
@@ -42,23 +42,23 @@ pub struct Evaluated {
 }
 
 impl PairObjective {
-    /// Says whether some loss compares with a reference.
+    /// Returns true if some loss compares with a reference.
     pub fn reads_reference(&self) -> bool {
         self.losses.iter().any(|(loss, ..)| loss.reference)
     }
 
-    /// Says whether some loss [compares answers](PreferenceLoss::compares). If none does, the rewards of [`metrics`](Self::metrics)
-    /// are no rewards.
+    /// Returns true if some loss [compares responses](PreferenceLoss::compares). Otherwise the rewards of [`metrics`](Self::metrics) have
+    /// no meaning.
     pub fn compares(&self) -> bool {
         self.losses.iter().any(|(loss, ..)| loss.compares())
     }
 
-    /// Says whether the log-probabilities of prompts are read.
+    /// Returns true if some loss reads the log-probabilities of prompts.
     pub fn reads_prompts(&self) -> bool {
         self.losses.iter().any(|(loss, ..)| loss.nll.is_some_and(|nll| nll.prompts))
     }
 
-    /// Says whether [`evaluate`](Self::evaluate) takes the whole mini-batch only.
+    /// Returns true if [`evaluate`](Self::evaluate) needs the whole mini-batch.
     pub fn needs_batch(&self) -> bool {
         self.losses.iter().any(|(loss, ..)| match loss.form {
             Form::Matched(..) => true,
@@ -67,7 +67,7 @@ impl PairObjective {
         })
     }
 
-    /// Returns the part of these pairs in the loss of a mini-batch with these counts. Parts add up, whatever the cut.
+    /// Returns the contribution of these pairs to the loss of a mini-batch with these counts. Parts add up for every cut of the mini-batch.
     ///
     /// # Panics
     /// If a loss is one of answers with a label, or if it [needs the batch](Self::needs_batch) and this is not all of it.
@@ -117,7 +117,7 @@ impl PairObjective {
         if self.use_weighting { (pair[0].typicality + pair[1].typicality).exp() } else { 1.0 }
     }
 
-    /// Returns what TRL reports of the pairs of a whole mini-batch; the first loss that compares answers says what a reward is.
+    /// Returns TRL's metrics of the pairs of a whole mini-batch; the first loss that compares responses defines the reward.
     pub fn metrics(&self, pairs: &[AnsweredPair]) -> Vec<(&'static str, f64)> {
         let mean = |options: &Options, of: &dyn Fn(&Pair) -> f64| {
             let numbers = (0..pairs.len()).map(|i| of(&Match { policy: [i; 2], reference: [i; 2] }.pair(pairs, options)));

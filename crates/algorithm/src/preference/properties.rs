@@ -1,4 +1,4 @@
-//! Properties of every preference loss, for any numbers: a new row of the table is tested at once.
+//! Properties of every preference loss, for any values: a new row of the table is tested at once.
 
 use proptest::prelude::*;
 
@@ -79,7 +79,7 @@ proptest! {
         for (name, objective) in objectives() {
             let loss = |pairs: &Vec<AnsweredPair>| objective.evaluate(pairs, &whole).loss;
             let grads = objective.evaluate(&pairs, &whole).grads;
-            // The first pair stands for all: it may take any place among them.
+            // The first pair represents all pairs: it may take any place among them.
             assert_slope(&name, &pairs, |p| &mut p[0][0].log_prob, grads[0][0].log_prob, loss)?;
             assert_slope(&name, &pairs, |p| &mut p[0][1].log_prob, grads[0][1].log_prob, loss)?;
             assert_slope(&name, &pairs, |p| &mut p[0][0].plain, grads[0][0].plain, loss)?;
@@ -116,7 +116,7 @@ proptest! {
     }
 }
 
-/// No loss overflows where answers are as unlikely, or as likely, as a run can make them.
+/// No loss overflows for the least and the most probable responses of a run.
 #[test]
 fn losses_are_finite_at_any_distance() {
     let far = [-5000.0, -1000.0, -80.0, -1e-8, 0.0];

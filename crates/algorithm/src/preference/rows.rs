@@ -5,7 +5,7 @@ use super::dual::Dual;
 use super::entry::{Form, Kl, PreferenceLoss, Row};
 use crate::options::Options;
 
-/// An answer, and whether it is a good one.
+/// A response and its label.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LabelledAnswer {
     pub answer: Answer,
@@ -26,7 +26,7 @@ pub struct RowObjective {
     pub options: Options,
 }
 
-/// The part that some answers have in the loss of the mini-batch, and its gradient by log π of each.
+/// The contribution of some responses to the loss of the mini-batch, and its gradient by log π of each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvaluatedRows {
     pub loss: f64,
@@ -41,18 +41,18 @@ impl RowObjective {
         }
     }
 
-    /// Says whether z is [`kl`] of answers to other prompts.
+    /// Returns true if z is [`kl`] of answers to other prompts.
     pub fn reads_mismatched(&self) -> bool {
         self.form().1 == Kl::Mismatched
     }
 
-    /// Says whether [`evaluate`](Self::evaluate) takes the whole mini-batch only.
+    /// Returns true if [`evaluate`](Self::evaluate) needs the whole mini-batch.
     pub fn needs_batch(&self) -> bool {
         self.form().1 == Kl::OtherLabel
     }
 
-    /// Returns the part of these answers in the loss of a mini-batch of `whole` answers; `mismatched` is z where it is
-    /// [`kl`] of answers to other prompts. Parts add up, whatever the cut.
+    /// Returns the contribution of these responses to the loss of a mini-batch of `whole` answers; `mismatched` is z if it is
+    /// [`kl`] of answers to other prompts. Parts add up for every cut of the mini-batch.
     ///
     /// # Panics
     /// If the loss is one of pairs, or if it [needs the batch](Self::needs_batch) and this is not all of it.
@@ -80,7 +80,7 @@ impl RowObjective {
             by_kl[own] += loss.by[1];
         }
         for (row, grad) in rows.iter().zip(&mut all.grads) {
-            // The answers that this one is among those of the other label for.
+            // This response is among the others of the opposite label.
             let other = usize::from(!row.desirable);
             if z[other] > 0.0 {
                 *grad += by_kl[other] / others[other] as f64;
@@ -89,7 +89,7 @@ impl RowObjective {
         all
     }
 
-    /// Returns what TRL reports of the answers of a whole mini-batch; numbers of a label that none has are left out.
+    /// Returns TRL's metrics of the responses of a whole mini-batch, without those of a label that no response has.
     pub fn metrics(&self, rows: &[LabelledAnswer], mismatched: f64) -> Vec<(&'static str, f64)> {
         let beta = self.options.number("beta");
         let mean = |desirable: bool, of: &dyn Fn(&LabelledAnswer) -> f64| {

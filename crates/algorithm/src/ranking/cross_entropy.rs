@@ -27,17 +27,17 @@ pub const LOSS: RankingLoss = RankingLoss {
 /// The judgement of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StepTarget {
-    /// The number of the right label.
+    /// The index of the correct label.
     Class(usize),
     /// The probabilities of the two labels.
     Shares([f64; 2]),
 }
 
-/// Returns the cross-entropy of a step's numbers, its derivative by each of them, and `true` if the largest number is the
-/// most probable label's. Of equal ones the first counts as the largest, as in OpenRLHF.
+/// Returns the cross-entropy of a step's logits, its derivative by each logit, and `true` if the largest logit belongs to the
+/// most probable label. The first of equal logits counts as the largest, as in OpenRLHF.
 ///
 /// # Panics
-/// If there is no number for the label.
+/// If there is no logit for the label.
 pub fn step_loss(numbers: &[f32], target: StepTarget) -> (f64, Vec<f64>, bool) {
     let largest = (0..numbers.len()).reduce(|a, b| if numbers[b] > numbers[a] { b } else { a }).unwrap_or(0);
     let max = f64::from(numbers[largest]);

@@ -10,7 +10,7 @@ pub struct RankingLoss {
     pub form: Form,
 }
 
-/// What a loss learns from.
+/// The data of a loss.
 #[derive(Clone, Copy)]
 pub enum Form {
     /// Pairs of texts. The function maps r⁺ − r⁻, and the margin by which it should be above 0, to the loss and its derivative by

@@ -1,4 +1,4 @@
-//! Losses of reward models, in f64, on the few numbers that a model gives for a pair of texts or for a step.
+//! Losses of reward models, in f64, on the few scores that a model gives to a pair of texts or to a step.
 //!
 //! An outcome reward model scores whole texts and learns from pairs: [`pair_loss`]. A process reward model judges every step of a
 //! text and learns from labelled steps: [`step_loss`]. A loss is one file and one line in [`RANKING_LOSSES`]; means over the batch

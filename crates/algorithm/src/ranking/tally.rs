@@ -20,7 +20,7 @@ impl PairTally {
         self.gaps += pair.chosen - pair.rejected;
     }
 
-    /// The metrics of TRL's RewardTrainer; none of no pairs.
+    /// The metrics of TRL's RewardTrainer; empty without pairs.
     pub fn metrics(&self) -> Vec<(&'static str, f64)> {
         if self.scores.is_empty() {
             return Vec::new();
@@ -64,7 +64,7 @@ impl StepTally {
         self.right += usize::from(right);
     }
 
-    /// The metrics of TRL's PRMTrainer; none of no steps.
+    /// The metrics of TRL's PRMTrainer; empty without steps.
     pub fn metrics(&self) -> Vec<(&'static str, f64)> {
         if self.steps == 0 { Vec::new() } else { vec![("accuracy", self.right as f64 / self.steps as f64)] }
     }

@@ -15,7 +15,7 @@ pub const SHAPING: Shaping = Shaping {
           When: responses run into the length limit, and a correct long one should still be worth something.",
 };
 
-/// Named numbers, one per sequence; `None` for sequences without a score.
+/// Named values, one per sequence; `None` for sequences without a score.
 pub type Extras = Vec<(String, Vec<Option<f64>>)>;
 
 /// The settings of the step `overlong_buffer`.

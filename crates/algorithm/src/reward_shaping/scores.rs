@@ -17,7 +17,7 @@ pub struct RewardShaping {
 }
 
 impl RewardShaping {
-    /// Shapes the scores in place, and returns the numbers to log beside them. `lengths` are response lengths in tokens; `ended`
+    /// Shapes the scores in place, and returns further values to log. `lengths` are response lengths in tokens; `ended`
     /// is true if a response ended by itself and was not cut off by the length limit. Sequences without a score are skipped.
     pub fn apply(&self, scores: &mut [Option<f64>], lengths: &[usize], ended: &[bool]) -> Extras {
         let extras = self.overlong.as_ref().map_or_else(Extras::new, |overlong| overlong.apply(scores, lengths));
@@ -58,7 +58,7 @@ mod tests {
         let lengths = [6, 8, 10, 10];
         let mut scores = [Some(1.0), Some(1.0), Some(1.0), None];
         let extras = all_on().apply(&mut scores, &lengths, &[true, true, false, false]);
-        // The third: (1 − 2)·0.5 − 1; in any other order it would be another number.
+        // The third: (1 − 2)·0.5 − 1; another order gives another value.
         assert_eq!(scores, [Some(0.75), Some(0.0), Some(-1.5), None]);
         assert_eq!(extras[0], ("overlong_reward".into(), vec![Some(0.0), Some(-1.0), Some(-2.0), None]));
         assert_eq!(extras[1], ("overlong".into(), vec![Some(0.0), Some(1.0), Some(1.0), None]));
@@ -71,7 +71,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever is switched on: abstained sequences stay without a score and out of the statistics, the order of sequences
+        /// With every combination of steps, abstained sequences stay without a score and out of the statistics, the order of sequences
         /// does not matter, and every score is a number.
         #[test]
         fn abstained_sequences_are_as_if_they_were_not_there(

@@ -6,7 +6,7 @@ use crate::advantage::stats::{masked_whiten, mean};
 pub const SHAPING: Shaping = Shaping {
     name: "whiten_rewards",
     doc: "Rewards of tokens, KL term included, get variance 1 and keep their mean.\n\
-          Formula: r ← (r − mean)/sqrt(var + 1e-8) + mean over all trained tokens, var with n−1; a single one stays as it is.\n\
+          Formula: r ← (r − mean)/sqrt(var + 1e-8) + mean over all trained tokens, var with n−1; a single one is unchanged.\n\
           TRL: PPOTrainer, masked_whiten(rewards, shift_mean=False).\n\
           Deviation: TRL counts the first position after each response too, where it puts the score.\n\
           When: with a critic, if the scale of the rewards drifts.",

@@ -23,7 +23,7 @@ pub enum BypassLoss {
     Reinforce,
 }
 
-/// The result of a correction on one batch; columns with one number per token of the batch.
+/// The result of a correction on one batch; columns with one value per token of the batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Corrected {
     /// The importance weight of each token, 0 where the mask is 0; rejected tokens keep theirs. `None` without
@@ -37,7 +37,7 @@ pub struct Corrected {
 
 impl RolloutCorrection {
     /// Weights and rejects the tokens of a batch. `old_log_prob` is log π of the policy that is trained, `rollout_log_prob` log π
-    /// of the policy that generated. Numbers of masked tokens are ignored.
+    /// of the policy that generated. Values of masked tokens are ignored.
     ///
     /// # Panics
     /// If columns differ in length.
@@ -56,7 +56,7 @@ impl RolloutCorrection {
     }
 }
 
-/// Returns metrics of the distance between the two policies (verl `compute_offpolicy_metrics`), whether or not it is corrected;
+/// Returns metrics of the distance between the two policies (verl `compute_offpolicy_metrics`), corrected or not;
 /// arguments and panics are those of [`RolloutCorrection::apply`]. Empty without a trained token.
 pub fn off_policy_metrics(offsets: &[usize], mask: &[f32], old_log_prob: &[f32], rollout_log_prob: &[f32]) -> Vec<(String, f64)> {
     RolloutCorrection::default().apply(offsets, mask, old_log_prob, rollout_log_prob).metrics

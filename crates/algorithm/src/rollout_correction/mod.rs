@@ -36,8 +36,8 @@
 //! verl: compute_rollout_correction_and_rejection_mask, compute_offpolicy_metrics.
 //!
 //! Deviation: a sequence without a trained token counts in no statistic. verl counts it in every mean, minimum and maximum over
-//! sequences as one of weight 0 and perplexity 1; the numbers here do not depend on how many there are.
-//! Deviation: a batch without a trained token has no metrics and is left as it is, where verl raises.
+//! sequences with weight 0 and perplexity 1; here such sequences change no statistic.
+//! Deviation: a batch without a trained token has no metrics and is unchanged, where verl raises.
 //! Deviation: the effective sample size is 0 when every weight is, where verl divides by zero.
 //! Deviation: log-ratios are clamped to ±20 before they become weights, as in verl; OpenRLHF and TRL do not clamp, which
 //! differs for a weight above e^20 that no threshold bounds.

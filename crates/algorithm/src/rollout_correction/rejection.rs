@@ -92,7 +92,7 @@ pub static CRITERIA: &[Criterion] = &[
         older_name: Some("geometric"),
         ..criterion(
             "seq_mean_k1",
-            "Rejects sequences by their geometric mean ratio, whatever their length; bounds near 1.\n\
+            "Rejects sequences by their geometric mean ratio, which is independent of their length; bounds near 1.\n\
              Formula: lo ≤ (Π 1/r)^(1/length) ≤ hi.",
             Over::SequenceMean,
             Divergence::K1,

@@ -12,7 +12,7 @@ pub const MAX_LOG_RATIO: f64 = 20.0;
 
 /// The trained tokens of a batch, one sequence after another; sequences without trained tokens are left out.
 pub struct Trained {
-    /// The position of each token in the columns of the batch, which have `length` numbers.
+    /// The position of each token in the columns of the batch, which have `length` entries.
     position: Vec<usize>,
     length: usize,
     /// log π of the policy that is trained, and of the one that generated.
@@ -53,12 +53,12 @@ impl Trained {
         self.log_ratio.iter().map(|l| l.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)).collect()
     }
 
-    /// Reduces the numbers of each sequence's tokens to one number.
+    /// Reduces the values of each sequence's tokens to one value.
     pub fn reduce(&self, tokens: &[f64], by: impl Fn(&[f64]) -> f64) -> Vec<f64> {
         self.sequences.iter().map(|range| by(&tokens[range.clone()])).collect()
     }
 
-    /// Gives each token the number of its sequence.
+    /// Gives each token the value of its sequence.
     pub fn spread<T: Copy>(&self, per_sequence: &[T]) -> Vec<T> {
         let repeat = |(range, &value): (&Range<usize>, &T)| std::iter::repeat_n(value, range.len());
         self.sequences.iter().zip(per_sequence).flat_map(repeat).collect()
@@ -69,7 +69,7 @@ impl Trained {
         self.sequences.iter().map(|range| tokens[range.clone()].iter().all(|&t| t)).collect()
     }
 
-    /// Writes the numbers of the trained tokens into a column of the batch, which is 0 elsewhere.
+    /// Writes the values of the trained tokens into a column of the batch, which is 0 elsewhere.
     pub fn scatter(&self, tokens: &[f64]) -> Vec<f32> {
         let mut column = vec![0.0; self.length];
         for (&t, &value) in self.position.iter().zip(tokens) {
@@ -89,7 +89,7 @@ impl Report {
     }
 }
 
-// The statistics of at least one value.
+// These statistics need at least one value.
 
 pub fn sum(values: &[f64]) -> f64 {
     values.iter().sum()

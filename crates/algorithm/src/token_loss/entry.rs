@@ -1,9 +1,9 @@
-//! What a token loss says of itself.
+//! The entry of a token loss.
 
 /// A loss of one token.
 pub struct TokenLoss {
     pub name: &'static str,
-    /// Other names that are taken for it.
+    /// Aliases of the name.
     pub aliases: &'static [&'static str],
     pub doc: &'static str,
     /// Maps log π(token) to the loss, in nats, and its derivative by log π.

@@ -1,4 +1,4 @@
-//! Token losses: what supervised fine-tuning learns from the log-probability of one token. A loss is one file and one line in
+//! Token losses of supervised fine-tuning, as functions of the log-probability of one token. A loss is one file and one line in
 //! [`TOKEN_LOSSES`]; the loss of a batch is the mean over its trained tokens, each times its weight.
 
 mod dft;
