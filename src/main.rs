@@ -3,7 +3,7 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::process::ExitCode;
 
-use burnish::cli::{Cli, Failure, check_command, run};
+use burnish::cli::{Cli, CliError, check_command, run};
 use burnish::run::{LogFile, Output};
 use burnish::tracking::Progress;
 use burnish::util::contained::is_contained;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     secret::remember_environment();
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     words.iter().for_each(|word| secret::remember_in(&word.to_string_lossy()));
-    if let Err(Failure::Setup(message)) = check_command(&words) {
+    if let Err(CliError::Setup(message)) = check_command(&words) {
         terminal::say(&format!("error: {message}\n"));
         return ExitCode::from(2);
     }

@@ -30,7 +30,7 @@ pub struct ConfigArgs {
 }
 
 impl ConfigArgs {
-    /// The request to the configuration layer.
+    /// Returns the request to the configuration layer.
     pub fn request(&self) -> Request {
         Request {
             config: self.config.clone(),
@@ -44,22 +44,22 @@ impl ConfigArgs {
     /// Loads the configuration of a run, and reports renamed keys and keys without effect.
     ///
     /// # Errors
-    /// If anything is wrong with the configuration; the error has all problems.
+    /// If the configuration is wrong; the error lists all problems.
     pub fn load<T: Schema>(&self) -> Result<Loaded<T>, ConfigError> {
         self.load_for(1)
     }
 
-    /// [`Self::load`] for so many processes, which the configuration may ask for.
+    /// Like [`Self::load`], for a number of processes that the configuration may require.
     ///
     /// # Errors
-    /// Those of `load`, and another number of processes than is asked for.
+    /// The errors of `load`, and a number of processes other than the required one.
     pub fn load_for<T: Schema>(&self, processes: usize) -> Result<Loaded<T>, ConfigError> {
         let loaded = self.read::<T>(processes)?;
         warn_of_keys(&loaded.renamed, &loaded.ignored);
         Ok(loaded)
     }
 
-    /// Loads the same configuration with another value of a setting, which is a text.
+    /// Loads the same configuration with another text as the value of a setting.
     ///
     /// # Errors
     /// The errors of [`Self::load_for`].
@@ -76,7 +76,7 @@ impl ConfigArgs {
     }
 }
 
-/// Detects the one mistake behind many problems: a file that belongs to another command.
+/// Detects the common cause of many problems: a configuration of another command.
 fn other_kind(request: &Request, wanted: Kind) -> Option<ConfigError> {
     let file = request.config.as_ref().or(request.config_name.as_ref())?;
     let known = by_name(request).ok()?.filter(|known| known.kind != wanted)?;

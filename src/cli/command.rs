@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::together::refuse_several;
 use super::{
     completions, config, data, devices, eval, export, fetch, from_openrlhf, from_peer, from_trl, from_verl, generate, report,
@@ -33,9 +33,9 @@ pub struct Cli {
 enum Command {
     /// Supervised fine-tuning (sft_trainer.yaml)
     Sft(stage::StageArgs),
-    /// Train a reward model, of whole answers or of steps (rm_trainer.yaml)
+    /// Train a reward model of whole responses or of steps (rm_trainer.yaml)
     Rm(stage::StageArgs),
-    /// Learn from preferences: DPO, KTO, ORPO, SimPO and their relatives (dpo_trainer.yaml)
+    /// Learn from preferences: DPO, KTO, ORPO, SimPO and others (dpo_trainer.yaml)
     Dpo(stage::StageArgs),
     /// Distillation of a teacher, on given texts (distill_trainer.yaml)
     Distill(stage::StageArgs),
@@ -43,13 +43,13 @@ enum Command {
     Generate(generate::GenerateArgs),
     /// Score the responses in a file (evaluation.yaml)
     Eval(eval::EvalArgs),
-    /// Answer requests by OpenAI's protocol, for agents of any framework
+    /// Serve a model by OpenAI's protocol, for agents of any framework
     Serve(serve::ServeArgs),
-    /// Answer requests for the scores of a reward model, as OpenRLHF's serve_rm
+    /// Serve the scores of a reward model, as OpenRLHF's serve_rm does
     ServeRm(serve_rm::ServeRmArgs),
-    /// Put the curves, samples and settings of runs into one HTML file, or serve them while they go on
+    /// Put the curves, samples and settings of runs into one HTML file, or serve them during the runs
     Report(report::ReportArgs),
-    /// See which runs there are and how they stand
+    /// List runs and their state
     #[command(subcommand)]
     Runs(runs::RunsCommand),
     /// Write a data set in verl's parquet schema
@@ -64,26 +64,26 @@ enum Command {
     FromTrl(from_peer::FromPeerArgs),
     /// Turn a command line or script of OpenRLHF into a recipe
     FromOpenrlhf(from_peer::FromPeerArgs),
-    /// Look at a configuration without running it
+    /// Show, explain or compare configurations without running them
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// List what there is to compute on, by the names that trainer.device takes
+    /// List the devices, by the names that trainer.device takes
     Devices,
     /// Print a script that completes commands, flags and overrides in a shell
     Completions(completions::CompletionsArgs),
-    /// Complete a word, as such a script asks
+    /// Complete a word for such a script
     #[command(hide = true)]
     Complete(completions::CompleteArgs),
 }
 
 impl Command {
-    /// True if several processes can share the work.
+    /// Returns true if several processes can share the work.
     fn trains(&self) -> bool {
         matches!(self, Self::Sft(_) | Self::Rm(_) | Self::Dpo(_) | Self::Distill(_))
     }
 }
 
-/// Flags of Hydra's that are not taken here, and what to do instead.
+/// Hydra's flags that this program does not take, and the replacement of each.
 const HYDRA: &[(&[&str], &str)] = &[
     (
         &["-m", "--multirun"],
@@ -92,16 +92,16 @@ const HYDRA: &[(&[&str], &str)] = &[
     (&["-c", "--cfg"], "`trainer config show` prints the resolved configuration"),
 ];
 
-/// Refuses a flag of Hydra's, and a first word that is neither a command nor a flag nor an override; clap would take it for an
-/// override. `words`: the command line after the name of the program.
+/// Refuses Hydra's flags, and a first word that is neither a command, a flag nor an override. (clap would take such a word for an
+/// override.) `words`: the command line after the name of the program.
 ///
 /// # Errors
-/// If there is such a word; the message says what to do instead, or names the command that may have been meant, and all commands.
-pub fn check_command(words: &[OsString]) -> Result<(), Failure> {
+/// If there is such a word. The message names the replacement, or the most similar command and all commands.
+pub fn check_command(words: &[OsString]) -> Result<(), CliError> {
     let written = words.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--");
     for word in written {
         if let Some((_, instead)) = HYDRA.iter().find(|(flags, _)| flags.contains(&word.split('=').next().unwrap_or(word))) {
-            return Err(Failure::Setup(format!("there is no flag `{word}`: {instead}")));
+            return Err(CliError::Setup(format!("there is no flag `{word}`: {instead}")));
         }
     }
     let first = words.first().and_then(|word| word.to_str());
@@ -116,14 +116,14 @@ pub fn check_command(words: &[OsString]) -> Result<(), Failure> {
     let shown: Vec<&str> = root.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name).collect();
     let meant = did_you_mean(word, shown.iter().copied());
     let all = format!("The commands are {}; without one, trainer trains, and each further word is a key=value", shown.join(", "));
-    Err(Failure::Setup(format!("there is no command `{word}`.{meant} {all}")))
+    Err(CliError::Setup(format!("there is no command `{word}`.{meant} {all}")))
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// If the command fails; the [`Failure`] says whether the input or the run is to blame.
-pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
+/// If the command fails; the [`CliError`] tells wrong input from a failed run.
+pub fn run(cli: Cli, output: Output) -> Result<(), CliError> {
     if cli.command.as_ref().is_some_and(|command| !command.trains()) {
         refuse_several()?;
     }

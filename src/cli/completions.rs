@@ -3,7 +3,7 @@
 
 use clap::{Arg, Args, Command, ValueEnum};
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::kinds::choices;
 use super::print::print_data;
 use burnish_config::Request;
@@ -25,13 +25,13 @@ enum Shell {
 
 #[derive(Args)]
 pub struct CompleteArgs {
-    /// The words after `trainer`, the last being the one to complete
+    /// The words after `trainer`; the last one is to be completed
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
 
 /// Prints the completion script for a shell: `source <(trainer completions bash)`.
-pub fn script(args: &CompletionsArgs) -> Result<(), Failure> {
+pub fn script(args: &CompletionsArgs) -> Result<(), CliError> {
     print_data(match args.shell {
         Shell::Bash => include_str!("completions/trainer.bash"),
         Shell::Zsh => include_str!("completions/trainer.zsh"),
@@ -40,7 +40,7 @@ pub fn script(args: &CompletionsArgs) -> Result<(), Failure> {
 }
 
 /// Prints the completions of the last word, one per line; `root` is the whole command line.
-pub fn run(args: &CompleteArgs, root: &Command) -> Result<(), Failure> {
+pub fn run(args: &CompleteArgs, root: &Command) -> Result<(), CliError> {
     let (begun, before) = args.words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
     let candidates = candidates(&Before::read(root, before), begun)?;
     print_data(&candidates.iter().map(|candidate| format!("{candidate}\n")).collect::<String>())
@@ -88,7 +88,7 @@ impl<'a> Before<'a> {
     }
 }
 
-fn candidates(before: &Before, begun: &str) -> Result<Vec<String>, Failure> {
+fn candidates(before: &Before, begun: &str) -> Result<Vec<String>, CliError> {
     let command = before.command;
     let names = |arg: &Arg| -> Vec<String> {
         let names = arg.get_possible_values().into_iter().map(|value| value.get_name().to_owned());

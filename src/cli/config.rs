@@ -4,7 +4,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::args::ConfigArgs;
-use super::failure::Failure;
+use super::error::CliError;
 use super::kinds::choices;
 use super::print::{print, print_data, warn_of_keys};
 use burnish_config::diff::diff;
@@ -16,7 +16,7 @@ use burnish_config::{ConfigError, Loaded, Request, ResolvedConfig, Tree, compose
 pub enum ConfigCommand {
     /// Print the resolved configuration
     Show(ShowArgs),
-    /// Say what a key means, what it may be, what it is and where that was set
+    /// Explain a key: its meaning, its allowed values, its value and where that was set
     Explain(ExplainArgs),
     /// Compare two configurations; exit code 1 if they differ
     Diff(DiffArgs),
@@ -27,7 +27,7 @@ pub struct ShowArgs {
     /// Format of the output
     #[arg(long, value_enum, default_value = "yaml")]
     format: Format,
-    /// Say where each value was written
+    /// Show where each value was written
     #[arg(long)]
     sources: bool,
     /// Only compose, as Hydra does: any files, no types, no checks
@@ -53,7 +53,7 @@ pub struct ExplainArgs {
 pub struct DiffArgs {
     /// A configuration: a name or a path, or in quotes `NAME OVERRIDE …`
     a: String,
-    /// Another one
+    /// The configuration to compare with
     b: String,
     #[command(flatten)]
     kind: KindArgs,
@@ -61,7 +61,7 @@ pub struct DiffArgs {
 
 #[derive(Args)]
 struct KindArgs {
-    /// Kind of configuration, where its name and its keys do not tell
+    /// Kind of configuration, if its name and its keys do not show it
     #[arg(long = "for", value_name = "KIND", value_parser = PossibleValuesParser::new(KINDS.iter().map(|known| known.name)))]
     kind: Option<String>,
 }
@@ -77,7 +77,7 @@ impl KindArgs {
         self.kind.as_deref().and_then(named).map_or_else(|| infer(request), Ok)
     }
 
-    /// The resolved configuration, with all checks of a run.
+    /// Returns the resolved configuration after all checks of a run.
     fn load(&self, request: &Request) -> Result<Tree, ConfigError> {
         let known = self.of(request)?;
         let Loaded { tree, ignored, renamed, .. } = known.load(request, &choices(known.kind))?;
@@ -85,7 +85,7 @@ impl KindArgs {
         Ok(tree)
     }
 
-    /// The resolved configuration before the checks of a run, which may still refuse it.
+    /// Returns the resolved configuration without the checks of a run.
     fn resolve(&self, request: &Request) -> Result<Tree, ConfigError> {
         let ResolvedConfig { tree, ignored, renamed, problems, .. } = resolve(self.of(request)?.kind, request)?;
         if !problems.is_empty() {
@@ -96,7 +96,7 @@ impl KindArgs {
     }
 }
 
-pub fn run(command: ConfigCommand) -> Result<(), Failure> {
+pub fn run(command: ConfigCommand) -> Result<(), CliError> {
     match command {
         ConfigCommand::Show(args) => show(&args),
         ConfigCommand::Explain(args) => {
@@ -110,7 +110,7 @@ pub fn run(command: ConfigCommand) -> Result<(), Failure> {
     }
 }
 
-fn show(args: &ShowArgs) -> Result<(), Failure> {
+fn show(args: &ShowArgs) -> Result<(), CliError> {
     let request = args.config.request();
     let tree = if args.untyped { compose_untyped(&request)? } else { args.kind.load(&request)? };
     print_data(&match (args.format, args.sources) {
@@ -121,7 +121,7 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
     })
 }
 
-fn differences(args: &DiffArgs) -> Result<(), Failure> {
+fn differences(args: &DiffArgs) -> Result<(), CliError> {
     let [a, b] = [&args.a, &args.b].map(|text| args.kind.resolve(&request(text)));
     let (a, b) = (a?, b?);
     let found = diff(&a, &b);
@@ -130,10 +130,10 @@ fn differences(args: &DiffArgs) -> Result<(), Failure> {
     }
     let lines: String = found.iter().map(|difference| format!("{difference}\n")).collect();
     print(&format!("--- {}\n+++ {}\n{lines}", args.a, args.b))?;
-    Err(Failure::Different)
+    Err(CliError::Different)
 }
 
-/// Reads `NAME OVERRIDE …` as a request; without a name it is for the default configuration.
+/// Reads `NAME OVERRIDE …` as a request; without a name the request is for the default configuration.
 fn request(text: &str) -> Request {
     let mut words = words(text);
     let is_override = |word: &String| word.contains('=') || word.starts_with(['+', '~']);

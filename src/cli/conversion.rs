@@ -1,10 +1,10 @@
-//! The steps that all commands share which turn a command line or a script of another library into a recipe.
+//! The common steps of the commands that convert a command line or a script of another library into a recipe.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::kinds::choices;
 use super::print::{print, print_data};
 use burnish_config::compat::Kind;
@@ -15,24 +15,24 @@ use burnish_util::fs::write_atomic;
 use burnish_util::shell::word;
 use burnish_util::time::unix_time;
 
-/// A script, or a quoted command, as its user gives it.
+/// A script or a quoted command, as the user typed it.
 pub struct GivenScript<'a> {
     /// The path of the script, or `command`.
     pub name: &'a str,
     pub is_file: bool,
-    /// NAME=VALUE for variables that it takes from the environment.
+    /// NAME=VALUE for variables that the script takes from the environment.
     pub variables: &'a [String],
     pub arguments: &'a [String],
-    /// The line of the command that is meant.
+    /// The line of the command to convert.
     pub line: Option<usize>,
 }
 
 impl GivenScript<'_> {
-    /// Calls `read` with the script's surroundings: those of this process, and the variables that are given.
+    /// Calls `read` with the environment of the script: that of this process and the given variables.
     ///
     /// # Errors
     /// If a variable is not written as NAME=VALUE.
-    pub fn within<T>(&self, read: impl FnOnce(Surroundings) -> T) -> Result<T, Failure> {
+    pub fn within<T>(&self, read: impl FnOnce(Surroundings) -> T) -> Result<T, CliError> {
         let variables = variables(self.variables)?;
         let given = |name: &str| variables.iter().rfind(|(known, _)| *known == name).map(|(_, value)| value.to_string());
         let environment = |name: &str| given(name).or_else(|| std::env::var(name).ok());
@@ -52,25 +52,26 @@ impl GivenScript<'_> {
 }
 
 /// Splits `NAME=VALUE` words.
-fn variables(words: &[String]) -> Result<Vec<(&str, &str)>, Failure> {
-    let refused = |word: &String| Failure::setup(anyhow!("`{word}` is no NAME=VALUE; arguments of the script stand after `--`"));
+fn variables(words: &[String]) -> Result<Vec<(&str, &str)>, CliError> {
+    let refused =
+        |word: &String| CliError::setup(anyhow!("`{word}` is not NAME=VALUE; write arguments of the script after `--`"));
     words.iter().map(|word| word.split_once('=').ok_or_else(|| refused(word))).collect()
 }
 
-/// Returns a subcommand of `trainer` with the space behind it; empty for reinforcement learning, which has none.
+/// Returns a subcommand of `trainer` with a trailing space; an empty string for reinforcement learning, which has no subcommand.
 pub fn with_space(subcommand: &str) -> String {
     if subcommand.is_empty() { String::new() } else { format!("{subcommand} ") }
 }
 
-/// Writes a recipe to a new file and prints the command that runs it, or prints the recipe as it is `shown`.
+/// Writes a recipe to a new file and prints the command that runs it, or prints the recipe in the form that `shown` returns.
 ///
 /// # Errors
-/// If the file is there already, or cannot be written.
-pub fn deliver(output: Option<&PathBuf>, subcommand: &str, recipe: &str, shown: impl FnOnce() -> String) -> Result<(), Failure> {
+/// If the file exists already, or cannot be written.
+pub fn deliver(output: Option<&PathBuf>, subcommand: &str, recipe: &str, shown: impl FnOnce() -> String) -> Result<(), CliError> {
     match output {
-        Some(path) if path.is_file() || path.is_dir() => Err(Failure::setup(anyhow!("{} exists already", path.display()))),
+        Some(path) if path.is_file() || path.is_dir() => Err(CliError::setup(anyhow!("{} exists already", path.display()))),
         Some(path) => {
-            write_atomic(path, recipe.as_bytes()).map_err(Failure::run)?;
+            write_atomic(path, recipe.as_bytes()).map_err(CliError::run)?;
             print(&format!("trainer {}--config {}\n", with_space(subcommand), word(path)))
         }
         None => print_data(&shown()),
@@ -80,7 +81,7 @@ pub fn deliver(output: Option<&PathBuf>, subcommand: &str, recipe: &str, shown: 
 /// Loads a converted configuration as a run does.
 ///
 /// # Errors
-/// The problems with which a run would end.
+/// The problems that would end a run.
 pub fn check(kind: Kind, preset: &str, overrides: Vec<String>) -> Result<(), ConfigError> {
     let request = Request { config: Some(preset.to_string()), overrides, ..Request::default() };
     let known = KINDS.iter().find(|known| known.kind == kind);

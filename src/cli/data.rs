@@ -1,4 +1,4 @@
-//! `trainer data`: a data set in verl's parquet schema, or with `select` rows made of scored responses.
+//! `trainer data`: a data set in verl's parquet schema, or, with `select`, training rows from scored responses.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 
 use super::data_select::{self, SelectArgs};
-use super::failure::Failure;
+use super::error::CliError;
 use burnish_data::prepare;
 use burnish_hub::{Hub, HubName, Kind, Purpose};
 
@@ -21,17 +21,17 @@ pub struct DataArgs {
 
 #[derive(Subcommand)]
 enum DataCommand {
-    /// Make rows for training out of scored responses
+    /// Make training rows from scored responses
     Select(SelectArgs),
 }
 
-/// The arguments of a data set. `name` and `output` are there whenever there is no command.
+/// The arguments of a data set. Without a command, `name` and `output` are present.
 #[derive(Args)]
 struct SetArgs {
     /// Name of the data set; the list is below
     #[arg(required = true)]
     name: Option<String>,
-    /// Folder of the published files, parquet or JSON [default: they are downloaded from the Hub]
+    /// Folder of the published files, parquet or JSON [default: download them from the Hub]
     #[arg(long, value_name = "FOLDER")]
     input: Option<PathBuf>,
     /// Folder to write to
@@ -41,7 +41,7 @@ struct SetArgs {
     settings: Vec<String>,
 }
 
-/// The folders of the published files: `--input`, or those of the cache of the Hub into which they are downloaded.
+/// Returns the folders of the published files: `--input`, or the Hub's cache after a download.
 fn inputs(args: &SetArgs, preparer: &prepare::Preparer) -> Result<Vec<PathBuf>> {
     if let Some(folder) = &args.input {
         return Ok(vec![folder.clone()]);
@@ -70,18 +70,18 @@ fn data_sets() -> String {
     format!("Data sets:\n{}", prepare::PREPARERS.iter().map(of).collect::<String>())
 }
 
-pub fn run(args: DataArgs) -> Result<(), Failure> {
+pub fn run(args: DataArgs) -> Result<(), CliError> {
     match args.command {
         Some(DataCommand::Select(select)) => data_select::run(&select),
         None => prepare(args.set),
     }
 }
 
-fn prepare(args: SetArgs) -> Result<(), Failure> {
+fn prepare(args: SetArgs) -> Result<(), CliError> {
     let prepare = || {
         let preparer = prepare::find(args.name.as_deref().unwrap_or_default())?;
         if let Some(folder) = args.input.as_ref().filter(|folder| !folder.is_dir()) {
-            bail!("--input {}: there is no such folder", folder.display());
+            bail!("--input {}: this folder does not exist", folder.display());
         }
         let settings = args.settings.iter().map(|text| {
             let (key, value) = text.split_once('=').with_context(|| format!("`{text}` is not key=value"))?;
@@ -94,7 +94,7 @@ fn prepare(args: SetArgs) -> Result<(), Failure> {
             settings,
         })
     };
-    for (file, rows) in prepare().map_err(Failure::of)?.files {
+    for (file, rows) in prepare().map_err(CliError::classify)?.files {
         tracing::info!("{}: {rows} rows", file.display());
     }
     Ok(())

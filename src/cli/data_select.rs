@@ -1,18 +1,18 @@
-//! `trainer data select`: rows for training out of scored responses.
+//! `trainer data select`: training rows from scored responses.
 
 use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use super::failure::Failure;
+use super::error::CliError;
 use burnish_data::select::{self, Answers, KINDS, Keys, Options};
 use burnish_util::fs::{check_writable, refuse_input};
 
 #[derive(Args)]
 #[command(after_help = kinds())]
 pub struct SelectArgs {
-    /// What to make of the responses; the list is below
+    /// Kind of rows to make; the list is below
     rows: String,
     /// Scored responses, as trainer eval writes them to a .parquet file, or one per row with input, output and reward
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
@@ -20,13 +20,13 @@ pub struct SelectArgs {
     /// File to write, .jsonl or .parquet
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
-    /// Least difference of the scores of a pair [default: 0]
+    /// Minimum difference of the scores of a pair [default: 0]
     #[arg(long, value_name = "NUMBER")]
     min_margin: Option<f64>,
-    /// Least score of a good response
+    /// Minimum score of a good response
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     threshold: Option<f64>,
-    /// Text that a prompt becomes in csft [default: "{input} <rm_score>: {reward} "]
+    /// Template of the prompts in csft [default: "{input} <rm_score>: {reward} "]
     #[arg(long, value_name = "TEXT")]
     reward_template: Option<String>,
     /// Subtract the mean of the scores and divide by their standard deviation, in csft
@@ -49,8 +49,8 @@ fn kinds() -> String {
 }
 
 /// Makes the rows and writes them.
-pub fn run(args: &SelectArgs) -> Result<(), Failure> {
-    select(args).map_err(Failure::of)
+pub fn run(args: &SelectArgs) -> Result<(), CliError> {
+    select(args).map_err(CliError::classify)
 }
 
 fn select(args: &SelectArgs) -> Result<()> {
@@ -78,8 +78,8 @@ fn select(args: &SelectArgs) -> Result<()> {
     check_writable(&args.output)?;
     let keys = [&args.prompt_key, &args.response_key, &args.score_key].map(|key| key.as_deref());
     let answers = Answers::read(&args.input, &Keys::choose(&args.input, keys)?)?;
-    let untold = "conversations without messages of their own (loops of your own, environments of texts, prompts that are text) or \
-                  without a turn of the model";
+    let untold = "conversations without recorded messages (custom loops, text environments, text prompts) or without a turn \
+                  of the model";
     ensure!(
         !answers.answers.is_empty(),
         "there are no scored responses to select from{}",

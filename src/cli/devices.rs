@@ -1,15 +1,15 @@
-//! `trainer devices`: what there is to compute on.
+//! `trainer devices`: the devices to compute on.
 
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::print::print;
 use burnish_model::devices::{Found, Listed, list};
 use burnish_util::machine::amount;
 
-/// Prints a line for each device of this machine, and for each interface that finds none or was not built in.
-pub fn run() -> Result<(), Failure> {
+/// Prints a line for each device of this machine, and for each backend that finds no device or was not built in.
+pub fn run() -> Result<(), CliError> {
     let mut table = Table::new();
     table.load_preset(NOTHING);
     table.set_header(["DEVICE", "IS", "FLOAT32", "BFLOAT16", "FLOAT16", "MEMORY", ""]);

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::args::ConfigArgs;
-use super::failure::Failure;
+use super::error::CliError;
 use super::print::print_data;
 use crate::pipelines::evaluate::evaluate;
 use burnish_config::schema::EvalConfig;
@@ -15,8 +15,8 @@ pub struct EvalArgs {
     config: ConfigArgs,
 }
 
-pub fn run(args: &EvalArgs) -> Result<(), Failure> {
+pub fn run(args: &EvalArgs) -> Result<(), CliError> {
     let loaded = args.config.load::<EvalConfig>()?;
-    let scores = evaluate(loaded).map_err(Failure::of)?;
+    let scores = evaluate(loaded).map_err(CliError::classify)?;
     print_data(&format!("{}\n", Value::from(scores)))
 }

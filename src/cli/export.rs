@@ -6,7 +6,7 @@ use anyhow::{Context, Error, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use safetensors::Dtype;
 
-use super::failure::Failure;
+use super::error::CliError;
 use crate::job::hub_names::model_folder;
 use crate::pipelines::export::{Form, export, find_part, is_exported};
 use crate::pipelines::export_card::is_card;
@@ -18,39 +18,39 @@ use burnish_util::shell;
 
 #[derive(Args)]
 pub struct ExportArgs {
-    /// A checkpoint folder, global_step_N, or the actor or critic in it; to push, a folder that was exported before too
+    /// A checkpoint folder, global_step_N, or the actor or critic in it; for a push, also a folder that was exported before
     checkpoint: PathBuf,
-    /// Take the best checkpoint of the run whose folder is given
+    /// Take the best checkpoint of the run in the given folder
     #[arg(long)]
     best: bool,
     /// Folder to write; it must not exist
     #[arg(long, value_name = "FOLDER")]
     output: Option<PathBuf>,
-    /// Type of the weights; float32 is what was trained [default: float32]
+    /// Type of the written weights; training uses float32 [default: float32]
     #[arg(long, value_enum)]
     dtype: Option<DtypeArg>,
-    /// Largest file of weights; more weights are several files with an index [default: 5GB]
+    /// Maximum size of a file of weights; larger models are split into files with an index [default: 5GB]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     max_shard_size: Option<usize>,
-    /// Merge a LoRA adapter into its base model, or write it as it is [default: merge]
+    /// Merge a LoRA adapter into its base model, or write it as an adapter [default: merge]
     #[arg(long, value_enum)]
     lora: Option<LoraArg>,
-    /// Folder or name on the Hub of the adapter's base model, where it is not what the checkpoint says
+    /// Folder or Hub name of the adapter's base model [default: the one that the checkpoint names]
     #[arg(long, value_name = "FOLDER")]
     base: Option<PathBuf>,
-    /// Which model of a checkpoint that has several [default: actor]
+    /// Model to export, if the checkpoint has several [default: actor]
     #[arg(long, value_enum)]
     part: Option<PartArg>,
-    /// Push what is written to this repository on the Hub, ORG/NAME or NAME; it is made if it is not there. HF_TOKEN is the token
+    /// Push the result to this repository on the Hub, ORG/NAME or NAME; it is created if missing. HF_TOKEN is the token
     #[arg(long, value_name = "NAME")]
     push_to_hub: Option<String>,
-    /// Make the repository private; one that is there must be
+    /// Make a new repository private; an existing one must be private
     #[arg(long, requires = "push_to_hub")]
     private: bool,
-    /// Branch to push to; it is made if it is not there [default: main]
+    /// Branch to push to; it is created if missing [default: main]
     #[arg(long, value_name = "BRANCH", requires = "push_to_hub")]
     revision: Option<String>,
-    /// First line of the commit's message [default: what was exported]
+    /// First line of the commit message [default: the exported step]
     #[arg(long, value_name = "TEXT", requires = "push_to_hub")]
     commit_message: Option<String>,
 }
@@ -74,17 +74,17 @@ enum PartArg {
     Critic,
 }
 
-pub fn run(args: &ExportArgs) -> Result<(), Failure> {
-    let source = resolve(args).map_err(Failure::setup)?;
-    // The Hub is asked before hours of writing whether it knows the token.
-    let push = args.push_to_hub.as_ref().map(|name| target(name, args, &source)).transpose().map_err(Failure::setup)?;
+pub fn run(args: &ExportArgs) -> Result<(), CliError> {
+    let source = resolve(args).map_err(CliError::setup)?;
+    // A wrong token is found before hours of writing.
+    let push = args.push_to_hub.as_ref().map(|name| target(name, args, &source)).transpose().map_err(CliError::setup)?;
     let push = push.map(|target| Push::prepare(Environment::of_process()?, target).map_err(Error::from));
-    let push = push.transpose().map_err(Failure::setup)?;
+    let push = push.transpose().map_err(CliError::setup)?;
     let folder = match &source {
         Source::Exported(folder) => folder,
         Source::Checkpoint { part, form, output } => {
             let name = push.as_ref().map(Push::repo).or_else(|| output.file_name()?.to_str()).unwrap_or("model");
-            export(part, form, output, name).map_err(Failure::run)?;
+            export(part, form, output, name).map_err(CliError::run)?;
             tracing::info!("{}", output.display());
             output
         }
@@ -92,7 +92,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     let Some(push) = push else { return Ok(()) };
     if let Some(base) = local_base(folder) {
         tracing::warn!(
-            "adapter_config.json names the base model by a folder of this machine, {base}, which others do not have: they will have to \
+            "adapter_config.json names the base model by a folder of this machine, {base}, that others do not have: they will have to \
              name their own"
         );
     }
@@ -100,13 +100,13 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
         Ok(pushed) => tracing::info!("{}", in_words(&pushed)),
         Err(failure) => {
             let again = format!("trainer export {} --push-to-hub {}", shell::word(folder), push.repo());
-            return Err(Failure::Run(format!("{failure}\nthe export is whole; to push it: {again}")));
+            return Err(CliError::Run(format!("{failure}\nthe export is complete; to push it: {again}")));
         }
     }
     Ok(())
 }
 
-/// The folder by which an exported adapter names its base model.
+/// Returns the local folder that an exported adapter names as its base model.
 fn local_base(folder: &Path) -> Option<String> {
     let config: serde_json::Value = read_json(&folder.join("adapter_config.json")).ok()?;
     let base = config.get("base_model_name_or_path")?.as_str()?;
@@ -114,11 +114,11 @@ fn local_base(folder: &Path) -> Option<String> {
     is_folder.then(|| base.to_owned())
 }
 
-/// The account of a push.
+/// Describes a push for users.
 fn in_words(pushed: &Pushed) -> String {
     let kept = if pushed.kept_card { "; its README.md was kept, because it was not written here" } else { "" };
     match &pushed.commit {
-        None => format!("{}: everything was there already{kept}", pushed.page),
+        None => format!("{}: nothing to push, all files are there{kept}", pushed.page),
         Some(commit) => format!(
             "{}: {} files in commit {}, {} large ones with {} bytes sent{kept}",
             pushed.page,
@@ -130,7 +130,7 @@ fn in_words(pushed: &Pushed) -> String {
     }
 }
 
-/// The repository to push to.
+/// Returns the repository to push to.
 fn target(name: &str, args: &ExportArgs, source: &Source) -> Result<Target> {
     let wrong = || format!("--push-to-hub {name}: it must be the name of a repository, ORG/NAME or NAME");
     let named = HubName::parse(name, Kind::Model).with_context(wrong)?;
@@ -151,18 +151,18 @@ fn target(name: &str, args: &ExportArgs, source: &Source) -> Result<Target> {
     Ok(Target { repo: named.repo, branch, private: args.private, message })
 }
 
-/// What is exported or pushed.
+/// The model to export or push.
 enum Source {
     Checkpoint {
         part: PathBuf,
         form: Form,
         output: PathBuf,
     },
-    /// A folder that is pushed as it is.
+    /// A folder that is pushed unchanged.
     Exported(PathBuf),
 }
 
-/// The model of the command, before anything is written.
+/// Finds the model of the command, before anything is written.
 fn resolve(args: &ExportArgs) -> Result<Source> {
     if args.output.is_none() && is_exported(&args.checkpoint) {
         ensure!(args.push_to_hub.is_some(), "{} is exported already; --push-to-hub pushes it", args.checkpoint.display());
@@ -175,7 +175,7 @@ fn resolve(args: &ExportArgs) -> Result<Source> {
             ("--best", args.best),
         ];
         for (option, given) in idle {
-            ensure!(!given, "{option} has no effect on {}, which is pushed as it is", args.checkpoint.display());
+            ensure!(!given, "{option} has no effect on {}, which is pushed unchanged", args.checkpoint.display());
         }
         return Ok(Source::Exported(args.checkpoint.clone()));
     }
@@ -186,13 +186,13 @@ fn resolve(args: &ExportArgs) -> Result<Source> {
     Ok(Source::Checkpoint { part, form, output: output.clone() })
 }
 
-/// What to do about an output folder from an earlier attempt to push.
+/// Returns the command that pushes an output folder from an earlier attempt.
 fn already(output: &Path, args: &ExportArgs) -> String {
     let Some(name) = args.push_to_hub.as_ref().filter(|_| is_exported(output)) else { return String::new() };
     format!("; to push it: trainer export {} --push-to-hub {name}", shell::word(output))
 }
 
-/// The folder of the model, and the form in which it is exported.
+/// Returns the folder of the model and the form of the export.
 fn checkpoint(args: &ExportArgs) -> Result<(PathBuf, Form)> {
     let checkpoint = if args.best { best(&args.checkpoint).context("--best")? } else { args.checkpoint.clone() };
     let part = find_part(
@@ -203,7 +203,7 @@ fn checkpoint(args: &ExportArgs) -> Result<(PathBuf, Form)> {
         }),
     )?;
     let adapted = part.join(ADAPTER).is_dir();
-    ensure!(adapted || args.lora.is_none(), "--lora: {} holds no LoRA adapter", part.display());
+    ensure!(adapted || args.lora.is_none(), "--lora: {} does not hold a LoRA adapter", part.display());
     if args.lora == Some(LoraArg::Keep) {
         let idle = [
             ("--dtype", args.dtype.is_some()),
@@ -211,7 +211,7 @@ fn checkpoint(args: &ExportArgs) -> Result<(PathBuf, Form)> {
             ("--base", args.base.is_some()),
         ];
         for (option, given) in idle {
-            ensure!(!given, "{option} has no effect with --lora keep: the adapter is written as it is");
+            ensure!(!given, "{option} has no effect with --lora keep: the adapter is written unchanged");
         }
         return Ok((part, Form::Adapter));
     }

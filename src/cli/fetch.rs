@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::print::print_data;
 use burnish_hub::{Hub, HubName, Kind, ModelParts, Purpose};
 
@@ -13,7 +13,7 @@ pub struct FetchArgs {
     names: Vec<String>,
 }
 
-pub fn run(args: &FetchArgs) -> Result<(), Failure> {
+pub fn run(args: &FetchArgs) -> Result<(), CliError> {
     let names: Vec<HubName> = args.names.iter().map(|text| name(text)).collect::<Result<_, _>>()?;
     let hub = Hub::of_process().map_err(failed)?.asking_anew();
     for name in names {
@@ -31,7 +31,7 @@ pub fn run(args: &FetchArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn name(text: &str) -> Result<HubName, Failure> {
+fn name(text: &str) -> Result<HubName, CliError> {
     let (kind, text) = match text.strip_prefix("hf://") {
         Some(rest) => match rest.strip_prefix("datasets/") {
             Some(rest) => (Kind::Dataset, rest),
@@ -39,9 +39,9 @@ fn name(text: &str) -> Result<HubName, Failure> {
         },
         None => (Kind::Model, text),
     };
-    HubName::parse(text, kind).map_err(|error| Failure::Setup(format!("{text}: {error:#}")))
+    HubName::parse(text, kind).map_err(|error| CliError::Setup(format!("{text}: {error:#}")))
 }
 
-fn failed(failure: burnish_hub::Failure) -> Failure {
-    Failure::Setup(failure.to_string())
+fn failed(failure: burnish_hub::Failure) -> CliError {
+    CliError::Setup(failure.to_string())
 }

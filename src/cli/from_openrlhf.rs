@@ -1,9 +1,9 @@
-//! `trainer from-openrlhf`: turns a command of OpenRLHF into a recipe.
+//! `trainer from-openrlhf`: converts a command of OpenRLHF to a recipe.
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::from_peer::{self, FromPeerArgs};
 use burnish_convert::from_openrlhf::OPENRLHF;
 
-pub fn run(args: &FromPeerArgs) -> Result<(), Failure> {
+pub fn run(args: &FromPeerArgs) -> Result<(), CliError> {
     from_peer::run(&OPENRLHF, args)
 }

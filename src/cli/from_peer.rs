@@ -1,4 +1,4 @@
-//! What the commands that convert a command line of another library have in common.
+//! The common part of the commands that convert a command line of TRL or OpenRLHF.
 
 use std::path::{Path, PathBuf};
 
@@ -6,15 +6,15 @@ use anyhow::anyhow;
 use clap::Args;
 
 use super::conversion::{GivenScript, check, deliver};
-use super::failure::Failure;
+use super::error::CliError;
 use super::print::warn_of_keys;
 use burnish_config::recipe::numbered;
 use burnish_convert::peers::{self, Converted, Peer, Refused, Source, Surroundings};
 use burnish_convert::shell;
 use burnish_util::foreign;
 
-/// Prints the recipe on standard output and what is to be known about it on standard error. Exit code 1 if the command asks for
-/// something that is not here.
+/// Prints the recipe on standard output and notes on standard error. Exit code 1 if the command uses an option that burnish does
+/// not have.
 #[derive(Args)]
 pub struct FromPeerArgs {
     /// The command in quotes, @script.sh, or @options.yaml
@@ -22,10 +22,10 @@ pub struct FromPeerArgs {
     /// NAME=VALUE for each variable that a script takes from the environment
     #[arg(value_name = "NAME=VALUE")]
     variables: Vec<String>,
-    /// The words of the command, in place of the quoted one; with @script.sh the arguments of the script
+    /// The words of the command, instead of the quoted command; with @script.sh the arguments of the script
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
-    /// Line of the command, where a script has several [default: the first]
+    /// Line of the command, if a script has several [default: the first]
     #[arg(long, value_name = "N")]
     line: Option<usize>,
     /// Write the recipe to this file instead of printing it
@@ -34,30 +34,30 @@ pub struct FromPeerArgs {
     /// Edition of the library whose defaults count [default: the newest that has all options of the command]
     #[arg(long)]
     edition: Option<String>,
-    /// The trainer, where the command does not say which it is
+    /// Trainer of the command, if the command does not show it
     #[arg(long, value_name = "NAME")]
     algo: Option<String>,
-    /// Number of processes that the command starts, one for each device, where it does not say so itself
+    /// Number of processes that the command starts, one for each device, if the command does not show it
     #[arg(long, value_name = "N")]
     processes: Option<usize>,
 }
 
 /// Converts and prints.
-pub fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), Failure> {
+pub fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliError> {
     let (name, script, options) = match (&args.command, args.words.is_empty()) {
         (None, true) => {
-            return Err(Failure::setup(anyhow!("there is no command to convert; one is written as {}", peer.example)));
+            return Err(CliError::setup(anyhow!("there is no command to convert; one is written as {}", peer.example)));
         }
         (None, false) => ("command", Script { calls: vec![(1, args.words.clone())], holes: vec![] }, None),
         (Some(command), is_alone) => match command.strip_prefix('@') {
             Some(file) if file.ends_with(".yaml") || file.ends_with(".yml") => (file, Script::default(), Some(file)),
             Some(file) => {
-                let text = read(file).map_err(|error| Failure::setup(anyhow!(error)))?;
+                let text = read(file).map_err(|error| CliError::setup(anyhow!(error)))?;
                 (file, script(peer, args, file, &text)?, None)
             }
             None if is_alone => ("command", script(peer, args, "command", command)?, None),
             None => {
-                return Err(Failure::setup(anyhow!("`{command}` and the words after `--` are two commands: give one of them")));
+                return Err(CliError::setup(anyhow!("`{command}` and the words after `--` are two commands: give one of them")));
             }
         },
     };
@@ -76,16 +76,16 @@ pub fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), Failure> {
     let runs = report(name, &converted);
     match converted.refused.len() {
         0 if runs => Ok(()),
-        0 => Err(Failure::run(anyhow!("the recipe is written, and a run of it would end at once"))),
-        count => Err(Failure::run(anyhow!("the recipe is written, without {count} of the command's options"))),
+        0 => Err(CliError::run(anyhow!("the recipe is written, but a run of it would end at once"))),
+        count => Err(CliError::run(anyhow!("the recipe is written, without {count} of the command's options"))),
     }
 }
 
-/// Says what is lost and what is still to be set; returns false if a run with the settings would be refused.
+/// Prints the lost options and the settings that are still open; returns false if a run with the settings would be refused.
 fn report(name: &str, converted: &Converted) -> bool {
     warn_of_keys(&[], &converted.ignored);
     for line in numbered(converted.refused.iter().map(Refused::line)) {
-        tracing::warn!("not here, {line}");
+        tracing::warn!("not supported: {line}");
     }
     converted.notes.iter().for_each(|note| tracing::warn!("{note}"));
     converted.holes.iter().for_each(|hole| tracing::warn!("set `{}`: {}", hole.key, hole.message));
@@ -100,7 +100,7 @@ fn report(name: &str, converted: &Converted) -> bool {
     refused.is_none()
 }
 
-/// The programs that a text starts, and what cannot be known of their words.
+/// The programs that a script starts, and the parts of their arguments that cannot be known.
 #[derive(Default)]
 struct Script {
     calls: Vec<(usize, Vec<String>)>,
@@ -108,10 +108,10 @@ struct Script {
 }
 
 /// Reads a shell script, or a quoted command.
-fn script(peer: &Peer, args: &FromPeerArgs, name: &str, text: &str) -> Result<Script, Failure> {
+fn script(peer: &Peer, args: &FromPeerArgs, name: &str, text: &str) -> Result<Script, CliError> {
     let is_file = args.command.as_ref().is_some_and(|command| command.starts_with('@'));
     let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.words, line: args.line };
-    let failed = |line: usize, message: &str| Failure::setup(anyhow!("{name}:{line}: {message}"));
+    let failed = |line: usize, message: &str| CliError::setup(anyhow!("{name}:{line}: {message}"));
     let is_meant = |words: &[String]| (peer.find)(words).is_some_and(|call| peer.trainer(&call.stage).is_some());
     let script =
         given.within(|around| shell::read(text, &around, &is_meant))?.map_err(|error| failed(error.line, &error.message))?;

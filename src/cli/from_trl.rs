@@ -1,9 +1,9 @@
-//! `trainer from-trl`: turns a command of TRL into a recipe.
+//! `trainer from-trl`: converts a command of TRL to a recipe.
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::from_peer::{self, FromPeerArgs};
 use burnish_convert::from_trl::TRL;
 
-pub fn run(args: &FromPeerArgs) -> Result<(), Failure> {
+pub fn run(args: &FromPeerArgs) -> Result<(), CliError> {
     from_peer::run(&TRL, args)
 }

@@ -1,4 +1,4 @@
-//! `trainer from-verl`: turns a command or script of verl into a command and a recipe of this program.
+//! `trainer from-verl`: converts a command or script of verl to a command and a recipe of burnish.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 
 use super::conversion::{GivenScript, check, deliver, with_space};
-use super::failure::Failure;
+use super::error::CliError;
 use super::print::warn_of_keys;
 use burnish_config::recipe::numbered;
 use burnish_config::{ConfigError, Problem};
@@ -14,7 +14,7 @@ use burnish_convert::from_verl::{self, Blocked, Converted, Source};
 use burnish_util::foreign;
 use burnish_util::shell::command_line;
 
-/// Prints the recipe on standard output and what is to be known about it on standard error.
+/// Prints the recipe on standard output and notes on standard error.
 #[derive(Args)]
 pub struct FromVerlArgs {
     /// The command in quotes, such as 'python3 -m verl.trainer.main_ppo data.train_batch_size=64', or @script.sh
@@ -25,7 +25,7 @@ pub struct FromVerlArgs {
     /// Arguments of the script
     #[arg(last = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
-    /// Line of the command, where a script has several [default: the first]
+    /// Line of the command, if a script has several [default: the first]
     #[arg(long, value_name = "N")]
     line: Option<usize>,
     /// Write the recipe to this file instead of printing it
@@ -36,9 +36,9 @@ pub struct FromVerlArgs {
     edition: Option<String>,
 }
 
-pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
+pub fn run(args: &FromVerlArgs) -> Result<(), CliError> {
     let (name, text) = match args.command.strip_prefix('@') {
-        Some(file) => (file, foreign::read_text(Path::new(file), foreign::SETTINGS).map_err(Failure::setup)?),
+        Some(file) => (file, foreign::read_text(Path::new(file), foreign::SETTINGS).map_err(CliError::setup)?),
         None => ("command", args.command.clone()),
     };
     let is_file = args.command.starts_with('@');
@@ -57,24 +57,24 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
         tracing::warn!("{name}:{line} is another command of verl; --line {line} converts it");
     }
     for hole in &converted.open {
-        tracing::warn!("{name}:{}: {}: it may hold further overrides", hole.line, hole.message);
+        tracing::warn!("{name}:{}: {}: it may add overrides that are not known here", hole.line, hole.message);
     }
     for line in numbered(converted.blocked.iter().map(Blocked::line)) {
-        tracing::warn!("not here, {line}");
+        tracing::warn!("not supported: {line}");
     }
     if let Some(error) = &remaining {
         tracing::warn!("a run with these settings would end at once with this error: {error}");
     }
     match converted.blocked.len() {
         0 if remaining.is_none() => Ok(()),
-        0 => Err(Failure::run(anyhow!("the recipe is written, and a run of it would end at once"))),
-        1 => Err(Failure::run(anyhow!("the recipe is written, with one part of the command commented out"))),
-        count => Err(Failure::run(anyhow!("the recipe is written, with {count} parts of the command commented out"))),
+        0 => Err(CliError::run(anyhow!("the recipe is written, but a run of it would end at once"))),
+        1 => Err(CliError::run(anyhow!("the recipe is written, with one part of the command commented out"))),
+        count => Err(CliError::run(anyhow!("the recipe is written, with {count} parts of the command commented out"))),
     }
 }
 
-/// Comments out what a run would refuse, and returns the problems that stay: those about no line of the command, and those that
-/// the default of the key has, too.
+/// Comments out the settings that a run would refuse. Returns the remaining problems: those without a line of the command, and
+/// those that the default of the key has too.
 fn take_out(converted: &mut Converted) -> Option<ConfigError> {
     let problems = |converted: &Converted| -> Vec<Problem> {
         let problems = check(converted.kind, &converted.preset, converted.overrides.clone())
@@ -96,7 +96,7 @@ fn take_out(converted: &mut Converted) -> Option<ConfigError> {
     }
 }
 
-/// The converted configuration as one command line, with the overrides as they were.
+/// Returns the converted configuration as one command line, with the original overrides.
 fn command(converted: &Converted) -> String {
     let subcommand = with_space(converted.subcommand);
     format!("trainer {subcommand}--config {} {}", converted.preset, command_line(&converted.words()))

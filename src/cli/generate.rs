@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::args::ConfigArgs;
-use super::failure::Failure;
+use super::error::CliError;
 use super::print::print;
 use crate::pipelines::generate::Generation;
 use crate::pipelines::generate_dry_run;
@@ -12,18 +12,18 @@ use burnish_tracking::Progress;
 
 #[derive(Args)]
 pub struct GenerateArgs {
-    /// Build and check everything but the weights, print the plan and the memory it would take, and stop
+    /// Check everything except the weights, print the plan and the estimated memory, and stop
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     config: ConfigArgs,
 }
 
-pub fn run(args: &GenerateArgs, progress: Progress) -> Result<(), Failure> {
+pub fn run(args: &GenerateArgs, progress: Progress) -> Result<(), CliError> {
     let loaded = args.config.load::<GenerationConfig>()?;
     if args.dry_run {
-        return print(&generate_dry_run::dry_run(loaded).map_err(Failure::setup)?);
+        return print(&generate_dry_run::dry_run(loaded).map_err(CliError::setup)?);
     }
-    let generation = Generation::new(loaded, progress).map_err(Failure::setup)?;
-    generation.run().map_err(Failure::run)
+    let generation = Generation::new(loaded, progress).map_err(CliError::setup)?;
+    generation.run().map_err(CliError::run)
 }

@@ -1,11 +1,11 @@
-//! The names that the registries of each kind of configuration know. A kind without any needs no line.
+//! The registered names of each kind of configuration. A kind without registries needs no line.
 
 use crate::pipelines::{distill, dpo, generate, rm, sft};
 use crate::trainer;
 use burnish_config::{Choices, Kind};
 use burnish_registry::Choice;
 
-/// A kind and what its registries know.
+/// A kind and the names of its registries.
 type Registered = (Kind, fn() -> Vec<Choice>);
 
 const REGISTERED: &[Registered] = &[
@@ -17,7 +17,7 @@ const REGISTERED: &[Registered] = &[
     (Kind::Generation, generate::choices),
 ];
 
-/// Returns every name that a setting of this kind of configuration may hold.
+/// Returns every allowed name of the settings of this kind of configuration.
 pub fn choices(kind: Kind) -> Choices {
     REGISTERED.iter().filter(|(known, _)| *known == kind).flat_map(|(_, choices)| choices()).collect()
 }

@@ -1,4 +1,4 @@
-//! The options of commands that listen.
+//! The options of the commands that start a server.
 
 use std::env;
 use std::num::NonZeroUsize;
@@ -15,32 +15,32 @@ use burnish_util::secret::remember;
 
 #[derive(Args)]
 pub struct ListenArgs {
-    /// Address to listen at; 0.0.0.0 is every one of this machine
+    /// Address to listen at; 0.0.0.0 means all addresses of this machine
     #[arg(long, default_value = "127.0.0.1")]
     pub host: String,
-    /// Largest body of a request
+    /// Maximum size of a request body
     #[arg(long, value_name = "BYTES", default_value_t = some(Limits::BODY))]
     pub max_request_bytes: NonZeroUsize,
-    /// Largest sum of the bodies of all requests that are received or answered at the same time; further ones get status 503
+    /// Maximum total size of the bodies of concurrent requests; further requests get status 503
     #[arg(long, value_name = "BYTES", default_value_t = some(Limits::IN_FLIGHT))]
     pub max_bytes_in_flight: NonZeroUsize,
-    /// Most connections at the same time; further ones get status 503
+    /// Maximum number of connections; further ones get status 503
     #[arg(long, value_name = "CONNECTIONS", default_value_t = some(Limits::CONNECTIONS))]
     pub max_connections: NonZeroUsize,
-    /// Time for the headers of a request, and again for its body; idle connections are closed after it
+    /// Time limit for the headers of a request, and again for its body; idle connections are closed after it
     #[arg(long, value_name = "SECONDS", default_value_t = some(Limits::REQUEST_TIME.as_secs() as usize))]
     pub request_timeout: NonZeroUsize,
     /// Environment variable with a token, which clients must then send as `Authorization: Bearer TOKEN`
     #[arg(long, value_name = "NAME")]
     pub token_env: Option<String>,
-    /// Further name by which clients may address the server, besides IP addresses, localhost, --host and this machine's name; may be
-    /// repeated. With --token-env any name is accepted
+    /// Further host name that clients may use, in addition to IP addresses, localhost, --host and this machine's name; may be
+    /// repeated. With --token-env every name is accepted
     #[arg(long, value_name = "NAME")]
     pub allow_host: Vec<String>,
 }
 
 impl ListenArgs {
-    /// The bounds of the server.
+    /// Returns the limits of the server.
     pub fn limits(&self) -> Limits {
         Limits {
             connections: self.max_connections.get(),
@@ -51,28 +51,29 @@ impl ListenArgs {
         }
     }
 
-    /// The token that clients must send.
+    /// Returns the token that clients must send.
     ///
     /// # Errors
-    /// If the environment has none under the name that was given.
+    /// If the environment variable is missing or empty.
     pub fn token(&self) -> Result<Option<String>> {
         self.token_env.as_deref().map(token).transpose()
     }
 }
 
 fn token(name: &str) -> Result<String> {
-    let token = env::var(name).ok().with_context(|| format!("--token-env: the environment has no text called {name}"))?;
+    let token =
+        env::var(name).ok().with_context(|| format!("--token-env: the environment variable {name} is missing or is not text"))?;
     ensure!(!token.trim().is_empty(), "--token-env: {name} is empty");
     remember(&token);
     Ok(token)
 }
 
-/// A default, none of which is 0.
+/// Wraps a default, which must not be 0.
 fn some(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Parses a value as it is written in configurations.
+/// Parses a value in the notation of configurations.
 pub fn named<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, String> {
     T::deserialize(IntoDeserializer::<Error>::into_deserializer(text)).map_err(|error| error.to_string())
 }

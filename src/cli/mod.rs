@@ -1,7 +1,7 @@
 //! The command line. Without a subcommand it trains by reinforcement learning.
 //!
-//! Each subcommand is one file here with its arguments and `run`. A new one needs its module here, and its variant and its match arm
-//! in `command.rs`.
+//! Each subcommand is one file here with its arguments and `run`. A new subcommand needs its module here, and its variant and match
+//! arm in `command.rs`.
 
 mod args;
 mod command;
@@ -11,9 +11,9 @@ mod conversion;
 mod data;
 mod data_select;
 mod devices;
+mod error;
 mod eval;
 mod export;
-mod failure;
 mod fetch;
 mod from_openrlhf;
 mod from_peer;
@@ -33,5 +33,5 @@ mod train;
 
 pub use args::ConfigArgs;
 pub use command::{Cli, check_command, run};
-pub use failure::Failure;
+pub use error::CliError;
 pub use kinds::choices;

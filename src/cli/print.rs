@@ -1,6 +1,6 @@
 //! Output of commands for their users.
 
-use super::failure::Failure;
+use super::error::CliError;
 use burnish_config::compat::summary;
 use burnish_config::{Ignored, Renamed};
 use burnish_util::terminal;
@@ -13,16 +13,16 @@ pub fn warn_of_keys(renamed: &[Renamed], ignored: &[Ignored]) {
     }
 }
 
-/// Prints text for people on standard output. If the reader stops early, as `head` does, that is no failure.
-pub fn print(text: &str) -> Result<(), Failure> {
+/// Prints text for people on standard output. A reader that stops early, such as `head`, is not a failure.
+pub fn print(text: &str) -> Result<(), CliError> {
     terminal::print(text).map_err(failed)
 }
 
 /// Prints text that a program may read, such as YAML or JSON, on standard output.
-pub fn print_data(text: &str) -> Result<(), Failure> {
+pub fn print_data(text: &str) -> Result<(), CliError> {
     terminal::print_data(text).map_err(failed)
 }
 
-fn failed(error: std::io::Error) -> Failure {
-    Failure::Run(format!("cannot write to standard output: {error}"))
+fn failed(error: std::io::Error) -> CliError {
+    CliError::Run(format!("cannot write to standard output: {error}"))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::print::print;
 use burnish_checkpoint::refuse_inside;
 use burnish_report::folder::resolve;
@@ -18,13 +18,13 @@ use burnish_util::output::is_file;
 
 #[derive(Args)]
 pub struct ReportArgs {
-    /// Folder of a run (trainer.default_local_dir), a checkpoint or a file in it; several runs are shown over each other
+    /// Folder of a run (trainer.default_local_dir), a checkpoint or a file in it; several runs are drawn into the same charts
     #[arg(value_name = "RUN_DIR", required = true)]
     runs: Vec<PathBuf>,
-    /// File to write [default: report.html in RUN_DIR; of several runs, here]
+    /// File to write [default: report.html in RUN_DIR; for several runs, in this folder]
     #[arg(long, value_name = "FILE", conflicts_with = "watch")]
     output: Option<PathBuf>,
-    /// Serve the page to browsers of this machine instead, and keep it up to date until Ctrl-C
+    /// Serve the page to browsers on this machine, and update it until Ctrl-C
     #[arg(long)]
     watch: bool,
     /// Port to serve at [default: any free one]
@@ -32,13 +32,13 @@ pub struct ReportArgs {
     port: Option<u16>,
 }
 
-pub fn run(args: &ReportArgs) -> Result<(), Failure> {
+pub fn run(args: &ReportArgs) -> Result<(), CliError> {
     if let Some(output) = &args.output {
-        refuse_inside(output).context("--output").map_err(Failure::setup)?;
+        refuse_inside(output).context("--output").map_err(CliError::setup)?;
     }
-    let dirs = runs(&args.runs).map_err(Failure::setup)?;
+    let dirs = runs(&args.runs).map_err(CliError::setup)?;
     if let Some(output) = &args.output {
-        refuse_record(output, &dirs).map_err(Failure::setup)?;
+        refuse_record(output, &dirs).map_err(CliError::setup)?;
     }
     if args.watch { watch(dirs, args.port) } else { write(dirs, args.output.clone()) }
 }
@@ -49,7 +49,7 @@ fn runs(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     for path in paths {
         let dir = resolve(path)?;
         let is_same = |other: &PathBuf| other.canonicalize().ok() == dir.canonicalize().ok();
-        ensure!(!dirs.iter().any(is_same), "{} is there twice", dir.display());
+        ensure!(!dirs.iter().any(is_same), "{} is given twice", dir.display());
         dirs.push(dir);
     }
     Ok(dirs)
@@ -63,19 +63,19 @@ fn refuse_record(output: &Path, dirs: &[PathBuf]) -> Result<()> {
     refuse_input(("--output", output), record.iter().map(|file| ("the run's", file.as_path())))
 }
 
-fn write(dirs: Vec<PathBuf>, output: Option<PathBuf>) -> Result<(), Failure> {
+fn write(dirs: Vec<PathBuf>, output: Option<PathBuf>) -> Result<(), CliError> {
     let beside = match &dirs[..] {
         [dir] => dir.join("report.html"),
         _ => PathBuf::from("report.html"),
     };
-    let data = Gather::new(dirs).data(false).map_err(Failure::of)?;
+    let data = Gather::new(dirs).data(false).map_err(CliError::classify)?;
     data.problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let html = page(&data, false);
     let by_default = output.is_none();
     let path = output.unwrap_or(beside);
     let written = write_atomic(&path, html.as_bytes());
     let written = if by_default { written.context("--output FILE writes it elsewhere") } else { written };
-    written.map_err(Failure::of)?;
+    written.map_err(CliError::classify)?;
     // If the page goes to standard output, nothing else may be printed there.
     match is_file(&path) {
         true => print(&format!("{} ({:.1} MB)\n", path.display(), html.len() as f64 / 1e6)),
@@ -83,9 +83,9 @@ fn write(dirs: Vec<PathBuf>, output: Option<PathBuf>) -> Result<(), Failure> {
     }
 }
 
-fn watch(dirs: Vec<PathBuf>, port: Option<u16>) -> Result<(), Failure> {
-    let interrupt = Interrupt::on_signals().map_err(Failure::run)?;
-    let watch = Watch::new(dirs, port).map_err(Failure::setup)?;
-    print(&format!("http://{}/ until Ctrl-C\n", watch.address().map_err(Failure::run)?))?;
-    watch.run(&interrupt).map_err(Failure::run)
+fn watch(dirs: Vec<PathBuf>, port: Option<u16>) -> Result<(), CliError> {
+    let interrupt = Interrupt::on_signals().map_err(CliError::run)?;
+    let watch = Watch::new(dirs, port).map_err(CliError::setup)?;
+    print(&format!("http://{}/ until Ctrl-C\n", watch.address().map_err(CliError::run)?))?;
+    watch.run(&interrupt).map_err(CliError::run)
 }

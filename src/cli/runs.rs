@@ -8,7 +8,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use serde_json::json;
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::print::{print, print_data};
 use burnish_report::folder::{find, resolve};
 use burnish_report::record::RecordedRun;
@@ -20,15 +20,15 @@ use burnish_util::time::{human, unix_time};
 
 #[derive(Subcommand)]
 pub enum RunsCommand {
-    /// List runs and how they stand, the newest first
+    /// List runs and their state, the newest first
     Ls(LsArgs),
-    /// Print everything of a run
+    /// Print all details of a run
     Show(ShowArgs),
 }
 
 #[derive(Args)]
 pub struct LsArgs {
-    /// Folders to look in and below [default: checkpoints where there is one, else .]
+    /// Folders to search [default: checkpoints if it exists, else .]
     #[arg(value_name = "FOLDER")]
     folders: Vec<PathBuf>,
     /// Print a JSON object per run
@@ -43,16 +43,16 @@ pub struct ShowArgs {
     run: PathBuf,
 }
 
-pub fn run(command: RunsCommand) -> Result<(), Failure> {
+pub fn run(command: RunsCommand) -> Result<(), CliError> {
     match command {
         RunsCommand::Ls(args) => ls(&args),
-        RunsCommand::Show(args) => print(&show(&resolve(&args.run).map_err(Failure::setup)?)),
+        RunsCommand::Show(args) => print(&show(&resolve(&args.run).map_err(CliError::setup)?)),
     }
 }
 
-fn ls(args: &LsArgs) -> Result<(), Failure> {
+fn ls(args: &LsArgs) -> Result<(), CliError> {
     if let Some(missing) = args.folders.iter().find(|folder| !folder.is_dir()) {
-        return Err(Failure::Setup(format!("there is no folder {}", missing.display())));
+        return Err(CliError::Setup(format!("the folder {} does not exist", missing.display())));
     }
     let folders = match &args.folders[..] {
         [] => vec![PathBuf::from(if Path::new("checkpoints").is_dir() { "checkpoints" } else { "." })],
@@ -71,7 +71,7 @@ fn ls(args: &LsArgs) -> Result<(), Failure> {
     }
 }
 
-/// The metrics that can stand for the reward, the most informative first: the score, the reward that PPO learns from, and the
+/// The metrics that can represent the reward, the most informative first: the score, the reward that PPO learns from, and the
 /// loss of supervised runs.
 const REWARDS: &[&str] = &["critic/score/mean", "critic/rewards/mean", "train/loss"];
 

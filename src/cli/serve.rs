@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::{Map, Value};
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::listening::{ListenArgs, named};
 use super::print::print;
 use crate::job::hub_names::NamedModel;
@@ -18,13 +18,13 @@ use burnish_rollout::{Logprobs, Sampling};
 
 #[derive(Args)]
 pub struct ServeArgs {
-    /// Folder or name on the Hub of the model, with its tokenizer
+    /// Folder or Hub name of the model, with its tokenizer
     #[arg(long, value_name = "FOLDER")]
     model: PathBuf,
-    /// Name of the model in requests [default: the folder]
+    /// Model name in requests [default: the folder]
     #[arg(long, value_name = "NAME")]
     model_name: Option<String>,
-    /// Folder or name on the Hub of another tokenizer
+    /// Folder or Hub name of another tokenizer
     #[arg(long, value_name = "FOLDER")]
     tokenizer: Option<PathBuf>,
     /// File with a chat template that replaces the tokenizer's
@@ -33,68 +33,68 @@ pub struct ServeArgs {
     /// Variables of the chat template, such as {"enable_thinking": false}
     #[arg(long, value_name = "JSON", default_value = "{}")]
     chat_template_kwargs: String,
-    /// Format in which the model writes calls of tools, such as hermes [default: calls stay text]
+    /// Format of the model's tool calls, such as hermes [default: calls stay text]
     #[arg(long, value_name = "NAME")]
     tool_format: Option<String>,
-    /// Port to listen at; 0 is any free one, which is printed
+    /// Port to listen at; 0 picks a free one and prints it
     #[arg(long, default_value_t = 8000)]
     port: u16,
     #[command(flatten)]
     listen: ListenArgs,
-    /// Temperature of requests that have none; 0 takes the likeliest token
+    /// Temperature of requests without one; 0 takes the most probable token
     #[arg(long, default_value_t = 1.0)]
     temperature: f32,
-    /// Share of the probability (top_p) of requests that have none; 1 is all of it
+    /// top_p of requests without one; 1 keeps all tokens
     #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
     top_p: f32,
-    /// Number of the likeliest tokens (top_k) of requests that have none; 0 is all of them
+    /// top_k of requests without one; 0 keeps all tokens
     #[arg(long, value_name = "TOKENS", default_value_t = 0)]
     top_k: usize,
-    /// Length of answers to requests that have no max_tokens
+    /// max_tokens of requests without it
     #[arg(long, value_name = "TOKENS", default_value = "1024")]
     max_tokens: NonZeroUsize,
-    /// Seed of requests that have none: the same requests in the same order, or conversation by conversation, get the same answers
+    /// Seed of requests without one: the same requests, in the same order or conversation by conversation, get the same responses
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Log-probabilities that answers have: raw_logprobs = of the model; processed_logprobs = of the distribution that tokens are drawn from
+    /// Log-probabilities of responses: raw_logprobs = of the model; processed_logprobs = of the distribution that is sampled
     #[arg(long, value_name = "NAME", default_value = "raw_logprobs", value_parser = logprobs)]
     logprobs_mode: Logprobs,
     /// Sequences that are sampled together; others wait
     #[arg(long, value_name = "SEQUENCES", default_value = "64")]
     max_num_seqs: NonZeroUsize,
-    /// Tokens of prompts that are worked on together
+    /// Prompt tokens that are prefilled together
     #[arg(long, value_name = "TOKENS", default_value = "8192")]
     max_num_batched_tokens: NonZeroUsize,
-    /// Tokens of a prompt and its answer [default: the model's positions]
+    /// Maximum tokens of a prompt and its response [default: the model's positions]
     #[arg(long, value_name = "TOKENS")]
     max_model_len: Option<NonZeroUsize>,
-    /// Launch every kernel of a decode step on a GPU anew, where it is otherwise recorded once as a graph and replayed
+    /// Launch every kernel of a decode step on a GPU separately, instead of recording the step as a graph and replaying it
     #[arg(long)]
     enforce_eager: bool,
-    /// Most answers to one request
+    /// Maximum responses to one request
     #[arg(long, value_name = "ANSWERS", default_value = "64")]
     max_answers: NonZeroUsize,
-    /// Answers that wait or are sampled; further requests get status 503
+    /// Maximum responses that wait or are sampled; further requests get status 503
     #[arg(long, value_name = "ANSWERS", default_value = "1024")]
     max_waiting: NonZeroUsize,
-    /// Conversations whose keys and values are kept between two requests
+    /// Conversations whose keys and values stay cached between two requests
     #[arg(long, value_name = "CONVERSATIONS", default_value_t = 16)]
     kept_conversations: usize,
-    /// Tokens of conversations that are recorded; those that were not asked for longest are forgotten first
+    /// Maximum tokens of recorded conversations; the least recently used ones are dropped first
     #[arg(long, value_name = "TOKENS", default_value_t = 10_000_000)]
     recorded_tokens: usize,
-    /// cpu, or cuda, rocm, metal, vulkan or wgpu, with :N for the GPU of that number; `trainer devices` lists what there is
+    /// cpu, or cuda, rocm, metal, vulkan or wgpu, with :N for GPU N; `trainer devices` lists them
     #[arg(long, default_value = "cpu", value_parser = named::<Device>)]
     device: Device,
-    /// Type that the model computes in: auto (bfloat16 on a GPU that computes in it), float32 or bfloat16
+    /// Type of the computation: auto (bfloat16 on a GPU that supports it), float32 or bfloat16
     #[arg(long, default_value = "auto", value_parser = named::<Dtype>)]
     dtype: Dtype,
 }
 
-pub fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let (server, address) = set_up(args).map_err(Failure::setup)?;
-    print(&format!("{} answers at http://{address}/v1\n", server.model()))?;
-    server.run().map_err(Failure::run)
+pub fn run(args: &ServeArgs) -> Result<(), CliError> {
+    let (server, address) = set_up(args).map_err(CliError::setup)?;
+    print(&format!("{} is served at http://{address}/v1\n", server.model()))?;
+    server.run().map_err(CliError::run)
 }
 
 fn set_up(args: &ServeArgs) -> Result<(Server, std::net::SocketAddr)> {
@@ -141,7 +141,7 @@ fn set_up(args: &ServeArgs) -> Result<(Server, std::net::SocketAddr)> {
     })?;
     let address = server.address()?;
     if open && !address.ip().is_loopback() {
-        tracing::warn!("whoever reaches {address} may ask this server; --token-env NAME asks for a token");
+        tracing::warn!("every client that reaches {address} can use this server; --token-env NAME requires a token");
     }
     Ok((server, address))
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::listening::{ListenArgs, named};
 use super::print::print;
 use crate::job::hub_names::NamedModel;
@@ -16,16 +16,16 @@ use burnish_reward_model::steps::StepOptions;
 
 #[derive(Args)]
 pub struct ServeRmArgs {
-    /// Folder or name on the Hub of the reward model, with its tokenizer
+    /// Folder or Hub name of the reward model, with its tokenizer
     #[arg(long, value_name = "FOLDER")]
     model: PathBuf,
-    /// Port to listen at; 0 is any free one, which is printed
+    /// Port to listen at; 0 picks a free one and prints it
     #[arg(long, default_value_t = 5000)]
     port: u16,
-    /// Tokens; longer queries lose their end [default: they are refused where the model has no positions for them]
+    /// Maximum tokens of a query; longer ones are truncated at the end [default: refuse queries beyond the model's positions]
     #[arg(long, value_name = "TOKENS")]
     max_len: Option<NonZeroUsize>,
-    /// Queries that go through the model together, also of several requests; it changes no score
+    /// Queries in one batch of the model, also from several requests; scores do not depend on it
     #[arg(long, value_name = "QUERIES", default_value = "16")]
     batch_size: NonZeroUsize,
     /// Score of a text that a process reward model judges step by step: min, last, mean or prod
@@ -34,29 +34,29 @@ pub struct ServeRmArgs {
     /// Text between steps, for a process reward model [default: a newline]
     #[arg(long, value_name = "TEXT", default_value = "\n", hide_default_value = true)]
     step_separator: String,
-    /// Token behind every step at which a language model judges it
+    /// Token after every step, at which a language model judges the step
     #[arg(long, value_name = "TOKEN", requires = "reward_token")]
     placeholder_token: Option<String>,
-    /// Token by which a language model judges; once for each, the better one first
+    /// Label token of a language model that judges; give the option twice, the better label first
     #[arg(long, value_name = "TOKEN", requires = "placeholder_token", allow_hyphen_values = true)]
     reward_token: Vec<String>,
-    /// cpu, or cuda, rocm, metal, vulkan or wgpu, with :N for the GPU of that number; `trainer devices` lists what there is
+    /// cpu, or cuda, rocm, metal, vulkan or wgpu, with :N for GPU N; `trainer devices` lists them
     #[arg(long, default_value = "cpu", value_parser = named::<Device>)]
     device: Device,
-    /// Type that the model computes in: auto (bfloat16 on a GPU that computes in it), float32 or bfloat16
+    /// Type of the computation: auto (bfloat16 on a GPU that supports it), float32 or bfloat16
     #[arg(long, default_value = "auto", value_parser = named::<Dtype>)]
     dtype: Dtype,
     #[command(flatten)]
     listen: ListenArgs,
-    /// Most queries of a request
+    /// Maximum queries in a request
     #[arg(long, value_name = "QUERIES", default_value = "1024")]
     max_queries: NonZeroUsize,
 }
 
-pub fn run(args: &ServeRmArgs) -> Result<(), Failure> {
-    let (server, address) = set_up(args).map_err(Failure::setup)?;
-    print(&format!("{} answers at http://{address}/get_reward\n", args.model.display()))?;
-    server.run().map_err(Failure::run)
+pub fn run(args: &ServeRmArgs) -> Result<(), CliError> {
+    let (server, address) = set_up(args).map_err(CliError::setup)?;
+    print(&format!("{} is served at http://{address}/get_reward\n", args.model.display()))?;
+    server.run().map_err(CliError::run)
 }
 
 fn set_up(args: &ServeRmArgs) -> Result<(Server, std::net::SocketAddr)> {
@@ -83,7 +83,7 @@ fn set_up(args: &ServeRmArgs) -> Result<(Server, std::net::SocketAddr)> {
     })?;
     let address = server.address()?;
     if open && !address.ip().is_loopback() {
-        tracing::warn!("whoever reaches {address} may ask this server; --token-env NAME asks for a token");
+        tracing::warn!("every client that reaches {address} can use this server; --token-env NAME requires a token");
     }
     Ok((server, address))
 }

@@ -1,9 +1,9 @@
-//! `trainer sft` and the other stages around reinforcement learning: one command each, all of one form.
+//! `trainer sft` and the other stages around reinforcement learning: one command each, all with the same arguments.
 
 use clap::Args;
 
 use super::args::ConfigArgs;
-use super::failure::Failure;
+use super::error::CliError;
 use super::print::print;
 use super::together::{agreed, load, together};
 use crate::pipelines::stage::{self, Objective};
@@ -11,22 +11,22 @@ use burnish_run::Output;
 
 #[derive(Args)]
 pub struct StageArgs {
-    /// Build and check everything but the weights, print the plan and the memory it would take, and stop
+    /// Check everything except the weights, print the plan and the estimated memory, and stop
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     config: ConfigArgs,
 }
 
-pub fn run<O: Objective>(args: &StageArgs, output: Output) -> Result<(), Failure> {
+pub fn run<O: Objective>(args: &StageArgs, output: Output) -> Result<(), CliError> {
     together(|ranks, interrupt| {
         let loaded = load::<O::Config>(ranks, &args.config)?;
         if args.dry_run {
             let described = agreed(ranks, stage::dry_run::<O>(loaded, ranks))?;
             return if ranks.is_first() { print(&described) } else { Ok(()) };
         }
-        let run = stage::start::<O>(loaded, &output, interrupt.clone(), ranks.clone()).map_err(Failure::setup)?;
-        interrupt.watch_signals().map_err(Failure::run)?;
-        run.run().map_err(Failure::run)
+        let run = stage::start::<O>(loaded, &output, interrupt.clone(), ranks.clone()).map_err(CliError::setup)?;
+        interrupt.watch_signals().map_err(CliError::run)?;
+        run.run().map_err(CliError::run)
     })
 }

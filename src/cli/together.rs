@@ -1,11 +1,11 @@
-//! Commands that train: in one process, or in several that a launcher started.
+//! Commands that train, in one process or in several processes of a launcher.
 
 use std::path::Path;
 
 use anyhow::Error;
 
 use super::args::ConfigArgs;
-use super::failure::Failure;
+use super::error::CliError;
 use crate::job::run_folder;
 use burnish_config::Loaded;
 use burnish_config::schema::Schema;
@@ -15,17 +15,17 @@ use burnish_util::interrupt::Interrupt;
 use burnish_util::terminal;
 use burnish_util::time::{begin_at, begun};
 
-/// Joins the processes that train together, runs a command in each, and leaves together: the others are told of a failure of one alone,
-/// and rank 0 reports what all have failed by.
+/// Joins the ranks, runs a command in each, and ends them together. The other ranks learn of a failure of a single rank, and rank 0
+/// reports a failure that all ranks share.
 ///
 /// # Errors
 /// If the command fails, with its message on rank 0.
-pub fn together(run: impl FnOnce(&Ranks, Interrupt) -> Result<(), Failure>) -> Result<(), Failure> {
-    // Launchers send SIGUSR1 as soon as they have started, and its default action kills.
+pub fn together(run: impl FnOnce(&Ranks, Interrupt) -> Result<(), CliError>) -> Result<(), CliError> {
+    // Launchers send SIGUSR1 right after their start, and its default action kills.
     let interrupt = Interrupt::default();
-    interrupt.watch_user_signal().map_err(Failure::setup)?;
-    let ranks = Ranks::of(open().map_err(|error| said_once(Failure::setup(error)))?);
-    // `${now:…}` and the date that templates are told are those of rank 0.
+    interrupt.watch_user_signal().map_err(CliError::setup)?;
+    let ranks = Ranks::of(open().map_err(|error| reported_once(CliError::setup(error)))?);
+    // `${now:…}` and the date of templates are those of rank 0.
     if let Some(moment) = ranks.gather(ranks.is_first().then(begun))[0] {
         begin_at(moment);
     }
@@ -36,51 +36,52 @@ pub fn together(run: impl FnOnce(&Ranks, Interrupt) -> Result<(), Failure>) -> R
     let (code, message) = result.as_ref().err().map_or((0, None), |failure| (failure.code(), failure.message()));
     ranks.group().end(code, &message.unwrap_or_default());
     match result {
-        Err(failure) if !ranks.is_first() => Err(Failure::Elsewhere(failure.code())),
+        Err(failure) if !ranks.is_first() => Err(CliError::Elsewhere(failure.code())),
         result => result,
     }
 }
 
-/// Refuses a command that does not train where a launcher started several processes: each would do all of it.
+/// Refuses a command that does not train if a launcher started several processes: each process would do all the work.
 ///
 /// # Errors
-/// Such a launcher.
-pub fn refuse_several() -> Result<(), Failure> {
+/// If a launcher started several processes.
+pub fn refuse_several() -> Result<(), CliError> {
     match launcher().and_then(|launcher| Some((launcher.command, launcher.processes.filter(|&count| count > 1)?))) {
         None => Ok(()),
-        Some((by, count)) => Err(said_once(Failure::Setup(format!(
+        Some((by, count)) => Err(reported_once(CliError::Setup(format!(
             "this command runs in one process, and {by} started {count}: several train together, and nothing else"
         )))),
     }
 }
 
-/// A failure that all processes have and know nothing of each other: the first one reports it.
-fn said_once(failure: Failure) -> Failure {
-    if launched_rank().is_some_and(|rank| rank > 0) { Failure::Elsewhere(failure.code()) } else { failure }
+/// Returns a failure that each process found independently: only the first process reports it.
+fn reported_once(failure: CliError) -> CliError {
+    if launched_rank().is_some_and(|rank| rank > 0) { CliError::Elsewhere(failure.code()) } else { failure }
 }
 
-/// The configuration, which all ranks must have alike, and which they must be as many as. Where it says that the run begins afresh and
-/// its folder holds the work of another one, it has the folder that the run takes instead.
+/// Loads the configuration, which must be equal on all ranks and fit their number. If the run starts afresh and its folder holds
+/// another run, the configuration names the folder that the run uses instead.
 ///
 /// # Errors
-/// The errors of loading it; ranks that have another one, or are of another version of the program; another number of ranks.
-pub fn load<C: Schema>(ranks: &Ranks, args: &ConfigArgs) -> Result<Loaded<C>, Failure> {
+/// The errors of loading; ranks with another configuration or another version of the program; a wrong number of ranks.
+pub fn load<C: Schema>(ranks: &Ranks, args: &ConfigArgs) -> Result<Loaded<C>, CliError> {
     let loaded = agreed(ranks, args.load_for::<C>(ranks.size()))?;
-    ranks.same("the program", env!("CARGO_PKG_VERSION")).map_err(Failure::setup)?;
-    ranks.same("the configuration", &loaded.tree.as_written().to_yaml()).map_err(Failure::setup)?;
-    // What comes from the environment is not in that text, and may be secret.
+    ranks.same("the program", env!("CARGO_PKG_VERSION")).map_err(CliError::setup)?;
+    ranks.same("the configuration", &loaded.tree.as_written().to_yaml()).map_err(CliError::setup)?;
+    // Values from the environment are not in that text, and may be secret.
     let values = format!("CRC-32 {:08x}", IEEE.of(format!("{:?}", loaded.config).as_bytes()));
-    ranks.same("a value from the environment (${oc.env:…})", &values).map_err(Failure::setup)?;
-    match ranks.first(|| Ok(run_folder::taken_instead(&loaded.tree))).map_err(Failure::setup)?.as_deref().and_then(Path::to_str) {
+    ranks.same("a value from the environment (${oc.env:…})", &values).map_err(CliError::setup)?;
+    match ranks.first(|| Ok(run_folder::taken_instead(&loaded.tree))).map_err(CliError::setup)?.as_deref().and_then(Path::to_str)
+    {
         None => Ok(loaded),
         Some(folder) => agreed(ranks, args.load_with(ranks.size(), run_folder::DIR, folder)),
     }
 }
 
-/// What a rank has found before the first step, or the failure of any of them.
+/// Returns a result of this rank before the first step, or the failure of any rank.
 ///
 /// # Errors
-/// The failure of this rank, or of another one, with its number.
-pub fn agreed<T, E: Into<Error>>(ranks: &Ranks, own: Result<T, E>) -> Result<T, Failure> {
-    ranks.agree(own.map_err(Into::into)).map_err(Failure::setup)
+/// The failure of this rank or of another one, with the index of the rank.
+pub fn agreed<T, E: Into<Error>>(ranks: &Ranks, own: Result<T, E>) -> Result<T, CliError> {
+    ranks.agree(own.map_err(Into::into)).map_err(CliError::setup)
 }

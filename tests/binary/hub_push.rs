@@ -169,7 +169,7 @@ fn a_push_that_cannot_be_says_why() {
         ("a b", &[], &[], 2, &["--push-to-hub a b: it must be the name of a repository"]),
         ("org/a@dev", &[], &[], 2, &["the branch is --revision"]),
         ("org/a", &["--revision", "refs/pr/1"], &[], 2, &["it must be the name of a branch"]),
-        ("org/a", &["--dtype", "float16"], &[], 2, &["--dtype has no effect", "pushed as it is"]),
+        ("org/a", &["--dtype", "float16"], &[], 2, &["--dtype has no effect", "pushed unchanged"]),
         (
             "forbidden/a",
             &[],

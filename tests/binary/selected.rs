@@ -193,7 +193,7 @@ fn conversations_without_messages_are_left_out() {
     std::fs::write(at("scored.jsonl"), rows.to_string()).unwrap();
     let output = succeed(select("best", &at("scored.jsonl"), &at("best.jsonl"), &[]));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("left out: 1 conversations without messages of their own"), "{said}");
+    assert!(said.contains("left out: 1 conversations without recorded messages"), "{said}");
     let best = &self::rows(&at("best.jsonl"))[0];
     assert_eq!(best["completion"], json!([{"role": "assistant", "content": "41"}]));
     let mut sft = trainer(&["sft", "--dry-run", "data.messages_key=messages", "model.path=data/calculator/model"]);

@@ -24,7 +24,7 @@ impl Server {
         let mut child = trainer(&command).env("SERVE_TOKEN", "s3cret").stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix(&format!("{model} answers at ")).expect(&line);
+        let address = line.trim().strip_prefix(&format!("{model} is served at ")).expect(&line);
         Self { child, address: address.to_owned() }
     }
 

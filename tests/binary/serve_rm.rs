@@ -41,7 +41,7 @@ impl Server {
             .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix(&format!("{model} answers at http://")).expect(&line);
+        let address = line.trim().strip_prefix(&format!("{model} is served at http://")).expect(&line);
         Self { child, address: address.strip_suffix("/get_reward").expect(&line).to_owned() }
     }
 

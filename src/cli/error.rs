@@ -6,21 +6,21 @@ use burnish_config::ConfigError;
 use burnish_util::interrupt::Interrupted;
 
 /// A failure with its whole message.
-pub enum Failure {
-    /// Wrong input, found before anything was done: exit code 2.
+pub enum CliError {
+    /// Wrong input, found before any work: exit code 2.
     Setup(String),
     /// A failure during the run: exit code 1.
     Run(String),
     /// A signal stopped the run, which can be resumed: exit code 3.
     Interrupted(String),
-    /// Not a failure but a difference, as with diff(1): exit code 1 and no message.
+    /// A difference, as with diff(1): exit code 1 and no message.
     Different,
     /// A failure that another process of the run reports, with its exit code.
     Elsewhere(u8),
 }
 
-impl Failure {
-    /// The exit code of the process.
+impl CliError {
+    /// Returns the exit code of the process.
     pub fn code(&self) -> u8 {
         match self {
             Self::Setup(_) => 2,
@@ -30,7 +30,7 @@ impl Failure {
         }
     }
 
-    /// The text that is printed, if there is one.
+    /// Returns the text to print, if any.
     pub fn message(&self) -> Option<String> {
         match self {
             Self::Setup(message) | Self::Run(message) => Some(format!("error: {message}")),
@@ -52,8 +52,8 @@ impl Failure {
 
     /// Classifies an error of a command that reads and writes in one go. A failed reward function is a failure of the run. So are
     /// errors of input and output, except if a file is missing or exists already, or if there is a folder in place of a file or
-    /// the reverse. All other errors are blamed on the input.
-    pub fn of(error: anyhow::Error) -> Self {
+    /// the reverse. All other errors count as wrong input.
+    pub fn classify(error: anyhow::Error) -> Self {
         let machine = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|cause| {
             !matches!(
                 cause.kind(),
@@ -69,7 +69,7 @@ impl Failure {
     }
 }
 
-impl From<ConfigError> for Failure {
+impl From<ConfigError> for CliError {
     fn from(error: ConfigError) -> Self {
         Self::Setup(error.to_string())
     }
