@@ -1,5 +1,5 @@
-//! `trainer eval`: scores the responses in a file. The metric is verl's: the mean over a row's responses, then over the rows of a
-//! data source.
+//! `trainer eval`: scores the responses in a file. The metric is verl's: the mean over the responses of a row, then over the
+//! rows of a data source.
 
 use std::sync::LazyLock;
 use std::time::Instant;
@@ -21,7 +21,7 @@ use burnish_reward::{Conversation, ResponseScore, ScoreInput};
 use burnish_util::fs::{check_writable, refuse_input, write_atomic};
 use burnish_util::interrupt::Interrupt;
 
-/// The column of scores beside that of the responses, which `trainer data select` reads.
+/// The column of scores, which `trainer data select` reads with the column of responses.
 const SCORES: &str = "scores";
 
 /// Returns `test_score/DATA_SOURCE` for every data source, in the order of the rows, and `abstained/DATA_SOURCE`, the number of
@@ -46,11 +46,11 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
     let tokenizer = tokenizer.transpose()?;
     let files = data.path.paths();
     let mut required = vec![data.response_key.as_str()];
-    // A conversation may have a score of its own, for which its row needs nothing.
+    // A conversation may come with its score; its row then needs nothing.
     let all_are_asked = !has_conversations(&files);
     required.extend((needs.data_source && all_are_asked).then_some(data.data_source_key.as_str()));
     required.extend((needs.ground_truth && all_are_asked).then_some(data.reward_model_key.as_str()));
-    // Columns that somebody names are there, whether a scorer reads them or not.
+    // Columns that a setting names must exist, even if no scorer reads them.
     let named = [(data.data_source_key.as_str(), "data_source"), (&data.reward_model_key, "reward_model")];
     required.extend(named.into_iter().filter(|(key, usual)| key != usual).map(|(key, _)| key));
     let some = [data.data_source_key.as_str(), data.reward_model_key.as_str(), data.prompt_key.as_str(), "extra_info", MESSAGES];
@@ -125,7 +125,7 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
     Ok(report(&answered, &scores))
 }
 
-/// The mean over the rows of each data source.
+/// Returns the mean over the rows of each data source.
 fn report(answered: &[Answered], scores: &[ResponseScore]) -> Map<String, Value> {
     let mut sources: Vec<(&str, Vec<f64>, usize)> = Vec::new();
     let mut rest = scores;
@@ -149,13 +149,13 @@ fn report(answered: &[Answered], scores: &[ResponseScore]) -> Map<String, Value>
     report
 }
 
-/// The scores of each row's responses, null for one without.
+/// Returns the scores of each row's responses; null for a response without a score.
 fn by_row(answered: &[Answered], scores: &[ResponseScore]) -> Vec<Value> {
     let mut scores = scores.iter().map(|combined| json!(combined.score));
     answered.iter().map(|row| scores.by_ref().take(row.responses.len()).collect()).collect()
 }
 
-/// One JSON line: the position of the response, its score, and what the reward functions reported.
+/// Returns one JSON line: the position of the response, its score, and what the reward functions reported.
 fn line((row, response): (usize, usize), input: &ScoreInput, combined: &ResponseScore) -> String {
     let mut line = Map::new();
     line.insert("row".into(), row.into());
@@ -174,7 +174,7 @@ fn line((row, response): (usize, usize), input: &ScoreInput, combined: &Response
     format!("{}\n", Value::Object(line))
 }
 
-/// The `extra_info` of a row that has none: an empty mapping, as in training.
+/// The `extra_info` of a row without one: an empty mapping, as in training.
 static NO_EXTRA_INFO: LazyLock<Value> = LazyLock::new(|| json!({}));
 
 /// A row and its responses.
@@ -186,12 +186,12 @@ struct Answered<'a> {
     prompt: &'a Value,
     prompt_text: String,
     responses: Vec<&'a str>,
-    /// The conversations that the responses are; empty for responses of one turn.
+    /// The conversation of each response; empty for responses of one turn.
     conversations: Vec<Told>,
 }
 
 impl<'a> Answered<'a> {
-    /// `named`: reward functions are named.
+    /// `named`: true if the settings name reward functions.
     fn read(row: &'a Row, config: &EvalConfig, needs: RowNeeds, named: bool, tokenizer: Option<&Tokenizer>) -> Result<Self> {
         const NULL: &Value = &Value::Null;
         let data = &config.data;
@@ -239,7 +239,7 @@ impl<'a> Answered<'a> {
         })
     }
 
-    /// True if reward functions are asked about a response of the row.
+    /// Returns true if reward functions score a response of the row.
     fn is_asked(&self) -> bool {
         !are_settled(&self.conversations)
     }
@@ -249,7 +249,7 @@ impl<'a> Answered<'a> {
         ScoreInput { solution: self.responses[response], raw: self.responses[response], conversation, ..self.row() }
     }
 
-    /// The row as reward functions see it, without a response.
+    /// Returns the row as reward functions see it, without a response.
     fn row(&self) -> ScoreInput<'_> {
         ScoreInput {
             data_source: self.data_source,

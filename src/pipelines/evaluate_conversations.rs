@@ -10,26 +10,26 @@ use burnish_data::MESSAGES;
 use burnish_data::rows::{Row, Rows};
 use burnish_reward::Conversation;
 
-/// True if the files have a column of conversations.
+/// Returns true if the files have a column of conversations.
 pub fn has_conversations(files: &[PathBuf]) -> bool {
     Rows::read(files, &[MESSAGES], &[]).is_ok()
 }
 
-/// The conversations of a row with so many responses; none if it has none. A column of that name that is no list of texts, such
-/// as a conversation for supervised fine-tuning, counts as none. `named`: reward functions are named.
+/// Returns the conversations of a row with this number of responses; empty without such a column. A column of that name that is not a
+/// list of texts, such as a conversation for supervised fine-tuning, is ignored. `named`: the settings name reward functions.
 ///
 /// # Errors
-/// Texts that are no conversations, or more or fewer than responses.
+/// If a text is not a conversation, or the numbers of conversations and responses differ.
 pub fn conversations(row: &Row, responses: usize, named: bool) -> Result<Vec<Told>> {
     let texts: Option<Vec<&str>> =
         row.values.get(MESSAGES).and_then(Value::as_array).and_then(|list| list.iter().map(Value::as_str).collect());
     let Some(texts) = texts.filter(|texts| !texts.is_empty()) else { return Ok(Vec::new()) };
     let count = texts.len();
-    ensure!(count == responses, "column \"{MESSAGES}\" has {count} conversations, and there are {responses} responses");
+    ensure!(count == responses, "column \"{MESSAGES}\" has {count} conversations for {responses} responses");
     let read = |(i, text): (usize, &str)| -> Result<Told> {
         let told: Told = serde_json::from_str(text).with_context(|| {
             format!(
-                "column \"{MESSAGES}\": text {i} is no conversation as trainer generate writes it; leave the column out, or give it \
+                "column \"{MESSAGES}\": text {i} is not a conversation in the format of trainer generate; leave the column out, or give it \
                  another name"
             )
         })?;
@@ -38,7 +38,7 @@ pub fn conversations(row: &Row, responses: usize, named: bool) -> Result<Vec<Tol
     texts.into_iter().enumerate().map(read).collect()
 }
 
-/// True if reward functions are asked about none of these conversations, because each has a score or a failure of its own.
+/// Returns true if no reward function has to score these conversations, because each comes with a score or a failure.
 pub fn are_settled(conversations: &[Told]) -> bool {
     !conversations.is_empty() && conversations.iter().all(|told| told.verdict().is_some())
 }

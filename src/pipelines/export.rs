@@ -37,7 +37,7 @@ pub enum Form {
         name: &'static str,
         /// The largest size of a file in bytes.
         shard: usize,
-        /// The base model's folder; `None` for the one that the adapter names.
+        /// The base model's folder; `None` for the folder that the adapter names.
         base: Option<PathBuf>,
     },
     /// The adapter, unmerged.
@@ -47,7 +47,7 @@ pub enum Form {
 /// Finds a part of an undamaged checkpoint: the folder that holds the actor, the critic or a supervised model.
 ///
 /// # Errors
-/// If there is no checkpoint, it is damaged, or it has no such part.
+/// If the checkpoint is missing or damaged, or lacks the part.
 pub fn find_part(path: &Path, part: Option<&str>) -> Result<PathBuf> {
     if let (Err(_), Some(inside)) = (burnish_checkpoint::step_of(path), burnish_checkpoint::inside(path)) {
         bail!("{inside}");
@@ -73,16 +73,16 @@ pub fn find_part(path: &Path, part: Option<&str>) -> Result<PathBuf> {
 
 fn without_model(folder: &Path) -> String {
     match folder.is_dir() {
-        true => format!("{} holds no model (perhaps checkpoint.save_contents was set without `model`)", folder.display()),
-        false => format!("there is no {}: the checkpoint has no such part", folder.display()),
+        true => format!("{} does not hold a model (perhaps checkpoint.save_contents was set without `model`)", folder.display()),
+        false => format!("{} does not exist: the checkpoint lacks this part", folder.display()),
     }
 }
 
-/// Writes a part of a checkpoint to a folder that must not exist yet; it appears complete or not at all. Its model card speaks of
-/// it by `name`; a README that the checkpoint has is kept.
+/// Writes a part of a checkpoint to a folder that must not exist yet; it appears complete or not at all. Its model card calls
+/// it `name`; an existing README of the checkpoint is kept.
 ///
 /// # Errors
-/// If the base model is not where it was or is a different one, or if a file cannot be read or written.
+/// If the base model has moved or changed, or if a file cannot be read or written.
 pub fn export(part: &Path, form: &Form, output: &Path, name: &str) -> Result<()> {
     ensure!(output.symlink_metadata().is_err(), "{} exists already", output.display());
     let staged = AtomicDir::stage(output)?;
@@ -112,7 +112,7 @@ pub fn export(part: &Path, form: &Form, output: &Path, name: &str) -> Result<()>
     staged.commit()
 }
 
-/// True if a folder is what [`export`] writes: a model or an adapter for transformers or PEFT, and no checkpoint.
+/// Returns true if a folder is an export: a model or an adapter for transformers or PEFT, not a checkpoint.
 pub fn is_exported(folder: &Path) -> bool {
     ["config.json", "adapter_config.json"].iter().any(|name| folder.join(name).is_file())
 }
@@ -121,7 +121,7 @@ fn is_weights(name: &str) -> bool {
     name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")
 }
 
-/// Copies those files and folders of a folder whose names are `wanted`.
+/// Copies the files and subfolders whose names are `wanted`.
 fn copy(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> Result<()> {
     for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
         let path = entry?.path();
@@ -133,7 +133,7 @@ fn copy(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// The checksum of the model that the adapter of a checkpoint's part was trained with, if the checkpoint has it. `huggingface`: the
+/// Returns the checksum of the base model of a checkpoint's adapter, if the checkpoint has one. `huggingface`: the
 /// folder of the part's model.
 fn adapted_model(huggingface: &Path) -> Result<Option<String>> {
     let part = huggingface.parent().unwrap_or(huggingface);
@@ -146,7 +146,7 @@ fn adapted_model(huggingface: &Path) -> Result<Option<String>> {
     Ok(checkpoint.map(Sources::read).transpose()?.and_then(|sources| sources.0.get(key).cloned()))
 }
 
-/// The source of the weights: files, and an adapter that is still to be merged into them.
+/// The source of the weights: files, and an adapter to merge into them.
 struct Source {
     files: WeightFiles,
     adapter: Option<PeftAdapter>,
@@ -160,7 +160,7 @@ impl Source {
         if merged && base.is_none() {
             return Ok(Self { files: WeightFiles::open(huggingface)?, adapter: None, replaced: None });
         }
-        ensure!(adapter.is_dir(), "--base: {} is no adapter, the checkpoint holds all weights", huggingface.display());
+        ensure!(adapter.is_dir(), "--base: {} is not an adapter, the checkpoint holds all weights", huggingface.display());
         let mut adapter = PeftAdapter::read(adapter)?;
         let folder = match base {
             Some(base) => base.to_owned(),
@@ -171,12 +171,12 @@ impl Source {
         })?;
         let config = config.decoder()?;
         let base = HfConfig::read(&folder)?.decoder()?;
-        // A run may have taken the model to longer sequences, by override_config.
+        // A run may have extended the model to longer sequences by override_config.
         let same = DecoderConfig { max_position_embeddings: config.max_position_embeddings, ..base } == config;
-        ensure!(same, "the model in {} is not the one that was adapted: its config.json is of another", folder.display());
+        ensure!(same, "the model in {} is not the base model of the adapter: its config.json differs", folder.display());
         if let Some(adapted) = adapted_model(huggingface)? {
             let is_it = sources::of_model(&folder)? == adapted;
-            ensure!(is_it, "the model in {} is not the one that was adapted: its weights are others", folder.display());
+            ensure!(is_it, "the model in {} is not the base model of the adapter: its weights differ", folder.display());
         }
         if let Ok(tokenizer) = Tokenizer::load(huggingface) {
             note_other_tokenizer("the adapter's base model", &tokenizer, &folder)?;
@@ -187,7 +187,7 @@ impl Source {
         Ok(Self { files, adapter: Some(adapter), replaced })
     }
 
-    /// All tensors; each is read only when it is written.
+    /// Returns all tensors; each is read only when it is written.
     fn tensors(&self, dtype: Dtype) -> Result<Vec<Deferred<'_>>> {
         let own = self.adapter.iter().flat_map(|adapter| &adapter.saved);
         let own = own.map(|(name, (shape, values))| Ok(Deferred::new(name.clone(), shape.clone(), || values.clone())));
@@ -197,7 +197,7 @@ impl Source {
         let of_files = self.files.tensors()?.into_iter().filter(|(name, _)| !is_replaced(name));
         let deferred = of_files.map(|(name, view)| {
             let known = matches!(view.dtype(), Dtype::F32 | Dtype::F16 | Dtype::BF16);
-            ensure!(known, "tensor `{name}` is of dtype {:?}, which is not read here", view.dtype());
+            ensure!(known, "tensor `{name}` has dtype {:?}, which burnish does not read", view.dtype());
             let (shape, of) = (view.shape().to_vec(), name.clone());
             let values = move || {
                 let mut values = to_f32(&view).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The model card of an export: README.md with the metadata that the Hub reads, and what the run's record says of how the model was
-//! trained. It is meant to be published: no secrets, and of absolute paths the last part alone.
+//! The model card of an export: README.md with the metadata that the Hub reads, and a summary of the training from the run's
+//! record. The card is meant to be published: it has no secrets, and only the last part of absolute paths.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use burnish_util::foreign;
 use burnish_util::secret::{HIDDEN, hide, is_secret};
 use burnish_util::shell::command_line;
 
-/// The line that every card has: a README without it was written by somebody else.
+/// The line that marks a generated card; a README without it has another author.
 const MARK: &str = "<!-- Written by `trainer export` of burnish";
 
-/// The settings by which a model is trained whatever the user wrote, by their keys.
+/// The keys of the settings that every card shows, changed or not.
 const ALWAYS: &[&str] = &[
     "algorithm.adv_estimator",
     "actor_rollout_ref.actor.policy_loss.loss_mode",
@@ -28,20 +28,20 @@ const ALWAYS: &[&str] = &[
     "data.train_batch_size",
     "optim.lr",
 ];
-/// The parts of the settings that concern this machine alone.
+/// The parts of the settings that concern only this machine.
 const OF_THE_MACHINE: &[&str] = &["trainer.", "checkpoint.", "ray_kwargs."];
 /// Last parts of keys whose values are files and folders.
 const PATHS: &[&str] = &["path", "train_files", "val_files", "tokenizer_path", "output_path"];
-/// The data that the model is trained on and the model that it was, by the kind of run.
+/// The keys of the training data and of the base model, for each kind of run.
 const DATA: &[&str] = &["data.train_files", "data.val_files"];
 const BASES: &[(&str, &str)] = &[("actor_rollout_ref.model.path", "actor_rollout_ref.model.init"), ("model.path", "model.init")];
 
-/// True if a README was written by [`card`].
+/// Returns true if [`card`] wrote a README.
 pub fn is_card(readme: &str) -> bool {
     readme.contains(MARK)
 }
 
-/// Writes the card of a part of a checkpoint, exported as an adapter or as all weights. `name` is the name by which it will be loaded.
+/// Writes the card of a part of a checkpoint, exported as an adapter or as all weights. `name` is the name under which the model will be loaded.
 pub fn card(part: &Path, is_adapter: bool, name: &str) -> String {
     Card::read(part, is_adapter, name).to_text()
 }
@@ -50,16 +50,16 @@ struct Card<'a> {
     name: &'a str,
     is_adapter: bool,
     is_critic: bool,
-    /// The steps of the checkpoint.
+    /// The step of the checkpoint.
     step: Option<u64>,
-    /// The record of the run; a checkpoint that was moved away from it has none.
+    /// The record of the run; `None` for a checkpoint that was moved away from it.
     run: Option<RunInfo>,
     curve: Curve,
 }
 
-/// The model that was trained further.
+/// The base model.
 struct Base {
-    /// The name to show: one of the Hub, or the last part of a folder.
+    /// The name to show: a Hub name, or the last part of a folder.
     shown: String,
     on_hub: bool,
     licence: Option<String>,
@@ -96,7 +96,7 @@ impl<'a> Card<'a> {
         Some(Base { on_hub: on_hub.is_some(), shown: on_hub.unwrap_or_else(|| public(text).into_owned()), licence })
     }
 
-    /// The data sets of the Hub that the run names.
+    /// Returns the Hub data sets that the run names.
     fn data_sets(&self) -> Vec<String> {
         let names = DATA.iter().flat_map(|key| texts(self.setting(key)));
         let mut repos: Vec<String> =
@@ -177,7 +177,7 @@ impl<'a> Card<'a> {
 
     fn training(&self) -> String {
         let Some(run) = &self.run else {
-            return "\n## Training\n\nThe record of the training run was not beside the checkpoint.\n".to_owned();
+            return "\n## Training\n\nThe record of the training run was not next to the checkpoint.\n".to_owned();
         };
         let mut text = "\n## Training\n\n".to_owned();
         let is_shown = |setting: &&RecordedSetting| {
@@ -189,12 +189,12 @@ impl<'a> Card<'a> {
         let shown: Vec<String> = run.config.iter().filter(is_shown).map(setting).collect();
         if !shown.is_empty() {
             text.push_str(&format!(
-                "The settings that were chosen, and the main ones; the others are the defaults of burnish {}.\n\n```yaml\n{}```\n\n",
+                "The changed settings and the main ones; the others have the defaults of burnish {}.\n\n```yaml\n{}```\n\n",
                 run.version,
                 shown.concat()
             ));
         }
-        // The program's place on the machine is nobody's business.
+        // The path of the program is private.
         let words: Vec<Cow<str>> =
             ["trainer".into()].into_iter().chain(run.command.iter().skip(1).map(|word| public(word))).collect();
         let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
@@ -228,27 +228,27 @@ impl<'a> Card<'a> {
     }
 }
 
-/// The metrics of a run: where its record says, or where they were moved with it.
+/// Returns the metrics file of a run: at the recorded path, or next to a moved record.
 fn metrics(run: &RunInfo, folder: &Path) -> PathBuf {
     let recorded = run.cwd.join(&run.metrics);
     if recorded.is_file() { recorded } else { folder.join(METRICS) }
 }
 
-/// One setting as a line of YAML.
+/// Formats one setting as a line of YAML.
 fn setting(setting: &RecordedSetting) -> String {
     let secret = is_secret(&setting.key) && !setting.value.is_number();
     let value = if secret { Value::from(HIDDEN) } else { setting.value.clone() };
     format!("{}: {}\n", setting.key, public(&value.to_string()))
 }
 
-/// A text or a list of texts.
+/// Returns the texts of a text or of a list of texts.
 fn texts(value: Option<&Value>) -> impl Iterator<Item = &str> {
     let one = value.and_then(Value::as_str);
     let several = value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     one.into_iter().chain(several)
 }
 
-/// A text of one line as YAML: what is quoted in JSON is quoted in YAML too.
+/// Formats a text of one line as YAML, with JSON's quotes.
 fn yaml(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(plain);
@@ -256,7 +256,7 @@ fn yaml(text: &str) -> String {
     if is_word && !means_more { text.to_owned() } else { Value::from(text).to_string() }
 }
 
-/// A text without absolute paths: of each, the last part stays.
+/// Shortens each absolute path of a text to its last part.
 fn public(text: &str) -> Cow<'_, str> {
     static PATH: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r#"(^|[=\[,;\s'"({])(?:~[A-Za-z0-9_.-]*)?/(?:[^/,;\]\s'"(){}]+/)*([^/,;\]\s'"(){}]*)"#).ok());
@@ -264,13 +264,13 @@ fn public(text: &str) -> Cow<'_, str> {
     PATH.as_ref().map_or(Cow::Borrowed(text), |pattern| pattern.replace_all(text, last))
 }
 
-/// The name of a model that is in the cache of the Hub: `…/models--ORG--NAME/snapshots/COMMIT`.
+/// Returns the Hub name of a model in the cache: `…/models--ORG--NAME/snapshots/COMMIT`.
 fn of_cache(path: &str) -> Option<String> {
     let folder = path.split('/').find_map(|part| part.strip_prefix("models--"))?;
     path.contains("/snapshots/").then(|| folder.replacen("--", "/", 1))
 }
 
-/// The licence in the metadata of a README.
+/// Returns the licence in the metadata of a README.
 fn licence(readme: &Path) -> Option<String> {
     let text = foreign::read_text(readme, foreign::SETTINGS).ok()?;
     let metadata = text.strip_prefix("---")?.split("\n---").next()?.to_owned();

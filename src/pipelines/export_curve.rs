@@ -1,4 +1,4 @@
-//! The results of a run's validations, as a table of few rows.
+//! The results of a run's validations, as a short table.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use burnish_util::json_number::from_value;
 use burnish_util::jsonl::lines;
 
-/// The most columns and rows of the table.
+/// The maximum columns and rows of the table.
 const MOST_METRICS: usize = 4;
 const MOST_ROWS: usize = 12;
 
@@ -27,7 +27,7 @@ struct Row {
 }
 
 impl Curve {
-    /// Reads the validations up to a step. A file that cannot be read has none, and lines that are no rows are left out.
+    /// Reads the validations up to a step. An unreadable file gives no validations, and malformed lines are left out.
     pub fn read(metrics: &Path, until: u64) -> Self {
         let rows = lines(metrics).filter_map(|line| serde_json::from_str(&line).ok());
         let is_main = |name: &str| name.starts_with("val-core/") || name == "val/loss";
@@ -48,7 +48,7 @@ impl Curve {
         self.rows.is_empty()
     }
 
-    /// A table of Markdown: the first validation, the last, and some between them.
+    /// Returns a Markdown table: the first validation, the last, and some between them.
     pub fn to_table(&self) -> String {
         let names: Vec<String> = self.metrics.iter().map(|name| format!("`{name}`")).collect();
         let head = format!("| Step | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
@@ -62,7 +62,7 @@ impl Curve {
     }
 }
 
-/// A number with four digits behind the point, without zeros at its end.
+/// Formats a number with four decimals, without trailing zeros.
 fn rounded(value: f64) -> String {
     let text = format!("{value:.4}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };

@@ -1,5 +1,5 @@
 //! `trainer generate`: generates responses to the prompts of a file. The output has the input's rows and the additional column
-//! `responses`; where rows have tools, users or environments, a column `messages` too.
+//! `responses`. Rows with tools, users or environments also get a column `messages`.
 
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ use burnish_util::rng::Stream;
 /// The column of responses, which `trainer eval` reads.
 const RESPONSES: &str = "responses";
 
-/// Every name that a setting may hold.
+/// Returns every name that a setting may hold.
 pub fn choices() -> Vec<Choice> {
     agents::choices("rollout.agent.default_agent_loop", "rollout.multi_turn.format").collect()
 }
@@ -39,7 +39,7 @@ pub struct Generation {
     /// The token ids of each row's prompt.
     prompts: Vec<Vec<u32>>,
     rules: Option<TokenRules>,
-    /// The conversations of the rows; `None` where every response is one turn.
+    /// The conversations of the rows; `None` if every response is one turn.
     talks: Option<Talks>,
     progress: Progress,
 }

@@ -14,14 +14,14 @@ use burnish_model::CausalLm;
 use burnish_rollout::{Sampling, TurnSettings};
 use burnish_util::rng::Stream;
 
-/// The agents, and the rows whose conversations they lead.
+/// The agents, and the rows of their conversations.
 pub struct Talks {
     pub agents: Agents,
     /// One for each row of the file, in its order.
     pub prompts: Vec<Arc<Prompt>>,
 }
 
-/// How turns are sampled.
+/// The sampling of turns.
 pub struct TurnSampling<'a> {
     /// Responses per row.
     pub n: usize,
@@ -31,11 +31,11 @@ pub struct TurnSampling<'a> {
 }
 
 impl Talks {
-    /// Has the conversations of some rows led to their ends; returns them in the order p0 s0, p0 s1, …, p1 s0, …. The random
-    /// streams and the names of conversations have the place of the row, so that other rows beside it change nothing.
+    /// Runs the conversations of some rows to their ends. Returns them in the order p0 s0, p0 s1, …, p1 s0, …. Random streams and
+    /// names of conversations contain the position of the row, so that they do not depend on other rows.
     ///
     /// # Errors
-    /// The errors of the engine, and those of a conversation that end a run; the row is named.
+    /// The errors of the engine, and the errors of a conversation that end a run, with the name of the row.
     pub fn lead(
         &self,
         rows: &[Arc<Prompt>],
@@ -55,7 +55,7 @@ impl Talks {
         let ended = Mutex::new(ended);
         let common = Common {
             sampling: *sampling,
-            // The first turn has the stream that a response of one turn has.
+            // The first turn has the stream of a response of one turn.
             stream: &|i, turn| {
                 let (row, sample) = place(i);
                 match turn {
@@ -74,16 +74,16 @@ impl Talks {
     }
 }
 
-/// The conversations of a row as a list of JSON texts.
+/// Returns the conversations of a row as a list of JSON texts.
 ///
 /// # Errors
-/// None that a conversation can have.
+/// If a conversation cannot be serialised, which does not happen.
 pub fn written(episodes: &[Episode]) -> Result<Value> {
     let text = |episode| serde_json::to_string(&Told::from(episode)).map(Value::from);
     Ok(episodes.iter().map(text).collect::<Result<Vec<_>, _>>()?.into())
 }
 
-/// What happened in the conversations of a file.
+/// Counts of the outcomes of a file's conversations.
 #[derive(Default)]
 pub struct Tally {
     ends: BTreeMap<&'static str, usize>,
@@ -111,24 +111,24 @@ impl Tally {
         }
     }
 
-    /// Says how the conversations ended, and what went wrong in them.
+    /// Logs the ends of the conversations and their failures.
     pub fn tell(&self) {
         let list = |counts: &BTreeMap<&str, usize>| {
             counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
         };
         tracing::info!("conversations ended: {}; {} calls of tools", list(&self.ends), self.calls);
         if !self.troubles.is_empty() {
-            tracing::warn!("calls without an answer of their tool: {}", list(&self.troubles));
+            tracing::warn!("calls without a result of their tool: {}", list(&self.troubles));
         }
         if self.unreadable + self.dropped > 0 {
             tracing::warn!(
-                "calls that were not carried out: {} could not be read, {} were more than a turn may have (multi_turn.max_parallel_calls)",
+                "calls that did not run: {} could not be parsed, {} exceeded the limit of a turn (multi_turn.max_parallel_calls)",
                 self.unreadable,
                 self.dropped
             );
         }
         if let Some(fault) = &self.fault {
-            tracing::warn!("the first fault of a user, an environment, a program or a loop that ended a conversation: {fault}");
+            tracing::warn!("the first error of a user, an environment, a program or a loop that ended a conversation: {fault}");
         }
     }
 }

@@ -11,8 +11,8 @@ use burnish_config::schema::{GenerationConfig, Init};
 /// Describes what a generation would do.
 ///
 /// # Errors
-/// If a generation would be refused before its first response. Of the weights only the number is compared, not each name, shape
-/// and type; whether the file can be written is not tried.
+/// If a generation would be refused before its first response. The number of weights is checked, but not the name, shape
+/// and type of each; the output file is not opened.
 pub fn dry_run(loaded: Loaded<GenerationConfig>) -> Result<String> {
     open_device("trainer.device", loaded.config.trainer.device, &[("model.dtype", loaded.config.model.dtype)])?;
     let inputs = Inputs::read(loaded)?;

@@ -32,7 +32,7 @@ use burnish_rollout::{Logprobs, TokenRules};
 use burnish_util::fs::refuse_input;
 use burnish_util::interrupt::Interrupt;
 
-/// Everything that a generation reads but the weights.
+/// The inputs of a generation, without the weights.
 pub struct Inputs {
     pub config: GenerationConfig,
     pub decoder: DecoderConfig,
@@ -41,19 +41,19 @@ pub struct Inputs {
     /// The token ids of each row's prompt.
     pub prompts: Vec<Vec<u32>>,
     pub rules: Option<TokenRules>,
-    /// The conversations of the rows; `None` where every response is one turn.
+    /// The conversations of the rows; `None` if every response is one turn.
     pub talks: Option<Talks>,
-    /// The weights, which may not be here yet.
+    /// The weights, which may still have to be downloaded.
     pub weights: Weights,
 }
 
 impl Inputs {
-    /// Finds what has a name on the Hub; reads and checks the tokenizer, the prompts and the model's configuration.
+    /// Resolves Hub names; reads and checks the tokenizer, the prompts and the model's configuration.
     pub fn read(mut loaded: Loaded<GenerationConfig>) -> Result<Self> {
         let weights = hub_names::find(&mut loaded)?;
         let config = loaded.config;
         let rollout = &config.rollout;
-        // What scores the responses is not known here: the reward of an environment is kept.
+        // The scorer of the responses is not known here, so the reward of an environment is kept.
         let keys = rollout.conversations();
         let seen = || json!({"data": config.data, "actor_rollout_ref": {"model": config.model, "rollout": rollout}});
         let settings = AgentSettings {
@@ -136,7 +136,7 @@ impl Inputs {
         self.config.model.tokenizer_path.as_ref().unwrap_or(&self.config.model.path)
     }
 
-    /// The number of tokens of the longest prompt. One that an environment writes may have as many as are kept.
+    /// Returns the number of tokens of the longest prompt. A prompt that an environment writes can have the full limit.
     pub fn longest_prompt(&self) -> usize {
         let agent = &self.config.rollout.agent;
         if self.talks.is_some() && (agent.environment.path.is_some() || agent.agent_func_path.is_some()) {
@@ -145,7 +145,7 @@ impl Inputs {
         self.prompts.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// The memory that the generation takes.
+    /// Estimates the memory of the generation.
     pub fn memory(&self) -> MemoryEstimate {
         let GenerationConfig { data, rollout, model, trainer, .. } = &self.config;
         let lengths = (self.longest_prompt(), rollout.response_length);
@@ -179,12 +179,12 @@ impl Inputs {
     }
 }
 
-/// The settings that have no effect in some configurations.
+/// Returns the settings without effect.
 fn unused_options(config: &GenerationConfig, processes: Processes) -> Vec<UnusedOption> {
     let rollout = &config.rollout;
     let why = match rollout.do_sample {
-        true => "rollout.temperature=0 takes the likeliest token",
-        false => "rollout.do_sample=false takes the likeliest token",
+        true => "rollout.temperature=0 takes the most probable token",
+        false => "rollout.do_sample=false takes the most probable token",
     };
     let greedy = !rollout.do_sample || rollout.temperature == 0.0;
     let never_stops = rollout.ignore_eos && rollout.stop.is_empty() && rollout.stop_token_ids.is_empty();
@@ -214,7 +214,7 @@ fn chat_kwargs(config: &GenerationConfig) -> TemplateVariables {
     config.data.apply_chat_template_kwargs.clone().into_iter().collect()
 }
 
-/// The rows that begin conversations.
+/// Returns the rows that begin conversations.
 fn conversations(
     files: &[PathBuf],
     tokenizer: &Tokenizer,
@@ -240,10 +240,10 @@ fn conversations(
     prompts.map(cut).collect()
 }
 
-/// Says what happens to columns that concern conversations.
+/// Warns about columns that concern conversations.
 ///
 /// # Errors
-/// A column of prompts that the conversations would replace.
+/// If the conversations would replace the column of prompts.
 fn warn_of_columns(table: &Table, config: &GenerationConfig, has_agents: bool) -> Result<()> {
     let has = |name: &str| table.names().any(|column| column == name);
     ensure!(
@@ -251,7 +251,7 @@ fn warn_of_columns(table: &Table, config: &GenerationConfig, has_agents: bool) -
         "data.prompt_key={MESSAGES}: conversations are written to a column of this name; rename the column of the prompts"
     );
     if has_agents && has(MESSAGES) {
-        tracing::warn!("data.path: the column \"{MESSAGES}\" is replaced by that of the conversations");
+        tracing::warn!("data.path: the column \"{MESSAGES}\" is replaced by the conversations");
     }
     if !has_agents && has(AGENT_NAME) && config.rollout.agent.read_agent_name {
         tracing::warn!(
@@ -262,7 +262,7 @@ fn warn_of_columns(table: &Table, config: &GenerationConfig, has_agents: bool) -
     Ok(())
 }
 
-/// A prompt of at most `rollout.prompt_length` tokens.
+/// Shortens a prompt to at most `rollout.prompt_length` tokens.
 fn shortened(ids: &[u32], config: &GenerationConfig, place: impl Fn() -> String) -> Result<Vec<u32>> {
     let max = config.rollout.prompt_length;
     ToLayer::<Truncation>::to_layer(config.data.truncation).apply(ids, max).with_context(|| {
@@ -275,7 +275,7 @@ fn shortened(ids: &[u32], config: &GenerationConfig, place: impl Fn() -> String)
     })
 }
 
-/// The position of every row, and the token ids of its prompt.
+/// Returns the position of every row and the token ids of its prompt.
 fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) -> Result<Vec<(usize, Vec<u32>)>> {
     let (data, chat_kwargs) = (&config.data, chat_kwargs(config));
     let optional = [MEDIA_COLUMNS, columns_of_question(&data.prompt_key)].concat();
@@ -301,14 +301,14 @@ fn reading(config: &GenerationConfig) -> Reading {
     Reading { take: None, on_malformed: config.data.on_malformed_row.to_layer() }
 }
 
-/// Says how many prompts are cut. `prompts`: tokens and place of each.
+/// Logs the number of truncated prompts. `prompts`: tokens and place of each.
 fn say_cut(prompts: impl Iterator<Item = (usize, String)>, config: &GenerationConfig) {
     let max = config.rollout.prompt_length;
     let mut long = prompts.filter(|(tokens, _)| *tokens > max && config.data.truncation != schema::Truncation::Error);
     if let Some((_, first)) = long.next() {
         let count = long.count() + 1;
         tracing::warn!(
-            "{count} prompts have more than {max} tokens (rollout.prompt_length), and are cut to as many by data.truncation; the first: {first}"
+            "{count} prompts have more than {max} tokens (rollout.prompt_length), and data.truncation cuts them; the first: {first}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The stages around reinforcement learning. Each is a short loop over the same parts.
+//! The stages around reinforcement learning. Each stage is a short loop over the same parts.
 
 pub mod distill;
 pub mod dpo;

@@ -1,17 +1,17 @@
-//! Log-probabilities that a run reads from a file which another one wrote: a checksum of them, and the bounds that they keep.
+//! Stored log-probabilities of an earlier run: their checksum and their bounds.
 
 use std::ops::RangeInclusive;
 
 use sha2::{Digest, Sha256};
 
-/// The entry of a file's metadata with the checksum of its numbers.
+/// The metadata entry with the checksum of the values of a file.
 pub const CHECKSUM: &str = "sha256";
 
-/// The logarithms that a probability, or a product of some, may have: a sum of rounded ones may be a little above 0, and below the least,
+/// The allowed range of a log-probability or of a sum of log-probabilities. Rounding can put a sum slightly above 0; below the minimum,
 /// float32 resolves no differences.
 pub const LOG_PROBS: RangeInclusive<f32> = -1e7..=1e-3;
 
-/// SHA-256 of the bytes of a file's tensors, in a fixed order of theirs, in hexadecimal.
+/// Returns the SHA-256 of the bytes of a file's tensors, in a fixed order, in hexadecimal.
 pub fn checksum<'a>(tensors: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
     for bytes in tensors {

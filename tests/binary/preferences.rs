@@ -120,7 +120,7 @@ fn log_probabilities_of_a_reference_are_taken_from_a_file_that_fits() {
 #[test]
 fn losses_that_do_not_go_together_are_refused() {
     for (settings, said) in [
-        (&["algorithm.loss_type=[kto,sigmoid]"][..], "stands alone"),
+        (&["algorithm.loss_type=[kto,sigmoid]"][..], "cannot be combined"),
         (&["algorithm.loss_type=exo_pair"], "needs a number above 0"),
         (&["algorithm.loss_type=robust", "algorithm.label_smoothing=0.5"], "needs a number below 0.5"),
         (&["algorithm.loss_type=kto", "data.train_batch_size=1"], "another row of the batch"),

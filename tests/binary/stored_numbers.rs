@@ -61,7 +61,7 @@ fn log_probabilities_that_cannot_be_are_refused() {
     };
     let before = std::fs::read(&file).unwrap();
     let cases: [(Change, Option<bool>, &str); 6] = [
-        (|tensors| tensors.set("train", 3, -1.0), Some(false), "its numbers are not those that were written"),
+        (|tensors| tensors.set("train", 3, -1.0), Some(false), "its values do not match the checksum"),
         (|_| (), None, "has no checksum"),
         (|tensors| tensors.set("train", 3, 50.0), Some(true), "holds 50 for answer 3, which is not the logarithm"),
         (|tensors| tensors.set("train", 0, -1e30), Some(true), "which is not the logarithm"),
@@ -93,7 +93,7 @@ fn tokens_of_a_teacher_that_cannot_be_are_refused() {
     succeed(stage("distill", &run, &more));
     let whole = std::fs::read(&file).unwrap();
     let cases: [(Change, Option<bool>, &str); 7] = [
-        (|tensors| tensors.set("log_probs", 0, -0.5), Some(false), "its numbers are not those that were written"),
+        (|tensors| tensors.set("log_probs", 0, -0.5), Some(false), "its values do not match the checksum"),
         (|_| (), None, "has no checksum"),
         (
             |tensors| {

@@ -95,7 +95,7 @@ fn full_weights_in_any_type_and_in_shards() {
 
     let error = |result: anyhow::Result<()>| format!("{:#}", result.unwrap_err());
     assert!(error(export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at("f32"), "name")).contains("exists already"));
-    assert!(error(find_part(&saved, Some("critic")).map(drop)).contains("critic: the checkpoint has no such part"));
+    assert!(error(find_part(&saved, Some("critic")).map(drop)).contains("critic does not exist"));
     assert!(error(find_part(&at("f32"), None).map(drop)).contains("not a complete checkpoint"));
     std::fs::write(saved.join("actor/huggingface/config.json"), "{}").unwrap();
     assert!(error(find_part(&saved.join("actor"), None).map(drop)).contains("damaged"));

@@ -33,8 +33,8 @@ impl KdLoss {
         Self { divergence, temperature: algorithm.temperature as f32, kd_coef: algorithm.kd_coef, least }
     }
 
-    /// The passes over a micro-batch: one for both parts, or one for each where the divergence has a temperature, which the
-    /// likelihood has not.
+    /// Returns the passes over a micro-batch: one for both parts, or one for each if the divergence has a temperature other than the
+    /// likelihood's.
     fn parts(self) -> Vec<Part> {
         let (nll, kd) = (1.0 - self.kd_coef, self.kd_coef);
         let part = |temperature, nll, kd| Part { temperature, nll, kd };
@@ -56,7 +56,7 @@ struct Part {
 }
 
 impl Part {
-    /// The gradient of every token; `k`: of a teacher of whom only the most likely tokens are known.
+    /// Returns the gradient of every token. `k`: the top-k of a teacher whose other tokens are unknown.
     fn token_grads(self, weights: &[f64], stats: &TokenStats, k: Option<usize>) -> TokenGrads {
         let (_, slopes) = divergences(stats, k);
         let of_likelihood = |share: f64| weights.iter().map(|weight| (-share * weight) as f32).collect();
@@ -72,7 +72,7 @@ impl Part {
     }
 }
 
-/// The divergence of every token, and its slope by what the head returns.
+/// Returns the divergence of every token, and its slope by the output of the head.
 fn divergences(stats: &TokenStats, k: Option<usize>) -> (Vec<f32>, Vec<f32>) {
     match k {
         Some(_) => top_k_divergence::bounded(&stats.full_kl),
@@ -87,14 +87,14 @@ pub struct Sums {
     nll: Option<f64>,
     divergence: Option<f64>,
     entropy: f64,
-    /// Trained tokens that the student finds most likely, and all of them, in each pass.
+    /// The number of trained tokens that are the student's most probable token, and of all trained tokens, in each pass.
     right: usize,
     trained: usize,
     /// Student mass, teacher mass and overlap with a teacher of k tokens.
     top_k: Option<[f64; 3]>,
 }
 
-/// The pass over a slice, with gradients where they are wanted. `of_all`: the sum of the weights of the whole batch.
+/// Passes over a slice, with gradients if requested. `of_all`: the sum of the weights of the whole batch.
 pub(super) fn pass(
     loss: &KdLoss,
     teacher: Option<&Teacher>,
@@ -104,7 +104,7 @@ pub(super) fn pass(
     model: &CausalLm,
     mut gradients: Option<&mut Gradients>,
 ) -> Sums {
-    // The place of the first row among the teacher's stored examples.
+    // The index of the first row among the teacher's stored examples.
     let offset = if batch.training { 0 } else { teacher.map_or(0, Teacher::training_examples) };
     let mut sums = Sums::default();
     for micro in batch.micro_batches(slice) {
@@ -136,7 +136,7 @@ pub(super) fn pass(
 
 impl Sums {
     fn add(&mut self, part: Part, weights: &[f64], stats: &TokenStats, k: Option<usize>) {
-        // What is not trained may be anything, even NaN, which a weight of 0 would not remove.
+        // The value of an untrained token may be NaN, which a weight of 0 would not remove.
         let sum = |column: &[f32]| -> f64 {
             column.iter().zip(weights).filter(|(_, weight)| **weight != 0.0).map(|(&x, weight)| f64::from(x) * weight).sum()
         };
@@ -166,7 +166,7 @@ impl Sums {
         }
     }
 
-    /// The sums over the tokens of both. What neither has is left out.
+    /// Adds the sums of both; values that neither has are left out.
     pub(super) fn and(self, other: Self) -> Self {
         let sum = |own: Option<f64>, other: Option<f64>| own.into_iter().chain(other).reduce(|own, other| own + other);
         let pairs = |own: [f64; 3], other: [f64; 3]| std::array::from_fn(|i| own[i] + other[i]);
@@ -181,7 +181,7 @@ impl Sums {
         }
     }
 
-    /// The means over the batch, whose sums these are.
+    /// Returns the means over the batch.
     pub(super) fn measured(self) -> Measured {
         let mut metrics = Metrics::default();
         let accuracy = (self.trained > 0).then(|| self.right as f64 / self.trained as f64);
@@ -203,7 +203,7 @@ impl Sums {
 }
 
 impl KdLoss {
-    /// The loss, in words.
+    /// Describes the loss for users.
     pub fn describe(&self) -> String {
         if self.kd_coef == 0.0 {
             return "NLL".to_owned();
@@ -222,8 +222,8 @@ impl KdLoss {
 mod tests {
     use super::*;
 
-    /// Of the teacher's most likely tokens alone, a token whose sum is below 0 neither counts nor pulls; a whole distribution is
-    /// taken as it is, and NaN at a trained token is seen.
+    /// With the teacher's top-k tokens, a token whose sum is below 0 has no loss and no gradient. A whole distribution is used
+    /// unchanged, and NaN at a trained token is detected.
     #[test]
     fn only_sums_over_some_tokens_are_bounded_by_zero() {
         let stats = TokenStats { full_kl: vec![-0.5, 0.25, f32::NAN], ..TokenStats::default() };

@@ -53,7 +53,7 @@ impl Objective for Distill {
             (algorithm.loss_type != DivergenceKind::Jsd, "algorithm.beta", "it needs algorithm.loss_type=jsd"),
             (!sparse, "algorithm.log_prob_min_clamp", "it needs teacher.top_k or teacher.logits_file"),
             (teacher.logits_file.is_none(), "teacher.logits_dtype", "it needs teacher.logits_file"),
-            (teacher.is_stored(), "teacher.logits_dtype", "teacher.logits_file is there, in a format of its own"),
+            (teacher.is_stored(), "teacher.logits_dtype", "teacher.logits_file exists already, and has its own format"),
             (teacher.is_stored(), "teacher.dtype", "teacher.logits_file is read instead"),
         ];
         Ok(rows.into_iter().chain(sft::unused_options(&config.data)).collect())

@@ -1,5 +1,5 @@
-//! A file of a teacher's most likely tokens at every trained token: tensors `ids` and `log_probs`, [tokens, k], with the teacher,
-//! the rows and the temperature that they belong to.
+//! A file of a teacher's top-k tokens at every trained token: tensors `ids` and `log_probs`, [tokens, k], and in its metadata the teacher,
+//! the rows and the temperature.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,9 +19,9 @@ use burnish_model::TopK;
 use burnish_util::foreign;
 use burnish_util::fs::write_atomic;
 
-/// What a run needs of a file.
+/// The requirements of a run on a file.
 pub(super) struct Asked {
-    /// Hashes of the tokens and masks of all examples, and of the teacher where it is named.
+    /// Hashes of the tokens and masks of all examples, and of the teacher if the settings name one.
     rows: String,
     teacher: Option<String>,
     temperature: String,
@@ -49,7 +49,7 @@ impl Asked {
     }
 }
 
-/// The predicted tokens of an example that are trained.
+/// Returns true for each predicted token of an example that is trained.
 fn trained(example: &SftExample) -> Vec<bool> {
     sft::weights(example).iter().map(|&weight| weight != 0.0).collect()
 }
@@ -58,10 +58,10 @@ fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The hash of a model: its shape and its weights.
+/// Returns the hash of a model: its shape and its weights.
 ///
 /// # Errors
-/// Files that cannot be read.
+/// If a file cannot be read.
 pub(super) fn fingerprint(folder: &Path) -> Result<String> {
     let mut names: Vec<_> = std::fs::read_dir(folder)
         .with_context(|| format!("cannot read {}", folder.display()))?
@@ -76,16 +76,16 @@ pub(super) fn fingerprint(folder: &Path) -> Result<String> {
     Ok(hex(hash))
 }
 
-/// The teacher's tokens of every example, with entries that take no part where a token is not trained.
+/// The teacher's tokens of every example, with neutral entries at untrained tokens.
 pub(super) struct Stored {
     trained: Vec<Vec<bool>>,
-    /// The first trained token of each example among all.
+    /// The index of the first trained token of each example.
     starts: Vec<usize>,
     all: TopK,
 }
 
 impl Stored {
-    /// Room for these examples.
+    /// Creates space for these examples.
     pub fn empty(examples: &[&SftExample], k: usize) -> Self {
         Self::of(examples.iter().map(|example| trained(example)).collect(), k)
     }
@@ -101,7 +101,7 @@ impl Stored {
         Self { trained, starts, all: TopK { k, ids: vec![0; tokens * k], log_probs: vec![f32::NEG_INFINITY; tokens * k] } }
     }
 
-    /// Takes the tokens of these examples, of which `top` has all predicted tokens.
+    /// Stores the tokens of these examples; `top` has all their predicted tokens.
     pub fn put(&mut self, examples: &[usize], top: &TopK) {
         let (k, mut from) = (top.k, 0);
         for &example in examples {
@@ -117,7 +117,7 @@ impl Stored {
         }
     }
 
-    /// Takes what the other ranks have put, each of them for its `own` examples.
+    /// Collects the tokens that the other ranks stored, each for its `own` examples.
     pub fn gather(&mut self, ranks: &Ranks, own: Vec<usize>) {
         if ranks.is_alone() {
             return;
@@ -127,7 +127,7 @@ impl Stored {
         self.put(&ranks.concat(own), &all);
     }
 
-    /// The tokens for every predicted token of these examples.
+    /// Returns the tokens for every predicted token of these examples.
     pub fn examples(&self, examples: &[usize]) -> TopK {
         let k = self.all.k;
         let mut part = TopK { k, ..TopK::default() };
@@ -179,15 +179,15 @@ impl Stored {
     /// Reads a file.
     ///
     /// # Errors
-    /// A file of another kind, or of another teacher, other rows, another temperature or another number of tokens; numbers that are
-    /// not those that were written, or cannot be a teacher's.
+    /// If the file has another format, or belongs to another teacher, other rows, another temperature or another k. If its values
+    /// fail the checksum or cannot be a teacher's.
     pub fn read(path: &Path, asked: &Asked) -> Result<Self> {
         let name = path.display();
-        let remedy = format!("delete {name} to have it written anew, with teacher.path");
+        let remedy = format!("delete {name} to have it written again, with teacher.path");
         let tokens: usize = asked.trained.iter().flatten().filter(|&&trained| trained).count();
         let most = (tokens as u64).saturating_mul(asked.vocabulary as u64).saturating_mul(8).saturating_add(1 << 20);
         let bytes = foreign::read(path, most)?;
-        let damaged = || format!("{name} is no file of a teacher's tokens, or damaged; {remedy}");
+        let damaged = || format!("{name} is not a file of a teacher's tokens, or is damaged; {remedy}");
         let (_, header) = SafeTensors::read_metadata(&bytes).with_context(damaged)?;
         let file = SafeTensors::deserialize(&bytes).with_context(damaged)?;
         let metadata = header.metadata().clone().unwrap_or_default();
@@ -212,16 +212,13 @@ impl Stored {
         let Some(sum) = metadata.get(CHECKSUM) else {
             anyhow::bail!("{name} has no checksum, and was written by an earlier version; {remedy}")
         };
-        ensure!(
-            checksum([ids.data(), log_probs.data()]) == *sum,
-            "{name}: its numbers are not those that were written; {remedy}"
-        );
+        ensure!(checksum([ids.data(), log_probs.data()]) == *sum, "{name}: its values do not match the checksum; {remedy}");
         let &[found, k] = ids.shape() else { anyhow::bail!(damaged()) };
         ensure!(found == tokens && log_probs.shape() == ids.shape() && k >= 1, damaged());
         if let Some(top_k) = asked.top_k {
             ensure!(
                 k == top_k,
-                "{name} has {k} tokens at each place, and teacher.top_k is {top_k}; write teacher.top_k={k}, or {remedy}"
+                "{name} has {k} tokens at each position, and teacher.top_k is {top_k}; write teacher.top_k={k}, or {remedy}"
             );
         }
         let mut stored = Self::of(asked.trained.clone(), k);
@@ -245,15 +242,15 @@ impl Stored {
     }
 }
 
-/// The first place whose tokens cannot be a teacher's most likely ones, and what is wrong with them. `rounding`: of their probabilities
-/// together; half precision keeps a logarithm to 2^-11 of its size. A probability may be 0, but not all at a place.
+/// Returns the first position whose tokens cannot be a teacher's top-k tokens, and the reason. `rounding`: the error of their summed
+/// probabilities; half precision keeps a logarithm to 2^-11 of its size. A probability may be 0, but not all at one position.
 fn impossible(all: &TopK, rounding: f64) -> Option<(usize, String)> {
     let places = all.ids.chunks_exact(all.k).zip(all.log_probs.chunks_exact(all.k));
     let wrong = |(ids, log_probs): (&[u32], &[f32])| {
         let mut sorted = ids.to_vec();
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Some(format!("the token {} is there twice", twice[0]));
+            return Some(format!("the token {} occurs twice", twice[0]));
         }
         if let Some(x) = log_probs.iter().find(|x| **x != f32::NEG_INFINITY && !LOG_PROBS.contains(*x)) {
             return Some(format!("{x} is not the logarithm of a probability"));

@@ -1,4 +1,4 @@
-//! The teacher of a distillation: a model, or its most likely tokens at every trained token, which it wrote down before.
+//! The teacher of a distillation: a model, or its stored top-k tokens at every trained token.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -18,15 +18,15 @@ use burnish_model::{CausalLm, Cut, DecoderConfig, Init, Sequence, TopK};
 
 const KEY: &str = "teacher.path";
 
-/// The source of the distribution that is learnt.
+/// The source of the target distribution.
 pub(super) struct Teacher {
     source: Source,
-    /// The training examples, which stand before those of validation in a file.
+    /// The number of training examples; in a file they precede the validation examples.
     training_examples: usize,
 }
 
 enum Source {
-    /// `top_k`: only so many of its most likely tokens count.
+    /// `top_k`: only its top-k tokens count.
     Model {
         model: Box<CausalLm>,
         top_k: Option<usize>,
@@ -35,16 +35,16 @@ enum Source {
 }
 
 impl Teacher {
-    /// Loads the teacher, or reads what it said; a file of that which is not there is written first, by all `ranks` together.
+    /// Loads the teacher or reads its stored tokens. All `ranks` together first write a missing file.
     ///
     /// # Errors
-    /// A teacher with other tokens than the student; weights or a file that cannot be read or do not fit.
+    /// If the teacher has other tokens than the student, or if weights or a file cannot be read or do not fit.
     pub fn open(config: &DistillConfig, inputs: &Inputs<SftExample>, student: &CausalLm, ranks: &Ranks) -> Result<Self> {
         ranks.agree(check(config, inputs))?;
         let own = &config.teacher;
         let source = match &own.logits_file {
             Some(file) => {
-                // Rank 0 says whether there is a file, before anybody writes one.
+                // Rank 0 looks for the file before any rank writes one.
                 if !ranks.first(|| Ok(own.is_stored()))? {
                     let stored = written(&ranks.agree(load(config, student))?, config, inputs, student.config.vocab_size, ranks);
                     ranks.first(|| {
@@ -52,7 +52,7 @@ impl Teacher {
                         stored.write(file.as_path(), &asked, own.logits_dtype).context("teacher.logits_file")
                     })?;
                 }
-                // A file just written is read too, so that this run learns from the numbers that another one will find.
+                // A new file is read back, so that this run learns from the same values as later runs.
                 let read = || Stored::read(file.as_path(), &asked(config, inputs, student)?).context("teacher.logits_file");
                 Source::Stored(ranks.agree(read())?)
             }
@@ -65,7 +65,7 @@ impl Teacher {
         self.training_examples
     }
 
-    /// The model, where the whole distribution counts.
+    /// Returns the model if the whole distribution counts.
     pub fn model(&self) -> Option<&CausalLm> {
         match &self.source {
             Source::Model { model, top_k: None } => Some(model),
@@ -73,8 +73,8 @@ impl Teacher {
         }
     }
 
-    /// The most likely tokens for every predicted token of these examples, where only they count. `places`: of the examples, in a
-    /// file.
+    /// Returns the top-k tokens for every predicted token of these examples, if only they count. `places`: the indices of the examples in
+    /// a file.
     pub fn tokens(&self, sequences: &[Sequence], places: &[usize], student: &CausalLm, temperature: f32) -> Option<TopK> {
         match &self.source {
             Source::Stored(stored) => Some(stored.examples(places)),
@@ -86,7 +86,7 @@ impl Teacher {
     }
 }
 
-/// What this run needs of a file.
+/// Returns the requirements of this run on a file.
 fn asked(config: &DistillConfig, inputs: &Inputs<SftExample>, student: &CausalLm) -> Result<Asked> {
     let own = &config.teacher;
     let examples: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
@@ -94,7 +94,7 @@ fn asked(config: &DistillConfig, inputs: &Inputs<SftExample>, student: &CausalLm
     Asked::new(&examples, teacher, config.algorithm.temperature, own.top_k, student.config.vocab_size)
 }
 
-/// The teacher's tokens for all examples, by one pass, of which every rank makes a part. `vocabulary`: the student's size of it.
+/// Computes the teacher's tokens for all examples in one pass that the ranks share. `vocabulary`: the student's vocabulary size.
 fn written(teacher: &CausalLm, config: &DistillConfig, inputs: &Inputs<SftExample>, vocabulary: usize, ranks: &Ranks) -> Stored {
     let keys = config.stage().data;
     let cut = match keys.use_dynamic_bsz {
@@ -105,7 +105,7 @@ fn written(teacher: &CausalLm, config: &DistillConfig, inputs: &Inputs<SftExampl
     let examples: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
     let sequences: Vec<Vec<Sequence>> = examples.iter().map(|example| sft::sequences(example)).collect();
     let vocabulary = vocabulary.min(teacher.config.vocab_size);
-    tracing::info!("the teacher writes its {k} most likely tokens for {} examples", examples.len());
+    tracing::info!("the teacher writes its top-{k} tokens for {} examples", examples.len());
     let mut stored = Stored::empty(&examples, k);
     let micro_batches = cut.micro_batches_of(&sequences);
     let own = &micro_batches[ranks.share(micro_batches.len())];
@@ -127,7 +127,7 @@ fn load(config: &DistillConfig, student: &CausalLm) -> Result<CausalLm> {
 /// Checks that the teacher has the tokens of the run and reads its sequences.
 ///
 /// # Errors
-/// A config.json that cannot be read; other tokens; too few positions.
+/// If config.json cannot be read, the tokens differ, or the positions do not suffice.
 fn check(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Option<DecoderConfig>> {
     let Some(path) = &config.teacher.path else { return Ok(None) };
     let theirs = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
@@ -138,7 +138,7 @@ fn check(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Option<D
     check_tokens(teacher, &inputs.tokenizer, (theirs.vocab_size, own.vocab_size))?;
     let common = own.vocab_size.min(theirs.vocab_size);
     if let Some(k) = config.teacher.top_k {
-        ensure!(k <= common, "teacher.top_k={k}: there are {common} tokens");
+        ensure!(k <= common, "teacher.top_k={k} is more than the {common} tokens of the vocabulary");
     }
     Ok(Some(theirs))
 }
@@ -155,21 +155,21 @@ pub(super) fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Res
     Ok(())
 }
 
-/// The teacher that passes over every batch, unless its tokens are in a file.
+/// Returns the teacher that passes over every batch, unless its tokens are in a file.
 pub(super) fn beside(config: &DistillConfig) -> Result<Option<(&'static str, DecoderConfig)>> {
     let Some(path) = config.teacher.path.as_ref().filter(|_| config.teacher.logits_file.is_none()) else { return Ok(None) };
     let decoder = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
     Ok(Some(("teacher", decoder)))
 }
 
-/// The teacher, in words, after the checks of a run.
+/// Describes the teacher for users, after the checks of a run.
 pub(super) fn describe(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<String> {
     let decoder = check(config, inputs)?;
     let own = &config.teacher;
     let model = || own.path.as_ref().map_or_else(|| "a teacher".to_owned(), ToString::to_string);
     let shape = decoder
         .map_or_else(String::new, |decoder| format!(", {} layers of width {}", decoder.num_hidden_layers, decoder.hidden_size));
-    let tokens = own.top_k.map_or_else(String::new, |k| format!(", its {k} most likely tokens"));
+    let tokens = own.top_k.map_or_else(String::new, |k| format!(", its top-{k} tokens"));
     Ok(match &own.logits_file {
         Some(file) if own.is_stored() => format!("stored in {file}"),
         Some(file) => format!("{}{shape}{tokens}, to be stored in {file}", model()),

@@ -1,17 +1,17 @@
-//! The loss of answers, be they pairs or answers with a label.
+//! The loss of pairs or of labelled responses.
 
 use super::example::PreferenceExample;
 use super::loss::Loss;
 use burnish_algorithm::preference::{Answer, AnswerGrads, AnsweredPair, LabelledAnswer, PairCounts};
 
-/// The part that some rows have in the loss of their batch, and its gradients by the sums of each answer of each row.
+/// The contribution of some rows to the loss of their batch, and its gradients by the sums of each response of each row.
 pub struct Evaluated {
     pub loss: f64,
     pub grads: Vec<Vec<AnswerGrads>>,
 }
 
 impl Loss {
-    /// True if [`evaluate`](Self::evaluate) takes all rows of a batch only.
+    /// Returns true if [`evaluate`](Self::evaluate) needs all rows of a batch.
     pub fn needs_batch(&self) -> bool {
         match self {
             Self::Pairs(objective) => objective.needs_batch(),
@@ -19,13 +19,13 @@ impl Loss {
         }
     }
 
-    /// True if pairs have weights by how likely the policy is to write them.
+    /// Returns true if the probability under the policy weights each pair.
     pub fn weighs(&self) -> bool {
         matches!(self, Self::Pairs(objective) if objective.use_weighting)
     }
 
-    /// The part of some rows, with the numbers of their `answers`, in the loss of a batch with these counts. `z`: KTO's, where it is
-    /// read.
+    /// Returns the contribution of some rows, with the statistics of their `answers`, to the loss of a batch with these counts. `z`: KTO's,
+    /// if the loss reads it.
     pub fn evaluate(&self, rows: &[&PreferenceExample], answers: &[Vec<Answer>], counts: &PairCounts, z: f64) -> Evaluated {
         match self {
             Self::Pairs(objective) => {
@@ -40,7 +40,7 @@ impl Loss {
         }
     }
 
-    /// What TRL reports of all rows of a batch.
+    /// Returns TRL's metrics of all rows of a batch.
     pub fn metrics(&self, rows: &[&PreferenceExample], answers: &[Vec<Answer>], z: f64) -> Vec<(&'static str, f64)> {
         match self {
             Self::Pairs(objective) => {
@@ -53,7 +53,7 @@ impl Loss {
     }
 }
 
-/// The counts of a batch; of answers with a label the number of rows is all that is read.
+/// Returns the counts of a batch; losses of labelled responses read only the number of rows.
 pub fn counts(rows: &[&PreferenceExample]) -> PairCounts {
     PairCounts {
         pairs: rows.len(),

@@ -10,21 +10,21 @@ use burnish_model::{CausalLm, Sequence, TokenStats};
 pub enum PreferenceExample {
     Pair {
         pair: Pair,
-        /// Prompt and chosen answer in one, where the log-probabilities of prompts are read.
+        /// Prompt and chosen response in one sequence, if the loss reads the log-probabilities of prompts.
         whole: Option<Vec<u32>>,
     },
     Labelled(Unpaired),
 }
 
 impl PreferenceExample {
-    /// The example of a pair.
+    /// Creates the example of a pair.
     pub fn pair(pair: Pair, reads_prompts: bool) -> Self {
         let [(prompt, chosen), _] = pair.sides();
         let whole = reads_prompts.then(|| [prompt, chosen].concat());
         Self::Pair { pair, whole }
     }
 
-    /// The sequences that go through the model: the chosen answer and the rejected one, or the only one.
+    /// Returns the sequences for the model: the chosen and the rejected response, or the only one.
     pub fn sequences(&self) -> Vec<Sequence<'_>> {
         let mut sequences = self.answers();
         if let Self::Pair { whole: Some(whole), .. } = self {
@@ -34,7 +34,7 @@ impl PreferenceExample {
         sequences
     }
 
-    /// The answers, each behind its prompt.
+    /// Returns the responses, each after its prompt.
     pub fn answers(&self) -> Vec<Sequence<'_>> {
         let of = |(prompt, response)| Sequence::new(prompt, response);
         match self {
@@ -43,7 +43,7 @@ impl PreferenceExample {
         }
     }
 
-    /// The row with its label.
+    /// Returns the row with its label.
     ///
     /// # Panics
     /// If this is a pair.
@@ -54,12 +54,12 @@ impl PreferenceExample {
         }
     }
 
-    /// The number of tokens that both answers have.
+    /// Returns the number of tokens that both responses share at their positions.
     pub fn shared(&self) -> usize {
         self.answers().iter().map(|answer| answer.response.len()).min().unwrap_or(0)
     }
 
-    /// The number of predicted tokens of the prompt in the first of [`sequences`](Self::sequences).
+    /// Returns the number of predicted tokens of the prompt in the first of [`sequences`](Self::sequences).
     pub fn prompt_tokens(&self) -> usize {
         match self {
             Self::Pair { pair, whole: Some(whole) } => whole.len() - 1 - pair.sides()[0].1.len(),
@@ -67,8 +67,8 @@ impl PreferenceExample {
         }
     }
 
-    /// The sum of log-probabilities of each answer under a model, as a reference stores it. Every example passes by itself, so
-    /// that the numbers do not depend on the others.
+    /// Returns the sum of log-probabilities of each response under a model, for storage. Every example passes alone, so
+    /// that the values do not depend on other examples.
     pub fn log_probs(&self, model: &CausalLm, ld_alpha: f64) -> Vec<f32> {
         let (answers, shared) = (self.answers(), self.shared());
         let stats = model.token_stats(&answers, 1.0, None);
@@ -77,7 +77,7 @@ impl PreferenceExample {
         sums.collect()
     }
 
-    /// The numbers of each answer, from the statistics of [`sequences`](Self::sequences) and the sums of the reference.
+    /// Returns the statistics of each response, from those of [`sequences`](Self::sequences) and the sums of the reference.
     pub fn scored(&self, stats: &TokenStats, at: usize, references: &[f32], ld_alpha: f64, weighs: bool) -> Vec<Answer> {
         let (shared, mut prompt, mut at) = (self.shared(), self.prompt_tokens(), at);
         let sequences = self.sequences();
@@ -94,7 +94,7 @@ impl PreferenceExample {
     }
 }
 
-/// Cuts a column of numbers of response tokens into those of each sequence.
+/// Splits a column of values of response tokens by sequence.
 pub fn split<'a>(sequences: &[Sequence], mut column: &'a [f32]) -> Vec<&'a [f32]> {
     let part = |sequence: &Sequence| {
         let (own, rest) = column.split_at(sequence.response.len());

@@ -1,4 +1,4 @@
-//! The loss that the settings of `algorithm` name.
+//! The preference loss of the settings of `algorithm`.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -16,13 +16,14 @@ impl Loss {
     /// Builds the loss.
     ///
     /// # Errors
-    /// Losses that cannot be added up, or a setting that a loss cannot have.
+    /// If the losses cannot be combined, or a loss does not allow a setting.
     pub fn of(config: &DpoConfig) -> Result<Self> {
         let algorithm = &config.algorithm;
         let names = &algorithm.loss_type.0;
         ensure!(!names.is_empty(), "algorithm.loss_type: name at least one loss");
-        let find =
-            |name: &String| preference::find(name).with_context(|| format!("algorithm.loss_type: there is no loss `{name}`"));
+        let find = |name: &String| {
+            preference::find(name).with_context(|| format!("algorithm.loss_type: the loss `{name}` does not exist"))
+        };
         let losses = names.iter().map(find).collect::<Result<Vec<_>>>()?;
         for loss in &losses {
             check_smoothing(loss, algorithm.label_smoothing)?;
@@ -30,13 +31,13 @@ impl Loss {
         if let Some(rows) = losses.iter().find(|loss| loss.is_of_rows()) {
             ensure!(
                 losses.len() == 1 && algorithm.loss_weights.is_none(),
-                "algorithm.loss_type: `{}` is a loss of answers with a label and stands alone, without algorithm.loss_weights",
+                "algorithm.loss_type: `{}` is a loss of labelled responses and cannot be combined with others or with algorithm.loss_weights",
                 rows.name
             );
             let objective = RowObjective { loss: rows, options: options(config, rows)? };
             ensure!(
                 !objective.reads_mismatched() || config.data.train_batch_size > 1,
-                "data.train_batch_size=1: `{}` compares each answer with that of another row of the batch; 8 or more is advised",
+                "data.train_batch_size=1: `{}` compares each response with another row of the batch; 8 or more is advised",
                 rows.name
             );
             return Ok(Self::Rows(objective));
@@ -50,7 +51,7 @@ impl Loss {
         }))
     }
 
-    /// True if a loss compares with a reference.
+    /// Returns true if a loss compares with a reference.
     pub fn reads_reference(&self) -> bool {
         match self {
             Self::Pairs(objective) => objective.reads_reference(),
@@ -58,12 +59,12 @@ impl Loss {
         }
     }
 
-    /// True if answers to other prompts are compared with a reference.
+    /// Returns true if a loss compares responses to other prompts with a reference.
     pub fn reads_mismatched(&self) -> bool {
         matches!(self, Self::Rows(objective) if objective.reads_mismatched())
     }
 
-    /// True if answers are compared; the likelihood of chosen ones alone compares none, and there are no rewards.
+    /// Returns true if a loss compares responses; the likelihood of chosen responses does not, and then there are no rewards.
     pub fn compares(&self) -> bool {
         match self {
             Self::Pairs(objective) => objective.compares(),
@@ -71,7 +72,7 @@ impl Loss {
         }
     }
 
-    /// The entries of the registry.
+    /// Returns the entries of the registry.
     pub fn entries(&self) -> Vec<&'static PreferenceLoss> {
         match self {
             Self::Pairs(objective) => objective.losses.iter().map(|(loss, ..)| *loss).collect(),
@@ -90,15 +91,15 @@ fn check_smoothing(loss: &PreferenceLoss, value: f64) -> Result<()> {
     Ok(())
 }
 
-/// The settings that a loss reads.
+/// Returns the settings that a loss reads.
 fn options(config: &DpoConfig, loss: &PreferenceLoss) -> Result<Options> {
     let section = serde_json::to_value(&config.algorithm)?;
     Options::read(loss.reads, |key| {
         let name = key.strip_prefix("algorithm.").context("a key of `algorithm`")?;
-        let value = section.get(name).with_context(|| format!("there is no setting {key}"))?;
+        let value = section.get(name).with_context(|| format!("the setting {key} does not exist"))?;
         Ok(match value {
             serde_json::Value::String(word) => OptionValue::Text(word.clone()),
-            value => OptionValue::Number(value.as_f64().with_context(|| format!("{key} is no number"))?),
+            value => OptionValue::Number(value.as_f64().with_context(|| format!("{key} is not a number"))?),
         })
     })
 }

@@ -1,4 +1,4 @@
-//! KTO's z: how much likelier the policy finds answers to other prompts than the reference does.
+//! KTO's z: the mean log-ratio of policy and reference for responses to other prompts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use burnish_data::examples::Unpaired;
 use burnish_distributed::Ranks;
 use burnish_model::{CausalLm, Sequence};
 
-/// KTO's z over a whole batch: of the prompt of each row with the answer of its partner. All `ranks` come here together, and each
+/// Computes KTO's z over a whole batch: the prompt of each row with the response of its partner row. Collective: each rank
 /// compares the rows of its slices.
 pub fn z(batch: &Batch<PreferenceExample>, reference: &Reference, model: &CausalLm, ranks: &Ranks) -> f64 {
     let rows = rows(batch);
@@ -36,12 +36,12 @@ pub fn z(batch: &Batch<PreferenceExample>, reference: &Reference, model: &Causal
         }
         ratios
     });
-    // In the order of the rows, so that the mean does not depend on slices and micro-batches.
+    // Ordered by row, so that the mean does not depend on slices and micro-batches.
     let ratios: BTreeMap<usize, f64> = ratios.into_iter().flatten().collect();
     kl(ratios.into_values())
 }
 
-/// Warns once, by `said`, of a batch in which no row has another prompt.
+/// Warns once, by `said`, about a batch with a single prompt.
 pub fn warn_of_one_prompt(batch: &Batch<PreferenceExample>, said: &AtomicBool) {
     let rows = rows(batch);
     if rows.windows(2).any(|two| !two[0].shares_prompt(two[1])) || said.swap(true, Ordering::Relaxed) {
@@ -52,7 +52,7 @@ pub fn warn_of_one_prompt(batch: &Batch<PreferenceExample>, said: &AtomicBool) {
         false => ("validation", "data.val_files with several prompts, or a larger data.val_max_samples, measure it"),
     };
     tracing::warn!(
-        "step {}: all answers of {of} are to one prompt, so kl is measured on answers to that prompt, not to another; {remedy}",
+        "step {}: all responses of {of} are to one prompt, so kl is measured on responses to that prompt, not to another; {remedy}",
         batch.step
     );
 }
@@ -61,12 +61,12 @@ fn rows<'a>(batch: &Batch<'a, PreferenceExample>) -> Vec<&'a Unpaired> {
     batch.examples.iter().map(|example| example.labelled()).collect()
 }
 
-/// For each of `count` rows another one whose prompt is not the `same`; `None` if there is only one prompt. The last row comes before
-/// the first.
+/// Returns, for each of `count` rows, another row whose prompt is not the `same`; `None` if there is only one prompt. The last row
+/// precedes the first.
 ///
-/// The partner is the row before, as in TRL. Where neighbours have the same prompt, it is the row as far before as the longest run of
-/// one prompt is long: so a row of each pair takes the answer of its own side of the pair before, and every answer is taken about as
-/// often, in whichever order the rows stand. If that row has the same prompt too, it is the nearest one before it that has another.
+/// The partner is the previous row, as in TRL. If neighbours share a prompt, the distance is the length of the longest run of one
+/// prompt. Chosen responses then get chosen partners, rejected ones get rejected partners, and every response is used about equally
+/// often in any order of rows. If that row has the same prompt too, the partner is the nearest row before it with another prompt.
 fn partners(count: usize, same: impl Fn(usize, usize) -> bool) -> Option<Vec<usize>> {
     let before = |i: usize, by: usize| (i + count - by) % count;
     let first = (0..count).find(|&i| !same(i, before(i, 1)))?;
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn partners_have_another_prompt_in_any_order() {
         for (prompts, expected) in [
-            // The row before, where no neighbours have the same prompt.
+            // The previous row, if no neighbours share a prompt.
             ("abcd", Some(vec![3, 0, 1, 2])),
             ("abab", Some(vec![3, 0, 1, 2])),
-            // Pairs: chosen answers take chosen ones, rejected ones rejected.
+            // Pairs: chosen responses get chosen partners, rejected ones rejected partners.
             ("aabbcc", Some(vec![4, 5, 0, 1, 2, 3])),
             // The last row and the first are neighbours too.
             ("abca", Some(vec![2, 3, 0, 1])),

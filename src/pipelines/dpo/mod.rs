@@ -3,12 +3,12 @@
 //! | file | |
 //! |---|---|
 //! | `objective` | the stage |
-//! | `loss` | the loss that the settings name |
-//! | `rows`, `example` | rows from the settings of `data`; a row in tokens |
+//! | `loss` | the loss of the settings |
+//! | `rows`, `example` | rows from the settings of `data`; a tokenized row |
 //! | `reference`, `stored` | the reference, and the file of its log-probabilities |
-//! | `pass`, `evaluate` | the passes over a batch; the loss of the answers that they find |
-//! | `mismatched` | KTO's z, of answers to other prompts |
-//! | `tokens` | means over the tokens of answers |
+//! | `pass`, `evaluate` | the passes over a batch; the loss of its responses |
+//! | `mismatched` | KTO's z, from responses to other prompts |
+//! | `tokens` | means over the tokens of responses |
 
 mod evaluate;
 mod example;

@@ -25,13 +25,13 @@ pub fn choices() -> Vec<Choice> {
     optim_choices!("optim").chain(preference::choices("algorithm.loss_type")).chain(burnish_tracking::choices()).collect()
 }
 
-/// The loss of pairs, or of answers with a label.
+/// The loss of pairs or of labelled responses.
 pub struct Dpo {
     passes: Passes,
     beta: f64,
-    /// True once it was said that both answers have become much less likely.
+    /// True after the warning about falling probabilities of both responses.
     said: AtomicBool,
-    /// True once it was said that a batch has only one prompt.
+    /// True after the warning about a batch with one prompt.
     said_of_one_prompt: AtomicBool,
 }
 
@@ -98,7 +98,7 @@ impl Objective for Dpo {
         }
     }
 
-    /// A reference whose log-probabilities are stored is dropped before the first step, and is then smaller than what training holds.
+    /// A reference with stored log-probabilities is dropped before the first step, and takes less memory than training does.
     fn memory(config: &DpoConfig, memory: &mut MemoryEstimate) -> Result<()> {
         let loss = Loss::of(config)?;
         if loss.reads_reference() && (loss.reads_mismatched() || !config.reference.precompute_log_prob) {
@@ -121,7 +121,7 @@ impl Objective for Dpo {
         let names: Vec<&str> = loss.entries().iter().map(|entry| entry.name).collect();
         let reference = match (&config.reference.model.path, loss.reads_reference()) {
             (_, false) => "none: the loss reads none".to_owned(),
-            (None, true) => "the model as it is before the first step".to_owned(),
+            (None, true) => "the model before the first step".to_owned(),
             (Some(path), true) => path.to_string(),
         };
         let stored = loss.reads_reference() && config.reference.precompute_log_prob;
@@ -131,7 +131,7 @@ impl Objective for Dpo {
 }
 
 impl Dpo {
-    /// Warns once where answers have become much less likely than under the reference, the chosen ones too.
+    /// Warns once if the responses, the chosen ones included, have become much less probable than under the reference.
     fn warn_of_falling(&self, measured: &Measured, step: u64) {
         let of = |name: &str| measured.metrics.get(name);
         let (Some(chosen), Some(rejected), Some(log_prob)) = (of("rewards/chosen"), of("rewards/rejected"), of("logps/chosen"))
@@ -139,11 +139,11 @@ impl Dpo {
             return;
         };
         let fallen = -chosen / self.beta;
-        // A tenth of what the answers' log-probabilities were.
+        // A tenth of the original log-probabilities of the responses.
         let much = fallen > 0.1 * (log_prob.abs() - fallen).max(1.0);
         if self.passes.loss.reads_reference() && rejected < 0.0 && much && !self.said.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                "step {step}: the log-probabilities of chosen answers have fallen with those of rejected ones, by {fallen:.1} on \
+                "step {step}: the log-probabilities of chosen responses have fallen with the rejected ones, by {fallen:.1} on \
                  average; a growing margin can hide that. Adding sft to algorithm.loss_type holds them up, a larger algorithm.beta \
                  or a smaller optim.lr slows the fall"
             );

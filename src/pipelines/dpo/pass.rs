@@ -1,4 +1,4 @@
-//! The passes over a batch: what they must know of all of it, what they find in a slice, and what follows from that.
+//! The passes over a batch: their facts about the whole batch, their results for a slice, and the loss and metrics.
 
 use std::collections::BTreeMap;
 
@@ -16,51 +16,51 @@ use burnish_distributed::Ranks;
 use burnish_model::token_stats::TokenGrads;
 use burnish_model::{CausalLm, Gradients, TokenStats};
 
-/// What passes read beside the batch.
+/// The inputs of a pass other than the batch.
 pub struct Passes {
     pub loss: Loss,
     pub reference: Reference,
     pub ld_alpha: f64,
 }
 
-/// What a pass over a slice must know of the whole batch.
+/// Facts about the whole batch that a pass over a slice needs.
 pub struct Whole {
     counts: PairCounts,
-    /// KTO's z, where it is read.
+    /// KTO's z, if the loss reads it.
     z: f64,
     ahead: Option<Ahead>,
 }
 
-/// The result of a pass without gradient that goes ahead, where the loss must know all answers and no micro-batch has all of them.
+/// The result of a preliminary pass without gradient, for a loss that needs all responses when no micro-batch has all of them.
 struct Ahead {
     found: Found,
     /// The gradients of every row.
     grads: Vec<Vec<AnswerGrads>>,
 }
 
-/// What a pass finds in a slice.
+/// The result of a pass over a slice.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Found {
-    /// The numbers of the answers of each row, by its index in the batch: two of a pair, or one.
+    /// The statistics of the responses of each row, by its index in the batch: two for a pair, or one.
     answers: BTreeMap<usize, Vec<Answer>>,
     tokens: Tokens,
 }
 
 impl Found {
-    /// What was found in a whole batch.
+    /// Joins the results of the slices of a batch.
     fn joined(slices: Vec<Self>) -> Self {
         let tokens = slices.iter().map(|slice| slice.tokens).reduce(Tokens::and).unwrap_or_default();
         Self { answers: slices.into_iter().flat_map(|slice| slice.answers).collect(), tokens }
     }
 
-    /// The numbers of the answers in the order of the rows, so that no sum over them depends on slices and micro-batches.
+    /// Returns the statistics of the responses in the order of the rows, so that no sum depends on slices and micro-batches.
     fn answers(&self) -> Vec<Vec<Answer>> {
         self.answers.values().cloned().collect()
     }
 }
 
 impl Passes {
-    /// Makes the passes without gradient that come first. All `ranks` come here together.
+    /// Runs the preliminary passes without gradient. Collective.
     pub fn whole(&self, batch: &Batch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> Whole {
         let reads_z = self.loss.reads_mismatched();
         let z = if reads_z { mismatched::z(batch, &self.reference, model, ranks) } else { 0.0 };
@@ -73,7 +73,7 @@ impl Passes {
         Whole { ahead: Some(Ahead { found, grads }), ..whole }
     }
 
-    /// Passes over a slice. All answers of a row pass together, and the prompt that they share passes once.
+    /// Passes over a slice. All responses of a row pass together, and their shared prompt passes once.
     pub fn pass(
         &self,
         batch: &Batch<PreferenceExample>,
@@ -107,7 +107,7 @@ impl Passes {
         found
     }
 
-    /// The loss of a batch and its metrics.
+    /// Returns the loss of a batch and its metrics.
     pub fn measured(&self, batch: &Batch<PreferenceExample>, whole: Whole, found: Vec<Found>) -> Measured {
         let Whole { counts, z, ahead } = whole;
         let found = ahead.map_or_else(|| Found::joined(found), |ahead| ahead.found);
@@ -116,7 +116,7 @@ impl Passes {
         Measured { loss: self.loss.evaluate(&batch.examples, &answers, &counts, z).loss, metrics }
     }
 
-    /// Reads the answers of a micro-batch from the statistics of its tokens.
+    /// Computes the statistics of a micro-batch's responses from those of its tokens.
     fn score(
         &self,
         batch: &Batch<PreferenceExample>,
@@ -136,7 +136,7 @@ impl Passes {
         micro.iter().map(answers).collect()
     }
 
-    /// The gradient of every token of a micro-batch; `grads`: of the answers of each row.
+    /// Returns the gradient of every token of a micro-batch. `grads`: the gradients of the responses of each row.
     fn token_grads<'a>(
         &self,
         batch: &Batch<PreferenceExample>,

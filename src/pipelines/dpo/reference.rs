@@ -1,4 +1,4 @@
-//! The reference: which model it is, and its log-probabilities of answers, stored or computed when they are wanted.
+//! The reference model, and its log-probabilities of responses, stored or computed on demand.
 
 use anyhow::{Context, Result};
 
@@ -18,18 +18,18 @@ const KEY: &str = "ref.model.path";
 
 /// The reference of a run.
 pub enum Reference {
-    /// The loss reads none.
+    /// The loss does not read a reference.
     None,
-    /// The sums of its log-probabilities of all answers; the model itself only where answers to other prompts are compared too.
+    /// The stored sums of its log-probabilities of all responses; the model itself only for a loss that compares responses to other prompts.
     Stored(Stored, Option<CausalLm>),
     Model(CausalLm),
 }
 
 impl Reference {
-    /// Builds the reference, all `ranks` together. `model`: the policy as it is before the first step.
+    /// Builds the reference. Collective. `model`: the policy before the first step.
     ///
     /// # Errors
-    /// A reference that does not fit, or a named file of log-probabilities of another reference or of other rows.
+    /// If the reference does not fit, or a named file has log-probabilities of another reference or of other rows.
     pub fn build(
         config: &DpoConfig,
         loss: &Loss,
@@ -62,11 +62,11 @@ impl Reference {
         Ok(Self::Stored(stored, loss.reads_mismatched().then_some(reference)))
     }
 
-    /// The model whose log-probabilities are compared with.
+    /// Returns the reference model.
     fn model(config: &DpoConfig, inputs: &Inputs<PreferenceExample>, model: &CausalLm) -> Result<CausalLm> {
         check(config, &inputs.tokenizer)?;
         Ok(match &config.reference.model.path {
-            // Without a first update, or beside an adapter, its weights are those of the policy and take no memory.
+            // Without a first update, or with an adapter, the reference shares the weights of the policy and takes no memory.
             None => model.frozen(),
             Some(path) => {
                 let loaded = CausalLm::load(path.as_path(), Init::Pretrained, &model.device).context(KEY)?;
@@ -76,7 +76,7 @@ impl Reference {
         })
     }
 
-    /// The sums of log-probabilities of the answers of an example of a batch, by its index.
+    /// Returns the sums of log-probabilities of the responses of an example, by its index in the batch.
     pub fn log_probs(&self, batch: &Batch<PreferenceExample>, i: usize, ld_alpha: f64) -> Vec<f32> {
         let (example, row) = (batch.examples[i], batch.rows[i]);
         match self {
@@ -90,10 +90,10 @@ impl Reference {
         }
     }
 
-    /// The sum of log-probabilities of an answer to another prompt.
+    /// Returns the sum of log-probabilities of a response to another prompt.
     ///
     /// # Panics
-    /// If the loss reads no such answers.
+    /// If the loss does not read such responses.
     pub fn mismatched(&self, sequence: Sequence) -> f64 {
         let (Self::Stored(_, Some(model)) | Self::Model(model)) = self else {
             unreachable!("the reference is kept for a loss that reads it")
@@ -102,10 +102,10 @@ impl Reference {
     }
 }
 
-/// The shape of a reference that is another model.
+/// Returns the shape of a reference that is another model.
 ///
 /// # Errors
-/// A config.json that cannot be read.
+/// If config.json cannot be read.
 pub fn other(config: &DpoConfig) -> Result<Option<DecoderConfig>> {
     let Some(path) = config.reference.model.path.as_ref().filter(|_| Loss::of(config).is_ok_and(|l| l.reads_reference())) else {
         return Ok(None);
@@ -116,7 +116,7 @@ pub fn other(config: &DpoConfig) -> Result<Option<DecoderConfig>> {
 /// Checks that another model has the same tokens as the policy.
 ///
 /// # Errors
-/// A model with other tokens: only of the same tokens two models have probabilities that can be compared.
+/// If the tokens differ: probabilities are comparable only over the same tokens.
 pub fn check(config: &DpoConfig, tokenizer: &Tokenizer) -> Result<()> {
     let (Some(path), Some(other)) = (&config.reference.model.path, other(config)?) else { return Ok(()) };
     let reference = SecondModel { key: KEY, folder: path.as_path(), role: "reference", first: "policy" };

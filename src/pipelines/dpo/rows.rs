@@ -16,10 +16,10 @@ use burnish_data::Tokenizer;
 use burnish_data::examples::{Answers, PairColumns, PairOptions, UnpairedColumns, load_pairs, load_unpaired};
 use burnish_data::rows::Rows as Files;
 
-/// Reads and tokenizes rows. What is left out is counted and named in the log.
+/// Reads and tokenizes rows. Rows that are left out are counted and named in the log.
 ///
 /// # Errors
-/// A file or row that cannot be read, with its name.
+/// If a file or row cannot be read; the message names it.
 pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<PreferenceExample>> {
     let data = &config.data;
     let prompt: Vec<_> = data.prompt_key.iter().map(|key| ("data.prompt_key", key.as_str())).collect();
@@ -55,8 +55,7 @@ pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Re
     }
 }
 
-const NO_PROMPT: &str =
-    "data.prompt_key=null: answers with a label need the column of their prompts; write data.prompt_key=prompt";
+const NO_PROMPT: &str = "data.prompt_key=null: labelled responses need the column of their prompts; write data.prompt_key=prompt";
 
 fn chat_keys(config: &DpoConfig) -> ChatKeys<'_> {
     ChatKeys {
@@ -77,7 +76,7 @@ fn pair_columns(config: &DpoConfig) -> PairColumns {
     }
 }
 
-/// Files without answers with a label are pairs, unless the columns of the label were named.
+/// Returns the columns of labelled responses. Files without such columns are pairs, unless the settings name the columns.
 fn unpaired_columns(config: &DpoConfig, rows: &Rows) -> Result<UnpairedColumns> {
     let data = &config.data;
     if has_pairs(config, &rows.files)? {
@@ -91,7 +90,7 @@ fn unpaired_columns(config: &DpoConfig, rows: &Rows) -> Result<UnpairedColumns> 
     })
 }
 
-/// True if these files of a loss that reads answers with a label are pairs.
+/// Returns true if these files of a loss of labelled responses are pairs.
 fn has_pairs(config: &DpoConfig, files: &[PathBuf]) -> Result<bool> {
     let data = &config.data;
     let defaults = defaults(DpoConfig::DEFAULT_NAME)?;
@@ -105,33 +104,33 @@ fn has_pairs(config: &DpoConfig, files: &[PathBuf]) -> Result<bool> {
     Ok(has(&data.chosen_key) && !has(&data.completion_key) && !has(&data.label_key))
 }
 
-/// Adds to the error of files that have answers with a label in place of pairs which loss learns from them.
+/// Adds to the error of files with labelled responses instead of pairs the loss that learns from them.
 fn with_loss_of_labels(config: &DpoConfig, rows: &Rows, error: Error) -> Error {
     let data = &config.data;
     let columns = [data.completion_key.as_str(), &data.label_key, &data.chosen_key];
     let has_labels = Files::read(&rows.files, &[], &columns)
         .is_ok_and(|files| columns.map(|key| files.has_column(key)) == [true, true, false]);
-    if has_labels { anyhow!("{error:#}\n  or algorithm.loss_type=kto, which learns from answers with a label") } else { error }
+    if has_labels { anyhow!("{error:#}\n  or algorithm.loss_type=kto, which learns from labelled responses") } else { error }
 }
 
-/// KTO is advised to give wanted answers together 1 to 4/3 of the weight of the others.
+/// Warns if the desirable responses together have less than 1 or more than 4/3 of the weight of the others (KTO's advice).
 fn warn_of_imbalance(config: &DpoConfig, wanted: usize, all: usize) {
     let (up, down) = (config.algorithm.desirable_weight, config.algorithm.undesirable_weight);
     let (wanted, unwanted) = (wanted as f64, (all - wanted) as f64);
     let share = up * wanted / (down * unwanted);
     if wanted > 0.0 && unwanted > 0.0 && !(0.99..=1.34).contains(&share) {
         tracing::warn!(
-            "of {all} answers {wanted} are wanted: together they have {share:.2} of the weight of the others, where 1 to 1.33 is \
+            "{wanted} of {all} responses are desirable: together they have {share:.2} of the weight of the others, where 1 to 1.33 is \
              advised; algorithm.desirable_weight={:.2} gives 1",
             down * unwanted / wanted
         );
     }
 }
 
-/// The options that have no effect beside the others.
+/// Returns the options without effect.
 ///
 /// # Errors
-/// If there is no such loss.
+/// If the loss does not exist.
 pub(super) fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
     const PAIRS: &str = "algorithm.loss_type reads no pairs";
     const ROWS: &str = "algorithm.loss_type reads pairs";
@@ -139,10 +138,10 @@ pub(super) fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
     const NO_ANSWERS: &str = "algorithm.loss_type compares no answers";
     const NO_REFERENCE: &str = "algorithm.loss_type has no reference";
     const LABELLED: &str = "data.train_files has answers with a label";
-    const PAIRED: &str = "data.train_files has pairs, each of which is two answers";
+    const PAIRED: &str = "data.train_files has pairs, and each pair is two responses";
     let (loss, reference) = (Loss::of(config)?, &config.reference);
     let of_rows = matches!(loss, Loss::Rows(_));
-    // Files that cannot be read are an error when they are.
+    // Unreadable files are reported when the run reads them.
     let paired = of_rows && has_pairs(config, &config.data.train_files.paths()).unwrap_or(false);
     let unread = |key: &'static str| !loss.entries().iter().any(|entry| entry.reads.contains(&key));
     let settings = [

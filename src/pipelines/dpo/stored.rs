@@ -1,4 +1,4 @@
-//! The file of a reference's log-probabilities: 4 bytes per answer, and what they were computed of.
+//! The file of a reference's log-probabilities: 4 bytes per response, and a description of their inputs.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,31 +17,31 @@ use burnish_model::CausalLm;
 use burnish_util::foreign;
 use burnish_util::fs::write_atomic;
 
-/// Its name in the folder of a run.
+/// The name of the file in the folder of a run.
 pub const FILE: &str = "reference_log_probs.safetensors";
-/// The entry of its metadata that says what its numbers are of.
+/// The metadata entry that describes the inputs of the values.
 const ENTRY: &str = "computed_of";
-/// More than any file of these has.
+/// A size that no such file reaches, in bytes.
 const LARGEST: u64 = 1 << 34;
 
-/// The sums of log-probabilities of all answers, example after example.
+/// The sums of log-probabilities of all responses, example after example.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
     pub train: Vec<f32>,
     pub val: Vec<f32>,
 }
 
-/// What the numbers were computed of.
+/// The inputs of stored values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// (name in the file, value, what differs in words)
+    /// (name in the file, value, message if it differs)
     parts: Vec<(&'static str, String, &'static str)>,
     train: usize,
     val: usize,
 }
 
 impl Key {
-    /// The key of a reference, of these rows.
+    /// Returns the key of a reference with these rows.
     pub fn of(reference: &CausalLm, train: &[PreferenceExample], val: &[PreferenceExample], ld_alpha: f64) -> Self {
         let answers = |examples: &[PreferenceExample]| examples.iter().map(|example| example.answers().len()).sum();
         let parts = vec![
@@ -62,7 +62,7 @@ impl Key {
         Self { parts, train: answers(train), val: answers(val) }
     }
 
-    /// The metadata of a file with this key and this checksum: a single entry, because those of a map have no order.
+    /// The metadata of a file with this key and this checksum: a single entry, because the entries of a map have no order.
     fn metadata(&self, checksum: String) -> HashMap<String, String> {
         let parts = self.parts.iter().map(|(name, value, _)| ((*name).to_owned(), json!(value)));
         let parts: Map<String, Value> = parts.chain([(CHECKSUM.to_owned(), json!(checksum))]).collect();
@@ -70,7 +70,7 @@ impl Key {
     }
 }
 
-/// A checksum of the tokens of rows.
+/// Returns a checksum of the tokens of rows.
 fn rows(examples: &[PreferenceExample]) -> String {
     let mut hash = Sha256::new();
     for answer in examples.iter().flat_map(|example| example.answers()) {
@@ -83,24 +83,24 @@ fn rows(examples: &[PreferenceExample]) -> String {
 }
 
 impl Stored {
-    /// Reads the file beside a run, or has all `ranks` compute the numbers together and writes it, where there is none that fits.
+    /// Reads the file in the folder of a run. If no file fits, all `ranks` compute the values together and rank 0 writes it.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn beside(folder: &Path, key: &Key, ranks: &Ranks, compute: impl FnOnce() -> (Vec<f32>, Vec<f32>)) -> Result<Self> {
         let path = folder.join(FILE);
         if let Some(stored) = ranks.first(|| Self::fitting(&path, key))? {
             return Ok(stored);
         }
         let answers = key.train + key.val;
-        tracing::info!("computing the reference's log-probabilities of {answers} answers, for {}", path.display());
+        tracing::info!("computing the reference's log-probabilities of {answers} responses, for {}", path.display());
         let (train, val) = compute();
         let stored = Self { train, val };
         ranks.first(|| stored.write(&path, key))?;
         Ok(stored)
     }
 
-    /// The numbers of a file, if there is one that fits.
+    /// Returns the values of a file that fits, if there is one.
     fn fitting(path: &Path, key: &Key) -> Result<Option<Self>> {
         if !foreign::is_there(path)? {
             return Ok(None);
@@ -116,7 +116,7 @@ impl Stored {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it cannot be read, its numbers are of something else than the key says, are not those that were written, or cannot be the
+    /// If the file cannot be read or belongs to another key, or if its values fail the checksum or cannot be the
     /// logarithms of probabilities.
     pub fn read(path: &Path, key: &Key) -> Result<Self> {
         let named = || path.display().to_string();
@@ -138,7 +138,7 @@ impl Stored {
         let bytes_of = |name: &str| tensors.tensor(name).map(|tensor| tensor.data()).with_context(named);
         ensure!(
             checksum([bytes_of("train")?, bytes_of("val")?]) == sum,
-            "{}: its numbers are not those that were written; {again}",
+            "{}: its values do not match the checksum; {again}",
             path.display()
         );
         let column = |name: &str, count: usize| -> Result<Vec<f32>> {
@@ -149,7 +149,7 @@ impl Stored {
             let numbers: Vec<f32> = numbers.collect();
             if let Some(at) = numbers.iter().position(|number| !LOG_PROBS.contains(number)) {
                 bail!(
-                    "{}: `{name}` holds {} for answer {at}, which is not the logarithm of a probability; {again}",
+                    "{}: `{name}` holds {} for response {at}, which is not the logarithm of a probability; {again}",
                     path.display(),
                     numbers[at]
                 );

@@ -1,22 +1,22 @@
-//! What is known of the tokens of answers.
+//! Metrics over the tokens of responses.
 
 use serde::{Deserialize, Serialize};
 
 use super::example::PreferenceExample;
 use burnish_model::TokenStats;
 
-/// Sums over the tokens of answers.
+/// Sums over the tokens of responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tokens {
     entropy: f64,
     count: usize,
-    /// Tokens of chosen answers, and those of them that are the likeliest ones.
+    /// Tokens of chosen responses, and the number of them that are the most probable token.
     chosen: usize,
     right: usize,
 }
 
 impl Tokens {
-    /// Adds the answers of an example, whose sequences start at token `at` of the statistics; returns where they end.
+    /// Adds the responses of an example, whose sequences start at token `at` of the statistics. Returns the end of its tokens.
     pub fn add(&mut self, example: &PreferenceExample, stats: &TokenStats, at: usize) -> usize {
         let (mut start, mut prompt) = (at, example.prompt_tokens());
         for (side, sequence) in example.sequences().iter().enumerate() {
@@ -33,7 +33,7 @@ impl Tokens {
         start
     }
 
-    /// The sums over the tokens of both.
+    /// Adds the sums of both.
     pub fn and(self, other: Self) -> Self {
         Self {
             entropy: self.entropy + other.entropy,
@@ -43,7 +43,7 @@ impl Tokens {
         }
     }
 
-    /// Their means, by TRL's names: the accuracy is of chosen answers alone, and of pairs alone.
+    /// Returns the means under TRL's names; the accuracy covers only chosen responses of pairs.
     pub fn metrics(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
         let accuracy = (self.chosen > 0).then(|| ("mean_token_accuracy", self.right as f64 / self.chosen as f64));
         [("entropy", self.entropy / self.count.max(1) as f64)].into_iter().chain(accuracy)

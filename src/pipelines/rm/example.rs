@@ -22,7 +22,7 @@ pub struct StepExample {
 }
 
 impl RmExample {
-    /// The sequences that go through the model: both sides of a pair with their prompt, or the text.
+    /// Returns the sequences for the model: both sides of a pair with their prompt, or the text.
     pub fn sequences(&self) -> Vec<Sequence<'_>> {
         match self {
             Self::Pair(pair) => pair.sides().map(|(prompt, response)| Sequence::new(prompt, response)).to_vec(),
@@ -32,7 +32,7 @@ impl RmExample {
 }
 
 impl RmExample {
-    /// The margin of a pair; the judged positions of a text, and their judgements.
+    /// Returns the margin of a pair, or the judged positions of a text and their judgements.
     pub fn targets(&self) -> Vec<f64> {
         match self {
             Self::Pair(pair) => pair.margin.into_iter().collect(),
@@ -47,7 +47,7 @@ impl RmExample {
         }
     }
 
-    /// The text with steps, unless this is a pair.
+    /// Returns the text with steps, unless this is a pair.
     pub fn text(&self) -> Option<&StepExample> {
         match self {
             Self::Pair(_) => None,

@@ -1,4 +1,4 @@
-//! What the settings make of a model: the head that it gets, and what is read of it.
+//! The kind of reward model in the settings: its head and its readout.
 
 use anyhow::{Context, Result};
 
@@ -9,19 +9,19 @@ use burnish_data::Tokenizer;
 use burnish_model::hf_config::{Classifier, HfConfig};
 use burnish_model::{CausalLm, HeadInit, NewHead, Readout};
 
-/// What a run learns.
+/// The task of a reward model.
 pub enum Form {
-    /// To score texts, from pairs.
+    /// Scoring texts, from pairs.
     Pairs {
         loss: &'static RankingLoss,
         /// `algorithm.center_rewards_coefficient`
         center: f64,
     },
-    /// To judge steps.
+    /// Judging steps.
     Steps(StepReadout),
 }
 
-/// What is read at a step.
+/// The readout at a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepReadout {
     /// The two labels of a token classifier: wrong and right.
@@ -41,7 +41,7 @@ impl StepReadout {
         }
     }
 
-    /// The number of numbers that are read at each step.
+    /// Returns the number of logits of the readout.
     pub fn numbers(&self, model: &CausalLm) -> usize {
         match self {
             Self::Labels => 2,
@@ -51,15 +51,15 @@ impl StepReadout {
     }
 }
 
-/// The loss that `algorithm.loss_type` names.
+/// Returns the loss of `algorithm.loss_type`.
 ///
 /// # Errors
-/// If there is none of this name.
+/// If the loss does not exist.
 pub fn loss(config: &RmConfig) -> Result<&'static RankingLoss> {
     ranking::find(&config.algorithm.loss_type).context("unknown algorithm.loss_type")
 }
 
-/// The head of the model: its number of labels and its kind; `None` for that of a language model.
+/// Returns the number of labels and the kind of the head; `None` for the head of a language model.
 ///
 /// # Errors
 /// If the loss is unknown.
@@ -71,7 +71,7 @@ pub fn head(config: &RmConfig) -> Result<Option<(usize, Classifier)>> {
     })
 }
 
-/// True if the model begins with a head that `algorithm.init_head` describes.
+/// Returns true if `algorithm.init_head` initialises the head.
 ///
 /// # Errors
 /// If the loss is unknown, or config.json cannot be read.
@@ -82,7 +82,7 @@ pub fn draws_head(config: &RmConfig) -> Result<bool> {
     Ok(HfConfig::read(config.model.path.as_path()).context("model.path")?.classifier().is_none())
 }
 
-/// The head that a language model gets.
+/// Returns the new head of a language model.
 pub fn fresh_head(kind: Classifier, init: InitHead, seed: u64) -> NewHead {
     let init = match init {
         InitHead::Normal => HeadInit::Normal,
@@ -92,10 +92,10 @@ pub fn fresh_head(kind: Classifier, init: InitHead, seed: u64) -> NewHead {
     NewHead { kind, init, seed }
 }
 
-/// What is read at a step.
+/// Returns the readout at a step.
 ///
 /// # Errors
-/// If one of `algorithm.reward_tokens` is no token, or two are the same.
+/// If one of `algorithm.reward_tokens` is not a token, or two are equal.
 pub fn step_readout(config: &RmConfig, tokenizer: &Tokenizer) -> Result<StepReadout> {
     let Some(tokens) = config.algorithm.reward_tokens.as_ref().filter(|_| config.data.placeholder_token.is_some()) else {
         let labels = config.data.placeholder_token.is_none();
@@ -107,7 +107,7 @@ pub fn step_readout(config: &RmConfig, tokenizer: &Tokenizer) -> Result<StepRead
 
 impl Form {
     /// # Errors
-    /// If the loss is unknown, or one of `algorithm.reward_tokens` is no token.
+    /// If the loss is unknown, or one of `algorithm.reward_tokens` is not a token.
     pub fn of(config: &RmConfig, tokenizer: &Tokenizer) -> Result<Self> {
         let loss = loss(config)?;
         Ok(match loss.form {
@@ -116,7 +116,7 @@ impl Form {
         })
     }
 
-    /// What a run learns, in words.
+    /// Describes the task for users.
     pub fn describe(&self) -> String {
         match self {
             Self::Pairs { loss, .. } => format!("to score texts, from pairs ({})", loss.name),

@@ -1,11 +1,11 @@
-//! Reward models: `trainer rm`. From pairs of answers it learns to score whole texts (an outcome reward model), from judged steps to
-//! judge each step of a text (a process reward model).
+//! Reward models: `trainer rm`. An outcome reward model learns from pairs of responses to score whole texts. A process reward model learns
+//! from judged steps to judge each step of a text.
 //!
 //! | file | |
 //! |---|---|
 //! | `objective` | the stage |
-//! | `example` | a row in tokens: a pair, or a text with steps |
-//! | `form` | what the settings make of the model: the head, and what is read of it |
+//! | `example` | a tokenized row: a pair, or a text with steps |
+//! | `form` | the task: the head of the model and its readout |
 //! | `rows` | rows from the settings of `data` |
 //! | `pairs`, `steps` | the loss of a batch of each |
 //! | `padding` | the token that transformers may pad texts with |

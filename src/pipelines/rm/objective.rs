@@ -33,11 +33,11 @@ pub fn choices() -> Vec<Choice> {
 /// The loss of pairs or of steps.
 pub struct Rm {
     form: Form,
-    /// `None` for a language model, whose tokenizer stays as it is.
+    /// `None` for a language model, whose tokenizer stays unchanged.
     padding: Option<Padding>,
 }
 
-/// What is found in a slice: one of the two is empty.
+/// The result of a pass over a slice; one of the two is empty.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Found {
     pairs: Pairs,
@@ -47,7 +47,7 @@ pub struct Found {
 impl Objective for Rm {
     type Config = RmConfig;
     type Example = RmExample;
-    /// The number of pairs or judged steps, which the loss is the mean of.
+    /// The number of pairs or judged steps; the loss is a mean over them.
     type Whole = f64;
     type Found = Found;
 

@@ -1,8 +1,8 @@
-//! The token that transformers may pad the texts of a reward model with.
+//! The pad token of a reward model's texts in transformers.
 //!
-//! `AutoModelForSequenceClassification` reads the score of a text at the last token that is not `pad_token_id`, whatever the
-//! attention mask says. So that token must be one that no text ends with, and the tokenizer must pad with the same one. Many
-//! tokenizers pad with the token that ends texts: then the score would be read before the end.
+//! `AutoModelForSequenceClassification` reads the score of a text at the last token that is not `pad_token_id`, and ignores the
+//! attention mask. The pad token must therefore never end a text, and the tokenizer must pad with the same token. Many
+//! tokenizers pad with the token that ends texts; the score would then be read before the end.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,25 +20,25 @@ use burnish_util::foreign;
 use burnish_util::fs::write_json;
 
 const SPECIAL_TOKENS: &str = "special_tokens_map.json";
-/// The words in names of tokens that are there to be used for such things, the best first.
+/// Words in the names of spare special tokens, the best first.
 const SPARE: &[&str] = &["pad", "reserved", "unused", "unk", ""];
 
-/// The token that pads.
+/// The pad token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// The tokenizer's own is safe.
+    /// The tokenizer's pad token is safe.
     Own(u32),
-    /// Another one takes the place of the tokenizer's: its id and text.
+    /// Another token replaces the tokenizer's: its id and text.
     Another(u32, String),
-    /// There is none; transformers then scores one text at a time.
+    /// No token fits; transformers then scores one text at a time.
     None,
 }
 
 impl Padding {
-    /// The tokenizer's own token if no text of the data ends with it, else one that is special and ends none.
+    /// Chooses the tokenizer's pad token if no text of the data ends with it, else a special token that ends no text.
     ///
     /// # Errors
-    /// A tokenizer_config.json that cannot be read.
+    /// If tokenizer_config.json cannot be read.
     pub fn choose(folder: &Location, inputs: &Inputs<RmExample>) -> Result<Self> {
         let examples = inputs.train.iter().chain(&inputs.val);
         let ends =
@@ -61,7 +61,7 @@ impl Padding {
         spare.map_or(Self::None, |(id, text)| Self::Another(*id, text.clone()))
     }
 
-    /// The `pad_token_id` of config.json.
+    /// Returns the `pad_token_id` for config.json.
     pub fn id(&self) -> Option<u32> {
         match self {
             Self::Own(id) | Self::Another(id, _) => Some(*id),
@@ -69,7 +69,7 @@ impl Padding {
         }
     }
 
-    /// Says what is not as the tokenizer has it.
+    /// Warns if the pad token differs from the tokenizer's.
     pub fn announce(&self) {
         match self {
             Self::Own(_) => {}
@@ -79,16 +79,16 @@ impl Padding {
             ),
             Self::None => tracing::warn!(
                 "the tokenizer has no special token that ends no text: saved models have no pad_token_id, and transformers scores one \
-                 text at a time; a tokenizer with a pad token of its own mends that"
+                 text at a time; a tokenizer with a separate pad token avoids this"
             ),
         }
     }
 
-    /// Makes the tokenizer in the model's folder of a checkpoint pad with the chosen token, in the files that may name one, of which it
-    /// gets the first if it has none.
+    /// Writes the chosen pad token into the tokenizer files of a checkpoint's model. If none of these files exists, the first one is
+    /// created.
     ///
     /// # Errors
-    /// A file cannot be read or written.
+    /// If a file cannot be read or written.
     pub fn write(&self, checkpoint: &Path) -> Result<()> {
         let Self::Another(_, text) = self else { return Ok(()) };
         let files = [TOKENIZER_CONFIG, SPECIAL_TOKENS].map(|name| checkpoint.join(HUGGINGFACE).join(name));
@@ -107,7 +107,7 @@ impl Padding {
     }
 }
 
-/// The token that the files of a tokenizer pad with.
+/// Returns the pad token in the files of a tokenizer.
 fn own(folder: &Path, tokenizer: &Tokenizer) -> Result<Option<u32>> {
     for name in [TOKENIZER_CONFIG, SPECIAL_TOKENS] {
         let Some(settings) = object(&folder.join(name))? else { continue };

@@ -10,8 +10,8 @@ use burnish_model::{CausalLm, Gradients, Marked, Readout};
 /// The scores of pairs, by their index in the batch.
 pub type Pairs = BTreeMap<usize, PairScores>;
 
-/// The pass over a slice of a batch of `count` pairs, whose mean is the loss. Both sides of a pair pass together, and what they begin
-/// with passes once.
+/// Passes over a slice of a batch of `count` pairs; the loss is the mean over the pairs. Both sides of a pair pass together, and their
+/// common prefix passes once.
 pub fn pass(
     loss: &RankingLoss,
     center: f64,
@@ -44,8 +44,8 @@ pub fn pass(
     pairs
 }
 
-/// The loss of a batch, added up in the order of its rows, so that no sum depends on slices and micro-batches. `spread`: report how
-/// far the scores lie apart, too.
+/// Returns the loss of a batch, summed in the order of its rows, so that no sum depends on slices and micro-batches. `spread`: also
+/// report the spread of the scores.
 pub fn measured(loss: &RankingLoss, center: f64, count: f64, pairs: Pairs, spread: bool) -> Measured {
     let (mut sum, mut tally) = (0.0, PairTally::default());
     for pair in pairs.into_values() {

@@ -15,10 +15,10 @@ use burnish_data::examples::{
 };
 use burnish_data::{Reading, Tokenizer};
 
-/// Reads and tokenizes rows. What is left out is counted and named in the log.
+/// Reads and tokenizes rows. Rows that are left out are counted and named in the log.
 ///
 /// # Errors
-/// A file or row that cannot be read, with its name.
+/// If a file or row cannot be read; the message names it.
 pub(super) fn read(config: &RmConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<RmExample>> {
     match loss(config)?.form {
         Form::Pairs(_) => {
@@ -81,7 +81,7 @@ fn step_options(config: &RmConfig, of: &Rows) -> StepOptions {
     StepOptions { rows, max_length: data.max_length, cut: data.truncation == StageTruncation::Right, reading: of.reading }
 }
 
-/// The text with the judgements as numbers that the loss compares with.
+/// Returns the text with its judgements as the targets of the loss.
 fn judged(text: Steps, readout: &StepReadout, config: &RmConfig) -> Result<StepExample> {
     let vocabulary = config.algorithm.reward_tokens.is_none();
     let target = |(step, label)| {
@@ -94,7 +94,7 @@ fn judged(text: Steps, readout: &StepReadout, config: &RmConfig) -> Result<StepE
     Ok(StepExample { at: text.marks.iter().map(|mark| mark.at).collect(), targets, ids: text.ids })
 }
 
-/// The judgement of a step. Of two labels the second is right (TRL), of two tokens the first (OpenRLHF).
+/// Returns the judgement of a step. The second of two labels means right (TRL), the first of two tokens does (OpenRLHF).
 fn target(label: StepLabel, readout: &StepReadout) -> Result<StepTarget> {
     Ok(match (label, readout) {
         (StepLabel::Right(right), StepReadout::Labels) => StepTarget::Class(usize::from(right)),
@@ -103,7 +103,7 @@ fn target(label: StepLabel, readout: &StepReadout) -> Result<StepTarget> {
         (StepLabel::Share(share), StepReadout::Tokens(tokens)) if tokens.len() == 2 => StepTarget::Shares([share, 1.0 - share]),
         (StepLabel::Token(id), StepReadout::Tokens(tokens)) => match tokens.iter().position(|token| *token == id) {
             Some(class) => StepTarget::Class(class),
-            None => bail!("it is none of algorithm.reward_tokens"),
+            None => bail!("it is not one of algorithm.reward_tokens"),
         },
         (StepLabel::Token(id), StepReadout::Vocabulary) => StepTarget::Class(id as usize),
         (StepLabel::Token(_), StepReadout::Labels) => bail!("it is a token, which needs data.placeholder_token"),
@@ -111,7 +111,7 @@ fn target(label: StepLabel, readout: &StepReadout) -> Result<StepTarget> {
     })
 }
 
-/// The options that have no effect beside the others.
+/// Returns the options without effect.
 ///
 /// # Errors
 /// If the loss is unknown, or config.json cannot be read.

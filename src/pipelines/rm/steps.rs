@@ -8,10 +8,10 @@ use crate::pipelines::stage::{Batch, Measured};
 use burnish_algorithm::ranking::{StepTally, StepTarget, step_loss};
 use burnish_model::{CausalLm, Gradients, Marked};
 
-/// The loss of every step of texts, and whether it was judged right, by the index of the text in the batch.
+/// The loss of every step, and true if the model judged it correctly, by the index of the text in the batch.
 pub type Steps = BTreeMap<usize, Vec<(f64, bool)>>;
 
-/// The pass over a slice of a batch of `count` judged steps, whose mean is the loss.
+/// Passes over a slice of a batch of `count` judged steps; the loss is the mean over the steps.
 pub fn pass(
     read: &StepReadout,
     batch: &Batch<RmExample>,
@@ -42,7 +42,7 @@ pub fn pass(
     found
 }
 
-/// The loss of a batch, added up in the order of its rows, so that no sum depends on slices and micro-batches.
+/// Returns the loss of a batch, summed in the order of its rows, so that no sum depends on slices and micro-batches.
 pub fn measured(count: f64, steps: Steps) -> Measured {
     let (mut sum, mut tally) = (0.0, StepTally::default());
     for (loss, right) in steps.into_values().flatten() {

@@ -1,4 +1,4 @@
-//! The end of an answer: from what is sampled to JSON, whole or in pieces.
+//! The end of a request: sampled tokens become JSON, whole or streamed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,14 +14,14 @@ use burnish_agent::endpoint::{Api, ChunkWriter, Refused, Reply, Sent, answer, fo
 use burnish_rollout::Response;
 use burnish_server::{Body, HttpResponse};
 
-/// The number of pieces of a stream that wait for a slow client; sampling does not wait for it.
+/// The number of chunks that wait for a slow client; sampling does not wait for the client.
 const PIECES: usize = 64;
 
 impl Service {
-    /// Answers when everything is sampled.
+    /// Replies when all tokens are sampled.
     ///
     /// # Errors
-    /// If the engine broke off, or what it sampled cannot be read.
+    /// If the engine stopped, or its tokens cannot be decoded.
     pub(super) async fn whole(&self, mut begun: Begun) -> Result<HttpResponse, Refused> {
         let count = begun.answered.prompts.len() * begun.asked.options.n;
         let mut replies: Vec<Option<Reply>> = vec![None; count];
@@ -35,7 +35,7 @@ impl Service {
         Ok(response(Sent::Answer(answer(&begun.answered, &begun.asked.options, &replies))))
     }
 
-    /// Answers in pieces, while tokens are sampled.
+    /// Streams chunks while tokens are sampled.
     pub(super) fn pieces(self: Arc<Self>, begun: Begun) -> HttpResponse {
         let (pieces, receive) = channel(PIECES);
         tokio::spawn(async move {
@@ -53,7 +53,7 @@ impl Service {
         let mut left = begun.answered.prompts.len() * begun.asked.options.n;
         let mut chunks = writer.begin();
         loop {
-            // The client has left where nobody takes the pieces, and the ticket ends the sequences.
+            // If the channel is closed, the client has left, and the ticket ends the sequences.
             if !chunks.is_empty() && pieces.send(std::mem::take(&mut chunks).into()).await.is_err() || left == 0 {
                 return Ok(());
             }
@@ -75,7 +75,7 @@ impl Service {
         }
     }
 
-    /// Reads what was sampled, and notes it where it belongs to a conversation.
+    /// Decodes the sampled tokens, and records them if they belong to a conversation.
     fn reply(&self, begun: &Begun, index: usize, response: Response) -> Result<Reply, Refused> {
         let Begun { answered, asked, starts, .. } = begun;
         let reply = self.facts.model.reply(asked, response)?;

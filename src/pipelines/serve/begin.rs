@@ -1,4 +1,4 @@
-//! The beginning of an answer: from the body of a request to sequences that are sampled.
+//! The start of a request: its body becomes sequences to sample.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,21 +9,21 @@ use burnish_agent::endpoint::{Answered, Api, Asked, Prompt, Refused, Start, Way,
 use burnish_util::rng::Stream;
 use burnish_util::time::unix_time;
 
-/// A request whose sequences are being sampled.
+/// A request whose sequences are sampled.
 pub struct Begun {
     pub answered: Answered,
-    /// Without its prompts.
+    /// The request without its prompts.
     pub asked: Asked,
-    /// The beginning of each prompt's answers, if the request belongs to a conversation.
+    /// The start of each prompt's responses, if the request belongs to a conversation.
     pub starts: Vec<Start>,
     pub ticket: Ticket,
 }
 
 impl Service {
-    /// Reads a request and has its sequences sampled. It tokenizes, which takes time.
+    /// Parses a request and submits its sequences. Tokenizing takes time.
     ///
     /// # Errors
-    /// If the request is wrong, too long, or comes while too many wait.
+    /// If the request is wrong or too long, or if too many requests wait.
     pub(super) fn begin(&self, api: Api, body: &[u8], header: Option<&str>) -> Result<Begun, Refused> {
         let model = &self.facts.model;
         let mut asked = model.read(api, body, header)?;
@@ -68,14 +68,12 @@ impl Service {
         Ok(Begun { answered, asked, starts, ticket })
     }
 
-    /// How the answer to a prompt goes on with what was served in its conversation.
+    /// Returns the continuation of a conversation that a prompt belongs to.
     fn start(&self, key: &str, prompt: Prompt, asked: &Asked) -> Start {
         let found = self.record().find(key, &prompt, asked.setting);
         let start = self.facts.model.start(found, prompt, asked);
         if let Way::Broken(reason) = &start.way {
-            tracing::warn!(
-                "what was served in the conversation {key:?} cannot be continued, and another trajectory begins: {reason}"
-            );
+            tracing::warn!("the conversation {key:?} cannot be continued, and another trajectory begins: {reason}");
         }
         start
     }

@@ -1,4 +1,4 @@
-//! Between the requests and the engine: sequences that wait, and those who wait for them.
+//! The connection of requests and engine: waiting sequences and their clients.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +10,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use burnish_rollout::{Arrival, Response, Sampling, TurnRequest, TurnStops, Turns};
 use burnish_util::rng::Stream;
 
-/// The time after which an idle engine looks whether it is still wanted.
+/// The interval at which an idle engine checks for a shutdown.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// News of a sequence.
+/// An event of a sequence.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A token was sampled; only where the client is sent tokens as they come.
+    /// A sampled token; only for streaming clients.
     Token(u32),
     End(Response),
 }
@@ -29,14 +29,14 @@ pub struct Wanted {
     pub stop: Option<TurnStops>,
 }
 
-/// The sequences of a request: their news, with the index of each. When this is dropped, they end.
+/// The sequences of a request, and their events with the index of each sequence. Dropping the ticket ends the sequences.
 pub struct Ticket {
     events: UnboundedReceiver<(usize, Event)>,
     left: Arc<AtomicBool>,
 }
 
 impl Ticket {
-    /// The next news; `None` if the engine broke off, or every sequence has ended.
+    /// Returns the next event; `None` if the engine stopped or every sequence has ended.
     pub async fn next(&mut self) -> Option<(usize, Event)> {
         self.events.recv().await
     }
@@ -48,12 +48,12 @@ impl Drop for Ticket {
     }
 }
 
-/// Whoever waits for a sequence.
+/// The receiver of a sequence.
 struct Client {
     events: UnboundedSender<(usize, Event)>,
     index: usize,
     streams: bool,
-    /// The conversation for which the engine is to keep the sequence.
+    /// The conversation for which the engine keeps the sequence.
     keep: Option<String>,
 }
 
@@ -61,19 +61,19 @@ struct Client {
 struct State {
     arrivals: Vec<Arrival>,
     clients: HashMap<usize, Client>,
-    /// Sequences between two requests of a conversation, and its key; the oldest first.
+    /// The kept sequences and the keys of their conversations, the oldest first.
     kept: VecDeque<(String, usize)>,
     next: usize,
     closed: bool,
 }
 
-/// Between the requests and the engine.
+/// The connection of requests and engine.
 pub struct Hub {
     state: Mutex<State>,
     news: Condvar,
-    /// The largest number of sequences that wait or are sampled.
+    /// The maximum number of sequences that wait or are sampled.
     most: usize,
-    /// The largest number of sequences that the engine keeps between two requests of a conversation.
+    /// The maximum number of sequences that the engine keeps between two requests of a conversation.
     most_kept: usize,
 }
 
@@ -82,10 +82,10 @@ impl Hub {
         Self { state: Mutex::default(), news: Condvar::new(), most, most_kept }
     }
 
-    /// Has sequences sampled. `streams`: true if tokens are wanted as they come; `conversation`: a key by which a single sequence is kept, so
-    /// that the next request of that conversation need not be worked on from its beginning.
+    /// Submits sequences. `streams`: true to receive every token at once. `conversation`: a key under which a single sequence is kept,
+    /// so that the next request of that conversation reuses its keys and values.
     ///
-    /// Returns `None` if too many wait, or the engine broke off.
+    /// Returns `None` if too many sequences wait or the engine stopped.
     pub fn submit(&self, wanted: Vec<Wanted>, streams: bool, conversation: Option<&str>) -> Option<Ticket> {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -113,21 +113,21 @@ impl Hub {
         Some(Ticket { events: receive, left })
     }
 
-    /// The number of sequences that wait or are sampled.
+    /// Returns the number of sequences that wait or are sampled.
     pub fn waiting(&self) -> usize {
         self.lock().clients.len()
     }
 
-    /// A sequence has a new token.
+    /// Reports a new token of a sequence.
     pub fn token(&self, sequence: usize, token: u32) {
         let state = self.lock();
         if let Some(client) = state.clients.get(&sequence).filter(|client| client.streams) {
-            // Who has left hears nothing.
+            // A client that has left is ignored.
             _ = client.events.send((client.index, Event::Token(token)));
         }
     }
 
-    /// Takes no further request, and lets go of those that wait.
+    /// Refuses further requests, and drops the waiting ones.
     pub fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -146,7 +146,7 @@ impl Turns for Hub {
         let mut state = self.lock();
         let client = state.clients.remove(&sequence);
         let keep = client.as_ref().and_then(|client| client.keep.clone());
-        // An older sequence of this conversation, which two requests at the same time leave, is over.
+        // Two concurrent requests of a conversation leave an older sequence, which ends here.
         let older = keep.as_ref().and_then(|key| state.kept.iter().position(|(kept, _)| kept == key));
         let mut over: Vec<usize> = older.and_then(|at| state.kept.remove(at)).map(|(_, sequence)| sequence).into_iter().collect();
         match keep {
@@ -186,7 +186,7 @@ mod tests {
         Response { ids: vec![7], log_probs: vec![0.0], rollout_log_probs: vec![0.0], finish: Finish::Stop }
     }
 
-    /// The numbers of sequences with a turn, and of those that are over.
+    /// Returns the indices of sequences with a turn, and of ended sequences.
     fn arrived(hub: &Hub) -> (Vec<usize>, Vec<usize>) {
         let arrivals = hub.arrived(false).unwrap();
         let (turns, over): (Vec<_>, Vec<_>) = arrivals.iter().partition(|arrival| arrival.turn.is_some());
@@ -209,7 +209,7 @@ mod tests {
         assert!(matches!(first.events.try_recv(), Ok((0, Event::Token(7)))));
         assert!(matches!(first.events.try_recv(), Ok((0, Event::End(_)))));
         assert!(first.events.try_recv().is_err());
-        // The sequence goes on; another conversation takes its place when it ends.
+        // The sequence continues; another conversation replaces it when it ends.
         let _again = hub.submit(vec![wanted(&[1, 7, 2])], false, Some("a")).unwrap();
         assert_eq!(arrived(&hub), (vec![0], vec![]));
         hub.ended(0, response());

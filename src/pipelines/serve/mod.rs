@@ -1,8 +1,8 @@
 //! `trainer serve`: a language model behind HTTP, by OpenAI's protocol.
 //!
-//! The engine has a thread of its own, and takes requests in while others decode ([`hub::Hub`]); `begin` turns a request into sequences,
-//! `answering` what is sampled into an answer, `service` has the addresses. `agent::endpoint` has the protocol, and the record of what was
-//! served.
+//! The engine has its own thread, and accepts requests while others decode ([`hub::Hub`]). `begin` turns a request into sequences,
+//! `answering` turns sampled tokens into a reply, and `service` has the addresses. `agent::endpoint` has the protocol and the record of
+//! served conversations.
 
 mod answering;
 mod begin;

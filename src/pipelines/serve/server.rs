@@ -27,7 +27,7 @@ use burnish_server::{Bearer, Hosts, Limits, serve};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::time::unix_time;
 
-/// The number of threads that tokenize: each may need a few hundred times the memory of its text.
+/// The number of threads that tokenize: each can need a few hundred times the memory of its text.
 const TOKENIZING: usize = 4;
 /// The stack of the engine's thread, as large as that of a program's main thread.
 const STACK: usize = 8 << 20;
@@ -42,9 +42,9 @@ pub struct ServerOptions {
     pub tokenizer: Option<PathBuf>,
     /// A chat template that replaces the tokenizer's.
     pub chat_template: Option<String>,
-    /// Variables of the chat template that every request has, unless it has its own.
+    /// Default variables of the chat template; a request can override them.
     pub variables: Map<String, Value>,
-    /// The format in which the model writes calls, by its name; `None` leaves calls in the text.
+    /// The name of the format of the model's tool calls; `None` leaves calls in the text.
     pub format: Option<String>,
     pub host: String,
     /// The port; 0 takes any free one.
@@ -54,18 +54,18 @@ pub struct ServerOptions {
     /// The bearer token that clients must send; `None` if they need none.
     pub token: Option<String>,
     pub limits: Limits,
-    /// The sampling of requests that say nothing of it; `max_tokens` is the length of their answers.
+    /// The default sampling of requests; `max_tokens` is the default length of their responses.
     pub sampling: Sampling,
-    /// The seed of requests that have none.
+    /// The seed of requests without one.
     pub seed: u64,
     pub engine: NativeEngine,
-    /// The largest number of answers to one request.
+    /// The maximum number of responses to one request.
     pub most_answers: usize,
-    /// The largest number of answers that wait for the engine or are sampled; further requests get status 503.
+    /// The maximum number of responses that wait or are sampled; further requests get status 503.
     pub most_waiting: usize,
-    /// The number of conversations whose keys and values are kept between two requests.
+    /// The number of conversations whose keys and values stay cached between two requests.
     pub kept_conversations: usize,
-    /// The number of tokens of conversations that are recorded.
+    /// The maximum number of recorded tokens of conversations.
     pub recorded_tokens: usize,
     pub device: Device,
     pub dtype: Dtype,
@@ -82,10 +82,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds the address before the model is read, so that clients that come early wait.
+    /// Binds the address before the model is loaded, so that early clients wait.
     ///
     /// # Errors
-    /// If the folder holds no model, the format is unknown, the address is taken, or the device is not available.
+    /// If the folder does not hold a model, the format is unknown, the address is taken, or the device is not available.
     pub fn new(mut options: ServerOptions) -> Result<Self> {
         let folder = options.model.folder();
         let hf = HfConfig::read(folder)?;
@@ -124,13 +124,13 @@ impl Server {
             memory: Default::default(),
         };
         let facts = Facts { model: model_of_endpoint, seed: options.seed, token: Bearer(options.token.clone()) };
-        // A sequence that is kept takes a place of the engine's.
+        // A kept sequence occupies a slot of the engine.
         let kept = options.kept_conversations.min(options.engine.max_num_seqs);
         let hub = Arc::new(Hub::new(options.most_waiting, kept));
         Ok(Self { model, facts, hub, listener, interrupt: Interrupt::on_signals()?, options })
     }
 
-    /// The address that the server is bound to.
+    /// Returns the address of the server.
     ///
     /// # Errors
     /// If the system does not return it.
@@ -138,21 +138,21 @@ impl Server {
         Ok(self.listener.local_addr()?)
     }
 
-    /// The name of the model in requests.
+    /// Returns the name of the model in requests.
     pub fn model(&self) -> &str {
         &self.facts.model.name
     }
 
-    /// Serves until a signal asks it to stop, and ends within a second of it.
+    /// Serves until a signal, and ends within a second of it.
     ///
     /// # Errors
-    /// If the system refuses to serve further, or the engine broke off.
+    /// If the system stops the server, or the engine stops.
     pub fn run(self) -> Result<()> {
         let Self { model, facts, hub, listener, interrupt, options } = self;
         let (broke_off, broken) = tokio::sync::oneshot::channel::<anyhow::Error>();
         let (mut engine, eos, turns) = (options.engine, facts.model.eos.clone(), hub.clone());
         let order = Order::of_this_thread();
-        // Nobody waits for this thread: the end of the process ends it, in the middle of a step if need be.
+        // This thread is not joined: the end of the process ends it, even within a step.
         let sample = move || {
             let _closes = Closes(turns.clone());
             let token = |sequence, token| turns.token(sequence, token);
@@ -170,7 +170,7 @@ impl Server {
                 served = serve(listener, service, hosts, options.limits, &interrupt) => Ok(served?),
                 broken = broken => match broken {
                     Ok(error) => Err(error),
-                    Err(_) => bail!("the thread of the engine broke off"),
+                    Err(_) => bail!("the thread of the engine stopped"),
                 },
             }
         });
@@ -179,7 +179,7 @@ impl Server {
     }
 }
 
-/// Closes the hub when the engine's thread ends, however it does.
+/// Closes the hub when the engine's thread ends, also by a panic.
 struct Closes(Arc<Hub>);
 
 impl Drop for Closes {
@@ -191,5 +191,5 @@ impl Drop for Closes {
 fn format(name: &str) -> Result<&'static Format> {
     let names = || FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
     let found = FORMATS.iter().find(|format| format.name == name).copied();
-    found.with_context(|| format!("--tool-format: there is no format {name:?} of calls; the formats are {}", names()))
+    found.with_context(|| format!("--tool-format: the format {name:?} does not exist; the formats are {}", names()))
 }

@@ -14,14 +14,14 @@ use crate::job::openai::{self, Address, check_method, names, not_there, unescape
 use burnish_agent::endpoint::{Api, CONVERSATION, Model, Record, Refused, Sent};
 use burnish_server::{Bearer, HttpResponse, Refusal, Site};
 
-/// An addition to OpenAI's addresses: what was served in a conversation, token by token. DELETE returns it and forgets it.
+/// An addition to OpenAI's addresses: the served tokens of a conversation. DELETE returns and removes them.
 const CONVERSATIONS: &str = "/v1/conversations/";
 const HEALTH: &str = "/health";
 
-/// What the server knows from its start on.
+/// The constants of a server.
 pub struct Facts {
     pub model: Model,
-    /// The seed of requests that have none.
+    /// The seed of requests without one.
     pub seed: u64,
     pub token: Bearer,
 }
@@ -34,7 +34,7 @@ pub struct Service {
     record: Mutex<Record>,
 }
 
-/// What was served so far.
+/// The counters of the server.
 #[derive(Default)]
 pub(super) struct Counts {
     pub requests: AtomicU64,
@@ -96,12 +96,12 @@ impl Service {
         if begun.asked.options.stream { Ok(self.pieces(begun)) } else { self.whole(begun).await }
     }
 
-    /// What was served in a conversation.
+    /// Returns the served tokens of a conversation.
     fn conversation(&self, path: &str, forget: bool) -> Result<Value, Refused> {
         let key = unescaped(path.strip_prefix(CONVERSATIONS).unwrap_or_default());
         let mut record = self.record();
         let found = if forget { record.take(&key) } else { record.trajectories(&key) };
-        let trajectories = found.ok_or_else(|| Refused::status(404, format!("there is no conversation {key:?}")))?;
+        let trajectories = found.ok_or_else(|| Refused::status(404, format!("the conversation {key:?} does not exist")))?;
         Ok(json!({"conversation": key, "trajectories": trajectories}))
     }
 

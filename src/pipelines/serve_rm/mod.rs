@@ -1,6 +1,6 @@
 //! `trainer serve-rm`: a reward model behind HTTP, by the protocol of OpenRLHF's `serve_rm`.
 //!
-//! The model has a thread of its own; each pass takes the texts of the requests that are waiting.
+//! The model has its own thread; each pass takes the texts of the waiting requests.
 
 mod request;
 mod scoring;

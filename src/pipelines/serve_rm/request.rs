@@ -1,4 +1,4 @@
-//! The content of a request. It is read without a tree of all its values, which would take many times its memory.
+//! The content of a request, parsed without a tree of values, which would take many times the memory.
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ use burnish_server::Refusal;
 pub struct Query {
     /// A prompt with its response.
     pub text: String,
-    /// The prompt, where the request has it.
+    /// The prompt, if the request has it.
     pub prompt: Option<String>,
 }
 
-/// Reads the texts of `{"query": [text, …]}`, with `prompts` if they are texts too. `labels` are accepted, if there are as many as
-/// queries, and ignored.
+/// Reads the texts of `{"query": [text, …]}`, with `prompts` if they are texts too. `labels` are accepted and ignored if their number
+/// is that of the queries.
 ///
 /// # Errors
-/// If a field is wrong, which the message names, or if there are more than `most` queries.
+/// If a field is wrong (the message names it), or if there are more than `most` queries.
 pub fn queries(body: &[u8], most: usize) -> Result<Vec<Query>, Refusal> {
     let mut json = serde_json::Deserializer::from_slice(body);
     let read = json.deserialize_map(Request { most }).and_then(|fields| json.end().map(|()| fields));
@@ -52,22 +52,22 @@ pub fn queries(body: &[u8], most: usize) -> Result<Vec<Query>, Refusal> {
     Ok(queries.into_iter().zip(prompts).map(|(text, prompt)| Query { text, prompt }).collect())
 }
 
-/// The value of a field, as far as it is needed.
+/// The needed part of the value of a field.
 #[derive(Default)]
 enum Field {
-    /// Not there, or null.
+    /// Missing, or null.
     #[default]
     Unset,
     List {
         count: usize,
         texts: Vec<String>,
-        /// The first entry that is no text, where texts are wanted.
+        /// The first entry that is not a text, if texts are required.
         no_text: Option<usize>,
     },
     Other,
 }
 
-/// Reads the object. Its value: the fields `query`, `prompts` and `labels`.
+/// Parses the object to the fields `query`, `prompts` and `labels`.
 struct Request {
     most: usize,
 }
@@ -95,12 +95,12 @@ impl<'de> Visitor<'de> for Request {
     }
 }
 
-/// Reads any value and keeps little of it.
+/// Parses any value and keeps little of it.
 #[derive(Clone, Copy)]
 enum Reader {
-    /// Reads a field: the length of a list, and as many of its texts.
+    /// Parses a field: the length of a list, and up to this number of its texts.
     Field { texts: usize },
-    /// Reads an entry of a list: a text is a list of that one text.
+    /// Parses an entry of a list; a text is a list of one text.
     Entry,
 }
 

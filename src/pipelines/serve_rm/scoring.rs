@@ -1,4 +1,4 @@
-//! The queue in front of the model: texts that wait at the same time are scored together, those of one request in turn.
+//! The queue of the model: waiting texts are scored together, the texts of one request in order.
 
 use std::collections::VecDeque;
 
@@ -12,18 +12,18 @@ pub struct Job<T> {
 }
 
 impl<T> Job<T> {
-    /// A job of at least one text.
+    /// Creates a job of at least one text.
     pub fn new(texts: Vec<T>, reply: oneshot::Sender<Vec<f32>>) -> Self {
         Self { texts, scores: Vec::new(), reply }
     }
 
-    /// The texts that have no score yet.
+    /// Returns the texts without a score.
     fn left(&self) -> &[T] {
         &self.texts[self.scores.len()..]
     }
 }
 
-/// Scores jobs until the channel is closed. `score` gets up to `batch_size` texts, of the requests that came first. A request whose
+/// Scores jobs until the channel is closed. `score` gets up to `batch_size` texts of the oldest requests. A request whose
 /// client has left is dropped before the next pass.
 pub fn run<T>(mut jobs: mpsc::Receiver<Job<T>>, batch_size: usize, score: impl Fn(&[&T]) -> Vec<f32>) {
     let mut waiting: VecDeque<Job<T>> = VecDeque::new();

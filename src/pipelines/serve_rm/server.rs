@@ -24,9 +24,9 @@ use burnish_reward_model::steps::{StepOptions, Steps, judging_decoder, load_judg
 use burnish_server::{Bearer, Hosts, Limits, serve};
 use burnish_util::interrupt::Interrupt;
 
-/// The number of requests that can wait for the model; further ones wait for a place.
+/// The number of requests that can wait for the model; further requests wait to enter the queue.
 const WAITING: usize = 1024;
-/// The number of threads that tokenize: each may need a few hundred times the memory of its text.
+/// The number of threads that tokenize: each can need a few hundred times the memory of its text.
 const TOKENIZING: usize = 4;
 /// The stack of the model's thread, as large as that of a program's main thread.
 const STACK: usize = 8 << 20;
@@ -40,17 +40,17 @@ pub struct ServerOptions {
     pub port: u16,
     /// Further names by which clients may address the server.
     pub allowed_hosts: Vec<String>,
-    /// The largest number of tokens of a query; longer queries are cut at the end. `None`: queries beyond the model's positions
-    /// are refused.
+    /// The maximum number of tokens of a query; longer queries are truncated at the end. `None` refuses queries beyond the model's
+    /// positions.
     pub max_len: Option<usize>,
     /// The number of queries per pass.
     pub batch_size: usize,
-    /// The way in which a process reward model judges.
+    /// The judging by a process reward model.
     pub steps: StepOptions,
     pub device: Device,
     pub dtype: Dtype,
     pub limits: Limits,
-    /// The largest number of queries of one request.
+    /// The maximum number of queries in one request.
     pub max_queries: usize,
     /// The bearer token that clients must send; `None` if they need none.
     pub token: Option<String>,
@@ -66,10 +66,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds the address before the model is read, so that clients that come early wait.
+    /// Binds the address before the model is loaded, so that early clients wait.
     ///
     /// # Errors
-    /// If the folder holds no reward model, the address is taken, or the device is not available.
+    /// If the folder does not hold a reward model, the address is taken, or the device is not available.
     pub fn new(mut options: ServerOptions) -> Result<Self> {
         let folder = options.model.folder();
         let placeholder = options.steps.placeholder.is_some();
@@ -93,7 +93,7 @@ impl Server {
         Ok(Self { model, texts, listener, interrupt: Interrupt::on_signals()?, options })
     }
 
-    /// The address that the server is bound to.
+    /// Returns the address of the server.
     ///
     /// # Errors
     /// If the system does not return it.
@@ -101,15 +101,15 @@ impl Server {
         Ok(self.listener.local_addr()?)
     }
 
-    /// Serves until a signal asks it to stop, and ends within a second of it.
+    /// Serves until a signal, and ends within a second of it.
     ///
     /// # Errors
-    /// If the system refuses to serve further, or the model broke off.
+    /// If the system stops the server, or the model's thread stops.
     pub fn run(self) -> Result<()> {
         let Self { model, texts, listener, interrupt, options } = self;
         let (send, jobs) = mpsc::channel(WAITING);
         let batch_size = options.batch_size;
-        // Nobody waits for this thread: the end of the process ends it, in the middle of a pass if need be.
+        // This thread is not joined: the end of the process ends it, even within a pass.
         let order = Order::of_this_thread();
         let pass = move || order.run(|| scoring::run(jobs, batch_size, |texts| model.scores(texts)));
         thread::Builder::new().name("model".to_owned()).stack_size(STACK).spawn(pass)?;
@@ -128,7 +128,7 @@ impl Server {
         let served = runtime.block_on(async {
             tokio::select! {
                 served = serve(listener, Arc::new(service), hosts, options.limits, &interrupt) => Ok(served?),
-                () = send.closed() => bail!("the thread of the model broke off"),
+                () = send.closed() => bail!("the thread of the model stopped"),
             }
         });
         runtime.shutdown_background();

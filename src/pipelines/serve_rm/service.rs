@@ -1,4 +1,4 @@
-//! The addresses of the server: `POST /get_reward` and `GET /health`, its token, and what it counts.
+//! The addresses of the server: `POST /get_reward` and `GET /health`, its token and its counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +20,10 @@ use burnish_server::{Bearer, HttpResponse, Refusal, Site, json_response};
 
 const REWARD: &str = "/get_reward";
 const HEALTH: &str = "/health";
-/// The field that says whether a query was cut; its name is that of the metric in training.
+/// The field that is true for a truncated query, named like the metric of training.
 const CUT: &str = "reward_model_cut";
 
-/// Returns a text in tokens.
+/// Tokenizes a query.
 type Read = Box<dyn Fn(&Query) -> Result<Input> + Send + Sync>;
 
 /// The state that all requests share.
@@ -32,14 +32,14 @@ pub struct Service {
     pub jobs: mpsc::Sender<Job<Input>>,
     pub model: String,
     pub reports_cut: bool,
-    /// The largest number of queries of one request.
+    /// The maximum number of queries in one request.
     pub max_queries: usize,
     pub token: Bearer,
     pub started: Instant,
     pub counts: Counts,
 }
 
-/// The requests answered so far.
+/// The counters of the server.
 #[derive(Default)]
 pub struct Counts {
     requests: AtomicU64,
@@ -50,7 +50,7 @@ pub struct Counts {
 impl Site for Service {
     fn admit(&self, head: &Parts) -> Result<(), Refusal> {
         let (method, path) = (&head.method, head.uri.path());
-        let elsewhere = |status| Refusal::new(status, format!("{method} {path}: there is POST {REWARD} and GET {HEALTH}"));
+        let elsewhere = |status| Refusal::new(status, format!("{method} {path}: this server has POST {REWARD} and GET {HEALTH}"));
         match path {
             REWARD if *method == Method::POST => self.token.check(&head.headers),
             REWARD => Err(elsewhere(StatusCode::METHOD_NOT_ALLOWED).with(ALLOW, "POST")),
@@ -75,11 +75,11 @@ impl Site for Service {
 }
 
 impl Service {
-    /// Scores the queries of a body, and returns the answer.
+    /// Scores the queries of a body, and returns the reply.
     async fn scores(self: &Arc<Self>, body: Bytes) -> Result<Value, Refusal> {
         let service = self.clone();
         let (done, texts) = oneshot::channel();
-        // Nobody waits for this task once the client has left, and the closed channel ends it.
+        // After the client has left, the closed channel ends this task.
         spawn_blocking(move || {
             let texts = service.texts(&body, || !done.is_closed());
             _ = done.send(texts);
@@ -100,7 +100,7 @@ impl Service {
         Ok(json!({"rewards": scores, "scores": scores, "extra_logs": logs}))
     }
 
-    /// Each query in tokens. It breaks off where they are no longer `wanted`.
+    /// Tokenizes each query. Stops when the queries are no longer `wanted`.
     fn texts(&self, body: &[u8], wanted: impl Fn() -> bool) -> Result<Vec<Input>, Refusal> {
         let read =
             |(i, query): (usize, &Query)| (self.read)(query).map_err(|error| Refusal::bad(format!("`query[{i}]`: {error:#}")));
@@ -110,7 +110,7 @@ impl Service {
         queries(body, self.max_queries)?.iter().enumerate().take_while(|_| wanted()).map(read).collect()
     }
 
-    /// Has the model score some texts.
+    /// Sends texts to the model and returns their scores.
     async fn pass(&self, texts: Vec<Input>) -> Result<Vec<f32>, Refusal> {
         let gone = || Refusal::busy("the model does not answer");
         let (reply, scores) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! The reading of a query: its tokens, as many as the model takes.
+//! The tokenization of a query, within the model's positions.
 
 use anyhow::{Result, ensure};
 
@@ -7,19 +7,19 @@ use burnish_data::Tokenizer;
 use burnish_reward_model::model::Input;
 use burnish_reward_model::steps::Steps;
 
-/// The least bytes per token that a text may have: whitespace and words that a tokenizer does not know can be long.
+/// A bound of the bytes per token: whitespace and unknown words can be long tokens.
 const LEAST: usize = 32;
 
-/// Reads queries as tokens.
+/// Tokenizes queries.
 pub struct Texts {
     tokenizer: Tokenizer,
-    /// The number of tokens at which a query is cut.
+    /// The number of tokens at which a query is truncated.
     max_len: Option<usize>,
-    /// The number of positions that the model has.
+    /// The number of positions of the model.
     positions: usize,
-    /// The largest number of bytes of a query that is tokenized: no text of more bytes has as few tokens as the model has positions.
+    /// The maximum bytes of a query that is tokenized; a longer text always has more tokens than the model has positions.
     bytes: usize,
-    /// The way in which a process reward model judges.
+    /// The judging by a process reward model.
     steps: Option<Steps>,
 }
 
@@ -29,21 +29,21 @@ impl Texts {
         Self { tokenizer, max_len, positions, bytes, steps }
     }
 
-    /// True if long queries are cut, and not refused.
+    /// Returns true if long queries are truncated and not refused.
     pub fn cuts(&self) -> bool {
         self.max_len.is_some()
     }
 
-    /// Returns the tokens of a query. The steps of a process reward model are those after the query's prompt, where it has one.
+    /// Returns the tokens of a query. A process reward model judges the steps after the query's prompt, if it has one.
     ///
     /// # Errors
-    /// If there are none or too many. What is far too long is not tokenized: that takes a few hundred bytes for each of its own.
+    /// If there are no tokens or too many. A far too long query is not tokenized, because tokenizing takes a few hundred times its memory.
     pub fn read(&self, query: &Query) -> Result<Input> {
         let Self { positions, bytes, .. } = *self;
         let text = query.text.as_str();
         ensure!(
             text.len() <= bytes,
-            "{} bytes, and the model reads at most {positions} tokens (max_position_embeddings), which is at most {bytes} bytes",
+            "{} bytes, and the model reads at most {positions} tokens (max_position_embeddings), that is, at most {bytes} bytes",
             text.len()
         );
         if let Some(steps) = &self.steps {

@@ -3,18 +3,18 @@
 use burnish_data::{Document, SftExample};
 use burnish_model::Sequence;
 
-/// The sequences of an example, one for each document.
+/// Returns the sequences of an example, one for each document.
 pub(in crate::pipelines) fn sequences(example: &SftExample) -> Vec<Sequence<'_>> {
     let parts = example.documents.iter().map(Document::parts);
     parts.map(|(prompt, response, _)| Sequence::new(prompt, response)).collect()
 }
 
-/// The sum of the weights of all predicted tokens of some examples, by which a mean over them divides.
+/// Returns the sum of the weights of all predicted tokens of some examples, the divisor of a mean over them.
 pub(in crate::pipelines) fn total_weight(examples: &[&SftExample]) -> f64 {
     examples.iter().flat_map(|example| weights(example)).map(f64::from).sum()
 }
 
-/// The weight of every predicted token of an example.
+/// Returns the weight of every predicted token of an example.
 pub(in crate::pipelines) fn weights(example: &SftExample) -> Vec<f32> {
     example.documents.iter().flat_map(|document| document.parts().2).copied().collect()
 }

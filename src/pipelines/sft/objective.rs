@@ -109,14 +109,14 @@ impl Objective for Sft {
 }
 
 impl Sft {
-    /// The noise on the embedded tokens of a micro-batch, of a stream for each document and step.
+    /// Returns the noise on the embedded tokens of a micro-batch, from one random stream for each document and step.
     fn noise(&self, batch: &Batch<SftExample>, micro: &[usize]) -> Option<EmbeddingNoise> {
         let documents = |&i: &usize| (0..batch.examples[i].documents.len()).map(move |document| (i, document));
         let keys = micro.iter().flat_map(documents).map(|(i, document)| [batch.rows[i] as u64, document as u64]).collect();
         self.neftune_noise_alpha.map(|alpha| EmbeddingNoise { alpha, seed: self.seed, step: batch.step, keys })
     }
 
-    /// Adds some tokens, and returns the gradient of the batch's loss by their statistics. `of_all`: the sum of the weights of the whole
+    /// Adds some tokens to the sums, and returns the gradient of the batch's loss by their statistics. `of_all`: the sum of the weights of the whole
     /// batch.
     ///
     /// With label smoothing ε the loss of a token is (1 − ε)·loss + ε·mean_v(−log π_v) over the vocabulary, as in transformers.
@@ -155,7 +155,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// The sums over the tokens of both.
+    /// Adds the sums of both.
     fn and(self, other: Self) -> Self {
         Self {
             loss: self.loss + other.loss,
@@ -165,7 +165,7 @@ impl Sums {
         }
     }
 
-    /// The means over the batch.
+    /// Returns the means over the batch.
     fn measured(self, of_all: f64) -> Measured {
         let tokens = self.tokens as f64;
         let metrics =

@@ -10,10 +10,10 @@ use burnish_config::schema::{self, LossPart, OneOrMany, SftDataConfig};
 use burnish_data::examples::{LossMask, SftColumns, SftOptions, load_sft, pack};
 use burnish_data::{SftExample, Tokenizer};
 
-/// Reads and tokenizes rows, and joins them to units.
+/// Reads and tokenizes rows, and packs them into units.
 ///
 /// # Errors
-/// A file or row that cannot be read, with its name.
+/// If a file or row cannot be read; the message names it.
 pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<SftExample>> {
     let columns = columns(data);
     let mask = loss_mask(data, &columns);
@@ -45,12 +45,12 @@ pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, ro
     units(pack(documents, packing.to_layer(), data.unit_length()))
 }
 
-/// The units in which something is trained on; others could make up a whole batch.
+/// Returns the units with a trained token; the others could fill a whole batch.
 fn units(mut units: Vec<SftExample>) -> Result<Vec<SftExample>> {
     let all = units.len();
     units.retain(|unit| unit.documents.iter().any(|document| document.learns()));
     if units.is_empty() {
-        bail!("none of {all} packed units has a trained token");
+        bail!("no token of the {all} packed units is trained");
     }
     if units.len() < all {
         tracing::warn!("left out {} of {all} packed units: they have no trained token", all - units.len());
@@ -78,7 +78,7 @@ fn columns(data: &SftDataConfig) -> SftColumns {
     }
 }
 
-/// The form of the rows, in words.
+/// Describes the format of the rows for users.
 fn form(data: &SftDataConfig) -> &'static str {
     match (&data.messages_key, &data.text_key, &data.completion_key) {
         (Some(_), ..) => "data.messages_key",
@@ -104,7 +104,7 @@ fn chat_keys(data: &SftDataConfig) -> ChatKeys<'_> {
     }
 }
 
-/// The options of `data` that have no effect beside the others.
+/// Returns the options of `data` without effect.
 pub(in crate::pipelines) fn unused_options(data: &SftDataConfig) -> Vec<UnusedOption> {
     let columns = columns(data);
     let mask = loss_mask(data, &columns);
@@ -125,7 +125,7 @@ pub(in crate::pipelines) fn unused_options(data: &SftDataConfig) -> Vec<UnusedOp
     ];
     let assistant = "data.loss_mask is not the assistant's";
     let splits = matches!(data.packing, Some(schema::Packing::BfdSplit | schema::Packing::Wrapped));
-    // A completion may have turns of others.
+    // A completion can contain turns of other roles.
     let finds = mask.assistant || matches!(columns, SftColumns::Completion { .. }) && data.loss_mask.contains(&LossPart::Auto);
     let rows = [
         (!prompts, "data.prompt_key", instead),

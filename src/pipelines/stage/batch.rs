@@ -1,4 +1,4 @@
-//! A batch of a stage, and what a pass over it gives.
+//! A batch of a stage, and the result of a pass over it.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,7 +7,7 @@ use burnish_distributed::Ranks;
 use burnish_model::{Cut, Sequence};
 use burnish_tracking::Metrics;
 
-/// The examples of one optimizer step, or of a validation: all of them on every rank.
+/// The examples of one optimizer step, or of a validation: every rank has all of them.
 pub struct Batch<'a, E> {
     pub examples: Vec<&'a E>,
     /// The sequences of each example.
@@ -16,10 +16,10 @@ pub struct Batch<'a, E> {
     pub rows: Vec<usize>,
     /// True for a step, false for a validation.
     pub training: bool,
-    /// The step, or the one after which is validated.
+    /// The step, or the step before the validation.
     pub step: u64,
     pub cut: Cut,
-    /// Indices of `examples`: the slices of the batch, each of which a single rank passes over.
+    /// Indices of `examples`: the slices of the batch, each slice belongs to one rank.
     pub slices: Vec<Vec<usize>>,
 }
 
@@ -27,27 +27,27 @@ pub struct Batch<'a, E> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     pub loss: f64,
-    /// What else is known of the batch, by TRL's names: a step reports them behind `train/`, a validation behind `val/`.
+    /// Further metrics of the batch, under TRL's names. A step reports them under `train/`, a validation under `val/`.
     pub metrics: Metrics,
 }
 
 impl<'a, E> Batch<'a, E> {
-    /// The micro-batches of a slice, as indices of `examples`; an example is never split.
+    /// Returns the micro-batches of a slice, as indices of `examples`; an example is never split.
     pub fn micro_batches(&self, slice: &[usize]) -> Vec<Vec<usize>> {
         self.cut.micro_batches_within(&self.sequences, slice)
     }
 
-    /// The sequences of some examples, one after another.
+    /// Returns the sequences of some examples, one after another.
     pub fn sequences_of(&self, examples: &[usize]) -> Vec<Sequence<'a>> {
         examples.iter().flat_map(|&i| self.sequences[i].iter().copied()).collect()
     }
 
-    /// True if a single micro-batch has the whole batch.
+    /// Returns true if a single micro-batch has the whole batch.
     pub fn is_one_micro_batch(&self) -> bool {
         self.slices.iter().map(|slice| self.micro_batches(slice).len()).sum::<usize>() == 1
     }
 
-    /// Runs `work` on the slices of this rank, and returns what it found in all slices of all ranks, in their order. Collective.
+    /// Runs `work` on the slices of this rank, and returns the results of all slices of all ranks, in their order. Collective.
     pub fn over_slices<T>(&self, ranks: &Ranks, mut work: impl FnMut(&[usize]) -> T) -> Vec<T>
     where
         T: Serialize + DeserializeOwned,

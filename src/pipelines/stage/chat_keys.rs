@@ -1,4 +1,4 @@
-//! The columns that a row's variables of the chat template come from.
+//! The columns of a row's variables of the chat template.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub struct ChatKeys<'a> {
 }
 
 impl ChatKeys<'_> {
-    /// The columns.
+    /// Returns the columns.
     pub fn columns(&self) -> ChatColumns {
         ChatColumns {
             tools_key: self.tools_key.to_owned(),
@@ -28,11 +28,11 @@ impl ChatKeys<'_> {
         }
     }
 
-    /// Checks that these columns are there, and those that `more` settings name. They may be missing, unless a setting names another
-    /// column than the default of `C`.
+    /// Checks that these columns exist, and the columns of `more` settings. A column may be missing if its setting has the
+    /// default of `C`.
     ///
     /// # Errors
-    /// A column that is missing, with those that exist.
+    /// If a column is missing; the message lists the existing ones.
     pub fn check<C: Schema>(&self, files: &[PathBuf], more: &[(&str, &str)]) -> Result<()> {
         let defaults = defaults(C::DEFAULT_NAME)?;
         let own = [
@@ -43,7 +43,7 @@ impl ChatKeys<'_> {
         for &(key, column) in own.iter().chain(more) {
             let is_default = matches!(defaults.value(key), Some(Value::Text(default)) if default == column);
             if !is_default && !Rows::read(files, &[], &[column])?.has_column(column) {
-                // The column is read as a required one, so that the error names the columns that exist.
+                // Reading the column as required makes the error list the existing columns.
                 let read = Rows::read(files, &[column], &[]).map_err(|error| with_remedies(error, &[(key, column)]));
                 read.context(key.to_owned())?;
             }

@@ -1,4 +1,4 @@
-//! A test for objectives: neither ranks nor slices change what is measured.
+//! A test of objectives: ranks and slices do not change the metrics.
 
 use std::path::Path;
 use std::thread;
@@ -12,8 +12,8 @@ use burnish_distributed::{Ranks, Slices, threads};
 use burnish_model::{CausalLm, Cut, Init};
 use burnish_optim::GradientSum;
 
-/// Checks steps and validations of a small language model with 256 tokens: for any number of slices, one to four ranks measure the
-/// same to the last bit, and what one slice measures but for rounding.
+/// Checks steps and validations of a small language model with 256 tokens: for any number of slices, one to four ranks give the
+/// same metrics to the last bit, which agree with those of one slice up to rounding.
 pub fn check<O: Objective<Example: Sync> + Sync>(objective: &O, examples: &[O::Example]) {
     for training in [true, false] {
         let one = of_ranks(objective, examples, training, 1, 1).swap_remove(0);
@@ -33,7 +33,7 @@ pub fn check<O: Objective<Example: Sync> + Sync>(objective: &O, examples: &[O::E
     }
 }
 
-/// What each of so many ranks measures.
+/// Returns the metrics of each of `ranks` ranks.
 fn of_ranks<O>(objective: &O, examples: &[O::Example], training: bool, slices: usize, ranks: usize) -> Vec<Measured>
 where
     O: Objective<Example: Sync> + Sync,

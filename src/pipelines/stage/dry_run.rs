@@ -27,7 +27,7 @@ use burnish_model::{Cut, Sequence};
 /// Describes what a run of the stage would do.
 ///
 /// # Errors
-/// If a run would be refused before its first step, as far as can be told without weights.
+/// If a run would be refused before its first step for a reason other than its weights.
 pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Result<String> {
     hub_names::find(&mut loaded)?.leave();
     let named = NamedFiles::of(&mut loaded.config, &loaded.tree);
@@ -77,7 +77,7 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
     Ok(report(&lines, &memory, time.as_ref()))
 }
 
-/// The line that says how much of each file an epoch has, where `data.train_weights` says so.
+/// Returns the line with each file's share of an epoch, if `data.train_weights` is set.
 fn mixture(shares: &[Share], files: &OneOrMany<Location>) -> Option<(&'static str, String)> {
     let all: usize = shares.iter().map(|share| share.drawn).sum();
     let line = |(share, file): (&Share, &Location)| {
@@ -88,10 +88,10 @@ fn mixture(shares: &[Share], files: &OneOrMany<Location>) -> Option<(&'static st
     (!lines.is_empty()).then(|| ("each epoch", lines.join(", ")))
 }
 
-/// The memory that a run takes, from the shape of its model and the lengths of its examples.
+/// Estimates the memory of a run from the shape of its model and the lengths of its examples.
 ///
 /// # Errors
-/// If the configuration is of a model that does not fit.
+/// If the configuration of a model does not fit.
 pub(super) fn estimate<O: Objective>(
     config: &O::Config,
     inputs: &Inputs<O::Example>,
@@ -116,7 +116,7 @@ pub(super) fn estimate<O: Objective>(
     Ok(memory)
 }
 
-/// The largest micro-batch of some examples, and the number of micro-batches.
+/// Returns the largest micro-batch of some examples, and the number of micro-batches.
 fn widest<'a, O: Objective<Example: 'a>>(examples: impl Iterator<Item = &'a O::Example>, cut: Cut) -> (Widest, usize) {
     let sequences: Vec<Vec<Sequence>> = examples.map(O::sequences).collect();
     let micro_batches = cut.micro_batches_of(&sequences);

@@ -9,7 +9,7 @@ use burnish_data::{Reading, Sampler, Tokenizer};
 use burnish_model::DecoderConfig;
 use burnish_model::hf_config::HfConfig;
 
-/// The inputs of a stage with such examples.
+/// The inputs of a stage.
 pub struct Inputs<E> {
     pub tokenizer: Tokenizer,
     pub train: Vec<E>,
@@ -26,10 +26,10 @@ pub struct Rows {
     pub reading: Reading,
 }
 
-/// The shape of the language model in `model.path`.
+/// Returns the shape of the language model in `model.path`.
 ///
 /// # Errors
-/// A config.json that describes none.
+/// If config.json does not describe a language model.
 pub fn decoder(config: &impl StageConfig) -> Result<DecoderConfig> {
     let decoder = || HfConfig::read(config.stage().model.path.as_path())?.decoder();
     decoder().context("model.path")

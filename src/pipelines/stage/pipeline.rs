@@ -47,7 +47,7 @@ pub struct Stage<O: Objective> {
     state: StageState,
 }
 
-/// The state of a stage beside its weights and its position in the data.
+/// The state of a stage other than its weights and its position in the data.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StageState {
@@ -81,13 +81,13 @@ impl<O: Objective> Pipeline for Stage<O> {
         let (gradients, found) = GradientSum::over(ranks, &batch.slices, |slice, gradients| {
             objective.pass(&batch, &whole, slice, &model, Some(gradients))
         });
-        // A second owner of the parameters would make the update a copy of each.
+        // A second owner of the parameters would force the update to copy each of them.
         drop(model);
         let measured = objective.measured(&batch, whole, found);
         objective.warn(&batch, &measured);
         let Measured { loss, metrics } = measured;
         let lr = self.learner.lr_at(at.step as usize - 1);
-        // All ranks have the same loss and the same norm, so they go the same way.
+        // All ranks have the same loss and the same norm, so they take the same branch.
         let update = if loss.is_finite() { self.learner.update(gradients, lr)? } else { Update::skipped() };
         let wrong = update.nonfinite.as_ref().map(|name| format!("the gradient of `{name}`"));
         if let Some(what) = wrong.or_else(|| (!loss.is_finite()).then(|| "the loss".to_owned())) {
@@ -165,20 +165,20 @@ impl<O: Objective> Pipeline for Stage<O> {
         tracing::info!("{model}; {train} training and {val} validation examples; {} steps", at.total_steps());
         if !has_weights(&self.config.stage().checkpoint.save_contents) {
             tracing::warn!(
-                "checkpoint.save_contents has no `model`: such checkpoints can neither be exported nor resumed as they were"
+                "checkpoint.save_contents has no `model`: such checkpoints can neither be exported nor resumed exactly"
             );
         }
     }
 }
 
 impl<O: Objective> Stage<O> {
-    /// The first `count` validation examples, after a step.
+    /// Returns a batch of the first `count` validation examples, after a step.
     fn validation(&self, count: usize, step: u64) -> Batch<'_, O::Example> {
         let examples = self.inputs.val.iter().take(count).collect();
         batch::<O>(examples, (0..count).collect(), false, step, cut(&self.config), &self.learner.ranks)
     }
 
-    /// The result of a pass without gradients.
+    /// Returns the result of a pass without gradients.
     fn validated(&self, batch: &Batch<O::Example>) -> Measured {
         let (model, ranks) = (self.learner.model.inference(), &self.learner.ranks);
         let whole = self.objective.whole(batch, &model, ranks);
@@ -186,8 +186,8 @@ impl<O: Objective> Stage<O> {
         self.objective.measured(batch, whole, found)
     }
 
-    /// Checks, before the first step, that validation reports the metric that decides which step is the best. One example tells its
-    /// name as a rule; the others are asked only where it does not. Nothing is said of what these examples show.
+    /// Checks, before the first step, that validation reports the metric that selects the best step. One example usually has the
+    /// metric; the others are tried only if it does not. The results themselves are not reported.
     fn check_watched(&self, metric: &str) -> Result<()> {
         let reports = |count| Best::value_of(metric, row(self.validated(&self.validation(count, 0))).iter());
         reports(1).or_else(|_| reports(self.inputs.val.len())).map(drop)
@@ -198,14 +198,14 @@ impl<O: Objective> Stage<O> {
 /// the run to stop.
 ///
 /// # Errors
-/// If a setting, a file or a checkpoint does not fit; nothing has been trained then.
+/// If a setting, a file or a checkpoint does not fit; nothing is trained then.
 pub fn start<O: Objective>(
     mut loaded: Loaded<O::Config>,
     output: &Output,
     interrupt: Interrupt,
     ranks: Ranks,
 ) -> Result<Run<Stage<O>>> {
-    // What comes after each of the two, ranks do together: an error of one is first an error of all.
+    // The ranks continue together after each of the two calls, so an error of one rank becomes an error of all.
     let trainer = loaded.config.stage().trainer;
     ranks.group().set_patience(Duration::from_secs(trainer.nccl_timeout));
     let device = rank_device(trainer.device, &ranks);
@@ -231,7 +231,7 @@ pub fn start<O: Objective>(
     Run::start(stage, settings, &loaded.tree, output, interrupt, ranks)
 }
 
-/// Reads the inputs and the model as it is before the first step; the last are the settings without an effect.
+/// Reads the inputs and the initial model; also returns the settings without effect.
 fn open<O: Objective>(
     loaded: &mut Loaded<O::Config>,
     device: Device,
@@ -247,7 +247,7 @@ fn open<O: Objective>(
     estimate::<O>(config, &inputs, &division)?.check_fits()?;
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
     if weights.are_missing() {
-        // The run would refuse this only after its models are loaded.
+        // Without this check, the run would fail only after its models are loaded.
         O::decoder_in_files(config)?;
         O::describe(config, &inputs)?;
         let mut settings = run_settings(config, inputs.sampler.batches_per_epoch(), inputs.total_steps);
@@ -264,7 +264,7 @@ fn open<O: Objective>(
     Ok((inputs, model, ignored))
 }
 
-/// The examples of a batch, cut into slices by their lengths.
+/// Returns the examples of a batch, cut into slices by their lengths.
 pub(super) fn batch<'a, O: Objective>(
     examples: Vec<&'a O::Example>,
     rows: Vec<usize>,
@@ -280,17 +280,17 @@ pub(super) fn batch<'a, O: Objective>(
     Batch { examples, sequences, rows, training, step, cut, slices }
 }
 
-/// The metrics of a validation.
+/// Returns the metrics of a validation.
 fn row(Measured { loss, metrics }: Measured) -> Metrics {
     [("val/loss".to_owned(), loss)].into_iter().chain(named("val", metrics)).collect()
 }
 
-/// The metrics behind a prefix.
+/// Adds a prefix to the names of metrics.
 fn named(prefix: &str, metrics: Metrics) -> impl Iterator<Item = (String, f64)> {
     metrics.into_iter().map(move |(name, value)| (format!("{prefix}/{name}"), value))
 }
 
-/// The ids of an example's sequences, for a file of what was not finite.
+/// Returns the ids of an example's sequences, for the dump of a step that is not finite.
 fn ids(row: usize, sequences: &[Sequence]) -> Vec<Value> {
     let line = |sequence: &Sequence| {
         let ids = [sequence.prompt, sequence.response].concat();
@@ -299,7 +299,7 @@ fn ids(row: usize, sequences: &[Sequence]) -> Vec<Value> {
     sequences.iter().map(line).collect()
 }
 
-/// CRC-32, in hexadecimal, of some examples: their ids, and what else the loss reads of them.
+/// Returns the CRC-32, in hexadecimal, of some examples: their ids and the other values that the loss reads.
 fn crc<O: Objective>(examples: &[O::Example]) -> String {
     let of_ids = |crc, ids: &[u32]| ids.iter().fold(crc, |crc, id| IEEE.extend(crc, &id.to_le_bytes()));
     let of_example = |crc, example: &O::Example| {

@@ -1,4 +1,4 @@
-//! Reads the inputs of a stage, and checks that its model can take them.
+//! Reads the inputs of a stage, and checks that they fit its model.
 
 use anyhow::{Context, Result, anyhow};
 
@@ -12,7 +12,7 @@ use burnish_config::schema::{Init, Location, StageConfig};
 use burnish_data::{Reading, Sampler, Take, Tokenizer};
 use burnish_model::Sequence;
 
-/// Reads the inputs, and checks that the model described by config.json can take them.
+/// Reads the inputs, and checks that they fit the model in config.json.
 pub(super) fn read<O: Objective>(config: &O::Config) -> Result<Inputs<O::Example>> {
     let keys = config.stage();
     let folder = keys.model.tokenizer_folder();
@@ -47,12 +47,12 @@ pub(super) fn read<O: Objective>(config: &O::Config) -> Result<Inputs<O::Example
     Ok(Inputs { tokenizer, train, val, sampler, total_steps })
 }
 
-/// The number of tokens of the longest sequence of an example.
+/// Returns the number of tokens of the longest sequence of an example.
 pub(super) fn longest<O: Objective>(example: &O::Example) -> usize {
     O::sequences(example).iter().map(Sequence::len).max().unwrap_or(0)
 }
 
-/// The training examples, and how many of them come from each of `data.train_files`, where these have weights.
+/// Returns the training examples and, with weights, their numbers for each of `data.train_files`.
 fn training<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result<(Vec<O::Example>, Vec<usize>)> {
     let keys = config.stage();
     let (data, on_malformed) = (keys.data, keys.data.on_malformed_row.to_layer());
@@ -63,7 +63,7 @@ fn training<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result<(
         O::read(config, tokenizer, &rows).context("data.train_files")
     };
     let most = usize::try_from(data.train_max_samples).ok();
-    // Sets with weights are read apart: packing joins no rows of different sets.
+    // Weighted sets are read separately, so that packing does not join rows of different sets.
     let sets: Vec<Vec<O::Example>> = match data.train_weights {
         None => vec![read(data.train_files.paths(), most)?],
         Some(weights) => {
@@ -89,7 +89,7 @@ fn shares(most: usize, weights: &[f64]) -> Vec<usize> {
     weights.iter().map(share).collect()
 }
 
-/// The validation examples; empty if `data.val_files` is null.
+/// Returns the validation examples; empty if `data.val_files` is null.
 fn validation<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result<Vec<O::Example>> {
     let keys = config.stage();
     let Some(files) = keys.data.val_files else { return Ok(Vec::new()) };

@@ -1,4 +1,4 @@
-//! The settings that a stage shares with every training run, and its options that have no effect.
+//! The settings that a stage shares with every training run, and its options without effect.
 
 use anyhow::Result;
 
@@ -15,7 +15,7 @@ use burnish_config::schema::{Init, ResumeMode, StageConfig, StageKeys, StageTrai
 use burnish_model::Cut;
 use burnish_run::Watched;
 
-/// The settings that a stage shares with every training run; the size of the model is not known yet.
+/// Returns the settings that a stage shares with every training run; the size of the model is not known yet.
 pub(super) fn run_settings<C: StageConfig>(config: &C, steps_per_epoch: u64, total_steps: u64) -> RunSettings {
     let StageKeys { model, optim, checkpoint, trainer, data: _ } = config.stage();
     RunSettings {
@@ -51,17 +51,17 @@ pub(super) fn run_settings<C: StageConfig>(config: &C, steps_per_epoch: u64, tot
     }
 }
 
-/// The metric that decides which step is the best. As in transformers, less is better of a name that ends in `loss`.
+/// Returns the metric that selects the best step. As in transformers, a lower value is better if the name ends in `loss`.
 fn watched(trainer: &StageTrainerConfig) -> Watched {
     let metric = trainer.metric_for_best_model.clone();
     let is_loss = metric.as_ref().is_some_and(|metric| metric.ends_with("loss"));
     Watched { metric, greater_is_better: trainer.greater_is_better.unwrap_or(!is_loss) }
 }
 
-/// The options that have no effect beside the others.
+/// Returns the options without effect.
 ///
 /// # Errors
-/// If the schedule does not exist, or the stage's own names do not.
+/// If the schedule or another name of the stage does not exist.
 pub(super) fn unused_options<O: Objective>(config: &O::Config, division: &Division) -> Result<Vec<UnusedOption>> {
     let StageKeys { data, model, optim, trainer, checkpoint: _ } = config.stage();
     let dynamic = data.use_dynamic_bsz;
@@ -78,13 +78,13 @@ pub(super) fn unused_options<O: Objective>(config: &O::Config, division: &Divisi
         (
             !trainer.test_freq.is_due_before(trainer.eval_delay),
             "trainer.eval_delay",
-            "trainer.test_freq chooses no step before it",
+            "trainer.test_freq selects no step before it",
         ),
         (trainer.metric_for_best_model.is_none(), "trainer.greater_is_better", "trainer.metric_for_best_model is null"),
         (
             trainer.test_freq.is_never(),
             "trainer.early_stopping_patience",
-            "trainer.test_freq=-1 validates after the last step alone",
+            "trainer.test_freq=-1 validates only after the last step",
         ),
         (
             trainer.early_stopping_patience.is_none(),
@@ -107,7 +107,7 @@ pub(super) fn unused_options<O: Objective>(config: &O::Config, division: &Divisi
     Ok(of_stage.into_iter().chain(rows).chain(of_schedule).chain(of_optimizer).chain(adapter::unused_options(&lora)).collect())
 }
 
-/// The way in which a batch is cut into micro-batches for the device.
+/// Returns the limit of a micro-batch on the device.
 pub(super) fn cut(config: &impl StageConfig) -> Cut {
     let data = config.stage().data;
     if data.use_dynamic_bsz { Cut::Tokens(data.max_token_len_per_gpu) } else { Cut::Sequences(data.micro_batch_size_per_gpu) }

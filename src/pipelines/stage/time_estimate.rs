@@ -1,4 +1,4 @@
-//! What a step of a stage should take on a GPU, from the lengths of its examples.
+//! The estimated time of a stage's step on a GPU, from the lengths of its examples.
 
 use anyhow::Result;
 
