@@ -252,7 +252,7 @@ fn links_and_paths_lead_somewhere() {
     pages(&root().join("launch"), &mut files);
     let link = Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").unwrap();
     // Paths with a placeholder (NAME) are patterns, not files.
-    let path = Regex::new(r"`((?:src|config|recipes|tests|docs|scripts)/[a-z0-9_./-]+)`").unwrap();
+    let path = Regex::new(r"`((?:src|crates|config|recipes|tests|docs|scripts|launch|benches)/[a-z0-9_./-]+)`").unwrap();
     // Scripts are named in commands, too.
     let script = Regex::new(r"(?m)(?:^|[\s`])(scripts/[a-z0-9_./-]*[a-z0-9_])").unwrap();
     for file in files {
@@ -306,7 +306,7 @@ fn keys_that_pages_name_exist() {
 /// Every test that the pages name exists.
 #[test]
 fn tests_that_pages_name_exist() {
-    let named = Regex::new(r"`([a-z0-9_]+)` in `((?:src|tests)/[a-z0-9_/]+\.rs)`").unwrap();
+    let named = Regex::new(r"`([a-z0-9_]+)` in `((?:src|crates|tests)/[a-z0-9_/-]+\.rs)`").unwrap();
     let mut files = Vec::new();
     pages(&root().join("docs"), &mut files);
     let mut count = 0;

@@ -12,6 +12,8 @@ pub mod adamw;
 mod adamw_8bit;
 mod broken;
 #[cfg(test)]
+mod example;
+#[cfg(test)]
 mod goldens;
 mod gradient_sum;
 mod held;

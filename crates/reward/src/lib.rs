@@ -14,6 +14,8 @@ mod conversation;
 #[cfg(test)]
 mod conversation_tests;
 mod cosine_scaled;
+#[cfg(test)]
+mod example;
 mod failed_scores;
 pub mod failure;
 mod function;

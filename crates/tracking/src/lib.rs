@@ -7,6 +7,8 @@
 mod bridge;
 mod console;
 mod ending;
+#[cfg(test)]
+mod example;
 mod file;
 mod metrics;
 mod mlflow;

@@ -6,6 +6,8 @@
 mod blocks;
 mod deepseek_v3;
 mod deepseek_v4;
+#[cfg(test)]
+mod example;
 mod format;
 mod formats;
 mod gemma;

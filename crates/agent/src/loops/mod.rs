@@ -10,6 +10,8 @@ mod carry_out;
 mod chat;
 mod codec;
 mod deferred;
+#[cfg(test)]
+mod example;
 mod own;
 mod pieces;
 mod record;

@@ -7,6 +7,8 @@
 mod abstention;
 mod dr_grpo;
 mod estimator;
+#[cfg(test)]
+mod example;
 mod gae;
 mod gdpo;
 mod gpg;

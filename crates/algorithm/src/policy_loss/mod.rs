@@ -13,6 +13,8 @@ mod dppo_kl;
 mod dppo_tv;
 mod dro;
 mod entry;
+#[cfg(test)]
+mod example;
 mod geo_mean;
 mod gpg;
 mod gspo;

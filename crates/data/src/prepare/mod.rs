@@ -11,6 +11,8 @@ mod arithmetic_answers;
 mod calculator;
 mod calculator_tokenizer;
 mod dapo_math;
+#[cfg(test)]
+mod example;
 mod geo3k;
 mod gsm8k;
 mod hh_rlhf;

@@ -1,5 +1,7 @@
 //! The model families that this build can train. Each turns its config.json into the configuration of the one shared decoder.
 
+#[cfg(test)]
+mod example;
 mod family;
 mod gemma;
 mod gemma2;

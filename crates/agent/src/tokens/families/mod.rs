@@ -2,6 +2,8 @@
 
 pub mod deepseek;
 pub mod deepseek_v4;
+#[cfg(test)]
+mod example;
 pub mod gemma;
 pub mod gemma4;
 pub mod glm;

@@ -1,6 +1,8 @@
 //! The tools of this program: one file each, found by the class names that tool configurations have.
 
 mod calculator;
+#[cfg(test)]
+mod example;
 mod gsm8k;
 mod sandbox;
 mod search;

@@ -1,0 +1,20 @@
+//! Example-1B: a newline after `<|eot|>`.
+
+use super::newline::Newline;
+use crate::tokens::rules::Family;
+
+pub static FAMILY: Family = Family {
+    model_types: &["example"],
+    doc: "a newline after <|eot|>",
+    rules: |tokenizer| Newline::behind(tokenizer, "<|eot|>"),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_family_is_found_by_the_type_of_the_model() {
+        assert_eq!(FAMILY.model_types, ["example"]);
+    }
+}
