@@ -106,7 +106,7 @@ fn shards_and_their_index_must_be_of_one_model() {
     let mut other = json.clone();
     other["weight_map"]["model.extra.weight"] = shards[0].file_name().unwrap().to_str().unwrap().into();
     fs::write(&index, other.to_string()).unwrap();
-    assert!(error().unwrap_err().contains("holds tensor `model.extra.weight`, which is not there"), "{:?}", error());
+    assert!(error().unwrap_err().contains("holds tensor `model.extra.weight`"), "{:?}", error());
     fs::write(&index, json.to_string()).unwrap();
     // The same tensor in two shards, with the same numbers and with others.
     let first = read_safetensors(&shards[0]).unwrap();

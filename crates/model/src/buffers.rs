@@ -1,4 +1,5 @@
-//! Buffers in the files of old models: what is computed in their place is left out in silence, anything else is named.
+//! Tests of buffers in the files of old models: a buffer that equals the computed values is skipped silently, any other is
+//! reported.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +11,7 @@ use super::config::Positions;
 use super::hf_config::HfConfig;
 use super::left_out::{LeftOut, leave_out};
 
-/// Every buffer of every family: what is computed in its place is left out in silence, anything else is named.
+/// For every buffer of every family: values that equal the computed ones are skipped silently, any other value is reported.
 #[test]
 fn buffers_are_what_is_computed_or_named() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/models");

@@ -10,7 +10,7 @@ use super::ops::tensor_from_vec;
 use super::weights::FreshHead;
 use burnish_util::rng::Stream;
 
-/// A source of parameters: the values of (name, shape), row-major.
+/// A source of parameters: maps (name, shape) to the values, row-major.
 pub type Values<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>> + 'a;
 
 impl Decoder {
@@ -19,8 +19,8 @@ impl Decoder {
         Builder { c: config, device, values }.decoder()
     }
 
-    /// Builds a network with matrices drawn from Normal(0, initializer_range), zero biases, and norms that leave the scale as it
-    /// is. `fresh_head`, where there is one, gives the values of the head.
+    /// Builds a network with matrices drawn from Normal(0, initializer_range), zero biases, and norms that keep the scale. If
+    /// `fresh_head` is given, it provides the values of the head.
     pub fn random(config: &DecoderConfig, seed: u64, fresh_head: Option<&FreshHead>, device: &Device) -> Result<Self> {
         let unit = match config.norm {
             NormKind::Rms { offset } => 1.0 - offset as f32,

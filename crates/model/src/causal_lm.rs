@@ -1,4 +1,15 @@
 //! A decoder on a device: loading, saving, and its forward passes.
+//!
+//! The methods of [`CausalLm`] are spread over these files:
+//!
+//! - here: load, save, switch between training and inference, hidden states of a packed batch;
+//! - `decoding.rs`: prefill and decode with a KV cache, logits;
+//! - `token_stats.rs`: per-token statistics and their backward pass, top-k tokens;
+//! - `readout.rs`: head outputs at marked positions, and their backward pass;
+//! - `labels.rs`: load a classifier; `scalar.rs`: values of a critic, scores of a reward model;
+//! - `lora/attach.rs`: attach, read and remove an adapter;
+//! - `ema.rs`: move the weights towards another model's;
+//! - `fingerprint.rs`: a checksum of all parameters.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,21 +45,21 @@ pub enum Init {
 pub struct CausalLm {
     pub config: DecoderConfig,
     pub net: Decoder,
-    /// The plain device of the parameters.
+    /// The device of the parameters, without autodiff.
     pub device: Device,
-    /// The dtype in which matrix products, including the head's, and attention are computed; parameters, norms, the residual
-    /// stream and log-softmax are f32.
+    /// The dtype of matmuls (the head's included) and of attention. Parameters, norms, the residual stream and log-softmax are
+    /// f32.
     pub(super) dtype: FloatDType,
     /// True if training keeps only the input of each block and recomputes the rest in the backward pass.
     pub(super) gradient_checkpointing: bool,
-    /// The adapter's settings and place, if the model has an adapter; then only the adapter is trained.
+    /// The adapter's settings and location, if the model has an adapter. Then only the adapter is trained.
     pub(super) lora: Option<Arc<Adapted>>,
-    /// Copies of parameters in `dtype`, where it is not f32 and several passes share them.
+    /// Copies of parameters in `dtype` for several passes, if `dtype` is not f32.
     pub(super) narrow: Option<Arc<Narrow>>,
     /// Noise on the embedded tokens of training passes.
     pub(super) noise: Option<Arc<EmbeddingNoise>>,
     pub(super) hf: Arc<HfConfig>,
-    /// The frequencies of rotary positions, and the factor on their cos and sin.
+    /// The rotary frequencies, and the factor on their cos and sin.
     pub(super) frequencies: Option<(Arc<Vec<f32>>, f32)>,
 }
 
@@ -58,7 +69,7 @@ impl CausalLm {
         Self::load_as(folder, HfConfig::read(folder)?, init, device)
     }
 
-    /// Loads a Hugging Face folder whose config.json is taken to be `hf`.
+    /// Loads a Hugging Face folder with `hf` in place of its config.json.
     pub fn load_as(folder: &Path, hf: HfConfig, init: Init, device: &Device) -> Result<Self> {
         let config = hf.decoder().with_context(|| format!("{}", folder.display()))?;
         Self::with_config(folder, (hf, config), init, None, device)
@@ -75,7 +86,7 @@ impl CausalLm {
         let dropouts = hf.dropouts();
         if !dropouts.is_empty() {
             tracing::warn!(
-                "{}/config.json: {}: ignored, dropout is not applied: the policy that samples is the one that is trained",
+                "{}/config.json: {}: ignored, dropout is not applied: the policy that samples must be the policy that is trained",
                 folder.display(),
                 dropouts.join(", ")
             );
@@ -85,7 +96,7 @@ impl CausalLm {
         })?;
         let (hf, config) = match init {
             Init::Pretrained => (hf, config),
-            // The files are not read, nor is a head in them.
+            // The weight files are not read, so a head in them does not count.
             Init::Random { .. } if hf.is_untied() => {
                 (hf.without_weights(), DecoderConfig { tie_word_embeddings: true, ..config })
             }
@@ -93,8 +104,8 @@ impl CausalLm {
         };
         if hf.is_untied() && config.head == HeadKind::Language {
             tracing::warn!(
-                "{}: config.json says tie_word_embeddings: true, and the files hold an embedding and a head `{}` that differ: they are \
-                 not tied, as in transformers 5, and files written here say so",
+                "{}: config.json says tie_word_embeddings: true, but the files hold a head `{}` that differs from the embedding: they are \
+                 not tied, as in transformers 5, and saved files say so",
                 folder.display(),
                 config.naming.place("lm_head.weight").name
             );
@@ -115,8 +126,8 @@ impl CausalLm {
             Init::Random { seed } => {
                 if let Some(file) = weights_file(folder) {
                     tracing::warn!(
-                        "{}: {file} is there and not read: `init` is random, so that what starts afresh starts from random \
-                         weights; init=pretrained reads it",
+                        "{}: {file} is not read, since `init` is random: a new run starts from random weights; set init=pretrained to \
+                         read it",
                         folder.display()
                     );
                 }
@@ -141,16 +152,15 @@ impl CausalLm {
         })
     }
 
-    /// Returns the same model with matrix products and attention in bfloat16 or float32, and training with or without gradient
-    /// checkpointing.
+    /// Returns the same model with matmuls and attention in bfloat16 or float32, and with or without gradient checkpointing.
     pub fn computing(mut self, bfloat16: bool, gradient_checkpointing: bool) -> Self {
         self.dtype = if bfloat16 { FloatDType::BF16 } else { FloatDType::F32 };
         self.gradient_checkpointing = gradient_checkpointing;
         self
     }
 
-    /// Returns the same model, its parameters shared, with noise on the embedded tokens of a training pass over the sequences that the
-    /// noise is for.
+    /// Returns the same model, which shares its parameters, with noise on the embedded tokens of one training pass. The pass must
+    /// be over the sequences that the noise was made for.
     pub fn with_noise(&self, noise: EmbeddingNoise) -> Self {
         Self { noise: Some(Arc::new(noise)), ..self.clone() }
     }
@@ -161,7 +171,8 @@ impl CausalLm {
         self
     }
 
-    /// Loads other weights of the same architecture from a folder this model was saved to; they compute as this model does.
+    /// Loads other weights of the same architecture from a folder that this model was saved to. They use this model's dtype and
+    /// checkpointing.
     pub fn reload(&self, folder: &Path) -> Result<Self> {
         let loaded = match self.config.head {
             HeadKind::Language => Self::load(folder, Init::Pretrained, &self.device)?,
@@ -170,13 +181,13 @@ impl CausalLm {
         Ok(Self { dtype: self.dtype, gradient_checkpointing: self.gradient_checkpointing, ..loaded })
     }
 
-    /// Returns the same parameters, shared and not copied, without gradients: for sampling and reference passes.
+    /// Returns the same model without gradients, for sampling and reference passes. Parameters are shared, not copied.
     pub fn frozen(&self) -> Self {
         Self { net: self.net.valid(), ..self.clone() }
     }
 
-    /// Returns the same model, its parameters shared, for several passes over the same weights: what products take of them in another dtype
-    /// than f32 is cast once, and kept until the returned model is dropped.
+    /// Returns the same model for several passes over the same weights; parameters are shared. Copies in a dtype other than f32
+    /// are made once and kept until the returned model is dropped.
     pub fn for_passes(&self) -> Self {
         let narrow = (self.dtype != FloatDType::F32).then(|| Arc::new(Narrow::default()));
         Self { narrow, ..self.clone() }
@@ -187,7 +198,7 @@ impl CausalLm {
         self.frozen().for_passes()
     }
 
-    /// The matrix of the head [vocabulary, h] in the dtype of products, without gradients.
+    /// The matrix of the head [vocabulary, h] in the dtype of matmuls, without gradients.
     pub(super) fn narrow_head(&self) -> Tensor<2> {
         let head = self.net.head();
         match &self.narrow {
@@ -201,17 +212,17 @@ impl CausalLm {
         self.net.num_params()
     }
 
-    /// The number of parameters in words, and how many of them are trained where that is not all.
+    /// Describes the number of parameters, and with an adapter how many of them are trained.
     pub fn size(&self) -> String {
         let all = self.num_parameters();
         match &self.lora {
             None => format!("{all} parameters"),
-            Some(lora) => format!("{all} parameters, of which {} in adapters are trained", lora.num_parameters()),
+            Some(lora) => format!("{all} parameters; only the {} in adapters are trained", lora.num_parameters()),
         }
     }
 
     /// Writes config.json and model.safetensors so that transformers loads the folder; returns the files written. An adapter is
-    /// merged into the matrices, one after another.
+    /// merged into the matrices, one matrix at a time.
     pub fn save(&self, folder: &Path) -> Result<Vec<PathBuf>> {
         let config = self.save_config(folder)?;
         let (weights, adapter) = (folder.join("model.safetensors"), self.adapter());
@@ -227,7 +238,7 @@ impl CausalLm {
         Ok(vec![config, weights])
     }
 
-    /// Writes config.json alone.
+    /// Writes only config.json.
     pub fn save_config(&self, folder: &Path) -> Result<PathBuf> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let config = folder.join("config.json");
@@ -235,7 +246,7 @@ impl CausalLm {
         Ok(config)
     }
 
-    /// Embedded tokens [ids, h] at their positions, outside any graph.
+    /// Embeds tokens [ids, h] at their positions, outside any graph.
     pub fn embed(&self, ids: &[u32], positions: &[usize]) -> Tensor<2> {
         let trunk = &self.net.model;
         let x = trunk.embed_tokens.weight.val().inner().select(0, index(ids.iter().map(|&id| id as usize), &self.device));
@@ -249,7 +260,7 @@ impl CausalLm {
         }
     }
 
-    /// The inputs that all blocks share in a pass over rows at these positions.
+    /// Returns the inputs that all blocks share in a pass over rows at these positions.
     pub(super) fn pass(&self, positions: &[usize]) -> Pass<'_> {
         let rotation = self.frequencies.as_ref().map(|(frequencies, factor)| {
             let (cos, sin) = cos_sin(frequencies, *factor, positions, &self.device);
@@ -258,7 +269,7 @@ impl CausalLm {
         Pass { rotation, ..self.pass_without_rotation() }
     }
 
-    /// The same for a model whose positions are not rotated.
+    /// Does what [`pass`](Self::pass) does, for a model without rotary positions or with a rotation that the caller adds.
     pub(super) fn pass_without_rotation(&self) -> Pass<'_> {
         let (config, dtype, narrow) = (&self.config, self.dtype, self.narrow.as_deref());
         Pass { rotation: None, config, dtype, narrow, independent_rows: false }
@@ -269,7 +280,7 @@ impl CausalLm {
         self.hidden_by(x, packed, &self.pass(&packed.positions()))
     }
 
-    /// Computes [`hidden`](Self::hidden) without gradients; on the CPU, no row depends on how many rows there are.
+    /// Computes [`hidden`](Self::hidden) without gradients. On the CPU a row's result does not depend on the number of rows.
     pub(super) fn independent_hidden(&self, x: Tensor<2>, packed: &Arc<Packed>) -> Tensor<2> {
         self.hidden_by(x, packed, &Pass { independent_rows: true, ..self.pass(&packed.positions()) })
     }

@@ -14,7 +14,7 @@ pub enum Residual {
     Sequential,
     /// x += attention(norm₁(x)) + mlp(norm₂(x)) (GPT-NeoX).
     Parallel,
-    /// Sequential, with each result normalised before it is added (Gemma 2).
+    /// Like `Sequential`, with each result normalised before it is added (Gemma 2).
     Sandwich,
 }
 
@@ -39,7 +39,7 @@ pub enum Positions {
 pub enum HeadKind {
     /// Logits of the vocabulary.
     Language,
-    /// So many numbers per token, of a critic or a reward model: [labels, h], under this name in files.
+    /// `labels` outputs per token, of a critic or a reward model. The matrix is [labels, h]; `name` is its name in files.
     Classifier { name: &'static str, bias: bool, labels: usize },
 }
 
@@ -57,14 +57,14 @@ pub struct DecoderConfig {
     pub norm_eps: f64,
     pub residual: Residual,
     pub positions: Positions,
-    /// down(act(gate(x)) · up(x)) where gated, else down(act(up(x))).
+    /// down(act(gate(x)) · up(x)) if true, else down(act(up(x))).
     pub gated: bool,
     pub activation: Act,
-    /// An RMSNorm on each head of queries and keys, before they rotate.
+    /// True if each head of queries and keys has an RMSNorm, before rotation.
     pub qk_norm: bool,
-    /// Biases on the q, k and v projections.
+    /// True if the q, k and v projections have biases.
     pub qkv_bias: bool,
-    /// Bias on the output projection.
+    /// True if the output projection has a bias.
     pub o_bias: bool,
     pub mlp_bias: bool,
     /// Factor on q·k; 1/√head_dim if `None`.
@@ -72,7 +72,7 @@ pub struct DecoderConfig {
     pub attention_softcap: Option<f32>,
     /// Logits become cap·tanh(logit / cap).
     pub logit_softcap: Option<f32>,
-    /// The number of latest keys that a query sees in each layer; all if `None`.
+    /// Sliding window of each layer: the number of latest keys that a query sees; all if `None`.
     pub windows: Vec<Option<usize>>,
     /// Factor on embedded tokens.
     pub embedding_scale: Option<f32>,
@@ -93,7 +93,7 @@ impl DecoderConfig {
         Scoring { scale, softcap: self.attention_softcap, window: self.windows[layer] }
     }
 
-    /// The place of a parameter in files.
+    /// The location of a parameter in files.
     pub fn place(&self, parameter: &str) -> Place {
         match (self.head, parameter.strip_prefix("lm_head.")) {
             (HeadKind::Classifier { name, .. }, Some(rest)) => {
@@ -105,7 +105,7 @@ impl DecoderConfig {
 }
 
 impl HfReader<'_> {
-    /// Returns a decoder of these sizes with the switches that most families leave as they are; callers change what differs.
+    /// Returns a decoder of these sizes with the most common switches. Callers change the fields that differ.
     pub fn shape(
         &self,
         hidden: usize,
@@ -145,15 +145,14 @@ impl HfReader<'_> {
         })
     }
 
-    /// Returns the decoder that the descendants of Llama share, except for their activation: RMSNorm, a gated MLP, rotary
-    /// positions.
+    /// Returns the decoder that descendants of Llama share, without their activation: RMSNorm, gated MLP, rotary positions.
     pub fn gated(&self, kv_heads: usize) -> Result<DecoderConfig> {
         let (hidden, heads) = (self.usize("hidden_size")?, self.heads("num_attention_heads")?);
         let rope = RopeConfig::read(self, "rope_theta", "partial_rotary_factor", 1.0)?;
         if rope.partial != 1.0 {
             bail!(
-                "`partial_rotary_factor: {}` is not supported: in this family heads rotate as a whole, and transformers ignores the \
-                 factor or fails; remove it if the model was trained so",
+                "`partial_rotary_factor: {}` is not supported: in this family whole heads rotate, and transformers ignores the factor or \
+                 fails; remove it if the model was trained with whole heads",
                 rope.partial
             );
         }

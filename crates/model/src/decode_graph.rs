@@ -1,13 +1,13 @@
-//! A decode step of fixed shape: its inputs and results keep their places on the device, so that it can be recorded as a graph and
-//! replayed (vLLM calls it a CUDA graph), and a step can take the tokens of the one before while the host has not read them yet.
+//! A decode step of fixed shape. Its inputs and results keep their addresses on the device, so the step can be recorded and
+//! replayed (in vLLM's words, a CUDA graph). A step can also use tokens of the step before that the host has not read yet.
 
-/// What a row of a step is asked for.
+/// The input of one row of a decode step.
 #[derive(Clone, Copy, Debug)]
 pub struct Next {
-    /// The token; `None` for the one that this row has drawn in the step before.
+    /// The token; `None` for the token that this row sampled in the previous step.
     pub token: Option<u32>,
     pub position: usize,
-    /// The block of the cache that holds the position.
+    /// Index of the cache block that holds the position.
     pub block: usize,
 }
 
@@ -44,40 +44,41 @@ mod gpu {
     use crate::ops::{cast, fused};
     use crate::rope::cos_sin;
 
-    /// How the step is run.
+    /// The way the next step runs.
     enum How {
-        /// Launch by launch. Kernels may have to be compiled and chosen; the next step is recorded, at most so many times.
+        /// Launch by launch, since kernels may have to be compiled and autotuned. The next step is recorded, at most `recordings`
+        /// times.
         Launched { recordings: usize },
-        /// Launch by launch, and recorded.
+        /// Launch by launch, while recording.
         Recording { recordings: usize },
-        /// For a cache with that memory.
+        /// From the recording, for a cache whose memory has these ids.
         Replayed(Recorded, Vec<usize>),
     }
 
-    /// The number of times that a recording is tried: what is freed late may lack one of them memory.
+    /// Attempts to record a step. An attempt can run out of memory because other memory is freed late.
     const RECORDINGS: usize = 3;
 
     const ADVICE: &str = "rollout.enforce_eager=true launches every step";
 
-    /// True if CubeCL's log has the time of every launch, which none of a recording has.
+    /// True if CubeCL logs the time of every launch. A recording has no such times.
     fn times_launches() -> bool {
         let level = CubeClRuntimeConfig::get().profiling.logger.level;
         !matches!(level, ProfilingLogLevel::Disabled | ProfilingLogLevel::Minimal)
     }
 
-    /// Numbers that the memory of a cache has as long as it is there.
+    /// The ids of a cache's memory, valid as long as that memory exists.
     fn memory(cache: &KvCache) -> Vec<usize> {
         cache.memory().map(|handle| handle.memory.descriptor().id.value).collect()
     }
 
-    /// A decode step of a number of rows of a model.
+    /// A decode step of one model, for a fixed number of rows.
     pub struct DecodeGraph {
         model: CausalLm,
         rows: usize,
         width: usize,
         begin: Begin,
         places: Places,
-        /// The table and the lengths of [`Places`].
+        /// Block tables and lengths of [`StepBuffers`], as `Tables`.
         tables: Tables,
         /// [`SETTINGS`] for each row.
         settings: CubeTensor,
@@ -86,12 +87,12 @@ mod gpu {
 
     type Read = Result<Vec<Bytes>, ServerError>;
 
-    /// What a step draws, on its way to the host.
+    /// The sampled tokens of a step, on their way to the host.
     pub struct Drawing(Option<Pin<Box<dyn Future<Output = Read> + Send>>>);
 
     impl DecodeGraph {
-        /// Makes a step of `rows` rows, of sequences of at most `width` blocks. Unless it `records`, all is launched anew in each step.
-        /// Returns nothing if the model does not lie on a GPU or its heads are too large for attention there.
+        /// Creates a step of `rows` rows, with sequences of at most `width` blocks. If `records` is false, every step launches
+        /// all kernels. Returns `None` if the model is not on a GPU, or its heads are too large for the GPU's attention.
         pub fn new(model: &CausalLm, rows: usize, width: usize, records: bool) -> Option<Self> {
             let trunk = &model.net.model;
             let embedding = Rows::of(trunk.embed_tokens.weight.val().inner())?;
@@ -123,18 +124,18 @@ mod gpu {
             self.rows
         }
 
-        /// The blocks that a sequence may have.
+        /// The largest number of blocks of a sequence.
         pub fn width(&self) -> usize {
             self.width
         }
 
-        /// Sends the blocks of every row's sequence [rows, width]. A step adds the block of its position by itself.
+        /// Sends the block tables of all rows [rows, width]. A step itself adds the block of its position.
         pub fn set_tables(&self, blocks: &[i32]) {
             assert_eq!(blocks.len(), self.rows * self.width, "blocks of all rows");
             write(&self.places.table, blocks);
         }
 
-        /// Runs the step on `cache`, and draws a token for each row by its [`SETTINGS`]. Nothing waits for the device.
+        /// Runs the step on `cache` and samples a token for each row by its [`SETTINGS`]. Does not wait for the device.
         pub fn step(&mut self, cache: &mut KvCache, asked: &[Next], settings: &[f32]) -> Drawing {
             assert_eq!((asked.len(), settings.len()), (self.rows, self.rows * SETTINGS), "rows of a step");
             let numbers = |next: &Next| [next.token.map_or(-1, |token| token as i32), next.position as i32, next.block as i32];
@@ -168,8 +169,8 @@ mod gpu {
                     };
                 }
                 How::Replayed(recorded, _) => {
-                    // SAFETY: the model and the buffers of a step live as long as the recording, and so does the memory of the cache,
-                    // which has just been compared.
+                    // SAFETY: the model and the buffers of a step live as long as the recording. So does the memory of the cache,
+                    // whose ids have just been compared.
                     let replayed = unsafe { recorded.replay() };
                     replayed.unwrap_or_else(|why| panic!("a recorded decode step cannot be replayed ({ADVICE}): {why}"));
                 }
@@ -177,19 +178,19 @@ mod gpu {
             Drawing::start(&self.places.drawn)
         }
 
-        /// Drops the recording, which keeps all memory that it uses from anything else. The next step is recorded again.
+        /// Drops the recording, which reserves all memory that it uses. The next step is recorded again.
         pub fn forget(&mut self) {
             if matches!(self.how, How::Replayed(..)) {
                 self.how = How::Recording { recordings: RECORDINGS };
             }
         }
 
-        /// False if steps are launched because recordings failed.
+        /// False if recording has failed, so that steps are launched.
         pub fn records(&self) -> bool {
             !matches!(self.how, How::Launched { recordings: 0 })
         }
 
-        /// As much memory as some results of a layer and the logits take.
+        /// Spare memory for a recording: the size of eight results of a layer and the logits.
         fn slack(&self) -> Vec<CubeTensor> {
             let (config, like) = (&self.model.config, &self.settings);
             let widest = config.intermediate_size.max(config.hidden_size).max(config.num_attention_heads * config.head_dim);
@@ -211,37 +212,38 @@ mod gpu {
     }
 
     impl Drawing {
-        /// Has the device copy what is in the buffer once the launches so far have ended.
+        /// Starts the copy of the buffer to the host. The device copies after all launches so far.
         fn start(drawn: &CubeTensor) -> Self {
             let (client, handle) = (drawn.client.clone(), drawn.handle.clone());
             let mut reading: Pin<Box<dyn Future<Output = Read> + Send>> = Box::pin(async move {
-                // The copy is asked for here; what is returned waits for it, on CUDA without giving the thread back.
+                // This line requests the copy; the returned future waits for it. On CUDA the wait does not yield the thread.
                 let copied = client.read_async(vec![handle]);
                 let mut was_polled = false;
                 poll_fn(|_| if replace(&mut was_polled, true) { Poll::Ready(()) } else { Poll::Pending }).await;
                 copied.await
             });
-            // So far that the copy is asked for: it must come before the next step, which writes to the buffer.
+            // One poll requests the copy. The request must precede the next step, which writes to the buffer.
             _ = reading.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             Self(Some(reading))
         }
 
-        /// Waits for the step. Returns the token, its log-probability and that in generation for each row, [rows, 3].
+        /// Waits for the step. Returns token, log-probability and log-probability in generation for each row, [rows, 3].
         pub fn wait(mut self) -> Vec<f32> {
-            let read = self.0.take().map(read_sync).expect("it is waited for once");
-            let read = read.unwrap_or_else(|error| panic!("what a decode step has drawn cannot be read ({ADVICE}): {error}"));
+            let read = self.0.take().map(read_sync).expect("waited for once");
+            let read =
+                read.unwrap_or_else(|error| panic!("the sampled tokens of a decode step cannot be read ({ADVICE}): {error}"));
             f32::from_bytes(&read[0]).to_vec()
         }
     }
 
     impl Drop for Drawing {
-        /// Memory of the host that is being copied to must stay until it is.
+        /// The host memory of a running copy must stay until the copy ends.
         fn drop(&mut self) {
             _ = self.0.take().map(read_sync);
         }
     }
 
-    /// Writes numbers of 4 bytes to a buffer that keeps its place.
+    /// Writes 4-byte values to a buffer that keeps its address.
     fn write<T: CubeElement>(to: &CubeTensor, numbers: &[T]) {
         to.client.write(&to.handle, Bytes::from_bytes_vec(T::as_bytes(numbers).to_vec()));
     }
@@ -254,10 +256,10 @@ mod none {
 
     const NONE: &str = "a build without GPUs records no steps";
 
-    /// There is none in a build without GPUs.
+    /// Placeholder in a build without GPUs.
     pub struct DecodeGraph(());
 
-    /// There is none in a build without GPUs.
+    /// Placeholder in a build without GPUs.
     pub struct Drawing(());
 
     impl DecodeGraph {

@@ -1,8 +1,8 @@
-//! The shared decoder: blocks of attention and MLP around a residual stream. Field names are Llama's in Hugging Face's
-//! spelling, so a parameter's path in the module is its name in most files (see [`super::naming`] for the others).
+//! The shared decoder: blocks of attention and MLP around a residual stream. Field names are those of Llama in Hugging Face's
+//! spelling. So a parameter's path in the module is its name in most files (see [`super::naming`] for the others).
 //!
-//! Shapes: n = rows of a pass, tokens laid one after another without padding; h = hidden size, d = head dim. The residual
-//! stream is [n, h] in f32 whatever the projections compute in; attention sees [n, heads, d].
+//! Shapes: n = rows of a pass, all tokens one after another without padding; h = hidden size, d = head dim. The residual stream
+//! is [n, h] in f32 for every dtype of the projections; attention gets [n, heads, d].
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -25,7 +25,7 @@ pub struct Attention {
     pub k_proj: Linear,
     pub v_proj: Linear,
     pub o_proj: Linear,
-    /// The adapter of q, k and v together, in that order, where files hold them as one matrix.
+    /// The adapter of q, k and v together, in this order, if files hold them as one matrix.
     pub qkv_lora: Option<Lora>,
     /// The norm over each head of the queries, `[d]`.
     pub q_norm: Option<Norm>,
@@ -34,7 +34,7 @@ pub struct Attention {
 
 #[derive(Module, Debug)]
 pub struct Mlp {
-    /// `None` where the MLP has no gate.
+    /// `None` if the MLP has no gate.
     pub gate_proj: Option<Linear>,
     pub up_proj: Linear,
     pub down_proj: Linear,
@@ -47,7 +47,7 @@ pub struct Block {
     pub input_layernorm: Norm,
     /// The norm before the MLP; in a sandwich, the norm of the attention's output.
     pub post_attention_layernorm: Norm,
-    /// The norm before the MLP, in a sandwich; `post_feedforward_layernorm` is the one after it.
+    /// The norm before the MLP in a sandwich. `post_feedforward_layernorm` is the norm after the MLP.
     pub pre_feedforward_layernorm: Option<Norm>,
     pub post_feedforward_layernorm: Option<Norm>,
 }
@@ -68,7 +68,7 @@ pub struct Decoder {
     pub lm_head: Option<Linear>,
 }
 
-/// The attention of a layer: (layer, q, k, v), each [n, heads, d], rotated -> [n, heads, d].
+/// The attention of a layer: maps (layer, q, k, v), each [n, heads, d] and rotated, to [n, heads, d].
 pub type Attend<'a> = &'a mut dyn FnMut(usize, Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>;
 
 impl Attention {
@@ -82,7 +82,7 @@ impl Attention {
         pass.linear(attend(q, k, v).reshape([n, c.num_attention_heads * c.head_dim]), &self.o_proj)
     }
 
-    /// The projections of q, k and v, their numbers of heads and the norms over each head.
+    /// The projections of q, k and v, with their head counts and the norms over each head.
     fn parts(&self, c: &DecoderConfig) -> [(&Linear, usize, Option<&Norm>); 3] {
         [
             (&self.q_proj, c.num_attention_heads, self.q_norm.as_ref()),
@@ -109,7 +109,7 @@ impl Attention {
         std::array::from_fn(|_| heads.next().expect("three parts"))
     }
 
-    /// Does what [`heads`](Self::heads) does, with one kernel after the products.
+    /// Does what [`heads`](Self::heads) does, with one kernel after the matmuls.
     fn heads_at_once(&self, x: Tensor<2>, pass: &Pass) -> [Tensor<3>; 3] {
         let c = pass.config;
         let products = self.products(&x, pass, |proj| pass.product(x.clone(), proj, None));
@@ -118,7 +118,7 @@ impl Attention {
         fused::heads(products, [c.num_attention_heads, c.num_key_value_heads, c.head_dim], biases, norms, pass.rotation.as_ref())
     }
 
-    /// The products of x [n, h] with the projections of q, k and v, by `project`, and with their adapter: [n, heads · d] each.
+    /// Projects x [n, h] by the matrices of q, k and v with `project`, and adds their adapters: [n, heads · d] each.
     fn products(&self, x: &Tensor<2>, pass: &Pass, project: impl Fn(&Linear) -> Tensor<2>) -> [Tensor<2>; 3] {
         let c = pass.config;
         let together = self.qkv_lora.as_ref().map(|lora| pass.lora(x.clone(), lora));
@@ -147,7 +147,7 @@ impl Mlp {
 }
 
 impl Block {
-    /// Takes the residual stream through one block.
+    /// Runs one block on the residual stream.
     pub fn forward(&self, x: &mut Stream, pass: &Pass, attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>) {
         let attention = self.self_attn.forward(x.normed(&self.input_layernorm, pass), pass, attend);
         match (pass.config.residual, &self.pre_feedforward_layernorm, &self.post_feedforward_layernorm) {
@@ -171,7 +171,7 @@ impl Block {
 }
 
 impl Decoder {
-    /// Turns embedded tokens [n, h] into final hidden states [n, h], with the last norm applied.
+    /// Maps embedded tokens [n, h] to final hidden states [n, h], after the last norm.
     pub fn forward(&self, x: Tensor<2>, pass: &Pass, attend: Attend) -> Tensor<2> {
         let mut x = Stream::new(x);
         for (layer, block) in self.model.layers.iter().enumerate() {
@@ -185,7 +185,7 @@ impl Decoder {
         pass.norm(x, &self.model.norm)
     }
 
-    /// A nearly empty network that takes the place of the real one while that is moved through an optimizer.
+    /// Returns a nearly empty network, a placeholder while the real one is moved through an optimizer.
     pub fn empty(device: &Device) -> Self {
         let weight = Param::from_tensor(Tensor::zeros([1, 1], device));
         let norm = Norm { weight: Param::from_tensor(Tensor::zeros([1], device)), bias: None };

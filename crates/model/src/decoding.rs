@@ -1,5 +1,5 @@
-//! Inference with a key/value cache: whole prompts at once, then token by token. On the CPU, in float32, the result of a row does
-//! not depend on the rows beside it.
+//! Inference with a KV cache: whole prompts first, then token by token. On the CPU in float32, a row's result does not depend on
+//! the other rows.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use super::kv_cache::KvCache;
 use super::ops::{CacheView, Packed, Places, attention, cast, linear, products_on_host, to_host};
 
 impl CausalLm {
-    /// An empty cache for this model's keys and values.
+    /// Creates an empty cache for this model's keys and values.
     pub fn cache(&self) -> KvCache {
         KvCache::new(&self.config, self.dtype, &self.device)
     }
 
-    /// Returns the hidden states [rows, h] of whole prompts, packed as `layout` says. Their keys and values are written to the
-    /// rows `places` of the cache, one for each row of the layout.
+    /// Returns the hidden states [rows, h] of whole prompts, packed as `layout`. Writes their keys and values to the rows
+    /// `places` of the cache, one for each row of the layout.
     pub fn prefill(&self, ids: &[u32], layout: &Arc<Packed>, places: &Places, cache: &mut KvCache) -> Tensor<2> {
         let positions = layout.positions();
         let pass = Pass { independent_rows: true, ..self.pass(&positions) };
@@ -48,7 +48,7 @@ impl CausalLm {
         }
     }
 
-    /// Computes the logits of hidden states [rows, h] into `out` [rows, vocab], whose memory is reused.
+    /// Computes the logits of hidden states [rows, h] into `out` [rows, vocab]. The memory of `out` is reused.
     pub fn logits(&self, hidden: Tensor<2>, out: &mut Vec<f32>) {
         if !is_cpu(&self.device) || self.dtype != FloatDType::F32 {
             *out = to_host(self.logits_on_device(hidden));

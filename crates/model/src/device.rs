@@ -1,5 +1,5 @@
-//! The device of a run, chosen at run time. Every tensor is made on a device that is passed along; nothing asks burn for its default
-//! device, which in a build with an interface to GPUs is a GPU.
+//! The device of a run, chosen at run time. Every tensor is created on an explicit device. burn's default device is never used:
+//! in a build with a GPU backend it is a GPU.
 
 use anyhow::{Result, bail};
 use burn::backend::DispatchDevice;
@@ -13,16 +13,15 @@ pub fn is_cpu(device: &Device) -> bool {
     matches!(device.as_dispatch(), DispatchDevice::Flex(_))
 }
 
-/// Returns the CPU, or the GPU of that number behind that interface, one of [`INTERFACES`](super::interfaces::INTERFACES). A GPU is
-/// opened and named in the log.
+/// Returns the CPU, or for (backend, index) that GPU of one of the [`GPU_BACKENDS`](super::gpu_backends::GPU_BACKENDS). A GPU is
+/// opened and logged.
 ///
 /// # Errors
-/// If the build does not have the interface, or there is no such GPU, or it cannot be opened; the message lists the devices that
-/// there are.
+/// If the build lacks the backend, the GPU does not exist, or the GPU cannot be opened. The message lists the available devices.
 pub fn open(gpu: Option<(&str, usize)>) -> Result<Device> {
     let Some((interface, index)) = gpu else { return Ok(Device::flex()) };
     let Some(found) = found(interface) else {
-        bail!("this build has no {interface}: build with `--features {interface}`, or take another device: {}", in_words());
+        bail!("this build has no {interface}: build with `--features {interface}`, or use another device: {}", in_words());
     };
     #[cfg(feature = "cuda")]
     if interface == "cuda"
@@ -43,25 +42,25 @@ pub fn open(gpu: Option<(&str, usize)>) -> Result<Device> {
         let name = format!("{interface}:{index}");
         match super::devices::describe(name.clone(), device) {
             Ok(found) => tracing::info!("device {}", found.in_words()),
-            Err(why) => bail!("it cannot be opened: {why}; devices: {}", in_words()),
+            Err(why) => bail!("{name} cannot be opened: {why}; devices: {}", in_words()),
         }
         super::device_failure::watch(&name);
     }
     Ok(device.clone())
 }
 
-/// The order of work on a GPU that a thread has. What two threads do has no order but where one waits for the other, which takes time,
-/// and cannot be recorded: a thread that works with the tensors of another takes over its order.
+/// The GPU stream of a thread. The work of two threads has no order unless one waits for the other, which is slow and cannot be
+/// recorded. So a thread that works with another thread's tensors adopts that thread's stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Order(StreamId);
 
 impl Order {
-    /// The order of the calling thread, which does nothing with its tensors any more.
+    /// Returns the stream of the calling thread, which must no longer use its tensors.
     pub fn of_this_thread() -> Self {
         Self(StreamId::current())
     }
 
-    /// Does some work in this order, on another thread.
+    /// Runs `work` on this stream, from another thread.
     pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
         self.0.executes(work)
     }

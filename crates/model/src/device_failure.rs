@@ -1,6 +1,6 @@
-//! A kernel that does not compile or run. CubeCL launches kernels on threads of its own and catches their panics: the launch counts as
-//! done, and what is read afterwards is whatever lay in memory. So a panic on such a thread ends the process, with a sentence. Panics
-//! of our own threads are left as they are.
+//! Ends the process when a kernel does not compile or run. CubeCL launches kernels on its own threads and catches their panics.
+//! The launch then counts as done, and later reads return stale memory. So a panic on such a thread ends the process with a
+//! message. Panics of our own threads are handled as usual.
 
 use std::backtrace::Backtrace;
 use std::panic::{self, PanicHookInfo};
@@ -19,17 +19,17 @@ type Log = Box<dyn Fn(&str) + Send + Sync>;
 /// The GPUs that were opened, by their names in `trainer.device`.
 static OPENED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static LOG: OnceLock<Log> = OnceLock::new();
-/// True while devices are being opened: a failure is then an error of whoever opens, and no reason to end.
+/// True while devices are being opened. A failure is then an error of the open call and does not end the process.
 static OPENING: AtomicBool = AtomicBool::new(false);
-/// What a thread of CubeCL's said while a device was being opened.
+/// The panic message of a CubeCL thread while a device was being opened.
 static SAID: Mutex<Option<String>> = Mutex::new(None);
 
-/// Hands the message of a failure to `log` too, before the process ends. The first call counts.
+/// Sets a log that gets the message of a failure before the process ends. Only the first call has an effect.
 pub fn tell(log: impl Fn(&str) + Send + Sync + 'static) {
     _ = LOG.set(Box::new(log));
 }
 
-/// From now on a failure on a thread of CubeCL's ends the process; its message names this device.
+/// Makes later failures on CubeCL's threads end the process; their message names this device.
 pub(super) fn watch(device: &str) {
     let mut opened = locked(&OPENED);
     if !opened.iter().any(|known| known == device) {
@@ -39,7 +39,7 @@ pub(super) fn watch(device: &str) {
     install();
 }
 
-/// Runs what may fail while a device is opened, here or on a thread of CubeCL's.
+/// Runs `work`, which may panic while a device is opened, here or on a CubeCL thread.
 ///
 /// # Errors
 /// If it panics: the message of the first panic.
@@ -91,7 +91,7 @@ fn on_panic(info: &PanicHookInfo<'_>, before: &Hook) {
 /// Ends the process with exit code 1.
 fn end(what: &str) -> ! {
     static ENDING: AtomicBool = AtomicBool::new(false);
-    // Another thread of CubeCL's is at it.
+    // Another CubeCL thread is already ending the process.
     while ENDING.swap(true, Ordering::SeqCst) {
         thread::park();
     }
@@ -106,12 +106,12 @@ fn end(what: &str) -> ! {
 fn advice(what: &str) -> String {
     let devices = locked(&OPENED).join(", ");
     format!(
-        "{devices}: {what}; its numbers cannot be trusted, so the process ends. Take dtype=float32, or another device: `trainer devices` lists them"
+        "{devices}: {what}; its results cannot be trusted, so the process ends. Set dtype=float32, or another device: `trainer devices` lists them"
     )
 }
 
-/// True for a thread that CubeCL or a driver's library started: those of devices have names (cubecl-common
-/// `device/handle/channel.rs`), those that wait for a device have none, as may threads of ours.
+/// True for a thread that CubeCL or a driver's library started. Device threads have names (cubecl-common
+/// `device/handle/channel.rs`). Threads that wait for a device have no name, like some of our own.
 fn is_cubecls(thread: Option<&str>, place: &str) -> bool {
     const WAITING: [&str; 5] = ["cubecl-wgpu-", "cubecl-cuda-", "cubecl-hip-", "cubecl-server-", "wgpu-"];
     match thread {
@@ -120,25 +120,24 @@ fn is_cubecls(thread: Option<&str>, place: &str) -> bool {
     }
 }
 
-/// True if a kernel panicked while it was expanded to CubeCL's representation. CubeCL turns that into an error of the launch
-/// (cubecl-runtime `kernel.rs`, `define_kernel`): autotuning leaves the kernel out, and whoever reads what it should have written gets
-/// the error.
+/// True if a kernel panicked while it was expanded to CubeCL's representation. CubeCL turns this into an error of the launch
+/// (cubecl-runtime `kernel.rs`, `define_kernel`): autotuning skips the kernel, and the error appears where its output is read.
 fn is_expansion(backtrace: &str, place: &str) -> bool {
     const EXPANDING: [&str; 3] = ["cubek", "cubecl-std-", "burn-cubecl-"];
     if backtrace.contains("define_kernel") || backtrace.contains("CubeKernel>::define") {
         return true;
     }
-    // A stripped binary has no names.
+    // A stripped binary has no symbol names.
     !backtrace.contains("cubecl_")
         && (is_in(place, &EXPANDING) || place.contains("/frontend/") && is_in(place, &["cubecl-core-"]))
 }
 
-/// True if the source file is in a crate whose folder begins so.
+/// True if the source file is in a crate whose folder name begins with one of `crates`.
 fn is_in(place: &str, crates: &[&str]) -> bool {
     place.split(['/', '\\']).any(|folder| crates.iter().any(|name| folder.starts_with(name)))
 }
 
-/// True for a panic of burn's where a tensor is read whose kernels failed.
+/// True for a panic of burn where it reads a tensor whose kernels failed.
 fn says_that_reading_failed(message: &str) -> bool {
     message.starts_with("Error while reading data") || message.starts_with("Failed to read tensor data")
 }
@@ -147,12 +146,12 @@ fn one_line(message: &str) -> String {
     beginning(&message.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// A source file of a registry, from its crate on.
+/// Shortens the path of a source file in a registry: it begins with the crate.
 fn short(place: &str) -> &str {
     place.split_once("/index.").and_then(|(_, rest)| rest.split_once('/')).map_or(place, |(_, file)| file)
 }
 
-/// A panic elsewhere while it was held must not hide another one.
+/// Locks, even if another thread has panicked while it held the lock: that panic must not hide this one.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -168,7 +167,7 @@ mod tests {
     #[test]
     fn threads_of_ours_and_kernels_that_are_left_out_are_told_apart() {
         let compiler = format!("{REGISTRY}cubecl-wgpu-0.11.3/src/compiler/wgsl/to_wgsl.rs");
-        for ours in [Some("main"), Some("engine"), Some("model::device_failure::tests::x"), None] {
+        for ours in [Some("main"), Some("engine"), Some("device_failure::tests::x"), None] {
             assert!(!is_cubecls(ours, "src/model/ops/norm.rs"), "{ours:?}");
         }
         assert!(!is_cubecls(Some("main"), &compiler) && is_cubecls(Some("DSU-3-0"), "src/model/ops/cube/norm.rs"));
@@ -191,7 +190,7 @@ mod tests {
             // Not reached.
             process::exit(0);
         }
-        let name = "model::device_failure::tests::a_failed_kernel_ends_the_process_and_a_failed_thread_does_not";
+        let name = "device_failure::tests::a_failed_kernel_ends_the_process_and_a_failed_thread_does_not";
         let mut child = Command::new(std::env::current_exe().unwrap());
         let output = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);

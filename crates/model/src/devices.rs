@@ -1,40 +1,40 @@
-//! What there is to compute on: the devices of this machine that this build reaches, and the interfaces that it lacks.
+//! The devices of this machine that this build can use, and the GPU backends that it lacks.
 
 use burn::tensor::{Device, FloatDType};
 
 use super::interfaces::{INTERFACES, found, has_bfloat16};
 use burnish_util::machine::{amount, memory};
 
-/// An entry of the list.
+/// An entry of the list of devices.
 pub enum Listed {
     Device(Found),
-    /// A GPU that cannot be opened, by its name in `trainer.device`, and the reason.
+    /// A GPU that cannot be opened: its name in `trainer.device`, and the reason.
     Unopened {
         name: String,
         why: String,
     },
-    /// An interface that finds no GPU here.
+    /// A backend that finds no GPU here.
     Nothing(&'static str),
-    /// An interface that this build lacks; its cargo feature is called the same.
+    /// A backend that is not built in; its cargo feature has the same name.
     NotBuiltIn(&'static str),
 }
 
-/// A device that can be computed on.
+/// A usable device.
 pub struct Found {
     /// Its name in `trainer.device`.
     pub name: String,
-    /// Its own name.
+    /// The name that the driver reports.
     pub adapter: String,
     pub float32: bool,
     pub bfloat16: bool,
     pub float16: bool,
-    /// The bytes of its memory, where they are known.
+    /// Its memory in bytes, if known.
     pub memory: Option<u64>,
-    /// True for a driver that has the CPU stand for a GPU, as Mesa's llvmpipe.
+    /// True for a driver that emulates a GPU on the CPU, such as Mesa's llvmpipe.
     pub software: bool,
 }
 
-/// Returns the CPU, and what there is of each interface. GPUs are opened for it.
+/// Returns the CPU and the devices of each backend. GPUs are opened to describe them.
 pub fn list() -> Vec<Listed> {
     let cpu = Device::flex();
     let cpu = Found {
@@ -64,10 +64,10 @@ fn of_interface(interface: &'static str) -> Vec<Listed> {
     devices.iter().enumerate().map(entry).collect()
 }
 
-/// Opens a GPU and asks it what it is.
+/// Opens a GPU and reads its properties.
 ///
 /// # Errors
-/// If it cannot be opened: what its driver says.
+/// If the GPU cannot be opened: the driver's message.
 #[cfg(feature = "gpu")]
 pub(super) fn describe(name: String, device: &Device) -> Result<Found, String> {
     use burn::backend::DispatchDevice;
@@ -79,9 +79,9 @@ pub(super) fn describe(name: String, device: &Device) -> Result<Found, String> {
         };
         Found {
             name,
-            // Whatever is no card is software.
+            // A device without a physical card is software.
             software: identity.as_ref().is_some_and(|identity| identity.physical.is_none()),
-            adapter: identity.map_or_else(|| "a GPU without a name".to_owned(), |identity| identity.name),
+            adapter: identity.map_or_else(|| "an unnamed GPU".to_owned(), |identity| identity.name),
             float32: device.supports_dtype(FloatDType::F32),
             bfloat16: has_bfloat16(device),
             float16: device.supports_dtype(FloatDType::F16),
@@ -93,11 +93,11 @@ pub(super) fn describe(name: String, device: &Device) -> Result<Found, String> {
 
 #[cfg(not(feature = "gpu"))]
 fn describe(_: String, _: &Device) -> Result<Found, String> {
-    Err("this build has no interface to GPUs".to_owned())
+    Err("this build has no GPU backend".to_owned())
 }
 
 impl Found {
-    /// The device in a few words.
+    /// Describes the device in a few words.
     pub fn in_words(&self) -> String {
         let memory = self.memory.map(|bytes| amount(u128::from(bytes)));
         let software = self.software.then(|| "software, not a GPU".to_owned());

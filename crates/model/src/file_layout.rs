@@ -1,10 +1,10 @@
-//! Places of the elements of a parameter in the tensors of files.
+//! Converts the values of a parameter to and from the tensors in files.
 
 use super::config::DecoderConfig;
 use super::naming::Place;
 
 impl Place {
-    /// Returns the values of a parameter of this shape from those of its tensor.
+    /// Returns the values of a parameter of this shape from the values of its tensor in a file.
     pub fn from_file(&self, values: Vec<f32>, shape: &[usize], config: &DecoderConfig) -> Vec<f32> {
         if self.part.is_none() && !self.transposed {
             return values;
@@ -12,14 +12,14 @@ impl Place {
         self.elements(shape, config).map(|i| values[i]).collect()
     }
 
-    /// Writes the values of a parameter of this shape to their places in its tensor.
+    /// Writes the values of a parameter of this shape to their positions in `tensor`.
     pub fn into_file(&self, values: &[f32], shape: &[usize], config: &DecoderConfig, tensor: &mut [f32]) {
         for (i, value) in self.elements(shape, config).zip(values) {
             tensor[i] = *value;
         }
     }
 
-    /// The index in its tensor of each element of a parameter of this shape, in row-major order.
+    /// For each element of a parameter of this shape, in row-major order, its index in the tensor of the file.
     fn elements(&self, shape: &[usize], config: &DecoderConfig) -> impl Iterator<Item = usize> {
         let columns: usize = shape[1..].iter().product();
         let rows = match self.part {

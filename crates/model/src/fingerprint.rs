@@ -1,4 +1,4 @@
-//! A checksum of a model: equal for models that give equal numbers.
+//! A checksum of a model: equal for models that compute the same values.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{FloatDType, Tensor};
@@ -9,7 +9,7 @@ use super::device::is_cpu;
 use super::ops::to_host;
 
 impl CausalLm {
-    /// Returns a SHA-256 of the shape and all parameters, those of an adapter included.
+    /// Returns a SHA-256 of the shape and all parameters, including those of an adapter.
     pub fn fingerprint(&self) -> String {
         struct Visitor(Sha256, Vec<String>);
         impl ModuleVisitor for Visitor {
@@ -31,7 +31,7 @@ impl CausalLm {
         format!("{:x}", visitor.0.finalize())
     }
 
-    /// Returns the kind of device and the number format of matrix products, in words.
+    /// Describes the kind of device and the dtype of matmuls.
     pub fn computes_in(&self) -> String {
         let device = if is_cpu(&self.device) { "cpu" } else { "gpu" };
         let format = if self.dtype == FloatDType::F32 { "float32" } else { "bfloat16" };

@@ -9,10 +9,11 @@ use rayon::prelude::*;
 use super::decoder::Decoder;
 use super::ops::{add, f32s, flex_f32, sum_squares, to_host};
 
-/// Elements of a part of a gradient. Σ g² is that of each part, added in their order: it does not depend on who adds up which.
+/// Elements of a chunk of a gradient. Σ g² is summed per chunk, then over the chunks in order. So it does not depend on which
+/// rank sums which chunk.
 pub const PART: usize = 64 * 1024;
 
-/// One flat f32 gradient per parameter name, in name order. Not part of any graph.
+/// One flat f32 gradient per parameter name, in name order, outside any graph.
 #[derive(Default)]
 pub struct Gradients(pub BTreeMap<String, Tensor<1>>);
 
@@ -27,7 +28,7 @@ impl Gradients {
         self.0.insert(name.to_owned(), sum);
     }
 
-    /// Moves the gradient of `name` out to be added to in place; zeros where there is none yet.
+    /// Moves the gradient of `name` out, so that it can be added to in place. Returns zeros if it does not exist yet.
     pub fn take(&mut self, name: &str, shape: [usize; 2], device: &Device) -> Tensor<2> {
         self.0.remove(name).map_or_else(|| Tensor::zeros(shape, device), |g| g.reshape(shape))
     }
@@ -61,7 +62,7 @@ impl Gradients {
         self.squares().map(|(name, squares)| (name, squares.sqrt()))
     }
 
-    /// Σ g² of each gradient; on a GPU with one transfer for all of them.
+    /// Σ g² of each gradient. On a GPU, one transfer reads all of them.
     pub fn squares(&self) -> impl Iterator<Item = (&str, f64)> {
         let here: Option<Vec<f64>> = self.0.values().map(|g| Some(squares(f32s(&flex_f32(g)?)))).collect();
         #[cfg(feature = "gpu")]
@@ -73,7 +74,7 @@ impl Gradients {
         self.0.keys().map(String::as_str).zip(squares)
     }
 
-    /// Σ g² of each gradient, added up on the CPU wherever the gradients are: the same bits as from several processes.
+    /// Σ g² of each gradient, summed on the CPU for every device: the same bits for every number of ranks.
     pub fn squares_on_cpu(&self) -> impl Iterator<Item = (&str, f64)> {
         let of = |g: &Tensor<1>| flex_f32(g).map_or_else(|| squares(&to_host(g.clone())), |g| squares(f32s(&g)));
         self.0.iter().map(move |(name, g)| (name.as_str(), of(g)))

@@ -1,6 +1,6 @@
 //! Reads config.json of a Hugging Face folder into a [`DecoderConfig`], in the spelling of transformers 4 (`rope_theta`,
-//! `rope_scaling`, `torch_dtype`) and 5 (`rope_parameters`, `dtype`). Unsupported settings are refused by name. A key that
-//! nothing reads is refused too, since it may change what the model computes, unless it is null or false and therefore off.
+//! `rope_scaling`, `torch_dtype`) and 5 (`rope_parameters`, `dtype`). Unsupported settings are errors that name the key. Unread
+//! keys are errors too, since they may change the model; null and false are allowed, because they switch a feature off.
 
 use std::path::Path;
 
@@ -20,11 +20,11 @@ use burnish_util::model_below::models_below;
 #[derive(Clone)]
 pub struct HfConfig {
     pub json: Map<String, Value>,
-    /// True if the folder's files hold a head that differs from the embedding, so that the two are not tied whatever config.json says.
+    /// True if the files hold a head that differs from the embedding. The head is then not tied, even if config.json ties it.
     own_head: bool,
 }
 
-/// The unit that a classifier labels.
+/// The kind of labels of a classifier: per token or per sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Classifier {
     Tokens,
@@ -37,35 +37,35 @@ impl HfConfig {
         Self { json, own_head: false }
     }
 
-    /// Reads config.json, and looks whether the weights have a head of their own where it ties the head to the embedding.
+    /// Reads config.json. If it ties the head to the embedding, also checks whether the weight files hold a different head.
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join("config.json");
         let text = foreign::read_text(&path, foreign::SETTINGS)
             .with_context(|| format!("no model at {}{}", folder.display(), models_below(folder)))?;
         let json = serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))?;
         let hf = Self::of(json);
-        // A file that cannot be read has its error where it is read.
+        // The error of an unreadable file is reported where its weights are loaded.
         let own_head = hf.decoder().is_ok_and(|config| config.tie_word_embeddings && holds_own_head(folder, &config));
         Ok(Self { own_head, ..hf })
     }
 
-    /// True if the model is not tied although config.json says so; see [`super::own_head`].
+    /// True if the head is not tied although config.json ties it; see [`super::untied_head`].
     pub(super) fn is_untied(&self) -> bool {
         self.own_head
     }
 
-    /// Returns the config for weights that are not those of the folder.
+    /// Returns the config for weights other than the folder's.
     pub(super) fn without_weights(self) -> Self {
         Self { own_head: false, ..self }
     }
 
-    /// Returns this config with other values, as verl's `update_model_config`: mappings are changed inside, all else is replaced.
+    /// Returns this config with other values, like verl's `update_model_config`: mappings are merged, other values are replaced.
     pub fn overridden(mut self, values: impl IntoIterator<Item = (String, Value)>) -> Self {
         replace(&mut self.json, values);
         self
     }
 
-    /// Returns the text of this config for weights of a dtype, given by torch's name.
+    /// Returns the text of this config for weights of `dtype`, a dtype in torch's spelling.
     pub fn with_dtype(&self, dtype: &str) -> Result<String> {
         let mut json = self.json.clone();
         let key = if json.contains_key("dtype") { "dtype" } else { "torch_dtype" };
@@ -79,7 +79,7 @@ impl HfConfig {
     /// Returns the decoder that this config describes.
     ///
     /// # Errors
-    /// If the family is unknown, a switch is one the decoder does not have, a key is unknown, or sizes do not fit together.
+    /// If the family or a key is unknown, a switch is not supported by the decoder, or sizes are inconsistent.
     pub fn decoder(&self) -> Result<DecoderConfig> {
         let names = || FAMILIES.iter().map(|f| f.model_type).collect::<Vec<_>>().join(", ");
         let Some(model_type) = self.json.get("model_type").and_then(Value::as_str) else {
@@ -96,7 +96,7 @@ impl HfConfig {
         let mut config = (family.read)(&reader)
             .and_then(|config| reader.all_read().map(|()| config))
             .with_context(|| format!("config.json of a {model_type} model"))?;
-        // Here for all families: beyond it a scaling may use other frequencies.
+        // Set here for all families: for longer sequences a scaling may use other frequencies.
         if let Positions::Rotary(rope) = &config.positions {
             config.max_position_embeddings = rope.longest().unwrap_or(config.max_position_embeddings);
         }
@@ -106,7 +106,7 @@ impl HfConfig {
         Ok(config)
     }
 
-    /// The kind of classifier, by the end of the architecture's name; `None` if it is not a classifier.
+    /// The kind of classifier, from the suffix of the architecture's name; `None` if the model is not a classifier.
     pub fn classifier(&self) -> Option<Classifier> {
         let name = self.json.get("architectures")?.as_array()?.first()?.as_str()?;
         [("ForTokenClassification", Classifier::Tokens), ("ForSequenceClassification", Classifier::Sequences)]
@@ -120,14 +120,14 @@ impl HfConfig {
         named.or(self.json.get("num_labels").and_then(|n| n.as_u64().map(|n| n as usize))).unwrap_or(2)
     }
 
-    /// The dropouts that this config asks for, as `name: value`.
+    /// The nonzero dropouts of this config, as `name: value`.
     pub fn dropouts(&self) -> Vec<String> {
         let asked = |key: &&&str| self.json.get(**key).and_then(Value::as_f64).is_some_and(|p| p > 0.0);
         DROPOUTS.iter().filter(asked).map(|key| format!("{key}: {}", self.json[*key])).collect()
     }
 }
 
-/// True if the weights of a folder, where they can be read, have a head that differs from the embedding.
+/// True if the weights of a folder can be read and their head differs from the embedding.
 fn holds_own_head(folder: &Path, config: &DecoderConfig) -> bool {
     let Ok(files) = WeightFiles::open(folder) else { return false };
     files.tensors().is_ok_and(|tensors| has_own_head(&tensors, config.naming))
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(error(serde_json::json!({"logit_scale": null, "use_mrope": false, "_name_or_path": "x"})), "");
     }
 
-    /// With longrope, a longer sequence would be rotated by other frequencies, whatever the family.
+    /// For every family: with longrope, a longer sequence would be rotated by other frequencies.
     #[test]
     fn longrope_ends_at_its_original_length_in_every_family() {
         let rope = |heads: usize| {

@@ -1,4 +1,4 @@
-//! Access to config.json that names the key in every error and remembers what was read.
+//! Reads values of config.json with errors that name the key, and remembers which keys were read.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::ops::Act;
 
-/// Keys of transformers' `PreTrainedConfig` and of published checkpoints that do not change what a model computes here.
-/// `pretraining_tp`, dropouts and the like are read, and have an effect or an error.
+/// Keys of transformers' `PreTrainedConfig` and of published checkpoints that do not change what a model computes here. Keys that
+/// matter, such as `pretraining_tp` and dropouts, are read, and have an effect or an error.
 const WITHOUT_EFFECT: &[&str] = &[
     "model_type",
     "architectures",
@@ -52,7 +52,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "is_llama_config",
     "neftune_noise_alpha",
     "max_sequence_length",
-    // Settings of generation that transformers 3 and 4 kept here; `rollout` and generation_config.json have them now.
+    // Generation settings that transformers 3 and 4 kept here. They are now in `rollout` and generation_config.json.
     "temperature",
     "top_k",
     "top_p",
@@ -64,44 +64,44 @@ const WITHOUT_EFFECT: &[&str] = &[
 ];
 const WITHOUT_EFFECT_PREFIXES: &[&str] = &["_", "summary_"];
 
-/// Names of dropout settings. Dropout is not applied in reinforcement learning here: with it, the policy that samples would not
-/// be the one that is trained.
+/// Names of dropout settings. Dropout is not applied: with dropout, the policy that samples would differ from the policy that is
+/// trained.
 pub(super) const DROPOUTS: &[&str] = &["attention_dropout", "hidden_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"];
 
-/// The largest size in a config.json. The product of three such sizes fits a `u128`.
+/// The largest size in a config.json. The product of three sizes fits a `u128`.
 const MOST: usize = 1 << 40;
-/// The most layers; the largest models have some hundred.
+/// The largest number of layers; the largest models have a few hundred.
 const MOST_LAYERS: usize = 1 << 16;
 
-/// Gives access to config.json with errors that name the key, and remembers which keys were read.
+/// Reads config.json with errors that name the key, and remembers which keys were read.
 pub struct HfReader<'a> {
     json: &'a Map<String, Value>,
     read: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> HfReader<'a> {
-    /// A reader that has read nothing yet.
+    /// Creates a reader that has read nothing yet.
     pub(super) fn new(json: &'a Map<String, Value>) -> Self {
         Self { json, read: RefCell::default() }
     }
 
-    /// A key's value; `None` where it is missing or null.
+    /// A key's value; `None` if it is missing or null.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.read.borrow_mut().insert(key.to_owned());
         self.json.get(key).filter(|value| !value.is_null())
     }
 
-    /// Marks keys as known that do not matter to this model.
+    /// Marks keys as known that have no effect on this model.
     pub fn unused(&self, keys: &[&str]) {
         self.read.borrow_mut().extend(keys.iter().map(|key| (*key).to_owned()));
     }
 
-    /// A whole number of at most `MOST`.
+    /// Reads a whole number of at most `MOST`.
     pub fn usize(&self, key: &str) -> Result<usize> {
         self.at_most(key, MOST)
     }
 
-    /// The number of layers, for each of which something is kept from here on.
+    /// Reads a number of layers, at most `MOST_LAYERS` because memory is allocated per layer.
     pub fn layers(&self, key: &str) -> Result<usize> {
         self.at_most(key, MOST_LAYERS)
     }
@@ -118,10 +118,10 @@ impl<'a> HfReader<'a> {
     pub fn usize_or(&self, key: &str, default: usize) -> Result<usize> {
         if self.get(key).is_none() { Ok(default) } else { self.usize(key) }
     }
-    /// Returns a number of heads, which must be above 0 because sizes are divided by it.
+    /// Reads a number of heads, which must be above 0 because sizes are divided by it.
     pub fn heads(&self, key: &str) -> Result<usize> {
         match self.usize(key)? {
-            0 => bail!("`{key}` is 0"),
+            0 => bail!("`{key}` is 0; it must be at least 1"),
             heads => Ok(heads),
         }
     }
@@ -138,7 +138,7 @@ impl<'a> HfReader<'a> {
         }
     }
 
-    /// Refuses numbers of heads that do not divide the hidden size, for families where they must.
+    /// Checks that the number of heads divides the hidden size, for families that require it.
     pub fn divided(&self, hidden_size: usize, heads: usize) -> Result<()> {
         match hidden_size.is_multiple_of(heads) {
             true => Ok(()),
@@ -146,13 +146,13 @@ impl<'a> HfReader<'a> {
         }
     }
 
-    /// `head_dim`, or its default of hidden_size over heads.
+    /// Reads `head_dim`, by default hidden_size / heads.
     pub fn head_dim(&self) -> Result<usize> {
         let heads = self.heads("num_attention_heads")?;
         self.usize_or("head_dim", self.usize("hidden_size")? / heads)
     }
 
-    /// A number above 0, or `None` for null; `default` where the key is missing.
+    /// Reads a number above 0; `None` for null, `default` for a missing key.
     pub fn positive_or(&self, key: &str, default: f64) -> Result<Option<f32>> {
         if self.get(key).is_none() {
             return Ok((!self.json.contains_key(key)).then_some(default as f32));
@@ -163,7 +163,7 @@ impl<'a> HfReader<'a> {
         }
     }
 
-    /// The activation of an MLP, by transformers' names.
+    /// Reads the activation of an MLP, by transformers' names.
     pub fn act_or(&self, key: &str, default: &str) -> Result<Act> {
         let name = match self.get(key) {
             None => default,
@@ -180,7 +180,7 @@ impl<'a> HfReader<'a> {
         })
     }
 
-    /// Refuses a switch that changes the computation unless it has the one value that the decoder supports.
+    /// Refuses a switch that changes the computation, unless it has the one supported value.
     pub fn only(&self, key: &str, supported: Value) -> Result<()> {
         match self.get(key) {
             None => Ok(()),
@@ -189,8 +189,8 @@ impl<'a> HfReader<'a> {
         }
     }
 
-    /// The sliding window of each layer: `sliding_window` where transformers 5's `layer_types` say so, or where `slides` does
-    /// when there are none. A missing `sliding_window` is transformers' default, null is none.
+    /// The sliding window of each layer. transformers 5's `layer_types` select the layers with a window; without `layer_types`,
+    /// `slides` does. A missing `sliding_window` is transformers' default; null means no window.
     pub fn windows(&self, layers: usize, slides: impl Fn(usize) -> bool) -> Result<Vec<Option<usize>>> {
         let window = match (self.get("sliding_window"), self.json.contains_key("sliding_window")) {
             (Some(_), _) => Some(self.heads("sliding_window")?),
@@ -205,14 +205,14 @@ impl<'a> HfReader<'a> {
         let kinds = kinds.iter().map(|kind| match kind.as_str() {
             Some("full_attention") => Ok(None),
             Some("sliding_attention") => {
-                Ok(Some(window.context("`layer_types` has sliding_attention, `sliding_window` is null")?))
+                Ok(Some(window.context("`layer_types` has sliding_attention, but `sliding_window` is null")?))
             }
             _ => bail!("`layer_types`: {kind} is not supported; supported are full_attention and sliding_attention"),
         });
         kinds.collect()
     }
 
-    /// Refuses keys that nothing has read, unless they are off (null, false) or known to have no effect.
+    /// Refuses unread keys, unless they are off (null, false) or known to have no effect.
     pub(super) fn all_read(&self) -> Result<()> {
         let read = self.read.borrow();
         let known = |key: &str| {

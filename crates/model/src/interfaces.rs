@@ -1,11 +1,11 @@
-//! The interfaces through which GPUs are reached: which this build has, and what they find.
+//! The GPU backends: which of them are built in, and which devices they find.
 
 use burn::tensor::{Device, FloatDType};
 
-/// The interfaces, by the names that `trainer.device` has for them and that their cargo features have.
+/// The backends, by their names in `trainer.device`, which are also the names of their cargo features.
 pub const INTERFACES: [&str; 5] = ["cuda", "rocm", "metal", "vulkan", "wgpu"];
 
-/// The GPUs that an interface reaches, software that stands for one among them; `None` where the build lacks the interface.
+/// Lists the GPUs of a backend, including software emulations; `None` if the backend is not built in.
 #[cfg(feature = "gpu")]
 pub(super) fn found(interface: &str) -> Option<Vec<Device>> {
     use burn::tensor::DeviceType;
@@ -27,7 +27,7 @@ pub(super) fn found(interface: &str) -> Option<Vec<Device>> {
         _ => return None,
     };
     super::kernel_cache::keep_kernels();
-    // A driver that is broken must not keep the others from being listed.
+    // A broken driver must not hide the other devices.
     let found = super::device_failure::caught(|| Device::enumerate(kind).into_iter().collect());
     Some(found.unwrap_or_else(|why| {
         tracing::warn!("{interface}: its GPUs cannot be listed: {why}");
@@ -40,7 +40,7 @@ pub(super) fn found(_: &str) -> Option<Vec<Device>> {
     None
 }
 
-/// True if this device computes in bfloat16. In a number format that it lacks, its kernels do not compile.
+/// True if this device computes in bfloat16. Kernels in an unsupported dtype do not compile.
 pub fn has_bfloat16(device: &Device) -> bool {
     #[cfg(feature = "gpu")]
     if device.identity().is_some_and(|identity| emulates_bfloat16(&identity.fingerprint)) {
@@ -49,21 +49,21 @@ pub fn has_bfloat16(device: &Device) -> bool {
     device.supports_dtype(FloatDType::BF16)
 }
 
-/// True if kernels are compiled for a GPU of NVIDIA's that has no instructions for bfloat16: those before 8.0, as the T4. CubeCL
-/// calls it supported there.
+/// True for an NVIDIA GPU without bfloat16 instructions: compute capability below 8.0, such as the T4. CubeCL reports bfloat16 as
+/// supported there.
 #[cfg(feature = "gpu")]
 fn emulates_bfloat16(fingerprint: &str) -> bool {
     let version = fingerprint.strip_prefix("ptx_sm").and_then(|version| version.parse::<u32>().ok());
     version.is_some_and(|version| version < 80)
 }
 
-/// Returns a device for tests of kernels: the first that WGSL reaches, a GPU or software that stands for one. Where there is none, says so.
+/// Returns a device for tests of kernels: the first that WGSL reaches, a GPU or an emulation. Prints a line if neither exists.
 #[cfg(feature = "wgpu")]
 #[expect(clippy::print_stdout, reason = "tests may print")]
 pub fn any_gpu() -> Option<Device> {
     let device = Device::enumerate(burn::tensor::DeviceType::Wgpu).into_iter().next();
     if device.is_none() {
-        println!("skipped: there is no GPU, and no software that stands for one");
+        println!("skipped: there is no GPU, and no emulation of one");
     }
     device
 }

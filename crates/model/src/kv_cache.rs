@@ -1,5 +1,5 @@
-//! Keys and values of the tokens so far, in blocks. Sequences take blocks as they grow, share those of a common beginning, and
-//! give them back when they end. Memory follows the tokens of running sequences, not the longest possible length.
+//! Keys and values of all tokens so far, in blocks. Sequences allocate blocks as they grow, share the blocks of a common prefix,
+//! and release them at their end. Memory follows the tokens of running sequences, not the longest possible length.
 
 use burn::tensor::{Device, FloatDType, Tensor};
 #[cfg(feature = "gpu")]
@@ -13,12 +13,12 @@ use super::ops::{block_tables::Tables, fused};
 /// The blocks of a sequence, in order.
 pub type BlockTable = Vec<usize>;
 
-/// The row of the cache that holds a position of a sequence.
+/// The row of the cache for a position of a sequence.
 pub fn place(table: &[usize], position: usize) -> usize {
     table[position / BLOCK] * BLOCK + position % BLOCK
 }
 
-/// The properties of a cache's tensors.
+/// The properties that all of a cache's tensors have in common.
 struct Empty {
     layers: usize,
     width: usize,
@@ -34,19 +34,19 @@ impl Empty {
 
 /// A key/value cache of all sequences that are being generated.
 pub struct KvCache {
-    /// Keys and values of each layer, [blocks · BLOCK, kv heads · d]; empty until there is a block, as a GPU has no empty
+    /// Keys and values of each layer, [blocks · BLOCK, kv heads · d]. Empty until the first block, since a GPU has no empty
     /// tensors.
     layers: Vec<(Tensor<2>, Tensor<2>)>,
     empty: Empty,
     /// The number of sequences that hold each block.
     holders: Vec<u32>,
     free: Vec<usize>,
-    /// The block tables that the device has.
+    /// The block tables that the device holds.
     tables: KeptTables,
 }
 
 impl KvCache {
-    /// Creates an empty cache, which grows by itself.
+    /// Creates an empty cache, which grows automatically.
     pub fn new(config: &DecoderConfig, dtype: FloatDType, device: &Device) -> Self {
         let (layers, width) = (config.num_hidden_layers, config.num_key_value_heads * config.head_dim);
         let empty = Empty { layers, width, dtype, device: device.clone() };
@@ -59,35 +59,35 @@ impl KvCache {
         decode_attention(q, new, [keys, values], at, &self.tables, scoring)
     }
 
-    /// Does what [`attend`](Self::attend) does, on a GPU whose kernels find the blocks in `tables` by themselves.
+    /// Does what [`attend`](Self::attend) does, on a GPU whose kernels look up the blocks in `tables`.
     #[cfg(feature = "gpu")]
     pub fn attend_by(&mut self, layer: usize, q: Tensor<3>, new: [Tensor<2>; 2], tables: &Tables, scoring: Scoring) -> Tensor<3> {
         let (keys, values) = &mut self.layers[layer];
         fused::paged_attention(q, Some(new), [keys, values], tables, scoring)
     }
 
-    /// The memory that the cache has on a GPU.
+    /// The GPU memory of the cache.
     #[cfg(feature = "gpu")]
     pub fn memory(&self) -> impl Iterator<Item = Handle> {
         self.layers.iter().flat_map(|(keys, values)| [keys, values]).map(fused::memory)
     }
 
-    /// The number of blocks that the cache can give without growing.
+    /// The number of blocks that are available without growing.
     pub fn free(&self) -> usize {
         self.free.len()
     }
 
-    /// The number of blocks that have memory.
+    /// The number of allocated blocks.
     pub fn blocks(&self) -> usize {
         self.holders.len()
     }
 
-    /// The number of blocks that some sequence holds.
+    /// The number of blocks in use by at least one sequence.
     pub fn used(&self) -> usize {
         self.blocks() - self.free.len()
     }
 
-    /// Gives a sequence the blocks it needs for `len` positions.
+    /// Allocates the blocks that a sequence needs for `len` positions.
     pub fn extend(&mut self, table: &mut BlockTable, len: usize) {
         while table.len() * BLOCK < len {
             let block = self.take();
@@ -95,15 +95,15 @@ impl KvCache {
         }
     }
 
-    /// Makes room for this many further blocks at once.
+    /// Makes room for this many more blocks at once.
     pub fn reserve(&mut self, blocks: usize) {
         if blocks > self.free.len() {
             self.grow(blocks - self.free.len());
         }
     }
 
-    /// Returns the blocks of `count` new sequences that begin with the first `len` positions of another: full blocks are shared,
-    /// the remaining positions are copied.
+    /// Returns the blocks of `count` new sequences that begin with the first `len` positions of another sequence. Full blocks are
+    /// shared; the remaining positions are copied.
     pub fn fork(&mut self, table: &[usize], len: usize, count: usize) -> Vec<BlockTable> {
         self.fork_all([(table, len, count)]).remove(0)
     }
@@ -137,7 +137,7 @@ impl KvCache {
         forks
     }
 
-    /// Gives back the blocks of a sequence that ended.
+    /// Releases the blocks of a sequence that ended.
     pub fn release(&mut self, table: BlockTable) {
         for block in table {
             self.holders[block] -= 1;
@@ -162,8 +162,8 @@ impl KvCache {
         block
     }
 
-    /// Adds at least this many blocks, and at least a quarter of the present number, so that growing costs little and wastes
-    /// little. Tensors grow one after another, so that only one exists twice at a time.
+    /// Adds at least `least` blocks and at least a quarter of the present number, so that growing is rare and wastes little.
+    /// Tensors grow one after another, so that only one of them exists twice at a time.
     fn grow(&mut self, least: usize) {
         let more = least.max(self.blocks() / 4).max(64);
         let rows = || self.empty.rows(more * BLOCK);
@@ -202,7 +202,7 @@ mod tests {
 
         let fork = cache.fork(&table, len, 1).remove(0);
         assert_eq!((fork[..2] == table[..2], fork[2] == table[2]), (true, false));
-        // What one sequence writes behind the shared beginning, the other does not see; growth keeps what is there.
+        // Writes of one sequence after the shared prefix do not show in the other; growth keeps the values.
         cache.write(0, &vec![place(&fork, len - 1)].into(), rows(3.0, 1), rows(4.0, 1));
         cache.reserve(100);
         let at = |table: &BlockTable, p: usize| {

@@ -1,6 +1,6 @@
-//! A decoder with the head of a classifier: so many numbers per token. One of them is the value of a state for a critic
-//! ([`super::scalar`]) or the score of a text for a reward model; two are the labels of a step for a process reward model.
-//! The head is read after whole tokens, wherever the caller asks ([`super::readout`]).
+//! A decoder with a classifier's head: `labels` outputs per token. One label is a critic's value of a state ([`super::scalar`])
+//! or a reward model's score of a text. Two labels classify a step for a process reward model. The head is read after the tokens
+//! that the caller marks ([`super::readout`]).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::families::FAMILIES;
 use super::hf_config::{Classifier, HfConfig};
 use burnish_util::rng::Stream;
 
-/// The head that takes the place of a language model's own.
+/// The head that replaces a language model's head.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NewHead {
     pub kind: Classifier,
@@ -23,7 +23,7 @@ pub struct NewHead {
     pub seed: u64,
 }
 
-/// The values that a new head starts with; its bias, where it has one, starts at 0.
+/// The initial values of a new head. Its bias, if any, starts at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadInit {
     /// N(0, initializer_range), as in transformers.
@@ -34,11 +34,11 @@ pub enum HeadInit {
 }
 
 impl HfConfig {
-    /// Returns the decoder that this config describes, with the head of its classifier. Where there is a `fresh` head, a causal
-    /// language model gets it.
+    /// Returns the decoder that this config describes, with its classifier's head. A causal language model gets the `fresh` head,
+    /// if given.
     ///
     /// # Errors
-    /// The errors of [`decoder`](Self::decoder), and if the classifier has another number of labels, or there is no head at all.
+    /// The errors of [`decoder`](Self::decoder); also if the number of labels differs, or the model has no classifier's head.
     pub fn labels_decoder(&self, labels: usize, fresh: Option<Classifier>) -> Result<DecoderConfig> {
         let config = self.decoder()?;
         let has = self.num_labels();
@@ -50,10 +50,10 @@ impl HfConfig {
         };
         if self.classifier().is_some() && has != labels {
             let needed = match labels {
-                1 => "one is needed, a number per text".to_owned(),
-                _ => format!("{labels} are needed, of a token classifier"),
+                1 => "1 is needed, the score of a text".to_owned(),
+                _ => format!("{labels} are needed, for each token"),
             };
-            bail!("config.json: a model of {has} labels; {needed}");
+            bail!("config.json: the model has {has} labels; {needed}");
         }
         let head = match kind {
             Classifier::Sequences => HeadKind::Classifier { name: "score", bias: false, labels },
@@ -62,7 +62,7 @@ impl HfConfig {
         Ok(DecoderConfig { head, ..config })
     }
 
-    /// Makes the config of a language model that of a classifier. transformers takes the number of labels from `id2label`.
+    /// Turns the config of a language model into that of a classifier. transformers takes the number of labels from `id2label`.
     fn become_classifier(&mut self, kind: Classifier, labels: usize) {
         let Some(model_type) = self.json.get("model_type").and_then(Value::as_str) else { return };
         let class = FAMILIES.iter().find(|f| f.model_type == model_type).map_or("", |family| family.class);
@@ -80,19 +80,19 @@ impl HfConfig {
 }
 
 impl CausalLm {
-    /// Loads a folder of a classifier with so many labels; or, with a `new_head`, of a causal language model, whose own head it
-    /// replaces. `classifier_dropout` is not applied, as in verl.
+    /// Loads a folder of a classifier with this number of labels. With a `new_head`, the folder may hold a causal language model,
+    /// whose head is replaced. `classifier_dropout` is not applied, as in verl.
     ///
     /// # Errors
-    /// If the folder cannot be read, the classifier has another number of labels, or there is no head and none to put in its
-    /// place.
+    /// If the folder cannot be read, the number of labels differs, or the model has no classifier's head and `new_head` is
+    /// `None`.
     pub fn load_labels(folder: &Path, init: Init, labels: usize, new_head: Option<NewHead>, device: &Device) -> Result<Self> {
         let mut hf = HfConfig::read(folder)?;
         let config =
             hf.labels_decoder(labels, new_head.map(|head| head.kind)).with_context(|| format!("{}", folder.display()))?;
         let drawn = match init {
             Init::Pretrained => new_head.filter(|_| hf.classifier().is_none()),
-            // All of a random model is drawn from N(0, initializer_range).
+            // All parameters of a random model are drawn from N(0, initializer_range).
             Init::Random { .. } => new_head.filter(|head| head.init != HeadInit::Normal),
         };
         if let (None, Some(head)) = (hf.classifier(), new_head) {
@@ -114,8 +114,8 @@ impl CausalLm {
         Self::with_config(folder, (hf, config), init, draw.as_ref().map(|draw| draw as _), device)
     }
 
-    /// Returns the same model whose config.json names this `pad_token_id`. transformers reads a text's score at the last token
-    /// that is not this one, so it must be one that no text ends with; with `None` transformers scores one text at a time.
+    /// Returns the same model with this `pad_token_id` in config.json. transformers reads a text's score at the last token that
+    /// is not padding, so no text may end with this token. With `None`, transformers scores one text at a time.
     pub fn padded_by(mut self, pad: Option<u32>) -> Self {
         let hf = Arc::make_mut(&mut self.hf);
         hf.json.insert("pad_token_id".into(), pad.map_or(Value::Null, Value::from));

@@ -1,5 +1,5 @@
-//! Tensors of a model's files that are not parameters of the network. What is computed in their place must be what they hold; if not,
-//! they are named.
+//! Tensors in a model's files that are not parameters of the network. They must equal the values that are computed in their
+//! place; others are reported.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use super::config::{DecoderConfig, HeadKind, Positions};
 use super::own_head::head_names;
 use super::tensor_values::to_f32;
 
-/// The reasons for which a tensor of a file is left out.
+/// The reason for skipping a tensor of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LeftOut {
-    /// The head of a language model, which the embedding is, or another head replaces.
+    /// The head of a language model, if it is tied to the embedding or replaced by another head.
     Head,
     /// The lower triangle of a causal mask.
     Mask,
-    /// The number that masked scores get.
+    /// The score of masked tokens.
     MaskedScore,
     /// Frequencies of rotary positions.
     Frequencies,
 }
 
-/// The largest number for masked scores: e^−10000 is 0.
+/// The largest allowed score of masked tokens: e^−10000 is 0.
 const MASKED: f32 = -1e4;
 
 impl LeftOut {
-    /// `None` for a parameter.
+    /// Classifies a tensor by its name; `None` for a parameter.
     pub fn of(name: &str, config: &DecoderConfig) -> Option<Self> {
         let is_head = head_names(config.naming).iter().any(|head| name == head);
         if is_head && (config.tie_word_embeddings || config.head != HeadKind::Language) {
@@ -40,10 +40,10 @@ impl LeftOut {
         })
     }
 
-    /// True if the tensor holds what is computed in its place.
+    /// True if the tensor holds the values that are computed in its place.
     fn is_computed(self, tensor: &TensorView, config: &DecoderConfig) -> bool {
         match self {
-            // A tied head equals the embedding, or it is untied; the head of a classifier replaces one that is another.
+            // A tied head equals the embedding, or it would be untied. A classifier's head replaces a different one.
             Self::Head => config.head == HeadKind::Language,
             Self::Mask => is_lower_triangle(tensor),
             Self::MaskedScore => to_f32(tensor).is_ok_and(|values| values.iter().all(|score| *score <= MASKED)),
@@ -51,7 +51,7 @@ impl LeftOut {
                 let Positions::Rotary(rope) = &config.positions else { return false };
                 let (computed, rounding) = (rope.inverse_frequencies(config.head_dim), 4.0 / 256.0);
                 to_f32(tensor).is_ok_and(|stored| {
-                    // Files in 16 bits hold them rounded, the smallest ones to steps of 6e-8.
+                    // Files in 16 bits hold rounded frequencies, the smallest in steps of 6e-8.
                     let is_near = |(a, b): (&f32, &f32)| (a - b).abs() <= rounding * b.abs() + 6e-8;
                     stored.len() == computed.len() && stored.iter().zip(&computed).all(is_near)
                 })
@@ -59,18 +59,18 @@ impl LeftOut {
         }
     }
 
-    /// The reason for leaving out a tensor that is not what is computed.
+    /// The description of a tensor that differs from the computed values.
     fn reason(self) -> &'static str {
         match self {
-            Self::Head => "the head of a language model, in whose place this model has another",
+            Self::Head => "the head of a language model, which this model replaces by another head",
             Self::Mask => "a mask that is not the causal one; attention here is causal",
-            Self::MaskedScore => "a score for masked tokens that is not near −∞; such tokens take no part here",
-            Self::Frequencies => "other frequencies of rotary positions than config.json describes, which are used",
+            Self::MaskedScore => "a score for masked tokens that is not near −∞; masked tokens are left out here",
+            Self::Frequencies => "rotary frequencies that differ from those of config.json, which are used",
         }
     }
 }
 
-/// True for a [1, 1, n, n] or [n, n] tensor whose numbers are not 0 where the column is at most the row, and 0 elsewhere.
+/// True for a [1, 1, n, n] or [n, n] tensor that is nonzero where column ≤ row, and 0 elsewhere.
 fn is_lower_triangle(tensor: &TensorView) -> bool {
     let (&[.., rows, columns], width) = (tensor.shape(), tensor.dtype().bitsize() / 8) else { return false };
     if rows != columns || width == 0 || tensor.data().len() != rows * columns * width {
@@ -80,8 +80,8 @@ fn is_lower_triangle(tensor: &TensorView) -> bool {
     (0..rows * columns).all(|i| is_one(i) == (i % columns <= i / columns))
 }
 
-/// Takes the tensors that are not parameters of `config` out of a model's files. Returns in words those that are not what is computed
-/// in their place, the first of each kind by name.
+/// Removes the tensors that are not parameters of `config`. Returns a message for each kind with tensors that differ from the
+/// computed values; it names the first of them.
 pub(super) fn leave_out(tensors: &mut BTreeMap<String, TensorView>, config: &DecoderConfig) -> Vec<(LeftOut, String)> {
     let mut named: BTreeMap<LeftOut, Vec<String>> = BTreeMap::new();
     tensors.retain(|name, tensor| {

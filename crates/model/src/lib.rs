@@ -1,10 +1,15 @@
-//! Language models: reading and writing Hugging Face folders, one shared decoder, and the per-token interface to the algorithms.
+//! Language models: reads and writes Hugging Face folders, runs one shared decoder, and gives algorithms their per-token
+//! statistics.
 //!
-//! Read in this order: [`hf_config`] (config.json → [`DecoderConfig`], through one small file per family in [`families`]),
-//! [`decoder`] (the network), [`causal_lm`] (a network on a device), [`weights`] (safetensors, in the names of [`naming`]),
-//! [`token_stats`] (log-probabilities and entropies per response token, and gradients back), [`labels`] (classifiers), [`readout`] (numbers after
-//! some tokens), [`scalar`] (critics and reward models), [`lora`] (adapters), `decoding`, [`decode_graph`] and [`kv_cache`] (inference, token by token), [`tensor_files`] (weights out),
-//! [`ops`] (fused operations).
+//! Reading order:
+//!
+//! - [`hf_config`]: config.json → [`DecoderConfig`], through one small file per family in [`families`];
+//! - [`decoder`] (the network), [`causal_lm`] (a network on a device), [`weights`] (safetensors, in the names of [`naming`]);
+//! - [`token_stats`]: log-probabilities and entropies per response token, and gradients back;
+//! - [`labels`] (classifiers), [`readout`] (head outputs at chosen tokens), [`scalar`] (critics and reward models), [`lora`]
+//!   (adapters);
+//! - `decoding`, [`decode_graph`] and [`kv_cache`]: inference, token by token;
+//! - [`tensor_files`] (writes weights) and [`ops`] (fused operations).
 
 #[cfg(test)]
 mod buffers;

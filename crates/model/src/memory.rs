@@ -1,7 +1,7 @@
-//! Counts the numbers that a model's passes hold at once, from its shape alone. Every number is an f32, whatever the device.
+//! Counts the elements that a model's passes hold at once, from its shape. Every element is an f32, on every device.
 //!
-//! The counts follow the code: what the operations of [`super::ops`] keep for their backward passes, what a block holds while it
-//! runs, and one chunk of the head. They leave out what is small: rotations, indices, log-sums of attention.
+//! The counts follow the code: tensors that the operations of [`super::ops`] keep for their backward passes, those of a running
+//! block, and one chunk of the head. Small tensors are not counted: rotations, indices, log-sums of attention.
 
 use anyhow::{Result, bail};
 
@@ -10,19 +10,19 @@ use super::ops::{BLOCK, attention::QUERIES, head};
 use burnish_util::machine::amount;
 use burnish_util::sizes::largest;
 
-/// A count of numbers. The sizes of a model and the lengths of a batch are each within 2^64, so that no product of them overflows.
+/// A count of elements. Model sizes and batch lengths are each below 2^64, so that no product of them overflows.
 pub type Numbers = u128;
 
 /// Bytes of an f32.
 pub const BYTES: Numbers = 4;
 
-/// The most parameters of a model; the largest published ones have 2^41.
+/// The largest supported number of parameters; the largest published models have 2^41.
 const MOST_PARAMETERS: Numbers = 1 << 46;
 
-/// The largest batch that a pass sees.
+/// The largest batch of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Widest {
-    /// Tokens that go through the trunk: a prompt once for all its responses.
+    /// Tokens that go through the trunk. A prompt counts once for all its responses.
     pub rows: usize,
     /// Tokens whose log-probabilities are computed.
     pub predicted: usize,
@@ -46,10 +46,10 @@ impl DecoderConfig {
         usize::try_from(self.parameters()).unwrap_or(usize::MAX)
     }
 
-    /// Refuses sizes that no model has.
+    /// Refuses sizes beyond any model.
     ///
     /// # Errors
-    /// If there would be too many parameters: how many, the memory that they would take, and the largest size.
+    /// If there would be too many parameters. The message has their number, their memory, and the largest size.
     pub fn check_size(&self) -> Result<()> {
         let parameters = self.parameters();
         if parameters <= MOST_PARAMETERS {
@@ -73,7 +73,7 @@ impl DecoderConfig {
         )
     }
 
-    /// Returns the shapes of the parameters: a name such as theirs, the shape, and how many there are. All that are no matrices are
+    /// Returns the shapes of the parameters: a typical name, the shape, and its count. All parameters that are not matrices are
     /// counted as vectors of the hidden size.
     pub fn shapes(&self) -> Vec<(&'static str, Vec<usize>, Numbers)> {
         let (h, q, kv) = (self.hidden_size, self.num_attention_heads * self.head_dim, self.num_key_value_heads * self.head_dim);
@@ -145,11 +145,11 @@ impl DecoderConfig {
         self.num_key_value_heads as Numbers * self.head_dim as Numbers
     }
 
-    /// The numbers that a forward pass keeps for its backward pass. Per row and layer: the inputs of two norms and of the
-    /// projections after each (4 h, and 2 h of a sandwich's other norms), rotated queries and the output of attention (2 q),
-    /// rotated keys and values (2 kv), gate, up and their product (3 i, 2 i without a gate), log-sums (one per head). To these
-    /// come the input of the last norm, its output, and the rows that predict a token. With gradient checkpointing, a pass keeps
-    /// the input of each block and all of one block.
+    /// Elements that a forward pass keeps for its backward pass. Per row and layer: inputs of two norms and of the projections
+    /// after each (4 h; 2 h more for the other norms of a sandwich), rotated queries and the attention's output (2 q), rotated
+    /// keys and values (2 kv), gate, up and their product (3 i; 2 i without a gate), log-sums (one per head). In addition: the
+    /// input and output of the last norm, and the rows that predict a token. With gradient checkpointing, a pass keeps the input
+    /// of each block and all of one block.
     pub fn activations(&self, widest: Widest, checkpointing: bool) -> Numbers {
         let (h, i, q, kv) = (self.hidden(), self.intermediate(), self.queries(), self.keys());
         let norms = if self.residual == Residual::Sandwich { 6 * h } else { 4 * h };
@@ -159,8 +159,8 @@ impl DecoderConfig {
         widest.rows() * (layers + 2 * h) + widest.predicted() * h
     }
 
-    /// The numbers that a backward pass holds beside [`activations`](Self::activations) and gradients, at its widest point: the
-    /// last block's MLP, or the head.
+    /// Elements that a backward pass holds at its peak, in addition to [`activations`](Self::activations) and gradients. The peak
+    /// is the last block's MLP or the head.
     pub fn backward(&self, widest: Widest, on_cpu: bool) -> Numbers {
         let (h, i) = (self.hidden(), self.intermediate());
         let head = self.vocabulary_chunk(widest, on_cpu) + widest.predicted() * h;
@@ -168,7 +168,7 @@ impl DecoderConfig {
         head.max(mlp).max(self.scores(widest, on_cpu))
     }
 
-    /// The numbers that a forward pass without gradients holds at its widest point: a block's MLP, or the head.
+    /// Elements that a forward pass without gradients holds at its peak: a block's MLP, or the head.
     pub fn forward(&self, widest: Widest, on_cpu: bool) -> Numbers {
         let (h, i) = (self.hidden(), self.intermediate());
         let mlp = widest.rows() * (3 * i + 2 * h);
@@ -176,7 +176,7 @@ impl DecoderConfig {
         mlp.max(head).max(self.scores(widest, on_cpu))
     }
 
-    /// Numbers of one tile of logits, or of this many copies of the logits of one chunk of tokens.
+    /// Elements of one tile of logits, or of `copies` copies of the logits of one chunk of tokens.
     fn logits(&self, widest: Widest, copies: Option<Numbers>) -> Numbers {
         if let HeadKind::Classifier { labels, .. } = self.head {
             return widest.predicted() * labels as Numbers;
@@ -186,40 +186,40 @@ impl DecoderConfig {
         copies.map_or(rows * columns, |copies| copies * widest.predicted.min(head::GPU_CHUNK) as Numbers * self.vocabulary())
     }
 
-    /// Logits of one tile, or on a GPU of one chunk of tokens, which become their gradients in place, and of the chunk before, whose memory
-    /// may not have been given back.
+    /// Logits of one tile. On a GPU, logits of one chunk of tokens, which become their gradients in place, and of the previous
+    /// chunk, whose memory may not be free yet.
     pub fn vocabulary_chunk(&self, widest: Widest, on_cpu: bool) -> Numbers {
         self.logits(widest, if on_cpu { None } else { Some(2) })
     }
 
-    /// Logits that the CPU keeps for a loss that reads each token by itself.
+    /// Logits that the CPU keeps for a loss that reads each token separately.
     pub fn kept_logits(&self, widest: Widest) -> Numbers {
         (head::kept(widest.predicted, self.vocab_size) * self.vocab_size) as Numbers
     }
 
-    /// The numbers that the divergence from a reference of this shape adds to the head: the rows that predict a token, and one
-    /// tile of logits, or on a GPU as many logits as the policy has.
+    /// Elements that the divergence from a reference of this shape adds to the head: the rows that predict a token and one tile
+    /// of logits. On a GPU, as many logits as the policy's.
     pub fn reference_chunk(&self, widest: Widest, on_cpu: bool) -> Numbers {
         self.logits(widest, if on_cpu { None } else { Some(2) }) + widest.predicted() * self.hidden()
     }
 
-    /// Attention scores of a range of queries, which only the composed operation holds: scores, their exponentials, and both gradients.
+    /// Attention scores of a range of queries, in the composed operation only: scores, their exponentials, and both gradients.
     fn scores(&self, widest: Widest, on_cpu: bool) -> Numbers {
         if on_cpu { 0 } else { 4 * widest.rows() * widest.longest.min(QUERIES) as Numbers * self.heads() }
     }
 
-    /// Keys and values of `slots` sequences side by side that belong to `prompts` prompts, and the quarter by which the cache
-    /// grows. In the worst case these are the last responses of all prompts.
+    /// Keys and values of `slots` concurrent sequences of `prompts` prompts, plus the quarter by which the cache grows. In the
+    /// worst case these are the last responses of all prompts.
     pub fn kv_cache(&self, slots: usize, prompts: usize, prompt: usize, response: usize) -> Numbers {
-        // The beginning of a response shares a block with the end of its prompt, which each response has for itself.
+        // The beginning of a response shares a block with the end of its prompt. Each response has its own copy of that block.
         let [slots, prompts, prompt, response] = [slots, prompts, prompt, response].map(|count| count as Numbers);
         let block = BLOCK as Numbers;
         let blocks = slots.min(prompts) * prompt.div_ceil(block) + slots * (response + block).div_ceil(block);
         2 * self.layers() * (blocks * block * 5 / 4) * self.keys()
     }
 
-    /// The numbers that generation holds beside the cache: the logits of every sequence, on a GPU twice more, or one prefill pass
-    /// over prompts of `prompt` tokens; and a bfloat16 copy of the parameters where products are computed in bfloat16.
+    /// Elements that generation holds in addition to the cache: the logits of every sequence (on a GPU three copies), and one
+    /// prefill pass over prompts of `prompt` tokens. In bfloat16, also the bfloat16 copy of the parameters.
     pub fn decoding(&self, slots: usize, (prefill, prompt): (usize, usize), on_cpu: bool, bfloat16: bool) -> Numbers {
         // A recorded step has a power of two of rows.
         let (copies, slots) = if on_cpu { (1, slots) } else { (3, slots.next_power_of_two()) };

@@ -1,6 +1,6 @@
 //! Cuts a mini-batch into micro-batches for the device. Losses are normalised by counts of the whole mini-batch, so the cut
-//! changes memory and speed, never the gradient. Rows are packed, so lengths may mix. Responses to one prompt stay together: the
-//! prompt then goes through the trunk once for all of them.
+//! changes memory and speed, never the gradient. Rows are packed, so lengths may be mixed. Responses to one prompt stay together:
+//! the prompt then goes through the trunk once for all of them.
 
 use std::collections::HashMap;
 
@@ -11,25 +11,25 @@ use super::sequence::Sequence;
 pub enum Cut {
     /// At most this many sequences.
     Sequences(usize),
-    /// At most this many tokens, each sequence's prompt counted; a longer sequence is a micro-batch by itself.
+    /// At most this many tokens, prompts included for each sequence. A longer sequence gets its own micro-batch.
     Tokens(usize),
 }
 
 impl Cut {
-    /// Indices of the sequences of each micro-batch, those of one prompt one after another.
+    /// Indices of the sequences of each micro-batch. Sequences with the same prompt are neighbours.
     pub fn micro_batches(self, sequences: &[Sequence]) -> Vec<Vec<usize>> {
         let alone: Vec<&[Sequence]> = sequences.iter().map(std::slice::from_ref).collect();
         self.micro_batches_of(&alone)
     }
 
-    /// [`micro_batches_of`](Self::micro_batches_of) some of these units alone, by their indices among all.
+    /// Like [`micro_batches_of`](Self::micro_batches_of), for the `chosen` units only. Indices are those among all units.
     pub fn micro_batches_within<'a>(self, units: &[impl AsRef<[Sequence<'a>]>], chosen: &[usize]) -> Vec<Vec<usize>> {
         let own: Vec<&[Sequence]> = chosen.iter().map(|&i| units[i].as_ref()).collect();
         self.micro_batches_of(&own).into_iter().map(|micro| micro.into_iter().map(|at| chosen[at]).collect()).collect()
     }
 
-    /// [`micro_batches`](Self::micro_batches) of units of sequences that stay together, such as the two answers to a prompt: indices of
-    /// the units of each micro-batch. [`Cut::Sequences`] counts units.
+    /// Like [`micro_batches`](Self::micro_batches), for units of sequences that stay together, such as the two responses of a
+    /// preference pair. Returns the indices of the units; [`Cut::Sequences`] counts units.
     pub fn micro_batches_of<'a>(self, units: &[impl AsRef<[Sequence<'a>]>]) -> Vec<Vec<usize>> {
         let units: Vec<&[Sequence]> = units.iter().map(AsRef::as_ref).collect();
         let mut first: HashMap<&[u32], usize> = HashMap::new();

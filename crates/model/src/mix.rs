@@ -1,4 +1,4 @@
-//! Moves weights towards those of another model of the same architecture.
+//! Moves weights towards those of another model of the same architecture (an exponential moving average).
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::Tensor;
@@ -8,7 +8,7 @@ use super::decoder::Decoder;
 
 impl CausalLm {
     /// Returns this model, without gradients, with every weight w replaced by (1 − α)·w + α·w′, where w′ is the weight of
-    /// `other`. This is done one parameter at a time: no second copy of the model is held.
+    /// `other`. Parameters are replaced one at a time, so that no second copy of the model is held.
     ///
     /// # Panics
     /// If `other` has another architecture.
@@ -23,7 +23,7 @@ impl CausalLm {
     }
 }
 
-/// Every parameter, flat, in the order of a visit; shared and not copied.
+/// All parameters, flat, in the order of a visit; shared, not copied.
 struct Weights(Vec<Tensor<1>>);
 
 impl ModuleVisitor for Weights {

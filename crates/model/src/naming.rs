@@ -1,17 +1,17 @@
-//! Names and layout of the shared decoder's parameters in the files of a family. The decoder's own names are Llama's.
+//! Names and layout of the shared decoder's parameters in a family's files. The decoder itself uses Llama's names.
 
-/// A family's spelling of parameters.
+/// A family's names of parameters.
 #[derive(Debug, PartialEq)]
 pub struct Naming {
     /// Parts of the decoder's names and their replacements in files.
     pub replace: &'static [(&'static str, &'static str)],
-    /// The order of the rows, where files hold q, k and v as one matrix under the name of `self_attn.qkv_proj`.
+    /// The order of the rows, if files hold q, k and v as one matrix (`self_attn.qkv_proj`).
     pub fused_qkv: Option<FusedQkv>,
     /// True if files hold the projections of blocks as [in, out] (GPT-2's Conv1D).
     pub transposed: bool,
     /// The name of the head in the family's token classifiers.
     pub classifier: &'static str,
-    /// Endings of the names of tensors in old files that are no parameters: masks, and frequencies of rotation.
+    /// Suffixes of tensors in old files that are not parameters: masks and rotary frequencies.
     pub buffers: &'static [&'static str],
 }
 
@@ -28,17 +28,17 @@ pub enum FusedQkv {
 pub static HUGGING_FACE: Naming =
     Naming { replace: &[], fused_qkv: None, transposed: false, classifier: "score", buffers: &[".rotary_emb.inv_freq"] };
 
-/// The place of a parameter in files.
+/// The location of a parameter in files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
     pub name: String,
-    /// The part of a fused tensor that this is: 0 for q, 1 for k, 2 for v; `None` if the tensor is not fused.
+    /// The part of a fused tensor: 0 for q, 1 for k, 2 for v; `None` if the tensor is not fused.
     pub part: Option<usize>,
     pub transposed: bool,
 }
 
 impl Naming {
-    /// The place of one of the decoder's parameters.
+    /// Returns the location of one of the decoder's parameters.
     pub fn place(&self, parameter: &str) -> Place {
         let part = self
             .fused_qkv
@@ -54,7 +54,7 @@ impl Naming {
         Place { name, part, transposed }
     }
 
-    /// The rows of a fused [3 · heads · d, ..] tensor that make up one of its parts, in the part's own order.
+    /// The rows of a fused [3 · heads · d, ..] tensor that belong to one part, in that part's order.
     pub(super) fn rows_of_part(&self, part: usize, heads: usize, head_dim: usize) -> Vec<usize> {
         let all = heads * head_dim;
         match self.fused_qkv {
@@ -65,7 +65,7 @@ impl Naming {
 }
 
 impl Place {
-    /// The shape in files of the tensor of a parameter of this shape.
+    /// The shape of the tensor in files for a parameter of this shape.
     pub fn shape(&self, parameter: &[usize]) -> Vec<usize> {
         let mut shape = parameter.to_vec();
         shape[0] *= if self.part.is_some() { 3 } else { 1 };

@@ -1,4 +1,4 @@
-//! What products take of a model's parameters in a shorter dtype than f32, cast once for several passes over the same weights.
+//! Copies of parameters in a dtype shorter than f32, cast once for several passes over the same weights.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,13 +8,13 @@ use burn::tensor::{FloatDType, Tensor};
 
 use super::ops::cast;
 
-/// Copies of parameters, each made when it is first asked for, and flat. They are of the weights that the parameters had then: whoever changes
-/// weights holds none.
+/// Copies of parameters, flat, each made on first use. They do not follow later changes: a caller that changes weights must drop
+/// them.
 #[derive(Default)]
 pub struct Narrow(Mutex<HashMap<ParamId, Tensor<1>>>);
 
 impl Narrow {
-    /// The parameter in `dtype`, without gradients.
+    /// Returns the parameter in `dtype`, without gradients.
     pub fn of<const D: usize>(&self, parameter: &Param<Tensor<D>>, dtype: FloatDType) -> Tensor<D> {
         let value = parameter.val().inner();
         let shape = value.dims();

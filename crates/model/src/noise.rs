@@ -5,15 +5,16 @@ use burn::tensor::{Device, Tensor};
 use super::ops::tensor_from_vec;
 use burnish_util::rng::Stream;
 
-/// Noise for the sequences of a pass. It is drawn from streams of their own, so that it does not depend on how a batch is cut.
+/// Noise for the sequences of a pass. Each sequence has its own random stream, so the noise does not depend on how a batch is
+/// cut.
 #[derive(Clone, Debug)]
 pub struct EmbeddingNoise {
-    /// The noise of a sequence of L tokens is uniform between ±alpha / √(L·h) for embedded tokens of width h. L counts the tokens
-    /// that are there; transformers' hook also counts padding.
+    /// Noise level: a sequence of L tokens gets uniform noise between ±alpha / √(L·h), where h is the width. L counts real
+    /// tokens; transformers' hook also counts padding.
     pub alpha: f64,
     pub seed: u64,
     pub step: u64,
-    /// Two numbers that name each sequence of the pass, in its order.
+    /// The random stream key of each sequence of the pass, in order.
     pub keys: Vec<[u64; 2]>,
 }
 
@@ -21,7 +22,7 @@ pub struct EmbeddingNoise {
 pub(super) struct NoisyRows {
     pub first: usize,
     pub count: usize,
-    /// The tokens of the sequence, its last included.
+    /// The number of tokens of the sequence, including the last.
     pub tokens: usize,
 }
 

@@ -1,5 +1,5 @@
-//! A head of its own where config.json ties it: config.json ties the two, and the files hold both. Equal ones are tied; others are not, as
-//! in transformers 5 (`PreTrainedModel.tie_weights`).
+//! Finds heads that config.json ties to the embedding although the files hold both. If both are equal, they are tied; otherwise
+//! they are not, as in transformers 5 (`PreTrainedModel.tie_weights`).
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::tensor_values::{count, numbers};
 const EMBEDDING: &str = "model.embed_tokens.weight";
 const HEAD: &str = "lm_head.weight";
 
-/// The names under which files may hold the head of a language model.
+/// The possible names of a language model's head in files.
 pub(super) fn head_names(naming: &Naming) -> [String; 2] {
     [naming.place(HEAD).name, HEAD.to_owned()]
 }
 
-/// The names under which files may hold the embedding; those of [`found`](super::weights::found).
+/// The possible names of the embedding in files: those of [`found`](super::weights::found).
 pub(super) fn embedding_names(naming: &Naming) -> Vec<String> {
     let name = naming.place(EMBEDDING).name;
     let bare = name.split_once('.').map(|(_, rest)| rest.to_owned());
@@ -30,7 +30,7 @@ pub(super) fn has_own_head(tensors: &BTreeMap<String, TensorView>, naming: &Nami
     both.is_some_and(|(embedding, head)| !are_equal(embedding, head))
 }
 
-/// True if two tensors have the same shape and, as float32, the same numbers.
+/// True if two tensors have the same shape and, as float32, the same values.
 pub(super) fn are_equal(a: &TensorView, b: &TensorView) -> bool {
     const RUN: usize = 1 << 20;
     if a.shape() != b.shape() {

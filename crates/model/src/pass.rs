@@ -1,4 +1,4 @@
-//! A forward pass, and the layers that it runs wherever they stand: projections with their adapters, and norms.
+//! A forward pass and its layers: projections with their adapters, and norms.
 
 use burn::module::{Module, Param};
 use burn::tensor::{FloatDType, Tensor};
@@ -33,14 +33,14 @@ pub struct Norm {
 
 /// The inputs that every block of one forward pass shares.
 pub struct Pass<'a> {
-    /// cos and sin [n, d/2]; `None` where positions are learned.
+    /// cos and sin [n, d/2]; `None` for learned positions.
     pub rotation: Option<(Tensor<2>, Tensor<2>)>,
     pub config: &'a DecoderConfig,
-    /// The dtype of matrix products and attention.
+    /// The dtype of matmuls and attention.
     pub dtype: FloatDType,
-    /// Copies of parameters in `dtype`, where several passes share them.
+    /// Copies of parameters in `dtype`, if several passes share them.
     pub narrow: Option<&'a Narrow>,
-    /// True if a row must come out the same whatever rows are beside it, as in generation.
+    /// True if a row's result must not depend on the other rows, as in generation.
     pub independent_rows: bool,
 }
 
@@ -61,7 +61,7 @@ impl Pass<'_> {
         self.product(x, layer, bias)
     }
 
-    /// x [n, in] by the layer's matrix, with its adapter and this bias -> [n, out].
+    /// Multiplies x [n, in] by the layer's matrix, with its adapter and this bias -> [n, out].
     pub fn product(&self, x: Tensor<2>, layer: &Linear, bias: Option<Tensor<1>>) -> Tensor<2> {
         match &layer.lora {
             Some(lora) => self.by(x.clone(), &layer.weight, bias) + self.lora(x, lora),
@@ -73,7 +73,7 @@ impl Pass<'_> {
         self.by(self.by(x, &lora.a, None) * lora.scale, &lora.b, None)
     }
 
-    /// x [n, in] by a matrix [out, in], with this bias -> [n, out].
+    /// Multiplies x [n, in] by a matrix [out, in], with this bias -> [n, out].
     fn by(&self, x: Tensor<2>, matrix: &Param<Tensor<2>>, bias: Option<Tensor<1>>) -> Tensor<2> {
         let (kept, matrix) = (self.kept(matrix, &x), matrix.val());
         match (self.independent_rows, matrix.is_require_grad(), kept) {
@@ -86,7 +86,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The copy of a parameter that passes share, without gradients, for a product with x.
+    /// The copy of a parameter that passes share, without gradients, for a matmul with x.
     fn kept<const D: usize>(&self, parameter: &Param<Tensor<D>>, x: &Tensor<2>) -> Option<Tensor<D>> {
         let kept = self.narrow?.of(parameter, self.dtype);
         Some(if x.is_autodiff() { Tensor::from_inner(kept) } else { kept })
@@ -102,7 +102,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Returns x + y and the norm of that in `dtype`, where one kernel does both.
+    /// Returns x + y, and its norm in `dtype`, if one kernel can compute both.
     pub fn norm_of_sum(
         &self,
         x: &Tensor<2>,

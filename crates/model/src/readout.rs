@@ -1,5 +1,5 @@
-//! Numbers read after some tokens of a text: the labels of a classifier, or the logits of a language model's tokens. The head runs
-//! on those rows alone, outside any graph; its gradient goes back through the trunk as in [`super::token_stats`].
+//! Reads the head at some tokens of a text: the labels of a classifier, or the logits of chosen tokens. The head runs only on
+//! those rows, outside any graph. Its gradient goes back through the trunk as in [`super::token_stats`].
 
 use burn::tensor::Tensor;
 
@@ -11,10 +11,10 @@ use super::token_stats::{EMBEDDING, HEAD, Layout, Marked};
 
 /// The name of a classifier's bias.
 const BIAS: &str = "lm_head.bias";
-/// The largest number of logits that are held at once, 16 MB.
+/// The largest number of logits held at once, 16 MB.
 const LOGITS: usize = 4 << 20;
 
-/// The numbers that are read.
+/// The outputs of the head that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readout<'a> {
     /// The labels of a classifier.
@@ -26,8 +26,8 @@ pub enum Readout<'a> {
 }
 
 impl CausalLm {
-    /// Reads every mark, in the order of the texts, without gradients: `see` gets the numbers of some marks after one another,
-    /// [marks, numbers], and is called again for the next. All come at once but those of a whole vocabulary.
+    /// Reads the head at every mark, in the order of the texts, without gradients. `see` gets the values of consecutive marks,
+    /// [marks, values], and is called several times only for a whole vocabulary.
     pub fn read(&self, marked: &[Marked], what: Readout, mut see: impl FnMut(&[f32])) {
         let layout = Layout::reading(marked);
         if layout.reads() > 0 {
@@ -38,8 +38,8 @@ impl CausalLm {
         }
     }
 
-    /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` is called as
-    /// [`read`](Self::read) calls `see`, and maps the numbers to d loss / d number; the parameters' gradients are added to
+    /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model. `loss` is called as
+    /// [`read`](Self::read) calls `see`, and maps the values to d loss / d value. The parameters' gradients are added to
     /// `gradients`.
     pub fn read_backward(
         &self,
@@ -67,15 +67,15 @@ impl CausalLm {
         });
     }
 
-    /// The hidden states [n, h] in parts whose numbers may be held at once.
+    /// Cuts the hidden states [n, h] into chunks whose outputs may be held at once.
     fn chunks(&self, hidden: &Tensor<2>, what: Readout) -> Vec<Tensor<2>> {
         let n = hidden.dims()[0];
         let rows = if what == Readout::Vocabulary { (LOGITS / self.config.vocab_size).max(1) } else { n };
         (0..n).step_by(rows).map(|start| hidden.clone().narrow(0, start, rows.min(n - start))).collect()
     }
 
-    /// The numbers [n, numbers] of hidden states [n, h], in f32. Few are computed one by one, so that on the CPU no row depends
-    /// on how many rows there are.
+    /// Computes the outputs [n, values] of hidden states [n, h], in f32. A few outputs are computed one by one, so that on the
+    /// CPU no row depends on the number of rows.
     ///
     /// # Panics
     /// If labels are asked of a language model, or tokens of a classifier.
@@ -96,7 +96,8 @@ impl CausalLm {
         }
     }
 
-    /// Adds the gradients of the head, and returns that of the hidden states [n, h], from that of the numbers [n, numbers].
+    /// Adds the gradients of the head, and returns the gradient of the hidden states [n, h], from the gradient of the outputs [n,
+    /// values].
     pub(super) fn head_rows_backward(
         &self,
         hidden: Tensor<2>,
@@ -117,7 +118,7 @@ impl CausalLm {
                 _ => gradients.add(name, d_rows),
             }
             if self.net.lm_head.as_ref().is_some_and(|head| head.bias.is_some()) {
-                // The sum of one label is in another order than that along a dimension.
+                // The sum of one label has another order than a sum along a dimension.
                 let sum: Tensor<1> = if d.dims()[1] == 1 { d.clone().sum() } else { d.clone().sum_dim(0).flatten(0, 1) };
                 gradients.add(BIAS, sum);
             }
@@ -125,10 +126,10 @@ impl CausalLm {
         d.matmul(self.rows_of_head(what))
     }
 
-    /// The rows of the head's matrix that make the numbers, [numbers, h].
+    /// The rows of the head's matrix that produce the outputs, [values, h].
     fn rows_of_head(&self, what: Readout) -> Tensor<2> {
         let labels = matches!(self.config.head, HeadKind::Classifier { .. });
-        assert_eq!(labels, what == Readout::Labels, "the head of a classifier has labels, that of a language model tokens");
+        assert_eq!(labels, what == Readout::Labels, "a classifier has labels, a language model has tokens");
         let w = self.net.head().val().inner();
         match what {
             Readout::Tokens(tokens) => w.select(0, index(tokens.iter().map(|&id| id as usize), &self.device)),

@@ -34,22 +34,22 @@ pub enum RopeScaling {
         high_freq_factor: f64,
         original: f64,
     },
-    /// YaRN (Peng et al. 2023, <https://arxiv.org/abs/2309.00071>): dimensions that turn often are kept, those that turn seldom
-    /// are divided by `factor`, with a ramp over the dimensions `low` to `high` between.
+    /// YaRN (Peng et al. 2023, <https://arxiv.org/abs/2309.00071>): dimensions that turn often are kept, those that turn rarely
+    /// are divided by `factor`, with a ramp over the dimensions `low` to `high` in between.
     Yarn {
         factor: f64,
         low: f64,
         high: f64,
     },
-    /// LongRoPE (Ding et al. 2024, <https://arxiv.org/abs/2402.13753>): a divisor per frequency, for sequences up to the original
-    /// length. Longer sequences would use other divisors, so that a token's rotation would change while its sequence grows.
+    /// LongRoPE (Ding et al. 2024, <https://arxiv.org/abs/2402.13753>): one divisor per frequency, for sequences up to the
+    /// original length. Longer sequences would use other divisors, and a token's rotation would change as its sequence grows.
     LongRope {
         divisors: Vec<f64>,
         original: usize,
     },
 }
 
-/// Keys of `rope_parameters` and `rope_scaling`, of all kinds, whose values are numbers.
+/// Numeric keys of `rope_parameters` and `rope_scaling`, of all rope types.
 const NUMBERS: &[&str] = &[
     "rope_theta",
     "partial_rotary_factor",
@@ -67,10 +67,11 @@ const OTHERS: &[&str] = &["rope_type", "type", "truncate", "short_factor", "long
 
 impl RopeConfig {
     /// Reads `rope_parameters {rope_type, rope_theta, partial_rotary_factor, …}` of transformers 5, or `rope_theta` and
-    /// `rope_scaling {rope_type | type, …}` of transformers 4, where families have names of their own for base and share.
+    /// `rope_scaling {rope_type | type, …}` of transformers 4. `theta` and `partial` are the family's names for base and rotated
+    /// share in transformers 4.
     ///
     /// # Errors
-    /// Parameters that are unknown, of the wrong type, missing, or that contradict each other.
+    /// If parameters are unknown, of the wrong type, missing, or contradict each other.
     pub fn read(config: &HfReader, theta: &str, partial: &str, default_partial: f64) -> Result<Self> {
         let nested = Nested::read(config)?;
         let (outer_theta, outer_partial) = (config.f64_or(theta, 10_000.0)?, config.f64_or(partial, default_partial)?);
@@ -81,12 +82,12 @@ impl RopeConfig {
         let original = nested.number("original_max_position_embeddings").unwrap_or(outer_original);
         if config.get("original_max_position_embeddings").is_some() && original != outer_original {
             bail!(
-                "`original_max_position_embeddings` is {outer_original} beside the rope parameters and {original} in them; remove one"
+                "`original_max_position_embeddings` is {outer_original} outside the rope parameters and {original} in them; remove one"
             );
         }
         let factor = nested.number("factor").unwrap_or(longest / original);
         let (scaling, attention_factor) = match nested.kind() {
-            // The base of `dynamic` grows with sequences beyond max_position_embeddings, which are refused here.
+            // The base of `dynamic` grows only for sequences beyond max_position_embeddings, which are refused here.
             "default" | "dynamic" => (RopeScaling::Default, 1.0),
             "linear" => (RopeScaling::Linear { factor: nested.need("factor")? }, 1.0),
             "llama3" => {
@@ -107,7 +108,7 @@ impl RopeConfig {
         Ok(Self { theta, partial, scaling, attention_factor })
     }
 
-    /// The longest sequence, where the scaling sets one.
+    /// The longest allowed sequence, if the scaling sets one.
     pub fn longest(&self) -> Option<usize> {
         match &self.scaling {
             RopeScaling::LongRope { original, .. } => Some(*original),
@@ -152,7 +153,7 @@ impl<'a> Nested<'a> {
     fn read(config: &'a HfReader) -> Result<Self> {
         let nested = match (config.get("rope_parameters"), config.get("rope_scaling")) {
             (Some(new), Some(old)) if new != old => {
-                bail!("`rope_parameters` and `rope_scaling` differ; remove the one that is not meant")
+                bail!("`rope_parameters` and `rope_scaling` differ; remove one of them")
             }
             (Some(value), _) | (None, Some(value)) => {
                 Some(value.as_object().with_context(|| format!("rope parameters must be an object, not {value}"))?)
@@ -187,7 +188,7 @@ impl<'a> Nested<'a> {
         self.value(key).and_then(Value::as_f64)
     }
 
-    /// A number for which 0 stands for its default, as in transformers.
+    /// Reads a number whose value 0 means its default, as in transformers.
     fn nonzero(&self, key: &str) -> Option<f64> {
         self.number(key).filter(|x| *x != 0.0)
     }
@@ -200,10 +201,10 @@ impl<'a> Nested<'a> {
         self.value("rope_type").or(self.value("type")).and_then(Value::as_str).unwrap_or("default")
     }
 
-    /// YaRN and its attention factor. `dims`: how many dimensions of a head rotate, not yet a whole number; `original`: the length that
-    /// the model was trained with before.
+    /// YaRN and its attention factor. `dims` is the number of rotated dimensions of a head, not yet rounded; `original` is the
+    /// sequence length before the extension.
     fn yarn(&self, factor: f64, theta: f64, dims: f64, original: f64) -> Result<(RopeScaling, f64)> {
-        // null stands for the ratio of the lengths, as transformers has it.
+        // null means the ratio of the lengths, as in transformers.
         if self.0.is_some_and(|map| !map.contains_key("factor")) {
             bail!("rope parameters: `factor` is missing");
         }
@@ -213,7 +214,7 @@ impl<'a> Nested<'a> {
                 (Some(m), Some(all)) => magnitude(factor, m) / magnitude(factor, all),
                 _ => magnitude(factor, 1.0),
             });
-        // The dimension, as a share of the rotated ones, that turns so often within the original length.
+        // The dimension, as a share of the rotated ones, that makes `turns` turns within the original length.
         let turning = |turns: f64| (original / (turns * TAU)).ln() / (2.0 * theta.ln());
         let (fast, slow) = (self.nonzero("beta_fast").unwrap_or(32.0), self.nonzero("beta_slow").unwrap_or(1.0));
         let (mut low, mut high) = (turning(fast) * dims.floor(), turning(slow) * dims.floor());
@@ -235,7 +236,7 @@ impl<'a> Nested<'a> {
         let divisors = divisors.context("rope parameters: `short_factor` must be a list of numbers")?;
         let wanted = dims as usize / 2;
         if divisors.len() != wanted {
-            bail!("rope parameters: `short_factor` has {} numbers, the heads need {wanted}", divisors.len());
+            bail!("rope parameters: `short_factor` has {} values, the heads need {wanted}", divisors.len());
         }
         Ok((RopeScaling::LongRope { divisors, original: original as usize }, attention_factor))
     }

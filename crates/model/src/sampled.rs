@@ -1,12 +1,12 @@
-//! The response tokens whose statistics are worked out: all of them, or in a conversation those that the model sampled. For what
-//! tools and users said nothing goes through the head.
+//! The response tokens with statistics: all of them, or in a conversation those that the model sampled. Tokens of tools and users
+//! do not go through the head.
 
 use std::borrow::Cow;
 
 use super::ops::head::{TokenGrads, TokenStats, TopKStats};
 use super::sequence::Sequence;
 
-/// The places of the sampled tokens among the response tokens of some sequences.
+/// The indices of the sampled tokens among the response tokens of some sequences.
 pub(super) struct Sampled {
     /// `None` if all response tokens were sampled.
     at: Option<Vec<usize>>,
@@ -27,7 +27,7 @@ impl Sampled {
         self.at.as_ref().map_or(self.tokens, Vec::len) == 0
     }
 
-    /// The statistics of all response tokens from those of the sampled ones: 0 for the others.
+    /// Expands the statistics of the sampled tokens to all response tokens, with 0 for the others.
     pub fn spread<'a>(&self, stats: &'a TokenStats) -> Cow<'a, TokenStats> {
         let Some(at) = &self.at else { return Cow::Borrowed(stats) };
         let column = |column: &[f32]| self.spread_column(at, column, 0.0);
@@ -47,7 +47,7 @@ impl Sampled {
         })
     }
 
-    /// A column that is not there stays so, unless no token was sampled at all.
+    /// Expands a column. An empty column stays empty, unless no token was sampled at all.
     fn spread_column<T: Copy>(&self, at: &[usize], column: &[T], other: T) -> Vec<T> {
         if column.is_empty() && !at.is_empty() {
             return Vec::new();
@@ -57,7 +57,7 @@ impl Sampled {
         all
     }
 
-    /// The gradients of the sampled tokens, of those of all response tokens.
+    /// Selects the gradients of the sampled tokens from those of all response tokens.
     pub fn select(&self, grads: TokenGrads) -> TokenGrads {
         let Some(at) = &self.at else { return grads };
         let column = |column: Vec<f32>| if column.is_empty() { column } else { at.iter().map(|&at| column[at]).collect() };

@@ -1,5 +1,5 @@
-//! A decoder with one number per token: the value of each state for a critic, the score of a text for a reward model. The value
-//! before a response token is read where the token is predicted, so it knows the prompt and the response so far.
+//! A decoder with one output per token: a critic's value of each state, or a reward model's score of a text. The value before a
+//! response token is read at the row that predicts the token, so it depends on the prompt and the response so far.
 
 use std::path::Path;
 
@@ -17,8 +17,8 @@ use super::sequence::Sequence;
 use super::token_stats::Layout;
 
 impl HfConfig {
-    /// Returns the decoder that this config describes, with the head of its one-label classifier. Where a head may be `fresh`, a
-    /// causal language model gets the head of a token classifier.
+    /// Returns the decoder that this config describes, with the head of its one-label classifier. If `fresh`, a causal language
+    /// model gets the head of a token classifier.
     ///
     /// # Errors
     /// The errors of [`labels_decoder`](Self::labels_decoder).
@@ -28,9 +28,9 @@ impl HfConfig {
 }
 
 impl CausalLm {
-    /// Loads a folder of a token classifier or sequence classifier with one label; or, with the seed of a `fresh_head`, of a
-    /// causal language model, whose head is replaced by one drawn from N(0, initializer_range) with bias 0, as in transformers'
-    /// `AutoModelForTokenClassification`.
+    /// Loads a folder of a token or sequence classifier with one label. With the seed of a `fresh_head`, the folder may hold a
+    /// causal language model. Its head is then replaced by one drawn from N(0, initializer_range) with bias 0, as in
+    /// transformers' `AutoModelForTokenClassification`.
     ///
     /// # Errors
     /// The errors of [`load_labels`](Self::load_labels).
@@ -49,13 +49,13 @@ impl CausalLm {
     }
 
     /// Returns the score of every text, at its last token, without gradients. On the CPU a score does not depend on the other
-    /// texts, to the last bit: so texts that begin alike share no pass, and products take each row by itself.
+    /// texts, to the last bit: texts with a common prefix do not share its pass, and matmuls compute each row separately.
     pub fn final_scores(&self, texts: &[&[u32]]) -> Vec<f32> {
         let last: Vec<[usize; 1]> = texts.iter().map(|text| [text.len() - 1]).collect();
         self.scores_at(&texts.iter().zip(&last).map(|(text, last)| (*text, &last[..])).collect::<Vec<_>>(), Readout::Labels)
     }
 
-    /// Returns the numbers at the marked positions of every text, text after text, as independent of the other texts as
+    /// Returns the outputs at the marked positions of every text, text after text. They are as independent of the other texts as
     /// [`final_scores`](Self::final_scores).
     pub fn scores_at(&self, texts: &[(&[u32], &[usize])], what: Readout) -> Vec<f32> {
         let layout = Layout::apart(texts);
@@ -67,8 +67,8 @@ impl CausalLm {
         to_host(self.head_rows(&hidden.select(0, layout.predicting(&self.device)), what))
     }
 
-    /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` maps the
-    /// [`values`](Self::values) to d loss / d value, and the parameters' gradients are added to `gradients`.
+    /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model. `loss` maps the
+    /// [`values`](Self::values) to d loss / d value. The parameters' gradients are added to `gradients`.
     pub fn value_backward(&self, sequences: &[Sequence], gradients: &mut Gradients, loss: impl FnOnce(&[f32]) -> Vec<f32>) {
         let layout = Layout::of(sequences);
         if layout.targets.is_empty() {

@@ -1,4 +1,4 @@
-//! A prompt and its response, as they go through a model.
+//! A prompt and its response, as the input of a model.
 
 /// A prompt and its response. Statistics describe the response tokens, each predicted from all tokens before it.
 #[derive(Clone, Copy, Debug)]
@@ -6,12 +6,12 @@ pub struct Sequence<'a> {
     /// At least one token.
     pub prompt: &'a [u32],
     pub response: &'a [u32],
-    /// For each response token, true if the model sampled it; `None` if it sampled all. The statistics of the others are 0.
+    /// For each response token, true if the model sampled it; `None` if it sampled all. Other tokens have statistics of 0.
     pub sampled: Option<&'a [bool]>,
 }
 
 impl<'a> Sequence<'a> {
-    /// A prompt and a response, all of whose tokens were sampled.
+    /// Creates a sequence whose response tokens were all sampled.
     pub fn new(prompt: &'a [u32], response: &'a [u32]) -> Self {
         Self { prompt, response, sampled: None }
     }

@@ -4,8 +4,8 @@ use burn::tensor::{FloatDType, Tensor};
 
 use super::pass::{Norm, Pass};
 
-/// The residual stream [n, h], f32. What was added last is kept beside it until the stream is read: where a norm comes next, a GPU adds
-/// and normalises in one kernel.
+/// The residual stream [n, h], f32. The last summand is kept apart until the stream is read: if a norm follows, a GPU adds and
+/// normalises in one kernel.
 pub struct Stream {
     x: Tensor<2>,
     /// In the dtype of the pass, or f32.
@@ -41,7 +41,7 @@ impl Stream {
         pass.norm(self.value(pass), norm)
     }
 
-    /// Returns the stream.
+    /// Returns the value of the stream.
     pub fn value(mut self, pass: &Pass) -> Tensor<2> {
         self.settle(pass);
         self.x

@@ -1,4 +1,4 @@
-//! Writes safetensors. Each tensor is made when it is written, so that a model is not held a second time.
+//! Writes safetensors. Each tensor is computed when it is written, so that no second copy of a model is held.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use burnish_util::fs::write_json;
 
-/// A tensor whose values are made when it is written to a file.
+/// A tensor whose values are computed when it is written to a file.
 pub struct Deferred<'a> {
     pub name: String,
     pub shape: Vec<usize>,
@@ -31,7 +31,8 @@ impl<'a> Deferred<'a> {
         (self.values)()
     }
 
-    /// Returns the tensor, to be written as f32, as f16 or bf16, rounded to nearest, ties to even, or as bytes, if it holds no other numbers.
+    /// Returns the tensor with the dtype to write: f32; f16 or bf16 (rounded to nearest, ties to even); or u8, if all values are
+    /// bytes.
     pub fn with_dtype(self, dtype: Dtype) -> Self {
         Self { dtype, ..self }
     }
@@ -41,7 +42,7 @@ impl<'a> Deferred<'a> {
     }
 }
 
-/// The error of a tensor that is not written because it holds a number that is NaN or infinite.
+/// The error of a tensor that is not written because a value is NaN or infinite.
 #[derive(Debug)]
 pub struct NotFinite {
     pub tensor: String,
@@ -49,22 +50,22 @@ pub struct NotFinite {
 
 impl fmt::Display for NotFinite {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "tensor `{}` has numbers that are NaN or infinite, and such files are not written", self.tensor)
+        write!(f, "tensor `{}` has values that are NaN or infinite, and such files are not written", self.tensor)
     }
 }
 
 impl std::error::Error for NotFinite {}
 
-/// The first tensors of a file that cannot be written as they are.
+/// The first tensors of a file that cannot be written.
 #[derive(Default)]
 struct Faults {
-    /// It has a finite value that its dtype cannot hold.
+    /// A tensor with a finite value that its dtype cannot hold.
     overflow: OnceLock<String>,
-    /// It has a value that is not finite.
+    /// A tensor with a value that is not finite.
     not_finite: OnceLock<String>,
 }
 
-/// A tensor in the form that `safetensors` asks for.
+/// A tensor in the form that `safetensors` expects.
 struct Lazy<'a> {
     tensor: &'a Deferred<'a>,
     faults: &'a Faults,
@@ -117,11 +118,11 @@ impl View for Lazy<'_> {
 /// Writes named tensors as one file. The caller makes the write atomic (see `util::fs`).
 ///
 /// # Errors
-/// If the file cannot be written, or a value is beyond the range of its dtype; [`NotFinite`] if a value is NaN or infinite.
+/// If the file cannot be written, or a value is out of the range of its dtype; [`NotFiniteError`] if a value is NaN or infinite.
 pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a Deferred<'a>>) -> Result<()> {
     let faults = Faults::default();
     let views = tensors.into_iter().map(|tensor| (tensor.name.as_str(), Lazy { tensor, faults: &faults }));
-    // transformers refuses files without this mark.
+    // transformers refuses files without this entry.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
     let written = safetensors::serialize_to_file(views, Some(metadata), path).map_err(|error| match error {
         SafeTensorError::IoError(error) => anyhow::Error::from(error),
@@ -137,8 +138,8 @@ pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a 
     }
 }
 
-/// Writes the weights of a model in transformers' layout: `model.safetensors` or, where that would be larger than `most` bytes,
-/// shards and their index. A tensor is never cut.
+/// Writes the weights of a model in transformers' layout: `model.safetensors`, or shards and their index if that file would
+/// exceed `most` bytes. A tensor is never split.
 pub fn write_model(folder: &Path, tensors: &[Deferred], most: usize) -> Result<()> {
     let (mut shards, mut room): (Vec<Vec<&Deferred>>, usize) = (vec![], 0);
     for tensor in tensors {

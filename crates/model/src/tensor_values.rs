@@ -1,4 +1,4 @@
-//! The numbers of tensors in safetensors files.
+//! The values of tensors in safetensors files.
 
 use std::ops::Range;
 
@@ -6,16 +6,19 @@ use anyhow::{Result, bail};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
-/// A tensor's values as f32.
+/// Returns a tensor's values as f32.
 pub fn to_f32(view: &TensorView) -> Result<Vec<f32>> {
     converted(view.dtype(), view.data())
 }
 
-/// A tensor's values as f32, all of them finite.
+/// Returns a tensor's values as f32.
+///
+/// # Errors
+/// If a value is not finite.
 pub fn finite_f32(view: &TensorView) -> Result<Vec<f32>> {
     let values = to_f32(view)?;
     match values.iter().find(|x| !x.is_finite()) {
-        Some(x) => bail!("it holds {x}; a model whose weights are not finite computes nothing"),
+        Some(x) => bail!("it holds {x}; all weights of a model must be finite"),
         None => Ok(values),
     }
 }
@@ -25,13 +28,13 @@ pub fn count(view: &TensorView) -> usize {
     view.shape().iter().product()
 }
 
-/// A run of a tensor's numbers, in row-major order, as f32; bytes are numbers, too.
+/// Returns a range of a tensor's values, in row-major order, as f32; also of bytes.
 ///
 /// # Errors
-/// If the tensor is of another dtype than f32, f16, bf16 or u8, even where the run is empty.
+/// If the dtype of the tensor is not f32, f16, bf16 or u8, even for an empty range.
 ///
 /// # Panics
-/// If the run goes beyond the tensor.
+/// If the range exceeds the tensor.
 pub fn numbers(view: &TensorView, run: Range<usize>) -> Result<Vec<f32>> {
     let (dtype, width) = (view.dtype(), view.dtype().bitsize() / 8);
     let bytes = &view.data()[run.start * width..run.end * width];

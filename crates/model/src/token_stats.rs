@@ -1,12 +1,16 @@
-//! The interface between model and algorithm: a micro-batch becomes a few numbers per response token (its log-probability, the
-//! entropy, the divergence from a reference), and gradients with respect to those numbers flow back into the parameters.
+//! The interface between model and algorithm. A micro-batch becomes a few statistics per response token: its log-probability, the
+//! entropy, the divergence from a reference. Gradients with respect to these statistics flow back into the parameters.
 //!
-//! 1. trunk forward with autodiff → hidden states; 2. head in chunks, outside the graph → [`TokenStats`];
-//! 3. the caller's loss gives d loss / d stats; 4. head backward in the same chunks → d hidden and d head;
-//! 5. trunk backward from d hidden. No [tokens, vocabulary] tensor exists, and losses never see a model.
+//! 1. Trunk forward with autodiff → hidden states.
+//! 2. Head in chunks, outside the graph → [`TokenStats`].
+//! 3. The caller's loss gives d loss / d stats.
+//! 4. Head backward in the same chunks → d hidden and d head.
+//! 5. Trunk backward from d hidden.
 //!
-//! Nothing is computed that no statistic needs: there is no padding, a prompt goes through the trunk once for all its responses
-//! in the micro-batch, and a response's last token, which predicts nothing, does not go through it at all.
+//! No [tokens, vocabulary] tensor exists, and losses never see a model.
+//!
+//! Only needed rows are computed. There is no padding. A prompt goes through the trunk once for all its responses in the
+//! micro-batch. A response's last token predicts nothing and does not go through the trunk.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,14 +32,14 @@ use super::stream::Stream;
 pub use super::ops::Divergence;
 pub use super::ops::head::{TokenGrads, TokenStats};
 
-/// What the distributions of a policy are compared with, token by token.
+/// The target of a comparison with a policy's distributions, token by token.
 #[derive(Clone, Copy)]
 pub enum Comparison<'a> {
-    /// Another model, on the same device. Where one has more rows of the vocabulary than the other, as padding, both leave out
-    /// those that only one has.
+    /// Another model on the same device. If one of the two has more rows of the vocabulary (padding), both ignore the additional
+    /// rows.
     Model(&'a CausalLm, Divergence),
-    /// The most likely tokens of a teacher for every sampled token, in the order of the sequences; log-probabilities below
-    /// `least` are raised to it.
+    /// The top-k tokens of a teacher for every sampled token, in the order of the sequences. Log-probabilities below `least` are
+    /// raised to `least`.
     TopK { teacher: &'a TopK, least: Option<f32> },
     /// The uniform distribution u over the vocabulary, by the cross-entropy −Σ u·log π.
     Uniform,
@@ -48,12 +52,12 @@ impl<'a> From<&'a CausalLm> for Comparison<'a> {
     }
 }
 
-/// A text and the tokens after which a head is read ([`Readout`](super::Readout)): the last one for the score of a text, the end of
-/// each step for a process reward model. Texts with the same prompt share its pass.
+/// A text and the tokens after which a head is read ([`Readout`](super::Readout)). That is the last token for the score of a
+/// text, or the end of each step for a process reward model. Texts with the same prompt share its pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Marked<'a> {
     pub sequence: Sequence<'a>,
-    /// Positions in prompt and response together, in rising order: that of the prompt's last token, or later ones.
+    /// Positions in prompt and response together, ascending, none before the prompt's last token.
     pub at: &'a [usize],
 }
 
@@ -62,7 +66,7 @@ pub(super) struct Layout {
     /// The token id of each row.
     pub(super) ids: Vec<u32>,
     pub(super) packed: Arc<Packed>,
-    /// The rows that are read: those whose hidden states predict a response token, or those of marks, in the order of the texts.
+    /// The rows that are read, in the order of the texts: those that predict a response token, or those of marks.
     rows: Vec<usize>,
     pub(super) targets: Vec<u32>,
     /// The row of each sequence's last prompt token.
@@ -70,23 +74,23 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The rows that predict the response tokens. A response's last token predicts nothing and has no row. Sequences with the same
-    /// prompt share its rows.
+    /// Lays out sequences and reads the rows that predict response tokens. A response's last token predicts nothing and has no
+    /// row. Sequences with the same prompt share its rows.
     pub(super) fn of(sequences: &[Sequence]) -> Self {
         Self::predictions(sequences, |_| 0, |_, _| true)
     }
 
-    /// The rows that predict the sampled tokens.
+    /// Like [`for_sequences`](Self::for_sequences), but reads only the rows that predict sampled tokens.
     fn of_sampled(sequences: &[Sequence]) -> Self {
         Self::predictions(sequences, |_| 0, |sequence, token| sequence.is_sampled(token))
     }
 
-    /// The same rows, without any that two sequences share.
+    /// Like [`for_sampled`](Self::for_sampled), but no two sequences share rows.
     fn unshared(sequences: &[Sequence]) -> Self {
         Self::predictions(sequences, |i| i, |sequence, token| sequence.is_sampled(token))
     }
 
-    /// The rows that predict the response tokens that are `read`.
+    /// Lays out sequences and reads the rows that predict those response tokens for which `read` is true.
     fn predictions(sequences: &[Sequence], group: impl Fn(usize) -> usize, read: impl Fn(&Sequence, usize) -> bool) -> Self {
         let inputs = sequences.iter().map(|s| s.response.split_last().map(|(_, inputs)| (s.prompt, inputs)));
         let (mut layout, places) = Self::packed(&inputs.collect::<Vec<_>>(), group);
@@ -99,7 +103,7 @@ impl Layout {
         layout
     }
 
-    /// The rows of each of the sequences that are laid out [`unshared`](Self::unshared).
+    /// The rows of each sequence of an [`unshared`](Self::unshared) layout.
     fn spans(&self, sequences: &[Sequence]) -> Vec<NoisyRows> {
         let span = |(s, last): (&Sequence, &usize)| match s.response.len() {
             0 => NoisyRows { first: 0, count: 0, tokens: s.len() },
@@ -108,7 +112,7 @@ impl Layout {
         sequences.iter().zip(&self.last_of_prompt).map(span).collect()
     }
 
-    /// The rows of the marks of some texts. Nothing after a text's last mark has a row.
+    /// Lays out texts and reads the rows of their marks. Nothing after a text's last mark has a row.
     ///
     /// # Panics
     /// If a mark is before the last token of a prompt or after the end of a text.
@@ -125,7 +129,7 @@ impl Layout {
         layout
     }
 
-    /// The rows of the marked positions of whole texts, none of which shares a pass with another.
+    /// Lays out whole texts and reads the rows at the marked positions. No two texts share rows.
     pub(super) fn apart(texts: &[(&[u32], &[usize])]) -> Self {
         let (mut ids, mut packed, mut rows) = (Vec::new(), Packed::default(), Vec::new());
         for (text, at) in texts.iter().filter(|(text, _)| !text.is_empty()) {
@@ -136,8 +140,8 @@ impl Layout {
         Self { ids, packed: packed.into(), rows, targets: Vec::new(), last_of_prompt: Vec::new() }
     }
 
-    /// Lays prompts and what follows them out, each prompt once for those of the same group. Also returns the row of each one's last prompt token, and of the
-    /// first token after it.
+    /// Lays out prompts and their continuations; inputs of the same group share the rows of an equal prompt. Also returns, for
+    /// each input, the row of its last prompt token and the row of the first token after it.
     fn packed(inputs: &[Option<(&[u32], &[u32])>], group: impl Fn(usize) -> usize) -> (Self, Vec<(usize, usize)>) {
         type Members<'a> = Vec<(usize, &'a [u32])>;
         let mut by_prompt: BTreeMap<(&[u32], usize), Members> = BTreeMap::new();
@@ -173,14 +177,13 @@ impl Layout {
 }
 
 impl CausalLm {
-    /// Returns statistics of every response token, without gradients. With something to compare with they include the divergence from
-    /// it.
+    /// Returns statistics of every response token, without gradients. With a comparison, they include the divergence from it.
     pub fn token_stats(&self, sequences: &[Sequence], temperature: f32, comparison: Option<Comparison>) -> TokenStats {
         self.token_stats_within(sequences, temperature, comparison, self.vocabulary())
     }
 
-    /// Returns [`token_stats`](Self::token_stats) over the first `vocabulary` tokens: the rows behind them, which are padding to a
-    /// model with fewer, have no probability.
+    /// Returns [`token_stats`](Self::token_stats) over the first `vocabulary` tokens. Later rows, which are padding for a model
+    /// with a smaller vocabulary, have probability 0.
     pub fn token_stats_within(
         &self,
         sequences: &[Sequence],
@@ -197,7 +200,7 @@ impl CausalLm {
         sampled.spread(&head_stats(policy.view(), &layout.targets, other.compared()).tokens).into_owned()
     }
 
-    /// Returns the k most likely tokens of this model for every sampled token, among the first `vocabulary` of its own.
+    /// Returns this model's top-k tokens for every sampled token, among the first `vocabulary` tokens.
     ///
     /// # Panics
     /// If k is 0 or larger than the vocabulary.
@@ -209,12 +212,12 @@ impl CausalLm {
         head_top_k(self.predicting(&layout, temperature).within(vocabulary).view(), k)
     }
 
-    /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` maps the statistics to their
-    /// gradients, and the parameters' gradients are added to `gradients`. With something to compare with the statistics include the
-    /// divergence from it; another model costs a forward pass, and gets no gradients.
+    /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model. `loss` maps the statistics to their
+    /// gradients, and the parameters' gradients are added to `gradients`. With a comparison, the statistics include the
+    /// divergence from it. A comparison with another model costs one forward pass of that model, which gets no gradients.
     ///
     /// # Panics
-    /// If `loss` gives a gradient of the divergence without anything to compare with.
+    /// If `loss` returns a gradient of the divergence without a comparison.
     pub fn backward(
         &self,
         sequences: &[Sequence],
@@ -235,9 +238,9 @@ impl CausalLm {
         });
     }
 
-    /// Does what [`backward`](Self::backward) does, for a loss that is a sum over tokens, each of whose terms reads the
-    /// statistics of its token alone. `loss` gets the tokens in ranges, in order; all must be sampled. Without anything to
-    /// compare with, the logits are computed once.
+    /// Does what [`backward`](Self::backward) does, for a loss that is a sum over tokens whose terms each read only their own
+    /// token's statistics. `loss` gets the tokens in consecutive ranges; all tokens must be sampled. Without a comparison, the
+    /// logits are computed once.
     ///
     /// # Panics
     /// Like [`backward`](Self::backward).
@@ -255,8 +258,8 @@ impl CausalLm {
         self.backward_through(sequences, 1.0, None, gradients, |head, targets, _, d_w| head_at_once(head, targets, d_w, loss));
     }
 
-    /// Makes a forward and backward pass whose head is `through`: it gets the policy's hidden states and matrix, the targets, what they
-    /// are compared with, and the gradient of the matrix to add to, and returns that of the hidden states.
+    /// Makes a forward and backward pass with the head `through`. It gets the policy's hidden states and matrix, the targets, the
+    /// comparison, and the gradient of the matrix to add to. It returns the gradient of the hidden states.
     fn backward_through(
         &self,
         sequences: &[Sequence],
@@ -269,7 +272,7 @@ impl CausalLm {
         if layout.targets.is_empty() {
             return;
         }
-        // The other model's pass comes before the policy's, so that its memory is free when the policy's activations are made.
+        // The other model's pass runs before the policy's, so that its memory is free when the policy's activations are made.
         let other = Other::of(comparison, &layout, temperature, self.vocabulary());
         let shape = [layout.ids.len(), self.config.hidden_size];
         let noise = self.noise.as_ref().map(|noise| noise.draw(&layout.spans(sequences), shape, &self.device));
@@ -280,7 +283,7 @@ impl CausalLm {
             let trained = self.net.head().val().is_require_grad();
             let shape = self.net.head().val().dims();
             let mut d_head = trained.then(|| gradients.take(head_name, shape, &self.device));
-            // A head that is cut to the common vocabulary has a gradient of its own, the first rows of the whole.
+            // A head that is cut to the common vocabulary has a separate gradient: the first rows of the whole.
             let is_cut = |d: &&Tensor<2>| d.dims() != head.w.dims();
             let mut d_part = d_head.as_ref().filter(is_cut).map(|_| Tensor::zeros(head.w.dims(), &self.device));
             let d_w = d_part.as_mut().or(d_head.as_mut());
@@ -302,8 +305,8 @@ impl CausalLm {
         self.net.head().val().dims()[0]
     }
 
-    /// Runs everything but the head forward and backward; `noise` [rows, h] is added to the embedded tokens. `head` maps the hidden
-    /// states [tokens, h] that predict the response tokens, outside any graph, to the gradient with respect to them.
+    /// Runs everything except the head forward and backward. `noise` [rows, h] is added to the embedded tokens. `head` gets the
+    /// hidden states [tokens, h] that predict the response tokens, outside any graph, and returns their gradient.
     pub(super) fn through_trunk(
         &self,
         layout: &Layout,
@@ -311,7 +314,7 @@ impl CausalLm {
         gradients: &mut Gradients,
         head: impl FnOnce(Tensor<2>, &mut Gradients) -> Tensor<2>,
     ) {
-        // The embedded tokens are a leaf of their own: a graph through the lookup would make a [vocab, h] tensor per pass.
+        // The embedded tokens are a separate leaf: a graph through the lookup would make a [vocab, h] tensor per pass.
         let positions = layout.packed.positions();
         let trunk = self.trunk(self.trunk_input(layout, noise), layout);
         let rows = layout.predicting(&self.device);
@@ -337,8 +340,8 @@ impl CausalLm {
         scatter(EMBEDDING, &self.net.model.embed_tokens.weight.val(), &ids, d_embedded);
     }
 
-    /// The input of the first block [rows, h]: the embedded tokens with `noise` [rows, h] on them. Where a family scales its embedding, the
-    /// noise comes after the scale, as in transformers 5.
+    /// The input of the first block [rows, h]: the embedded tokens plus `noise` [rows, h]. If a family scales its embedding, the
+    /// noise is added after scaling, as in transformers 5.
     pub(super) fn trunk_input(&self, layout: &Layout, noise: Option<Tensor<2>>) -> Tensor<2> {
         let embedded = self.embed(&layout.ids, &layout.packed.positions());
         match noise {
@@ -359,7 +362,8 @@ impl CausalLm {
         hidden.select(0, layout.predicting(&self.device))
     }
 
-    /// The head over hidden states [n, h], with logits divided by the temperature: before the head where that gives the same.
+    /// The head over hidden states [n, h], with logits divided by the temperature. Without a softcap, the hidden states are
+    /// divided instead, which gives the same logits.
     fn head_input(&self, hidden: Tensor<2>, temperature: f32) -> HeadInput {
         let (w, narrow) = (self.narrow_head(), |x| cast(x, self.dtype));
         match self.config.logit_softcap {
@@ -394,17 +398,17 @@ impl CausalLm {
     }
 }
 
-/// A [`Head`] and the values it borrows.
+/// The owned values of a [`Head`].
 struct HeadInput {
     hidden: Tensor<2>,
     w: Tensor<2>,
-    /// The number that the hidden states have been divided by.
+    /// The divisor that was applied to the hidden states.
     divisor: f32,
     softcap: Option<Softcap>,
 }
 
 impl HeadInput {
-    /// The head over the first tokens of the vocabulary only.
+    /// Restricts the head to the first tokens of the vocabulary.
     fn within(mut self, vocabulary: usize) -> Self {
         if vocabulary < self.w.dims()[0] {
             self.w = self.w.narrow(0, 0, vocabulary);
@@ -417,12 +421,12 @@ impl HeadInput {
     }
 }
 
-/// What a micro-batch is compared with, ready for the head.
+/// The comparison of a micro-batch, ready for the head.
 struct Other<'a> {
     head: Option<(HeadInput, Divergence)>,
     top_k: Option<(&'a TopK, Option<f32>)>,
     uniform: bool,
-    /// The tokens of the policy's vocabulary that take part.
+    /// The number of tokens of the policy's vocabulary that take part.
     vocabulary: usize,
 }
 
@@ -448,13 +452,13 @@ impl<'a> Other<'a> {
     }
 }
 
-/// The hidden states of a trunk, and what its backward pass needs.
+/// The hidden states of a trunk, and the inputs of its backward pass.
 // One value per pass: its size does not matter.
 #[allow(clippy::large_enum_variant)]
 enum Trunk {
     /// All activations are held.
     Graph { input: Tensor<2>, output: Tensor<2> },
-    /// Only the inputs of each block and of the last norm are held; the rest is computed again, block by block.
+    /// Only the inputs of each block and of the last norm are held. The rest is recomputed, block by block.
     Checkpoints { inputs: Vec<Tensor<2>>, output: Tensor<2> },
 }
 
@@ -467,7 +471,7 @@ impl Trunk {
         }
     }
 
-    /// Returns the gradient of the embedded tokens from that of the hidden states; the parameters' gradients are added to
+    /// Returns the gradient of the embedded tokens from the gradient of the hidden states. The parameters' gradients are added to
     /// `gradients`.
     fn backward(self, model: &CausalLm, layout: &Layout, d_hidden: Tensor<2>, gradients: &mut Gradients) -> Tensor<2> {
         let mut step = |input: Tensor<2>, output: Tensor<2>, d: Tensor<2>| {
@@ -508,7 +512,7 @@ mod tests {
     use crate::noise::EmbeddingNoise;
     use crate::ops::to_host;
 
-    /// Uniform noise between ±s has a root mean square of s/√3. Where a family scales its embedding, that scale is not the noise's.
+    /// Uniform noise between ±s has a root mean square of s/√3. A family's scale of its embedding does not apply to the noise.
     #[test]
     fn noise_is_as_large_at_the_first_block_of_every_family() {
         let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/models");

@@ -1,5 +1,5 @@
-//! Reads Hugging Face weights (model.safetensors in one file or in shards with an index, f32, f16 or bf16), in the names and
-//! layout of the model's family, into a network; and lists a network's tensors in that form, for [`super::tensor_files`].
+//! Reads Hugging Face weights into a network: model.safetensors, or shards with an index, in f32, f16 or bf16, in the names and
+//! layout of the model's family. Also lists a network's tensors in that form, for [`super::tensor_files`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use super::tensor_values::{count, finite_f32, numbers};
 use burnish_util::contained::caught;
 use burnish_util::foreign::{self, is_inside};
 
-/// Initial values of the parameters of a head that files do not have, by name and shape.
+/// Initial values, by name and shape, of the parameters of a head that is not in the files.
 pub type FreshHead = dyn Fn(&str, &[usize]) -> Vec<f32>;
 
 /// Tensors of files, by name.
@@ -37,14 +37,14 @@ const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 const PICKLE: &str = "pytorch_model.bin";
 
-/// The file of a folder that holds or lists a model's weights, even in a format that cannot be read here.
+/// The file of a folder that holds or lists a model's weights, even in an unsupported format.
 pub fn weights_file(folder: &Path) -> Option<String> {
     let known = [SINGLE, INDEX, PICKLE, "pytorch_model.bin.index.json"];
     let known = known.iter().find(|name| folder.join(name).exists()).map(ToString::to_string);
     known.or_else(|| shards(folder).into_iter().next())
 }
 
-/// The files of a folder that look like shards.
+/// The files of a folder whose names look like shards.
 fn shards(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -69,7 +69,7 @@ impl WeightFiles {
             };
             return Self::sharded(&index, &map.into_iter().map(shard).collect::<Result<_>>()?);
         } else if let Some(shard) = shards(folder).first() {
-            bail!("{} holds {shard} and no {INDEX}, which lists the shards and what is in them: copy it too", folder.display());
+            bail!("{} holds {shard} but no {INDEX}, which lists the shards and their tensors: copy it too", folder.display());
         } else if folder.join(PICKLE).exists() {
             bail!(
                 "{} holds pytorch_model.bin, a Python pickle, which is not read here; convert it with transformers' \
@@ -86,7 +86,7 @@ impl WeightFiles {
         Self::map(names)
     }
 
-    /// Opens the shards of an index: the file of each tensor by its name.
+    /// Opens the shards of an index, which maps each tensor's name to its file.
     fn sharded(index: &Path, map: &BTreeMap<String, PathBuf>) -> Result<Self> {
         let paths: BTreeSet<&PathBuf> = map.values().collect();
         let files = Self::map(paths.into_iter().cloned().collect())?;
@@ -95,7 +95,7 @@ impl WeightFiles {
             let of_shard = map.iter().filter(|(_, shard)| *shard == path);
             if let Some((tensor, _)) = of_shard.into_iter().find(|(tensor, _)| held.tensor(tensor).is_err()) {
                 bail!(
-                    "{} says that {} holds tensor `{tensor}`, which is not there: are the two of one model?",
+                    "{} says that {} holds tensor `{tensor}`, but it does not: are both files of one model?",
                     index.display(),
                     path.display()
                 );
@@ -104,7 +104,7 @@ impl WeightFiles {
         Ok(files)
     }
 
-    /// The files of a folder that look like shards and are not read.
+    /// The files of a folder that look like shards but are not read.
     pub(super) fn unread(&self, folder: &Path) -> Vec<String> {
         let is_read = |name: &String| self.maps.iter().any(|(path, _)| path.ends_with(name));
         shards(folder).into_iter().filter(|name| !is_read(name)).collect()
@@ -118,7 +118,8 @@ impl WeightFiles {
     fn map(paths: Vec<PathBuf>) -> Result<Self> {
         let maps = paths.into_iter().map(|path| {
             let file = foreign::open(&path)?;
-            // SAFETY: the map is read once at start-up; changing a checkpoint while it loads is as undefined as in any loader.
+            // SAFETY: the map is read once at start-up. Changing a checkpoint while it is loaded is undefined behaviour, as in
+            // any loader.
             let map = unsafe { Mmap::map(&file) }.with_context(|| format!("cannot map {}", path.display()))?;
             Ok((path, map))
         });
@@ -131,7 +132,7 @@ impl WeightFiles {
         for (path, map) in &self.maps {
             for (name, tensor) in parsed(path, map)?.tensors() {
                 if all.get(&name).is_some_and(|other| !are_equal(other, &tensor)) {
-                    bail!("{}: tensor `{name}` is in another shard too, with other numbers: which one counts?", path.display());
+                    bail!("{}: tensor `{name}` is in another shard too, with other values: remove one of them", path.display());
                 }
                 all.insert(name, tensor);
             }
@@ -139,14 +140,14 @@ impl WeightFiles {
         Ok(all)
     }
 
-    /// The tensors that are parameters of `config`. Left out are copies that transformers itself leaves out, a tied head, buffers
-    /// of masks and rotations, and the head of a language model where another takes its place. A tied head without an embedding is
-    /// the embedding, as in transformers 5.
+    /// The tensors that are parameters of `config`. Not included are copies that transformers skips too, a tied head, buffers of
+    /// masks and rotations, and a language model's head that another head replaces. If the embedding is missing, a tied head
+    /// serves as the embedding, as in transformers 5.
     pub fn parameters(&self, config: &DecoderConfig) -> Result<Tensors<'_>> {
         Ok(self.parameters_and_others(config)?.0)
     }
 
-    /// The same, with those that are left out and are not what is computed in their place, in words.
+    /// Like [`parameters`](Self::parameters), with messages about skipped tensors that differ from the computed values.
     fn parameters_and_others(&self, config: &DecoderConfig) -> Result<(Tensors<'_>, Vec<(LeftOut, String)>)> {
         let mut tensors = self.tensors()?;
         let embedding = embedding_names(config.naming);
@@ -158,8 +159,8 @@ impl WeightFiles {
         Ok((tensors, others))
     }
 
-    /// Builds the network of `config` with these weights. Every parameter must be there, except those of the head where
-    /// `fresh_head` gives them, and no unknown tensor may be.
+    /// Builds the network of `config` with these weights. Every parameter must exist in the files, except those of the head that
+    /// `fresh_head` gives. Unknown tensors are errors.
     pub fn build(&self, config: &DecoderConfig, fresh_head: Option<&FreshHead>, device: &Device) -> Result<Decoder> {
         let origin = self.maps.first().map(|(path, _)| path.display().to_string()).unwrap_or_default();
         let (tensors, others) = self.parameters_and_others(config)?;
@@ -192,14 +193,14 @@ impl WeightFiles {
     }
 }
 
-/// The tensors of a file with these bytes.
+/// Parses the tensors of a file from its bytes.
 fn parsed<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>> {
     let parsed = caught(|| SafeTensors::deserialize(bytes)).with_context(|| path.display().to_string())?;
     parsed.with_context(|| format!("{} is damaged", path.display()))
 }
 
-/// The name under which a file holds a tensor. Models saved without their head leave out the first part of each name;
-/// transformers 5 writes some tensors under the decoder's own name.
+/// The name under which a file holds a tensor. Models saved without their head omit the first part of each name; transformers 5
+/// writes some tensors under the decoder's name.
 pub fn found<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, parameter: &str) -> Option<&'a String> {
     let bare = name.split_once('.').map(|(_, rest)| rest);
     [Some(name), bare, Some(parameter)].into_iter().flatten().find_map(|name| tensors.get_key_value(name)).map(|(name, _)| name)
@@ -215,9 +216,9 @@ pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
     file.tensors()?.into_iter().map(read).collect()
 }
 
-/// Every parameter of a network in the form of its family's files, without adapters.
+/// All parameters of a network, without adapters, in the form of its family's files.
 pub fn file_tensors<'a>(net: &Decoder, config: &'a DecoderConfig) -> Vec<Deferred<'a>> {
-    /// A tensor, and the parameters it consists of.
+    /// The parameters that a tensor consists of.
     type Parts = Vec<(Place, Vec<usize>, Values)>;
     let mut all: Vec<(String, Vec<usize>, Parts)> = Vec::new();
     visit(net, &mut |parameter, shape, _, values| {
@@ -247,7 +248,7 @@ fn is_adapter(parameter: &str) -> bool {
     [".lora.a", ".lora.b", "_lora.a", "_lora.b"].iter().any(|end| parameter.ends_with(end))
 }
 
-/// The shape of every parameter that is trained.
+/// The shape of every trained parameter.
 pub fn trained_shapes(net: &Decoder) -> BTreeMap<String, Vec<usize>> {
     let mut all = BTreeMap::new();
     visit(net, &mut |name, shape, trained, _| {
@@ -261,10 +262,10 @@ pub fn trained_shapes(net: &Decoder) -> BTreeMap<String, Vec<usize>> {
 /// A function that returns the values of a parameter.
 pub type Values = Box<dyn Fn() -> Vec<f32>>;
 
-/// A function that receives a parameter's name, its shape, true if it is trained, and a function that returns its values.
+/// A function that receives a parameter's name, its shape, whether it is trained, and a function that returns its values.
 pub type See<'a> = &'a mut dyn FnMut(String, Vec<usize>, bool, Values);
 
-/// Shows every parameter to `see`.
+/// Calls `see` for every parameter.
 pub fn visit(net: &Decoder, see: See) {
     struct Visitor<'a>(Vec<String>, See<'a>);
     impl ModuleVisitor for Visitor<'_> {

@@ -10,7 +10,7 @@ pub const FAMILY: Family = Family {
     doc: "Gemma 2: Gemma with sandwich norms, alternating sliding windows, soft-capped scores and logits",
     read: |config| {
         let common = gemma::common(config)?;
-        // transformers reads `hidden_activation`; published files have this beside it.
+        // transformers reads `hidden_activation`; published files have `hidden_act` too.
         config.unused(&["hidden_act"]);
         let scale = config.f64_or("query_pre_attn_scalar", 256.0)?.powf(-0.5);
         Ok(DecoderConfig {

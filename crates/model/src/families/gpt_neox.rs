@@ -1,4 +1,4 @@
-//! GPT-NeoX and Pythia (`GPTNeoXForCausalLM`): LayerNorm, GELU, rotation of a part of each head, attention and MLP in parallel.
+//! GPT-NeoX and Pythia (`GPTNeoXForCausalLM`): LayerNorm, GELU, partial rotary positions, attention and MLP in parallel.
 
 use super::Family;
 use crate::config::{DecoderConfig, NormKind, Positions, Residual};

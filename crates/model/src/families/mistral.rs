@@ -1,4 +1,4 @@
-//! Mistral (`MistralForCausalLM`): the Llama decoder, every layer within a sliding window where one is set.
+//! Mistral (`MistralForCausalLM`): the Llama decoder; if a sliding window is set, it applies to every layer.
 
 use super::Family;
 use crate::config::DecoderConfig;

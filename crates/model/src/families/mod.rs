@@ -1,4 +1,4 @@
-//! The model families that this build can train. Each turns its config.json into the configuration of the one shared decoder.
+//! The supported model families. Each maps its config.json to the configuration of the one shared decoder.
 
 #[cfg(test)]
 mod example;
@@ -14,7 +14,7 @@ mod qwen3;
 
 pub use family::Family;
 
-/// Every family. To add one, write a file with its `FAMILY`, and add a line here.
+/// All families. To add one, write a file with its `FAMILY` and add a line here.
 pub static FAMILIES: &[Family] = &[
     llama::FAMILY,
     mistral::FAMILY,

@@ -16,7 +16,7 @@ pub const FAMILY: Family = Family {
     },
 };
 
-/// With `use_sliding_window`, the layers from `max_window_layers` on are within the window.
+/// Windows of each layer: with `use_sliding_window`, layers from `max_window_layers` on have a window.
 pub(super) fn windows(config: &HfReader, layers: usize) -> Result<Vec<Option<usize>>> {
     let first = config.usize_or("max_window_layers", 28)?;
     if config.bool_or("use_sliding_window", false)? {

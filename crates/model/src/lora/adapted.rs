@@ -1,8 +1,8 @@
-//! Facts that a model keeps about its adapter.
+//! The properties of the adapter that a model has.
 
 use super::targets::Target;
 
-/// A model's adapter without its numbers.
+/// A model's adapter, without its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adapted {
     pub rank: usize,

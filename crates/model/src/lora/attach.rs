@@ -1,4 +1,4 @@
-//! An adapter on and off a model.
+//! Attaches an adapter to a model, reads it and removes it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::decoder::{Decoder, Lora};
 use crate::ops::{tensor_from_vec, to_host};
 
 impl CausalLm {
-    /// Returns the same model with an adapter, the only part of it that will be trained. It replaces an earlier adapter.
+    /// Returns the same model with an adapter, which alone will be trained. It replaces an earlier adapter.
     ///
     /// # Errors
     /// If the adapter belongs to another model.
@@ -47,7 +47,7 @@ impl CausalLm {
         Ok(self)
     }
 
-    /// The adapter as files hold it; `None` if the model has none.
+    /// Returns the adapter as files hold it; `None` if the model has no adapter.
     pub fn adapter(&self) -> Option<PeftAdapter> {
         let Adapted { rank, alpha, base, targets } = self.lora.as_deref()?;
         let mut net = self.net.clone();
@@ -67,7 +67,7 @@ impl CausalLm {
         })
     }
 
-    /// The parameters of a scalar head, by name in files: it is trained beside an adapter, as PEFT does with the heads of
+    /// The parameters of a scalar head, by their names in files. The head is trained in addition to the adapter, as PEFT does for
     /// classifiers.
     fn scalar_head(&self) -> BTreeMap<String, Whole> {
         let head = self.net.lm_head.as_ref().filter(|_| self.config.head != HeadKind::Language);
@@ -86,7 +86,7 @@ impl CausalLm {
             let fits = own.get(name).is_some_and(|(own, _)| own == shape);
             ensure!(
                 fits,
-                "the adapter holds all of `{name}` (modules_to_save), which this model does not train beside an adapter"
+                "the adapter holds all of `{name}` (modules_to_save), which this model does not train in addition to an adapter"
             );
         }
         if own.is_empty() {
@@ -106,7 +106,7 @@ impl CausalLm {
         Ok(())
     }
 
-    /// Returns the model that was adapted: the same parameters, shared and not copied, without the adapter.
+    /// Returns the base model without the adapter. Parameters are shared, not copied.
     pub fn without_adapter(&self) -> Self {
         let mut base = self.clone();
         slots(&mut base.net).into_iter().for_each(|(_, slot)| *slot = None);
@@ -115,8 +115,8 @@ impl CausalLm {
     }
 }
 
-/// The places of adapters in a network: one for each projection, by its name here, and for q, k and v where files hold them as
-/// one.
+/// The adapter slots of a network: one for each projection, by its name here, and one for q, k and v together (used if files hold
+/// them as one matrix).
 fn slots(net: &mut Decoder) -> Vec<(String, &mut Option<Lora>)> {
     let blocks = net.model.layers.iter_mut().enumerate();
     let of_block = blocks.flat_map(|(layer, block)| {

@@ -1,11 +1,11 @@
-//! LoRA (Hu et al. 2021, <https://arxiv.org/abs/2106.09685>), in PEFT's layout and with PEFT's initial values: a projection gives
-//! y = x·Wᵀ + (alpha/r)·(x·Aᵀ)·Bᵀ, where W is frozen, A [r, in] is drawn uniformly from ±1/√in and B [out, r] starts at 0.
+//! LoRA (Hu et al. 2021, <https://arxiv.org/abs/2106.09685>), in PEFT's layout and with PEFT's initial values: a projection
+//! computes y = x·Wᵀ + (alpha/r)·(x·Aᵀ)·Bᵀ. W is frozen, A [r, in] is drawn uniformly from ±1/√in, and B [out, r] starts at 0.
 //!
-//! Adapters run beside the frozen matrices everywhere, in generation too: nothing is merged for a rollout, so that no second
-//! copy of the matrices exists and generation computes what training does.
+//! Adapters are never merged for a rollout: generation runs them next to the frozen matrices, as training does. So no second copy
+//! of the matrices exists, and generation computes the same values as training.
 //!
-//! [`targets`] selects the projections, `start` makes the adapter that training starts from, [`peft`] reads and writes files, and
-//! `attach` puts adapters on a model and takes them off.
+//! [`targets`] selects the projections, `start` creates the initial adapter, [`peft`] reads and writes files, and `attach`
+//! attaches adapters to a model and removes them.
 
 pub mod peft;
 pub mod targets;

@@ -26,13 +26,13 @@ pub const WEIGHTS: &str = "adapter_model.safetensors";
 pub struct PeftAdapter {
     pub rank: usize,
     pub alpha: f64,
-    /// The folder of the model that it adapts, or its name on the Hub with the commit.
+    /// The folder of the base model, or its name on the Hub with the commit.
     pub base: String,
-    /// True if that model's files hold the matrices as [in, out].
+    /// True if the base model's files hold the matrices as [in, out].
     pub transposed: bool,
     /// The factors of each adapted module, by the module's path.
     pub factors: BTreeMap<String, Factors>,
-    /// Parameters beside the factors, by name.
+    /// Trained parameters other than the factors, by name (PEFT's `modules_to_save`).
     pub saved: BTreeMap<String, Whole>,
 }
 
@@ -50,8 +50,8 @@ pub struct Factors {
     pub b: Vec<f32>,
 }
 
-/// Keys of adapter_config.json that change nothing here: the tensors themselves say which modules are adapted. A key that is
-/// neither listed here nor read below must be off.
+/// Keys of adapter_config.json without effect here: the tensors themselves show which modules are adapted. Any other key that is
+/// not read below must be off.
 const WITHOUT_EFFECT: &[&str] = &[
     "auto_mapping",
     "peft_version",
@@ -69,7 +69,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "runtime_config",
 ];
 
-/// Ways to draw a new adapter that leave the base model's weights as they are.
+/// Values of `init_lora_weights` that keep the base model's weights unchanged.
 const INITS: &[&str] = &["gaussian", "eva", "orthogonal"];
 
 impl PeftAdapter {
@@ -78,7 +78,7 @@ impl PeftAdapter {
         self.factors.values().map(|factors| factors.a.len() + factors.b.len()).sum()
     }
 
-    /// Returns the shapes of the factors: a name such as theirs, the shape, and how many there are.
+    /// Returns the shapes of the factors: a typical name, the shape, and its count.
     pub fn shapes(&self) -> Vec<(&'static str, Vec<usize>, Numbers)> {
         let shapes = |factors: &Factors| [vec![self.rank, factors.input], vec![factors.output, self.rank]];
         self.factors.values().flat_map(shapes).map(|shape| ("model.layers.0.lora", shape, 1)).collect()
@@ -92,7 +92,7 @@ impl PeftAdapter {
     /// Reads an adapter's folder.
     ///
     /// # Errors
-    /// If the folder holds no LoRA adapter, or the adapter uses something beyond LoRA, which is named.
+    /// If the folder holds no LoRA adapter, or the adapter uses a feature beyond LoRA; the message names it.
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(CONFIG);
         let text = foreign::read_text(&path, foreign::SETTINGS).context("no adapter")?;
@@ -102,7 +102,7 @@ impl PeftAdapter {
         let path = folder.join(WEIGHTS);
         if !path.exists() && folder.join("adapter_model.bin").exists() {
             bail!(
-                "{} holds adapter_model.bin, a Python pickle, which is not read here: save it with PEFT again",
+                "{} holds adapter_model.bin, a Python pickle, which is not read here: save it again with PEFT",
                 folder.display()
             );
         }
@@ -149,7 +149,8 @@ impl PeftAdapter {
         for (name, view) in parsed.tensors() {
             let values = finite_f32(&view).with_context(|| format!("tensor `{name}`"))?;
             let tensor = (view.shape().to_vec(), values);
-            let path = name.strip_prefix("base_model.model.").with_context(|| format!("`{name}` is no tensor of an adapter"))?;
+            let path =
+                name.strip_prefix("base_model.model.").with_context(|| format!("`{name}` is not a tensor of an adapter"))?;
             let factor = [".lora_A.weight", ".lora_B.weight"].into_iter().enumerate();
             match factor.filter_map(|(which, end)| Some((which, path.strip_suffix(end)?))).next() {
                 Some((which, module)) => halves.entry(module.to_owned()).or_default()[which] = Some(tensor),
@@ -158,22 +159,22 @@ impl PeftAdapter {
             }
         }
         for (module, halves) in halves {
-            let [Some((a_shape, a)), Some((b_shape, b))] = halves else { bail!("of {module} there is one factor alone") };
+            let [Some((a_shape, a)), Some((b_shape, b))] = halves else { bail!("{module} has only one of its two factors") };
             let (&[r, input], &[output, s]) = (&a_shape[..], &b_shape[..]) else { bail!("{module}: factors must be matrices") };
             ensure!([r, s] == [self.rank; 2], "{module}: the factors have rank {r} and {s}, {CONFIG} says {}", self.rank);
             self.factors.insert(module, Factors { input, output, a, b });
         }
-        ensure!(!self.factors.is_empty(), "it holds no factors");
+        ensure!(!self.factors.is_empty(), "the file holds no factors");
         Ok(())
     }
 
-    /// Refuses to resume from an adapter of another shape, or of another base model.
+    /// Refuses to resume from an adapter with another shape or another base model.
     pub fn check_same_kind(&self, saved: &Self) -> Result<()> {
         ensure!(saved.rank == self.rank, "lora_rank: {} and {}", saved.rank, self.rank);
         ensure!(saved.alpha == self.alpha, "lora_alpha: {} and {}", saved.alpha, self.alpha);
         let odd = |a: &Self, b: &Self| a.factors.keys().find(|module| !b.factors.contains_key(*module)).cloned();
         if let Some(module) = odd(saved, self).or_else(|| odd(self, saved)) {
-            bail!("target_modules: {module} is adapted in one of the two alone");
+            bail!("target_modules: {module} is adapted in only one of the two");
         }
         if saved.base != self.base {
             tracing::warn!("the adapter was trained on the model in {}, this run has {}", saved.base, self.base);
@@ -184,14 +185,14 @@ impl PeftAdapter {
     /// Writes a folder that PEFT loads. The caller makes the write atomic (see `util::fs`).
     pub fn write(&self, folder: &Path) -> Result<()> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        // PEFT's type of alpha is an integer.
+        // PEFT stores alpha as an integer.
         let alpha = if self.alpha.fract() == 0.0 { json!(self.alpha as i64) } else { json!(self.alpha) };
         let mut whole: Vec<&str> = self.saved.keys().filter_map(|name| Some(name.rsplit_once('.')?.0)).collect();
         whole.dedup();
         let (base, revision) = base_and_revision(&self.base);
         let mut config = json!({
             "peft_type": "LORA",
-            // A head of a classifier of tokens has a bias, one of a classifier of sequences none.
+            // A token classifier's head has a bias, a sequence classifier's head does not.
             "task_type": match whole.is_empty() {
                 true => "CAUSAL_LM",
                 false if self.saved.keys().any(|name| name.ends_with(".bias")) => "TOKEN_CLS",
@@ -225,7 +226,7 @@ impl PeftAdapter {
         write_safetensors(&folder.join(WEIGHTS), &tensors)
     }
 
-    /// Checks an adapter against the files of its base model, and renames its modules as in those files.
+    /// Checks an adapter against the files of its base model, and renames its modules to the names in those files.
     pub fn name_as_in(&mut self, files: &WeightFiles, config: &DecoderConfig) -> Result<()> {
         let tensors = files.tensors()?;
         self.transposed = config.naming.transposed;
@@ -267,7 +268,7 @@ impl PeftAdapter {
     }
 }
 
-/// True if a value says that something is not used.
+/// True if a value means that a feature is not used.
 fn is_off(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -282,8 +283,8 @@ fn transpose(x: &[f32], columns: usize) -> Vec<f32> {
     (0..columns).flat_map(|column| x.iter().skip(column).step_by(columns).copied()).collect()
 }
 
-/// Returns a folder's absolute path, so that it can be found from any working folder. A folder in the cache of Hugging Face's Hub is a
-/// name there, with its commit: `ORG/NAME@COMMIT`.
+/// Returns a folder's absolute path, so that it can be found from any working folder. For a folder in the Hugging Face cache,
+/// returns its name on the Hub with the commit: `ORG/NAME@COMMIT`.
 pub fn absolute(folder: &Path) -> String {
     let path = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
@@ -295,7 +296,7 @@ pub fn absolute(folder: &Path) -> String {
     }
 }
 
-/// A base model as PEFT names it: a folder, or a name on the Hub and its revision.
+/// Splits a base model into PEFT's two fields: a folder, or a name on the Hub and its revision.
 fn base_and_revision(base: &str) -> (&str, Option<&str>) {
     match base.rsplit_once('@').filter(|(_, commit)| is_commit(commit)) {
         Some((name, commit)) => (name, Some(commit)),

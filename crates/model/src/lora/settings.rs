@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-/// The settings `lora_rank` and the keys beside it.
+/// The setting `lora_rank` and its neighbours.
 #[derive(Clone, Debug, Default)]
 pub struct LoraSettings {
-    /// The rank r; 0 for no adapter, unless `adapter_path` has one.
+    /// The rank r. 0 means no adapter, unless `adapter_path` names one.
     pub rank: usize,
     pub alpha: f64,
     /// `all-linear`, names or regular expressions; see [`targets`](super::targets).
@@ -13,6 +13,6 @@ pub struct LoraSettings {
     pub exclude_modules: Vec<String>,
     /// An adapter in PEFT's layout to start from.
     pub adapter_path: Option<PathBuf>,
-    /// The group of these keys, for error messages.
+    /// The config section of these keys, for error messages.
     pub group: &'static str,
 }

@@ -1,4 +1,4 @@
-//! The adapter that training starts from.
+//! The initial adapter of a training run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,10 +14,10 @@ use burnish_util::machine::check_fits;
 use burnish_util::rng::Stream;
 
 impl LoraSettings {
-    /// The adapter to start from; `None` if there is to be none.
+    /// Returns the initial adapter; `None` if the settings ask for no adapter.
     ///
     /// # Errors
-    /// If the model lacks a named projection, or files hold no adapter that can be trained here.
+    /// If the model lacks a named projection, or the folder `adapter_path` holds no trainable adapter.
     pub fn start(&self, config: &DecoderConfig, base: &Path, seed: u64) -> Result<Option<PeftAdapter>> {
         if let Some(folder) = &self.adapter_path {
             let key = format!("{}.lora_adapter_path", self.group);
@@ -44,7 +44,7 @@ impl LoraSettings {
     }
 }
 
-/// PEFT's initial values, drawn from the module's own random stream.
+/// Draws PEFT's initial values from the module's own random stream.
 fn fresh(target: &Target, rank: usize, seed: u64) -> Factors {
     let name = target.path.as_bytes().chunks(8).map(|part| part.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
     let mut stream = Stream::new(seed, "lora", &name.collect::<Vec<_>>());

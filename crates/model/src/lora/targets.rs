@@ -1,6 +1,6 @@
-//! Selects the projections that an adapter changes, by PEFT's rules over the names in files: a name stands for every module whose
-//! path is that name or ends in `.name`; a regular expression for every module whose whole path it matches; `all-linear` for all
-//! but the head.
+//! Selects the projections that an adapter changes, by PEFT's rules over the names in files. A name selects every module whose
+//! path is that name or ends in `.name`. A regular expression selects every module whose whole path it matches. `all-linear`
+//! selects all modules except the head.
 
 use anyhow::{Result, bail};
 use regex::Regex;
@@ -10,12 +10,12 @@ use crate::config::DecoderConfig;
 use crate::naming::Place;
 use burnish_util::suggest::did_you_mean;
 
-/// A linear layer that can have an adapter: one matrix of the files.
+/// A linear layer that can have an adapter: one matrix in the files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// The path of the layer in files.
     pub path: String,
-    /// The path of the layer in the decoder; a matrix of q, k and v together is `self_attn.qkv_proj`.
+    /// The path of the layer in the decoder; `self_attn.qkv_proj` for a matrix that holds q, k and v.
     pub name: String,
     pub input: usize,
     pub output: usize,
@@ -28,7 +28,7 @@ impl Target {
     }
 }
 
-/// Every linear layer of a model but the head, in the order of the network.
+/// All linear layers of a model except the head, in the order of the network.
 pub fn linears(config: &DecoderConfig) -> Vec<Target> {
     let (h, i) = (config.hidden_size, config.intermediate_size);
     let (q, kv) = (config.num_attention_heads * config.head_dim, config.num_key_value_heads * config.head_dim);
@@ -47,10 +47,10 @@ pub fn linears(config: &DecoderConfig) -> Vec<Target> {
     (0..config.num_hidden_layers).flat_map(|layer| of_block.iter().map(move |row| target(layer, *row))).collect()
 }
 
-/// The linear layers that `target_modules` names and `exclude_modules` does not.
+/// Returns the linear layers that `target_modules` selects and `exclude_modules` does not.
 ///
 /// # Errors
-/// If a name or expression fits no layer, or all layers are excluded.
+/// If a target name or expression matches no layer, or all layers are excluded.
 pub fn select(config: &DecoderConfig, settings: &LoraSettings) -> Result<Vec<Target>> {
     let all = linears(config);
     let key = format!("{}.target_modules", settings.group);
@@ -80,7 +80,7 @@ pub fn select(config: &DecoderConfig, settings: &LoraSettings) -> Result<Vec<Tar
 
 enum Pattern<'a> {
     All,
-    /// Text read both as a name and as an expression for whole paths. No module's name is an expression for another path.
+    /// Text that is tried as a name and as an expression for whole paths. No module's name is an expression for another path.
     Name(&'a str, Regex),
 }
 
@@ -105,7 +105,7 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// verl's names of Megatron's layers, with the names of the same layers in Hugging Face models.
+/// verl's names of Megatron's layers, and the names of the same layers in Hugging Face models.
 const OF_MEGATRON: &[(&str, &str)] = &[
     ("linear_qkv", "q_proj, k_proj and v_proj"),
     ("linear_proj", "o_proj"),
@@ -113,7 +113,7 @@ const OF_MEGATRON: &[(&str, &str)] = &[
     ("linear_fc2", "down_proj"),
 ];
 
-/// An error message that says why a name fits no layer, and lists the layers there are.
+/// The error message for a name that matches no layer: the reason, and the available layers.
 fn unknown(key: &str, pattern: &str, config: &DecoderConfig, all: &[Target]) -> String {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let mut names: Vec<String> = all.iter().map(|target| last(&target.path)).collect();
@@ -132,7 +132,7 @@ fn unknown(key: &str, pattern: &str, config: &DecoderConfig, all: &[Target]) -> 
     format!("{key}: `{pattern}`: {why}; there are {}, and all-linear for all of them.{hint}", names.join(", "))
 }
 
-/// Returns B [out, r] of a module, whose rows are ordered as in files, in the order of the network.
+/// Returns B [out, r] of a module with its rows in the order of the network instead of the files.
 pub fn in_our_order(target: &Target, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
     match parts(target, rank) {
         None => b.to_vec(),
@@ -150,7 +150,7 @@ pub fn in_their_order(target: &Target, config: &DecoderConfig, rank: usize, b: &
     theirs
 }
 
-/// The places of q, k and v in the B of a module that holds them together, and the shape of each.
+/// The places of q, k and v in the B of a module that holds all three, and the shape of each.
 fn parts(target: &Target, rank: usize) -> Option<([Place; 3], [usize; 2])> {
     let fused = target.name.ends_with(".qkv_proj");
     let place = |part| Place { name: target.path.clone(), part: Some(part), transposed: false };

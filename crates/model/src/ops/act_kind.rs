@@ -1,4 +1,4 @@
-//! The activations, and the constants that their kernels share.
+//! The activation functions, and constants that their kernels share.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
@@ -15,6 +15,6 @@ pub enum Act {
     Relu,
 }
 
-/// u(x) = √(2/π)·(x + 0.044715·x³): x·σ(2u) = x·(1 + tanh u) / 2.
+/// Constants of u(x) = √(2/π)·(x + 0.044715·x³), where GELU's tanh form is x·σ(2u) = x·(1 + tanh u) / 2.
 pub(super) const GELU_CUBE: f64 = 0.044_715;
 pub(super) const GELU_SCALE: f64 = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;

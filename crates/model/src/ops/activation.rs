@@ -1,5 +1,5 @@
 //! Activations, plain and gated: f(x), and f(gate) · up (Shazeer 2020, <https://arxiv.org/abs/2002.05202>; SwiGLU and GeGLU).
-//! All have the form f(x) = x·g(x), so f′ = g + x·g′.
+//! All are of the form f(x) = x·g(x), so f′ = g + x·g′.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
@@ -18,7 +18,7 @@ pub trait ActivationKernels: Backend {
     fn glu_fwd(gate: FloatTensor<Self>, up: FloatTensor<Self>, act: Act) -> FloatTensor<Self> {
         composed_glu_fwd::<Self>(gate, up, act)
     }
-    /// The gradients of gate and up.
+    /// Returns the gradients of gate and up.
     fn glu_bwd(gate: FloatTensor<Self>, up: FloatTensor<Self>, dy: FloatTensor<Self>, act: Act) -> [FloatTensor<Self>; 2] {
         composed_glu_bwd::<Self>(gate, up, dy, act)
     }
@@ -160,7 +160,7 @@ impl<B: ActivationKernels, C: CheckpointStrategy> ActivationOp for Autodiff<B, C
     }
 }
 
-/// act(gate) · up, elementwise, both of one shape.
+/// act(gate) · up, elementwise, for tensors of equal shape.
 pub fn glu<const D: usize>(gate: Tensor<D>, up: Tensor<D>, act: Act) -> Tensor<D> {
     assert_eq!(gate.dims(), up.dims());
     Tensor::from_dispatch(Dispatch::glu(gate.into_dispatch(), up.into_dispatch(), act))

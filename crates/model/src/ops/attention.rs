@@ -1,5 +1,5 @@
-//! Causal attention of packed sequences with grouped key/value heads, softmax(score(q·kᵀ))·v, in the layout of the projections'
-//! output: [rows, heads, d], with no transposes and no repeated heads. The CPU kernels are in `attention_flex.rs`, the bodies
+//! Causal attention of packed sequences with grouped KV heads: softmax(score(q·kᵀ))·v. The layout is that of the projections'
+//! output, [rows, heads, d], without transposes or repeated heads. The CPU kernels are in `attention_flex.rs`, the bodies
 //! composed of ordinary tensor operations in `attention_composed.rs`.
 
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use super::flex::*;
 use super::packed::{Packed, Pattern, Scoring};
 
 pub trait AttentionKernels: ScoreKernels {
-    /// (output, log-sum-exp of the scores [rows, heads])
+    /// Returns the output and the log-sum-exp of the scores [rows, heads].
     fn attention_fwd(qkv: [FloatTensor<Self>; 3], pattern: &Pattern) -> (FloatTensor<Self>, FloatTensor<Self>) {
         composed::forward::<Self>(qkv, pattern)
     }
     fn attention_out(q: FloatTensor<Self>, k: FloatTensor<Self>, v: FloatTensor<Self>, pattern: Pattern) -> FloatTensor<Self> {
         composed::output::<Self>([q, k, v], &pattern)
     }
-    /// The gradients of q, k and v.
+    /// Returns the gradients of q, k and v.
     fn attention_bwd(
         qkv: [FloatTensor<Self>; 3],
         out: FloatTensor<Self>,
@@ -101,8 +101,8 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionOp for Autodiff<B, C> 
     }
 }
 
-/// Computes attention: q [rows, heads, d], k and v [rows, kv heads, d] with heads a multiple of kv heads -> [rows, heads, d]. A
-/// query sees the rows of its segment's stem and those of its own segment up to itself, as far as the window reaches.
+/// Computes attention: q [rows, heads, d], k and v [rows, kv heads, d] -> [rows, heads, d]. The number of heads is a multiple of
+/// kv heads. A query sees its segment's stem and the segment's rows up to itself, within the window.
 ///
 /// # Panics
 /// If the tensors do not have the rows of `packed`.

@@ -1,6 +1,6 @@
-//! The padded layout of attention's operands: segments side by side, their queries cut into ranges that are worked on one after another.
-//! Everything is gathered into it and gathered back by indices; gradients too are gathers and sums, never scattered additions, so that
-//! their order is fixed. The kernels for GPUs are in `cube/blocks.rs`.
+//! The padded layout of attention's operands: segments next to each other, with queries cut into ranges that are processed one
+//! after another. Rows are gathered into this layout and back by indices. Gradients also use gathers and sums, never scattered
+//! additions, so their order is fixed. The GPU kernels are in `cube/blocks.rs`.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -12,44 +12,45 @@ use burn::tensor::{DType, Shape, Slice, TensorData};
 use super::autodiff::wide;
 use super::packed::{Packed, Segment};
 
-/// The places of a layout's rows in the padded blocks, as indices on the device.
+/// The positions of a layout's rows in the padded blocks, as indices on the device.
 pub struct Blocks<B: Backend> {
     pub device: B::Device,
     step: usize,
     most: usize,
     pub segments: usize,
-    /// The most keys of a segment, padded.
+    /// The padded key count of the longest segment.
     pub keys: usize,
-    /// The padded queries of the longest segment, cut; at least one range.
+    /// The padded queries of the longest segment, cut into at least one range.
     pub ranges: Vec<Queries<B>>,
     /// The row of each padded key [segments · keys]; row 0 for padding.
     pub key_rows: IntTensor<B>,
-    /// The padded place of each row among the queries of all ranges. Kernels for GPUs do not read it, so it is uploaded when it is.
+    /// The padded position of each row among the queries of all ranges. Uploaded on first use, since the GPU kernels do not need
+    /// it.
     query_places: (Vec<i64>, OnceLock<IntTensor<B>>),
-    /// The padded place of each row among the keys of its own segment.
+    /// The padded position of each row among the keys of its segment.
     pub key_places: IntTensor<B>,
     pub stems: Option<Stems<B>>,
 }
 
-/// A range of the padded queries of each segment that reaches into it. Where there are several ranges, the segments are in order of
-/// length, so that these are the first ones.
+/// A range of the padded queries of each segment that is long enough. With several ranges, the segments are sorted by length, so
+/// these are the first ones.
 pub struct Queries<B: Backend> {
     pub segments: usize,
-    /// Counted from the first query of each segment.
+    /// Query indices, counted from the first query of each segment.
     pub range: Range<usize>,
     /// The row of each query [segments · queries]; row 0 for padding.
     pub rows: IntTensor<B>,
-    /// The position of each query in its sequence [segments · queries]; −1 for padding, which sees nothing.
+    /// The position of each query in its sequence [segments · queries]; −1 for padding, which sees no keys.
     pub positions: IntTensor<B>,
-    /// From the smallest position to the largest.
+    /// The range from the smallest position to the largest.
     span: Range<usize>,
-    /// Keys are padded to multiples of this.
+    /// Key counts are padded to multiples of this.
     step: usize,
 }
 
 /// The rows that several segments share.
 pub struct Stems<B: Backend> {
-    /// The padded places of each shared row beside its own, [shared · most]; one past the last place where a row has fewer.
+    /// The padded positions of each shared row in other segments, [shared · most]; one past the last position if a row has fewer.
     pub places: IntTensor<B>,
     pub most: usize,
     shared: usize,
@@ -64,13 +65,13 @@ pub fn int<B: Backend>(values: impl IntoIterator<Item = i64>, device: &B::Device
     B::int_from_data(TensorData::new(values, [n]).convert_dtype(dtype), device)
 }
 
-/// Returns `to` numbers: those of `rows`, and for the padding after them `padding`.
+/// Yields `to` values: the `rows`, then `padding`.
 fn padded(rows: impl Iterator<Item = usize>, to: usize, padding: i64) -> impl Iterator<Item = i64> {
     rows.map(|row| row as i64).chain(std::iter::repeat(padding)).take(to)
 }
 
 impl<B: Backend> Queries<B> {
-    /// Takes the range from the segments that reach into it, of which there is one.
+    /// Takes the range from those segments that reach into it; there is at least one.
     fn new(segments: &[&Segment], range: Range<usize>, step: usize, device: &B::Device) -> Self {
         let own = |s: &Segment| range.start..range.end.min(s.rows.len());
         let rows = segments.iter().flat_map(|s| padded(own(s).map(|i| s.rows.start + i), range.len(), 0));
@@ -87,15 +88,16 @@ impl<B: Backend> Queries<B> {
         }
     }
 
-    /// The keys that any of these queries sees, counted by position and padded. It is all keys of a layout with one range, whose first
-    /// query is the first of a sequence.
+    /// The keys that any of these queries sees, by position, padded. For a layout with one range these are all keys, since its
+    /// first query is the first of a sequence.
     pub fn keys(&self, window: Option<usize>) -> Range<usize> {
         let first = window.map_or(0, |window| (self.span.start + 1).saturating_sub(window));
         first / self.step * self.step..self.span.end.next_multiple_of(self.step)
     }
 }
 
-/// Pads rows by the row of each padded query or key: [rows, heads, d] -> [segments, kv heads, group · queries, d]; keys have groups of 1.
+/// Gathers rows into the padded layout, by the row of each padded query or key: [rows, heads, d] -> [segments, kv heads, group ·
+/// queries, d]. For keys, the group is 1.
 pub fn pad<B: Backend>(x: FloatTensor<B>, rows: &IntTensor<B>, [segments, kv_heads]: [usize; 2]) -> FloatTensor<B> {
     let (group, queries, d) = (x.shape()[1] / kv_heads, rows.shape()[0] / segments, x.shape()[2]);
     let x = B::float_reshape(B::float_select(x, 0, rows.clone()), Shape::from([segments, queries, kv_heads, group, d]));
@@ -103,8 +105,8 @@ pub fn pad<B: Backend>(x: FloatTensor<B>, rows: &IntTensor<B>, [segments, kv_hea
 }
 
 impl<B: Backend> Blocks<B> {
-    /// Makes the indices of a layout, for the first layer of a pass: blocks are padded to multiples of `step`, and a range has at most
-    /// `most` queries, a multiple of it.
+    /// Returns the indices of a layout, computed by the first layer of a pass. Blocks are padded to multiples of `step`. A range
+    /// has at most `most` queries, a multiple of `step`.
     pub fn of(packed: &Packed, device: &B::Device, step: usize, most: usize) -> Arc<Self> {
         let fits = |x: &Self| (x.step, x.most) == (step, most) && x.device == *device;
         packed.prepared.get(fits, || Self::new(packed, device, step, most))
@@ -148,7 +150,7 @@ impl<B: Backend> Blocks<B> {
         }
     }
 
-    /// Gathers rows from what was made of the queries of each range: [segments, kv heads, group · queries, d] each -> [rows, heads, d].
+    /// Gathers rows from the results of each range: [segments, kv heads, group · queries, d] each -> [rows, heads, d].
     pub fn rows(&self, parts: Vec<FloatTensor<B>>) -> FloatTensor<B> {
         let in_order = |(x, queries): (FloatTensor<B>, &Queries<B>)| {
             let (shape, n) = (x.shape(), queries.range.len());
@@ -164,13 +166,13 @@ impl<B: Backend> Blocks<B> {
         B::float_select(x, 0, places)
     }
 
-    /// Where in padded keys of this shape those are that a range sees; none if these are all.
+    /// The slice of padded keys of this shape that a range sees; `None` for all of them.
     fn part(&self, shape: &Shape, segments: usize, keys: &Range<usize>) -> Option<[Slice; 4]> {
         let part = [0..segments, 0..shape[1], keys.clone(), 0..shape[3]];
         (segments != self.segments || *keys != (0..self.keys)).then_some(part.map(Slice::from))
     }
 
-    /// Takes some keys of the first segments from all that are padded.
+    /// Selects the `keys` of the first `segments` from all padded keys.
     pub fn some_keys(&self, x: &FloatTensor<B>, segments: usize, keys: &Range<usize>) -> FloatTensor<B> {
         match self.part(&x.shape(), segments, keys) {
             Some(part) => B::float_slice(x.clone(), &part),
@@ -178,8 +180,8 @@ impl<B: Backend> Blocks<B> {
         }
     }
 
-    /// Adds the gradients of some keys of the first segments to the sum over the ranges before, which is at least f32 where there are
-    /// several.
+    /// Adds the gradients of the `keys` of the first `segments` to the sum over earlier ranges. With several ranges, the sum is
+    /// at least f32.
     pub fn add_keys(
         &self,
         sum: Option<FloatTensor<B>>,
@@ -200,7 +202,7 @@ impl<B: Backend> Blocks<B> {
         }
     }
 
-    /// Sums over all places of each row: [segments, kv heads, keys, d] -> [rows, kv heads, d] in `dtype`.
+    /// Sums over all positions of each row: [segments, kv heads, keys, d] -> [rows, kv heads, d] in `dtype`.
     pub fn sum_of_keys(&self, x: FloatTensor<B>, dtype: DType) -> FloatTensor<B> {
         let (kv_heads, d) = (x.shape()[1], x.shape()[3]);
         let x = B::float_permute(x, &[0, 2, 1, 3]);

@@ -1,6 +1,6 @@
-//! Attention of packed sequences from ordinary tensor operations, which CUDA runs: the operands are gathered into the padded layout of
-//! `attention_blocks.rs`, and one range of queries after another is multiplied with the keys that it sees. The scores of a long
-//! sequence are so never held whole, and of the keys that come after a query only those of its own range are multiplied.
+//! Attention of packed sequences from ordinary tensor operations, as CUDA runs it. The operands are gathered into the padded
+//! layout of `attention_blocks.rs`. Each range of queries is then multiplied with the keys that it sees. So the scores of a long
+//! sequence are never held all at once, and few masked scores are computed: those within the queries' own range.
 
 use burn::backend::{TensorMetadata, ops::AttentionModuleOptions, tensor::*};
 use burn::tensor::{DType, Shape};
@@ -10,13 +10,13 @@ use super::attention_scores::{ScoreKernels, Seen};
 use super::autodiff::wide;
 use super::packed::Pattern;
 
-/// Blocks of queries and keys are padded to multiples of this. Kernels that read several numbers at once then fit every layout,
-/// and are not compiled again for the next one.
+/// Blocks of queries and keys are padded to multiples of this. Kernels that read several values at once then fit every layout and
+/// need not be compiled again for the next one.
 const STEP: usize = 16;
-/// Blocks are padded to multiples of this for the backend's fused attention, whose kernels always take this many queries at once.
+/// Blocks are padded to multiples of this for the backend's fused attention, whose kernels process this many queries at once.
 const FUSED_STEP: usize = 128;
-/// The most queries of a segment whose scores are held at once, a multiple of the step of padding. The scores of 14 heads and 16,384 keys then take
-/// 448 MiB in f32 and not 14 GiB, and products of so many rows are still large ones. A layout of shorter segments is one range.
+/// Queries of a segment whose scores are held at once, a multiple of the padding step. The scores of 14 heads and 16,384 keys
+/// then take 448 MiB in f32 instead of 14 GiB, and the matmuls are still large. Shorter segments are one range.
 pub const QUERIES: usize = 512;
 const _: () = assert!(QUERIES.is_multiple_of(STEP));
 
@@ -37,8 +37,8 @@ pub fn forward<B: ScoreKernels>([q, k, v]: [FloatTensor<B>; 3], pattern: &Patter
     (B::unpad(out, &blocks), B::float_reshape(B::unpad(lse, &blocks), Shape::from([rows, heads])))
 }
 
-/// Computes [`forward`] without the log-sum-exp, by the backend's own fused attention where that supports the pattern. It is not
-/// used in f32: on CUDA it multiplies in f16 whatever the inputs are.
+/// Computes [`forward`] without the log-sum-exp. Uses the backend's fused attention if it supports the pattern, but not in f32:
+/// on CUDA it multiplies in f16 for every dtype.
 pub fn output<B: ScoreKernels>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> FloatTensor<B> {
     let (s, heads, d) = (pattern.scoring, qkv[0].shape()[1], qkv[0].shape()[2]);
     let plain = s.softcap.is_none() && s.window.is_none() && s.scale == 1.0 / (d as f32).sqrt();
@@ -46,7 +46,7 @@ pub fn output<B: ScoreKernels>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> F
         return forward::<B>(qkv, pattern).0;
     }
     let blocks = Blocks::<B>::of(&pattern.packed, &qkv[0].device(), FUSED_STEP, usize::MAX);
-    // The padding comes after a sequence, where causal queries do not look.
+    // Padding follows a sequence, where causal queries do not look.
     let [q, k, v] = qkv.map(|x| {
         let (kv_heads, shape) = (x.shape()[1], Shape::from([blocks.segments, heads, blocks.keys, d]));
         let x = B::pad(x, &blocks.key_rows, [blocks.segments, kv_heads]);
@@ -58,8 +58,8 @@ pub fn output<B: ScoreKernels>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> F
     B::unpad(vec![B::attention(q, k, v, None, None, options)], &blocks)
 }
 
-/// Returns the gradients of q, k and v; `out` and `lse` are what [`forward`] returned. Those of keys and values are added range by range,
-/// in order.
+/// Returns the gradients of q, k and v; `out` and `lse` are the results of [`forward`]. The gradients of keys and values are
+/// added range by range, in order.
 pub fn backward<B: ScoreKernels>(
     [q, k, v]: [FloatTensor<B>; 3],
     out: FloatTensor<B>,

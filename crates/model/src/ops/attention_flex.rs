@@ -1,7 +1,7 @@
-//! CPU kernels of causal attention over packed rows. A task works on one kv head of a segment (forward) or of a whole tree
-//! (backward: the contributions of the branches to a shared stem are then added in order). Query rows are processed in blocks,
-//! with the rows of all heads of a group stacked, so that a block of scores [queries · group, keys] stays in cache. Tasks write
-//! disjoint heads of shared buffers, and use raw pointers to do so.
+//! CPU kernels of causal attention over packed rows. A forward task computes one kv head of a segment; a backward task computes
+//! one kv head of a whole tree, where the contributions of the branches to a shared stem are added in order. Queries are
+//! processed in blocks, with the rows of all heads of a group stacked, so that the scores of a block [queries · group, keys] stay
+//! in cache. Tasks write disjoint heads of shared buffers through raw pointers.
 
 use std::ops::Range;
 
@@ -19,11 +19,11 @@ pub struct Dims {
     pub d: usize,
 }
 
-/// The most query positions of a block, and the most scores: a block and its gradient fit a core's cache.
+/// Limits of a block, in query positions and in scores: a block and its gradient fit a core's cache.
 const POSITIONS: usize = 64;
 const SCORES: usize = 128 * 1024;
 
-/// A buffer that tasks write to at disjoint places.
+/// A buffer whose disjoint parts are written by tasks.
 #[derive(Clone, Copy)]
 pub(super) struct Out(pub *mut f32);
 // SAFETY: each task writes only its own rows and heads; the buffer outlives the parallel loop.
@@ -36,25 +36,25 @@ impl Out {
     }
 
     /// # Safety
-    /// The elements must be within the buffer, and nothing else may touch them meanwhile.
+    /// The elements must be within the buffer, and nothing else may access them meanwhile.
     unsafe fn slice<'a>(self, at: usize, len: usize) -> &'a mut [f32] {
         // SAFETY: promised by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.at(at), len) }
     }
 }
 
-/// Consecutive queries of a segment with all keys that any of them sees. Keys are counted by position: the stem's first, then the
-/// segment's own.
+/// Consecutive queries of a segment, with all keys that any of them sees. Keys are counted by position: first the stem's, then
+/// the segment's own.
 struct Block<'a> {
     segment: &'a Segment,
-    /// The row of the first query; `position` is its position.
+    /// The row of the first query; `position` is its position in the sequence.
     row: usize,
     position: usize,
     queries: usize,
     keys: Range<usize>,
 }
 
-/// Keys of a block whose rows are consecutive; `column` is the column of the first one in the block.
+/// Keys of a block in consecutive rows; `column` is the first one's column in the block.
 struct Part {
     row: usize,
     column: usize,
@@ -81,7 +81,7 @@ impl Block<'_> {
         first - self.keys.start.min(first)..end - self.keys.start
     }
 
-    /// The segment's own keys, of which there is at least one, and those of the stem, if there is one.
+    /// The segment's own keys (at least one), then those of the stem, if any.
     fn parts(&self) -> impl Iterator<Item = Part> + use<> {
         let (stem, keys) = (&self.segment.stem, &self.keys);
         let own = keys.start.max(stem.len());
@@ -92,7 +92,7 @@ impl Block<'_> {
     }
 }
 
-/// Runs `task` on each group of segments and each kv head, the largest first, so that the last tasks to end are short.
+/// Runs `task` on each group of segments and each kv head, the largest first, so that the last tasks are short.
 fn for_each<'a>(
     groups: impl Iterator<Item = &'a [Segment]>,
     kv_heads: usize,
@@ -104,8 +104,8 @@ fn for_each<'a>(
     tasks.into_iter().par_bridge().for_each_init(Scratch::default, |scratch, (group, head)| task(group, head, scratch));
 }
 
-/// The buffers that one thread needs for a block: rows of q, of the output's gradient and of a result, [queries · group, d], and
-/// scores with their gradients, [queries · group, keys].
+/// The buffers of one thread for a block: rows of q, of the output's gradient and of a result, [queries · group, d]; scores and
+/// their gradients, [queries · group, keys].
 #[derive(Default)]
 struct Scratch {
     q: Vec<f32>,
@@ -137,7 +137,7 @@ impl Dims {
     }
 }
 
-/// Returns the output, and for each (row, head) the log-sum-exp of the scores.
+/// Returns the output and the log-sum-exp of the scores of each (row, head).
 pub fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f32>, Vec<f32>) {
     dims.check(qkv, pattern);
     let ([q, k, v], scoring) = (qkv, &pattern.scoring);
@@ -190,7 +190,7 @@ pub fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f32>, Ve
     (out, lse)
 }
 
-/// Returns the gradients of q, k and v; `out` and `lse` are what [`forward`] returned.
+/// Returns the gradients of q, k and v; `out` and `lse` are the results of [`forward`].
 pub fn backward(qkv: [&[f32]; 3], out: &[f32], lse: &[f32], dy: &[f32], pattern: &Pattern, dims: Dims) -> [Vec<f32>; 3] {
     dims.check(qkv, pattern);
     let ([q, k, v], scoring) = (qkv, &pattern.scoring);

@@ -1,5 +1,5 @@
-//! Between the products of attention, from ordinary tensor operations: who sees what, scores, their softmax and its gradient. The
-//! kernels for GPUs are in `cube/attention.rs`.
+//! The steps between attention's matmuls, from ordinary tensor operations: the mask, the scores, their softmax and its gradient.
+//! The GPU kernels are in `cube/attention.rs`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use super::attention_blocks::{Blocks, Queries, int, pad};
 use super::autodiff::wide;
 use super::packed::{Packed, Pattern, Scoring};
 
-/// What attention does around its products: rows to the padded layout and back, and the passes over products q·kᵀ.
+/// The steps of attention around its matmuls: gather rows into the padded layout and back, and turn products q·kᵀ into
+/// probabilities.
 pub trait ScoreKernels: Backend {
     /// See [`pad`].
     fn pad(x: FloatTensor<Self>, rows: &IntTensor<Self>, sizes: [usize; 2]) -> FloatTensor<Self> {
@@ -43,18 +44,18 @@ pub trait ScoreKernels: Backend {
 
 impl ScoreKernels for Flex {}
 
-/// What turns the products q·kᵀ of a range of queries, [segments, kv heads, group · queries, keys], into scores: who sees what, and
-/// the scoring.
+/// The information that turns the products q·kᵀ of a range of queries, [segments, kv heads, group · queries, keys], into scores:
+/// mask and scoring.
 pub struct Seen<B: Backend> {
     blocks: Arc<Blocks<B>>,
     pattern: Pattern,
-    /// The number of the range.
+    /// The index of the range.
     number: usize,
     keys: Range<usize>,
 }
 
 impl<B: Backend> Seen<B> {
-    /// Goes through the ranges of queries.
+    /// Iterates over the ranges of queries.
     pub fn each(blocks: &Arc<Blocks<B>>, pattern: &Pattern) -> impl Iterator<Item = Self> {
         blocks.ranges.iter().enumerate().map(|(number, queries)| Self {
             blocks: blocks.clone(),
@@ -77,7 +78,7 @@ impl<B: Backend> Seen<B> {
         self.keys.clone()
     }
 
-    /// The scores, f32, −1e30 where a key is unseen; and tanh(score / cap) before the mask, where scores are capped.
+    /// The scores, f32, with −1e30 for masked keys; with a soft cap also tanh(score / cap) before the mask.
     fn scores(&self, products: FloatTensor<B>) -> (FloatTensor<B>, Option<FloatTensor<B>>) {
         let (queries, scoring) = (self.queries(), self.scoring());
         let scores = B::float_mul_scalar(wide::<B>(products), scoring.scale.into());
@@ -93,7 +94,7 @@ impl<B: Backend> Seen<B> {
         (B::float_reshape(scores, flat), tanh)
     }
 
-    /// The mask [segments, 1, 1, queries, keys]: true where a query does not see a key.
+    /// The mask [segments, 1, 1, queries, keys]: true if a query does not see a key.
     fn unseen(&self) -> BoolTensor<B> {
         let (queries, device) = (self.queries(), &self.blocks.device);
         let out = get_or_init_device_settings::<B>(device).bool_dtype;
@@ -111,7 +112,7 @@ impl<B: Backend> Seen<B> {
     }
 }
 
-/// The result of [`Seen::unseen`] for a window and a range.
+/// A cached [`Seen::unseen`] for a window and a range.
 struct Unseen<B: Backend> {
     device: B::Device,
     window: Option<usize>,
@@ -128,8 +129,8 @@ impl<B: Backend> Unseen<B> {
     }
 }
 
-/// The softmax of the scores that `products` stand for, in their dtype, and the log-sum-exp of each row, f32
-/// [segments, kv heads, group · queries, 1].
+/// The softmax of the scores of `products`, in their dtype, and the log-sum-exp of each row, f32 [segments, kv heads, group ·
+/// queries, 1].
 pub fn probabilities<B: Backend>(products: FloatTensor<B>, seen: &Seen<B>) -> [FloatTensor<B>; 2] {
     let dtype = products.dtype();
     let (scores, _) = seen.scores(products);
@@ -139,8 +140,8 @@ pub fn probabilities<B: Backend>(products: FloatTensor<B>, seen: &Seen<B>) -> [F
     [B::float_cast(B::float_div(e, sum.clone()), dtype.into()), B::float_add(max, B::float_log(sum))]
 }
 
-/// The softmax again, from the log-sum-exp of each row, and the gradient of the products from that of the softmax, `dp`, and the sum
-/// `delta` of its rows weighted by the softmax; both in the dtype of the products.
+/// Recomputes the softmax p from the log-sum-exp of each row, and returns p and the gradient of the products. `dp` is the
+/// gradient of p; `delta` is the sum of dp·p over each row. Both results have the dtype of the products.
 pub fn gradients<B: Backend>(
     products: FloatTensor<B>,
     dp: FloatTensor<B>,

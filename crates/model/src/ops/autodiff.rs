@@ -1,4 +1,4 @@
-//! An operation with a hand-written backward as one node of burn's autodiff graph.
+//! An operation with a hand-written backward pass as one node of burn's autodiff graph.
 
 use std::fmt::Debug;
 
@@ -14,11 +14,10 @@ use burn::backend::{
 };
 use burn::tensor::{DType, FloatDType};
 
-/// A function from the first K inputs, the state that the forward pass kept and the gradient of the output to the gradients of
-/// the N inputs.
+/// Maps the first K inputs, the state kept by the forward pass and the output's gradient to the gradients of the N inputs.
 pub type BackwardFn<B, S, const N: usize, const K: usize> = fn([FloatTensor<B>; K], S, FloatTensor<B>) -> [FloatTensor<B>; N];
 
-/// Casts shorter numbers to f32: a sum, or a result of several steps, would lose more than the storage of its inputs does.
+/// Casts shorter dtypes to f32, since sums and multi-step results lose more precision than storage does.
 pub fn wide<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
     if x.dtype() == DType::F64 { x } else { B::float_cast(x, FloatDType::F32) }
 }
@@ -46,7 +45,7 @@ impl<B: Backend, S: Clone + Send + Debug + 'static, const N: usize, const K: usi
     }
 }
 
-/// Runs `plain` if no input is tracked, else `tracked`, whose second result is passed to `backward` with the first K inputs.
+/// Runs `plain` if no input is tracked, else `tracked`. `backward` gets the second result of `tracked` and the first K inputs.
 pub fn step<B: Backend, C: CheckpointStrategy, S: Clone + Send + Debug + 'static, const N: usize, const K: usize>(
     inputs: [FloatTensor<Autodiff<B, C>>; N],
     plain: impl FnOnce([FloatTensor<B>; N]) -> FloatTensor<B>,
@@ -64,7 +63,7 @@ pub fn step<B: Backend, C: CheckpointStrategy, S: Clone + Send + Debug + 'static
     }
 }
 
-/// [`step`] of an operation whose backward needs no result of its forward, only `state`.
+/// Like [`step`], for an operation whose backward pass needs only `state`, no result of the forward pass.
 pub fn simple<B: Backend, C: CheckpointStrategy, S: Clone + Send + Debug + 'static, const N: usize, const K: usize>(
     inputs: [FloatTensor<Autodiff<B, C>>; N],
     state: S,

@@ -1,4 +1,5 @@
-//! The block tables of a decode step on the device. They change when a sequence takes a block, begins or ends, and are sent only then.
+//! The block tables of a decode step on the device. They are sent only when they change: when a sequence allocates a block,
+//! begins or ends.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,11 +10,11 @@ use super::flex::index;
 /// The number of positions in a block of the cache.
 pub const BLOCK: usize = 16;
 
-/// The tables of a step.
+/// The block tables of a step, on the device.
 pub struct Tables {
-    /// The blocks of each row's sequence [rows · width], in order; 0 behind the last.
+    /// The blocks of each row's sequence [rows · width], in order; 0 after the last.
     pub blocks: Tensor<1, Int>,
-    /// The positions of each row's sequence, `[rows]`.
+    /// The number of positions of each row's sequence, `[rows]`.
     pub lens: Tensor<1, Int>,
 }
 
@@ -22,7 +23,7 @@ pub struct Tables {
 pub struct KeptTables(Mutex<Option<(Vec<usize>, Tensor<1, Int>)>>);
 
 impl KeptTables {
-    /// Returns the tables of a step on the device.
+    /// Returns the tables of a step on the device; sends them only if they changed.
     pub fn tables(&self, tables: &[&[usize]], lens: &[usize], device: &Device) -> Tables {
         let width = tables.iter().map(|table| table.len()).max().unwrap_or(0);
         let all: Vec<usize> =

@@ -1,5 +1,5 @@
-//! Attention of one new position per sequence over its part of a key/value cache in blocks (inference only). A sequence sees its
-//! own blocks, in order, wherever they lie, so its result depends neither on its neighbours in the batch nor on the cache.
+//! Attention of one new position per sequence over a paged KV cache (inference only). A sequence sees only its own blocks, in
+//! order. So its result depends neither on other sequences of the batch nor on the location of the blocks.
 
 use std::sync::OnceLock;
 
@@ -17,25 +17,25 @@ use super::rows::{gathered_dots, gathered_sums};
 use super::scatter::assign_rows;
 use super::simd;
 
-/// The places of a decode step's sequences in a cache of [blocks · BLOCK, kv heads · d].
+/// The locations of a decode step's sequences in a cache of [blocks · BLOCK, kv heads · d].
 pub struct CacheView<'a> {
     kv_heads: usize,
     tables: &'a [&'a [usize]],
     lens: &'a [usize],
-    /// The rows of the cache that the new positions have.
+    /// The rows of the cache for the new positions.
     places: Places,
     prepared: Prepared,
 }
 
 impl<'a> CacheView<'a> {
-    /// Creates a view. `tables` has the blocks of each row's sequence, in order; `lens` the positions filled in each sequence,
-    /// including the new one. Rows of one sequence follow each other and have the same slice.
+    /// Creates a view. `tables` has the blocks of each row's sequence, in order. `lens` has the length of each sequence,
+    /// including the new position. Rows of one sequence are neighbours and have the same slice.
     pub fn new(kv_heads: usize, tables: &'a [&'a [usize]], lens: &'a [usize]) -> Self {
         let places = tables.iter().zip(lens).map(|(table, len)| table[(len - 1) / BLOCK] * BLOCK + (len - 1) % BLOCK);
         Self { kv_heads, tables, lens, places: places.collect::<Vec<_>>().into(), prepared: Prepared::default() }
     }
 
-    /// True if no row sees the new position of another.
+    /// True if no row sees another row's new position.
     fn has_a_row_per_sequence(&self) -> bool {
         self.tables.windows(2).all(|pair| !std::ptr::eq(pair[0], pair[1]))
     }
@@ -47,7 +47,7 @@ impl<'a> CacheView<'a> {
     }
 }
 
-/// Rows of the cache, kept on the host, and on the device as soon as they have been asked for there.
+/// Rows of the cache: on the host, and on the device after the first use there.
 pub struct Places {
     rows: Vec<usize>,
     index: OnceLock<Tensor<1, Int>>,
@@ -65,9 +65,8 @@ impl Places {
     }
 }
 
-/// Writes the new keys and values [rows, kv heads · d] of each row's last position to the cache [blocks · BLOCK, kv heads · d], in place,
-/// and attends with q [rows, heads, d] -> [rows, heads, d]. `kept` has the tables that the device has from the steps before.
-///
+/// Writes the new keys and values [rows, kv heads · d] of each row's last position to the cache [blocks · BLOCK, kv heads · d],
+/// in place. Then attends with q [rows, heads, d] -> [rows, heads, d]. `kept` has the tables that were sent in earlier steps.
 /// # Panics
 /// If a sequence is empty, longer than its blocks, or a block is outside the cache.
 pub fn decode_attention(
@@ -147,7 +146,7 @@ struct Gather {
 }
 
 impl Gather {
-    /// Makes the number of keys a multiple of [`BLOCK`]: kernels that read several numbers at once then fit most steps.
+    /// Pads the number of keys to a multiple of [`BLOCK`]: kernels that read several values at once then fit most steps.
     fn new(at: &CacheView, window: Option<usize>, device: &Device) -> Self {
         let seen: Vec<Vec<usize>> = (0..at.lens.len()).map(|row| at.seen(row, window).collect()).collect();
         let keys = seen.iter().map(Vec::len).max().unwrap_or(1).next_multiple_of(BLOCK);
@@ -160,7 +159,7 @@ impl Gather {
 
 fn composed(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring: Scoring) -> Tensor<3> {
     let ([rows, heads, d], device, dtype) = (q.dims(), q.device(), q.dtype());
-    // The dtype of scores and all that is computed from them; products are in the dtype of the inputs.
+    // The dtype of scores and of everything computed from them; matmuls use the dtype of the inputs.
     let wide = if dtype == DType::F64 { FloatDType::F64 } else { FloatDType::F32 };
     let gather = at.prepared.get(|x: &Gather| x.window == scoring.window, || Gather::new(at, scoring.window, &device));
     // [rows, kv heads, keys, d]
@@ -197,7 +196,7 @@ pub fn write_rows(cache: &mut Tensor<2>, places: &Places, rows: Tensor<2>) {
     }
 }
 
-/// [`write_rows`] of keys and values [n, width] to their caches, in one launch on a GPU.
+/// Does what [`write_rows`] does for keys and values [n, width] and their caches, with one launch on a GPU.
 pub fn write_keys_and_values([keys, values]: [&mut Tensor<2>; 2], places: &Places, [k, v]: [Tensor<2>; 2]) {
     if flex_f32(keys).is_some() {
         write_rows(keys, places, k);
@@ -216,7 +215,7 @@ pub fn write_keys_and_values([keys, values]: [&mut Tensor<2>; 2], places: &Place
     });
 }
 
-/// Copies rows of a cache [.., width], in place. `from` and `to` do not overlap.
+/// Copies rows of a cache [.., width], in place. `from` and `to` must not overlap.
 pub fn copy_rows(cache: &mut Tensor<2>, from: &Places, to: &Places) {
     let width = cache.dims()[1];
     if flex_f32(cache).is_some() {

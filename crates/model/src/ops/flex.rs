@@ -1,4 +1,4 @@
-//! Converts tensors of burn's `flex` backend to slices and back, without copies, and multiplies matrices in slices.
+//! Converts tensors of burn's `flex` backend to slices and back without copies, and multiplies matrices in slices.
 
 use burn::backend::{
     Flex,
@@ -13,31 +13,30 @@ use super::simd;
 /// Elements per parallel task: large enough to hide rayon's overhead of about 5 µs.
 pub const GRAIN: usize = 16 * 1024;
 
-/// Returns the tensor as the contiguous f32 view of a `flex` tensor, or `None` on another backend or dtype. Copies only strided
-/// views.
+/// Returns the contiguous f32 view of a `flex` tensor, or `None` for another backend or dtype. Copies only strided views.
 pub fn flex_f32<const D: usize>(t: &Tensor<D>) -> Option<FlexTensor> {
     let t = t.clone().try_into_primitive::<Flex>().ok()?;
     (t.dtype() == DType::F32).then(|| dense(t))
 }
 
-/// Makes a tensor on `device` from host values in row-major order.
+/// Creates a tensor on `device` from host values in row-major order.
 pub fn tensor_from_vec<const D: usize>(values: Vec<f32>, shape: [usize; D], device: &Device) -> Tensor<D> {
     Tensor::from_data(TensorData::new(values, shape), device)
 }
 
-/// Returns the tensor in `dtype`, unchanged if it already is.
+/// Returns the tensor in `dtype`; unchanged if it has this dtype.
 pub fn cast<const D: usize>(t: Tensor<D>, dtype: FloatDType) -> Tensor<D> {
     if t.dtype() == DType::from(dtype) { t } else { t.cast(dtype) }
 }
 
-/// Makes a tensor of host indices.
+/// Creates a tensor of indices.
 pub fn index(values: impl Iterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
     let values: Vec<i64> = values.map(|v| v as i64).collect();
     let n = values.len();
     Tensor::from_data(TensorData::new(values, [n]), device)
 }
 
-/// Makes a view contiguous and owned, so that `f32s` of it never fails. Copies only strided views.
+/// Makes a view contiguous, so that [`f32s`] succeeds. Copies only strided views.
 pub fn dense(t: FlexTensor) -> FlexTensor {
     if t.is_contiguous() { t } else { t.to_contiguous() }
 }
@@ -51,14 +50,14 @@ pub fn from_vec(v: Vec<f32>, shape: Shape) -> FlexTensor {
     FlexTensor::new(Bytes::from_elems(v), Layout::contiguous(shape), DType::F32)
 }
 
-/// Returns a contiguous tensor whose view spans its buffer: `storage_mut` may overwrite all of it (and copies it first if it is
-/// shared).
+/// Returns a contiguous tensor that spans its whole buffer, so that `storage_mut` may overwrite all of it. `storage_mut` first
+/// copies a shared buffer.
 pub fn own(t: FlexTensor) -> FlexTensor {
     let whole = t.is_contiguous() && t.layout().start_offset() == 0 && t.bytes().len() == 4 * t.layout().num_elements();
     if whole { t } else { t.to_contiguous() }
 }
 
-/// Returns sum + x, computed in place where `sum` has a buffer of its own. burn adds on one thread.
+/// Returns sum + x on all threads (burn uses one), in place if the buffer of `sum` is not shared.
 ///
 /// # Panics
 /// If the tensors are not on one device.
@@ -84,10 +83,10 @@ pub fn uninit(n: usize) -> Vec<f32> {
     v
 }
 
-/// The number of multiplications below which a second thread costs more than it saves.
+/// The number of multiplications below which a second thread does not pay off.
 const SMALL: usize = 192 * 192 * 192;
 
-/// The threading of a product.
+/// The threading of a matmul.
 pub fn threads(m: usize, n: usize, k: usize) -> Parallelism {
     if m * n * k < SMALL { Parallelism::None } else { Parallelism::Rayon(0) }
 }
@@ -117,7 +116,8 @@ pub fn matmul(
 /// [`matmul`] on pointers, for tasks that write disjoint blocks of one buffer.
 ///
 /// # Safety
-/// All elements addressed by the shapes and strides must be valid, and no other task may touch those of `c` meanwhile.
+/// All elements addressed by the shapes and strides must be valid (those of `c` may be uninitialised unless `accumulate`), and no
+/// other task may access those of `c` meanwhile.
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn matmul_ptr(
     (m, n, k): (usize, usize, usize),

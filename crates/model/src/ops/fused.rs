@@ -1,12 +1,12 @@
-//! Several operations in one kernel, for passes without gradients on a GPU. Elsewhere there is nothing to gain: the functions are for
-//! where [`available`] says so.
+//! Several operations in one kernel, for passes without gradients on a GPU. Elsewhere this gains nothing, so call these functions
+//! only if [`available`].
 
 use burn::tensor::{FloatDType, Tensor};
 
 use super::block_tables::Tables;
 use super::packed::Scoring;
 
-/// The parameters of a norm: weight and, of a LayerNorm, bias `[d]`; eps; what is added to the weight.
+/// The parameters of a norm: weight `[d]`, for LayerNorm a bias `[d]`, eps, and the offset added to the weight.
 pub struct Norm {
     pub weight: Tensor<1>,
     pub bias: Option<Tensor<1>>,
@@ -26,12 +26,12 @@ mod gpu {
     use crate::ops::cube::norm;
     use crate::ops::cube::paged::{LARGEST_HEAD, Paged, decode_attention};
 
-    /// True if x lies on a GPU, outside any graph, in a dtype that the kernels compute well: not f64.
+    /// True if x is on a GPU, outside any graph, in a dtype that the kernels support (not f64).
     pub fn available<const D: usize>(x: &Tensor<D>) -> bool {
         x.dtype() != DType::F64 && on_gpu(x).is_some()
     }
 
-    /// Returns x + y, or x alone, [n, h], and the norm of that in `dtype`; `None` unless [`available`].
+    /// Returns x + y (or x without y), [n, h], and its norm in `dtype`; `None` unless [`available`].
     pub fn norm_of_sum(x: &Tensor<2>, y: Option<&Tensor<2>>, by: &Norm, dtype: FloatDType) -> Option<(Tensor<2>, Tensor<2>)> {
         if !available(x) {
             return None;
@@ -47,11 +47,11 @@ mod gpu {
         })
     }
 
-    /// Adds biases to the products q [n, heads · d], k and v [n, kv heads · d], normalises and rotates the heads of q and k, each where
-    /// the model does -> [n, heads, d]. `sizes` are heads, kv heads and d.
+    /// Adds biases to the projections q [n, heads · d], k and v [n, kv heads · d], then normalises and rotates the heads of q and
+    /// k -> [n, heads, d]. Steps that the model lacks are `None`. `sizes` are heads, kv heads and d.
     ///
     /// # Panics
-    /// Unless [`available`]; if some projections have a bias and others do not, or one of q and k alone has a norm.
+    /// Unless [`available`]; if only some projections have a bias, or only one of q and k has a norm.
     pub fn heads(
         products: [Tensor<2>; 3],
         sizes: [usize; 3],
@@ -62,34 +62,34 @@ mod gpu {
         let bias = match biases {
             [Some(q), Some(k), Some(v)] => Some([q, k, v].map(primitive)),
             [None, None, None] => None,
-            _ => panic!("some projections of attention have a bias, others have none"),
+            _ => panic!("only some projections of attention have a bias"),
         };
         let norm = match norms {
             [Some(q), Some(k)] => Some(([q.weight, k.weight].map(primitive), q.eps, q.offset)),
             [None, None] => None,
-            _ => panic!("one of queries and keys alone has a norm"),
+            _ => panic!("only one of queries and keys has a norm"),
         };
         let rotation = rotation.map(|(cos, sin)| [cos, sin].map(|angles| primitive(angles.clone())));
         finished(products.map(primitive), sizes, Finish { bias, norm, rotation }).map(of_gpu)
     }
 
-    /// True if [`paged_attention`] can attend with heads of this many numbers.
+    /// True if [`paged_attention`] supports this head size.
     pub fn fits(head_dim: usize) -> bool {
         head_dim <= LARGEST_HEAD
     }
 
-    /// True if [`paged_attention`] can attend with q [rows, heads, d].
+    /// True if [`paged_attention`] supports q [rows, heads, d].
     pub fn attends(q: &Tensor<3>) -> bool {
         available(q) && fits(q.dims()[2])
     }
 
-    /// The memory of the tensor on a GPU.
+    /// The GPU memory of the tensor.
     pub fn memory(x: &Tensor<2>) -> Handle {
         primitive(x.clone()).handle
     }
 
-    /// Attends with q [rows, heads, d] to the caches of keys and values [blocks · BLOCK, kv heads · d], to which `new` keys and values of
-    /// the last positions [rows, kv heads · d] are written, if they are not there yet -> [rows, heads, d].
+    /// Attends with q [rows, heads, d] to the caches of keys and values [blocks · BLOCK, kv heads · d] -> [rows, heads, d]. If
+    /// given, the `new` keys and values of the last positions [rows, kv heads · d] are first written to the caches.
     ///
     /// # Panics
     /// Unless it [`attends`].
@@ -123,7 +123,7 @@ mod gpu {
         None
     }
 
-    /// Is not for a build without GPUs.
+    /// Never called in a build without GPUs.
     pub fn heads(
         _: [Tensor<2>; 3],
         _: [usize; 3],
@@ -139,7 +139,7 @@ mod gpu {
         false
     }
 
-    /// Is not for a build without GPUs.
+    /// Never called in a build without GPUs.
     pub fn paged_attention(_: Tensor<3>, _: Option<[Tensor<2>; 2]>, _: [&mut Tensor<2>; 2], _: &Tables, _: Scoring) -> Tensor<3> {
         unreachable!("{NONE}")
     }

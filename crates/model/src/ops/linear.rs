@@ -1,6 +1,6 @@
-//! y = x·wᵀ + b with the weight as Hugging Face stores it, [out, in]. On the CPU, gemm reads the transposes in place and writes
-//! the weight's gradient in order; burn's own operations would copy the former and return the latter as a strided view. A frozen
-//! weight gets no gradient, and nothing is kept to compute one.
+//! y = x·wᵀ + b with the weight in Hugging Face's layout, [out, in]. On the CPU, gemm reads transposes in place and writes the
+//! weight's gradient in order. burn's operations would copy the transposes and return the gradient as a strided view. A frozen
+//! weight gets no gradient, and nothing is kept for it.
 
 use burn::backend::{
     Autodiff, Backend, Dispatch, Flex, TensorMetadata, autodiff::checkpoint::strategy::CheckpointStrategy, backend_extension,
@@ -34,15 +34,15 @@ pub trait LinearKernels: Backend {
     ) -> FloatTensor<Self> {
         Self::linear_fwd(x, kept, Some(b))
     }
-    /// The gradient of x.
+    /// Returns the gradient of x.
     fn input_bwd(w: FloatTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self> {
         composed_input_bwd::<Self>(w, dy)
     }
-    /// The gradient of w.
+    /// Returns the gradient of w.
     fn weight_bwd(x: FloatTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self> {
         composed_weight_bwd::<Self>(x, dy)
     }
-    /// The gradient of b.
+    /// Returns the gradient of b.
     fn bias_bwd(dy: FloatTensor<Self>) -> FloatTensor<Self> {
         composed_bias_bwd::<Self>(dy)
     }
@@ -117,7 +117,7 @@ impl LinearKernels for Flex {
             return composed_bias_bwd::<Self>(dy);
         }
         let (out, dy) = (dy.shape()[1], dense(dy));
-        // Tasks of a fixed size whose results are summed in order: the result does not depend on the thread count.
+        // Tasks have a fixed size and their results are summed in order, so the result does not depend on the thread count.
         let sum = |rows: &mut dyn Iterator<Item = &[f32]>| {
             let mut sum = vec![0f32; out];
             rows.for_each(|row| simd::axpy(1.0, row, &mut sum));
@@ -223,7 +223,7 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
     })
 }
 
-/// Computes [`linear`] without gradients of weight and bias: the backward pass makes none, and the input is not kept for it.
+/// Computes [`linear`] without gradients of weight and bias: the backward pass computes none, and the input is not kept.
 ///
 /// # Panics
 /// If the inner sizes differ.
@@ -236,8 +236,8 @@ pub fn linear_frozen(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -
     })
 }
 
-/// Computes [`linear`] with `kept`, a copy of the weight [out, in] in the dtype of x, without gradients of its own: those of the weight
-/// are the weight's, in its dtype.
+/// Computes [`linear`] with `kept`, a copy of the weight [out, in] in the dtype of x. The gradient goes to the weight, in the
+/// weight's dtype, not to the copy.
 ///
 /// # Panics
 /// If the inner sizes differ.

@@ -1,10 +1,9 @@
-//! Fused differentiable operations with hand-written backward passes, only for what burn's CPU backend is slow at.
+//! Fused differentiable operations with hand-written backward passes, for operations that are slow in burn's CPU backend.
 //!
-//! Each file holds one operation: its kernel trait (default bodies composed of ordinary tensor ops, which CUDA runs; a
-//! fused, threaded body for burn's `flex` CPU backend), the dispatch trait, the autodiff step and the function models call.
-//! [`mod@linear`], [`norm`], [`activation`], [`mod@rope`] and [`mod@attention`] take part in autodiff; [`decode`] and [`head`] do not
-//! need it.
-//! Floats are summed in a fixed order, so results do not depend on the number of threads.
+//! Each file holds one operation: a kernel trait, the dispatch trait, the autodiff step and the function that models call. The
+//! kernel trait's default bodies are composed of ordinary tensor operations, which CUDA runs. burn's `flex` CPU backend has a
+//! fused, threaded body. [`mod@linear`], [`norm`], [`activation`], [`mod@rope`] and [`mod@attention`] take part in autodiff;
+//! [`decode`] and [`head`] do not need it. Floats are summed in a fixed order, so results do not depend on the number of threads.
 
 mod act_kind;
 pub mod activation;

@@ -16,14 +16,14 @@ pub trait NormKernels: Backend {
     fn rms_norm_fwd(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f64) -> FloatTensor<Self> {
         composed_rms_fwd::<Self>(x, w, eps)
     }
-    /// The gradients of x and w.
+    /// Returns the gradients of x and w.
     fn rms_norm_bwd(x: FloatTensor<Self>, w: FloatTensor<Self>, dy: FloatTensor<Self>, eps: f64) -> [FloatTensor<Self>; 2] {
         composed_rms_bwd::<Self>(x, w, dy, eps)
     }
     fn layer_norm_fwd(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f64) -> FloatTensor<Self> {
         composed_layer_fwd::<Self>(x, w, b, eps)
     }
-    /// The gradients of x, w and b.
+    /// Returns the gradients of x, w and b.
     fn layer_norm_bwd(x: FloatTensor<Self>, w: FloatTensor<Self>, dy: FloatTensor<Self>, eps: f64) -> [FloatTensor<Self>; 3] {
         composed_layer_bwd::<Self>(x, w, dy, eps)
     }
@@ -46,14 +46,14 @@ fn centred<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
     B::float_sub(x.clone(), mean::<B>(x))
 }
 
-/// x·r with r = 1 / sqrt(mean(x²) + eps), and r.
+/// Returns x·r with r = 1 / sqrt(mean(x²) + eps), and r.
 fn scaled<B: Backend>(x: FloatTensor<B>, eps: f64) -> (FloatTensor<B>, FloatTensor<B>) {
     let mean_square = mean::<B>(B::float_mul(x.clone(), x.clone()));
     let r = B::float_recip(B::float_sqrt(B::float_add_scalar(mean_square, eps.into())));
     (B::float_mul(x, r.clone()), r)
 }
 
-/// The sum over all dimensions but the last.
+/// The sum over all dimensions except the last.
 fn over_rows<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
     let rank = x.shape().num_dims();
     let x = (0..rank - 1).fold(x, |x, dim| B::float_sum_dim(x, dim));
@@ -80,7 +80,7 @@ fn composed_layer_fwd<B: Backend>(x: FloatTensor<B>, w: FloatTensor<B>, b: Float
     B::float_add(composed_rms_fwd::<B>(centred::<B>(x), w, eps), b)
 }
 
-/// The backward pass of LayerNorm: of a centred x, LayerNorm is an RMSNorm, and the gradient of centring is centring.
+/// The backward pass of LayerNorm. On a centred x, LayerNorm is an RMSNorm, and the gradient of centring is centring.
 fn composed_layer_bwd<B: Backend>(x: FloatTensor<B>, w: FloatTensor<B>, dy: FloatTensor<B>, eps: f64) -> [FloatTensor<B>; 3] {
     let d_bias = over_rows::<B>(dy.clone());
     let [dx, dw] = composed_rms_bwd::<B>(centred::<B>(x), w, dy, eps);
@@ -99,7 +99,7 @@ fn rows(x: &FlexTensor, d: usize, row: impl Fn(&[f32], &mut [f32]) + Sync) -> Fl
 }
 
 /// Computes dx from rows of x and dy, and N sums over the rows, [N · d]. Tasks have a fixed size and their results are summed in
-/// order: the result does not depend on the thread count.
+/// order, so the result does not depend on the thread count.
 fn rows_bwd<const N: usize>(
     x: &FlexTensor,
     dy: &FlexTensor,

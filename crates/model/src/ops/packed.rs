@@ -1,38 +1,38 @@
-//! The layout of sequences in the rows of a pass: one after another without padding, with shared tokens stored only once.
+//! The layout of sequences in the rows of a pass: one after another without padding, with shared tokens stored once.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::prepared::Prepared;
 
-/// The variations of attention on softmax(q·kᵀ·scale)·v.
+/// The variants of attention softmax(q·kᵀ·scale)·v.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scoring {
     /// Factor on q·k; 1/√d in most families.
     pub scale: f32,
     /// Scores become cap·tanh(score / cap) (Gemma 2).
     pub softcap: Option<f32>,
-    /// A query sees this many of the latest keys, its own included (sliding window); all of them if `None`.
+    /// Sliding window: the number of latest keys that a query sees, including its own; all of them if `None`.
     pub window: Option<usize>,
 }
 
-/// Consecutive rows, and the rows that come before them in the same sequence.
+/// Consecutive rows, and the rows that precede them in the same sequence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
-    /// The rows of the shared beginning; empty for a sequence by itself.
+    /// The rows of the shared prefix; empty for a sequence without one.
     pub stem: Range<usize>,
-    /// The rows whose queries see the whole stem, and among themselves the rows before them.
+    /// The segment's rows. Their queries see the whole stem and the segment's earlier rows.
     pub rows: Range<usize>,
 }
 
 impl Segment {
-    /// The number of rows of all keys, the stem's and its own: the length of the sequence so far.
+    /// The number of keys, the stem's and its own: the length of the sequence so far.
     pub fn keys(&self) -> usize {
         self.stem.len() + self.rows.len()
     }
 }
 
-/// A shared beginning and its continuations: their gradients meet in the stem, so one task works on a whole tree.
+/// A shared prefix and its continuations. One backward task works on a whole tree, since the gradients meet in the stem.
 pub type Segments = Vec<Segment>;
 
 /// The layout of a micro-batch: rows 0..n, each in exactly one segment.
@@ -45,7 +45,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Adds a stem of `stem` rows with continuations of the given lengths behind it; returns the first row.
+    /// Adds a stem of `stem` rows, followed by continuations of the given lengths; returns the first row.
     ///
     /// # Panics
     /// If the stem is empty.
@@ -79,7 +79,7 @@ impl Packed {
     }
 }
 
-/// The rows that each row sees, and the way scores are made of q·kᵀ.
+/// The rows that each row sees, and the scoring of q·kᵀ.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     pub packed: Arc<Packed>,

@@ -1,6 +1,6 @@
 //! Rotary position embedding in Hugging Face's rotate-half form (Su et al. 2021, <https://arxiv.org/abs/2104.09864>): (x₁, x₂) →
-//! (x₁·cos − x₂·sin, x₂·cos + x₁·sin) on the two halves of the first dimensions of each head; in GPT-NeoX the other dimensions
-//! are left as they are. The gradient is the inverse rotation.
+//! (x₁·cos − x₂·sin, x₂·cos + x₁·sin) on the two halves of the rotated dimensions. In GPT-NeoX only the first dimensions of each
+//! head rotate; the others are unchanged. The gradient is the inverse rotation.
 
 use burn::backend::{
     Autodiff, Backend, Dispatch, Flex, TensorMetadata, autodiff::checkpoint::strategy::CheckpointStrategy, backend_extension,
@@ -83,7 +83,7 @@ impl<B: RopeKernels, C: CheckpointStrategy> RopeOp for Autodiff<B, C> {
     }
 }
 
-/// Rotates x [rows, heads, d] by cos and sin [rows, rotated / 2] of each row's position, with rotated ≤ d. cos and sin get no
+/// Rotates x [rows, heads, d] by the cos and sin [rows, rotated / 2] of each row's position, with rotated ≤ d. cos and sin get no
 /// gradient.
 pub fn rope(x: Tensor<3>, cos: Tensor<2>, sin: Tensor<2>) -> Tensor<3> {
     let ([rows, _, d], [of, half]) = (x.dims(), cos.dims());

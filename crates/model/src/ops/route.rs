@@ -1,6 +1,6 @@
-//! From a dispatch trait to the kernels of each backend.
+//! Connects a dispatch trait to the kernels of each backend.
 
-/// Routes a dispatch trait to the kernels of each backend: `route!(OpTrait for KernelTrait { fn op(a: T, …) -> T = kernel })`.
+/// Implements a dispatch trait by the kernels of each backend: `route!(OpTrait, KernelTrait { fn op(a: T, …) = kernel; })`.
 macro_rules! route {
     ($op:ident, $kernels:ident { $(fn $f:ident($($a:ident: $t:ty),*) = $k:ident;)* }) => {
         impl $op for burn::backend::Flex {

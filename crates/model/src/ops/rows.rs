@@ -1,6 +1,6 @@
-//! Products of rows with rows, x·wᵀ with both as they lie in memory: for inference, where x has few rows. A matrix library would
-//! first rearrange all of w, which costs as much as the product, and its sums depend on the number of rows. Here an element is
-//! summed in one order whatever lies beside it, so that a response does not depend on its neighbours.
+//! Matmuls x·wᵀ with both matrices row-major, for inference, where x has few rows. A matrix library would first rearrange all of
+//! w, which costs as much as the matmul, and its order of summation depends on the number of rows. Here every element is summed
+//! in one order, so a response does not depend on the other sequences of its batch.
 
 use burn::tensor::Tensor;
 use rayon::prelude::*;
@@ -9,12 +9,12 @@ use super::attention_flex::Out;
 use super::flex::{f32s, flex_f32, tensor_from_vec, to_host};
 use super::linear::linear;
 
-/// The number of rows of x that stay in cache while those of w pass by.
+/// The number of rows of x that stay in cache while the rows of w are read.
 const BLOCK: usize = 64;
-/// The number of products below which threads cost more than they save.
+/// The number of multiplications below which threads do not pay off.
 const SMALL: usize = 32 * 1024;
 
-/// Computes [`linear`] outside any graph: on the CPU a row of the result does not depend on the number of rows.
+/// Computes [`linear`] outside any graph. On the CPU a row of the result does not depend on the number of rows.
 pub fn linear_rows(x: Tensor<2>, w: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
     let ([n, _], [m, _]) = (x.dims(), w.dims());
     match (flex_f32(&x), flex_f32(&w)) {
@@ -31,7 +31,7 @@ pub fn linear_rows(x: Tensor<2>, w: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
     }
 }
 
-/// Computes x [n, k] · w [m, k]ᵀ on the host, into `out` [n, m], whose memory is reused.
+/// Computes x [n, k] · w [m, k]ᵀ on the host into `out` [n, m], whose memory is reused.
 ///
 /// # Panics
 /// If the tensors are not f32.
@@ -48,7 +48,7 @@ pub fn products_on_host(x: Tensor<2>, w: Tensor<2>, out: &mut Vec<f32>) {
 /// Computes x [n, k] · w [m, k]ᵀ -> out [n, m], all row-major.
 ///
 /// # Panics
-/// If the lengths do not fit.
+/// If the lengths are inconsistent.
 fn products(x: &[f32], w: &[f32], k: usize, out: &mut [f32]) {
     let (n, m) = (x.len() / k, w.len() / k);
     assert!(x.len() == n * k && w.len() == m * k && out.len() == n * m);
@@ -56,7 +56,7 @@ fn products(x: &[f32], w: &[f32], k: usize, out: &mut [f32]) {
         return;
     }
     let p_out = Out(out.as_mut_ptr());
-    // The number of columns of a task: several tasks per thread, and whole tiles.
+    // The columns of a task: several tasks per thread, and whole tiles.
     let columns = m.div_ceil(8 * rayon::current_num_threads()).next_multiple_of(12).clamp(48, 768);
     let panels = m.div_ceil(columns);
     let task = |task: usize| {
@@ -96,7 +96,7 @@ macro_rules! multiversion {
 }
 
 /// # Safety
-/// `out` must be valid for as many rows as x has, `stride` apart, of as many elements as w has rows.
+/// `out` must be valid for x's rows, `stride` apart, with as many elements each as w has rows.
 unsafe fn panel(x: &[f32], w: &[f32], k: usize, out: *mut f32, stride: usize) {
     multiversion! { fn body(x: &[f32], w: &[f32], k: usize, out: Out, stride: usize) = panel_ }
     body(x, w, k, Out(out), stride);
@@ -111,7 +111,7 @@ fn panel_<const F: bool, const L: usize, const R: usize, const V: usize>(
     stride: usize,
 ) {
     let rows = x.len() / k;
-    // Rows of w are far away in memory while one tile is computed: the next ones are prefetched in time.
+    // While one tile is computed, the next rows of w are prefetched, since they are far away in memory.
     let ahead = |r: usize, c: usize| prefetch(w, (c + 2 * V) * k + r * V * k / rows, R * V * k / rows);
     dots::<F, L, R, V>(
         rows,
@@ -138,7 +138,7 @@ fn prefetch(w: &[f32], from: usize, count: usize) {
 }
 
 multiversion! {
-    /// Computes q [n, d] · rows of `keys` that begin at `starts` -> scores [n, starts].
+    /// Computes q [n, d] · (rows of `keys` that begin at `starts`) -> scores [n, starts].
     pub fn gathered_dots(q: &[f32], d: usize, keys: &[f32], starts: &[usize], scores: &mut [f32]) = gathered_dots_
 }
 
@@ -155,7 +155,7 @@ fn gathered_dots_<const F: bool, const L: usize, const R: usize, const V: usize>
 }
 
 multiversion! {
-    /// Computes weights [n, starts] · rows of `values` that begin at `starts` -> out [n, d].
+    /// Computes weights [n, starts] · (rows of `values` that begin at `starts`) -> out [n, d].
     pub fn gathered_sums(weights: &[f32], values: &[f32], starts: &[usize], d: usize, out: &mut [f32]) = gathered_sums_
 }
 
@@ -178,7 +178,7 @@ fn gathered_sums_<const F: bool, const L: usize, const R: usize, const V: usize>
     }
 }
 
-/// Computes all dot products of n rows with m rows, tile by tile, calling `ahead` before each tile and `put` with its results.
+/// Computes all dot products of n rows with m rows, tile by tile. Calls `ahead` before each tile and `put` with each result.
 #[inline(always)]
 fn dots<'a, const F: bool, const L: usize, const R: usize, const V: usize>(
     n: usize,
@@ -246,7 +246,7 @@ fn tile<const F: bool, const L: usize, const R: usize, const V: usize>(x: [&[f32
     out
 }
 
-/// Σ over the lanes of each sum: lane i with i + L/2, these with i + L/4, and so on.
+/// Σ over the lanes of each sum: lane i is added to lane i + L/2, the results at distance L/4, and so on.
 #[inline(always)]
 fn sums_of_lanes<const L: usize, const R: usize, const V: usize>(registers: &[[[f32; L]; V]; R]) -> [[f32; V]; R] {
     let mut out = [[0f32; V]; R];
@@ -259,7 +259,7 @@ fn sums_of_lanes<const L: usize, const R: usize, const V: usize>(registers: &[[[
         }
         return out;
     }
-    // A copy that the optimizer cannot see through: without it, the sums stay in memory, not in registers, all the time.
+    // The optimizer cannot see through this copy; otherwise it would keep the sums in memory instead of registers.
     let mut sums = *registers;
     std::hint::black_box(&mut sums);
     let mut width = L;
@@ -278,8 +278,8 @@ fn sums_of_lanes<const L: usize, const R: usize, const V: usize>(registers: &[[[
     out
 }
 
-/// Computes [`sums_of_lanes`] of sixteen sums at once: each of four steps adds the halves of two vectors and leaves one. Adding
-/// up one vector after another would take longer than the products of a tile.
+/// Computes [`sums_of_lanes`] of sixteen sums at once: each of four steps adds the halves of two vectors into one. Summing one
+/// vector after another would take longer than the multiplications of a tile.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn sums_of_sixteen(sums: &[[f32; 16]; 16]) -> [f32; 16] {
@@ -296,7 +296,7 @@ fn sums_of_sixteen(sums: &[[f32; 16]; 16]) -> [f32; 16] {
     let mut mixed = [0f32; 16];
     // SAFETY: the array has the sixteen floats that are written.
     unsafe { _mm512_storeu_ps(mixed.as_mut_ptr(), singles(pairs(v[0], v[2]), pairs(v[1], v[3]))) };
-    // Puts each sum at its own index: the steps leave them in another order.
+    // Moves each sum to its index: the steps leave them in another order.
     from_fn(|i| mixed[[0, 8, 4, 12].iter().position(|at| *at == i / 4 * 4).unwrap_or(0) * 4 + [0, 2, 1, 3][i % 4]])
 }
 
@@ -313,7 +313,7 @@ mod tests {
         (0..n).map(|i| ((i * step % 1013) as f32 - 500.0) / 500.0).collect()
     }
 
-    /// Compares with sums in f64, and each row, bit for bit, with the same row computed alone.
+    /// Compares with sums in f64, and compares each row bit for bit with the same row computed alone.
     #[test]
     fn rows_are_right_and_independent() {
         for (n, m, k) in [(1, 1, 1), (5, 7, 3), (70, 103, 67), (9, 800, 64)] {

@@ -1,5 +1,5 @@
-//! Rows at places of a matrix: added, as to the gradient of an embedding, or written, as to a cache. On the CPU burn does it, on a GPU
-//! a kernel.
+//! Adds rows to a matrix at given positions (gradients of an embedding), or writes them (a cache). The CPU uses burn's operation,
+//! a GPU a kernel.
 
 use burn::tensor::{IndexingUpdateOp, Int, Tensor};
 
@@ -17,8 +17,8 @@ pub fn add_rows(sum: Tensor<2>, places: &[usize], rows: Tensor<2>) -> Tensor<2> 
     sum.select_assign(0, places, rows, IndexingUpdateOp::Add)
 }
 
-/// Writes rows [k, width] at distinct `places` `[k]` of each of the caches [.., width]. Caches have one width and dtype, and so have their
-/// rows.
+/// Writes rows [k, width] at distinct `places` `[k]` of each of the caches [.., width]. All caches have the same width and dtype,
+/// and so have all rows.
 pub fn assign_rows<const N: usize>(caches: [Tensor<2>; N], places: Tensor<1, Int>, rows: [Tensor<2>; N]) -> [Tensor<2>; N] {
     #[cfg(feature = "gpu")]
     if caches.iter().all(is_on_gpu) {
@@ -60,7 +60,7 @@ mod tests {
         to_host(t).into_iter().map(f32::to_bits).collect()
     }
 
-    /// Rows of places with up to 64 of them are added to the last bit as on the CPU, others in another order.
+    /// Places with up to 64 rows get the same bits as on the CPU; places with more are summed in another order.
     #[test]
     fn rows_are_added_as_on_the_cpu() {
         let Some(device) = any_gpu() else { return };
@@ -98,7 +98,7 @@ mod tests {
         assert_ne!(bits(added), bits(matrix(9, 5, 1, &device)));
     }
 
-    /// Rows are written where they belong, and nowhere else, in the buffers of the caches.
+    /// Rows are written to their places in the caches' buffers, and nowhere else.
     #[test]
     fn rows_are_written_to_their_places() {
         let Some(device) = any_gpu() else { return };

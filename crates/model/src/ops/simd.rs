@@ -1,10 +1,9 @@
-//! Row kernels. Each body is written once in plain Rust, `#[inline(always)]` and free of branches,
-//! and compiled three times (AVX-512, AVX2+FMA, baseline); the best one is picked at run time, so
-//! no `-C target-cpu=native` is needed.
+//! Row kernels. Each body is written once in plain Rust, `#[inline(always)]` and without branches, and compiled three times
+//! (AVX-512, AVX2+FMA, baseline). The best version is picked at run time, so `-C target-cpu=native` is not needed.
 
 use super::act_kind::{Act, GELU_CUBE, GELU_SCALE};
 
-/// Lanes of the accumulators (4 AVX-512 registers).
+/// Lanes of the accumulators (four AVX-512 registers).
 pub const LANES: usize = 64;
 const L: usize = LANES;
 
@@ -13,8 +12,8 @@ pub fn fma<const F: bool>(a: f32, b: f32, c: f32) -> f32 {
     if F { a.mul_add(b, c) } else { a * b + c }
 }
 
-/// Splits x into n·ln 2 + r with |r| ≤ ln 2 / 2. Returns a number with n in its low bits, r, and the polynomial p of r with
-/// e^r = 1 + r + p·r².
+/// Splits x into n·ln 2 + r with |r| ≤ ln 2 / 2. Returns a float with n in its low bits, r, and the polynomial p of r with e^r =
+/// 1 + r + p·r².
 #[inline(always)]
 fn exp_parts<const F: bool>(x: f32) -> (f32, f32, f32) {
     const MAGIC: f32 = 12_582_912.0; // 1.5 * 2^23: rounds to nearest, integer in the low bits
@@ -54,7 +53,7 @@ fn tanh<const F: bool>(x: f32) -> f32 {
     (-e / (2.0 + e)).copysign(x)
 }
 
-/// Pads a few elements to a whole chunk: a loop over the end of a short row would take longer than the row.
+/// Pads a few elements to a whole chunk: a scalar loop over the end of a short row would take longer than the row.
 #[inline(always)]
 fn padded(x: &[f32], rest: f32) -> [f32; L] {
     let mut chunk = [rest; L];
@@ -62,7 +61,7 @@ fn padded(x: &[f32], rest: f32) -> [f32; L] {
     chunk
 }
 
-/// Sums an accumulator over its L lanes (rustc may not reorder float sums by itself).
+/// Sums an accumulator over its L lanes (rustc may not reorder float sums).
 #[inline(always)]
 pub fn lanes_sum(acc: &[f32; L]) -> f32 {
     let mut a = *acc;
@@ -165,7 +164,7 @@ fn relu<const F: bool>(x: f32) -> (f32, f32) {
     (if x > 0.0 { 1.0 } else { 0.0 }, 0.0)
 }
 
-/// Calls a loop with the factor g of an activation as a function that can be inlined into it.
+/// Passes the factor g of an activation to a loop as a function that can be inlined.
 macro_rules! with_factor {
     ($act:expr, $loop:ident($($a:expr),*)) => {
         match $act {
@@ -188,7 +187,7 @@ fn glu_<const F: bool>(act: Act, g: &[f32], u: &[f32], out: &mut [f32]) {
     with_factor!(act, run(g, u, out))
 }
 
-/// Computes gradients of a gated activation; `d` holds the output gradient on entry and the gradient of `up` on return.
+/// Computes gradients of a gated activation. `d` holds the output gradient on entry and the gradient of `up` on return.
 #[inline(always)]
 fn glu_bwd_<const F: bool>(act: Act, g: &[f32], u: &[f32], d: &mut [f32], dg: &mut [f32]) {
     #[inline(always)]
@@ -213,7 +212,7 @@ fn act_<const F: bool>(act: Act, x: &[f32], out: &mut [f32]) {
     with_factor!(act, run(x, out))
 }
 
-/// Computes the gradient of an activation; `d` holds the output gradient on entry and that of x on return.
+/// Computes the gradient of an activation. `d` holds the output gradient on entry and the gradient of x on return.
 #[inline(always)]
 fn act_bwd_<const F: bool>(act: Act, x: &[f32], d: &mut [f32]) {
     #[inline(always)]
@@ -294,7 +293,7 @@ fn sum_(x: &[f32]) -> f32 {
     lanes_sum(&acc)
 }
 
-/// Subtracts the mean from x, and returns 1 / sqrt(variance + eps).
+/// Writes x − mean to `out`, and returns 1 / sqrt(variance + eps).
 #[inline(always)]
 fn centre<const F: bool>(x: &[f32], eps: f32, out: &mut [f32]) -> f32 {
     let mean = sum_(x) / x.len() as f32;
@@ -389,8 +388,7 @@ fn stats_row_<const F: bool>(x: &[f32], m: f32) -> RowSums {
     RowSums { exp: s, weighted: t, squares: q }
 }
 
-/// log Σ eˣ of a row in two parts, the largest x and the logarithm of the rest: where logits are large, one number would be
-/// rounded coarsely.
+/// log Σ eˣ of a row in two parts: the largest x and the logarithm of the rest. A single float would round large logits coarsely.
 #[derive(Clone, Copy, Debug)]
 pub struct LogSum {
     pub max: f32,
@@ -405,7 +403,7 @@ impl LogSum {
     }
 }
 
-/// The gradient with respect to a number, and the number.
+/// A gradient with respect to a value, and the value.
 type Traced = (f32, f32);
 
 /// Turns logits into the gradient of g_logp * logp[target] + g_ent * entropy, in place, without the one-hot term (the caller adds
@@ -451,8 +449,8 @@ fn softcap_<const F: bool>(x: &mut [f32], cap: f32) {
     }
 }
 
-/// Turns scores x into probabilities e^(x − lse), and the gradient d of the probabilities into that of the scores before their
-/// cap (`per_cap` = 1 / cap, 0 without one): p · (d − delta) · (1 − (x / cap)²).
+/// Turns scores x into probabilities p = e^(x − lse), and the gradient d of p into the gradient of the scores before their cap: p
+/// · (d − delta) · (1 − (x / cap)²). `per_cap` = 1 / cap, 0 without a cap.
 #[inline(always)]
 fn dscores_row_<const F: bool>(x: &mut [f32], d: &mut [f32], lse: f32, delta: f32, per_cap: f32) {
     for (x, d) in x.iter_mut().zip(d) {
@@ -470,8 +468,8 @@ fn scaled_<const F: bool>(a: f32, x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// Rotates in the rotate-half form: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin) of the first elements, as many as cos and sin
-/// have; the other elements are copied. `sign` is -1 for the transpose.
+/// Rotates the first elements (twice the length of cos) in the rotate-half form: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin).
+/// The other elements are copied. `sign` is -1 for the transpose.
 #[inline(always)]
 fn rope_row_<const F: bool>(x: &[f32], cos: &[f32], sin: &[f32], sign: f32, out: &mut [f32]) {
     let h = cos.len();
@@ -485,7 +483,7 @@ fn rope_row_<const F: bool>(x: &[f32], cos: &[f32], sin: &[f32], sign: f32, out:
     }
 }
 
-/// Sums squares in f64: the global gradient norm of large models must not lose small tensors.
+/// Sums squares in f64, so that the global gradient norm of a large model does not lose small tensors.
 #[inline(always)]
 fn sum_squares_<const F: bool>(x: &[f32]) -> f64 {
     let mut acc = [0f64; 16];
@@ -503,8 +501,8 @@ fn sum_squares_<const F: bool>(x: &[f32]) -> f64 {
 #[derive(Clone, Copy, Debug)]
 pub struct AdamwStep {
     pub lr: f32,
-    /// The weight of the gradient in m, 1 − beta1, subtracted in f64: with a beta1 near 1 that was rounded to f32 first, little
-    /// of it would be right.
+    /// The weight of the gradient in m: 1 − beta1, subtracted in f64. Rounding a beta1 near 1 to f32 first would lose most digits
+    /// of the difference.
     pub gain1: f32,
     pub gain2: f32,
     /// beta2

@@ -1,4 +1,4 @@
-//! Row kernels of divergences between two distributions, written and compiled as those of [`simd`](super::simd) are.
+//! Row kernels of divergences between two distributions, written and compiled like those of [`simd`](super::simd).
 
 use super::simd::{LANES as L, LogSum, exp, exp_m1, fma, lanes_sum, multiversion};
 
@@ -10,15 +10,15 @@ multiversion! {
     fn dlogits_jsd_row = dlogits_jsd_row_(x: &mut [f32], y: &[f32], pq: LogSums, g_logp: f32, ent: Traced, kl: Traced, beta: f32);
 }
 
-/// The gradient with respect to a number, and the number.
+/// A gradient with respect to a value, and the value.
 type Traced = (f32, f32);
 
 /// The log-sums of p and of q.
 type LogSums = (LogSum, LogSum);
 
-/// KL(p ‖ q) of the distributions of logits x and y, as Σ p·(log p − log q) − p + q. The last two terms add up to 0; with them no
-/// summand is negative, and rounding of the log-sums, which is alike in all summands, cancels. Otherwise it would hide a small
-/// divergence.
+/// KL(p ‖ q) of the distributions of logits x and y, as Σ p·(log p − log q) − p + q. The last two terms sum to 0. With them no
+/// summand is negative, and the rounding of the log-sums, which is the same in all summands, cancels. Without them the rounding
+/// would hide a small divergence.
 #[inline(always)]
 fn kl_row_<const F: bool>(x: &[f32], y: &[f32], pq: LogSums) -> f32 {
     let mut acc = [0f32; L];
@@ -62,9 +62,8 @@ fn ln_1p<const F: bool>(u: f32) -> f32 {
     fma::<F>(n as f32, std::f32::consts::LN_2, ln)
 }
 
-/// log(p/m) and log(q/m) with m = (1 − β)·p + β·q, exactly 0 where p = q: with d = log p − log q it is log(m/q) =
-/// ln(1 + (1 − β)·(e^d − 1)) where d ≤ 0, and log(m/p) = ln(1 + β·(e^−d − 1)) where d > 0, whose exponential functions cannot
-/// overflow.
+/// log(p/m) and log(q/m) with m = (1 − β)·p + β·q, exactly 0 where p = q. With d = log p − log q: log(m/q) = ln(1 + (1 − β)·(e^d
+/// − 1)) for d ≤ 0; log(m/p) = ln(1 + β·(e^−d − 1)) for d > 0. So no exponential overflows.
 #[inline(always)]
 fn from_mixture<const F: bool>(log_p: f32, log_q: f32, beta: f32) -> (f32, f32) {
     let d = log_p - log_q;
@@ -73,8 +72,8 @@ fn from_mixture<const F: bool>(log_p: f32, log_q: f32, beta: f32) -> (f32, f32) 
     if d > 0.0 { (-l, -d - l) } else { (d - l, -l) }
 }
 
-/// β·KL(q ‖ m) + (1 − β)·KL(p ‖ m), and KL(p ‖ m). No summand of the first is negative. In the second, q − p, which adds up to 0,
-/// removes what is of first order.
+/// β·KL(q ‖ m) + (1 − β)·KL(p ‖ m), and KL(p ‖ m). No summand of the first is negative. The second adds the term β·(q − p), which
+/// sums to 0 and cancels the first order.
 #[inline(always)]
 fn jsd_row_<const F: bool>(x: &[f32], y: &[f32], pq: LogSums, beta: f32) -> (f32, f32) {
     let (mut all, mut of_p) = ([0f32; L], [0f32; L]);
@@ -103,8 +102,8 @@ fn jsd_term<const F: bool>(log_p: f32, log_q: f32, beta: f32) -> (f32, f32) {
     (fma::<F>(beta * q, q_m, (1.0 - beta) * p * p_m), fma::<F>(p, p_m, beta * (q - p)))
 }
 
-/// Turns logits x of p into the gradient of g_logp·log p(target) + g_H·H + g_D·KL(p ‖ q), in place, without the one-hot term, for the
-/// rows that [`kl_row`] takes.
+/// Turns logits x of p into the gradient of g_logp·log p(target) + g_H·H + g_D·KL(p ‖ q), in place, without the one-hot term. The
+/// arguments are those of [`kl_row`].
 #[inline(always)]
 fn dlogits_kl_row_<const F: bool>(x: &mut [f32], y: &[f32], pq: LogSums, g_logp: f32, ent: Traced, kl: Traced) {
     let c = fma::<F>(ent.0, ent.1, g_logp);
@@ -125,7 +124,7 @@ fn dlogits_forward_row_<const F: bool>(x: &mut [f32], y: &[f32], pq: LogSums, g_
     }
 }
 
-/// Computes [`dlogits_kl_row`] with the divergence of [`jsd_row`]; `kl`: the gradient of that, and KL(p ‖ m).
+/// Computes [`dlogits_kl_row`] with the divergence of [`jsd_row`]; `kl` is its gradient, and KL(p ‖ m).
 #[inline(always)]
 fn dlogits_jsd_row_<const F: bool>(x: &mut [f32], y: &[f32], pq: LogSums, g_logp: f32, ent: Traced, kl: Traced, beta: f32) {
     let (c, g) = (fma::<F>(ent.0, ent.1, g_logp), (1.0 - beta) * kl.0);
@@ -140,7 +139,7 @@ fn dlogits_jsd_row_<const F: bool>(x: &mut [f32], y: &[f32], pq: LogSums, g_logp
 mod tests {
     use super::*;
 
-    /// ln(1 + u) and the mixture's logarithms, against f64, near 0 and far from it.
+    /// Checks ln(1 + u) and the mixture's logarithms against f64, near 0 and far from 0.
     #[test]
     fn logarithms_are_right_near_zero_and_far_from_it() {
         for i in 0..4000 {

@@ -1,4 +1,4 @@
-//! Activations, plain and gated, one unit for each number.
+//! Activations, plain and gated, one unit per element.
 
 use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 

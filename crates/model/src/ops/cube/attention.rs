@@ -1,5 +1,5 @@
-//! Between the products of attention: scores, their softmax and its gradient, in one pass each over [rows, keys], one cube for each
-//! row. The products themselves are burn's, and so is its fused forward pass.
+//! The steps between attention's matmuls: scores, their softmax and its gradient, in one pass each over [rows, keys], one cube
+//! per row. The matmuls and the fused forward pass are burn's.
 
 use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{DType, Shape};
@@ -15,11 +15,11 @@ use crate::ops::attention::AttentionKernels;
 use crate::ops::attention_blocks::Blocks;
 use crate::ops::attention_scores::{ScoreKernels, Seen, gradients, probabilities};
 
-/// Below every score, and not so far that e to it is no number on some drivers.
+/// Below every score, yet small enough that e to it is not NaN on some drivers.
 const LEAST: f32 = -1.0e30;
 
-/// Returns the keys that a row sees, counted from the position `start`: the first, and the one after the last. Both are 0 for a row of
-/// padding. Where `start` is not 0, the window of every row begins at or after it.
+/// Returns the keys that a row sees, as first and one past the last, counted from the position `start`. Both are 0 for a row of
+/// padding. If `start` is not 0, the window of every row begins at or after it.
 #[cube]
 fn seen_keys<I: Int>(
     positions: &[I],
@@ -41,7 +41,7 @@ fn seen_keys<I: Int>(
     (first, end)
 }
 
-/// The score of a product.
+/// The score of a product q·k.
 #[cube]
 fn score<P: Float>(product: P, scale: f32, cap: f32, #[comptime] capped: bool) -> f32 {
     let mut score = f32::cast_from(product) * scale;
@@ -106,7 +106,7 @@ fn softmax<P: Float, I: Int>(
     }
 }
 
-/// p = e^(score − lse), and ds = p·(dp − delta)·scale, through the soft cap where there is one.
+/// p = e^(score − lse), and ds = p·(dp − delta)·scale, through the soft cap if there is one.
 #[cube(launch)]
 fn softmax_backward<P: Float, I: Int>(
     products: &[P],
@@ -152,7 +152,7 @@ fn softmax_backward<P: Float, I: Int>(
     }
 }
 
-/// Queries of a segment, and rows of a segment of products [segments, kv heads, group · queries, keys].
+/// The queries of a segment, and the rows of a segment of products [segments, kv heads, group · queries, keys].
 fn sizes(products: &CubeTensor, seen: &Seen<Cube>) -> [usize; 2] {
     let shape = products.shape();
     [seen.queries().range.len(), shape[1] * shape[2]]

@@ -1,5 +1,5 @@
-//! The first kernel of a decode step whose buffers keep their places: what the step needs of its rows is put where the other kernels
-//! look for it. One cube for each row.
+//! The first kernel of a decode step with fixed buffers: it prepares the inputs of each row where the other kernels expect them.
+//! One cube per row.
 
 use burn::backend::TensorMetadata;
 use burn::tensor::DType;
@@ -12,16 +12,16 @@ use super::rows::Rows;
 use super::sample::DRAWN;
 use crate::ops::block_tables::BLOCK;
 
-/// The numbers that are asked of a row, in order: its token, or −1 for the one that was drawn in the step before; its position; the block
-/// of the cache that holds this position.
+/// The values of a row's [`StepBuffers::asked`], in order: its token, or −1 for the token sampled in the previous step; its
+/// position; the cache block of this position.
 pub const ASKED: usize = 3;
 
-/// What is known when the kernel is compiled.
+/// Compile-time parameters of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Form {
-    /// The numbers of an embedded token.
+    /// The size of an embedded token.
     h: usize,
-    /// The rotated pairs of a head; 0 where positions are learned.
+    /// The rotated pairs of a head; 0 for learned positions.
     half: usize,
     scaled: bool,
     learned: bool,
@@ -82,27 +82,27 @@ fn begin_rows<E: Float, P: Float, A: Float>(
     }
 }
 
-/// What the kernel reads of the model.
+/// The parts of the model that the kernel reads.
 pub struct Begin {
     /// [vocabulary, h]
     pub embedding: Rows,
-    /// The number that an embedded token is multiplied by.
+    /// The factor on embedded tokens.
     pub scale: Option<f32>,
-    /// The embedding of learned positions [positions, h], where the model has such.
+    /// The embedding of learned positions [positions, h], if the model has one.
     pub learned: Option<Rows>,
-    /// cos and sin [positions, rotated / 2] of every position, where the model rotates.
+    /// cos and sin [positions, rotated / 2] of every position, if the model has rotary positions.
     pub angles: Option<[CubeTensor; 2]>,
 }
 
-/// The buffers of a step that keep their places.
+/// The buffers of a step that keep their addresses.
 pub struct Places {
-    /// [`ASKED`] numbers for each row, i32.
+    /// [`ASKED`] values per row, i32.
     pub asked: CubeTensor,
-    /// What was drawn in the step before, [`DRAWN`] numbers for each row.
+    /// The results of the previous step, [`DRAWN`] values per row.
     pub drawn: CubeTensor,
-    /// The blocks of each row's sequence [rows · width], i32; the kernel adds that of the position.
+    /// The blocks of each row's sequence [rows · width], i32; the kernel adds the block of the position.
     pub table: CubeTensor,
-    /// The positions of each row's sequence, the new one among them, `[rows]`, i32; the kernel writes them.
+    /// The length of each row's sequence, including the new position, `[rows]`, i32; the kernel writes it.
     pub lens: CubeTensor,
 }
 
@@ -112,7 +112,7 @@ pub fn begin(of: &Begin, places: &Places) -> (CubeTensor, Option<[CubeTensor; 2]
     let half = of.angles.as_ref().map_or(0, |[cos, _]| cos.shape()[1]);
     let x = empty(embedding, [rows, h], DType::F32);
     let angles = of.angles.as_ref().map(|all| all.each_ref().map(|all| empty(all, [rows, half], all.dtype)));
-    // A kernel wants a buffer for each argument; it neither reads nor writes those of what the model does not have.
+    // A kernel needs a buffer for each argument. It does not access those of parts that the model lacks.
     let [all_cos, all_sin] = of.angles.as_ref().map_or([embedding; 2], |all| all.each_ref());
     let [cos, sin] = angles.as_ref().map_or([&x; 2], |angles| angles.each_ref());
     let learned = of.learned.as_ref().unwrap_or(&of.embedding);

@@ -1,4 +1,5 @@
-//! Rows to the padded layout of attention and back, one unit for each number that is read or written; and the gradients of shared keys.
+//! Gathers rows into attention's padded layout and back, one unit per element that is read or written; sums the gradients of
+//! shared keys.
 
 use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{DType, Shape};
@@ -10,8 +11,8 @@ use super::launch::{buffer, cube_dim, dense, elem, empty, grid_of_units, is_left
 use super::rows::Rows;
 use crate::ops::attention_blocks::{self, Blocks};
 
-/// Returns of a number of [segments, heads, queries, d], counted through: its place in [segments, queries], its head, and its column.
-/// The layout [segments, kv heads, group · queries, d] is the same one.
+/// Splits the index of an element of [segments, heads, queries, d] into its position in [segments, queries], its head and its
+/// column. The layout [segments, kv heads, group · queries, d] is the same.
 #[cube]
 fn place(number: usize, heads: usize, queries: usize, d: usize) -> (usize, usize, usize) {
     let query = number / d % queries;
@@ -39,7 +40,7 @@ fn pad_all<X: Float, I: Int>(
     padded[ABSOLUTE_POS] = x[usize::cast_from(rows[query]) * stride + head * d + column];
 }
 
-/// y[rows[segment, query], head] = padded[segment, head, query], whose heads' queries lie `stride` apart. Padding is written nowhere.
+/// y[rows[segment, query], head] = padded[segment, head, query]. Queries of a head are `stride` apart. Padding is not written.
 #[cube(launch)]
 fn unpad_all<X: Float, I: Int>(
     padded: &[X],
@@ -62,8 +63,8 @@ fn unpad_all<X: Float, I: Int>(
     }
 }
 
-/// y[row, head] = the gradient at the row's own place of x [segments, heads, keys, d] + the sum of those at the places of the segments
-/// that share it, in their order.
+/// y[row, head] = the gradient at the row's own position in x [segments, heads, keys, d], plus the sum over its positions in the segments
+/// that share it. The sum is in the order of the segments.
 #[cube(launch)]
 fn sum_all<X: Float, Y: Float, I: Int>(
     x: &[X],
@@ -105,7 +106,7 @@ fn sum_all<X: Float, Y: Float, I: Int>(
     y[ABSOLUTE_POS] = Y::cast_from(total);
 }
 
-/// Whether burn's own operations must do: for these numbers, or for so many to be made of them.
+/// True if burn's own operations are used: for this tensor, or because `count` elements are too many.
 fn is_left(x: &CubeTensor, count: usize) -> bool {
     is_left_to_burn(x) || u32::try_from(count).is_err()
 }
@@ -137,7 +138,7 @@ pub fn pad(x: CubeTensor, rows: &CubeTensor, [segments, kv_heads]: [usize; 2]) -
     padded
 }
 
-/// See [`Blocks::rows`]. One launch for each range of queries; each row is a query of one range, so all of them are written.
+/// See [`Blocks::rows`]. One launch per range of queries. Each row is a query of one range, so every row is written.
 pub fn unpad(parts: Vec<CubeTensor>, blocks: &Blocks<Cube>) -> CubeTensor {
     let (shape, queries) = (parts[0].shape(), blocks.ranges[0].range.len());
     let (heads, d) = (shape[1] * (shape[2] / queries), shape[3]);
@@ -177,7 +178,7 @@ pub fn sum_of_keys(x: CubeTensor, blocks: &Blocks<Cube>, dtype: DType) -> CubeTe
         return blocks.sum_of_keys(x, dtype);
     }
     let (x, own) = (Rows::over(x, 3), dense(blocks.key_places.clone()));
-    // A kernel wants a buffer for each argument; where no row is shared, it does not read the lists.
+    // A kernel needs a buffer for each argument. If no row is shared, it does not read the lists.
     let (lists, most) = match &blocks.stems {
         Some(stems) => ([&stems.of_row, &stems.places].map(|list| dense(list.clone())), stems.most),
         None => ([(); 2].map(|()| own.clone()), 0),

@@ -1,10 +1,10 @@
-//! Finds tokens of a row of logits by what they weigh, with all units of a cube and without sorting.
+//! Finds tokens of a row of logits by the sum of their weights, with all units of a cube and without sorting.
 //!
-//! Tokens are ordered by their logits, of equal ones the lower first. What a filter of sampling keeps is then what is above some logit, and
-//! of the tokens that have it those up to some index. The logit is found bit by bit, from what the tokens above a guess weigh together
-//! ([`search`]), and an index part by part of the row ([`find`]).
+//! Tokens are ordered by descending logit; of equal logits the lower index comes first. A sampling filter therefore keeps the
+//! tokens above some logit, and of those with this logit the ones up to some index. The logit is found bit by bit, from the
+//! weight of the tokens above a guess ([`search`]). An index is found by repeated subdivision of the row ([`find`]).
 //!
-//! Functions return the same to every unit, and all units must call them together.
+//! Functions return the same value to every unit, and all units must call them together.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
@@ -12,13 +12,13 @@ use burn_cubecl::cubecl::prelude::*;
 use super::split::{Split, take};
 use super::sum::{max_of_units, sum_of_units};
 
-/// Stands for no logit at all.
+/// Placeholder for "no logit".
 pub const LEAST: f32 = -1.0e30;
 
-/// The parts into which [`find`] cuts the tokens, again and again until so few are left.
+/// The number of parts into which [`find`] cuts the tokens in each round, until few are left.
 const PARTS: usize = 16;
 
-/// The place of a logit in the order of all: a larger logit has a larger key.
+/// Maps a logit to a key of the same order: a larger logit has a larger key.
 #[cube]
 pub fn key(x: f32) -> u32 {
     let bits = u32::reinterpret(x);
@@ -27,7 +27,7 @@ pub fn key(x: f32) -> u32 {
     if bits >= sign {
         key = !bits;
     }
-    // Zero is one number.
+    // Both zeros have one key.
     if x == 0f32 {
         key = sign;
     }
@@ -45,7 +45,7 @@ pub fn logit(key: u32) -> f32 {
     f32::reinterpret(bits)
 }
 
-/// A row of logits, and the tokens that are kept of it: those above the key `floor`, and of those that have it the tokens up to `last`.
+/// A row of logits and its kept tokens: those above the key `floor`, and of those at `floor` the ones up to index `last`.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub struct Row {
@@ -55,11 +55,11 @@ pub struct Row {
     pub scale: f32,
     pub floor: u32,
     pub last: usize,
-    /// 0, which [`split`](super::split) needs.
+    /// 0, for [`split`](super::split).
     pub zero: u32,
 }
 
-/// What a token of a row weighs in a sum.
+/// The weight of a token of a row in a sum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Weight {
     /// 1 if it is kept.
@@ -88,7 +88,7 @@ fn weight(row: Row, x: f32, token: usize, #[comptime] by: Weight) -> f32 {
     weight
 }
 
-/// The weight of the tokens from..to, of all units together.
+/// The weight of the tokens from..to, summed over all units.
 #[cube]
 pub fn weigh<F: Float>(
     x: &[F],
@@ -119,8 +119,8 @@ pub fn weigh<F: Float>(
     sum_of_units(sum, scratch, units)
 }
 
-/// The largest key above or at which the kept tokens weigh `target` or more, and not above the floor if all weigh less. Two bits at a time,
-/// from the first that the floor and the largest key do not share.
+/// Returns the largest key such that the kept tokens at or above it weigh `target` or more; at most the floor if all weigh less.
+/// Finds two bits at a time, from the first bit in which the floor and the largest key differ.
 #[cube]
 pub fn search<F: Float>(
     x: &[F],
@@ -180,7 +180,8 @@ struct Parts {
     third: f32,
 }
 
-/// The first token at which the weights, added up in the order of the tokens, exceed `left`; else the last that weighs anything.
+/// Returns the first token at which the cumulative weight, in token order, exceeds `left`; otherwise the last token with a
+/// weight.
 #[cube]
 pub fn find<F: Float>(
     x: &[F],
@@ -214,7 +215,7 @@ pub fn find<F: Float>(
             }
             part += 1;
         }
-        // Rounding may put the number after the last token that weighs anything.
+        // After rounding, `left` may exceed the weight of all tokens.
         if !found {
             left.high = f32::new(-LEAST);
         }
@@ -238,10 +239,10 @@ pub fn find<F: Float>(
     token
 }
 
-/// The first token at which the masses, added up from the most likely token on, exceed `left`; else the last.
+/// Returns the first token at which the cumulative mass, from the most probable token on, exceeds `left`; otherwise the last one.
 #[cube]
 pub fn likely<F: Float>(x: &[F], row: Row, left: Split, scratch: &mut [f32], #[comptime] units: usize) -> usize {
-    // Reaching the next larger number is exceeding this one.
+    // The next larger float is reached if and only if this one is exceeded.
     let next = f32::reinterpret(u32::reinterpret(left.high) + 1).max(1.0e-30f32);
     let least = search::<F>(x, row, next, scratch, Weight::Mass, units);
     let mut at = row;
@@ -273,7 +274,7 @@ pub fn largest<F: Float>(x: &[F], row: Row, scratch: &mut [f32], #[comptime] uni
 /// The smallest key whose probability is at least `least` times that of the most likely token.
 #[cube]
 pub fn lowest<F: Float>(x: &[F], row: Row, least: f32, scratch: &mut [f32], #[comptime] units: usize) -> u32 {
-    // Negative, so that the smallest is the largest.
+    // Negated, so that the minimum is found as a maximum.
     let mut lowest = -row.max;
     let mut i = UNIT_POS as usize;
     while i < row.v {

@@ -1,4 +1,4 @@
-//! A chunk of products of the head, and what a row of it is read by: the logit of a product, and the gradient back.
+//! A chunk of the head's products h·wᵀ, and the functions that read a row of it: the logit of a product, and its gradient.
 
 use burn::tensor::{DType, Tensor};
 use burn_cubecl::cubecl;
@@ -9,22 +9,22 @@ use super::exact::tanh;
 use super::launch::empty;
 use super::rows::{Rows, upload};
 
-/// The numbers that `Chunk::stats` finds for each row, in order: the largest logit m, log Σ e^(x − m), the target's log-probability, the
-/// entropy, Σ π², and 1 where no logit is larger than the target's, else 0.
+/// The number of values that `Chunk::stats` computes for each row, in order: the largest logit m, log Σ e^(x − m), the target's
+/// log-probability, the entropy, Σ π², and 1 if no logit is larger than the target's, else 0.
 pub const FOUND: usize = 6;
 
-/// The numbers that `Chunk::gradients` reads for each row, see [`Given`].
+/// The number of values that `Chunk::gradients` reads for each row, see [`GradientInputs`].
 pub const GIVEN: usize = 6;
 
-/// The logit that a product stands for.
+/// The logit of a product.
 #[cube]
 pub fn logit<F: Float>(x: F, cap: f32, temperature: f32, #[comptime] capped: bool) -> f32 {
     let x = f32::cast_from(x);
     if capped { tanh(x / cap) * (cap / temperature) } else { x }
 }
 
-/// The numbers of a row from which its gradient comes: m and log Σ e^(x − m), the gradients of the target's log-probability and of the
-/// entropy, what p is multiplied with besides, and what every logit loses.
+/// The values from which the gradient of a row is computed: m and log Σ e^(x − m), the gradients of the target's log-probability
+/// and of the entropy, the constant factor of p, and the amount subtracted from every logit.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub struct Given {
@@ -36,7 +36,7 @@ pub struct Given {
     pub share: f32,
 }
 
-/// The numbers of the row at `place`.
+/// Reads the values of the row at `place`.
 #[cube]
 pub fn given_at(given: &[f32], place: usize) -> Given {
     let at = place * GIVEN;
@@ -50,7 +50,7 @@ pub fn given_at(given: &[f32], place: usize) -> Given {
     }
 }
 
-/// The gradient of a logit: g_logp·onehot − p·(g_H·log p + constant) − share, where nothing is compared g_logp·(onehot − p) −
+/// The gradient of a logit: g_logp·onehot − p·(g_H·log p + constant) − share. Without a comparison this is g_logp·(onehot − p) −
 /// g_H·p·(log p + H).
 #[cube]
 pub fn gradient(logit: f32, is_target: bool, given: Given) -> f32 {
@@ -59,17 +59,17 @@ pub fn gradient(logit: f32, is_target: bool, given: Given) -> f32 {
     if is_target { d + given.of_log_prob } else { d }
 }
 
-/// The gradient of a product, from that of its logit.
+/// The gradient of a product, from the gradient of its logit.
 #[cube]
 pub fn through_cap(d: f32, logit: f32, cap: f32, temperature: f32, #[comptime] capped: bool) -> f32 {
     let tanh = logit * (temperature / cap);
     if capped { d * ((1f32 - tanh * tanh) / temperature) } else { d }
 }
 
-/// What the chunks have in common: the targets of all tokens.
+/// The targets of all tokens, which all chunks share.
 pub struct Targets(pub CubeTensor);
 
-/// The products [rows, v] of a chunk of tokens, from the token `first` on, with the cap and the temperature of a soft cap.
+/// The products [rows, v] of a chunk of tokens, from token `first` on, with the cap and temperature of a soft cap.
 pub struct Chunk {
     pub rows: Rows,
     pub first: usize,
@@ -77,39 +77,39 @@ pub struct Chunk {
 }
 
 impl Targets {
-    /// `like`: any tensor on the device.
+    /// Uploads the targets to the device of `like`.
     pub fn new(like: &CubeTensor, targets: &[u32]) -> Self {
         Self(upload(like, targets, DType::U32))
     }
 
-    /// Makes room for numbers that kernels find.
+    /// Allocates a buffer for the results of kernels.
     pub fn found(&self, numbers: usize) -> CubeTensor {
         empty(&self.0, [numbers], DType::F32)
     }
 
-    /// Uploads ids.
+    /// Uploads token ids.
     pub fn ids(&self, ids: &[u32]) -> CubeTensor {
         upload(&self.0, ids, DType::U32)
     }
 
-    /// Uploads numbers.
+    /// Uploads floats.
     pub fn given(&self, numbers: &[f32]) -> CubeTensor {
         upload(&self.0, numbers, DType::F32)
     }
 }
 
 impl Chunk {
-    /// Returns nothing if the products do not lie on a GPU.
+    /// Returns `None` if the products are not on a GPU.
     pub fn of(products: Tensor<2>, first: usize, softcap: Option<(f32, f32)>) -> Option<Self> {
         Some(Self { rows: Rows::of(products)?, first, softcap })
     }
 
-    /// The cap and the temperature, which are not read where there is no soft cap.
+    /// The cap and the temperature; not read without a soft cap.
     pub fn cap(&self) -> (f32, f32) {
         self.softcap.unwrap_or((1.0, 1.0))
     }
 
-    /// The chunk with products that may be written to.
+    /// Returns the chunk with products that may be overwritten.
     pub fn own(self) -> Self {
         Self { rows: self.rows.own(), ..self }
     }

@@ -1,4 +1,4 @@
-//! Sums over rows, column by column: first of parts of so many rows each, then of the parts in their order.
+//! Sums over rows, column by column: first over parts of [`PART_ROWS`] rows, then over the parts in order.
 
 use burn::backend::TensorMetadata;
 use burn::tensor::DType;
@@ -8,10 +8,10 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::launch::{buffer, cube_dim, dense, elem, empty, grid_of_units};
 
-/// The rows whose sum is one part.
+/// The number of rows summed into one part.
 pub const PART_ROWS: usize = 64;
 
-/// Sums of [`PART_ROWS`] rows of x [rows, d]: one unit for each part and column.
+/// Sums of `part_rows` rows of x [rows, d]: one unit per part and column.
 #[cube(launch)]
 fn parts_of_rows<X: Float, Y: Float>(
     x: &[X],
@@ -38,7 +38,7 @@ fn parts_of_rows<X: Float, Y: Float>(
     parts[ABSOLUTE_POS] = Y::cast_from(sum);
 }
 
-/// Adds `part_rows` rows each of x [rows, d], in their order, in f32 -> [rows / part_rows, d] in `dtype`.
+/// Sums every `part_rows` rows of x [rows, d], in order, in f32 -> [rows / part_rows, d] in `dtype`.
 fn parts(x: &CubeTensor, part_rows: usize, dtype: DType) -> CubeTensor {
     let [rows, d] = [x.shape()[0], x.shape()[1]];
     let count = rows.div_ceil(part_rows).max(1);
@@ -58,7 +58,7 @@ fn parts(x: &CubeTensor, part_rows: usize, dtype: DType) -> CubeTensor {
     y
 }
 
-/// Adds the rows of x [rows, d] in `dtype` -> [1, d].
+/// Sums the rows of x [rows, d] in `dtype` -> [1, d].
 pub fn sum_of_rows(x: CubeTensor, dtype: DType) -> CubeTensor {
     let mut x = dense(x);
     while x.shape()[0] > PART_ROWS {

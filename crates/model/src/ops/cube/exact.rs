@@ -1,5 +1,5 @@
-//! Elementary functions as exact as those of the CPU's [row kernels](crate::ops::simd), of which they are the same formulas. What a
-//! device offers is not enough where numbers cancel: WGSL allows e^x an error of 3 + 2·|x| units in the last place, and has neither
+//! Elementary functions with the accuracy and formulas of the CPU's [row kernels](crate::ops::simd). The functions of a device
+//! are not accurate enough where values cancel: WGSL allows e^x an error of 3 + 2·|x| units in the last place, and has neither
 //! e^x − 1 nor ln(1 + x).
 
 use std::f32::consts::{LN_2, LOG2_E};
@@ -7,19 +7,19 @@ use std::f32::consts::{LN_2, LOG2_E};
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-/// e^x = power·(1 + rest): the power of 2 that is next to it, and what is left.
+/// e^x = power·(1 + rest), with the nearest power of 2 and the remaining factor.
 #[derive(CubeType)]
 struct Exponential {
     power: f32,
     rest: f32,
 }
 
-/// Takes x from −87.33 to 88.37, where powers of 2 are normal numbers. With r = x − n·ln 2, |r| ≤ ln 2 / 2, the rest is r + p·r² with a
-/// polynomial p.
+/// Accepts x from −87.33 to 88.37, where powers of 2 are normal floats. With r = x − n·ln 2, |r| ≤ ln 2 / 2, the rest is r + p·r²
+/// with a polynomial p.
 #[cube]
 fn exponential(x: f32) -> Exponential {
     let n = (x * LOG2_E + 0.5f32).floor();
-    // ln 2 in two parts, the first of so few bits that its product with n is exact.
+    // ln 2 in two parts. The first has so few bits that its product with n is exact.
     let r = (x - n * 0.693_359_4f32) + n * 2.121_944_4e-4f32;
     let mut p = 1.987_569_1e-4f32;
     p = p * r + 1.398_199_9e-3f32;
@@ -60,7 +60,7 @@ pub fn ln_1p(u: f32) -> f32 {
     let bits = u32::reinterpret(1f32 + u);
     let mut n = 0f32;
     let mut f = u;
-    // The bits of √½, 2²³ for each halving.
+    // The bits of √½; each halving adds 2²³.
     if bits < 1060439283u32 {
         let halvings = (1060439283u32 - bits + 8388607u32) >> 23u32;
         n = f32::cast_from(halvings);

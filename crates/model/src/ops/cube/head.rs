@@ -1,8 +1,9 @@
-//! The head's passes over a chunk of logits, one cube for each row: what a row's softmax has to say of its target, and the gradient of the
-//! logits in their place. [`head_compared`](super::head_compared) and [`head_top_k`](super::head_top_k) have the passes that comparisons add.
+//! The head's passes over a chunk of logits, one cube per row: the statistics of a row and its target, and the gradient of the
+//! logits in place. The passes for comparisons are in [`head_compared`](super::head_compared) and
+//! [`head_top_k`](super::head_top_k).
 //!
-//! A row is read once: each unit keeps the sums of its part beside the largest logit it has seen, and the parts are added up at the end.
-//! Logits may have the dtype of the product that made them; sums are f32.
+//! A row is read once: each unit keeps its partial sums and the largest logit it has seen; the partial sums are combined at the
+//! end. Logits may have the dtype of the matmul; sums are f32.
 
 use burn::backend::Cube;
 use burn::tensor::Tensor;
@@ -15,7 +16,7 @@ use super::head_top_k::{Pull, Pulls};
 use super::launch::{buffer, cube_of, elem, grid, units_of};
 use super::sum::{max_of_units, sum_of_units};
 
-/// Stands for no logit at all.
+/// Placeholder for "no logit".
 const LEAST: f32 = -1.0e30;
 
 /// Sums over logits x with z = x − max: Σ e^z, Σ e^z·z and Σ e^2z.
@@ -27,7 +28,7 @@ struct Running {
     squares: f32,
 }
 
-/// Adds four logits at once, of which all but the first may be [`LEAST`].
+/// Adds four logits at once; all but the first may be [`LEAST`].
 #[cube]
 fn see(running: &mut Running, a: f32, b: f32, c: f32, d: f32) {
     let top = a.max(b).max(c.max(d));
@@ -134,7 +135,7 @@ fn row_gradients<F: Float>(
 }
 
 impl Chunk {
-    /// Writes [`FOUND`] numbers of each row to `found`, those of the first row to the place of token `place`.
+    /// Writes [`FOUND`] values per row to `found`, from the position of token `place` on.
     pub fn stats(&self, targets: &Targets, found: &CubeTensor, place: usize) {
         let (x, (cap, temperature)) = (&self.rows, self.cap());
         row_stats::launch(
@@ -157,8 +158,8 @@ impl Chunk {
         );
     }
 
-    /// Turns the products into the gradients [rows, v] by them, in their dtype and their place. The first row's numbers are at the place of
-    /// token `place`; `pulls` are of these rows.
+    /// Turns the products into their gradients [rows, v], in their dtype and in place. `given` has the first row's values at the
+    /// position of token `place`; `pulls` are for these rows.
     pub fn gradients(self, targets: &Targets, given: &CubeTensor, place: usize, pulls: &[Pull]) -> Tensor<2> {
         let (cap, temperature) = self.cap();
         let chunk = self.own();

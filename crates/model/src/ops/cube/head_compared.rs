@@ -1,5 +1,5 @@
-//! What two rows of logits have to say of each other: a divergence, one cube for each pair of rows, and its gradient in place of the first
-//! row. The forms are those of the CPU's [row kernels](crate::ops::simd_divergence), which explain them.
+//! Comparisons of two rows of logits: a divergence, one cube per pair of rows, and its gradient in place of the first row. The
+//! formulas are those of the CPU's [row kernels](crate::ops::simd_divergence), which explain them.
 
 use burn::backend::Cube;
 use burn::tensor::Tensor;
@@ -12,14 +12,15 @@ use super::exact::{exp, exp_m1, ln_1p};
 use super::launch::{buffer, cube_of, elem, grid, units_of};
 use super::sum::sum_of_units;
 
-/// The numbers that [`Chunk::divergence`] finds for each row, in order: the divergence D, and for Jensen-Shannon KL(p ‖ m).
+/// The number of values that [`Chunk::divergence`] computes for each row, in order: the divergence D, and for Jensen-Shannon KL(p
+/// ‖ m).
 pub const APART: usize = 2;
 
-/// The numbers of the second row that [`Chunk::compared_gradients`] reads, in order: its largest logit and the logarithm of what is left of
-/// its sum, the gradient of D, and D, or for Jensen-Shannon KL(p ‖ m).
+/// The number of values of the second row that [`Chunk::compared_gradients`] reads, in order: its largest logit, the logarithm of
+/// the rest of its sum, the gradient of D, and D (for Jensen-Shannon KL(p ‖ m)).
 pub const OTHER: usize = 4;
 
-/// The divergences of p, the distribution of the first row, and q, that of the second.
+/// The divergences between p, the distribution of the first row, and q, that of the second.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// KL(p ‖ q)
@@ -37,7 +38,7 @@ struct Mixture {
     of_q: f32,
 }
 
-/// With d = log p − log q, log(m/q) = ln(1 + (1 − β)·(e^d − 1)) where d ≤ 0, and log(m/p) = ln(1 + β·(e^−d − 1)) where d > 0.
+/// With d = log p − log q: log(m/q) = ln(1 + (1 − β)·(e^d − 1)) for d ≤ 0; log(m/p) = ln(1 + β·(e^−d − 1)) for d > 0.
 #[cube]
 fn from_mixture(log_p: f32, log_q: f32, beta: f32) -> Mixture {
     let d = log_p - log_q;
@@ -54,7 +55,7 @@ fn from_mixture(log_p: f32, log_q: f32, beta: f32) -> Mixture {
     mixture
 }
 
-/// A token's part in the numbers of [`APART`].
+/// A token's contribution to the [`APART`] values.
 #[derive(CubeType)]
 struct Apart {
     divergence: f32,
@@ -77,7 +78,7 @@ fn apart(log_p: f32, log_q: f32, beta: f32, #[comptime] kind: Kind) -> Apart {
     }
 }
 
-/// The derivative of D by a logit of p; `known`: D, or for Jensen-Shannon KL(p ‖ m).
+/// The derivative of D by a logit of p. `known` is D, for Jensen-Shannon KL(p ‖ m).
 #[cube]
 fn slope(log_p: f32, log_q: f32, known: f32, beta: f32, #[comptime] kind: Kind) -> f32 {
     match kind {
@@ -87,7 +88,8 @@ fn slope(log_p: f32, log_q: f32, known: f32, beta: f32, #[comptime] kind: Kind) 
     }
 }
 
-/// Reads what [`row_stats`](super::head) found for a row at `p`, and for the other at `q`, and writes to `to`, counted in rows.
+/// Reads the results of [`row_stats`](super::head) of the first row at `p` and of the second at `q` (in rows), and writes from
+/// `to` on.
 #[cube(launch)]
 fn row_divergence<X: Float, Y: Float>(
     x: &[X],
@@ -139,7 +141,7 @@ fn row_divergence<X: Float, Y: Float>(
     }
 }
 
-/// d = g_logp·onehot − p·(g_H·log p + constant) + g_D·dD, through the soft cap where there is one.
+/// d = g_logp·onehot − p·(g_H·log p + constant) + g_D·dD, through the soft cap if there is one.
 #[cube(launch)]
 fn row_compared_gradients<X: Float, Y: Float>(
     x: &mut [X],
@@ -187,7 +189,7 @@ fn row_compared_gradients<X: Float, Y: Float>(
     }
 }
 
-/// The mean of m − x over the logits of a row, m being the largest.
+/// The mean of m − x over the logits of a row, with m the largest logit.
 #[cube(launch)]
 fn row_depth<X: Float>(
     x: &[X],
@@ -223,8 +225,8 @@ fn row_depth<X: Float>(
 }
 
 impl Chunk {
-    /// Writes [`APART`] numbers of each pair of rows to `found`, from the number `to` on. It has the [statistics](Self::stats) of the first
-    /// row at place `p`, and those of the first row of `other` at `q`.
+    /// Writes [`APART`] values per pair of rows to `found`, from index `to` on. `found` has the [statistics](Self::stats) of the
+    /// first row at position `p`, and those of the first row of `other` at position `q`.
     pub fn divergence(&self, other: &Self, (kind, beta): (Kind, f32), found: &CubeTensor, [p, q, to]: [usize; 3]) {
         let (x, y) = (&self.rows, &other.rows);
         let ((cap, temperature), (y_cap, y_temperature)) = (self.cap(), other.cap());
@@ -255,7 +257,7 @@ impl Chunk {
         );
     }
 
-    /// Does what [`gradients`](Self::gradients) does, with a gradient of the divergence, whose numbers are [`OTHER`] for each token.
+    /// Does what [`gradients`](Self::gradients) does, with a gradient of the divergence, given by [`OTHER`] values per token.
     pub fn compared_gradients(
         self,
         other: &Self,
@@ -296,7 +298,7 @@ impl Chunk {
         Tensor::from_primitive::<Cube>(x.tensor)
     }
 
-    /// Writes to `found`, from the number `to` on, how far the mean logit of each row is below the largest. It has the
+    /// Writes to `found`, from index `to` on, the difference between each row's largest and mean logit. `found` has the
     /// [statistics](Self::stats) of the first row at `place`.
     pub fn depth(&self, found: &CubeTensor, place: usize, to: usize) {
         let (x, (cap, temperature)) = (&self.rows, self.cap());

@@ -1,6 +1,6 @@
-//! The likeliest tokens of rows of logits, and what becomes of a row at the tokens of a teacher.
+//! The top-k tokens of rows of logits, and the logits and gradients at a teacher's tokens.
 //!
-//! Thresholds and ties are those of [`choose`](super::choose), in the order of the products: a soft cap does not change it.
+//! Thresholds and ties are found by [`choose`](super::choose), in the order of the products, which a soft cap does not change.
 
 use burn::tensor::DType;
 use burn_cubecl::cubecl;
@@ -14,7 +14,7 @@ use super::rows::{Rows, upload};
 use super::split::Split;
 use super::sum::sum_before;
 
-/// Writes k ids and their logits for each row, by no order.
+/// Writes k ids and their logits for each row, unordered.
 #[cube(launch)]
 fn row_largest<X: Float>(
     x: &[X],
@@ -50,12 +50,12 @@ fn row_largest<X: Float>(
         }
         i += units;
     }
-    // What units before this one write comes before what it writes.
+    // This unit writes after all entries of earlier units.
     let mut next = sum_before(own, &mut scratch) as usize;
     i = UNIT_POS as usize;
     while i < v {
         let key = key(f32::cast_from(x[row.start + i]));
-        // NaN is above all, and may be more than k.
+        // NaN ranks above all, so there may be more than k.
         if (key > row.floor || (key == row.floor && i <= row.last)) && next < k {
             let at = to + (number * k + next) * 2;
             found[at] = f32::cast_from(i);
@@ -66,7 +66,7 @@ fn row_largest<X: Float>(
     }
 }
 
-/// Writes for each row its logits at k ids, and the k-th largest.
+/// Writes for each row its logits at k ids, and the k-th largest logit.
 #[cube(launch)]
 fn row_at_ids<X: Float>(
     x: &[X],
@@ -105,7 +105,7 @@ fn row_at_ids<X: Float>(
     }
 }
 
-/// The gradients by the products that are pulled, while the products are still there.
+/// Computes the gradients of the pulled products, before the products are overwritten.
 #[cube(launch)]
 fn find_pulled<X: Float>(
     x: &[X],
@@ -141,7 +141,7 @@ fn put_pulled<X: Float>(x: &mut [X], places: &[u32], pulled: &[f32], count: usiz
     x[row * stride + id] = X::cast_from(pulled[ABSOLUTE_POS]);
 }
 
-/// What the gradient of a logit loses: the row in its chunk, the id, and how much. No logit of a chunk is there twice.
+/// Subtractions from logit gradients: (row in chunk, token id, amount), each logit of a chunk at most once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pull {
     pub row: u32,
@@ -149,7 +149,7 @@ pub struct Pull {
     pub amount: f32,
 }
 
-/// Gradients that take the place of those without pulls.
+/// Gradients at the pulled logits, which replace the gradients without pulls.
 pub struct Pulls {
     places: CubeTensor,
     pulled: CubeTensor,
@@ -157,7 +157,7 @@ pub struct Pulls {
 }
 
 impl Pulls {
-    /// Finds the gradients of the products that are pulled. Arguments are those of [`Chunk::gradients`].
+    /// Computes the gradients of the pulled products. The arguments are those of [`Chunk::gradients`].
     pub fn find(chunk: &Chunk, targets: &Targets, given: &CubeTensor, place: usize, pulls: &[Pull]) -> Option<Self> {
         if pulls.is_empty() {
             return None;
@@ -188,7 +188,7 @@ impl Pulls {
         Some(Self { places, pulled, count })
     }
 
-    /// Writes them to where the products were.
+    /// Writes the gradients in place of the products.
     pub fn put(self, x: &Rows) {
         put_pulled::launch(
             &x.tensor.client,
@@ -205,8 +205,8 @@ impl Pulls {
 }
 
 impl Chunk {
-    /// Writes the k largest logits of each row to `found`, from the number `to` on: for each its id and the logit. Of equal ones it takes
-    /// those of the lowest ids.
+    /// Writes the k largest logits of each row to `found`, from index `to` on, each as its id and the logit. Of equal logits, the
+    /// lowest ids are taken.
     pub fn largest(&self, k: usize, found: &CubeTensor, to: usize) {
         let (x, (cap, temperature)) = (&self.rows, self.cap());
         row_largest::launch(
@@ -222,7 +222,7 @@ impl Chunk {
             x.stride,
             cap,
             temperature,
-            // As a number of which compilers know nothing.
+            // A runtime zero, so that compilers do not know its value.
             0,
             self.softcap.is_some(),
             units_of(x.width),
@@ -230,8 +230,8 @@ impl Chunk {
         );
     }
 
-    /// Writes k + 1 numbers of each row to `found`, from the number `to` on: the logits of k ids, those of the rows of `ids` [tokens, k],
-    /// and the k-th largest logit.
+    /// Writes k + 1 values per row to `found`, from index `to` on: the logits at the k ids of the row of `ids` [tokens, k], and
+    /// the k-th largest logit.
     pub fn at_ids(&self, ids: &CubeTensor, k: usize, found: &CubeTensor, to: usize) {
         let (x, (cap, temperature)) = (&self.rows, self.cap());
         row_at_ids::launch(

@@ -1,5 +1,5 @@
-//! From products to heads in one kernel, for passes without gradients: bias, norm over each head, rotation. One cube for each row and
-//! head.
+//! Turns projections into heads in one kernel, for passes without gradients: bias, norm over each head, rotation. One cube per
+//! row and head.
 
 use burn::backend::TensorMetadata;
 use burn::tensor::Shape;
@@ -11,18 +11,19 @@ use super::launch::{buffer, dense, elem, empty, grid};
 use super::rows::Rows;
 use super::sum::sum_of_units;
 
-/// What one kernel does to a head; all of it is known when the kernel is compiled.
+/// The steps of a kernel, all known at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Steps {
     d: usize,
-    /// The rotated pairs of a head; 0 where positions are learned.
+    /// The rotated pairs of a head; 0 for learned positions.
     half: usize,
     bias: bool,
     norm: bool,
     units: usize,
 }
 
-/// The head that lies in x from `from`, finished, to y from `start`. Its bias lies from `column`, its angles from `angles`.
+/// Reads the head at `from` in x and writes the finished head at `start` in y. Its bias begins at `column`, its angles at
+/// `angles`.
 #[cube]
 fn finish<X: Float, B: Float, W: Float, A: Float>(
     x: &[X],
@@ -187,17 +188,17 @@ fn finish_all<X: Float, B: Float, W: Float, A: Float>(
     }
 }
 
-/// The parameters of [`finished`], each where the model has it.
+/// The parameters of [`finished`]; `None` for steps that the model lacks.
 pub struct Finish {
-    /// Of q, k and v, [heads · d] each.
+    /// The biases of q, k and v, [heads · d] each.
     pub bias: Option<[CubeTensor; 3]>,
-    /// The weights of the norms over each head of q and k, `[d]`, the norms' eps, and what is added to the weights.
+    /// The weights of the norms over each head of q and k, `[d]`, with the norms' eps and the offset added to the weights.
     pub norm: Option<([CubeTensor; 2], f64, f64)>,
     /// cos and sin [rows, rotated / 2].
     pub rotation: Option<[CubeTensor; 2]>,
 }
 
-/// Finishes the products q [rows, heads · d] and k, v [rows, kv heads · d] -> the same as [rows, heads, d].
+/// Finishes the projections q [rows, heads · d] and k, v [rows, kv heads · d] -> q, k, v [rows, heads, d].
 pub fn finished(qkv: [CubeTensor; 3], [heads, kv_heads, d]: [usize; 3], with: Finish) -> [CubeTensor; 3] {
     let [q, k, v] = qkv.map(Rows::new);
     let rows = q.rows;
@@ -216,7 +217,7 @@ pub fn finished(qkv: [CubeTensor; 3], [heads, kv_heads, d]: [usize; 3], with: Fi
         Some((weights, eps, offset)) => (Some(weights.map(dense)), eps as f32, offset as f32),
         None => (None, 0.0, 0.0),
     };
-    // A kernel wants a buffer for each argument; it does not read those of steps that it does not have.
+    // A kernel needs a buffer for each argument. It does not read those of missing steps.
     let v_out = if has_bias { out(kv_heads) } else { shaped(dense(v.tensor.clone()), kv_heads) };
     let [q_bias, k_bias, v_bias] = bias.unwrap_or_else(|| std::array::from_fn(|_| q.tensor.clone()));
     let [q_weight, k_weight] = weights.unwrap_or_else(|| std::array::from_fn(|_| q.tensor.clone()));

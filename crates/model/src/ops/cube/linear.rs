@@ -1,4 +1,4 @@
-//! Products are burn's; only the gradient of a bias is a kernel of ours.
+//! The gradient of a bias. The matmuls are burn's.
 
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Cube, TensorMetadata};

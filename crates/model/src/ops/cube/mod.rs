@@ -1,8 +1,8 @@
-//! Kernels of our own for GPUs, written once in CubeCL for every device that burn has.
+//! GPU kernels, written once in CubeCL for every device that burn supports.
 //!
-//! Each file holds one family of kernels: what runs on the device, and the function that launches it on tensors of burn. They take
-//! the place of compositions of burn's operations, which are the reference in their tests. Numbers are read and written in the
-//! dtype of their tensors and computed in f32. Nothing is added atomically: results do not depend on timing.
+//! Each file holds one family of kernels: the device code, and the functions that launch it on burn's tensors. The kernels
+//! replace compositions of burn's operations, which are the reference in their tests. Values are read and written in the dtype of
+//! their tensors and computed in f32. There are no atomic additions, so results do not depend on timing.
 
 mod activation;
 mod attention;

@@ -1,4 +1,4 @@
-//! Norms over the last dimension, one cube for each row. RMSNorm is LayerNorm without its mean and bias.
+//! Norms over the last dimension, one cube per row. RMSNorm is LayerNorm without mean and bias.
 
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Cube, TensorMetadata};
@@ -13,7 +13,7 @@ use super::rows::Rows;
 use super::sum::sum_of_units;
 use crate::ops::norm::NormKernels;
 
-/// Returns the mean of a row, 0 unless `centred`, and 1 / sqrt(mean((x − mean)²) + eps), to every unit.
+/// Returns to every unit the mean of a row (0 unless `centred`) and 1 / sqrt(mean((x − mean)²) + eps).
 #[cube]
 fn moments<X: Float>(
     x: &[X],
@@ -41,7 +41,7 @@ fn moments<X: Float>(
     (mean, 1f32 / f32::sqrt(variance + eps))
 }
 
-/// y = (x − mean)·r·(offset + w) + b of each row; `b` is not read unless `centred`.
+/// y = (x − mean)·r·(offset + w) + b for each row; `b` is only read if `centred`.
 #[cube(launch)]
 fn forward<X: Float, W: Float, Y: Float>(
     x: &[X],
@@ -72,7 +72,7 @@ fn forward<X: Float, W: Float, Y: Float>(
     }
 }
 
-/// [`forward`] of total = x + other, which is written too.
+/// [`forward`] of total = x + other; also writes `total`.
 #[cube(launch)]
 fn forward_of_sum<X: Float, O: Float, W: Float, Y: Float>(
     x: &[X],
@@ -96,7 +96,7 @@ fn forward_of_sum<X: Float, O: Float, W: Float, Y: Float>(
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let start = row * d;
-    // Each unit reads back what it has written itself.
+    // Each unit reads back only elements that it has written itself.
     for i in range_stepped(UNIT_POS as usize, d, units) {
         total[start + i] = X::cast_from(f32::cast_from(x[start + i]) + f32::cast_from(other[row * other_stride + i]));
     }
@@ -110,8 +110,8 @@ fn forward_of_sum<X: Float, O: Float, W: Float, Y: Float>(
     }
 }
 
-/// dx = r·(g − mean(g) − xr·mean(g·xr)) of each row, with g = dy·w and xr = (x − mean)·r; mean(g) is left out unless `centred`. Keeps
-/// (mean, r) of each row.
+/// dx = r·(g − mean(g) − xr·mean(g·xr)) for each row, with g = dy·w and xr = (x − mean)·r; mean(g) is omitted unless `centred`.
+/// Writes (mean, r) of each row to `kept`.
 #[cube(launch)]
 fn backward<X: Float, W: Float>(
     x: &[X],
@@ -156,7 +156,7 @@ fn backward<X: Float, W: Float>(
     }
 }
 
-/// The sums over [`PART_ROWS`] rows of dy·xr, and of dy behind them where there is a bias: [parts, d or 2·d]. One unit for each part
+/// The sums over [`PART_ROWS`] rows of dy·xr, followed by those of dy if there is a bias: [parts, d or 2·d]. One unit per part
 /// and column.
 #[cube(launch)]
 fn weight_parts<X: Float>(
@@ -203,7 +203,7 @@ fn sizes(x: &CubeTensor) -> (usize, usize) {
     (shape.num_elements() / d, d)
 }
 
-/// Normalises the rows of x in `dtype`, by (offset + w), and b where there is one: then rows are centred.
+/// Normalises the rows of x, scales by (offset + w), and returns them in `dtype`. With a bias b, rows are centred and b is added.
 pub fn norm(x: CubeTensor, w: CubeTensor, b: Option<CubeTensor>, eps: f64, offset: f64, dtype: DType) -> CubeTensor {
     let (x, w, b) = (dense(x), dense(w), b.map(dense));
     let ((rows, d), y) = (sizes(&x), empty(&x, x.shape(), dtype));
@@ -228,7 +228,7 @@ pub fn norm(x: CubeTensor, w: CubeTensor, b: Option<CubeTensor>, eps: f64, offse
     y
 }
 
-/// Returns x + other, both [n, d], and the [`norm`] of that.
+/// Returns x + other, both [n, d], and its [`norm`].
 pub fn norm_of_sum(
     [x, other]: [CubeTensor; 2],
     w: CubeTensor,
@@ -263,7 +263,7 @@ pub fn norm_of_sum(
     [total, y]
 }
 
-/// The gradient of x [.., d], and behind each other those of w and, if rows are `centred`, of b: [1, d or 2·d].
+/// Returns the gradient of x [.., d], and the concatenated gradients of w and, if `centred`, of b: [1, d or 2·d].
 fn gradients(x: CubeTensor, w: CubeTensor, dy: CubeTensor, eps: f64, centred: bool) -> [CubeTensor; 2] {
     let [x, w, dy] = [x, w, dy].map(dense);
     let ((rows, d), dx) = (sizes(&x), empty_like(&x));

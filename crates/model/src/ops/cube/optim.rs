@@ -1,8 +1,8 @@
-//! What an optimizer does with all parameters: AdamW's update, and the squares of gradients. A launch takes as many tensors as a
-//! kernel may bind: a model has hundreds of them, most of them small.
+//! Optimizer kernels over all parameters: AdamW's update, and the squares of gradients. A launch takes as many tensors as a
+//! kernel may bind, since a model has hundreds of tensors, most of them small.
 //!
-//! The cubes of a launch are divided among its tensors, each of which has those from its entry of `starts` on. A kernel compares
-//! the number of its cube with all of them: buffers cannot be indexed, so it has a copy of its body for each.
+//! The cubes of a launch are divided among its tensors; the cubes of tensor t begin at `starts[t]`. A kernel compares its cube's
+//! index with all entries. Buffers cannot be indexed, so the kernel has a copy of its body for each tensor.
 
 use burn::backend::Cube;
 use burn::tensor::{DType, Tensor};
@@ -17,13 +17,14 @@ use crate::ops::{AdamwStep, to_host};
 
 /// Elements that a cube updates.
 const UPDATED: usize = 8 * 1024;
-/// Elements that a cube adds up the squares of, each unit 64 of them: partial sums lose little in f32.
+/// Elements whose squares a cube sums, 64 per unit: partial sums lose little precision in f32.
 const SQUARED: usize = 16 * 1024;
-/// The most tensors of a launch. CUDA passes 4 KiB of arguments, 12 bytes for a buffer and 4 for a number.
+/// The largest number of tensors per launch. CUDA passes 4 KiB of arguments: 12 bytes per buffer and 4 per number.
 const MOST_UPDATED: usize = 60;
 const MOST_SQUARED: usize = 100;
 
-/// w ← w·keep;  m ← m + gain1·(g − m);  v ← β₂v + gain2·g²;  w ← w − step · m / (√v/correction2_sqrt + ε), where g is scaled first.
+/// w ← w·keep;  m ← m + gain1·(g − m);  v ← β₂v + gain2·g²;  w ← w − step · m / (√v/correction2_sqrt + ε), where g is first
+/// scaled.
 #[cube(launch_unchecked)]
 fn update(
     w: &mut Sequence<Box<[f32]>>,
@@ -66,7 +67,7 @@ fn update(
     }
 }
 
-/// Writes Σ g² of each cube's elements to `sums`, from its place `before` on.
+/// Writes Σ g² of each cube's elements to `sums`, from index `before` on.
 #[cube(launch_unchecked)]
 fn square(
     g: &Sequence<Box<[f32]>>,
@@ -93,18 +94,21 @@ fn square(
             }
         }
     }
-    // Every unit of every cube gets here, those of cubes past the last tensor too.
+    // Every unit of every cube gets here, also in cubes past the last tensor.
     let sum = sum_of_units(total, &mut scratch, units);
     if UNIT_POS == 0 && CUBE_POS < starts[tensors] {
         sums[before + CUBE_POS] = sum;
     }
 }
 
-/// Updates weights, moments and gradients (w, m, v, g), flat, by AdamW; returns w, m and v, in the buffers of the old ones where
-/// nothing else has them. `Err` returns the tensors if they are not all f32 on one GPU.
+/// Updates weights and moments by AdamW, from (w, m, v, g) of each parameter, flat. Returns w, m and v, in the old buffers if
+/// these are not shared.
+///
+/// # Errors
+/// Returns the tensors if they are not all f32 on one GPU.
 ///
 /// # Panics
-/// If the four of a parameter are not of one size.
+/// If the four tensors of a parameter differ in size.
 pub fn adamw(all: Vec<[Tensor<1>; 4]>, s: AdamwStep) -> Result<Vec<[Tensor<1>; 3]>, Vec<[Tensor<1>; 4]>> {
     if !all.iter().flatten().all(is_f32) {
         return Err(all);
@@ -115,7 +119,7 @@ pub fn adamw(all: Vec<[Tensor<1>; 4]>, s: AdamwStep) -> Result<Vec<[Tensor<1>; 3
         let sizes = group.iter().map(|(_, g)| size(g)).collect::<Vec<_>>();
         let starts = starts(&sizes, UPDATED);
         let buffers = |place: usize| group.iter().map(|(own, _)| buffer(&own[place])).collect();
-        // SAFETY: a unit stays within its tensor's size, which is that of all four; cubes past the last tensor do nothing.
+        // SAFETY: a unit stays within its tensor's size, which all four share; cubes past the last tensor do nothing.
         unsafe {
             update::launch_unchecked(
                 &group[0].1.client,
@@ -144,8 +148,8 @@ pub fn adamw(all: Vec<[Tensor<1>; 4]>, s: AdamwStep) -> Result<Vec<[Tensor<1>; 3
     Ok(all.into_iter().map(|(own, _)| own.map(of_gpu)).collect())
 }
 
-/// Returns Σ g² of each tensor with one transfer for all; `None` if they are not all f32 on one GPU. The sums of 16 Ki elements are
-/// f32, and are added up in f64 in their order.
+/// Returns Σ g² of each tensor with one transfer for all; `None` if they are not all f32 on one GPU. Sums over 16 Ki elements are
+/// f32; these sums are added in f64, in order.
 pub fn squares<'a>(all: impl IntoIterator<Item = &'a Tensor<1>>) -> Option<Vec<f64>> {
     let all: Option<Vec<CubeTensor>> = all.into_iter().map(|g| is_f32(g).then(|| dense(primitive(g.clone())))).collect();
     let all = all?;
@@ -157,7 +161,7 @@ pub fn squares<'a>(all: impl IntoIterator<Item = &'a Tensor<1>>) -> Option<Vec<f
         let sizes = group.iter().map(size).collect::<Vec<_>>();
         let starts = starts(&sizes, SQUARED);
         let count = starts[sizes.len()];
-        // SAFETY: a unit stays within its tensor's size, and `sums` has a place for each cube that has elements.
+        // SAFETY: a unit stays within its tensor's size, and `sums` has an element for each cube with elements.
         unsafe {
             square::launch_unchecked(
                 &first.client,
@@ -183,7 +187,7 @@ fn is_f32(t: &Tensor<1>) -> bool {
     t.dtype() == DType::F32 && t.clone().try_into_primitive::<Cube>().is_ok()
 }
 
-/// Returns a dense tensor whose buffer nothing else has: another model may share that of a parameter.
+/// Returns a dense tensor whose buffer is not shared, for example with another model.
 fn own(t: Tensor<1>) -> CubeTensor {
     let t = dense(primitive(t));
     if t.can_mut() { t } else { t.copy() }
@@ -193,19 +197,20 @@ fn size(t: &CubeTensor) -> usize {
     t.meta.num_elements()
 }
 
-/// Divides tensors into groups of about the same length for a launch each: kernels are compiled for a number of tensors.
+/// Divides tensors into groups of similar length, one launch each: kernels are compiled for a number of tensors.
 fn groups<T>(all: &[T], tensor: impl Fn(&T) -> &CubeTensor, buffers: usize, most: usize) -> impl Iterator<Item = &[T]> {
     let most = all.first().map_or(1, |first| per_launch(&tensor(first).client, buffers).min(most));
     let launches = all.len().div_ceil(most).max(1);
     all.chunks(all.len().div_ceil(launches).max(1))
 }
 
-/// How many tensors with so many buffers each a kernel can bind, beside a buffer for results and one for its arguments.
+/// The number of tensors, with this many buffers each, that a kernel can bind, in addition to one buffer for results and one for
+/// its arguments.
 fn per_launch(client: &Client, buffers: usize) -> usize {
     ((client.properties().hardware.max_bindings as usize).saturating_sub(2) / buffers).max(1)
 }
 
-/// The first cube of each tensor, and the number of all cubes.
+/// The first cube of each tensor, and the total number of cubes.
 fn starts(sizes: &[usize], per_cube: usize) -> Vec<usize> {
     let mut end = 0;
     let ends = sizes.iter().map(|size| {
@@ -223,7 +228,7 @@ mod tests {
     use crate::interfaces::any_gpu;
     use crate::ops::{adamw_row, tensor_from_vec};
 
-    /// Sizes below, at and above what a cube or a unit takes.
+    /// Sizes below, at and above the capacity of a cube or a unit.
     const SIZES: [usize; 9] = [1, 255, 257, UPDATED, UPDATED + 1, 70_001, SQUARED, SQUARED - 1, 9];
     const STEP: AdamwStep = AdamwStep {
         lr: 1e-2,
@@ -254,7 +259,7 @@ mod tests {
         tensor_from_vec(values.to_vec(), [values.len()], device)
     }
 
-    /// However many parameters there are, three updates are those of the CPU, in the same buffers.
+    /// For every number of parameters, three updates match the CPU's, in the same buffers.
     #[test]
     fn adamw_is_that_of_the_cpu() {
         let Some(device) = any_gpu() else { return };
@@ -282,7 +287,7 @@ mod tests {
         }
     }
 
-    /// A reference model has the weights that its parameters had when it was cloned.
+    /// A reference model keeps the weights that its parameters had when it was cloned.
     #[test]
     fn a_clone_keeps_its_values() {
         let Some(device) = any_gpu() else { return };
@@ -296,7 +301,7 @@ mod tests {
         }
     }
 
-    /// The squares are those of the CPU, the same each time, and say which gradient is not finite.
+    /// The squares match the CPU's, are the same each time, and show which gradient is not finite.
     #[test]
     fn squares_are_those_of_the_cpu() {
         let Some(device) = any_gpu() else { return };

@@ -1,6 +1,6 @@
-//! Attention of one new position per row over its blocks of a key/value cache: one cube for each row and head, the keys in tiles of as
-//! many as the cube has units, with a running maximum and sum (Milakov & Gimelshein 2018, <https://arxiv.org/abs/1805.02867>). No key
-//! or value is copied, and no score leaves the cube.
+//! Attention of one new position per row over its blocks of a KV cache. One cube per row and head reads the keys in tiles of one
+//! key per unit, with a running maximum and sum (Milakov & Gimelshein 2018, <https://arxiv.org/abs/1805.02867>). No key or value
+//! is copied, and no score leaves the cube.
 
 use burn::backend::TensorMetadata;
 use burn_cubecl::cubecl;
@@ -13,23 +13,23 @@ use super::sum::{max_of_units, sum_of_units};
 use crate::ops::block_tables::BLOCK;
 use crate::ops::packed::Scoring;
 
-/// The most numbers that a head may have: a cube adds up one each in its units.
+/// The largest size of a head: each unit of a cube sums one element.
 pub const LARGEST_HEAD: usize = 256;
 
 /// Below every score.
 const LEAST: f32 = -1.0e30;
 
-/// What is known when the kernel is compiled.
+/// Compile-time parameters of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Form {
     d: usize,
     capped: bool,
-    /// Whether the keys and values of the last positions are in `new_k` and `new_v`, and written to the cache.
+    /// True if `new_k` and `new_v` have the keys and values of the last positions, to be written to the cache.
     writes: bool,
     units: usize,
 }
 
-/// Returns where a position's keys and values begin in the cache, whose rows begin `stride` numbers apart.
+/// Returns the index of a position's keys or values in a cache with rows `stride` elements apart.
 #[cube]
 fn place<I: Int>(table: &[I], first: usize, position: usize, stride: usize) -> usize {
     let block = comptime!(BLOCK);
@@ -85,7 +85,7 @@ fn attend<Q: Float, I: Int>(
     }
     sync_cube();
 
-    // While values are added up, a unit has one number of the output and every `parts`-th key.
+    // While values are summed, a unit handles one element of the output and every `parts`-th key.
     let parts = comptime!(units / d);
     let part = unit / d;
     let i = unit % d;
@@ -164,23 +164,23 @@ fn attend<Q: Float, I: Int>(
     }
 }
 
-/// The cache of a layer [blocks · BLOCK, kv heads · d], whose rows may lie apart, as they do on CUDA, and where its rows' positions are in it.
+/// The cache of a layer [blocks · BLOCK, kv heads · d], whose rows may be padded as on CUDA, and the block tables of the rows.
 pub struct Paged {
     pub keys: CubeTensor,
     pub values: CubeTensor,
-    /// The blocks of each row's sequence [rows, as many as the longest has], in order.
+    /// The blocks of each row's sequence [rows, the longest table's length], in order.
     pub table: CubeTensor,
-    /// The positions of each row's sequence, the new one among them, `[rows]`.
+    /// The length of each row's sequence, including the new position, `[rows]`.
     pub lens: CubeTensor,
 }
 
-/// Attends with q [rows, heads, d] -> [rows, heads, d]. With `new` keys and values [rows, kv heads · d], those of each sequence's last
-/// position, these are written to the cache too, in place; no two rows may then be of one sequence.
+/// Attends with q [rows, heads, d] -> [rows, heads, d]. `new` keys and values [rows, kv heads · d] of each sequence's last
+/// position are also written to the cache, in place. Then no two rows may be of one sequence.
 pub fn decode_attention(q: CubeTensor, cache: Paged, new: Option<[CubeTensor; 2]>, scoring: Scoring) -> CubeTensor {
     let (q, keys, values) = (dense(q), Rows::new(cache.keys), Rows::new(cache.values));
     let out = empty_like(&q);
     let [rows, heads, d] = [q.shape()[0], q.shape()[1], q.shape()[2]];
-    assert!(d <= LARGEST_HEAD, "a head of {d} numbers");
+    assert!(d <= LARGEST_HEAD, "a head of {d} elements");
     let units = d.next_power_of_two().clamp(128, LARGEST_HEAD);
     let group = heads / (keys.width / d);
     let writes = new.is_some();

@@ -1,19 +1,19 @@
-//! Launches that are recorded once and replayed: a graph of CUDA and HIP, which the driver launches at once, and on other devices a list
-//! of CubeCL's. Shapes, buffers and the numbers that kernels take as arguments stay what they were.
+//! Launches that are recorded once and replayed. On CUDA and HIP the recording is a graph that the driver launches at once, on
+//! other devices a list of CubeCL's. Shapes, buffers and scalar arguments of kernels stay the same.
 
 use burn::tensor::Bytes;
 use burn_cubecl::cubecl::client::{Client, Graph};
 use burn_cubecl::cubecl::server::Handle;
 use burn_cubecl::tensor::CubeTensor;
 
-/// Launches that were recorded.
+/// A recording of launches.
 pub struct Recorded(Graph);
 
 impl Recorded {
-    /// Runs `work`, records what it launches a second time without running it, and returns the recording, or why there is none. Kernels
-    /// must have been compiled and chosen before. The first time shows how much memory `work` needs: a recording takes no more of it.
-    /// `slack` is memory that is held while it runs, for what is given back later the second time. `written`: what `work` writes and is
-    /// read afterwards.
+    /// Runs `work`, then records its launches a second time without running them. Returns the recording, or the reason why it
+    /// failed. Kernels must have been compiled and autotuned before. The first run shows how much memory `work` needs, since a
+    /// recording cannot get more. `slack` is allocated during the first run, for memory that the second run frees later.
+    /// `written` are the buffers that `work` writes and that are read afterwards.
     pub fn of(
         client: &Client,
         slack: impl FnOnce() -> Vec<CubeTensor>,
@@ -29,13 +29,13 @@ impl Recorded {
             if started.is_ok() {
                 work();
             }
-            // What was prepared must be stopped even if it could not be started.
+            // A prepared capture must be stopped even if it could not be started.
             let graph = client.stop_capture();
             started.and(graph)
         });
         recorded.map(Self).map_err(|error| {
-            // What the first run has written is there, and CubeCL takes it for unwritten, as nothing of the second was run. On CUDA and HIP
-            // a write from the host, though of nothing, says otherwise; with WebGPU it would write.
+            // CubeCL considers the results of the first run unwritten, since nothing of the second run was run. On CUDA and HIP
+            // an empty write from the host corrects this; with WebGPU it would really write.
             if !client.name().starts_with("wgpu") {
                 written.into_iter().for_each(|handle| client.write(&handle, Bytes::from_bytes_vec(Vec::new())));
             }
@@ -43,15 +43,15 @@ impl Recorded {
         })
     }
 
-    /// Launches all of it again, without waiting for its end.
+    /// Launches everything again, without waiting for the end.
     ///
     /// # Errors
-    /// If the device does not take it.
+    /// If the device refuses the launch.
     ///
     /// # Safety
-    /// Every buffer that was read or written must still be there, and where it was.
+    /// Every buffer that was read or written must still exist at its address.
     pub unsafe fn replay(&self) -> Result<(), String> {
-        // SAFETY: the caller's. Buffers are written and read by the thread that replays, whose stream keeps their order.
+        // SAFETY: promised by the caller. The replaying thread also reads and writes the buffers, and its stream keeps the order.
         unsafe { self.0.replay() }.map_err(|error| error.to_string())
     }
 }
@@ -75,7 +75,7 @@ mod tests {
         }
     }
 
-    /// What a recording runs, it runs once, and again with each replay. One that needs more memory than the first run and the slack is none.
+    /// Recording runs the step once; each replay runs it again. Recording fails if the step needs more memory than the first run plus slack.
     #[test]
     fn a_recording_is_run_by_its_replays() {
         let Some(device) = any_gpu() else { return };
@@ -100,7 +100,7 @@ mod tests {
             if let Ok(recorded) = recorded {
                 let values = || to_host(Tensor::<1>::from_primitive::<Cube>(x.clone()));
                 assert_eq!(values(), [1.0; 5]);
-                // SAFETY: x is there, and what else is written is not read.
+                // SAFETY: x exists, and other written buffers are not read.
                 unsafe { recorded.replay() }.unwrap();
                 assert_eq!(values(), [2.0; 5]);
             }

@@ -1,4 +1,4 @@
-//! The rotation of queries and keys, one unit for each number.
+//! The rotation of queries and keys, one unit per element.
 
 use burn::backend::{Cube, TensorMetadata};
 use burn_cubecl::cubecl;
@@ -8,8 +8,8 @@ use burn_cubecl::tensor::CubeTensor;
 use super::launch::{buffer, cube_dim, dense, elem, empty_like, grid_of_units};
 use crate::ops::rope::RopeKernels;
 
-/// Returns element `i` of a head that lies in `x` from `start`, rotated by the angles that lie in cos and sin from `angles`. Elements
-/// from 2·half on are left as they are.
+/// Returns element `i` of the head that begins at `start` in `x`, rotated by the angles that begin at `angles` in cos and sin.
+/// Elements from 2·half on are unchanged.
 #[cube]
 pub fn rotated<X: Float, A: Float>(
     x: &[X],

@@ -1,4 +1,4 @@
-//! Matrices whose rows may lie apart, as products do on CUDA, and small buffers from the host.
+//! Matrices with padded rows, such as results of matmuls on CUDA, and small buffers from the host.
 
 use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{DType, Tensor};
@@ -16,12 +16,12 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Returns nothing if the matrix does not lie on a GPU. Copies only if its rows are not dense.
+    /// Returns `None` if the matrix is not on a GPU. Copies only if its rows are not dense.
     pub fn of(t: Tensor<2>) -> Option<Self> {
         t.try_into_primitive::<Cube>().ok().map(Self::new)
     }
 
-    /// The rows of a matrix. Copies only if they are not dense.
+    /// Wraps a matrix. Copies only if its rows are not dense.
     pub fn new(t: CubeTensor) -> Self {
         let is_dense = |t: &CubeTensor| t.meta.strides()[1] == 1 && t.meta.strides()[0] >= t.meta.shape()[1];
         let tensor = if is_dense(&t) { t } else { dense(t) };
@@ -30,8 +30,8 @@ impl Rows {
         Self { tensor, rows, width, stride }
     }
 
-    /// Returns a tensor as a matrix whose rows are counted by its first `dims` dimensions. Copies only if these, or the numbers of a row,
-    /// do not follow each other.
+    /// Views a tensor as a matrix whose rows are its first `dims` dimensions. Copies only if these dimensions, or the elements of
+    /// a row, are not contiguous.
     pub fn over(t: CubeTensor, dims: usize) -> Self {
         let shape = t.shape();
         let in_order = |t: &CubeTensor, from: usize, to: usize| {
@@ -46,19 +46,19 @@ impl Rows {
         Self { rows: shape[..dims].iter().product(), width, stride, tensor }
     }
 
-    /// Returns a matrix that may be written to: this one, or a copy if others read it.
+    /// Returns a matrix that may be overwritten: this one, or a copy if its buffer is shared.
     pub fn own(self) -> Self {
         if self.tensor.can_mut() { self } else { Self::new(self.tensor.copy()) }
     }
 
-    /// The matrix as an argument of a kernel, with what lies between its rows.
+    /// The matrix as a kernel argument, including the gaps between its rows.
     ///
     /// # Panics
-    /// Unless kernels can [count](is_countable) its elements.
+    /// Unless kernels can [index](is_countable) its elements.
     pub fn buffer(&self) -> BufferArg {
         assert!(
             is_countable(&self.tensor),
-            "{} rows of {} numbers are more than 2^32: make micro-batches smaller",
+            "{} rows of {} elements are more than 2^32 elements: use smaller micro-batches",
             self.rows,
             self.width
         );
@@ -68,7 +68,7 @@ impl Rows {
     }
 }
 
-/// Copies numbers of 4 bytes to the device of `like`.
+/// Copies 4-byte values to the device of `like`.
 pub fn upload<T: CubeElement>(like: &CubeTensor, numbers: &[T], dtype: DType) -> CubeTensor {
     let handle = like.client.create_from_slice(T::as_bytes(numbers));
     CubeTensor::new_contiguous(like.client.clone(), like.device.clone(), [numbers.len()].into(), handle, dtype)

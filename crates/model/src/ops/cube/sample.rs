@@ -1,8 +1,8 @@
-//! Draws a token from each row of logits, one cube for each row: greedy, or at a temperature with min-p, top-k and top-p. Only the tokens
-//! and their log-probabilities leave the device.
+//! Samples a token from each row of logits, one cube per row: greedy, or at a temperature with min-p, top-k and top-p. Only the
+//! tokens and their log-probabilities leave the device.
 //!
-//! The host's [`sample`](burnish_engine::sampling::sample) is the reference: penalties, biases and forbidden tokens come as a list of changes
-//! of logits; [`choose`](super::choose) has what finds thresholds and tokens.
+//! The host's `sample` (burnish-engine) is the reference. Penalties, biases and forbidden tokens come as a
+//! list of changes of logits. Thresholds and tokens are found by [`choose`](super::choose).
 
 use burn::backend::Cube;
 use burn::tensor::{DType, Tensor};
@@ -17,36 +17,37 @@ use super::rows::{Rows, upload};
 use super::split::{Split, product};
 use super::sum::max_of_units;
 
-/// The settings of a row, in order: 1 / temperature; 1 for greedy; k, or 0 for all; top-p; min-p; 1 if log-probabilities of generation are
-/// the model's own; the uniform number in parts of 12 bits, see [`parts`]; the place of its first change in [`PLACES`] and what is left of it,
-/// and the number of its changes; the penalties for repetition, frequency and presence.
+/// The number of settings of a row, in order: 1 / temperature; 1 for greedy; k, or 0 for all; top-p; min-p; 1 if
+/// log-probabilities in generation are the model's at temperature 1; the uniform random number in three parts, see [`parts`]; the
+/// index of its first change as a multiple of [`PLACES`] and a remainder; the number of its changes; the penalties for
+/// repetition, frequency and presence.
 pub const SETTINGS: usize = 15;
 
-/// Places are counted in whole numbers of f32, of which these are one.
+/// Indices are stored as f32 in multiples of this and a remainder.
 pub const PLACES: usize = 4096;
 
-/// A change of a row: the token, the number that is added to its logit, how often the response has it (−1 if it is under no penalty), and
-/// a place for the logit before.
+/// The number of values of a change: the token, the summand for its logit, its count in the response (−1 without a penalty), and
+/// room for the original logit.
 pub const CHANGE: usize = 4;
 
-/// What is added to the logit of a token that may not be drawn.
+/// The summand for the logit of a forbidden token.
 pub const FORBIDDEN: f32 = -1.0e30;
 
-/// What comes back for each row: the token, its log-probability, and that in generation.
+/// The number of results per row: the token, its log-probability, and its log-probability in generation.
 pub const DRAWN: usize = 3;
 
-/// The vocabulary below which f32 counts every token.
+/// The vocabulary size below which f32 can index every token.
 pub const MOST: usize = 1 << 24;
 
-/// Cuts a number in [0, 1) into three of 12 bits, whose sum it is but for the bits after these. Their products with other short numbers
-/// are exact.
+/// Cuts a number in [0, 1) into three parts of 12 bits whose sum it is, except for the bits after these. Their products with
+/// other short floats are exact.
 pub fn parts(u: f64) -> [f32; 3] {
     let cut = |x: f64, bits: i32| (x * f64::from(bits).exp2()).floor() / f64::from(bits).exp2();
     let (first, second, third) = (cut(u, 12), cut(u, 24), cut(u, 36));
     [first as f32, (second - first) as f32, (third - second) as f32]
 }
 
-/// Applies the changes of a row; each keeps the logit before. Every token is there once.
+/// Applies the changes of a row and stores the original logits. Each token occurs once.
 #[cube]
 fn change<F: Float>(
     x: &mut [F],
@@ -134,10 +135,10 @@ fn draw_rows<F: Float>(
     let (first, count) = (asked[at + 9] as usize * PLACES + asked[at + 10] as usize, asked[at + 11] as usize);
     let mut row = Row { start: number * stride, v, max: 0f32, scale, floor: 0u32, last: v, zero };
 
-    // Each loop over `times` runs once or not at all. Units wait for each other inside, so all must take the same way, as WGSL can see of a
-    // loop.
+    // Each loop over `times` runs once or not at all. Units wait for each other inside, so all must take the same branch, which
+    // WGSL can verify for a loop.
 
-    // The model's own distribution, at the temperature and where it is asked for at 1.
+    // The model's own distribution, at the temperature, and at 1 if requested.
     row.max = largest::<F>(&*x, row, &mut scratch, units);
     let own_max = row.max;
     let own = weigh::<F>(&*x, row, 0, v, &mut scratch, Weight::Mass, units);
@@ -166,7 +167,7 @@ fn draw_rows<F: Float>(
     times = if k > 0f32 && !is_greedy { 1u32 } else { 0u32 };
     while times > 0 {
         let least = search::<F>(&*x, row, k, &mut scratch, Weight::One, units);
-        // It is no larger where no more than k are kept as it is.
+        // The floor does not rise if at most k tokens are kept already.
         if least > row.floor {
             row.floor = least;
         }
@@ -175,11 +176,11 @@ fn draw_rows<F: Float>(
         kept = weigh::<F>(&*x, row, 0, v, &mut scratch, Weight::Mass, units);
         times -= 1;
     }
-    // As on the host, top-p leaves the tokens in the order of their likelihood.
+    // As on the host, top-p leaves the tokens in descending order of probability.
     let in_order = top_p >= 1f32 || is_greedy;
     times = if in_order { 0u32 } else { 1u32 };
     while times > 0 {
-        // More than nothing, so that tokens without any mass do not count as the most likely.
+        // Above 0, so that tokens without mass do not count as the most probable.
         let target = (top_p * kept).max(1.0e-30f32);
         let least = search::<F>(&*x, row, target, &mut scratch, Weight::Mass, units);
         let mut last = v;
@@ -198,7 +199,7 @@ fn draw_rows<F: Float>(
         times -= 1;
     }
 
-    // Greedy: the first token that has the largest logit.
+    // Greedy: the first token with the largest logit.
     let mut left = Split { high: 0f32, low: 0f32 };
     if is_greedy {
         row.floor = key(row.max);
@@ -232,9 +233,9 @@ fn draw_rows<F: Float>(
     }
 }
 
-/// Draws a token from each row of logits [rows, v], given [`SETTINGS`] for each row and [`CHANGE`] numbers for each change. Returns the
-/// token, its log-probability and that in generation, [rows, 3], or nothing where the logits do not lie on a GPU or the vocabulary is too
-/// large for f32 to count.
+/// Samples a token from each row of logits [rows, v], given [`SETTINGS`] values per row and [`CHANGE`] values per change. Returns
+/// the token, its log-probability and its log-probability in generation, [rows, 3]. Returns `None` if the logits are not on a GPU
+/// or the vocabulary is too large for f32 to index.
 pub fn draw(logits: Tensor<2>, settings: &[f32], changes: &[f32]) -> Option<Vec<f32>> {
     let x = rows_of(logits)?;
     let settings = upload(&x.tensor, settings, DType::F32);
@@ -244,10 +245,10 @@ pub fn draw(logits: Tensor<2>, settings: &[f32], changes: &[f32]) -> Option<Vec<
     Some(to_host(Tensor::<1>::from_primitive::<Cube>(drawn)))
 }
 
-/// Does what [`draw`] does with settings that are on the device, and leaves there what was drawn.
+/// Does what [`draw`] does with settings on the device, and leaves the results there.
 ///
 /// # Panics
-/// If the logits do not lie on a GPU, or the vocabulary is too large for f32 to count.
+/// If the logits are not on a GPU, or the vocabulary is too large for f32 to index.
 pub fn draw_to(logits: Tensor<2>, settings: &CubeTensor, drawn: &CubeTensor) {
     launch(&rows_of(logits).expect("logits on a GPU"), settings, None, drawn);
 }
@@ -258,8 +259,7 @@ fn rows_of(logits: Tensor<2>) -> Option<Rows> {
 
 fn launch(x: &Rows, settings: &CubeTensor, changes: Option<&CubeTensor>, drawn: &CubeTensor) {
     let client = &x.tensor.client;
-    // A row is long and rows are few: as many units for each as the device has and the row has work for, and scratch of theirs in shared
-    // memory.
+    // Rows are long and few, so each gets as many units as the device has and the row can use, with scratch in shared memory.
     let most = (client.properties().hardware.max_units_per_cube as usize).clamp(1, 1024);
     let units = x.width.next_power_of_two().clamp(32, 1024).min(1 << most.ilog2());
     draw_rows::launch(
@@ -268,13 +268,13 @@ fn launch(x: &Rows, settings: &CubeTensor, changes: Option<&CubeTensor>, drawn: 
         cube_of(units),
         x.buffer(),
         buffer(settings),
-        // A kernel wants a buffer for each argument.
+        // A kernel needs a buffer for each argument.
         buffer(changes.unwrap_or(settings)),
         buffer(drawn),
         x.rows,
         x.width,
         x.stride,
-        // As a number of which compilers know nothing.
+        // A runtime zero, so that compilers do not know its value.
         0,
         changes.is_some(),
         units,

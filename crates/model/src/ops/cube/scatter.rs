@@ -1,4 +1,4 @@
-//! Rows written or added at places of a matrix. burn's `select_assign` goes through all rows one after another in every column.
+//! Writes or adds rows at positions of a matrix. burn's `select_assign` would process all rows one after another in every column.
 
 use burn::tensor::DType;
 use burn_cubecl::cubecl;
@@ -9,10 +9,11 @@ use burn_cubecl::tensor::CubeTensor;
 use super::launch::{buffer, cube_dim, dense, elem, empty, grid_of_units};
 use super::rows::{Rows, upload};
 
-/// The most rows that a unit adds up: a token that occurs thousands of times would keep few units busy for long.
+/// The largest number of rows that a unit sums. A token that occurs thousands of times would otherwise keep few units busy for
+/// long.
 pub const PIECE: usize = 64;
 
-/// caches[t][places[row]] = rows[t][row], one unit for each number of a matrix of rows.
+/// caches[t][places[row]] = rows[t][row], one unit per element of a matrix of rows.
 #[cube(launch)]
 fn assign<C: Float, R: Float, I: Int>(
     caches: &mut Sequence<Box<[C]>>,
@@ -38,8 +39,8 @@ fn assign<C: Float, R: Float, I: Int>(
     }
 }
 
-/// Adds up the rows of each list, in their order, to the target of the list, a row of `sum`, or writes the list's sum there. `table` is
-/// that of [`Lists`]. One unit for each list and column.
+/// Sums the rows of each list, in order, and adds the sum to the list's target, a row of `sum`, or writes it there. `table` is
+/// that of [`Lists`]. One unit per list and column.
 #[cube(launch)]
 fn add_lists<S: Float, R: Float>(
     sum: &mut [S],
@@ -68,11 +69,11 @@ fn add_lists<S: Float, R: Float>(
     sum[place] = S::cast_from(total);
 }
 
-/// Writes rows [k, width] at distinct `places` [k] of caches [.., width], and returns the caches: the same buffers where nothing
-/// else has them. Several caches, such as those of keys and values, take one launch.
+/// Writes rows [k, width] at distinct `places` [k] of caches [.., width], and returns the caches, in the same buffers if these
+/// are not shared. Several caches, such as keys and values, take one launch.
 ///
 /// # Panics
-/// If the caches or the rows are not of one width and dtype.
+/// If the caches or the rows differ in width or dtype.
 pub fn assign_rows<const N: usize>(caches: [Rows; N], places: CubeTensor, rows: [Rows; N]) -> [CubeTensor; N] {
     let (caches, places) = (caches.map(Rows::own), dense(places));
     let (width, count) = (rows[0].width, rows[0].rows);
@@ -97,11 +98,11 @@ pub fn assign_rows<const N: usize>(caches: [Rows; N], places: CubeTensor, rows: 
     caches.map(|cache| cache.tensor)
 }
 
-/// Adds rows [k, width] at `places` [k] of `sum` [.., width], in place where nothing else has its buffer. Rows of one place are added
-/// in their order: one after another, or, of more than 64, the sums of 64 at a time.
+/// Adds rows [k, width] at `places` [k] of `sum` [.., width], in place if its buffer is not shared. Rows of one place are added
+/// in order: one after another, or for more than 64 rows, in sums of 64.
 ///
 /// # Panics
-/// If a place is outside `sum`, or there is not a row for each place.
+/// If a place is outside `sum`, or the numbers of rows and places differ.
 pub fn add_rows(sum: Rows, places: &[usize], rows: Rows) -> CubeTensor {
     assert!(rows.rows == places.len() && rows.width == sum.width && places.iter().all(|place| *place < sum.rows));
     let sum = sum.own();
@@ -116,7 +117,7 @@ pub fn add_rows(sum: Rows, places: &[usize], rows: Rows) -> CubeTensor {
     sum.tensor
 }
 
-/// Adds up the rows of lists into `sum`, or writes their sums there.
+/// Sums the rows of lists, and adds the sums to `sum` or writes them there.
 fn add(sum: &Rows, rows: &Rows, lists: &Lists, adds: bool) {
     let count = lists.targets.len();
     if count == 0 {
@@ -138,12 +139,12 @@ fn add(sum: &Rows, rows: &Rows, lists: &Lists, adds: bool) {
     );
 }
 
-/// Lists of rows, each with a row that it is added to.
+/// Lists of rows, each with the target row that it is added to.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Lists {
     /// The rows of all lists.
     numbers: Vec<u32>,
-    /// Where each list ends.
+    /// The end of each list.
     ends: Vec<u32>,
     targets: Vec<u32>,
 }
@@ -155,7 +156,7 @@ impl Lists {
         self.targets.push(target as u32);
     }
 
-    /// Returns where each list begins in the table, and where the last one ends; their targets; their rows.
+    /// Returns the start of each list in the table and the end of the last one; then the targets; then the rows.
     fn table(&self) -> Vec<u32> {
         let first = 2 * self.targets.len() as u32 + 1;
         let starts = std::iter::once(first).chain(self.ends.iter().map(|end| first + end));
@@ -163,12 +164,12 @@ impl Lists {
     }
 }
 
-/// What is added to what.
+/// For each destination row, the source rows added to it.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Plan {
     /// The places with few rows.
     whole: Lists,
-    /// The rows of the other places, in pieces with a partial sum each.
+    /// The rows of the other places, in pieces with one partial sum each.
     pieces: Lists,
     /// The partial sums of those places.
     joined: Lists,

@@ -1,9 +1,10 @@
-//! Numbers of twice as many bits as f32 has, for the remainder of a uniform number: a token of probability 1e-9 gets its share of them.
+//! Floats with twice the bits of f32, for the remainder of a uniform random number: even a token of probability 1e-9 gets its
+//! share.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-/// high + low, of which low is at most half of the last bit of high.
+/// high + low, where low is at most half of the last bit of high.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub struct Split {
@@ -11,7 +12,7 @@ pub struct Split {
     pub low: f32,
 }
 
-/// (a + b + c)·x for a, b and c of 12 bits, each 2^12 times as small as the last: the products of halves are exact.
+/// (a + b + c)·x for a, b and c of 12 bits, each 2^12 times smaller than the previous: the products of halves are exact.
 #[cube]
 pub fn product(a: f32, b: f32, c: f32, x: f32, zero: u32) -> Split {
     let first = f32::reinterpret(u32::reinterpret(x) & 4294963200u32);
@@ -28,14 +29,14 @@ pub fn take(left: Split, x: f32, zero: u32) -> Split {
     sum(high, left.low + lost, zero)
 }
 
-/// high + low, of which low is the smaller one.
+/// high + low, where low is the smaller one.
 #[cube]
 fn sum(high: f32, low: f32, zero: u32) -> Split {
     let sum = rounded(high + low, zero);
     Split { high: sum, low: low - rounded(sum - high, zero) }
 }
 
-/// Returns `x`. Drivers that take (a + b) − a for b would lose what rounding took from b; of `zero` they do not know that it is 0.
+/// Returns `x`. Some drivers simplify (a + b) − a to b and would lose the rounding error of b. They do not know that `zero` is 0.
 #[cube]
 fn rounded(x: f32, zero: u32) -> f32 {
     f32::reinterpret(u32::reinterpret(x) ^ zero)

@@ -1,9 +1,9 @@
-//! Sums and maxima over the units of a cube, halved again and again: the order is fixed, so results do not depend on timing.
+//! Sums and maxima over the units of a cube, by repeated halving: the order is fixed, so results do not depend on timing.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-/// Adds up one number of each unit. Every unit gets the sum; `scratch` has one place per unit and may be used again at once.
+/// Sums one value of each unit. Every unit gets the sum; `scratch` has one element per unit and may be reused at once.
 #[cube]
 pub fn sum_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
     let unit = UNIT_POS as usize;
@@ -23,7 +23,7 @@ pub fn sum_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -
     sum
 }
 
-/// Returns the largest number of all units to every unit; `scratch` has one place per unit and may be used again at once.
+/// Returns the largest value of all units to every unit; `scratch` has one element per unit and may be reused at once.
 #[cube]
 pub fn max_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
     let unit = UNIT_POS as usize;
@@ -45,7 +45,7 @@ pub fn max_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -
     max
 }
 
-/// Adds up the numbers of the units before this one; `scratch` has one place per unit and may be used again at once.
+/// Sums the values of the units before this one; `scratch` has one element per unit and may be reused at once.
 #[cube]
 pub fn sum_before(value: f32, scratch: &mut [f32]) -> f32 {
     let unit = UNIT_POS as usize;

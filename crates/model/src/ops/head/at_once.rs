@@ -1,5 +1,5 @@
-//! Statistics and gradients in one pass over the logits, on the CPU: where the loss of a token reads the statistics of that token alone,
-//! the logits of some tokens are kept until their gradient is known. So they are computed once, not once for each.
+//! Statistics and gradients in one pass over the logits, on the CPU, for a loss whose terms each read only their own token's
+//! statistics. The logits of some tokens are kept until their gradient is known, so they are computed once instead of twice.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::softmax::Running;
 use super::tiles::{FlexHead, cut, tile};
 use super::types::{TokenGrads, TokenStats};
 
-/// Logits that are kept, 64 MB: one tile of the vocabulary after another.
+/// Number of logits kept at a time, 64 MB: one tile of the vocabulary after another.
 const KEPT: usize = 16 * 1024 * 1024;
 
 /// The number of tokens whose logits are kept at a time.
@@ -20,8 +20,8 @@ pub fn kept(tokens: usize, vocabulary: usize) -> usize {
     (KEPT / vocabulary).clamp(1, tokens.max(1))
 }
 
-/// The gradient of the hidden states [n, h], as `flex_backward` returns it. `loss` maps the statistics of a range of tokens to their
-/// gradients.
+/// Returns the gradient of the hidden states [n, h], like `flex_backward`. `loss` maps the statistics of a range of tokens to
+/// their gradients.
 pub(super) fn flex_at_once(
     policy: &FlexHead,
     targets: &[u32],
@@ -55,7 +55,7 @@ pub(super) fn flex_at_once(
     gradients.finish(device)
 }
 
-/// Calls `row` with the number, the logits in a tile of `width` columns, and the state of each token.
+/// Calls `row` for each token with its index, its logits in a tile of `width` columns, and its state.
 fn each_row<S: Send>(tile: &mut [f32], width: usize, states: &mut [S], row: impl Fn(usize, &mut [f32], &mut S) + Sync) {
     let rows = tile.par_chunks_mut(width).zip(states).enumerate();
     rows.with_min_len((GRAIN / width).max(1)).for_each(|(i, (x, state))| row(i, x, state));

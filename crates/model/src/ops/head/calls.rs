@@ -1,4 +1,4 @@
-//! The functions of the head: they check what they get and choose the body.
+//! The public functions of the head: they check their arguments and choose an implementation.
 
 use std::ops::Range;
 
@@ -13,11 +13,10 @@ use super::tiles::FlexHead;
 use super::top_k::TopK;
 use super::types::{Compared, Head, HeadStats, TokenGrads, TokenStats};
 
-/// Computes the statistics of each token's distribution and target; the divergence only where there is something to compare with.
+/// Computes the statistics of each token's distribution and target; the divergence only with a comparison.
 ///
 /// # Panics
-/// If there are not as many targets as hidden states, or if what the policy is compared with has another number of tokens or another
-/// vocabulary.
+/// If the numbers of targets and hidden states differ, or the comparison has another number of tokens or another vocabulary.
 pub fn head_stats(policy: Head, targets: &[u32], compared: Option<Compared>) -> HeadStats {
     check(policy, targets, compared);
     #[cfg(feature = "gpu")]
@@ -31,12 +30,12 @@ pub fn head_stats(policy: Head, targets: &[u32], compared: Option<Compared>) -> 
     }
 }
 
-/// Computes the gradients of Σ g·statistic over tokens and statistics: returns that of the policy's hidden states [n, h], and
-/// adds that of its matrix [v, h] to `dw`, where it is wanted. What it is compared with gets none.
+/// Computes the gradients of Σ g·statistic over tokens and statistics. Returns the gradient of the policy's hidden states [n, h],
+/// and adds the gradient of its matrix [v, h] to `dw`, if given. The comparison gets no gradients.
 ///
 /// # Panics
-/// If [`head_stats`] would panic; if `stats` belong to other tokens; if a gradient is not as long as the targets (that of the
-/// divergence may be empty); or if there is a gradient of the divergence and nothing to compare with.
+/// If [`head_stats`] would panic; if `stats` belong to other tokens; if the length of a gradient differs from the targets (the
+/// divergence's may be empty); or if the divergence has a gradient but there is no comparison.
 pub fn head_backward(
     policy: Head,
     targets: &[u32],
@@ -62,9 +61,9 @@ pub fn head_backward(
     }
 }
 
-/// Does what [`head_stats`] and [`head_backward`] do for a loss whose gradient at a token reads the statistics of that token alone, with
-/// nothing to compare: `loss` maps the statistics of a range of tokens to their gradients, and is called for all ranges in order. The
-/// logits are then computed once, but in f64.
+/// Does what [`head_stats`] and [`head_backward`] do, without a comparison, for a loss whose gradient at a token reads only that
+/// token's statistics. `loss` maps the statistics of a range of tokens to their gradients, and is called for all ranges in order.
+/// The logits are computed once, except in f64.
 ///
 /// # Panics
 /// Like these.
@@ -85,7 +84,7 @@ pub fn head_at_once(
     }
 }
 
-/// Returns the k most likely tokens of each token's distribution, the most likely first.
+/// Returns the top-k tokens of each token's distribution, the most probable first.
 ///
 /// # Panics
 /// If k is 0 or larger than the vocabulary.
@@ -155,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Statistics and gradients agree with the CPU's for every shape of a row, and over several chunks.
+    /// Statistics and gradients agree with the CPU's for every row length, and over several chunks.
     #[test]
     fn it_is_the_head_of_the_cpu() {
         let Some(gpu) = any_gpu() else { return };
@@ -184,8 +183,8 @@ mod tests {
         }
     }
 
-    /// So do those of heads that are compared, with a second model of another width and a soft cap of its own, with a teacher of the same
-    /// tokens of which one takes no part, and with the uniform distribution.
+    /// Comparisons agree with the CPU's: with a second model of another width and soft cap, with a teacher that has a masked
+    /// entry, and with the uniform distribution.
     #[test]
     fn comparisons_are_those_of_the_cpu() {
         let Some(gpu) = any_gpu() else { return };
@@ -206,14 +205,14 @@ mod tests {
             let what = format!("{n} tokens of {v}, {softcap:?}");
             let worst = apart(&of_gpu.log_probs, &teacher.log_probs);
             assert!(worst < 2e-5, "{what}: {worst} of the largest");
-            // Rounding may change the places of neighbours, and which of them is the last.
+            // Rounding may swap neighbours, and change which token is the last.
             let close = |i: usize, j: usize| (teacher.log_probs[i] - teacher.log_probs[j]).abs() < 1e-4;
             let is_tie = |i: usize| i % k == k - 1 || close(i, i + 1) || (!i.is_multiple_of(k) && close(i - 1, i));
             assert!((0..n * k).all(|i| of_gpu.ids[i] == teacher.ids[i] || is_tie(i)), "{what}: {of_gpu:?}, not {teacher:?}");
             let (hidden, w, _) = inputs(n, v, &gpu);
             let of_equals = head_top_k(Head { hidden: &hidden, w: &w.zeros_like(), softcap }, k);
             assert!(of_equals.ids.chunks(k).all(|ids| ids.iter().copied().eq(0..k as u32)), "{what}: {of_equals:?}");
-            // An entry that takes no part has the id of one that does.
+            // A masked entry has the id of another entry.
             if k > 2 {
                 teacher.ids[1] = teacher.ids[0];
                 teacher.log_probs[1] = f32::NEG_INFINITY;

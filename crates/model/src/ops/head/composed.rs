@@ -1,4 +1,4 @@
-//! The head of ordinary tensor operations, in chunks of tokens, for what has no kernels: f64, and bfloat16 on the CPU.
+//! The head from ordinary tensor operations, in chunks of tokens, for dtypes without kernels: f64, and bfloat16 on the CPU.
 
 use burn::tensor::{Device, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData};
 use std::ops::Range;
@@ -13,13 +13,13 @@ use super::types::{Compared, Head, HeadStats, Softcap, TokenGrads, TokenStats};
 /// Tokens per chunk of the composed body: 100 MB of logits at a vocabulary of 50,000.
 const CHUNK: usize = 512;
 
-/// Computes the statistics with one transfer for all tokens: the statistics of a token are the columns of a row.
+/// Computes the statistics with one transfer for all tokens. Each token is a row whose columns are its statistics.
 pub(super) fn composed_stats(policy: Head, targets: &[u32], compared: Option<Compared>) -> HeadStats {
     let columns = |tokens: Range<usize>| {
         let device = policy.hidden.device();
         let (lp, t) = (log_softmax(logits(policy, &tokens)), column(&targets[tokens.clone()], &device));
         let p = lp.clone().exp();
-        // With a teacher's tokens, their log-probabilities and the k-th largest.
+        // With a teacher: the log-probabilities of its tokens, and the k-th largest log-probability.
         let more = match compared {
             None => vec![],
             Some(Compared::Uniform) => {
@@ -73,7 +73,7 @@ pub(super) fn composed_at_once(
     composed_backward(policy, targets, &stats, &grads, None, dw)
 }
 
-/// The k most likely tokens of each token's distribution.
+/// Returns the top-k tokens of each token's distribution.
 pub(super) fn composed_top_k(head: Head, k: usize) -> TopK {
     let mut top = TopK { k, ..TopK::default() };
     for tokens in cut(head.hidden.dims()[0], CHUNK) {

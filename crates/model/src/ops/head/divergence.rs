@@ -1,18 +1,18 @@
-//! How far two distributions over the vocabulary are apart, and the derivative by the logits of the first.
+//! Divergences between two distributions over the vocabulary, and their derivatives by the logits of the first.
 
 use burn::tensor::{Tensor, activation};
 
 use super::super::simd::LogSum;
 use super::super::simd_divergence as simd;
 
-/// A divergence between the policy's distribution p and another, q, at one token.
+/// A divergence between the policy's distribution p and another distribution q, at one token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Divergence {
-    /// KL(p ‖ q) = Σ p·(log p − log q): seeks a mode. Derivative by the logits of p: p·(log p − log q − D).
+    /// KL(p ‖ q) = Σ p·(log p − log q): mode-seeking. Derivative by the logits of p: p·(log p − log q − D).
     ReverseKl,
-    /// KL(q ‖ p) = Σ q·(log q − log p): covers all of q. Derivative: p − q.
+    /// KL(q ‖ p) = Σ q·(log q − log p): mass-covering. Derivative: p − q.
     ForwardKl,
-    /// −Σ q·log p, the forward divergence and the entropy of q, which no parameter changes. Derivative: p − q.
+    /// −Σ q·log p: the forward divergence plus the entropy of q, which does not depend on parameters. Derivative: p − q.
     CrossEntropy,
     /// The generalised Jensen-Shannon divergence (Agarwal et al. 2023, arXiv:2306.13649): β·KL(q ‖ m) + (1 − β)·KL(p ‖ m) with
     /// m = (1 − β)·p + β·q, 0 < β < 1. Derivative: (1 − β)·p·(log p − log m − KL(p ‖ m)).
@@ -20,7 +20,7 @@ pub enum Divergence {
 }
 
 impl Divergence {
-    /// The generalised Jensen-Shannon divergence as TRL's GKD has it: β = 0 is the forward divergence, β = 1 the reverse one.
+    /// The generalised Jensen-Shannon divergence as in TRL's GKD: β = 0 is the forward divergence, β = 1 the reverse one.
     pub fn jsd(beta: f64) -> Self {
         match beta {
             0.0 => Self::ForwardKl,
@@ -29,7 +29,7 @@ impl Divergence {
         }
     }
 
-    /// The part of a row of logits, x of p and y of q, in the divergence and in what its derivative needs besides.
+    /// Computes, for a row of logits x of p and y of q, its part of the divergence and of the additional sum for the derivative.
     pub(super) fn row(self, x: &[f32], y: &[f32], pq: (LogSum, LogSum)) -> [f32; 2] {
         match self {
             Self::ReverseKl => [simd::kl_row(x, y, pq), 0.0],
@@ -42,7 +42,7 @@ impl Divergence {
     }
 
     /// Turns the logits x of p into the gradient of g_logp·log p(target) + g_H·H + g_D·D, in place, without the one-hot term.
-    /// `kl`: the gradient of D, with D, or for Jensen-Shannon with KL(p ‖ m).
+    /// `kl`: the gradient of D, and D itself (for Jensen-Shannon KL(p ‖ m)).
     pub(super) fn backward_row(
         self,
         x: &mut [f32],
@@ -59,7 +59,7 @@ impl Divergence {
         }
     }
 
-    /// The divergence of each row of log-probabilities, [rows, 1], in the forms that the row kernels explain.
+    /// The divergence of each row of log-probabilities, [rows, 1], by the formulas of the row kernels.
     pub(super) fn composed(self, lp: &Tensor<2>, lq: &Tensor<2>) -> Tensor<2> {
         let (p, q) = (lp.clone().exp(), lq.clone().exp());
         match self {
@@ -88,7 +88,7 @@ impl Divergence {
     }
 }
 
-/// log(p/m) and log(q/m), as the row kernels have them.
+/// log(p/m) and log(q/m), by the formulas of the row kernels.
 fn from_mixture(lp: &Tensor<2>, lq: &Tensor<2>, beta: f32) -> [Tensor<2>; 2] {
     let d = lp.clone() - lq.clone();
     let minus_size = d.clone().abs().neg();
@@ -99,7 +99,7 @@ fn from_mixture(lp: &Tensor<2>, lq: &Tensor<2>, beta: f32) -> [Tensor<2>; 2] {
     [d + log_q_m.clone(), log_q_m]
 }
 
-/// KL of each row, [rows, 1], in the form that [`simd::kl_row`] explains.
+/// KL of each row, [rows, 1], by the formula of [`simd::kl_row`].
 fn composed_kl(p: &Tensor<2>, q: &Tensor<2>, log_ratio: Tensor<2>) -> Tensor<2> {
     (p.clone() * log_ratio + (q.clone() - p.clone())).sum_dim(1)
 }

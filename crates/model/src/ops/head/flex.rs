@@ -12,7 +12,7 @@ use super::tiles::{FlexHead, Tiles};
 use super::top_k::{Comparison, Largest, TopK, compare};
 use super::types::{Compared, HeadStats, Softcap, TokenGrads, TokenStats};
 
-/// [`Compared`] with numbers that can be read as slices.
+/// [`Compared`] with values that can be read as slices.
 pub(super) enum FlexCompared<'a> {
     Head(Box<FlexHead>, Divergence),
     TopK { teacher: &'a TopK, least: Option<f32> },
@@ -101,7 +101,7 @@ fn stats_with_uniform(policy: &FlexHead, targets: &[u32]) -> HeadStats {
     stats
 }
 
-/// The k most likely tokens of each token's distribution.
+/// Returns the top-k tokens of each token's distribution.
 pub(super) fn flex_top_k(head: &FlexHead, tokens: usize, k: usize) -> TopK {
     let (sums, seen) = softmax(head, &vec![0; tokens], Largest::new(k), |_, start, x, largest| largest.add(start, x));
     let mut top = TopK { k, ..TopK::default() };
@@ -170,7 +170,7 @@ pub(super) fn flex_backward(
     gradients.finish(device)
 }
 
-/// The gradients of the hidden states [n, h] and, where it is wanted, of the matrix [v, h], tile by tile.
+/// The gradients of the hidden states [n, h] and, if requested, of the matrix [v, h], accumulated tile by tile.
 pub(super) struct FlexGradients<'a> {
     hidden: Vec<f32>,
     h: usize,
@@ -178,12 +178,13 @@ pub(super) struct FlexGradients<'a> {
 }
 
 impl<'a> FlexGradients<'a> {
-    /// `dw`: the gradient of the matrix that is added to.
+    /// `dw`: the gradient of the matrix to add to.
     pub fn new(policy: &FlexHead, tokens: usize, dw: Option<&'a mut Tensor<2>>) -> Self {
         Self { hidden: uninit(tokens * policy.h), h: policy.h, w: dw.map(|dw| (into_host(dw), dw)) }
     }
 
-    /// Adds those of a tile, `d` [rows, columns] being that of its logits. The first columns of a token come first.
+    /// Adds the gradients of a tile, given `d` [rows, columns], the gradient of its logits. A token's first columns must come
+    /// first.
     pub fn add(&mut self, policy: &FlexHead, rows: &Range<usize>, columns: &Range<usize>, d: &[f32]) {
         let (n, v, h, more) = (rows.len(), columns.len(), self.h, columns.start > 0);
         let hidden = &mut self.hidden[rows.start * h..rows.end * h];
@@ -194,7 +195,7 @@ impl<'a> FlexGradients<'a> {
         }
     }
 
-    /// Puts back the gradient of the matrix, and returns that of the hidden states.
+    /// Puts back the gradient of the matrix, and returns the gradient of the hidden states.
     pub fn finish(self, device: &Device) -> Tensor<2> {
         let matrix = |x: Vec<f32>| {
             let rows = x.len() / self.h;
@@ -207,8 +208,8 @@ impl<'a> FlexGradients<'a> {
     }
 }
 
-/// Turns the logits of a tile into their gradients, where nothing is compared. `start`: the first column. The last argument is the
-/// number of the token, the statistics of all, and their gradients.
+/// Turns the logits of a tile row into their gradients, without a comparison. `start` is the first column. The last argument is
+/// the token's index, the statistics of all tokens, and their gradients.
 pub(super) fn plain_row(
     softcap: Option<Softcap>,
     x: &mut [f32],
@@ -226,7 +227,7 @@ pub(super) fn plain_row(
     }
 }
 
-/// Moves the values out of `t`, without a copy where the buffer is unshared.
+/// Moves the values out of `t`, without a copy if the buffer is not shared.
 fn into_host(t: &mut Tensor<2>) -> Vec<f32> {
     let empty = Tensor::zeros([1, 1], &t.device());
     to_host(std::mem::replace(t, empty))

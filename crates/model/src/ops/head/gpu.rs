@@ -18,7 +18,7 @@ use super::tiles::cut;
 use super::top_k::{Comparison, TopK, compare};
 use super::types::{Compared, Head, HeadStats, TokenGrads, TokenStats};
 
-/// A head whose hidden states and matrix lie on a GPU, in a dtype whose sums f32 can hold, and what it is compared with.
+/// A head on a GPU with its comparison. Hidden states and matrix have a dtype whose sums fit f32.
 pub(super) struct GpuHead<'a> {
     policy: Head<'a>,
     tokens: usize,
@@ -38,7 +38,7 @@ impl<'a> GpuHead<'a> {
         (fits && tokens > 0).then(|| Self { policy, tokens, targets: Targets::new(&hidden, targets), compared })
     }
 
-    /// Computes the statistics with one transfer for all tokens: those of the policy, those of a second model, and what comparing adds.
+    /// Computes the statistics with one transfer for all tokens: those of the policy, of a second model, and of the comparison.
     pub fn stats(&self) -> HeadStats {
         let n = self.tokens;
         let more = match self.compared {
@@ -75,7 +75,7 @@ impl<'a> GpuHead<'a> {
         stats
     }
 
-    /// Adds what comparing has found.
+    /// Adds the results of the comparison to `stats`.
     fn compare(&self, stats: &mut HeadStats, found: &[f32]) {
         match self.compared {
             None => {}
@@ -103,7 +103,7 @@ impl<'a> GpuHead<'a> {
         }
     }
 
-    /// `stats`: those that [`Self::stats`] returned for the same tokens.
+    /// Computes the gradients; `stats` is the result of [`Self::stats`] for the same tokens.
     pub fn backward(&self, stats: &HeadStats, g: &TokenGrads, mut dw: Option<&mut Tensor<2>>) -> Tensor<2> {
         let numbers = self.targets.given(&given(stats, g, self.compared, self.policy.w.dims()[0]));
         let of_other = match self.compared {
@@ -127,7 +127,7 @@ impl<'a> GpuHead<'a> {
         Tensor::cat(cut(self.tokens, GPU_CHUNK).map(through).collect(), 0)
     }
 
-    /// Computes the logits of each chunk once, with a transfer for each; nothing is compared.
+    /// Computes the logits of each chunk once, with one transfer per chunk, without a comparison.
     pub fn at_once(
         &self,
         mut dw: Option<&mut Tensor<2>>,
@@ -149,7 +149,7 @@ impl<'a> GpuHead<'a> {
     }
 }
 
-/// The k most likely tokens of each token's distribution, with one transfer; nothing if the head is not one of a GPU.
+/// Returns the top-k tokens of each token's distribution, with one transfer; `None` if the head is not on a GPU.
 pub(super) fn gpu_top_k(head: Head, k: usize) -> Option<TopK> {
     let (n, mut top) = (head.hidden.dims()[0], TopK { k, ..TopK::default() });
     let head = GpuHead::of(head, &vec![0; n], None).filter(|head| head.policy.w.dims()[0] < MOST)?;
@@ -170,18 +170,19 @@ pub(super) fn gpu_top_k(head: Head, k: usize) -> Option<TopK> {
     Some(top)
 }
 
-/// The hidden states of a head that kernels can take.
+/// The hidden states of a head, if the kernels support them.
 fn on_gpu(head: Head) -> Option<CubeTensor> {
     head.hidden.clone().try_into_primitive::<Cube>().ok().filter(|hidden| hidden.dtype() != DType::F64)
 }
 
-/// The products of these tokens.
+/// The products h·wᵀ of these tokens.
 fn chunk_of(head: Head, tokens: &Range<usize>) -> Chunk {
     let softcap = head.softcap.map(|softcap| (softcap.cap, softcap.temperature));
     Chunk::of(products(head, tokens), tokens.start, softcap).expect("products lie where their factors do")
 }
 
-/// What kernels compute of a divergence: the cross-entropy is the forward divergence, but for the entropy of the second model.
+/// The kernel for a divergence, and its β. The cross-entropy uses the forward kernel; the caller adds the entropy of the second
+/// model.
 fn kind(divergence: Divergence) -> (Kind, f32) {
     match divergence {
         Divergence::ReverseKl => (Kind::Reverse, 0.0),
@@ -190,7 +191,7 @@ fn kind(divergence: Divergence) -> (Kind, f32) {
     }
 }
 
-/// The statistics of the tokens whose numbers these are, [`FOUND`] for each.
+/// Reads the statistics of tokens from [`FOUND`] values per token.
 fn read(found: &[f32]) -> HeadStats {
     let column = |i: usize| -> Vec<f32> { found.iter().skip(i).step_by(FOUND).copied().collect() };
     let tokens = TokenStats {

@@ -1,4 +1,4 @@
-//! The numbers from which the kernels of a GPU make the gradients of the logits of a token.
+//! The per-token values from which the GPU kernels compute the gradients of the logits.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use super::super::cube::head_top_k::Pull;
 use super::top_k::TopK;
 use super::types::{Compared, HeadStats, TokenGrads};
 
-/// The numbers of [`Given`](super::super::cube::chunk::Given) for each token. A teacher's tokens push p down by S = Σ q_k and pull themselves up
-/// ([`pulls`]); the uniform distribution pushes it down by 1 and pulls up every logit.
+/// The values of [`GradientInputs`](super::super::cube::chunk::GradientInputs) for each token. A teacher adds p·S with S = Σ q_k to the
+/// gradient and subtracts q_k at its own tokens ([`pulls`]). The uniform distribution adds p and subtracts 1 / V everywhere.
 pub(super) fn given(stats: &HeadStats, g: &TokenGrads, compared: Option<Compared>, vocabulary: usize) -> Vec<f32> {
     let of_token = |i: usize| {
         let (pushed, share) = match compared {
@@ -23,13 +23,13 @@ pub(super) fn given(stats: &HeadStats, g: &TokenGrads, compared: Option<Compared
     (0..stats.log_sums.len()).flat_map(of_token).collect()
 }
 
-/// The numbers of [`OTHER`](super::super::cube::head_compared::OTHER) for each token.
+/// The values of [`OTHER`](super::super::cube::head_compared::OTHER) for each token.
 pub(super) fn given_other(stats: &HeadStats, g: &TokenGrads) -> Vec<f32> {
     let of_tokens = stats.reference.iter().zip(g.full_kl.iter().zip(&stats.part));
     of_tokens.flat_map(|(sum, (&gd, &part))| [sum.max, sum.rest, gd, part]).collect()
 }
 
-/// What the teacher's ids pull at the logits of these tokens, each logit once. Entries that take no part have an id like others.
+/// The amounts that are subtracted from the gradients at the teacher's ids, each logit once. Masked entries may repeat an id.
 pub(super) fn pulls(teacher: &TopK, tokens: &Range<usize>, stats: &HeadStats, g: &TokenGrads) -> Vec<Pull> {
     let mut all: Vec<Pull> = Vec::new();
     for (row, token) in tokens.clone().enumerate() {

@@ -1,15 +1,17 @@
 //! The language-model head of the token statistics: statistics of p = softmax(h·wᵀ) per token, and their gradients in closed
-//! form, in tiles of the logits on the CPU and in chunks of tokens elsewhere. No [tokens, vocabulary] tensor exists as a whole,
-//! and nothing here is part of an autodiff graph:
+//! form. The CPU works in tiles of the logits, other devices in chunks of tokens. No [tokens, vocabulary] tensor exists as a
+//! whole, and nothing here is part of an autodiff graph:
 //!
 //! d logits = g_logp·(onehot − p) − g_H·p·(log p + H) + g_D·dD
 //!
-//! where D is a [`Divergence`] from the distribution q of a second model, whose logits are made in the same tiles
-//! ([`Compared::Head`]), or from the k most likely tokens of a teacher, which were made before ([`Compared::TopK`]).
+//! D is a [`Divergence`] from the distribution q of a second model, whose logits are computed in the same tiles
+//! ([`Compared::Head`]), or from a teacher's top-k tokens, which were computed before ([`Compared::TopK`]).
 //!
-//! `types` has what goes in and out, `calls` the functions, `flex` their body for the CPU and `gpu` that for GPUs, `composed` one of burn's
-//! operations for what neither takes (f64, and bfloat16 on the CPU), `at_once` a body for losses that need no token but their own,
-//! `divergence` the formulas and `top_k` the sparse teacher.
+//! - `types`: inputs and outputs; `calls`: the public functions;
+//! - `flex`: the implementation on the CPU, and `fused_backward` for losses whose terms read only their own token;
+//! - `gpu`: the implementation on GPUs, and `gpu_teacher_ids`, its per-token inputs;
+//! - `composed`: burn's operations for other cases (f64, and bfloat16 on the CPU);
+//! - `divergence`: the formulas; `top_k`: the sparse teacher.
 
 mod at_once;
 mod calls;

@@ -1,4 +1,4 @@
-//! The sums that make a softmax of a token's logits, over all tiles.
+//! The sums for the softmax of a token's logits, over all tiles.
 
 use super::super::simd::{self, LogSum};
 use super::tiles::{FlexHead, Tiles};
@@ -31,7 +31,7 @@ impl Running {
         self.max = largest;
     }
 
-    /// Adds the logits of a tile, whose first column is `start`, and takes the target's if it is there.
+    /// Adds the logits of a tile whose first column is `start`, and takes the target's logit if it is in the tile.
     pub fn see(&mut self, x: &[f32], start: usize, target: u32) {
         self.add(x);
         if let Some(&logit) = (target as usize).checked_sub(start).and_then(|at| x.get(at)) {
@@ -57,7 +57,7 @@ impl Running {
     }
 }
 
-/// The sums of every token, and what `look` collects of its logits besides: it is called with the token, the first column of a
+/// Returns the sums of every token, and a collection per token that `look` fills. `look` gets the token, the first column of a
 /// tile, the logits there and the token's collection.
 pub(super) fn softmax<C: Clone + Send>(
     head: &FlexHead,

@@ -1,4 +1,4 @@
-//! The logits of the CPU's body, tile by tile.
+//! The logits of the CPU implementation, tile by tile.
 
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::super::flex::{GRAIN, f32s, flex_f32, matmul as mm, threads, uninit};
 use super::types::{Head, Softcap};
 
-/// Logits per tile of the CPU's body: 8 MB.
+/// Logits per tile: 8 MB.
 const TILE: usize = 2 * 1024 * 1024;
 
 /// Cuts 0..n into ranges of `step`; the last one may be shorter.
@@ -15,13 +15,13 @@ pub(super) fn cut(n: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
     (0..n).step_by(step).map(move |start| start..(start + step).min(n))
 }
 
-/// The number of tokens and the number of columns of the vocabulary in one tile of logits.
+/// The numbers of tokens and of vocabulary columns in one tile of logits.
 pub fn tile(tokens: usize, vocabulary: usize) -> (usize, usize) {
     let rows = tokens.clamp(1, 4096);
     (rows, (TILE / rows).max(512).min(vocabulary))
 }
 
-/// A [`Head`] whose numbers can be read as slices.
+/// A [`Head`] with values that can be read as slices.
 pub(super) struct FlexHead {
     hidden: FlexTensor,
     w: FlexTensor,
@@ -54,8 +54,8 @@ impl FlexHead {
     }
 }
 
-/// Logits of the policy and, if there is one, of the reference, tile by tile. Tiles are wide, of few columns: a pass over them
-/// finds them in cache, and each part of the matrix and of its gradient is read once per chunk of tokens.
+/// Logits of the policy and, if given, of the reference, tile by tile. Tiles have many tokens and few columns: they stay in
+/// cache, and each part of the matrix and of its gradient is read once per chunk of tokens.
 pub(super) struct Tiles<'a> {
     policy: &'a FlexHead,
     reference: Option<&'a FlexHead>,
@@ -70,7 +70,7 @@ impl<'a> Tiles<'a> {
         Self { policy, reference, x: buffer(), y: reference.map_or_else(Vec::new, |_| buffer()) }
     }
 
-    /// Calls `row` with each row of a tile: its token, the policy's logits, the reference's and the token's `state`.
+    /// Calls `row` for each row of a tile with its token, the policy's logits, the reference's logits and the token's `state`.
     pub fn rows<S: Send>(
         &mut self,
         tokens: &Range<usize>,

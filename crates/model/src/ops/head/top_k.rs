@@ -1,24 +1,24 @@
-//! The sparse teacher: of its distribution at each token only the k most likely tokens are known, with their log-probabilities.
+//! The sparse teacher: at each token only its top-k tokens and their log-probabilities are known.
 //!
-//! The loss is verl's `forward_kl_topk`: D = Σ_k q_k·(log q_k − log p_k), whose derivative by the logits of the policy is
-//! S·p − Σ_k q_k·onehot_k with S = Σ_k q_k. The mass outside the k tokens takes no part, so D may be negative.
+//! The loss is verl's `forward_kl_topk`: D = Σ_k q_k·(log q_k − log p_k). Its derivative by the logits of the policy is S·p − Σ_k
+//! q_k·onehot_k with S = Σ_k q_k. The mass outside the k tokens is ignored, so D may be negative.
 
 use std::ops::Range;
 
 use super::super::simd;
 
-/// The k most likely tokens of a teacher at each of n tokens, the most likely first.
+/// The top-k tokens of a teacher at each of n tokens, the most probable first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TopK {
     pub k: usize,
     /// [n, k]
     pub ids: Vec<u32>,
-    /// [n, k]. −∞ marks an entry that takes no part.
+    /// [n, k]. −∞ masks an entry.
     pub log_probs: Vec<f32>,
 }
 
 impl TopK {
-    /// The entries of these tokens, one range after another.
+    /// Selects the entries of these tokens, one range after another.
     pub fn select(&self, tokens: impl IntoIterator<Item = Range<usize>>) -> Self {
         let mut part = Self { k: self.k, ..Self::default() };
         for range in tokens {
@@ -39,20 +39,20 @@ impl TopK {
     }
 }
 
-/// How the policy and the k most likely tokens of a teacher agree, per token (Rethinking On-Policy Distillation of Large Language
+/// Agreement of the policy with the top-k tokens of a teacher, per token (Rethinking On-Policy Distillation of Large Language
 /// Models, arXiv:2604.13016; verl's `compute_forward_kl_topk`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TopKStats {
-    /// The policy's probability of the teacher's k tokens, and the teacher's.
+    /// The policy's probability of the teacher's k tokens; `teacher_mass` is the teacher's.
     pub student_mass: Vec<f32>,
     pub teacher_mass: Vec<f32>,
-    /// How many of them are among the k most likely tokens of the policy.
+    /// The number of the teacher's tokens among the policy's top-k tokens.
     pub overlap: Vec<f32>,
-    /// The mean of −q_k·(log q_k − log p_k) over those; 0 where there are none.
+    /// The mean of −q_k·(log q_k − log p_k) over the overlapping tokens; 0 without such tokens.
     pub overlap_advantage: Vec<f32>,
 }
 
-/// What [`compare`] finds at each token.
+/// The results of [`compare`] for each token.
 #[derive(Default)]
 pub(super) struct Comparison {
     pub divergence: Vec<f32>,
@@ -60,8 +60,8 @@ pub(super) struct Comparison {
     pub stats: TopKStats,
 }
 
-/// Compares the teacher's entries with the policy's log-probabilities `student`, [n, k], of the same tokens; `thresholds`: the k-th
-/// largest log-probability of the policy, [n].
+/// Compares the teacher's entries with the policy's log-probabilities `student` [n, k] of the same tokens. `thresholds` [n] are
+/// the policy's k-th largest log-probabilities.
 pub(super) fn compare(teacher: &TopK, student: &[f32], thresholds: &[f32], least: Option<f32>) -> Comparison {
     let mut all = Comparison::default();
     let least = least.map_or(f64::NEG_INFINITY, f64::from);
@@ -76,7 +76,7 @@ pub(super) fn compare(teacher: &TopK, student: &[f32], thresholds: &[f32], least
             let (exact_q, exact_p) = (f64::from(log_q), f64::from(log_p));
             student_mass += exact_p.exp();
             teacher_mass += exact_q.exp();
-            // Not `max`, which would hide a NaN.
+            // `max` is not used here since it would hide a NaN.
             let raised = |x: f64| if x < least { least } else { x };
             let (q, apart) = (raised(exact_q).exp(), raised(exact_q) - raised(exact_p));
             divergence += q * apart;
@@ -95,7 +95,7 @@ pub(super) fn compare(teacher: &TopK, student: &[f32], thresholds: &[f32], least
     all
 }
 
-/// The k largest logits of a token so far with their ids, the largest first; of equal ones the lower id.
+/// The k largest logits of a token so far with their ids, the largest first; of equal logits the lower id.
 #[derive(Clone, Debug)]
 pub(super) struct Largest {
     k: usize,
@@ -107,7 +107,7 @@ impl Largest {
         Self { k, entries: Vec::with_capacity(k + 1) }
     }
 
-    /// Takes the logits of the ids from `start`, which must come in order.
+    /// Adds the logits of the ids from `start` on. Ids must come in ascending order.
     pub fn add(&mut self, start: usize, x: &[f32]) {
         for (chunk, from) in x.chunks(64).zip((start..).step_by(64)) {
             let full = self.entries.len() == self.k;
@@ -125,7 +125,7 @@ impl Largest {
         }
     }
 
-    /// The smallest of them.
+    /// The smallest of the k logits.
     pub fn least(&self) -> f32 {
         self.entries.last().map_or(f32::NEG_INFINITY, |&(logit, _)| logit)
     }

@@ -1,4 +1,4 @@
-//! What goes into the head and what comes out of it.
+//! Inputs and outputs of the head.
 
 use burn::tensor::Tensor;
 
@@ -6,8 +6,8 @@ use super::super::simd::{self, LogSum};
 use super::divergence::Divergence;
 use super::top_k::{TopK, TopKStats};
 
-/// Hidden states [n, h] and the matrix [v, h] that makes logits of them, in one dtype. If it is bf16, only the products are
-/// computed in it; logits and everything derived from them are f32.
+/// Hidden states [n, h] and the matrix [v, h] of the head, in one dtype. With bf16, only the matmul is computed in bf16; logits
+/// and everything derived from them are f32.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     pub hidden: &'a Tensor<2>,
@@ -15,8 +15,8 @@ pub struct Head<'a> {
     pub softcap: Option<Softcap>,
 }
 
-/// Softly capped logits: cap·tanh(h·wᵀ / cap) / temperature instead of h·wᵀ (Gemma 2). The cap comes before the temperature,
-/// which elsewhere divides the hidden states.
+/// Softly capped logits: cap·tanh(h·wᵀ / cap) / temperature instead of h·wᵀ (Gemma 2). The cap is applied before the temperature.
+/// Without a cap, the hidden states are divided by the temperature instead.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Softcap {
     pub cap: f32,
@@ -39,12 +39,12 @@ impl Softcap {
     }
 }
 
-/// What the distribution of the policy is compared with at each token.
+/// The target of a comparison with the policy's distribution, at each token.
 #[derive(Clone, Copy, Debug)]
 pub enum Compared<'a> {
     /// The distribution of a second model, by one of the divergences. Its hidden states may have another width.
     Head(Head<'a>, Divergence),
-    /// The most likely tokens of a teacher: Σ_k q_k·(log q_k − log p_k). Log-probabilities of both below `least` are raised to it.
+    /// The top-k tokens of a teacher: Σ_k q_k·(log q_k − log p_k). Log-probabilities of both below `least` are raised to `least`.
     TopK { teacher: &'a TopK, least: Option<f32> },
     /// The uniform distribution u over the vocabulary of V tokens, by the cross-entropy −Σ u·log π = −Σ log π / V.
     Uniform,
@@ -55,16 +55,16 @@ pub enum Compared<'a> {
 pub struct TokenStats {
     /// log π(token)
     pub log_prob: Vec<f32>,
-    /// True if no token is more likely.
+    /// True if no token has a higher probability.
     pub is_top1: Vec<bool>,
     /// −Σ π log π, in nats
     pub entropy: Vec<f32>,
-    /// Σ π², the chance that two draws agree
+    /// Σ π², the probability that two samples agree
     pub sum_pi_squared: Vec<f32>,
-    /// The divergence between π and what it is compared with, in nats, both at the same temperature; empty without such. With a
+    /// The divergence between π and the comparison, in nats, both at the same temperature; empty without a comparison. With a
     /// reference this is KL(π ‖ π_ref) = Σ π (log π − log π_ref) over the vocabulary.
     pub full_kl: Vec<f32>,
-    /// How π and the most likely tokens of a teacher agree; empty columns without such.
+    /// Agreement of π with a teacher's top-k tokens; empty columns without a teacher.
     pub top_k: TopKStats,
 }
 
@@ -73,7 +73,7 @@ pub struct TokenStats {
 pub struct TokenGrads {
     pub log_prob: Vec<f32>,
     pub entropy: Vec<f32>,
-    /// The gradient of the divergence; empty where the loss does not read it, and what π is compared with is then not needed.
+    /// The gradient of the divergence; empty if the loss does not read it. No comparison is then needed.
     pub full_kl: Vec<f32>,
 }
 
@@ -81,11 +81,11 @@ pub struct TokenGrads {
 #[derive(Clone, Debug, Default)]
 pub struct HeadStats {
     pub tokens: TokenStats,
-    /// The log-sums of the policy's logits, and of the second model's; empty in the composed body.
+    /// The log-sums of the policy's logits; `reference` has those of the second model. Both are empty in the composed body.
     pub(super) log_sums: Vec<LogSum>,
     pub(super) reference: Vec<LogSum>,
     /// A part of the divergence that its gradient needs, see [`Divergence`]; empty in the composed body.
     pub(super) part: Vec<f32>,
-    /// What pulls at the k tokens of a teacher, [n, k]: q_k, or 0 where log p_k was raised; empty without such.
+    /// Teacher probabilities q_k of the top-k tokens, [n, k]; 0 where log p_k was raised; empty without a teacher.
     pub(super) pull: Vec<f32>,
 }
