@@ -20,6 +20,9 @@ use tracing_subscriber::{EnvFilter, fmt};
 static ALLOCATOR: LimitedMemory<mimalloc::MiMalloc> = LimitedMemory(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
+    // First, because it may set an environment variable, which is only sound while there is one thread.
+    #[cfg(feature = "cuda")]
+    burnish::model::cuda_paths::set_cuda_path();
     report_file_limit();
     secret::remember_environment();
     let words: Vec<_> = std::env::args_os().skip(1).collect();

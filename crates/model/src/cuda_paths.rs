@@ -1,9 +1,10 @@
-//! Finds what CubeCL compiles kernels for CUDA with, where pip and conda put it.
+//! Finds the files with which CubeCL compiles CUDA kernels, also in packages of pip and conda.
 //!
-//! CubeCL looks into `CUDA_PATH`, and without it into a few folders of toolkits; the C++ compiler, libnvrtc, is loaded by its name. Packages
-//! of pip and environments of conda are in none of these places. [`find_toolkit`] looks there, and [`missing`] says what to install.
+//! CubeCL reads `CUDA_PATH`; without it, it looks into a few toolkit folders. It loads the C++ compiler, libnvrtc, by name. Packages of pip
+//! and conda environments are in none of these places. [`set_cuda_path`] and [`load_libraries`] look there, and [`missing`] says what to
+//! install.
 // Without the feature only the search is built, for its tests.
-#![cfg_attr(not(feature = "cuda"), allow(dead_code))]
+#![cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the search is tested without the feature"))]
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,18 +14,18 @@ use std::sync::Once;
 
 const DRIVER: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 const NVRTC: [&str; 3] = ["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"];
-/// Where CubeCL looks without `CUDA_PATH`: for headers into the first that exists, for libdevice into the first that has it.
+/// Folders that CubeCL searches without `CUDA_PATH`: headers in the first one that exists, libdevice in the first one that has it.
 const USUAL: [&str; 2] = ["/usr/local/cuda", "/opt/cuda"];
 const LIBDEVICE: &str = "nvvm/libdevice/libdevice.10.bc";
-/// Where Triton has the same file.
-const TRITONS: &str = "lib/libdevice.10.bc";
+/// The same file in Triton's folder.
+const TRITON_LIBDEVICE: &str = "lib/libdevice.10.bc";
 
-/// What makes machine code of kernels in this build.
+/// The compiler of kernels in this build.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Compiler {
-    /// NVRTC, of C++: it needs the headers of CUDA.
+    /// NVRTC, for C++: needs CUDA's headers.
     Nvrtc,
-    /// LLVM, which is in the program: it needs the mathematical functions of CUDA, libdevice.
+    /// LLVM, which is part of the program: needs CUDA's mathematical functions, libdevice.
     Llvm,
 }
 
@@ -37,32 +38,34 @@ impl Compiler {
         Self::Llvm
     }
 
-    /// The files without which it compiles none of our models.
+    /// The files that it needs to compile the kernels of a model.
     fn files(self) -> &'static [&'static str] {
         match self {
-            // Products on tensor cores include mma.h, which includes crt/mma.h.
+            // Matmuls on tensor cores include mma.h, which includes crt/mma.h.
             Self::Nvrtc => &["include/cuda_fp16.h", "include/cuda_bf16.h", "include/mma.h", "include/crt/mma.h"],
             Self::Llvm => &[LIBDEVICE],
         }
     }
 
-    /// The first of its files that a root lacks.
-    fn lacks(self, root: &Path) -> Option<&'static str> {
+    /// The first of its files that is missing in a toolkit folder.
+    fn first_missing(self, root: &Path) -> Option<&'static str> {
         self.files().iter().copied().find(|file| !root.join(file).is_file())
     }
 
-    /// Where CubeCL will look.
+    /// The toolkit folder that CubeCL will use.
     fn root(self) -> Option<PathBuf> {
-        if let Some(path) = std::env::var_os("CUDA_PATH") {
-            return Some(path.into());
-        }
+        std::env::var_os("CUDA_PATH").map(PathBuf::from).or_else(|| self.usual_root())
+    }
+
+    /// The toolkit folder that CubeCL uses without `CUDA_PATH`.
+    fn usual_root(self) -> Option<PathBuf> {
         let usual = USUAL.map(PathBuf::from).into_iter();
         match self {
             Self::Nvrtc => {
                 let distribution = Path::new("/usr/bin/nvcc").exists().then(|| PathBuf::from("/usr"));
                 usual.chain(distribution).find(|root| root.exists())
             }
-            Self::Llvm => usual.chain(["/usr/lib/cuda".into(), "/usr".into()]).find(|root| self.lacks(root).is_none()),
+            Self::Llvm => usual.chain(["/usr/lib/cuda".into(), "/usr".into()]).find(|root| self.first_missing(root).is_none()),
         }
     }
 
@@ -81,39 +84,55 @@ impl Compiler {
     }
 }
 
-/// Makes CubeCL find the packages of pip and conda where it would find no toolkit. To be called before the first CUDA device is opened;
-/// later calls do nothing. What is not found is left to [`missing`].
-pub fn find_toolkit() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| find(Compiler::of_this_build()));
-}
-
-fn find(compiler: Compiler) {
-    let groups = groups(&Surroundings::of_this_process());
-    // WSL keeps the driver where the loader does not look.
-    if !loads(&DRIVER) {
-        load(Path::new("/usr/lib/wsl/lib/libcuda.so.1"));
-    }
-    if compiler == Compiler::Nvrtc && !loads(&NVRTC) {
-        let toolkits = compiler.root().into_iter().collect();
-        // A library that is loaded already is found by its name.
-        [toolkits].iter().chain(&groups).flat_map(|group: &Vec<PathBuf>| libraries(group)).find(|library| load(library));
-    }
-    if std::env::var_os("CUDA_PATH").is_some() || compiler.root().is_some_and(|root| compiler.lacks(&root).is_none()) {
+/// Sets `CUDA_PATH` to packages of pip or conda if CubeCL would find no toolkit. Call it at the top of `main`.
+///
+/// Does nothing if the process has other threads, since these may read the environment; MPI, for example, starts threads.
+pub fn set_cuda_path() {
+    let compiler = Compiler::of_this_build();
+    let is_complete = || compiler.root().is_some_and(|root| compiler.first_missing(&root).is_none());
+    if std::env::var_os("CUDA_PATH").is_some() || is_complete() || !is_only_thread() {
         return;
     }
+    let groups = groups(&PackageRoots::of_this_process());
     if let Some(root) = groups.iter().find_map(|group| toolkit(compiler, group, &cache()?)) {
-        // SAFETY: the environment is written once, and read at that time by Rust's library only, which waits for the writer: the devices are
-        // opened on the main thread before anything of C runs beside it.
+        // SAFETY: this is the only thread of the process, so nothing else reads or writes the environment.
         unsafe { std::env::set_var("CUDA_PATH", root) };
     }
 }
 
-/// Says what CUDA lacks on this machine and how to install it, or nothing. To be called after [`find_toolkit`].
+/// True if the process has no other thread. False where this cannot be determined.
+fn is_only_thread() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+}
+
+/// Loads the driver and NVRTC from places where the system's loader does not look, and calls [`set_cuda_path`]. Call it before the first
+/// CUDA device is opened; later calls do nothing. [`missing`] reports files that were not found.
+pub fn load_libraries() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        set_cuda_path();
+        load_missing(Compiler::of_this_build());
+    });
+}
+
+fn load_missing(compiler: Compiler) {
+    // WSL keeps the driver in a folder that the loader does not search.
+    if !loads(&DRIVER) {
+        load(Path::new("/usr/lib/wsl/lib/libcuda.so.1"));
+    }
+    if compiler == Compiler::Nvrtc && !loads(&NVRTC) {
+        let toolkits = compiler.root().into_iter().chain(compiler.usual_root()).collect();
+        let groups = groups(&PackageRoots::of_this_process());
+        // Once a library is loaded, CubeCL finds it by its name.
+        [toolkits].iter().chain(&groups).flat_map(|group: &Vec<PathBuf>| libraries(group)).find(|library| load(library));
+    }
+}
+
+/// Describes what CUDA needs and this machine lacks, and how to install it. Call it after [`load_libraries`].
 pub fn missing() -> Option<String> {
     if !loads(&DRIVER) {
         return Some(
-            "libcuda.so.1 was not found, which comes with NVIDIA's driver: install the driver (Debian: apt-get install nvidia-driver), or \
+            "libcuda.so.1, part of NVIDIA's driver, was not found: install the driver (Debian: apt-get install nvidia-driver), or \
              start the container with its GPUs (docker run --gpus all, with the NVIDIA Container Toolkit)"
                 .into(),
         );
@@ -121,20 +140,20 @@ pub fn missing() -> Option<String> {
     lacking(Compiler::of_this_build(), loads(&NVRTC))
 }
 
-/// Says what `compiler` lacks.
+/// Describes what `compiler` lacks, and how to install it.
 fn lacking(compiler: Compiler, nvrtc: bool) -> Option<String> {
     let install = compiler.packages();
     if compiler == Compiler::Nvrtc && !nvrtc {
-        return Some(format!("libnvrtc was not found, with which kernels are compiled. Install it: {install}"));
+        return Some(format!("libnvrtc, which compiles kernels, was not found. Install it: {install}"));
     }
     match compiler.root() {
         None => Some(format!(
-            "no CUDA toolkit was found with {}, which compiling kernels needs. Install it: {install}",
+            "no CUDA toolkit with {} was found, which is needed to compile kernels. Install it: {install}",
             names(compiler)
         )),
-        Some(root) => compiler.lacks(&root).map(|file| {
-            let named = if std::env::var_os("CUDA_PATH").is_some() { "CUDA_PATH names" } else { "CUDA lies in" };
-            format!("{named} {}, which has no {file}. Install it: {install}; CUDA_PATH may name another folder", root.display())
+        Some(root) => compiler.first_missing(&root).map(|file| {
+            let named = if std::env::var_os("CUDA_PATH").is_some() { "CUDA_PATH names" } else { "the CUDA toolkit is in" };
+            format!("{named} {}, which has no {file}. Install it: {install}; or set CUDA_PATH to another folder", root.display())
         }),
     }
 }
@@ -144,23 +163,23 @@ fn names(compiler: Compiler) -> String {
     compiler.files().iter().map(|file| file.trim_start_matches("include/")).collect::<Vec<_>>().join(", ")
 }
 
-/// Where Python and conda keep packages.
+/// The places where Python and conda keep packages.
 #[derive(Debug, Default)]
-pub struct Surroundings {
+pub struct PackageRoots {
     virtual_env: Option<PathBuf>,
     conda: Option<PathBuf>,
     home: Option<PathBuf>,
     path: Vec<PathBuf>,
 }
 
-impl Surroundings {
+impl PackageRoots {
     fn of_this_process() -> Self {
         let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let path = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
         Self { virtual_env: folder("VIRTUAL_ENV"), conda: folder("CONDA_PREFIX"), home: folder("HOME"), path }
     }
 
-    /// The folders of packages of the active environment, of the `python3` on PATH, and of the user.
+    /// The package folders of the active environment, of the `python3` on PATH, and of the user.
     fn packages(&self) -> Vec<PathBuf> {
         let python = self.path.iter().find(|folder| folder.join("python3").is_file()).and_then(|folder| folder.parent());
         let local = python.map(|prefix| prefix.join("local"));
@@ -177,9 +196,9 @@ impl Surroundings {
     }
 }
 
-/// Groups of folders that have one version of CUDA in parts, each laid out like a toolkit: the environment of conda, then for each folder
-/// of Python's packages those of CUDA 13 and those of CUDA 12.
-pub fn groups(at: &Surroundings) -> Vec<Vec<PathBuf>> {
+/// Groups of folders that together hold one version of CUDA, each folder laid out like a toolkit. First the conda environment, then for
+/// each package folder of Python the packages of CUDA 13 and those of CUDA 12.
+pub fn groups(at: &PackageRoots) -> Vec<Vec<PathBuf>> {
     let mut groups = Vec::new();
     if let Some(conda) = &at.conda {
         groups.push([vec![conda.clone()], children(&conda.join("targets"))].concat());
@@ -201,14 +220,14 @@ fn libraries(group: &[PathBuf]) -> Vec<PathBuf> {
     folders.flat_map(|folder| children(&folder)).filter(|file| starts(file, "libnvrtc.so.1")).collect()
 }
 
-/// The toolkit that a group has: one of its folders if that has everything, else a folder below `cache` with links to their files.
-///
-/// Returns nothing if they lack something together.
+/// Returns a group's toolkit: one of its folders if that is complete, else a folder in `cache` with links to the files of all of them.
+/// `None` if the group lacks a file.
 pub fn toolkit(compiler: Compiler, group: &[PathBuf], cache: &Path) -> Option<PathBuf> {
-    if let Some(root) = group.iter().find(|root| compiler.lacks(root).is_none()) {
+    if let Some(root) = group.iter().find(|root| compiler.first_missing(root).is_none()) {
         return Some(root.clone());
     }
-    let has = |root: &PathBuf, file: &str| root.join(file).is_file() || (file == LIBDEVICE && root.join(TRITONS).is_file());
+    let has =
+        |root: &PathBuf, file: &str| root.join(file).is_file() || (file == LIBDEVICE && root.join(TRITON_LIBDEVICE).is_file());
     if !compiler.files().iter().all(|file| group.iter().any(|root| has(root, file))) {
         return None;
     }
@@ -218,15 +237,15 @@ pub fn toolkit(compiler: Compiler, group: &[PathBuf], cache: &Path) -> Option<Pa
     let libdevice = Path::new(LIBDEVICE).parent().unwrap_or(Path::new(""));
     for root in group {
         let headers = children(&root.join("include")).into_iter().map(|header| (header, Path::new("include")));
-        let bitcode = [LIBDEVICE, TRITONS].map(|file| root.join(file)).into_iter().filter(|file| file.is_file());
+        let bitcode = [LIBDEVICE, TRITON_LIBDEVICE].map(|file| root.join(file)).into_iter().filter(|file| file.is_file());
         for (file, folder) in headers.chain(bitcode.map(|file| (file, libdevice))) {
             link(&file, &made.join(folder)).ok()?;
         }
     }
-    compiler.lacks(&made).is_none().then_some(made)
+    compiler.first_missing(&made).is_none().then_some(made)
 }
 
-/// Links a file or folder into a folder, which keeps what it has of that name unless that leads nowhere.
+/// Links a file or folder into `folder`. An entry of the same name is kept unless it is a broken link.
 fn link(entry: &Path, folder: &Path) -> std::io::Result<()> {
     let Some(name) = entry.file_name() else { return Ok(()) };
     let at = folder.join(name);
@@ -234,19 +253,19 @@ fn link(entry: &Path, folder: &Path) -> std::io::Result<()> {
         return Ok(());
     }
     std::fs::create_dir_all(folder)?;
-    // Another process may do the same at this moment: a link is put in place whole.
+    // Another process may do the same now, so the link is made under another name and then renamed.
     let meanwhile = folder.join(format!(".{}-{}", std::process::id(), name.to_string_lossy()));
     std::os::unix::fs::symlink(entry, &meanwhile)?;
     std::fs::rename(&meanwhile, &at)
 }
 
-/// The folder for the links, in the user's cache.
+/// The folder for links in the user's cache.
 fn cache() -> Option<PathBuf> {
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache"))).map(|cache| cache.join("burnish"))
 }
 
-/// What a folder has, in the order of names; nothing if it is not there.
+/// The entries of a folder, sorted by name; empty if the folder does not exist.
 fn children(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     found.sort();
@@ -257,18 +276,18 @@ fn starts(path: &Path, name: &str) -> bool {
     path.file_name().is_some_and(|file| file.as_bytes().starts_with(name.as_bytes()))
 }
 
-/// Whether the loader finds a library by one of these names.
+/// True if the loader finds a library by one of these names.
 fn loads(names: &[&str]) -> bool {
     names.iter().any(|name| load(Path::new(name)))
 }
 
-/// Loads a library, for as long as the process runs.
+/// Loads a library until the process ends.
 fn load(library: &Path) -> bool {
     unsafe extern "C" {
         fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
     }
     const RTLD_LAZY: c_int = 1;
-    // SAFETY: the name ends in 0 and outlives the call. The libraries are NVIDIA's, whose constructors may run in any thread.
+    // SAFETY: the name ends in 0 and outlives the call. Constructors of NVIDIA's libraries may run on any thread.
     CString::new(library.as_os_str().as_bytes()).is_ok_and(|name| !unsafe { dlopen(name.as_ptr(), RTLD_LAZY) }.is_null())
 }
 
@@ -283,19 +302,19 @@ mod tests {
         }
     }
 
-    /// An environment of Python with files among its packages.
-    fn environment(files: &[&str]) -> (tempfile::TempDir, Surroundings) {
+    /// A Python environment with these files among its packages.
+    fn environment(files: &[&str]) -> (tempfile::TempDir, PackageRoots) {
         let folder = tempfile::tempdir().unwrap();
         write(&folder.path().join("lib/python3.11/site-packages"), files);
-        let at = Surroundings { virtual_env: Some(folder.path().into()), ..Surroundings::default() };
+        let at = PackageRoots { virtual_env: Some(folder.path().into()), ..PackageRoots::default() };
         (folder, at)
     }
 
-    fn found(compiler: Compiler, at: &Surroundings, cache: &Path) -> Option<PathBuf> {
+    fn found(compiler: Compiler, at: &PackageRoots, cache: &Path) -> Option<PathBuf> {
         groups(at).iter().find_map(|group| toolkit(compiler, group, cache))
     }
 
-    /// As the packages of pip lay them out: each has a folder of its own.
+    /// The layout of pip's packages of CUDA 12: one folder per package.
     const CUDA_12: [&str; 8] = [
         "nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
         "nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.9",
@@ -307,7 +326,7 @@ mod tests {
         "nvidia/cuda_nvcc/nvvm/libdevice/libdevice.10.bc",
     ];
 
-    /// And one folder for all of them.
+    /// The layout of pip's packages of CUDA 13: one folder for all.
     const CUDA_13: [&str; 6] = [
         "nvidia/cu13/lib/libnvrtc.so.13",
         "nvidia/cu13/include/cuda_fp16.h",
@@ -323,7 +342,7 @@ mod tests {
         let cache = folder.path().join("cache");
         let root = found(Compiler::Nvrtc, &at, &cache).unwrap();
         assert!(root.starts_with(&cache) && root.join("include/cuda_runtime.h").is_file(), "{}", root.display());
-        // Again, as another run does, which finds the links made.
+        // Another run finds the existing links.
         assert_eq!(found(Compiler::Nvrtc, &at, &cache).unwrap(), root);
         let nvcc = folder.path().join("lib/python3.11/site-packages/nvidia/cuda_nvcc");
         assert_eq!(found(Compiler::Llvm, &at, &cache).unwrap(), nvcc);
@@ -346,26 +365,26 @@ mod tests {
         let (folder, _) = environment(&CUDA_13);
         write(folder.path(), &["bin/python3"]);
         let path = vec!["/nowhere".into(), folder.path().join("bin")];
-        assert!(found(Compiler::Nvrtc, &Surroundings { path, ..Surroundings::default() }, folder.path()).is_some());
+        assert!(found(Compiler::Nvrtc, &PackageRoots { path, ..PackageRoots::default() }, folder.path()).is_some());
         let home = tempfile::tempdir().unwrap();
         write(&home.path().join(".local/lib/python3.12/site-packages"), &CUDA_13);
-        let at = Surroundings { home: Some(home.path().into()), ..Surroundings::default() };
+        let at = PackageRoots { home: Some(home.path().into()), ..PackageRoots::default() };
         assert!(found(Compiler::Llvm, &at, folder.path()).is_some());
     }
 
-    /// Conda has headers below `targets`, and libdevice beside them.
+    /// Conda has headers in a folder below `targets`, and libdevice outside it.
     #[test]
     fn an_environment_of_conda_is_a_toolkit() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("targets/x86_64-linux");
         write(&target, &["include/cuda_fp16.h", "include/cuda_bf16.h", "include/mma.h", "include/crt/mma.h"]);
         write(folder.path(), &["lib/libnvrtc.so.12", LIBDEVICE]);
-        let at = Surroundings { conda: Some(folder.path().into()), ..Surroundings::default() };
+        let at = PackageRoots { conda: Some(folder.path().into()), ..PackageRoots::default() };
         assert_eq!(found(Compiler::Nvrtc, &at, folder.path()).unwrap(), target);
         assert_eq!(found(Compiler::Llvm, &at, folder.path()).unwrap(), folder.path());
     }
 
-    /// PyTorch brings the headers of the runtime, which are not enough, and Triton, whose libdevice is.
+    /// PyTorch installs the runtime's headers, which do not suffice for NVRTC, and Triton's libdevice, which suffices for LLVM.
     #[test]
     fn what_pytorch_brings_is_enough_for_llvm_alone() {
         let torch = [&CUDA_12[..6], &["triton/backends/nvidia/lib/libdevice.10.bc"]].concat();
@@ -373,6 +392,11 @@ mod tests {
         let cache = folder.path().join("cache");
         assert_eq!(found(Compiler::Nvrtc, &at, &cache), None);
         assert!(found(Compiler::Llvm, &at, &cache).unwrap().join(LIBDEVICE).is_file());
+    }
+
+    #[test]
+    fn other_threads_are_noticed() {
+        std::thread::spawn(|| assert!(!is_only_thread())).join().unwrap();
     }
 
     #[test]

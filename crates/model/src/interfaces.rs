@@ -11,7 +11,7 @@ pub(super) fn found(interface: &str) -> Option<Vec<Device>> {
     use burn::tensor::DeviceType;
     #[cfg(feature = "cuda")]
     if interface == "cuda" {
-        super::cuda_paths::find_toolkit();
+        super::cuda_paths::load_libraries();
     }
     let kind = match interface {
         #[cfg(feature = "cuda")]
