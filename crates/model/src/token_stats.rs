@@ -453,8 +453,7 @@ impl<'a> Other<'a> {
 }
 
 /// The hidden states of a trunk, and the inputs of its backward pass.
-// One value per pass: its size does not matter.
-#[allow(clippy::large_enum_variant)]
+#[expect(clippy::large_enum_variant, reason = "one value per pass: its size does not matter")]
 enum Trunk {
     /// All activations are held.
     Graph { input: Tensor<2>, output: Tensor<2> },

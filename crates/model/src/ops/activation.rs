@@ -98,10 +98,12 @@ impl ActivationKernels for Flex {
         }
         let (gate, up) = (dense(gate), dense(up));
         let (g, u) = (f32s(&gate), f32s(&up));
+        assert_eq!(g.len(), u.len());
         let mut y = uninit(g.len());
         let tasks = y.par_chunks_mut(GRAIN).zip(g.par_chunks(GRAIN)).zip(u.par_chunks(GRAIN));
         tasks.for_each(|((y, g), u)| simd::glu(act, g, u, y));
-        from_vec(y, gate.shape())
+        // SAFETY: gate, up and y have the same length, so every element has been written.
+        from_vec(unsafe { written(y) }, gate.shape())
     }
 
     fn glu_bwd(gate: FlexTensor, up: FlexTensor, dy: FlexTensor, act: Act) -> [FlexTensor; 2] {
@@ -111,10 +113,13 @@ impl ActivationKernels for Flex {
         let (gate, up, mut d) = (dense(gate), dense(up), own(dy));
         let (g, u) = (f32s(&gate), f32s(&up));
         let mut d_gate = uninit(g.len());
-        let tasks = d.storage_mut::<f32>().par_chunks_mut(GRAIN).zip(d_gate.par_chunks_mut(GRAIN));
+        let ds = d.storage_mut::<f32>();
+        assert_eq!((ds.len(), u.len()), (g.len(), g.len()));
+        let tasks = ds.par_chunks_mut(GRAIN).zip(d_gate.par_chunks_mut(GRAIN));
         let tasks = tasks.zip(g.par_chunks(GRAIN)).zip(u.par_chunks(GRAIN));
         tasks.for_each(|(((d, d_gate), g), u)| simd::glu_bwd(act, g, u, d, d_gate));
-        [from_vec(d_gate, gate.shape()), d]
+        // SAFETY: all four have the same length, so every element has been written.
+        [from_vec(unsafe { written(d_gate) }, gate.shape()), d]
     }
 
     fn act_fwd(x: FlexTensor, act: Act) -> FlexTensor {
@@ -125,7 +130,8 @@ impl ActivationKernels for Flex {
         let xs = f32s(&x);
         let mut y = uninit(xs.len());
         y.par_chunks_mut(GRAIN).zip(xs.par_chunks(GRAIN)).for_each(|(y, x)| simd::act(act, x, y));
-        from_vec(y, x.shape())
+        // SAFETY: x and y have the same length, so every element has been written.
+        from_vec(unsafe { written(y) }, x.shape())
     }
 
     fn act_bwd(x: FlexTensor, dy: FlexTensor, act: Act) -> FlexTensor {

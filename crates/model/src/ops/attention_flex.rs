@@ -8,7 +8,7 @@ use std::ops::Range;
 use gemm::Parallelism::None as OneThread;
 use rayon::prelude::*;
 
-use super::flex::{matmul_ptr as mm, uninit};
+use super::flex::{matmul_ptr as mm, uninit, written};
 use super::packed::{Pattern, Scoring, Segment};
 use super::simd;
 
@@ -35,11 +35,16 @@ impl Out {
         self.0.wrapping_add(i)
     }
 
+    /// Sets elements to 0, and returns them.
+    ///
     /// # Safety
     /// The elements must be within the buffer, and nothing else may access them meanwhile.
-    unsafe fn slice<'a>(self, at: usize, len: usize) -> &'a mut [f32] {
-        // SAFETY: promised by the caller.
-        unsafe { std::slice::from_raw_parts_mut(self.at(at), len) }
+    pub(super) unsafe fn zeroed<'a>(self, at: usize, len: usize) -> &'a mut [f32] {
+        // SAFETY: promised by the caller; the elements are written before the slice is made.
+        unsafe {
+            self.at(at).write_bytes(0, len);
+            std::slice::from_raw_parts_mut(self.at(at), len)
+        }
     }
 }
 
@@ -119,7 +124,7 @@ struct Scratch {
 /// Returns the first n elements of the buffer, with unspecified contents.
 fn first(buffer: &mut Vec<f32>, n: usize) -> &mut [f32] {
     if buffer.len() < n {
-        *buffer = uninit(n);
+        *buffer = vec![0.0; n];
     }
     &mut buffer[..n]
 }
@@ -134,6 +139,7 @@ impl Dims {
         let (rows, (q_width, k_width)) = (pattern.packed.rows(), self.widths());
         assert!(self.heads.is_multiple_of(self.kv_heads), "{self:?}");
         assert_eq!((q.len(), k.len(), v.len()), (rows * q_width, rows * k_width, rows * k_width));
+        assert_eq!(pattern.packed.segments().map(|segment| segment.rows.len()).sum::<usize>(), rows);
     }
 }
 
@@ -143,7 +149,7 @@ pub fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f32>, Ve
     let ([q, k, v], scoring) = (qkv, &pattern.scoring);
     let (d, group, (q_width, k_width)) = (dims.d, dims.heads / dims.kv_heads, dims.widths());
     let (mut out, mut lse) = (uninit(q.len()), uninit(pattern.packed.rows() * dims.heads));
-    let (p_out, p_lse) = (Out(out.as_mut_ptr()), Out(lse.as_mut_ptr()));
+    let (p_out, p_lse) = (Out(out.as_mut_ptr().cast()), Out(lse.as_mut_ptr().cast()));
     let segments = pattern.packed.segments().map(std::slice::from_ref);
     for_each(segments, dims.kv_heads, |segments, head, scratch| {
         for block in segments.iter().flat_map(|s| blocks(s, scoring, group)) {
@@ -183,11 +189,12 @@ pub fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f32>, Ve
             }
             for (i, (row, sum)) in result.chunks_exact(d).zip(sums.iter()).enumerate() {
                 // SAFETY: in bounds, and this (row, head) is this task's alone.
-                simd::scaled(1.0 / sum, row, unsafe { p_out.slice(at(i / group) + i % group * d, d) });
+                simd::scaled(1.0 / sum, row, unsafe { p_out.zeroed(at(i / group) + i % group * d, d) });
             }
         }
     });
-    (out, lse)
+    // SAFETY: each row is in one segment, and the tasks have written every head of its rows.
+    unsafe { (written(out), written(lse)) }
 }
 
 /// Returns the gradients of q, k and v; `out` and `lse` are the results of [`forward`].
@@ -197,7 +204,7 @@ pub fn backward(qkv: [&[f32]; 3], out: &[f32], lse: &[f32], dy: &[f32], pattern:
     assert_eq!((out.len(), dy.len(), lse.len()), (q.len(), q.len(), pattern.packed.rows() * dims.heads));
     let (d, group, (q_width, k_width)) = (dims.d, dims.heads / dims.kv_heads, dims.widths());
     let (mut dq, mut dk, mut dv) = (uninit(q.len()), vec![0f32; k.len()], vec![0f32; v.len()]);
-    let (p_dq, p_dk, p_dv) = (Out(dq.as_mut_ptr()), Out(dk.as_mut_ptr()), Out(dv.as_mut_ptr()));
+    let (p_dq, p_dk, p_dv) = (Out(dq.as_mut_ptr().cast()), Out(dk.as_mut_ptr()), Out(dv.as_mut_ptr()));
     for_each(pattern.packed.trees.iter().map(Vec::as_slice), dims.kv_heads, |segments, head, scratch| {
         for block in segments.iter().flat_map(|s| blocks(s, scoring, group)) {
             let (n, width) = (block.queries * group, block.keys.len());
@@ -247,9 +254,10 @@ pub fn backward(qkv: [&[f32]; 3], out: &[f32], lse: &[f32], dy: &[f32], pattern:
             }
             for (i, dqs) in dqs.chunks_exact(group * d).enumerate() {
                 // SAFETY: in bounds, and these heads of this row are this task's alone.
-                simd::scaled(scoring.scale, dqs, unsafe { p_dq.slice(at(i), group * d) });
+                simd::scaled(scoring.scale, dqs, unsafe { p_dq.zeroed(at(i), group * d) });
             }
         }
     });
-    [dq, dk, dv]
+    // SAFETY: each row is in one segment, and the tasks have written every head of its rows.
+    [unsafe { written(dq) }, dk, dv]
 }

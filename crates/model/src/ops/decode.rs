@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::attention_flex::Out;
 use super::block_tables::{BLOCK, KeptTables, Tables};
-use super::flex::{cast, f32s, flex_f32, index, own, tensor_from_vec, uninit};
+use super::flex::{cast, f32s, flex_f32, index, own, tensor_from_vec, uninit, written};
 use super::fused;
 use super::packed::Scoring;
 use super::prepared::Prepared;
@@ -107,7 +107,7 @@ fn flex(q: &[f32], k: &[f32], v: &[f32], at: &CacheView, scoring: Scoring, [rows
     assert!(at.tables.len() == rows && at.lens.len() == rows && q.len() == rows * heads * d && heads == group * at.kv_heads);
     assert!(at.lens.iter().all(|len| *len > 0));
     let mut out = uninit(q.len());
-    let p_out = Out(out.as_mut_ptr());
+    let p_out = Out(out.as_mut_ptr().cast());
     (0..rows * at.kv_heads).into_par_iter().for_each_init(
         || (Vec::new(), Vec::new()),
         |(starts, scores): &mut (Vec<usize>, Vec<f32>), task| {
@@ -127,11 +127,12 @@ fn flex(q: &[f32], k: &[f32], v: &[f32], at: &CacheView, scoring: Scoring, [rows
                 simd::scale(1.0 / sum, row);
             }
             // SAFETY: the heads of one (row, kv head) follow each other in `out` and are this task's alone.
-            let out = unsafe { std::slice::from_raw_parts_mut(p_out.at(first), group * d) };
+            let out = unsafe { p_out.zeroed(first, group * d) };
             gathered_sums(scores, v, starts, d, out);
         },
     );
-    out
+    // SAFETY: the tasks have written every head of every row.
+    unsafe { written(out) }
 }
 
 /// The gathered rows of the composed body, for one window.

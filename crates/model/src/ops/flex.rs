@@ -1,5 +1,7 @@
 //! Converts tensors of burn's `flex` backend to slices and back without copies, and multiplies matrices in slices.
 
+use std::mem::MaybeUninit;
+
 use burn::backend::{
     Flex,
     flex::{FlexTensor, Layout},
@@ -73,14 +75,30 @@ pub fn all_f32(ts: &[&FlexTensor]) -> bool {
     ts.iter().all(|t| t.dtype() == DType::F32)
 }
 
-/// Returns a buffer that is not zeroed: every element must be written before it is read.
-#[allow(clippy::uninit_vec)]
-pub fn uninit(n: usize) -> Vec<f32> {
-    let mut v = Vec::with_capacity(n);
-    // SAFETY: the capacity is n, f32 has no invalid bit patterns or drop glue, and each caller writes before it reads.
-    // Zeroing would cost a pass over memory as long as the cheap kernels themselves.
-    unsafe { v.set_len(n) };
-    v
+/// Elements that may not have been written yet.
+pub type Uninit = [MaybeUninit<f32>];
+
+/// Returns a buffer that is not zeroed: zeroing would take as long as the cheap kernels themselves.
+pub fn uninit(n: usize) -> Box<Uninit> {
+    Box::new_uninit_slice(n)
+}
+
+/// Returns the elements of a written buffer.
+///
+/// # Safety
+/// Every element must have been written.
+pub unsafe fn written(buffer: Box<Uninit>) -> Vec<f32> {
+    // SAFETY: promised by the caller.
+    unsafe { buffer.assume_init() }.into_vec()
+}
+
+/// Returns the elements of a written slice.
+///
+/// # Safety
+/// Every element must have been written.
+pub unsafe fn written_slice(slice: &mut Uninit) -> &mut [f32] {
+    // SAFETY: promised by the caller; a written element has the layout of an f32.
+    unsafe { &mut *(std::ptr::from_mut(slice) as *mut [f32]) }
 }
 
 /// The number of multiplications below which a second thread does not pay off.
@@ -95,7 +113,7 @@ pub fn threads(m: usize, n: usize, k: usize) -> Parallelism {
 pub type Strides = (usize, usize);
 
 /// Computes c (m×n) = a (m×k) · b (k×n), or c += a · b with `accumulate`.
-#[allow(clippy::too_many_arguments)]
+#[expect(clippy::too_many_arguments, reason = "three matrices with their strides")]
 pub fn matmul(
     (m, n, k): (usize, usize, usize),
     c: &mut [f32],
@@ -107,10 +125,44 @@ pub fn matmul(
     b_strides: Strides,
     threads: Parallelism,
 ) {
-    let last = |r: usize, c: usize, s: Strides| if r == 0 || c == 0 { 0 } else { (r - 1) * s.0 + (c - 1) * s.1 + 1 };
-    assert!(last(m, n, c_strides) <= c.len() && last(m, k, a_strides) <= a.len() && last(k, n, b_strides) <= b.len());
+    assert!(spans(m, n, c_strides, c) && spans(m, k, a_strides, a) && spans(k, n, b_strides, b));
     // SAFETY: the assertion keeps every element gemm touches inside the three slices, and `c` is borrowed mutably.
     unsafe { matmul_ptr((m, n, k), c.as_mut_ptr(), c_strides, accumulate, a.as_ptr(), a_strides, b.as_ptr(), b_strides, threads) }
+}
+
+/// Computes a (m×k) · b (k×n) -> [m, n], row-major.
+pub fn product(
+    (m, n, k): (usize, usize, usize),
+    (a, a_strides): (&[f32], Strides),
+    (b, b_strides): (&[f32], Strides),
+    threads: Parallelism,
+) -> Vec<f32> {
+    let mut c = uninit(m * n);
+    product_to((m, n, k), &mut c, (a, a_strides), (b, b_strides), threads);
+    // SAFETY: `product_to` has written all m·n elements.
+    unsafe { written(c) }
+}
+
+/// Computes [`product`] into the beginning of `c`, and returns these elements.
+pub fn product_to<'c>(
+    (m, n, k): (usize, usize, usize),
+    c: &'c mut Uninit,
+    (a, a_strides): (&[f32], Strides),
+    (b, b_strides): (&[f32], Strides),
+    threads: Parallelism,
+) -> &'c mut [f32] {
+    let c = &mut c[..m * n];
+    assert!(spans(m, k, a_strides, a) && spans(k, n, b_strides, b));
+    let to = c.as_mut_ptr().cast();
+    // SAFETY: the assertion keeps every element that gemm reads inside a and b; c has m·n elements and is borrowed mutably.
+    unsafe { matmul_ptr((m, n, k), to, (n, 1), false, a.as_ptr(), a_strides, b.as_ptr(), b_strides, threads) };
+    // SAFETY: without `accumulate`, gemm writes all m·n elements.
+    unsafe { written_slice(c) }
+}
+
+/// True if a matrix of this shape and strides is within the slice.
+fn spans(rows: usize, columns: usize, strides: Strides, slice: &[f32]) -> bool {
+    rows == 0 || columns == 0 || (rows - 1) * strides.0 + (columns - 1) * strides.1 < slice.len()
 }
 
 /// [`matmul`] on pointers, for tasks that write disjoint blocks of one buffer.
@@ -118,7 +170,7 @@ pub fn matmul(
 /// # Safety
 /// All elements addressed by the shapes and strides must be valid (those of `c` may be uninitialised unless `accumulate`), and no
 /// other task may access those of `c` meanwhile.
-#[allow(clippy::too_many_arguments)]
+#[expect(clippy::too_many_arguments, reason = "three matrices with their strides")]
 pub unsafe fn matmul_ptr(
     (m, n, k): (usize, usize, usize),
     c: *mut f32,

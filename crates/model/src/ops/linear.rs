@@ -70,6 +70,17 @@ fn composed_bias_bwd<B: Backend>(dy: FloatTensor<B>) -> FloatTensor<B> {
     B::float_cast(B::float_reshape(B::float_sum_dim(wide::<B>(dy), 0), Shape::from([out])), dtype.into())
 }
 
+/// Returns n copies of a row.
+fn repeated(row: &[f32], n: usize) -> Vec<f32> {
+    let mut y = uninit(n * row.len());
+    let rows = (GRAIN / row.len()).max(1) * row.len();
+    y.par_chunks_mut(rows).for_each(|y| {
+        y.chunks_exact_mut(row.len()).for_each(|y| y.iter_mut().zip(row).for_each(|(y, x)| _ = y.write(*x)));
+    });
+    // SAFETY: the length is a multiple of the row's, and so is that of each chunk: every element has been written.
+    unsafe { written(y) }
+}
+
 impl LinearKernels for Flex {
     fn linear_fwd(x: FlexTensor, w: FlexTensor, b: Option<FlexTensor>) -> FlexTensor {
         if !all_f32(&[&x, &w]) || b.as_ref().is_some_and(|b| !all_f32(&[b])) {
@@ -77,14 +88,15 @@ impl LinearKernels for Flex {
         }
         let ([x, w], b) = ([x, w].map(dense), b.map(dense));
         let ([n, width], out) = ([x.shape()[0], x.shape()[1]], w.shape()[0]);
-        let mut y = uninit(n * out);
-        if let Some(b) = &b {
-            let b = f32s(b);
-            let rows = (GRAIN / out).max(1) * out;
-            y.par_chunks_mut(rows).for_each(|y| y.chunks_exact_mut(out).for_each(|y| y.copy_from_slice(b)));
-        }
         let threads = threads(n, out, width);
-        matmul((n, out, width), &mut y, (out, 1), b.is_some(), f32s(&x), (width, 1), f32s(&w), (1, width), threads);
+        let y = match &b {
+            Some(b) => {
+                let mut y = repeated(f32s(b), n);
+                matmul((n, out, width), &mut y, (out, 1), true, f32s(&x), (width, 1), f32s(&w), (1, width), threads);
+                y
+            }
+            None => product((n, out, width), (f32s(&x), (width, 1)), (f32s(&w), (1, width)), threads),
+        };
         from_vec(y, Shape::from([n, out]))
     }
 
@@ -94,9 +106,7 @@ impl LinearKernels for Flex {
         }
         let [w, dy] = [w, dy].map(dense);
         let (n, [out, width]) = (dy.shape()[0], [w.shape()[0], w.shape()[1]]);
-        let mut dx = uninit(n * width);
-        let threads = threads(n, out, width);
-        matmul((n, width, out), &mut dx, (width, 1), false, f32s(&dy), (out, 1), f32s(&w), (width, 1), threads);
+        let dx = product((n, width, out), (f32s(&dy), (out, 1)), (f32s(&w), (width, 1)), threads(n, out, width));
         from_vec(dx, Shape::from([n, width]))
     }
 
@@ -106,9 +116,7 @@ impl LinearKernels for Flex {
         }
         let [x, dy] = [x, dy].map(dense);
         let ([n, width], out) = ([x.shape()[0], x.shape()[1]], dy.shape()[1]);
-        let mut dw = uninit(out * width);
-        let threads = threads(n, out, width);
-        matmul((out, width, n), &mut dw, (width, 1), false, f32s(&dy), (1, out), f32s(&x), (width, 1), threads);
+        let dw = product((out, width, n), (f32s(&dy), (1, out)), (f32s(&x), (width, 1)), threads(n, out, width));
         from_vec(dw, Shape::from([out, width]))
     }
 

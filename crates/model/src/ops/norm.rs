@@ -87,26 +87,29 @@ fn composed_layer_bwd<B: Backend>(x: FloatTensor<B>, w: FloatTensor<B>, dy: Floa
     [centred::<B>(dx), dw, d_bias]
 }
 
-/// Computes y from rows of x, with about [`GRAIN`] elements per task.
-fn rows(x: &FlexTensor, d: usize, row: impl Fn(&[f32], &mut [f32]) + Sync) -> FlexTensor {
+/// Computes y from rows of x, with about [`GRAIN`] elements per task. `row` must write all of a row of y.
+fn rows(x: &FlexTensor, d: usize, row: impl Fn(&[f32], &mut Uninit) + Sync) -> FlexTensor {
     let xs = f32s(x);
+    assert!(xs.len().is_multiple_of(d));
     let step = (GRAIN / d).max(1) * d;
     let mut y = uninit(xs.len());
     y.par_chunks_mut(step).zip(xs.par_chunks(step)).for_each(|(y, x)| {
         y.chunks_exact_mut(d).zip(x.chunks_exact(d)).for_each(|(y, x)| row(x, y));
     });
-    from_vec(y, x.shape())
+    // SAFETY: `row` has written every row of y.
+    from_vec(unsafe { written(y) }, x.shape())
 }
 
-/// Computes dx from rows of x and dy, and N sums over the rows, [N · d]. Tasks have a fixed size and their results are summed in
+/// Computes dx from rows of x and dy, and N sums over the rows, [N · d]. `row` must write all of a row of dx. Tasks have a fixed size and their results are summed in
 /// order, so the result does not depend on the thread count.
 fn rows_bwd<const N: usize>(
     x: &FlexTensor,
     dy: &FlexTensor,
     d: usize,
-    row: impl Fn(&[f32], &[f32], &mut [f32], &mut [f32]) + Sync,
+    row: impl Fn(&[f32], &[f32], &mut Uninit, &mut [f32]) + Sync,
 ) -> (FlexTensor, [FlexTensor; N]) {
     let (xs, ds) = (f32s(x), f32s(dy));
+    assert!(xs.len() == ds.len() && xs.len().is_multiple_of(d));
     let step = (4 * GRAIN / d).max(1) * d;
     let mut dx = uninit(xs.len());
     let tasks = dx.par_chunks_mut(step).zip(xs.par_chunks(step)).zip(ds.par_chunks(step));
@@ -120,7 +123,8 @@ fn rows_bwd<const N: usize>(
     let mut sums = vec![0f32; N * d];
     parts.collect::<Vec<_>>().iter().for_each(|part| simd::axpy(1.0, part, &mut sums));
     let sums = std::array::from_fn(|i| from_vec(sums[i * d..(i + 1) * d].to_vec(), Shape::from([d])));
-    (from_vec(dx, x.shape()), sums)
+    // SAFETY: `row` has written every row of dx.
+    (from_vec(unsafe { written(dx) }, x.shape()), sums)
 }
 
 impl NormKernels for Flex {

@@ -48,6 +48,7 @@ impl RopeKernels for Flex {
         let (x, cos, sin) = (dense(x), dense(cos), dense(sin));
         let (xs, cs, ss, shape, half) = (f32s(&x), f32s(&cos), f32s(&sin), x.shape(), cos.shape()[1]);
         let (width, d) = (shape[1] * shape[2], shape[2]);
+        assert_eq!(xs.len(), shape[0] * width);
         let mut y = uninit(xs.len());
         let sign = if inverse { -1.0 } else { 1.0 };
         let rows = (GRAIN / width).max(1);
@@ -59,7 +60,8 @@ impl RopeKernels for Flex {
                 }
             }
         });
-        from_vec(y, shape)
+        // SAFETY: `rope_row` has written every head of every row.
+        from_vec(unsafe { written(y) }, shape)
     }
 }
 

@@ -2,6 +2,7 @@
 //! (AVX-512, AVX2+FMA, baseline). The best version is picked at run time, so `-C target-cpu=native` is not needed.
 
 use super::act_kind::{Act, GELU_CUBE, GELU_SCALE};
+use super::flex::{Uninit, written_slice};
 
 /// Lanes of the accumulators (four AVX-512 registers).
 pub const LANES: usize = 64;
@@ -102,14 +103,14 @@ macro_rules! multiversion {
 pub(super) use multiversion;
 
 multiversion! {
-    fn glu = glu_(act: Act, g: &[f32], u: &[f32], out: &mut [f32]);
-    fn glu_bwd = glu_bwd_(act: Act, g: &[f32], u: &[f32], d: &mut [f32], dg: &mut [f32]);
-    fn act = act_(act: Act, x: &[f32], out: &mut [f32]);
+    fn glu = glu_(act: Act, g: &[f32], u: &[f32], out: &mut Uninit);
+    fn glu_bwd = glu_bwd_(act: Act, g: &[f32], u: &[f32], d: &mut [f32], dg: &mut Uninit);
+    fn act = act_(act: Act, x: &[f32], out: &mut Uninit);
     fn act_bwd = act_bwd_(act: Act, x: &[f32], d: &mut [f32]);
-    fn layer_row = layer_row_(x: &[f32], w: &[f32], b: &[f32], eps: f32, out: &mut [f32]);
-    fn layer_row_bwd = layer_row_bwd_(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut [f32], dw: &mut [f32], db: &mut [f32]);
-    fn rms_row = rms_row_(x: &[f32], w: &[f32], eps: f32, out: &mut [f32]);
-    fn rms_row_bwd = rms_row_bwd_(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut [f32], dw: &mut [f32]);
+    fn layer_row = layer_row_(x: &[f32], w: &[f32], b: &[f32], eps: f32, out: &mut Uninit);
+    fn layer_row_bwd = layer_row_bwd_(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut Uninit, dw: &mut [f32], db: &mut [f32]);
+    fn rms_row = rms_row_(x: &[f32], w: &[f32], eps: f32, out: &mut Uninit);
+    fn rms_row_bwd = rms_row_bwd_(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut Uninit, dw: &mut [f32]);
     fn max_row = max_row_(x: &[f32]) -> f32;
     fn stats_row = stats_row_(x: &[f32], m: f32) -> RowSums;
     fn dlogits_row = dlogits_row_(x: &mut [f32], p: LogSum, g_logp: f32, ent: Traced);
@@ -120,7 +121,7 @@ multiversion! {
     fn softcap = softcap_(x: &mut [f32], cap: f32);
     fn dscores_row = dscores_row_(x: &mut [f32], d: &mut [f32], lse: f32, delta: f32, per_cap: f32);
     fn scaled = scaled_(a: f32, x: &[f32], y: &mut [f32]);
-    fn rope_row = rope_row_(x: &[f32], cos: &[f32], sin: &[f32], sign: f32, out: &mut [f32]);
+    fn rope_row = rope_row_(x: &[f32], cos: &[f32], sin: &[f32], sign: f32, out: &mut Uninit);
     fn sum_squares = sum_squares_(x: &[f32]) -> f64;
     fn adamw_row = adamw_row_(w: &mut [f32], m: &mut [f32], v: &mut [f32], g: &[f32], s: AdamwStep);
 }
@@ -177,11 +178,11 @@ macro_rules! with_factor {
 }
 
 #[inline(always)]
-fn glu_<const F: bool>(act: Act, g: &[f32], u: &[f32], out: &mut [f32]) {
+fn glu_<const F: bool>(act: Act, g: &[f32], u: &[f32], out: &mut Uninit) {
     #[inline(always)]
-    fn run(factor: impl Fn(f32) -> (f32, f32), g: &[f32], u: &[f32], out: &mut [f32]) {
+    fn run(factor: impl Fn(f32) -> (f32, f32), g: &[f32], u: &[f32], out: &mut Uninit) {
         for ((o, &g), &u) in out.iter_mut().zip(g).zip(u) {
-            *o = g * factor(g).0 * u;
+            o.write(g * factor(g).0 * u);
         }
     }
     with_factor!(act, run(g, u, out))
@@ -189,12 +190,12 @@ fn glu_<const F: bool>(act: Act, g: &[f32], u: &[f32], out: &mut [f32]) {
 
 /// Computes gradients of a gated activation. `d` holds the output gradient on entry and the gradient of `up` on return.
 #[inline(always)]
-fn glu_bwd_<const F: bool>(act: Act, g: &[f32], u: &[f32], d: &mut [f32], dg: &mut [f32]) {
+fn glu_bwd_<const F: bool>(act: Act, g: &[f32], u: &[f32], d: &mut [f32], dg: &mut Uninit) {
     #[inline(always)]
-    fn run(factor: impl Fn(f32) -> (f32, f32), g: &[f32], u: &[f32], d: &mut [f32], dg: &mut [f32]) {
+    fn run(factor: impl Fn(f32) -> (f32, f32), g: &[f32], u: &[f32], d: &mut [f32], dg: &mut Uninit) {
         for (((d, dg), &g), &u) in d.iter_mut().zip(dg).zip(g).zip(u) {
             let (f, slope) = factor(g);
-            *dg = *d * u * (g * slope + f);
+            dg.write(*d * u * (g * slope + f));
             *d *= g * f;
         }
     }
@@ -202,11 +203,11 @@ fn glu_bwd_<const F: bool>(act: Act, g: &[f32], u: &[f32], d: &mut [f32], dg: &m
 }
 
 #[inline(always)]
-fn act_<const F: bool>(act: Act, x: &[f32], out: &mut [f32]) {
+fn act_<const F: bool>(act: Act, x: &[f32], out: &mut Uninit) {
     #[inline(always)]
-    fn run(factor: impl Fn(f32) -> (f32, f32), x: &[f32], out: &mut [f32]) {
+    fn run(factor: impl Fn(f32) -> (f32, f32), x: &[f32], out: &mut Uninit) {
         for (o, &x) in out.iter_mut().zip(x) {
-            *o = x * factor(x).0;
+            o.write(x * factor(x).0);
         }
     }
     with_factor!(act, run(x, out))
@@ -259,20 +260,24 @@ fn scale_<const F: bool>(a: f32, y: &mut [f32]) {
 }
 
 #[inline(always)]
-fn rms_row_<const F: bool>(x: &[f32], w: &[f32], eps: f32, out: &mut [f32]) {
+fn rms_row_<const F: bool>(x: &[f32], w: &[f32], eps: f32, out: &mut Uninit) {
+    assert_eq!((x.len(), w.len()), (out.len(), out.len()));
     let r = 1.0 / (dot_::<F>(x, x) / x.len() as f32 + eps).sqrt();
     for ((o, x), w) in out.iter_mut().zip(x).zip(w) {
-        *o = x * r * w;
+        o.write(x * r * w);
     }
 }
 
 #[inline(always)]
-fn rms_row_bwd_<const F: bool>(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut [f32], dw: &mut [f32]) {
+fn rms_row_bwd_<const F: bool>(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut Uninit, dw: &mut [f32]) {
+    assert_eq!([x.len(), w.len(), d.len(), dw.len()], [dx.len(); 4]);
     let r = 1.0 / (dot_::<F>(x, x) / x.len() as f32 + eps).sqrt();
     for (((dx, dw), (&x, &w)), &d) in dx.iter_mut().zip(dw).zip(x.iter().zip(w)).zip(d) {
         *dw = fma::<F>(d * r, x, *dw);
-        *dx = d * w;
+        dx.write(d * w);
     }
+    // SAFETY: all slices have the same length, so the loop has written every element.
+    let dx = unsafe { written_slice(dx) };
     let c = dot_::<F>(x, dx) * r * r / x.len() as f32;
     for (dx, &x) in dx.iter_mut().zip(x) {
         *dx = r * fma::<F>(-c, x, *dx);
@@ -293,19 +298,23 @@ fn sum_(x: &[f32]) -> f32 {
     lanes_sum(&acc)
 }
 
-/// Writes x − mean to `out`, and returns 1 / sqrt(variance + eps).
+/// Returns x − mean, written to `out`, and 1 / sqrt(variance + eps).
 #[inline(always)]
-fn centre<const F: bool>(x: &[f32], eps: f32, out: &mut [f32]) -> f32 {
+fn centre<'a, const F: bool>(x: &[f32], eps: f32, out: &'a mut Uninit) -> (&'a mut [f32], f32) {
+    assert_eq!(x.len(), out.len());
     let mean = sum_(x) / x.len() as f32;
     for (o, x) in out.iter_mut().zip(x) {
-        *o = x - mean;
+        o.write(x - mean);
     }
-    1.0 / (dot_::<F>(out, out) / x.len() as f32 + eps).sqrt()
+    // SAFETY: x and out have the same length, so the loop has written every element.
+    let out = unsafe { written_slice(out) };
+    let r = 1.0 / (dot_::<F>(out, out) / x.len() as f32 + eps).sqrt();
+    (out, r)
 }
 
 #[inline(always)]
-fn layer_row_<const F: bool>(x: &[f32], w: &[f32], b: &[f32], eps: f32, out: &mut [f32]) {
-    let r = centre::<F>(x, eps, out);
+fn layer_row_<const F: bool>(x: &[f32], w: &[f32], b: &[f32], eps: f32, out: &mut Uninit) {
+    let (out, r) = centre::<F>(x, eps, out);
     for ((o, w), b) in out.iter_mut().zip(w).zip(b) {
         *o = fma::<F>(*o * r, *w, *b);
     }
@@ -314,9 +323,9 @@ fn layer_row_<const F: bool>(x: &[f32], w: &[f32], b: &[f32], eps: f32, out: &mu
 /// LayerNorm's backward pass of a row: adds to `dw` and `db`, and writes `dx`. With x̂ = (x − mean)·r and g = d·w: dx = r·(g −
 /// mean(g) − x̂·mean(g·x̂)).
 #[inline(always)]
-fn layer_row_bwd_<const F: bool>(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut [f32], dw: &mut [f32], db: &mut [f32]) {
+fn layer_row_bwd_<const F: bool>(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut Uninit, dw: &mut [f32], db: &mut [f32]) {
     let n = x.len() as f32;
-    let r = centre::<F>(x, eps, dx);
+    let (dx, r) = centre::<F>(x, eps, dx);
     for (((dw, db), d), c) in dw.iter_mut().zip(db).zip(d).zip(&*dx) {
         *dw = fma::<F>(d * r, *c, *dw);
         *db += d;
@@ -471,15 +480,16 @@ fn scaled_<const F: bool>(a: f32, x: &[f32], y: &mut [f32]) {
 /// Rotates the first elements (twice the length of cos) in the rotate-half form: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin).
 /// The other elements are copied. `sign` is -1 for the transpose.
 #[inline(always)]
-fn rope_row_<const F: bool>(x: &[f32], cos: &[f32], sin: &[f32], sign: f32, out: &mut [f32]) {
+fn rope_row_<const F: bool>(x: &[f32], cos: &[f32], sin: &[f32], sign: f32, out: &mut Uninit) {
     let h = cos.len();
+    assert_eq!((x.len(), sin.len()), (out.len(), h));
     let ((x, rest), (out, out_rest)) = (x.split_at(2 * h), out.split_at_mut(2 * h));
-    out_rest.copy_from_slice(rest);
+    out_rest.iter_mut().zip(rest).for_each(|(o, x)| _ = o.write(*x));
     let ((x1, x2), (o1, o2)) = (x.split_at(h), out.split_at_mut(h));
     for ((((o1, o2), x1), x2), (c, s)) in o1.iter_mut().zip(o2).zip(x1).zip(x2).zip(cos.iter().zip(sin)) {
         let s = s * sign;
-        *o1 = fma::<F>(*x1, *c, -(x2 * s));
-        *o2 = fma::<F>(*x2, *c, x1 * s);
+        o1.write(fma::<F>(*x1, *c, -(x2 * s)));
+        o2.write(fma::<F>(*x2, *c, x1 * s));
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use burn::tensor::{Device, Tensor};
 use rayon::prelude::*;
 
-use super::super::flex::{GRAIN, uninit};
+use super::super::flex::{GRAIN, uninit, written_slice};
 use super::flex::{FlexGradients, plain_row, plain_stats};
 use super::softmax::Running;
 use super::tiles::{FlexHead, cut, tile};
@@ -38,14 +38,14 @@ pub(super) fn flex_at_once(
         let (_, width) = tile(c, v);
         let mut sums = vec![Running::default(); c];
         for columns in cut(v, width) {
-            let logits = &mut kept[columns.start * c..columns.end * c];
-            policy.logits(&tokens, &columns, logits);
+            let logits = policy.logits(&tokens, &columns, &mut kept[columns.start * c..columns.end * c]);
             each_row(logits, columns.len(), &mut sums, |i, x, sum| sum.see(x, columns.start, targets[i]));
         }
         let stats = plain_stats(&sums);
         let grads = loss(tokens.clone(), &stats.tokens);
         for columns in cut(v, width) {
-            let d = &mut kept[columns.start * c..columns.end * c];
+            // SAFETY: the loop above has written the logits of all columns.
+            let d = unsafe { written_slice(&mut kept[columns.start * c..columns.end * c]) };
             each_row(d, columns.len(), &mut sums, |i, x, _| {
                 plain_row(policy.softcap, x, columns.start, targets[i], (i, &stats, &grads));
             });

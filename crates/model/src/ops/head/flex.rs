@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use burn::tensor::{Device, Tensor};
 
-use super::super::flex::{matmul as mm, tensor_from_vec, threads, to_host, uninit};
+use super::super::flex::{matmul as mm, tensor_from_vec, threads, to_host};
 use super::super::simd::{self, LogSum};
 use super::divergence::Divergence;
 use super::softmax::{Running, softmax};
@@ -132,7 +132,7 @@ pub(super) fn flex_backward(
     let mut tiles = Tiles::new(policy, reference.map(|(head, _)| head), n);
     let (mut gradients, mut nothing) = (FlexGradients::new(policy, n, dw), vec![(); n]);
     for (rows, columns) in tiles.all(n) {
-        tiles.rows(&rows, &columns, &mut nothing, |i, x, y, _| {
+        let d = tiles.rows(&rows, &columns, &mut nothing, |i, x, y, _| {
             if compared.is_none() {
                 return plain_row(policy.softcap, x, columns.start, targets[i], (i, stats, g));
             }
@@ -165,7 +165,7 @@ pub(super) fn flex_backward(
                 softcap.backward(&logits, x);
             }
         });
-        gradients.add(policy, &rows, &columns, &tiles.x);
+        gradients.add(policy, &rows, &columns, d);
     }
     gradients.finish(device)
 }
@@ -180,7 +180,7 @@ pub(super) struct FlexGradients<'a> {
 impl<'a> FlexGradients<'a> {
     /// `dw`: the gradient of the matrix to add to.
     pub fn new(policy: &FlexHead, tokens: usize, dw: Option<&'a mut Tensor<2>>) -> Self {
-        Self { hidden: uninit(tokens * policy.h), h: policy.h, w: dw.map(|dw| (into_host(dw), dw)) }
+        Self { hidden: vec![0.0; tokens * policy.h], h: policy.h, w: dw.map(|dw| (into_host(dw), dw)) }
     }
 
     /// Adds the gradients of a tile, given `d` [rows, columns], the gradient of its logits. A token's first columns must come

@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 use std::ops::Range;
 
-use super::super::flex::{GRAIN, f32s, flex_f32, matmul as mm, threads, uninit};
+use super::super::flex::{GRAIN, Uninit, f32s, flex_f32, product_to, threads, uninit};
 use super::types::{Head, Softcap};
 
 /// Logits per tile: 8 MB.
@@ -44,13 +44,14 @@ impl FlexHead {
         &f32s(&self.w)[columns.start * self.h..columns.end * self.h]
     }
 
-    /// Computes logits [tokens, columns] into the beginning of `out`.
-    pub fn logits(&self, tokens: &Range<usize>, columns: &Range<usize>, out: &mut [f32]) {
+    /// Computes logits [tokens, columns] into the beginning of `out`, and returns them.
+    pub fn logits<'o>(&self, tokens: &Range<usize>, columns: &Range<usize>, out: &'o mut Uninit) -> &'o mut [f32] {
         let (n, v, h) = (tokens.len(), columns.len(), self.h);
-        mm((n, v, h), out, (v, 1), false, self.rows(tokens), (h, 1), self.columns(columns), (1, h), threads(n, v, h));
+        let logits = product_to((n, v, h), out, (self.rows(tokens), (h, 1)), (self.columns(columns), (1, h)), threads(n, v, h));
         if let Some(softcap) = self.softcap {
-            out[..n * v].par_chunks_mut(GRAIN).for_each(|x| softcap.apply(x));
+            logits.par_chunks_mut(GRAIN).for_each(|x| softcap.apply(x));
         }
+        logits
     }
 }
 
@@ -59,35 +60,34 @@ impl FlexHead {
 pub(super) struct Tiles<'a> {
     policy: &'a FlexHead,
     reference: Option<&'a FlexHead>,
-    pub x: Vec<f32>,
-    y: Vec<f32>,
+    x: Box<Uninit>,
+    y: Box<Uninit>,
 }
 
 impl<'a> Tiles<'a> {
     pub fn new(policy: &'a FlexHead, reference: Option<&'a FlexHead>, tokens: usize) -> Self {
         let (rows, columns) = tile(tokens, policy.v);
-        let buffer = || uninit(rows * columns);
-        Self { policy, reference, x: buffer(), y: reference.map_or_else(Vec::new, |_| buffer()) }
+        let of_reference = if reference.is_some() { rows * columns } else { 0 };
+        Self { policy, reference, x: uninit(rows * columns), y: uninit(of_reference) }
     }
 
-    /// Calls `row` for each row of a tile with its token, the policy's logits, the reference's logits and the token's `state`.
+    /// Calls `row` for each row of a tile with its token, the policy's logits, the reference's logits and the token's `state`. Returns the
+    /// policy's tile as `row` has left it.
     pub fn rows<S: Send>(
         &mut self,
         tokens: &Range<usize>,
         columns: &Range<usize>,
         state: &mut [S],
         row: impl Fn(usize, &mut [f32], &[f32], &mut S) + Sync,
-    ) {
-        let (n, v) = (tokens.len(), columns.len());
-        self.policy.logits(tokens, columns, &mut self.x);
-        if let Some(reference) = self.reference {
-            reference.logits(tokens, columns, &mut self.y);
-        }
-        let y = if self.reference.is_some() { &self.y[..n * v] } else { &[] };
-        let rows = self.x[..n * v].par_chunks_mut(v).zip(&mut state[tokens.clone()]).enumerate();
+    ) -> &[f32] {
+        let v = columns.len();
+        let x = self.policy.logits(tokens, columns, &mut self.x);
+        let y: &[f32] = self.reference.map_or(&[], |reference| reference.logits(tokens, columns, &mut self.y));
+        let rows = x.par_chunks_mut(v).zip(&mut state[tokens.clone()]).enumerate();
         rows.with_min_len((GRAIN / v).max(1)).for_each(|(i, (x, state))| {
             row(tokens.start + i, x, y.get(i * v..(i + 1) * v).unwrap_or_default(), state);
         });
+        x
     }
 
     /// All tiles: for each chunk of tokens, the columns of the vocabulary.
