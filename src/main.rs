@@ -57,7 +57,7 @@ fn log_to(output: &Output) {
     #[cfg(feature = "gpu")]
     {
         let log = output.log.clone();
-        burnish::model::device_failure::tell(move |message| log.line(message));
+        burnish::model::device_failure::set_log(move |message| log.line(message));
     }
     let log = output.log.clone();
     std::panic::set_hook(Box::new(move |panic| {

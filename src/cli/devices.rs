@@ -5,7 +5,7 @@ use comfy_table::presets::NOTHING;
 
 use super::error::CliError;
 use super::print::print;
-use burnish_model::devices::{Found, Listed, list};
+use burnish_model::devices::{DeviceInfo, FoundDevice, list};
 use burnish_util::machine::amount;
 
 /// Prints a line for each device of this machine, and for each backend that finds no device or was not built in.
@@ -20,17 +20,17 @@ pub fn run() -> Result<(), CliError> {
     print(&table.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
 }
 
-fn cells(entry: Listed) -> [String; 7] {
+fn cells(entry: DeviceInfo) -> [String; 7] {
     let lacking = |name: &str, note: String| [name, "-", "-", "-", "-", "-", &note].map(str::to_owned);
     match entry {
-        Listed::Device(found) => cells_of(found),
-        Listed::Unopened { name, why } => lacking(&name, format!("cannot be opened: {why}")),
-        Listed::Nothing(interface) => lacking(interface, "finds no GPU".to_owned()),
-        Listed::NotBuiltIn(interface) => lacking(interface, format!("not built in: build with --features {interface}")),
+        DeviceInfo::Device(found) => cells_of(found),
+        DeviceInfo::Unopened { name, why } => lacking(&name, format!("cannot be opened: {why}")),
+        DeviceInfo::NoGpu(interface) => lacking(interface, "finds no GPU".to_owned()),
+        DeviceInfo::NotBuiltIn(interface) => lacking(interface, format!("not built in: build with --features {interface}")),
     }
 }
 
-fn cells_of(found: Found) -> [String; 7] {
+fn cells_of(found: FoundDevice) -> [String; 7] {
     let yes = |computes: bool| if computes { "yes" } else { "no" }.to_owned();
     let memory = found.memory.map_or_else(|| "-".to_owned(), |bytes| amount(u128::from(bytes)));
     let note = if found.software { "software, not a GPU: slow" } else { "" };

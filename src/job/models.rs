@@ -104,7 +104,7 @@ pub fn open_device(key: &str, device: Device, dtypes: &[(&str, Dtype)]) -> Resul
         Device::Gpu(interface, index) => Some((interface.as_str(), index)),
     };
     let opened = burnish_model::device::open(gpu).with_context(|| format!("{key}={device}"))?;
-    let lacks_bfloat16 = !burnish_model::interfaces::has_bfloat16(&opened);
+    let lacks_bfloat16 = !burnish_model::gpu_backends::has_bfloat16(&opened);
     match dtypes.iter().find(|(_, dtype)| lacks_bfloat16 && *dtype == Dtype::Bfloat16) {
         Some((key, _)) => bail!("{key}=bfloat16: {device} does not compute in bfloat16 (`trainer devices`); write {key}=float32"),
         None => Ok(opened),
@@ -113,5 +113,5 @@ pub fn open_device(key: &str, device: Device, dtypes: &[(&str, Dtype)]) -> Resul
 
 /// True if a number format is bfloat16 on the device that the settings name, which is open.
 pub fn is_bfloat16(dtype: Dtype, device: Device, opened: &burn::tensor::Device) -> bool {
-    dtype.is_bfloat16(device) && burnish_model::interfaces::has_bfloat16(opened)
+    dtype.is_bfloat16(device) && burnish_model::gpu_backends::has_bfloat16(opened)
 }

@@ -10,7 +10,7 @@ use super::pipeline::{NothingUpdated, Pipeline};
 use super::resume::how_to_resume;
 use super::saved::SavedState;
 use burnish_checkpoint::{Best, Checkpoints};
-use burnish_model::tensor_files::NotFinite;
+use burnish_model::tensor_files::NotFiniteError;
 use burnish_optim::BrokenWeights;
 use burnish_run::Watched;
 use burnish_tracking::Metrics;
@@ -211,7 +211,7 @@ impl<P: Pipeline> Run<P> {
     /// Adds to an error of weights that are not finite the step and what is left of the run: nothing of such a step is saved, and
     /// every checkpoint before it stays. Other errors are returned as they are.
     fn naming_what_is_left(&self, error: Error) -> Error {
-        if !error.chain().any(|cause| cause.is::<BrokenWeights>() || cause.is::<NotFinite>()) {
+        if !error.chain().any(|cause| cause.is::<BrokenWeights>() || cause.is::<NotFiniteError>()) {
             return error;
         }
         let left = match self.saved {

@@ -5,7 +5,7 @@ use burnish::config::schema::{Device, EvalConfig, GenerationConfig, Interface, T
 use burnish::config::{
     BatchPlan, Choices, ConfigError, Kind, Loaded, MicroBatch, PpoConfig, Request, SftConfig, Value, embedded, load,
 };
-use burnish::model::interfaces::INTERFACES;
+use burnish::model::gpu_backends::GPU_BACKENDS;
 use burnish::registry::Choice;
 use std::path::Path;
 
@@ -80,7 +80,7 @@ fn the_resolved_tree_loads_again_to_the_same_configuration() {
 
 #[test]
 fn every_interface_is_a_device_with_and_without_a_number() {
-    assert_eq!(Interface::ALL.map(Interface::as_str), INTERFACES);
+    assert_eq!(Interface::ALL.map(Interface::as_str), GPU_BACKENDS);
     let device = |text: &str| ppo(&[&format!("trainer.device={text}")]).map(|loaded| loaded.config.trainer.device);
     assert_eq!(device("cpu").unwrap().to_string(), "cpu");
     for interface in Interface::ALL {

@@ -11,7 +11,7 @@ fn a_kernel_that_fails_ends_the_process_with_a_sentence() {
     const TEST: &str = "failing_kernel::a_kernel_that_fails_ends_the_process_with_a_sentence";
     const ALONE: &str = "BURNISH_FAILING_KERNEL_ALONE";
     let Some(device) = named_device(TEST) else { return };
-    if burnish::model::interfaces::has_bfloat16(&device) {
+    if burnish::model::gpu_backends::has_bfloat16(&device) {
         println!("skipped: this device computes in bfloat16");
         return;
     }

@@ -6,8 +6,8 @@ use std::ops::Range;
 use burn::prelude::*;
 use burn::tensor::{FloatDType, activation};
 use burnish::model::ops::{
-    self, Act, BLOCK, CacheView, Compared, Divergence, Head, KeptTables, Packed, Scoring, Softcap, fused, head_at_once,
-    head_backward, head_stats,
+    self, Act, BLOCK, CacheView, Compared, Divergence, Head, KeptTables, Packed, Scoring, Softcap, fused, head_backward,
+    head_fused_backward, head_stats,
 };
 use burnish::model::token_stats::{TokenGrads, TokenStats};
 
@@ -404,7 +404,7 @@ fn head_at_once_is_the_head_in_two_passes() {
             let stats = head_stats(head, &targets, None);
             let (mut two, mut one, mut seen) = (start(), start(), Vec::new());
             let d_two = head_backward(head, &targets, &stats, &loss(0..n, &stats.tokens), None, Some(&mut two));
-            let d_one = head_at_once(head, &targets, Some(&mut one), |tokens, stats| {
+            let d_one = head_fused_backward(head, &targets, Some(&mut one), |tokens, stats| {
                 assert_eq!(tokens.len(), stats.log_prob.len());
                 seen.extend_from_slice(&stats.log_prob);
                 loss(tokens, stats)

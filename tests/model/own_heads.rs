@@ -113,10 +113,10 @@ fn shards_and_their_index_must_be_of_one_model() {
     let (name, values) = first.iter().next().unwrap();
     for (factor, is_refused) in [(1.0, false), (2.0, true)] {
         let again = read_safetensors(&shards[1]).unwrap();
-        let files = WeightFiles::of_file(&shards[1]).unwrap();
+        let files = WeightFiles::open_file(&shards[1]).unwrap();
         let shapes: Vec<(String, Vec<usize>)> =
             files.tensors().unwrap().iter().map(|(name, view)| (name.clone(), view.shape().to_vec())).collect();
-        let shape = WeightFiles::of_file(&shards[0]).unwrap().tensors().unwrap()[name].shape().to_vec();
+        let shape = WeightFiles::open_file(&shards[0]).unwrap().tensors().unwrap()[name].shape().to_vec();
         let twice = Deferred::new(name.clone(), shape, || values.iter().map(|x| x * factor).collect());
         let own = shapes.into_iter().filter(|(own, _)| own != name);
         let own = own.map(|(name, shape)| {

@@ -9,7 +9,7 @@ use safetensors::tensor::TensorView;
 
 use super::config::Positions;
 use super::hf_config::HfConfig;
-use super::left_out::{LeftOut, leave_out};
+use super::skipped_tensors::{SkippedTensor, skip_tensors};
 
 /// For every buffer of every family: values that equal the computed ones are skipped silently, any other value is reported.
 #[test]
@@ -20,10 +20,10 @@ fn buffers_are_what_is_computed_or_named() {
         let config = HfConfig::read(&golden.join(family)).unwrap().decoder().unwrap();
         for buffer in config.naming.buffers {
             let name = format!("model.layers.0{buffer}");
-            let kind = LeftOut::of(&name, &config).unwrap();
+            let kind = SkippedTensor::classify(&name, &config).unwrap();
             let (shape, values) = match (kind, &config.positions) {
-                (LeftOut::Mask, _) => (vec![1, 1, 3, 3], vec![1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]),
-                (LeftOut::MaskedScore, _) => (vec![], vec![-1e9]),
+                (SkippedTensor::Mask, _) => (vec![1, 1, 3, 3], vec![1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]),
+                (SkippedTensor::MaskedScore, _) => (vec![], vec![-1e9]),
                 (_, Positions::Rotary(rope)) => {
                     let frequencies = rope.inverse_frequencies(config.head_dim);
                     (vec![frequencies.len()], frequencies)
@@ -34,7 +34,7 @@ fn buffers_are_what_is_computed_or_named() {
                 let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
                 let view = TensorView::new(Dtype::F32, shape.clone(), &bytes).unwrap();
                 let mut tensors = BTreeMap::from([(name.clone(), view)]);
-                let named = leave_out(&mut tensors, &config);
+                let named = skip_tensors(&mut tensors, &config);
                 assert!(tensors.is_empty(), "{family}: {name}");
                 named
             };
@@ -48,5 +48,7 @@ fn buffers_are_what_is_computed_or_named() {
             kinds.push(kind);
         }
     }
-    assert!([LeftOut::Mask, LeftOut::MaskedScore, LeftOut::Frequencies].iter().all(|kind| kinds.contains(kind)));
+    assert!(
+        [SkippedTensor::Mask, SkippedTensor::MaskedScore, SkippedTensor::Frequencies].iter().all(|kind| kinds.contains(kind))
+    );
 }

@@ -21,9 +21,9 @@ use burn::tensor::{Device, FloatDType, Tensor};
 use super::config::{DecoderConfig, HeadKind, Positions};
 use super::decoder::{Decoder, Pass};
 use super::hf_config::HfConfig;
-use super::lora::Adapted;
+use super::lora::AdapterInfo;
+use super::low_precision_weights::LowPrecisionWeights;
 use super::memory::{BYTES, Numbers};
-use super::narrow::Narrow;
 use super::noise::EmbeddingNoise;
 use super::ops::{Packed, attention, cast, index};
 use super::rope::cos_sin;
@@ -53,9 +53,9 @@ pub struct CausalLm {
     /// True if training keeps only the input of each block and recomputes the rest in the backward pass.
     pub(super) gradient_checkpointing: bool,
     /// The adapter's settings and location, if the model has an adapter. Then only the adapter is trained.
-    pub(super) lora: Option<Arc<Adapted>>,
+    pub(super) lora: Option<Arc<AdapterInfo>>,
     /// Copies of parameters in `dtype` for several passes, if `dtype` is not f32.
-    pub(super) narrow: Option<Arc<Narrow>>,
+    pub(super) low_precision: Option<Arc<LowPrecisionWeights>>,
     /// Noise on the embedded tokens of training passes.
     pub(super) noise: Option<Arc<EmbeddingNoise>>,
     pub(super) hf: Arc<HfConfig>,
@@ -145,7 +145,7 @@ impl CausalLm {
             dtype: FloatDType::F32,
             gradient_checkpointing: false,
             lora: None,
-            narrow: None,
+            low_precision: None,
             noise: None,
             hf: hf.into(),
             frequencies,
@@ -189,8 +189,8 @@ impl CausalLm {
     /// Returns the same model for several passes over the same weights; parameters are shared. Copies in a dtype other than f32
     /// are made once and kept until the returned model is dropped.
     pub fn for_passes(&self) -> Self {
-        let narrow = (self.dtype != FloatDType::F32).then(|| Arc::new(Narrow::default()));
-        Self { narrow, ..self.clone() }
+        let low_precision = (self.dtype != FloatDType::F32).then(|| Arc::new(LowPrecisionWeights::default()));
+        Self { low_precision, ..self.clone() }
     }
 
     /// Returns a [`frozen`](Self::frozen) model for several passes.
@@ -199,10 +199,10 @@ impl CausalLm {
     }
 
     /// The matrix of the head [vocabulary, h] in the dtype of matmuls, without gradients.
-    pub(super) fn narrow_head(&self) -> Tensor<2> {
+    pub(super) fn low_precision_head(&self) -> Tensor<2> {
         let head = self.net.head();
-        match &self.narrow {
-            Some(narrow) => narrow.of(head, self.dtype),
+        match &self.low_precision {
+            Some(copies) => copies.get(head, self.dtype),
             None => cast(head.val().inner(), self.dtype),
         }
     }
@@ -271,8 +271,8 @@ impl CausalLm {
 
     /// Does what [`pass`](Self::pass) does, for a model without rotary positions or with a rotation that the caller adds.
     pub(super) fn pass_without_rotation(&self) -> Pass<'_> {
-        let (config, dtype, narrow) = (&self.config, self.dtype, self.narrow.as_deref());
-        Pass { rotation: None, config, dtype, narrow, independent_rows: false }
+        let (config, dtype, low_precision) = (&self.config, self.dtype, self.low_precision.as_deref());
+        Pass { rotation: None, config, dtype, low_precision, independent_rows: false }
     }
 
     /// Returns the hidden states [rows, h] of embedded tokens laid out by `packed`.

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::hf_reader::HfReader;
-use super::naming::{self, Naming, Place};
+use super::naming::{self, Naming, TensorLocation};
 use super::ops::{Act, Scoring};
 use super::rope::RopeConfig;
 
@@ -94,10 +94,10 @@ impl DecoderConfig {
     }
 
     /// The location of a parameter in files.
-    pub fn place(&self, parameter: &str) -> Place {
+    pub fn place(&self, parameter: &str) -> TensorLocation {
         match (self.head, parameter.strip_prefix("lm_head.")) {
             (HeadKind::Classifier { name, .. }, Some(rest)) => {
-                Place { name: format!("{name}.{rest}"), part: None, transposed: false }
+                TensorLocation { name: format!("{name}.{rest}"), part: None, transposed: false }
             }
             _ => self.naming.place(parameter),
         }

@@ -3,7 +3,7 @@
 
 /// The input of one row of a decode step.
 #[derive(Clone, Copy, Debug)]
-pub struct Next {
+pub struct DecodeInput {
     /// The token; `None` for the token that this row sampled in the previous step.
     pub token: Option<u32>,
     pub position: usize,
@@ -12,9 +12,9 @@ pub struct Next {
 }
 
 #[cfg(feature = "gpu")]
-pub use gpu::{DecodeGraph, Drawing};
+pub use gpu::{DecodeGraph, PendingTokens};
 #[cfg(not(feature = "gpu"))]
-pub use none::{DecodeGraph, Drawing};
+pub use none::{DecodeGraph, PendingTokens};
 
 #[cfg(feature = "gpu")]
 mod gpu {
@@ -31,21 +31,21 @@ mod gpu {
     use burn_cubecl::cubecl::server::ServerError;
     use burn_cubecl::tensor::CubeTensor;
 
-    use super::Next;
+    use super::DecodeInput;
     use crate::CausalLm;
     use crate::decoder::Pass;
     use crate::kv_cache::KvCache;
     use crate::ops::block_tables::{BLOCK, Tables};
-    use crate::ops::cube::begin::{ASKED, Begin, Places, begin};
+    use crate::ops::cube::decode_prologue::{Prologue, STEP_INPUTS, StepBuffers, decode_prologue};
     use crate::ops::cube::launch::{empty, of_gpu, on_gpu};
     use crate::ops::cube::recorded::Recorded;
     use crate::ops::cube::rows::{Rows, upload};
-    use crate::ops::cube::sample::{DRAWN, SETTINGS, draw_to};
+    use crate::ops::cube::sample::{SAMPLE_RESULTS, SETTINGS, draw_to};
     use crate::ops::{cast, fused};
     use crate::rope::cos_sin;
 
     /// The way the next step runs.
-    enum How {
+    enum StepMode {
         /// Launch by launch, since kernels may have to be compiled and autotuned. The next step is recorded, at most `recordings`
         /// times.
         Launched { recordings: usize },
@@ -76,32 +76,32 @@ mod gpu {
         model: CausalLm,
         rows: usize,
         width: usize,
-        begin: Begin,
-        places: Places,
+        prologue: Prologue,
+        buffers: StepBuffers,
         /// Block tables and lengths of [`StepBuffers`], as `Tables`.
         tables: Tables,
         /// [`SETTINGS`] for each row.
         settings: CubeTensor,
-        how: How,
+        mode: StepMode,
     }
 
     type Read = Result<Vec<Bytes>, ServerError>;
 
     /// The sampled tokens of a step, on their way to the host.
-    pub struct Drawing(Option<Pin<Box<dyn Future<Output = Read> + Send>>>);
+    pub struct PendingTokens(Option<Pin<Box<dyn Future<Output = Read> + Send>>>);
 
     impl DecodeGraph {
         /// Creates a step of `rows` rows, with sequences of at most `width` blocks. If `records` is false, every step launches
         /// all kernels. Returns `None` if the model is not on a GPU, or its heads are too large for the GPU's attention.
         pub fn new(model: &CausalLm, rows: usize, width: usize, records: bool) -> Option<Self> {
             let trunk = &model.net.model;
-            let embedding = Rows::of(trunk.embed_tokens.weight.val().inner())?;
+            let embedding = Rows::from_tensor(trunk.embed_tokens.weight.val().inner())?;
             if embedding.tensor.dtype == DType::F64 || !fused::fits(model.config.head_dim) {
                 return None;
             }
-            let begin = Begin {
+            let prologue = Prologue {
                 scale: model.config.embedding_scale,
-                learned: trunk.embed_positions.as_ref().and_then(|table| Rows::of(table.weight.val().inner())),
+                learned: trunk.embed_positions.as_ref().and_then(|table| Rows::from_tensor(table.weight.val().inner())),
                 angles: model.frequencies.as_ref().map(|(frequencies, factor)| {
                     let positions: Vec<usize> = (0..width * BLOCK).collect();
                     let (cos, sin) = cos_sin(frequencies, *factor, &positions, &model.device);
@@ -109,15 +109,19 @@ mod gpu {
                 }),
                 embedding,
             };
-            let ints = |count: usize| upload(&begin.embedding.tensor, &vec![0i32; count], DType::I32);
-            let floats = |count: usize| upload(&begin.embedding.tensor, &vec![0f32; count], DType::F32);
-            let places =
-                Places { asked: ints(rows * ASKED), drawn: floats(rows * DRAWN), table: ints(rows * width), lens: ints(rows) };
+            let ints = |count: usize| upload(&prologue.embedding.tensor, &vec![0i32; count], DType::I32);
+            let floats = |count: usize| upload(&prologue.embedding.tensor, &vec![0f32; count], DType::F32);
+            let buffers = StepBuffers {
+                inputs: ints(rows * STEP_INPUTS),
+                drawn: floats(rows * SAMPLE_RESULTS),
+                table: ints(rows * width),
+                lens: ints(rows),
+            };
             let index = |x: &CubeTensor| Tensor::<1, Int>::from_primitive::<burn::backend::Cube>(x.clone());
-            let tables = Tables { blocks: index(&places.table), lens: index(&places.lens) };
+            let tables = Tables { blocks: index(&buffers.table), lens: index(&buffers.lens) };
             let settings = floats(rows * SETTINGS);
-            let how = How::Launched { recordings: if records && !times_launches() { RECORDINGS } else { 0 } };
-            Some(Self { model: model.clone(), rows, width, begin, places, tables, settings, how })
+            let mode = StepMode::Launched { recordings: if records && !times_launches() { RECORDINGS } else { 0 } };
+            Some(Self { model: model.clone(), rows, width, prologue, buffers, tables, settings, mode })
         }
 
         pub fn rows(&self) -> usize {
@@ -132,62 +136,63 @@ mod gpu {
         /// Sends the block tables of all rows [rows, width]. A step itself adds the block of its position.
         pub fn set_tables(&self, blocks: &[i32]) {
             assert_eq!(blocks.len(), self.rows * self.width, "blocks of all rows");
-            write(&self.places.table, blocks);
+            write(&self.buffers.table, blocks);
         }
 
         /// Runs the step on `cache` and samples a token for each row by its [`SETTINGS`]. Does not wait for the device.
-        pub fn step(&mut self, cache: &mut KvCache, asked: &[Next], settings: &[f32]) -> Drawing {
-            assert_eq!((asked.len(), settings.len()), (self.rows, self.rows * SETTINGS), "rows of a step");
-            let numbers = |next: &Next| [next.token.map_or(-1, |token| token as i32), next.position as i32, next.block as i32];
-            write(&self.places.asked, &asked.iter().flat_map(numbers).collect::<Vec<_>>());
+        pub fn step(&mut self, cache: &mut KvCache, inputs: &[DecodeInput], settings: &[f32]) -> PendingTokens {
+            assert_eq!((inputs.len(), settings.len()), (self.rows, self.rows * SETTINGS), "rows of a step");
+            let values =
+                |input: &DecodeInput| [input.token.map_or(-1, |token| token as i32), input.position as i32, input.block as i32];
+            write(&self.buffers.inputs, &inputs.iter().flat_map(values).collect::<Vec<_>>());
             write(&self.settings, settings);
-            if matches!(&self.how, How::Replayed(_, of) if *of != memory(cache)) {
+            if matches!(&self.mode, StepMode::Replayed(_, of) if *of != memory(cache)) {
                 self.forget();
             }
-            match &self.how {
-                How::Launched { recordings } => {
+            match &self.mode {
+                StepMode::Launched { recordings } => {
                     let recordings = *recordings;
                     self.run(cache);
                     if recordings > 0 {
-                        self.how = How::Recording { recordings };
+                        self.mode = StepMode::Recording { recordings };
                     }
                 }
-                How::Recording { recordings } => {
+                StepMode::Recording { recordings } => {
                     let recordings = recordings - 1;
-                    let Places { drawn, table, lens, .. } = &self.places;
+                    let StepBuffers { drawn, table, lens, .. } = &self.buffers;
                     let written: Vec<_> =
                         [drawn, table, lens].map(|x| x.handle.clone()).into_iter().chain(cache.memory()).collect();
-                    let recorded = Recorded::of(&drawn.client, || self.slack(), written, || self.run(cache));
-                    self.how = match recorded {
-                        Ok(recorded) => How::Replayed(recorded, memory(cache)),
+                    let recorded = Recorded::record(&drawn.client, || self.slack(), written, || self.run(cache));
+                    self.mode = match recorded {
+                        Ok(recorded) => StepMode::Replayed(recorded, memory(cache)),
                         Err(why) => {
                             if recordings == 0 {
                                 tracing::warn!("decode steps are not replayed: {why}");
                             }
-                            How::Launched { recordings }
+                            StepMode::Launched { recordings }
                         }
                     };
                 }
-                How::Replayed(recorded, _) => {
+                StepMode::Replayed(recorded, _) => {
                     // SAFETY: the model and the buffers of a step live as long as the recording. So does the memory of the cache,
                     // whose ids have just been compared.
                     let replayed = unsafe { recorded.replay() };
                     replayed.unwrap_or_else(|why| panic!("a recorded decode step cannot be replayed ({ADVICE}): {why}"));
                 }
             }
-            Drawing::start(&self.places.drawn)
+            PendingTokens::start(&self.buffers.drawn)
         }
 
         /// Drops the recording, which reserves all memory that it uses. The next step is recorded again.
         pub fn forget(&mut self) {
-            if matches!(self.how, How::Replayed(..)) {
-                self.how = How::Recording { recordings: RECORDINGS };
+            if matches!(self.mode, StepMode::Replayed(..)) {
+                self.mode = StepMode::Recording { recordings: RECORDINGS };
             }
         }
 
         /// False if recording has failed, so that steps are launched.
         pub fn records(&self) -> bool {
-            !matches!(self.how, How::Launched { recordings: 0 })
+            !matches!(self.mode, StepMode::Launched { recordings: 0 })
         }
 
         /// Spare memory for a recording: the size of eight results of a layer and the logits.
@@ -200,18 +205,18 @@ mod gpu {
 
         /// Launches all kernels of the step.
         fn run(&self, cache: &mut KvCache) {
-            let (x, angles) = begin(&self.begin, &self.places);
+            let (x, angles) = decode_prologue(&self.prologue, &self.buffers);
             let rotation = angles.map(|[cos, sin]| (of_gpu(cos), of_gpu(sin)));
             let pass = Pass { rotation, independent_rows: true, ..self.model.pass_without_rotation() };
             let hidden = self.model.net.forward(of_gpu(x), &pass, &mut |layer, q, k, v| {
                 let new = [k, v].map(|x| x.flatten(1, 2));
                 cache.attend_by(layer, q, new, &self.tables, self.model.config.scoring(layer))
             });
-            draw_to(self.model.logits_on_device(hidden), &self.settings, &self.places.drawn);
+            draw_to(self.model.logits_on_device(hidden), &self.settings, &self.buffers.drawn);
         }
     }
 
-    impl Drawing {
+    impl PendingTokens {
         /// Starts the copy of the buffer to the host. The device copies after all launches so far.
         fn start(drawn: &CubeTensor) -> Self {
             let (client, handle) = (drawn.client.clone(), drawn.handle.clone());
@@ -236,7 +241,7 @@ mod gpu {
         }
     }
 
-    impl Drop for Drawing {
+    impl Drop for PendingTokens {
         /// The host memory of a running copy must stay until the copy ends.
         fn drop(&mut self) {
             _ = self.0.take().map(read_sync);
@@ -244,14 +249,14 @@ mod gpu {
     }
 
     /// Writes 4-byte values to a buffer that keeps its address.
-    fn write<T: CubeElement>(to: &CubeTensor, numbers: &[T]) {
-        to.client.write(&to.handle, Bytes::from_bytes_vec(T::as_bytes(numbers).to_vec()));
+    fn write<T: CubeElement>(to: &CubeTensor, values: &[T]) {
+        to.client.write(&to.handle, Bytes::from_bytes_vec(T::as_bytes(values).to_vec()));
     }
 }
 
 #[cfg(not(feature = "gpu"))]
 mod none {
-    use super::Next;
+    use super::DecodeInput;
     use crate::{CausalLm, KvCache};
 
     const NONE: &str = "a build without GPUs records no steps";
@@ -260,7 +265,7 @@ mod none {
     pub struct DecodeGraph(());
 
     /// Placeholder in a build without GPUs.
-    pub struct Drawing(());
+    pub struct PendingTokens(());
 
     impl DecodeGraph {
         pub fn new(_: &CausalLm, _: usize, _: usize, _: bool) -> Option<Self> {
@@ -287,12 +292,12 @@ mod none {
             unreachable!("{NONE}")
         }
 
-        pub fn step(&mut self, _: &mut KvCache, _: &[Next], _: &[f32]) -> Drawing {
+        pub fn step(&mut self, _: &mut KvCache, _: &[DecodeInput], _: &[f32]) -> PendingTokens {
             unreachable!("{NONE}")
         }
     }
 
-    impl Drawing {
+    impl PendingTokens {
         pub fn wait(self) -> Vec<f32> {
             unreachable!("{NONE}")
         }

@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::config::{DecoderConfig, Residual};
 use super::ops::{act, fused, glu, rope};
-use super::stream::Stream;
+use super::residual_stream::ResidualStream;
 
 pub use super::pass::{Linear, Lora, Norm, Pass};
 
@@ -76,7 +76,7 @@ impl Attention {
     fn forward(&self, x: Tensor<2>, pass: &Pass, attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>) -> Tensor<2> {
         let (n, c) = (x.dims()[0], pass.config);
         let [q, k, v] = match fused::available(&x) {
-            true => self.heads_at_once(x, pass),
+            true => self.fused_heads(x, pass),
             false => self.heads(x, pass),
         };
         pass.linear(attend(q, k, v).reshape([n, c.num_attention_heads * c.head_dim]), &self.o_proj)
@@ -110,7 +110,7 @@ impl Attention {
     }
 
     /// Does what [`heads`](Self::heads) does, with one kernel after the matmuls.
-    fn heads_at_once(&self, x: Tensor<2>, pass: &Pass) -> [Tensor<3>; 3] {
+    fn fused_heads(&self, x: Tensor<2>, pass: &Pass) -> [Tensor<3>; 3] {
         let c = pass.config;
         let products = self.products(&x, pass, |proj| pass.product(x.clone(), proj, None));
         let biases = self.parts(c).map(|(proj, ..)| proj.bias.as_ref().map(|bias| bias.val()));
@@ -148,7 +148,12 @@ impl Mlp {
 
 impl Block {
     /// Runs one block on the residual stream.
-    pub fn forward(&self, x: &mut Stream, pass: &Pass, attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>) {
+    pub fn forward(
+        &self,
+        x: &mut ResidualStream,
+        pass: &Pass,
+        attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>,
+    ) {
         let attention = self.self_attn.forward(x.normed(&self.input_layernorm, pass), pass, attend);
         match (pass.config.residual, &self.pre_feedforward_layernorm, &self.post_feedforward_layernorm) {
             (Residual::Parallel, ..) => {
@@ -173,7 +178,7 @@ impl Block {
 impl Decoder {
     /// Maps embedded tokens [n, h] to final hidden states [n, h], after the last norm.
     pub fn forward(&self, x: Tensor<2>, pass: &Pass, attend: Attend) -> Tensor<2> {
-        let mut x = Stream::new(x);
+        let mut x = ResidualStream::new(x);
         for (layer, block) in self.model.layers.iter().enumerate() {
             block.forward(&mut x, pass, |q, k, v| attend(layer, q, k, v));
         }

@@ -9,7 +9,7 @@ use super::causal_lm::CausalLm;
 use super::decoder::Pass;
 use super::device::is_cpu;
 use super::kv_cache::KvCache;
-use super::ops::{CacheView, Packed, Places, attention, cast, linear, products_on_host, to_host};
+use super::ops::{CacheRows, CacheView, Packed, attention, cast, linear, products_on_host, to_host};
 
 impl CausalLm {
     /// Creates an empty cache for this model's keys and values.
@@ -19,7 +19,7 @@ impl CausalLm {
 
     /// Returns the hidden states [rows, h] of whole prompts, packed as `layout`. Writes their keys and values to the rows
     /// `places` of the cache, one for each row of the layout.
-    pub fn prefill(&self, ids: &[u32], layout: &Arc<Packed>, places: &Places, cache: &mut KvCache) -> Tensor<2> {
+    pub fn prefill(&self, ids: &[u32], layout: &Arc<Packed>, places: &CacheRows, cache: &mut KvCache) -> Tensor<2> {
         let positions = layout.positions();
         let pass = Pass { independent_rows: true, ..self.pass(&positions) };
         self.net.forward(self.embed(ids, &positions), &pass, &mut |layer, q, k, v| {
@@ -41,7 +41,7 @@ impl CausalLm {
 
     /// Returns the logits [rows, vocab] of hidden states [rows, h], in f32, on the device of the hidden states.
     pub fn logits_on_device(&self, hidden: Tensor<2>) -> Tensor<2> {
-        let logits = cast(linear(cast(hidden, self.dtype), self.narrow_head(), None), FloatDType::F32);
+        let logits = cast(linear(cast(hidden, self.dtype), self.low_precision_head(), None), FloatDType::F32);
         match self.config.logit_softcap {
             Some(cap) => (logits / cap).tanh() * cap,
             None => logits,

@@ -6,7 +6,7 @@ use burn::backend::DispatchDevice;
 use burn::tensor::{Device, StreamId};
 
 use super::devices::in_words;
-use super::interfaces::found;
+use super::gpu_backends::find_devices;
 
 /// True if fused operations run on this device, on memory that the host reads without a transfer.
 pub fn is_cpu(device: &Device) -> bool {
@@ -19,27 +19,27 @@ pub fn is_cpu(device: &Device) -> bool {
 /// # Errors
 /// If the build lacks the backend, the GPU does not exist, or the GPU cannot be opened. The message lists the available devices.
 pub fn open(gpu: Option<(&str, usize)>) -> Result<Device> {
-    let Some((interface, index)) = gpu else { return Ok(Device::flex()) };
-    let Some(found) = found(interface) else {
-        bail!("this build has no {interface}: build with `--features {interface}`, or use another device: {}", in_words());
+    let Some((backend, index)) = gpu else { return Ok(Device::flex()) };
+    let Some(found) = find_devices(backend) else {
+        bail!("this build has no {backend}: build with `--features {backend}`, or use another device: {}", in_words());
     };
     #[cfg(feature = "cuda")]
-    if interface == "cuda"
+    if backend == "cuda"
         && let Some(missing) = super::cuda_paths::missing()
     {
         bail!("{missing}; devices: {}", in_words());
     }
     let Some(device) = found.get(index) else {
         let count = match found.len() {
-            0 => format!("{interface} finds no GPU (is its driver installed, and is the GPU visible?)"),
-            1 => format!("{interface} finds 1 GPU, {interface}:0"),
-            count => format!("{interface} finds {count} GPUs, from {interface}:0 to {interface}:{}", count - 1),
+            0 => format!("{backend} finds no GPU (is its driver installed, and is the GPU visible?)"),
+            1 => format!("{backend} finds 1 GPU, {backend}:0"),
+            count => format!("{backend} finds {count} GPUs, from {backend}:0 to {backend}:{}", count - 1),
         };
         bail!("{count}; devices: {}", in_words());
     };
     #[cfg(feature = "gpu")]
     {
-        let name = format!("{interface}:{index}");
+        let name = format!("{backend}:{index}");
         match super::devices::describe(name.clone(), device) {
             Ok(found) => tracing::info!("device {}", found.in_words()),
             Err(why) => bail!("{name} cannot be opened: {why}; devices: {}", in_words()),
@@ -52,11 +52,11 @@ pub fn open(gpu: Option<(&str, usize)>) -> Result<Device> {
 /// The GPU stream of a thread. The work of two threads has no order unless one waits for the other, which is slow and cannot be
 /// recorded. So a thread that works with another thread's tensors adopts that thread's stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Order(StreamId);
+pub struct GpuStream(StreamId);
 
-impl Order {
+impl GpuStream {
     /// Returns the stream of the calling thread, which must no longer use its tensors.
-    pub fn of_this_thread() -> Self {
+    pub fn current() -> Self {
         Self(StreamId::current())
     }
 
@@ -68,14 +68,14 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use super::super::interfaces::INTERFACES;
+    use super::super::gpu_backends::GPU_BACKENDS;
     use super::*;
 
     #[test]
     fn an_interface_that_was_not_built_in_is_refused_by_name_with_what_there_is() {
-        for interface in INTERFACES.into_iter().filter(|interface| found(interface).is_none()) {
-            let message = open(Some((interface, 0))).unwrap_err().to_string();
-            assert!(message.contains(&format!("`--features {interface}`")) && message.contains("cpu"), "{message}");
+        for backend in GPU_BACKENDS.into_iter().filter(|backend| find_devices(backend).is_none()) {
+            let message = open(Some((backend, 0))).unwrap_err().to_string();
+            assert!(message.contains(&format!("`--features {backend}`")) && message.contains("cpu"), "{message}");
         }
     }
 }

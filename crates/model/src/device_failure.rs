@@ -22,10 +22,10 @@ static LOG: OnceLock<Log> = OnceLock::new();
 /// True while devices are being opened. A failure is then an error of the open call and does not end the process.
 static OPENING: AtomicBool = AtomicBool::new(false);
 /// The panic message of a CubeCL thread while a device was being opened.
-static SAID: Mutex<Option<String>> = Mutex::new(None);
+static OPEN_ERROR: Mutex<Option<String>> = Mutex::new(None);
 
 /// Sets a log that gets the message of a failure before the process ends. Only the first call has an effect.
-pub fn tell(log: impl Fn(&str) + Send + Sync + 'static) {
+pub fn set_log(log: impl Fn(&str) + Send + Sync + 'static) {
     _ = LOG.set(Box::new(log));
 }
 
@@ -47,7 +47,7 @@ pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static ONE: Mutex<()> = Mutex::new(());
     install();
     let _one = locked(&ONE);
-    locked(&SAID).take();
+    locked(&OPEN_ERROR).take();
     OPENING.store(true, Ordering::SeqCst);
     let result = contained::caught(work);
     OPENING.store(false, Ordering::SeqCst);
@@ -56,7 +56,7 @@ pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
             contained::Excess::Panic(message) => message,
             other => other.to_string(),
         };
-        one_line(&locked(&SAID).take().unwrap_or(message))
+        one_line(&locked(&OPEN_ERROR).take().unwrap_or(message))
     })
 }
 
@@ -71,15 +71,15 @@ fn install() {
 fn on_panic(info: &PanicHookInfo<'_>, before: &Hook) {
     let place = info.location().map_or("", |location| location.file());
     let message = info.payload_as_str().unwrap_or("a panic without a message");
-    if !is_cubecls(thread::current().name(), place) {
+    if !is_cubecl_thread(thread::current().name(), place) {
         before(info);
-        if says_that_reading_failed(message) && !contained::is_contained() && !locked(&OPENED).is_empty() {
+        if is_read_failure(message) && !contained::is_contained() && !locked(&OPENED).is_empty() {
             terminal::say(&format!("error: {}\n", advice("a kernel failed, or memory ran out")));
         }
         return;
     }
     if OPENING.load(Ordering::SeqCst) {
-        locked(&SAID).get_or_insert_with(|| message.to_owned());
+        locked(&OPEN_ERROR).get_or_insert_with(|| message.to_owned());
         return;
     }
     if is_expansion(&Backtrace::force_capture().to_string(), place) {
@@ -112,7 +112,7 @@ fn advice(what: &str) -> String {
 
 /// True for a thread that CubeCL or a driver's library started. Device threads have names (cubecl-common
 /// `device/handle/channel.rs`). Threads that wait for a device have no name, like some of our own.
-fn is_cubecls(thread: Option<&str>, place: &str) -> bool {
+fn is_cubecl_thread(thread: Option<&str>, place: &str) -> bool {
     const WAITING: [&str; 5] = ["cubecl-wgpu-", "cubecl-cuda-", "cubecl-hip-", "cubecl-server-", "wgpu-"];
     match thread {
         Some(name) => name.starts_with("DSU-") || name.starts_with("DSD-"),
@@ -138,7 +138,7 @@ fn is_in(place: &str, crates: &[&str]) -> bool {
 }
 
 /// True for a panic of burn where it reads a tensor whose kernels failed.
-fn says_that_reading_failed(message: &str) -> bool {
+fn is_read_failure(message: &str) -> bool {
     message.starts_with("Error while reading data") || message.starts_with("Failed to read tensor data")
 }
 
@@ -168,10 +168,13 @@ mod tests {
     fn threads_of_ours_and_kernels_that_are_left_out_are_told_apart() {
         let compiler = format!("{REGISTRY}cubecl-wgpu-0.11.3/src/compiler/wgsl/to_wgsl.rs");
         for ours in [Some("main"), Some("engine"), Some("device_failure::tests::x"), None] {
-            assert!(!is_cubecls(ours, "src/model/ops/norm.rs"), "{ours:?}");
+            assert!(!is_cubecl_thread(ours, "src/model/ops/norm.rs"), "{ours:?}");
         }
-        assert!(!is_cubecls(Some("main"), &compiler) && is_cubecls(Some("DSU-3-0"), "src/model/ops/cube/norm.rs"));
-        assert!(is_cubecls(None, &compiler) && is_cubecls(None, &format!("{REGISTRY}wgpu-core-30.0.1/src/device/queue.rs")));
+        assert!(!is_cubecl_thread(Some("main"), &compiler) && is_cubecl_thread(Some("DSU-3-0"), "src/model/ops/cube/norm.rs"));
+        assert!(
+            is_cubecl_thread(None, &compiler)
+                && is_cubecl_thread(None, &format!("{REGISTRY}wgpu-core-30.0.1/src/device/queue.rs"))
+        );
         let frames = "3: cubecl_runtime::kernel::define_kernel\n4: <cubecl_wgpu::WgpuServer as Server>::launch";
         assert!(is_expansion(frames, &compiler) && !is_expansion("4: cubecl_wgpu::compute::server::pipeline", &compiler));
         let kernel = format!("{REGISTRY}cubek-matmul-0.3.1/src/components/x.rs");

@@ -2,25 +2,25 @@
 
 use burn::tensor::{Device, FloatDType};
 
-use super::interfaces::{INTERFACES, found, has_bfloat16};
+use super::gpu_backends::{GPU_BACKENDS, find_devices, has_bfloat16};
 use burnish_util::machine::{amount, memory};
 
 /// An entry of the list of devices.
-pub enum Listed {
-    Device(Found),
+pub enum DeviceInfo {
+    Device(FoundDevice),
     /// A GPU that cannot be opened: its name in `trainer.device`, and the reason.
     Unopened {
         name: String,
         why: String,
     },
     /// A backend that finds no GPU here.
-    Nothing(&'static str),
+    NoGpu(&'static str),
     /// A backend that is not built in; its cargo feature has the same name.
     NotBuiltIn(&'static str),
 }
 
 /// A usable device.
-pub struct Found {
+pub struct FoundDevice {
     /// Its name in `trainer.device`.
     pub name: String,
     /// The name that the driver reports.
@@ -35,9 +35,9 @@ pub struct Found {
 }
 
 /// Returns the CPU and the devices of each backend. GPUs are opened to describe them.
-pub fn list() -> Vec<Listed> {
+pub fn list() -> Vec<DeviceInfo> {
     let cpu = Device::flex();
-    let cpu = Found {
+    let cpu = FoundDevice {
         name: "cpu".to_owned(),
         adapter: "the processor".to_owned(),
         float32: cpu.supports_dtype(FloatDType::F32),
@@ -46,19 +46,19 @@ pub fn list() -> Vec<Listed> {
         memory: memory().and_then(|bytes| u64::try_from(bytes).ok()),
         software: false,
     };
-    [Listed::Device(cpu)].into_iter().chain(INTERFACES.into_iter().flat_map(of_interface)).collect()
+    [DeviceInfo::Device(cpu)].into_iter().chain(GPU_BACKENDS.into_iter().flat_map(of_backend)).collect()
 }
 
-fn of_interface(interface: &'static str) -> Vec<Listed> {
-    let Some(devices) = found(interface) else { return vec![Listed::NotBuiltIn(interface)] };
+fn of_backend(backend: &'static str) -> Vec<DeviceInfo> {
+    let Some(devices) = find_devices(backend) else { return vec![DeviceInfo::NotBuiltIn(backend)] };
     if devices.is_empty() {
-        return vec![Listed::Nothing(interface)];
+        return vec![DeviceInfo::NoGpu(backend)];
     }
     let entry = |(index, device): (usize, &Device)| {
-        let name = format!("{interface}:{index}");
+        let name = format!("{backend}:{index}");
         match describe(name.clone(), device) {
-            Ok(found) => Listed::Device(found),
-            Err(why) => Listed::Unopened { name, why },
+            Ok(found) => DeviceInfo::Device(found),
+            Err(why) => DeviceInfo::Unopened { name, why },
         }
     };
     devices.iter().enumerate().map(entry).collect()
@@ -69,7 +69,7 @@ fn of_interface(interface: &'static str) -> Vec<Listed> {
 /// # Errors
 /// If the GPU cannot be opened: the driver's message.
 #[cfg(feature = "gpu")]
-pub(super) fn describe(name: String, device: &Device) -> Result<Found, String> {
+pub(super) fn describe(name: String, device: &Device) -> Result<FoundDevice, String> {
     use burn::backend::DispatchDevice;
     let asked = || {
         let identity = device.identity();
@@ -77,7 +77,7 @@ pub(super) fn describe(name: String, device: &Device) -> Result<Found, String> {
             DispatchDevice::Cube(cube) => cube.client().properties().memory.max_memory(),
             _ => None,
         };
-        Found {
+        FoundDevice {
             name,
             // A device without a physical card is software.
             software: identity.as_ref().is_some_and(|identity| identity.physical.is_none()),
@@ -92,11 +92,11 @@ pub(super) fn describe(name: String, device: &Device) -> Result<Found, String> {
 }
 
 #[cfg(not(feature = "gpu"))]
-fn describe(_: String, _: &Device) -> Result<Found, String> {
+fn describe(_: String, _: &Device) -> Result<FoundDevice, String> {
     Err("this build has no GPU backend".to_owned())
 }
 
-impl Found {
+impl FoundDevice {
     /// Describes the device in a few words.
     pub fn in_words(&self) -> String {
         let memory = self.memory.map(|bytes| amount(u128::from(bytes)));
@@ -111,11 +111,11 @@ pub fn in_words() -> String {
     let (mut words, mut lacking) = (Vec::new(), Vec::new());
     for entry in list() {
         match entry {
-            Listed::Device(found) if found.name == "cpu" => words.push(found.name),
-            Listed::Device(found) => words.push(found.in_words()),
-            Listed::Unopened { name, .. } => words.push(format!("{name} (cannot be opened)")),
-            Listed::Nothing(interface) => words.push(format!("no GPU by {interface}")),
-            Listed::NotBuiltIn(interface) => lacking.push(interface),
+            DeviceInfo::Device(found) if found.name == "cpu" => words.push(found.name),
+            DeviceInfo::Device(found) => words.push(found.in_words()),
+            DeviceInfo::Unopened { name, .. } => words.push(format!("{name} (cannot be opened)")),
+            DeviceInfo::NoGpu(backend) => words.push(format!("{backend} finds no GPU")),
+            DeviceInfo::NotBuiltIn(backend) => lacking.push(backend),
         }
     }
     let lacking = if lacking.is_empty() { String::new() } else { format!("; not built in: {}", lacking.join(", ")) };

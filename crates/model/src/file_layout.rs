@@ -1,9 +1,9 @@
 //! Converts the values of a parameter to and from the tensors in files.
 
 use super::config::DecoderConfig;
-use super::naming::Place;
+use super::naming::TensorLocation;
 
-impl Place {
+impl TensorLocation {
     /// Returns the values of a parameter of this shape from the values of its tensor in a file.
     pub fn from_file(&self, values: Vec<f32>, shape: &[usize], config: &DecoderConfig) -> Vec<f32> {
         if self.part.is_none() && !self.transposed {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::config::{DecoderConfig, Positions};
 use super::families::FAMILIES;
 use super::hf_reader::{DROPOUTS, HfReader};
-use super::own_head::has_own_head;
+use super::untied_head::has_untied_head;
 use super::weights::WeightFiles;
 
 use burnish_util::foreign;
@@ -21,7 +21,7 @@ use burnish_util::model_below::models_below;
 pub struct HfConfig {
     pub json: Map<String, Value>,
     /// True if the files hold a head that differs from the embedding. The head is then not tied, even if config.json ties it.
-    own_head: bool,
+    untied_head: bool,
 }
 
 /// The kind of labels of a classifier: per token or per sequence.
@@ -33,8 +33,8 @@ pub enum Classifier {
 
 impl HfConfig {
     /// Returns the config of a folder without weights.
-    pub fn of(json: Map<String, Value>) -> Self {
-        Self { json, own_head: false }
+    pub fn from_json(json: Map<String, Value>) -> Self {
+        Self { json, untied_head: false }
     }
 
     /// Reads config.json. If it ties the head to the embedding, also checks whether the weight files hold a different head.
@@ -43,20 +43,20 @@ impl HfConfig {
         let text = foreign::read_text(&path, foreign::SETTINGS)
             .with_context(|| format!("no model at {}{}", folder.display(), models_below(folder)))?;
         let json = serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))?;
-        let hf = Self::of(json);
+        let hf = Self::from_json(json);
         // The error of an unreadable file is reported where its weights are loaded.
-        let own_head = hf.decoder().is_ok_and(|config| config.tie_word_embeddings && holds_own_head(folder, &config));
-        Ok(Self { own_head, ..hf })
+        let untied_head = hf.decoder().is_ok_and(|config| config.tie_word_embeddings && holds_untied_head(folder, &config));
+        Ok(Self { untied_head, ..hf })
     }
 
     /// True if the head is not tied although config.json ties it; see [`super::untied_head`].
     pub(super) fn is_untied(&self) -> bool {
-        self.own_head
+        self.untied_head
     }
 
     /// Returns the config for weights other than the folder's.
     pub(super) fn without_weights(self) -> Self {
-        Self { own_head: false, ..self }
+        Self { untied_head: false, ..self }
     }
 
     /// Returns this config with other values, like verl's `update_model_config`: mappings are merged, other values are replaced.
@@ -70,7 +70,7 @@ impl HfConfig {
         let mut json = self.json.clone();
         let key = if json.contains_key("dtype") { "dtype" } else { "torch_dtype" };
         json.insert(key.to_owned(), dtype.into());
-        if self.own_head {
+        if self.untied_head {
             json.insert("tie_word_embeddings".to_owned(), false.into());
         }
         Ok(serde_json::to_string_pretty(&json)? + "\n")
@@ -100,7 +100,7 @@ impl HfConfig {
         if let Positions::Rotary(rope) = &config.positions {
             config.max_position_embeddings = rope.longest().unwrap_or(config.max_position_embeddings);
         }
-        config.tie_word_embeddings &= !self.own_head;
+        config.tie_word_embeddings &= !self.untied_head;
         check(&config)?;
         config.check_size()?;
         Ok(config)
@@ -128,9 +128,9 @@ impl HfConfig {
 }
 
 /// True if the weights of a folder can be read and their head differs from the embedding.
-fn holds_own_head(folder: &Path, config: &DecoderConfig) -> bool {
+fn holds_untied_head(folder: &Path, config: &DecoderConfig) -> bool {
     let Ok(files) = WeightFiles::open(folder) else { return false };
-    files.tensors().is_ok_and(|tensors| has_own_head(&tensors, config.naming))
+    files.tensors().is_ok_and(|tensors| has_untied_head(&tensors, config.naming))
 }
 
 fn replace(json: &mut Map<String, Value>, values: impl IntoIterator<Item = (String, Value)>) {
@@ -181,8 +181,8 @@ mod tests {
     fn overrides_replace_values_and_change_mappings_inside() {
         let map = |json: Value| json.as_object().unwrap().clone();
         let json = map(serde_json::json!({"a": 1, "rope_parameters": {"rope_type": "default", "rope_theta": 2}}));
-        let changed =
-            HfConfig::of(json).overridden(map(serde_json::json!({"a": null, "b": [1], "rope_parameters": {"rope_theta": 3}})));
+        let changed = HfConfig::from_json(json)
+            .overridden(map(serde_json::json!({"a": null, "b": [1], "rope_parameters": {"rope_theta": 3}})));
         let expected = serde_json::json!({"a": null, "rope_parameters": {"rope_type": "default", "rope_theta": 3}, "b": [1]});
         assert_eq!(Value::Object(changed.json), expected);
     }
@@ -226,7 +226,7 @@ mod tests {
             if family.model_type == "gpt_neox" {
                 json.retain(|key, _| !["num_key_value_heads", "head_dim", "sliding_window"].contains(&key.as_str()));
             }
-            let decoder = HfConfig::of(json).decoder();
+            let decoder = HfConfig::from_json(json).decoder();
             assert_eq!(
                 decoder.map(|decoder| decoder.max_position_embeddings).map_err(|e| format!("{e:#}")),
                 Ok(8),

@@ -69,9 +69,9 @@ const WITHOUT_EFFECT_PREFIXES: &[&str] = &["_", "summary_"];
 pub(super) const DROPOUTS: &[&str] = &["attention_dropout", "hidden_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"];
 
 /// The largest size in a config.json. The product of three sizes fits a `u128`.
-const MOST: usize = 1 << 40;
+const MAX_SIZE: usize = 1 << 40;
 /// The largest number of layers; the largest models have a few hundred.
-const MOST_LAYERS: usize = 1 << 16;
+const MAX_LAYERS: usize = 1 << 16;
 
 /// Reads config.json with errors that name the key, and remembers which keys were read.
 pub struct HfReader<'a> {
@@ -96,14 +96,14 @@ impl<'a> HfReader<'a> {
         self.read.borrow_mut().extend(keys.iter().map(|key| (*key).to_owned()));
     }
 
-    /// Reads a whole number of at most `MOST`.
+    /// Reads a whole number of at most `MAX_SIZE`.
     pub fn usize(&self, key: &str) -> Result<usize> {
-        self.at_most(key, MOST)
+        self.at_most(key, MAX_SIZE)
     }
 
-    /// Reads a number of layers, at most `MOST_LAYERS` because memory is allocated per layer.
+    /// Reads a number of layers, at most `MAX_LAYERS` because memory is allocated per layer.
     pub fn layers(&self, key: &str) -> Result<usize> {
-        self.at_most(key, MOST_LAYERS)
+        self.at_most(key, MAX_LAYERS)
     }
 
     fn at_most(&self, key: &str, most: usize) -> Result<usize> {

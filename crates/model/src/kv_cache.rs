@@ -6,7 +6,7 @@ use burn::tensor::{Device, FloatDType, Tensor};
 use burn_cubecl::cubecl::server::Handle;
 
 use super::config::DecoderConfig;
-use super::ops::{BLOCK, CacheView, KeptTables, Places, Scoring, cast, copy_rows, decode_attention, write_keys_and_values};
+use super::ops::{BLOCK, CacheRows, CacheView, KeptTables, Scoring, cast, copy_rows, decode_attention, write_keys_and_values};
 #[cfg(feature = "gpu")]
 use super::ops::{block_tables::Tables, fused};
 
@@ -128,7 +128,7 @@ impl KvCache {
         });
         let forks = forks.collect();
         if !from.is_empty() {
-            let (from, to) = (Places::from(from), Places::from(to));
+            let (from, to) = (CacheRows::from(from), CacheRows::from(to));
             for (k, v) in &mut self.layers {
                 copy_rows(k, &from, &to);
                 copy_rows(v, &from, &to);
@@ -148,7 +148,7 @@ impl KvCache {
     }
 
     /// Writes rows of keys and values [rows, kv heads · d] at `places` (see [`place`]).
-    pub fn write(&mut self, layer: usize, places: &Places, k: Tensor<2>, v: Tensor<2>) {
+    pub fn write(&mut self, layer: usize, places: &CacheRows, k: Tensor<2>, v: Tensor<2>) {
         let (keys, values) = &mut self.layers[layer];
         write_keys_and_values([keys, values], places, [k, v]);
     }

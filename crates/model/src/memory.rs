@@ -17,7 +17,7 @@ pub type Numbers = u128;
 pub const BYTES: Numbers = 4;
 
 /// The largest supported number of parameters; the largest published models have 2^41.
-const MOST_PARAMETERS: Numbers = 1 << 46;
+const MAX_PARAMETERS: Numbers = 1 << 46;
 
 /// The largest batch of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -52,7 +52,7 @@ impl DecoderConfig {
     /// If there would be too many parameters. The message has their number, their memory, and the largest size.
     pub fn check_size(&self) -> Result<()> {
         let parameters = self.parameters();
-        if parameters <= MOST_PARAMETERS {
+        if parameters <= MAX_PARAMETERS {
             return Ok(());
         }
         let sizes = [

@@ -30,7 +30,7 @@ pub static HUGGING_FACE: Naming =
 
 /// The location of a parameter in files.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct TensorLocation {
     pub name: String,
     /// The part of a fused tensor: 0 for q, 1 for k, 2 for v; `None` if the tensor is not fused.
     pub part: Option<usize>,
@@ -39,7 +39,7 @@ pub struct Place {
 
 impl Naming {
     /// Returns the location of one of the decoder's parameters.
-    pub fn place(&self, parameter: &str) -> Place {
+    pub fn place(&self, parameter: &str) -> TensorLocation {
         let part = self
             .fused_qkv
             .and_then(|_| [".q_proj.", ".k_proj.", ".v_proj."].iter().position(|projection| parameter.contains(projection)));
@@ -51,7 +51,7 @@ impl Naming {
         for (ours, theirs) in self.replace {
             name = name.replace(ours, theirs);
         }
-        Place { name, part, transposed }
+        TensorLocation { name, part, transposed }
     }
 
     /// The rows of a fused [3 · heads · d, ..] tensor that belong to one part, in that part's order.
@@ -64,7 +64,7 @@ impl Naming {
     }
 }
 
-impl Place {
+impl TensorLocation {
     /// The shape of the tensor in files for a parameter of this shape.
     pub fn shape(&self, parameter: &[usize]) -> Vec<usize> {
         let mut shape = parameter.to_vec();
@@ -89,7 +89,7 @@ mod tests {
             classifier: "classifier",
             buffers: &[],
         };
-        let place = |name: &str, part, transposed| Place { name: name.to_owned(), part, transposed };
+        let place = |name: &str, part, transposed| TensorLocation { name: name.to_owned(), part, transposed };
         assert_eq!(naming.place("model.layers.3.self_attn.k_proj.weight"), place("h.3.attn.c_attn.weight", Some(1), true));
         assert_eq!(naming.place("model.layers.3.self_attn.v_proj.bias"), place("h.3.attn.c_attn.bias", Some(2), false));
         assert_eq!(naming.place("lm_head.weight"), place("lm_head.weight", None, false));

@@ -4,7 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{FloatDType, Tensor};
 
 use super::config::{DecoderConfig, NormKind};
-use super::narrow::Narrow;
+use super::low_precision_weights::LowPrecisionWeights;
 use super::ops::{cast, fused, layer_norm, linear, linear_frozen, linear_kept, linear_rows, rms_norm};
 
 #[derive(Module, Debug)]
@@ -39,7 +39,7 @@ pub struct Pass<'a> {
     /// The dtype of matmuls and attention.
     pub dtype: FloatDType,
     /// Copies of parameters in `dtype`, if several passes share them.
-    pub narrow: Option<&'a Narrow>,
+    pub low_precision: Option<&'a LowPrecisionWeights>,
     /// True if a row's result must not depend on the other rows, as in generation.
     pub independent_rows: bool,
 }
@@ -88,7 +88,7 @@ impl Pass<'_> {
 
     /// The copy of a parameter that passes share, without gradients, for a matmul with x.
     fn kept<const D: usize>(&self, parameter: &Param<Tensor<D>>, x: &Tensor<2>) -> Option<Tensor<D>> {
-        let kept = self.narrow?.of(parameter, self.dtype);
+        let kept = self.low_precision?.get(parameter, self.dtype);
         Some(if x.is_autodiff() { Tensor::from_inner(kept) } else { kept })
     }
 

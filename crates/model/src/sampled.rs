@@ -15,7 +15,7 @@ pub(super) struct Sampled {
 }
 
 impl Sampled {
-    pub fn of(sequences: &[Sequence]) -> Self {
+    pub fn new(sequences: &[Sequence]) -> Self {
         let tokens = sequences.iter().map(|s| s.response.len()).sum();
         let is_sampled = sequences.iter().flat_map(|s| (0..s.response.len()).map(|t| s.is_sampled(t)));
         let at: Vec<usize> = is_sampled.enumerate().filter(|(_, sampled)| *sampled).map(|(at, _)| at).collect();

@@ -41,7 +41,7 @@ impl CausalLm {
 
     /// Returns the value of the state before every response token, in the order of the sequences, without gradients.
     pub fn values(&self, sequences: &[Sequence]) -> Vec<f32> {
-        let layout = Layout::of(sequences);
+        let layout = Layout::for_sequences(sequences);
         if layout.targets.is_empty() {
             return Vec::new();
         }
@@ -70,7 +70,7 @@ impl CausalLm {
     /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model. `loss` maps the
     /// [`values`](Self::values) to d loss / d value. The parameters' gradients are added to `gradients`.
     pub fn value_backward(&self, sequences: &[Sequence], gradients: &mut Gradients, loss: impl FnOnce(&[f32]) -> Vec<f32>) {
-        let layout = Layout::of(sequences);
+        let layout = Layout::for_sequences(sequences);
         if layout.targets.is_empty() {
             loss(&[]);
             return;

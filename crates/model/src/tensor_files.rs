@@ -44,21 +44,21 @@ impl<'a> Deferred<'a> {
 
 /// The error of a tensor that is not written because a value is NaN or infinite.
 #[derive(Debug)]
-pub struct NotFinite {
+pub struct NotFiniteError {
     pub tensor: String,
 }
 
-impl fmt::Display for NotFinite {
+impl fmt::Display for NotFiniteError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "tensor `{}` has values that are NaN or infinite, and such files are not written", self.tensor)
     }
 }
 
-impl std::error::Error for NotFinite {}
+impl std::error::Error for NotFiniteError {}
 
 /// The first tensors of a file that cannot be written.
 #[derive(Default)]
-struct Faults {
+struct WriteErrors {
     /// A tensor with a finite value that its dtype cannot hold.
     overflow: OnceLock<String>,
     /// A tensor with a value that is not finite.
@@ -66,12 +66,12 @@ struct Faults {
 }
 
 /// A tensor in the form that `safetensors` expects.
-struct Lazy<'a> {
+struct LazyView<'a> {
     tensor: &'a Deferred<'a>,
-    faults: &'a Faults,
+    errors: &'a WriteErrors,
 }
 
-impl View for Lazy<'_> {
+impl View for LazyView<'_> {
     fn dtype(&self) -> Dtype {
         self.tensor.dtype
     }
@@ -83,13 +83,13 @@ impl View for Lazy<'_> {
     fn data(&self) -> Cow<'_, [u8]> {
         let values = self.tensor.values();
         if !values.iter().all(|x| x.is_finite()) {
-            _ = self.faults.not_finite.set(self.tensor.name.clone());
+            _ = self.errors.not_finite.set(self.tensor.name.clone());
         }
         let halves = |narrow: fn(f32) -> (u16, bool)| -> Vec<u8> {
             let narrow = |x: &f32| {
                 let (bits, is_finite) = narrow(*x);
                 if x.is_finite() && !is_finite {
-                    _ = self.faults.overflow.set(self.tensor.name.clone());
+                    _ = self.errors.overflow.set(self.tensor.name.clone());
                 }
                 bits.to_le_bytes()
             };
@@ -120,8 +120,8 @@ impl View for Lazy<'_> {
 /// # Errors
 /// If the file cannot be written, or a value is out of the range of its dtype; [`NotFiniteError`] if a value is NaN or infinite.
 pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a Deferred<'a>>) -> Result<()> {
-    let faults = Faults::default();
-    let views = tensors.into_iter().map(|tensor| (tensor.name.as_str(), Lazy { tensor, faults: &faults }));
+    let errors = WriteErrors::default();
+    let views = tensors.into_iter().map(|tensor| (tensor.name.as_str(), LazyView { tensor, errors: &errors }));
     // transformers refuses files without this entry.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
     let written = safetensors::serialize_to_file(views, Some(metadata), path).map_err(|error| match error {
@@ -129,10 +129,10 @@ pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a 
         error => error.into(),
     });
     written.with_context(|| format!("cannot write {}", path.display()))?;
-    if let Some(name) = faults.not_finite.get() {
-        return Err(NotFinite { tensor: name.clone() }.into());
+    if let Some(name) = errors.not_finite.get() {
+        return Err(NotFiniteError { tensor: name.clone() }.into());
     }
-    match faults.overflow.get() {
+    match errors.overflow.get() {
         Some(name) => bail!("tensor `{name}` has values that are too large for float16; use bfloat16 or float32"),
         None => Ok(()),
     }
@@ -179,7 +179,7 @@ mod tests {
                 let good = Deferred::new("a".to_owned(), vec![2], || vec![0.0, 1.0]).with_dtype(dtype);
                 let tried = Deferred::new("b".to_owned(), vec![2], move || vec![0.0, number]).with_dtype(dtype);
                 let written = write_safetensors(&folder.path().join("x.safetensors"), &[good, tried]);
-                let refused = written.err().and_then(|error| Some(error.downcast_ref::<NotFinite>()?.tensor.clone()));
+                let refused = written.err().and_then(|error| Some(error.downcast_ref::<NotFiniteError>()?.tensor.clone()));
                 assert_eq!(refused, (!number.is_finite()).then(|| "b".to_owned()), "{dtype:?} {number}");
             }
         }

@@ -23,11 +23,12 @@ use super::decoder::Pass;
 use super::gradients::Gradients;
 use super::noise::NoisyRows;
 use super::ops::{
-    Compared, Head, Packed, Softcap, TopK, add_rows, attention, cast, head_at_once, head_backward, head_stats, head_top_k, index,
+    Compared, Head, Packed, Softcap, TopK, add_rows, attention, cast, head_backward, head_fused_backward, head_stats, head_top_k,
+    index,
 };
+use super::residual_stream::ResidualStream;
 use super::sampled::Sampled;
 use super::sequence::Sequence;
-use super::stream::Stream;
 
 pub use super::ops::Divergence;
 pub use super::ops::head::{TokenGrads, TokenStats};
@@ -76,12 +77,12 @@ pub(super) struct Layout {
 impl Layout {
     /// Lays out sequences and reads the rows that predict response tokens. A response's last token predicts nothing and has no
     /// row. Sequences with the same prompt share its rows.
-    pub(super) fn of(sequences: &[Sequence]) -> Self {
+    pub(super) fn for_sequences(sequences: &[Sequence]) -> Self {
         Self::predictions(sequences, |_| 0, |_, _| true)
     }
 
     /// Like [`for_sequences`](Self::for_sequences), but reads only the rows that predict sampled tokens.
-    fn of_sampled(sequences: &[Sequence]) -> Self {
+    fn for_sampled(sequences: &[Sequence]) -> Self {
         Self::predictions(sequences, |_| 0, |sequence, token| sequence.is_sampled(token))
     }
 
@@ -191,11 +192,11 @@ impl CausalLm {
         comparison: Option<Comparison>,
         vocabulary: usize,
     ) -> TokenStats {
-        let (layout, sampled) = (Layout::of_sampled(sequences), Sampled::of(sequences));
+        let (layout, sampled) = (Layout::for_sampled(sequences), Sampled::new(sequences));
         if layout.targets.is_empty() {
             return sampled.spread(&TokenStats::default()).into_owned();
         }
-        let other = Other::of(comparison, &layout, temperature, vocabulary);
+        let other = PreparedComparison::new(comparison, &layout, temperature, vocabulary);
         let policy = self.predicting(&layout, temperature).within(other.vocabulary);
         sampled.spread(&head_stats(policy.view(), &layout.targets, other.compared()).tokens).into_owned()
     }
@@ -205,7 +206,7 @@ impl CausalLm {
     /// # Panics
     /// If k is 0 or larger than the vocabulary.
     pub fn top_k(&self, sequences: &[Sequence], temperature: f32, k: usize, vocabulary: usize) -> TopK {
-        let layout = Layout::of_sampled(sequences);
+        let layout = Layout::for_sampled(sequences);
         if layout.targets.is_empty() {
             return TopK { k, ..TopK::default() };
         }
@@ -226,7 +227,7 @@ impl CausalLm {
         gradients: &mut Gradients,
         loss: impl FnOnce(&TokenStats) -> TokenGrads,
     ) {
-        let sampled = Sampled::of(sequences);
+        let sampled = Sampled::new(sequences);
         if sampled.is_empty() {
             loss(&sampled.spread(&TokenStats::default()));
             return;
@@ -255,7 +256,9 @@ impl CausalLm {
             let tokens = sequences.iter().map(|sequence| sequence.response.len()).sum();
             return self.backward(sequences, 1.0, comparison, gradients, |stats| loss(0..tokens, stats));
         }
-        self.backward_through(sequences, 1.0, None, gradients, |head, targets, _, d_w| head_at_once(head, targets, d_w, loss));
+        self.backward_through(sequences, 1.0, None, gradients, |head, targets, _, d_w| {
+            head_fused_backward(head, targets, d_w, loss)
+        });
     }
 
     /// Makes a forward and backward pass with the head `through`. It gets the policy's hidden states and matrix, the targets, the
@@ -268,12 +271,12 @@ impl CausalLm {
         gradients: &mut Gradients,
         through: impl FnOnce(Head, &[u32], Option<Compared>, Option<&mut Tensor<2>>) -> Tensor<2>,
     ) {
-        let layout = if self.noise.is_some() { Layout::unshared(sequences) } else { Layout::of_sampled(sequences) };
+        let layout = if self.noise.is_some() { Layout::unshared(sequences) } else { Layout::for_sampled(sequences) };
         if layout.targets.is_empty() {
             return;
         }
         // The other model's pass runs before the policy's, so that its memory is free when the policy's activations are made.
-        let other = Other::of(comparison, &layout, temperature, self.vocabulary());
+        let other = PreparedComparison::new(comparison, &layout, temperature, self.vocabulary());
         let shape = [layout.ids.len(), self.config.hidden_size];
         let noise = self.noise.as_ref().map(|noise| noise.draw(&layout.spans(sequences), shape, &self.device));
         self.through_trunk(&layout, noise, gradients, |hidden, gradients| {
@@ -365,7 +368,7 @@ impl CausalLm {
     /// The head over hidden states [n, h], with logits divided by the temperature. Without a softcap, the hidden states are
     /// divided instead, which gives the same logits.
     fn head_input(&self, hidden: Tensor<2>, temperature: f32) -> HeadInput {
-        let (w, narrow) = (self.narrow_head(), |x| cast(x, self.dtype));
+        let (w, narrow) = (self.low_precision_head(), |x| cast(x, self.dtype));
         match self.config.logit_softcap {
             None => HeadInput { hidden: narrow(hidden / temperature), w, divisor: temperature, softcap: None },
             Some(cap) => HeadInput { hidden: narrow(hidden), w, divisor: 1.0, softcap: Some(Softcap { cap, temperature }) },
@@ -392,7 +395,7 @@ impl CausalLm {
 
     fn block(&self, layer: usize, x: Tensor<2>, pass: &Pass, packed: &Arc<Packed>) -> Tensor<2> {
         let scoring = self.config.scoring(layer);
-        let mut x = Stream::new(x);
+        let mut x = ResidualStream::new(x);
         self.net.model.layers[layer].forward(&mut x, pass, |q, k, v| attention(q, k, v, packed.clone(), scoring));
         x.value(pass)
     }
@@ -422,7 +425,7 @@ impl HeadInput {
 }
 
 /// The comparison of a micro-batch, ready for the head.
-struct Other<'a> {
+struct PreparedComparison<'a> {
     head: Option<(HeadInput, Divergence)>,
     top_k: Option<(&'a TopK, Option<f32>)>,
     uniform: bool,
@@ -430,8 +433,8 @@ struct Other<'a> {
     vocabulary: usize,
 }
 
-impl<'a> Other<'a> {
-    fn of(comparison: Option<Comparison<'a>>, layout: &Layout, temperature: f32, vocabulary: usize) -> Self {
+impl<'a> PreparedComparison<'a> {
+    fn new(comparison: Option<Comparison<'a>>, layout: &Layout, temperature: f32, vocabulary: usize) -> Self {
         let nothing = Self { head: None, top_k: None, uniform: false, vocabulary };
         match comparison {
             None => nothing,
@@ -520,7 +523,7 @@ mod tests {
             let Ok(model) = CausalLm::load(&folder, Init::Random { seed: 1 }, &Device::flex()) else { continue };
             seen.push(model.hf.json["model_type"].as_str().unwrap().to_owned());
             let (prompt, response) = ([1, 2, 3], [4; 29]);
-            let layout = Layout::of(&[Sequence::new(&prompt, &response)]);
+            let layout = Layout::for_sequences(&[Sequence::new(&prompt, &response)]);
             let (tokens, width) = (prompt.len() + response.len(), model.config.hidden_size);
             let noise = EmbeddingNoise { alpha: 5.0, seed: 1, step: 1, keys: vec![[0, 0]] };
             let rows = [NoisyRows { first: 0, count: tokens - 1, tokens }];

@@ -13,12 +13,12 @@ use safetensors::tensor::TensorView;
 
 use super::config::DecoderConfig;
 use super::decoder::Decoder;
-use super::left_out::{LeftOut, leave_out};
-use super::naming::Place;
+use super::naming::TensorLocation;
 use super::ops::to_host;
-use super::own_head::{are_equal, embedding_names, head_names};
+use super::skipped_tensors::{SkippedTensor, skip_tensors};
 use super::tensor_files::Deferred;
 use super::tensor_values::{count, finite_f32, numbers};
+use super::untied_head::{are_equal, embedding_names, head_names};
 use burnish_util::contained::caught;
 use burnish_util::foreign::{self, is_inside};
 
@@ -111,7 +111,7 @@ impl WeightFiles {
     }
 
     /// Opens one file.
-    pub fn of_file(path: &Path) -> Result<Self> {
+    pub fn open_file(path: &Path) -> Result<Self> {
         Self::map(vec![path.to_owned()])
     }
 
@@ -148,14 +148,14 @@ impl WeightFiles {
     }
 
     /// Like [`parameters`](Self::parameters), with messages about skipped tensors that differ from the computed values.
-    fn parameters_and_others(&self, config: &DecoderConfig) -> Result<(Tensors<'_>, Vec<(LeftOut, String)>)> {
+    fn parameters_and_others(&self, config: &DecoderConfig) -> Result<(Tensors<'_>, Vec<(SkippedTensor, String)>)> {
         let mut tensors = self.tensors()?;
         let embedding = embedding_names(config.naming);
         if config.tie_word_embeddings && !embedding.iter().any(|name| tensors.contains_key(name)) {
             let head = head_names(config.naming).iter().find_map(|name| tensors.remove(name));
             tensors.extend(head.map(|head| (embedding[0].clone(), head)));
         }
-        let others = leave_out(&mut tensors, config);
+        let others = skip_tensors(&mut tensors, config);
         Ok((tensors, others))
     }
 
@@ -166,7 +166,7 @@ impl WeightFiles {
         let (tensors, others) = self.parameters_and_others(config)?;
         for (kind, other) in others {
             match kind {
-                LeftOut::Head => tracing::info!("{origin}: {other}"),
+                SkippedTensor::Head => tracing::info!("{origin}: {other}"),
                 _ => tracing::warn!("{origin}: {other}"),
             }
         }
@@ -176,7 +176,7 @@ impl WeightFiles {
                 return Ok(fresh(parameter, shape));
             }
             let place = config.place(parameter);
-            let name = found(&tensors, &place.name, parameter)
+            let name = name_in_files(&tensors, &place.name, parameter)
                 .with_context(|| format!("{origin}: tensor `{}` is missing", place.name))?;
             used.insert(name);
             let (view, wanted) = (&tensors[name], place.shape(shape));
@@ -201,14 +201,14 @@ fn parsed<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>> {
 
 /// The name under which a file holds a tensor. Models saved without their head omit the first part of each name; transformers 5
 /// writes some tensors under the decoder's name.
-pub fn found<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, parameter: &str) -> Option<&'a String> {
+pub fn name_in_files<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, parameter: &str) -> Option<&'a String> {
     let bare = name.split_once('.').map(|(_, rest)| rest);
     [Some(name), bare, Some(parameter)].into_iter().flatten().find_map(|name| tensors.get_key_value(name)).map(|(name, _)| name)
 }
 
 /// Reads every tensor of one safetensors file, as f32.
 pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
-    let file = WeightFiles::of_file(path)?;
+    let file = WeightFiles::open_file(path)?;
     let read = |(name, view): (String, TensorView)| {
         let values = numbers(&view, 0..count(&view)).with_context(|| format!("{}: tensor `{name}`", path.display()))?;
         Ok((name, values))
@@ -219,7 +219,7 @@ pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
 /// All parameters of a network, without adapters, in the form of its family's files.
 pub fn file_tensors<'a>(net: &Decoder, config: &'a DecoderConfig) -> Vec<Deferred<'a>> {
     /// The parameters that a tensor consists of.
-    type Parts = Vec<(Place, Vec<usize>, Values)>;
+    type Parts = Vec<(TensorLocation, Vec<usize>, Values)>;
     let mut all: Vec<(String, Vec<usize>, Parts)> = Vec::new();
     visit(net, &mut |parameter, shape, _, values| {
         if is_adapter(&parameter) {
@@ -263,11 +263,11 @@ pub fn trained_shapes(net: &Decoder) -> BTreeMap<String, Vec<usize>> {
 pub type Values = Box<dyn Fn() -> Vec<f32>>;
 
 /// A function that receives a parameter's name, its shape, whether it is trained, and a function that returns its values.
-pub type See<'a> = &'a mut dyn FnMut(String, Vec<usize>, bool, Values);
+pub type OnParameter<'a> = &'a mut dyn FnMut(String, Vec<usize>, bool, Values);
 
 /// Calls `see` for every parameter.
-pub fn visit(net: &Decoder, see: See) {
-    struct Visitor<'a>(Vec<String>, See<'a>);
+pub fn visit(net: &Decoder, see: OnParameter) {
+    struct Visitor<'a>(Vec<String>, OnParameter<'a>);
     impl ModuleVisitor for Visitor<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             let (trained, tensor) = (param.val().is_require_grad(), param.val().inner());

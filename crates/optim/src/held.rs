@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use burnish_model::DecoderConfig;
-use burnish_model::naming::{Naming, Place};
+use burnish_model::naming::{Naming, TensorLocation};
 
 /// The tensors that hold a network's parameters as parts. Of a family whose files hold the parameters as the network does there are none.
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub struct Held {
 /// The place of a parameter in a tensor.
 struct Part {
     tensor: String,
-    place: Place,
+    place: TensorLocation,
     shape: Vec<usize>,
 }
 
@@ -28,7 +28,7 @@ pub fn differs(naming: &Naming) -> bool {
 }
 
 /// Returns the place of a parameter of a block in the files, and the network's own name for the tensor there; `None` for any other.
-pub fn place(parameter: &str, config: &DecoderConfig) -> Option<(String, Place)> {
+pub fn place(parameter: &str, config: &DecoderConfig) -> Option<(String, TensorLocation)> {
     let is_matrix = parameter.ends_with("_proj.weight") || parameter.ends_with("_proj.bias");
     let place = is_matrix.then(|| config.place(parameter)).filter(|place| place.part.is_some() || place.transposed)?;
     let tensor = match place.part {

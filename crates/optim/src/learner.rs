@@ -183,7 +183,7 @@ impl Learner {
                 );
             }
             // The file is mapped: of its numbers, this rank reads those that it keeps, one tensor at a time.
-            let file = WeightFiles::of_file(&folder.join(OPTIMIZER))?;
+            let file = WeightFiles::open_file(&folder.join(OPTIMIZER))?;
             let network = (&self.model.net, &self.model.config);
             self.optimizer.restore(state.optimizer_step, file.tensors()?, network, &self.ranks, &self.model.device)?;
         }

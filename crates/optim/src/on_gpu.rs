@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::{AdamWConfig, Optimizer};
 use burnish_model::decoder::Decoder;
-use burnish_model::interfaces::any_gpu;
+use burnish_model::gpu_backends::any_gpu;
 use burnish_model::ops::{tensor_from_vec, to_host};
 use burnish_model::weights::trained_shapes;
 use burnish_model::{CausalLm, Gradients, Init};

@@ -20,7 +20,7 @@ fn qwen() -> DecoderConfig {
         "num_key_value_heads": 2, "vocab_size": 151_936, "max_position_embeddings": 32_768, "rms_norm_eps": 1e-6,
         "rope_theta": 1e6, "hidden_act": "silu", "tie_word_embeddings": true,
     });
-    HfConfig::of(json.as_object().unwrap().clone()).decoder().unwrap()
+    HfConfig::from_json(json.as_object().unwrap().clone()).decoder().unwrap()
 }
 
 fn adamw() -> Optimizer {

@@ -19,7 +19,7 @@ use burnish_agent::tokens::Quoting;
 use burnish_config::schema::{Device, Dtype};
 use burnish_data::Tokenizer;
 use burnish_engine::{Engine, NativeEngine};
-use burnish_model::device::Order;
+use burnish_model::device::GpuStream;
 use burnish_model::hf_config::HfConfig;
 use burnish_model::{CausalLm, Init};
 use burnish_rollout::{Sampling, TurnSettings};
@@ -151,7 +151,7 @@ impl Server {
         let Self { model, facts, hub, listener, interrupt, options } = self;
         let (broke_off, broken) = tokio::sync::oneshot::channel::<anyhow::Error>();
         let (mut engine, eos, turns) = (options.engine, facts.model.eos.clone(), hub.clone());
-        let order = Order::of_this_thread();
+        let order = GpuStream::current();
         // This thread is not joined: the end of the process ends it, even within a step.
         let sample = move || {
             let _closes = Closes(turns.clone());

@@ -16,7 +16,7 @@ use crate::job::hub_names::NamedModel;
 use crate::job::models::{check_model, is_bfloat16, open_device};
 use burnish_config::schema::{Device, Dtype};
 use burnish_data::Tokenizer;
-use burnish_model::device::Order;
+use burnish_model::device::GpuStream;
 use burnish_model::hf_config::HfConfig;
 use burnish_model::{Cut, Init};
 use burnish_reward_model::model::{Reading, RewardModel};
@@ -110,7 +110,7 @@ impl Server {
         let (send, jobs) = mpsc::channel(WAITING);
         let batch_size = options.batch_size;
         // This thread is not joined: the end of the process ends it, even within a pass.
-        let order = Order::of_this_thread();
+        let order = GpuStream::current();
         let pass = move || order.run(|| scoring::run(jobs, batch_size, |texts| model.scores(texts)));
         thread::Builder::new().name("model".to_owned()).stack_size(STACK).spawn(pass)?;
         let hosts = Hosts::of_server(&options.host, &options.allowed_hosts, options.token.is_some());

@@ -4,7 +4,7 @@
 use super::running::Running;
 use crate::sampling::{Drawn, drawn_rows, row_settings};
 use burnish_model::CausalLm;
-use burnish_model::decode_graph::{DecodeGraph, Drawing, Next};
+use burnish_model::decode_graph::{DecodeGraph, DecodeInput, PendingTokens};
 use burnish_model::kv_cache::{BlockTable, KvCache};
 use burnish_model::ops::BLOCK;
 use burnish_rollout::Sampling;
@@ -26,7 +26,7 @@ pub struct Ahead {
     /// The block that rows without a sequence write to.
     spare: BlockTable,
     /// The step that was not read yet, and the sequences that it draws for.
-    flying: Option<(Drawing, Vec<Option<usize>>)>,
+    flying: Option<(PendingTokens, Vec<Option<usize>>)>,
     /// The number of steps of which half of the rows would have been enough.
     half_empty: usize,
 }
@@ -88,11 +88,11 @@ impl Ahead {
         self.spare
     }
 
-    fn start(&mut self, cache: &mut KvCache, running: &mut [Running]) -> (Drawing, Vec<Option<usize>>) {
+    fn start(&mut self, cache: &mut KvCache, running: &mut [Running]) -> (PendingTokens, Vec<Option<usize>>) {
         let (rows, width) = (self.graph.rows(), self.graph.width());
         let greedy = Sampling { temperature: 0.0, ..Sampling::PLAIN };
         let of_row = |sampling: &Sampling, u: f64| row_settings(sampling, u, self.vocab, 0..0);
-        let mut asked = vec![Next { token: Some(0), position: 0, block: self.spare[0] }; rows];
+        let mut asked = vec![DecodeInput { token: Some(0), position: 0, block: self.spare[0] }; rows];
         let mut settings = vec![of_row(&greedy, 0.0); rows];
         let mut drawing_for = vec![None; rows];
         for sequence in running.iter_mut().filter(|sequence| sequence.has_room()) {
@@ -108,7 +108,7 @@ impl Ahead {
             });
             let block = sequence.table[position / BLOCK];
             self.tables[row * width + position / BLOCK] = block as i32;
-            asked[row] = Next { token, position, block };
+            asked[row] = DecodeInput { token, position, block };
             let u = sequence.uniform();
             settings[row] = of_row(sequence.sampling(), u);
             drawing_for[row] = Some(sequence.sequence);
@@ -121,7 +121,7 @@ impl Ahead {
 }
 
 /// Hands the tokens of a step to their sequences.
-fn read(step: Option<(Drawing, Vec<Option<usize>>)>, running: &mut [Running], settings: &TurnSettings) {
+fn read(step: Option<(PendingTokens, Vec<Option<usize>>)>, running: &mut [Running], settings: &TurnSettings) {
     let Some((drawing, drawn_for)) = step else { return };
     let drawn: Vec<Drawn> = drawn_rows(&drawing.wait()).collect();
     for sequence in running {

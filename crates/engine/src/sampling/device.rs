@@ -104,7 +104,7 @@ mod tests {
 
     use super::super::{Seen, sample};
     use super::*;
-    use burnish_model::interfaces::any_gpu;
+    use burnish_model::gpu_backends::any_gpu;
     use burnish_model::ops::tensor_from_vec;
     use burnish_rollout::Logprobs;
 

@@ -7,8 +7,8 @@ use anyhow::{Result, bail, ensure};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
-use super::adapted::Adapted;
-use super::peft::{Factors, PeftAdapter, Whole};
+use super::adapter_info::AdapterInfo;
+use super::peft::{Factors, PeftAdapter, ShapedValues};
 use super::targets::{self, Target, in_our_order, in_their_order};
 use crate::causal_lm::CausalLm;
 use crate::config::HeadKind;
@@ -43,13 +43,13 @@ impl CausalLm {
         self.net = net;
         self.set_scalar_head(&adapter.saved)?;
         let PeftAdapter { rank, alpha, base, .. } = adapter;
-        self.lora = Some(Arc::new(Adapted { rank: *rank, alpha: *alpha, base: base.clone(), targets }));
+        self.lora = Some(Arc::new(AdapterInfo { rank: *rank, alpha: *alpha, base: base.clone(), targets }));
         Ok(self)
     }
 
     /// Returns the adapter as files hold it; `None` if the model has no adapter.
     pub fn adapter(&self) -> Option<PeftAdapter> {
-        let Adapted { rank, alpha, base, targets } = self.lora.as_deref()?;
+        let AdapterInfo { rank, alpha, base, targets } = self.lora.as_deref()?;
         let mut net = self.net.clone();
         let factors = slots(&mut net).into_iter().filter_map(|(name, slot)| {
             let (lora, target) = (slot.as_ref()?, targets.iter().find(|target| target.name == name)?);
@@ -69,7 +69,7 @@ impl CausalLm {
 
     /// The parameters of a scalar head, by their names in files. The head is trained in addition to the adapter, as PEFT does for
     /// classifiers.
-    fn scalar_head(&self) -> BTreeMap<String, Whole> {
+    fn scalar_head(&self) -> BTreeMap<String, ShapedValues> {
         let head = self.net.lm_head.as_ref().filter(|_| self.config.head != HeadKind::Language);
         let place = |parameter: &str| self.config.place(parameter).name;
         let weight =
@@ -80,7 +80,7 @@ impl CausalLm {
     }
 
     /// Sets the saved parameters of a scalar head, and makes the head trainable.
-    fn set_scalar_head(&mut self, saved: &BTreeMap<String, Whole>) -> Result<()> {
+    fn set_scalar_head(&mut self, saved: &BTreeMap<String, ShapedValues>) -> Result<()> {
         let own = self.scalar_head();
         for (name, (shape, _)) in saved {
             let fits = own.get(name).is_some_and(|(own, _)| own == shape);

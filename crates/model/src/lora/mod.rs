@@ -10,10 +10,10 @@
 pub mod peft;
 pub mod targets;
 
-mod adapted;
+mod adapter_info;
 mod attach;
 mod settings;
 mod start;
 
-pub use adapted::Adapted;
+pub use adapter_info::AdapterInfo;
 pub use settings::LoraSettings;

@@ -14,7 +14,7 @@ use crate::config::DecoderConfig;
 use crate::memory::Numbers;
 use crate::tensor_files::{Deferred, write_safetensors};
 use crate::tensor_values::finite_f32;
-use crate::weights::{WeightFiles, found};
+use crate::weights::{WeightFiles, name_in_files};
 use burnish_util::foreign;
 use burnish_util::fs::write_json;
 
@@ -33,11 +33,11 @@ pub struct PeftAdapter {
     /// The factors of each adapted module, by the module's path.
     pub factors: BTreeMap<String, Factors>,
     /// Trained parameters other than the factors, by name (PEFT's `modules_to_save`).
-    pub saved: BTreeMap<String, Whole>,
+    pub saved: BTreeMap<String, ShapedValues>,
 }
 
 /// Shape and values of a tensor.
-pub type Whole = (Vec<usize>, Vec<f32>);
+pub type ShapedValues = (Vec<usize>, Vec<f32>);
 
 /// The two factors of one module.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,7 +145,7 @@ impl PeftAdapter {
 
     fn read_tensors(&mut self, bytes: &[u8]) -> Result<()> {
         let parsed = SafeTensors::deserialize(bytes).context("damaged")?;
-        let mut halves: BTreeMap<String, [Option<Whole>; 2]> = BTreeMap::new();
+        let mut halves: BTreeMap<String, [Option<ShapedValues>; 2]> = BTreeMap::new();
         for (name, view) in parsed.tensors() {
             let values = finite_f32(&view).with_context(|| format!("tensor `{name}`"))?;
             let tensor = (view.shape().to_vec(), values);
@@ -233,7 +233,7 @@ impl PeftAdapter {
         for target in linears(config) {
             let Some(factors) = self.factors.remove(&target.path) else { continue };
             let parameter = format!("{}.weight", target.name);
-            let name = found(&tensors, &format!("{}.weight", target.path), &parameter)
+            let name = name_in_files(&tensors, &format!("{}.weight", target.path), &parameter)
                 .with_context(|| format!("tensor `{}.weight` is missing", target.path))?;
             let shape = if self.transposed { [factors.input, factors.output] } else { [factors.output, factors.input] };
             ensure!(tensors[name].shape() == shape, "tensor `{name}` is {:?}, the adapter's {shape:?}", tensors[name].shape());

@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::settings::LoraSettings;
 use crate::config::DecoderConfig;
-use crate::naming::Place;
+use crate::naming::TensorLocation;
 use burnish_util::suggest::did_you_mean;
 
 /// A linear layer that can have an adapter: one matrix in the files.
@@ -23,7 +23,7 @@ pub struct Target {
 
 impl Target {
     /// The place of the layer's matrix in files.
-    pub fn weight(&self, config: &DecoderConfig) -> Place {
+    pub fn weight(&self, config: &DecoderConfig) -> TensorLocation {
         config.naming.place(&format!("{}.weight", self.name))
     }
 }
@@ -151,8 +151,8 @@ pub fn in_their_order(target: &Target, config: &DecoderConfig, rank: usize, b: &
 }
 
 /// The places of q, k and v in the B of a module that holds all three, and the shape of each.
-fn parts(target: &Target, rank: usize) -> Option<([Place; 3], [usize; 2])> {
+fn parts(target: &Target, rank: usize) -> Option<([TensorLocation; 3], [usize; 2])> {
     let fused = target.name.ends_with(".qkv_proj");
-    let place = |part| Place { name: target.path.clone(), part: Some(part), transposed: false };
+    let place = |part| TensorLocation { name: target.path.clone(), part: Some(part), transposed: false };
     fused.then(|| ([0, 1, 2].map(place), [target.output / 3, rank]))
 }

@@ -10,7 +10,7 @@ use burn::backend::{
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 
-use super::act_kind::{Act, GELU_CUBE, GELU_SCALE};
+use super::activation_kind::{Act, GELU_CUBE, GELU_SCALE};
 use super::autodiff::{simple, wide};
 use super::{flex::*, simd};
 

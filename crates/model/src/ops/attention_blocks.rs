@@ -107,7 +107,7 @@ pub fn pad<B: Backend>(x: FloatTensor<B>, rows: &IntTensor<B>, [segments, kv_hea
 impl<B: Backend> Blocks<B> {
     /// Returns the indices of a layout, computed by the first layer of a pass. Blocks are padded to multiples of `step`. A range
     /// has at most `most` queries, a multiple of `step`.
-    pub fn of(packed: &Packed, device: &B::Device, step: usize, most: usize) -> Arc<Self> {
+    pub fn cached(packed: &Packed, device: &B::Device, step: usize, most: usize) -> Arc<Self> {
         let fits = |x: &Self| (x.step, x.most) == (step, most) && x.device == *device;
         packed.prepared.get(fits, || Self::new(packed, device, step, most))
     }
@@ -144,7 +144,7 @@ impl<B: Backend> Blocks<B> {
             key_rows: int::<B>(key_rows, device),
             query_places: (query_places, OnceLock::new()),
             key_places: int::<B>(key_places, device),
-            stems: Stems::of(&segments, packed.rows(), keys, device),
+            stems: Stems::new(&segments, packed.rows(), keys, device),
             segments: segments.len(),
             keys,
         }
@@ -219,7 +219,7 @@ impl<B: Backend> Blocks<B> {
 }
 
 impl<B: Backend> Stems<B> {
-    fn of(segments: &[&Segment], rows: usize, keys: usize, device: &B::Device) -> Option<Self> {
+    fn new(segments: &[&Segment], rows: usize, keys: usize, device: &B::Device) -> Option<Self> {
         let mut places: Vec<Vec<i64>> = vec![Vec::new(); rows];
         for (i, s) in segments.iter().enumerate() {
             s.stem.clone().enumerate().for_each(|(offset, row)| places[row].push((i * keys + offset) as i64));

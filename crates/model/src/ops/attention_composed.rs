@@ -6,7 +6,7 @@ use burn::backend::{TensorMetadata, ops::AttentionModuleOptions, tensor::*};
 use burn::tensor::{DType, Shape};
 
 use super::attention_blocks::Blocks;
-use super::attention_scores::{ScoreKernels, Seen};
+use super::attention_scores::{ScoreKernels, ScoredRange};
 use super::autodiff::wide;
 use super::packed::Pattern;
 
@@ -23,9 +23,9 @@ const _: () = assert!(QUERIES.is_multiple_of(STEP));
 /// Returns the output, and the log-sum-exp of the scores [rows, heads].
 pub fn forward<B: ScoreKernels>([q, k, v]: [FloatTensor<B>; 3], pattern: &Pattern) -> (FloatTensor<B>, FloatTensor<B>) {
     let (rows, heads, kv_heads) = (q.shape()[0], q.shape()[1], k.shape()[1]);
-    let blocks = Blocks::<B>::of(&pattern.packed, &q.device(), STEP, QUERIES);
+    let blocks = Blocks::<B>::cached(&pattern.packed, &q.device(), STEP, QUERIES);
     let [k, v] = [k, v].map(|x| B::pad(x, &blocks.key_rows, [blocks.segments, kv_heads]));
-    let parts = Seen::each(&blocks, pattern).map(|seen| {
+    let parts = ScoredRange::each(&blocks, pattern).map(|seen| {
         let (queries, keys) = (seen.queries(), seen.keys());
         let [k, v] = [&k, &v].map(|x| blocks.some_keys(x, queries.segments, &keys));
         let q = B::pad(q.clone(), &queries.rows, [queries.segments, kv_heads]);
@@ -45,7 +45,7 @@ pub fn output<B: ScoreKernels>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> F
     if !plain || qkv[0].dtype() == DType::F32 || pattern.packed.segments().any(|s| !s.stem.is_empty()) {
         return forward::<B>(qkv, pattern).0;
     }
-    let blocks = Blocks::<B>::of(&pattern.packed, &qkv[0].device(), FUSED_STEP, usize::MAX);
+    let blocks = Blocks::<B>::cached(&pattern.packed, &qkv[0].device(), FUSED_STEP, usize::MAX);
     // Padding follows a sequence, where causal queries do not look.
     let [q, k, v] = qkv.map(|x| {
         let (kv_heads, shape) = (x.shape()[1], Shape::from([blocks.segments, heads, blocks.keys, d]));
@@ -69,12 +69,12 @@ pub fn backward<B: ScoreKernels>(
 ) -> [FloatTensor<B>; 3] {
     let (kv_heads, [rows, heads]) = (k.shape()[1], [lse.shape()[0], lse.shape()[1]]);
     let dtypes = [k.dtype(), v.dtype()];
-    let blocks = Blocks::<B>::of(&pattern.packed, &q.device(), STEP, QUERIES);
+    let blocks = Blocks::<B>::cached(&pattern.packed, &q.device(), STEP, QUERIES);
     let delta = B::float_sum_dim(B::float_mul(wide::<B>(out), wide::<B>(dy.clone())), 2);
     let [lse, delta] = [lse, delta].map(|x| B::float_reshape(x, Shape::from([rows, heads, 1])));
     let [k, v] = [k, v].map(|x| B::pad(x, &blocks.key_rows, [blocks.segments, kv_heads]));
     let (mut dq, mut sums) = (Vec::new(), [None, None]);
-    for seen in Seen::each(&blocks, pattern) {
+    for seen in ScoredRange::each(&blocks, pattern) {
         let (queries, keys) = (seen.queries(), seen.keys());
         let padded = |x: &FloatTensor<B>| B::pad(x.clone(), &queries.rows, [queries.segments, kv_heads]);
         let [q, dy, lse, delta] = [&q, &dy, &lse, &delta].map(padded);

@@ -27,7 +27,7 @@ pub trait ScoreKernels: Backend {
         blocks.sum_of_keys(x, dtype)
     }
     /// See [`probabilities`].
-    fn probabilities(products: FloatTensor<Self>, seen: &Seen<Self>) -> [FloatTensor<Self>; 2] {
+    fn probabilities(products: FloatTensor<Self>, seen: &ScoredRange<Self>) -> [FloatTensor<Self>; 2] {
         probabilities::<Self>(products, seen)
     }
     /// See [`gradients`].
@@ -36,7 +36,7 @@ pub trait ScoreKernels: Backend {
         dp: FloatTensor<Self>,
         lse: FloatTensor<Self>,
         delta: FloatTensor<Self>,
-        seen: &Seen<Self>,
+        seen: &ScoredRange<Self>,
     ) -> [FloatTensor<Self>; 2] {
         gradients::<Self>(products, dp, lse, delta, seen)
     }
@@ -46,7 +46,7 @@ impl ScoreKernels for Flex {}
 
 /// The information that turns the products q·kᵀ of a range of queries, [segments, kv heads, group · queries, keys], into scores:
 /// mask and scoring.
-pub struct Seen<B: Backend> {
+pub struct ScoredRange<B: Backend> {
     blocks: Arc<Blocks<B>>,
     pattern: Pattern,
     /// The index of the range.
@@ -54,7 +54,7 @@ pub struct Seen<B: Backend> {
     keys: Range<usize>,
 }
 
-impl<B: Backend> Seen<B> {
+impl<B: Backend> ScoredRange<B> {
     /// Iterates over the ranges of queries.
     pub fn each(blocks: &Arc<Blocks<B>>, pattern: &Pattern) -> impl Iterator<Item = Self> {
         blocks.ranges.iter().enumerate().map(|(number, queries)| Self {
@@ -89,13 +89,13 @@ impl<B: Backend> Seen<B> {
         };
         let (flat, n) = (scores.shape(), queries.range.len());
         let shape = Shape::from([queries.segments, flat[1], flat[2] / n, n, self.keys.len()]);
-        let unseen = B::bool_expand(Unseen::of(&self.pattern.packed, self), shape.clone());
+        let unseen = B::bool_expand(CachedMask::get(&self.pattern.packed, self), shape.clone());
         let scores = B::float_mask_fill(B::float_reshape(scores, shape), unseen, (-1e30).into());
         (B::float_reshape(scores, flat), tanh)
     }
 
     /// The mask [segments, 1, 1, queries, keys]: true if a query does not see a key.
-    fn unseen(&self) -> BoolTensor<B> {
+    fn mask(&self) -> BoolTensor<B> {
         let (queries, device) = (self.queries(), &self.blocks.device);
         let out = get_or_init_device_settings::<B>(device).bool_dtype;
         let q = B::int_reshape(queries.positions.clone(), Shape::from([queries.segments, 1, 1, queries.range.len(), 1]));
@@ -112,18 +112,18 @@ impl<B: Backend> Seen<B> {
     }
 }
 
-/// A cached [`Seen::unseen`] for a window and a range.
-struct Unseen<B: Backend> {
+/// A cached [`ScoredRange::mask`] for a window and a range.
+struct CachedMask<B: Backend> {
     device: B::Device,
     window: Option<usize>,
     range: Range<usize>,
     mask: BoolTensor<B>,
 }
 
-impl<B: Backend> Unseen<B> {
-    fn of(packed: &Packed, seen: &Seen<B>) -> BoolTensor<B> {
-        let (device, window, range) = (&seen.blocks.device, seen.scoring().window, &seen.queries().range);
-        let make = || Self { device: device.clone(), window, range: range.clone(), mask: seen.unseen() };
+impl<B: Backend> CachedMask<B> {
+    fn get(packed: &Packed, scores: &ScoredRange<B>) -> BoolTensor<B> {
+        let (device, window, range) = (&scores.blocks.device, scores.scoring().window, &scores.queries().range);
+        let make = || Self { device: device.clone(), window, range: range.clone(), mask: scores.mask() };
         let fits = |x: &Self| x.window == window && x.range == *range && x.device == *device;
         packed.prepared.get(fits, make).mask.clone()
     }
@@ -131,7 +131,7 @@ impl<B: Backend> Unseen<B> {
 
 /// The softmax of the scores of `products`, in their dtype, and the log-sum-exp of each row, f32 [segments, kv heads, group ·
 /// queries, 1].
-pub fn probabilities<B: Backend>(products: FloatTensor<B>, seen: &Seen<B>) -> [FloatTensor<B>; 2] {
+pub fn probabilities<B: Backend>(products: FloatTensor<B>, seen: &ScoredRange<B>) -> [FloatTensor<B>; 2] {
     let dtype = products.dtype();
     let (scores, _) = seen.scores(products);
     let max = B::float_max_dim(scores.clone(), 3);
@@ -147,7 +147,7 @@ pub fn gradients<B: Backend>(
     dp: FloatTensor<B>,
     lse: FloatTensor<B>,
     delta: FloatTensor<B>,
-    seen: &Seen<B>,
+    seen: &ScoredRange<B>,
 ) -> [FloatTensor<B>; 2] {
     let dtype = products.dtype();
     let (scores, tanh) = seen.scores(products);

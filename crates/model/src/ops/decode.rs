@@ -23,7 +23,7 @@ pub struct CacheView<'a> {
     tables: &'a [&'a [usize]],
     lens: &'a [usize],
     /// The rows of the cache for the new positions.
-    places: Places,
+    places: CacheRows,
     prepared: Prepared,
 }
 
@@ -48,18 +48,18 @@ impl<'a> CacheView<'a> {
 }
 
 /// Rows of the cache: on the host, and on the device after the first use there.
-pub struct Places {
+pub struct CacheRows {
     rows: Vec<usize>,
     index: OnceLock<Tensor<1, Int>>,
 }
 
-impl From<Vec<usize>> for Places {
+impl From<Vec<usize>> for CacheRows {
     fn from(rows: Vec<usize>) -> Self {
         Self { rows, index: OnceLock::new() }
     }
 }
 
-impl Places {
+impl CacheRows {
     fn index(&self, device: &Device) -> Tensor<1, Int> {
         self.index.get_or_init(|| index(self.rows.iter().copied(), device)).clone()
     }
@@ -176,7 +176,7 @@ fn composed(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring:
 }
 
 /// Writes rows [n, width] at `places` of a cache [.., width], in place.
-pub fn write_rows(cache: &mut Tensor<2>, places: &Places, rows: Tensor<2>) {
+pub fn write_rows(cache: &mut Tensor<2>, places: &CacheRows, rows: Tensor<2>) {
     let width = cache.dims()[1];
     match (flex_f32(cache), flex_f32(&rows)) {
         (Some(view), Some(rows)) => {
@@ -198,7 +198,7 @@ pub fn write_rows(cache: &mut Tensor<2>, places: &Places, rows: Tensor<2>) {
 }
 
 /// Does what [`write_rows`] does for keys and values [n, width] and their caches, with one launch on a GPU.
-pub fn write_keys_and_values([keys, values]: [&mut Tensor<2>; 2], places: &Places, [k, v]: [Tensor<2>; 2]) {
+pub fn write_keys_and_values([keys, values]: [&mut Tensor<2>; 2], places: &CacheRows, [k, v]: [Tensor<2>; 2]) {
     if flex_f32(keys).is_some() {
         write_rows(keys, places, k);
         write_rows(values, places, v);
@@ -217,7 +217,7 @@ pub fn write_keys_and_values([keys, values]: [&mut Tensor<2>; 2], places: &Place
 }
 
 /// Copies rows of a cache [.., width], in place. `from` and `to` must not overlap.
-pub fn copy_rows(cache: &mut Tensor<2>, from: &Places, to: &Places) {
+pub fn copy_rows(cache: &mut Tensor<2>, from: &CacheRows, to: &CacheRows) {
     let width = cache.dims()[1];
     if flex_f32(cache).is_some() {
         in_place(cache, |cache| {

@@ -21,7 +21,7 @@ mod gpu {
     use burn_cubecl::cubecl::server::Handle;
 
     use super::*;
-    use crate::ops::cube::heads::{Finish, finished};
+    use crate::ops::cube::heads::{FinishParams, finish_heads};
     use crate::ops::cube::launch::{of_gpu, on_gpu, primitive};
     use crate::ops::cube::norm;
     use crate::ops::cube::paged::{LARGEST_HEAD, Paged, decode_attention};
@@ -70,7 +70,7 @@ mod gpu {
             _ => panic!("only one of queries and keys has a norm"),
         };
         let rotation = rotation.map(|(cos, sin)| [cos, sin].map(|angles| primitive(angles.clone())));
-        finished(products.map(primitive), sizes, Finish { bias, norm, rotation }).map(of_gpu)
+        finish_heads(products.map(primitive), sizes, FinishParams { bias, norm, rotation }).map(of_gpu)
     }
 
     /// True if [`paged_attention`] supports this head size.

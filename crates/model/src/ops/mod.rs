@@ -5,8 +5,8 @@
 //! fused, threaded body. [`mod@linear`], [`norm`], [`activation`], [`mod@rope`] and [`mod@attention`] take part in autodiff;
 //! [`decode`] and [`head`] do not need it. Floats are summed in a fixed order, so results do not depend on the number of threads.
 
-mod act_kind;
 pub mod activation;
+mod activation_kind;
 pub mod attention;
 mod attention_blocks;
 mod attention_composed;
@@ -31,17 +31,17 @@ pub mod scatter;
 mod simd;
 mod simd_divergence;
 
-pub use act_kind::Act;
 pub use activation::{act, glu};
+pub use activation_kind::Act;
 pub use attention::attention;
 pub use block_tables::{BLOCK, KeptTables};
 #[cfg(feature = "gpu")]
 pub use cube::optim::{adamw as adamw_on_gpu, squares as squares_on_gpu};
 #[cfg(feature = "gpu")]
 pub use cube::sample as sample_on_gpu;
-pub use decode::{CacheView, Places, copy_rows, decode_attention, write_keys_and_values, write_rows};
+pub use decode::{CacheRows, CacheView, copy_rows, decode_attention, write_keys_and_values, write_rows};
 pub use flex::{add, cast, f32s, flex_f32, index, own, tensor_from_vec, to_host};
-pub use head::{Compared, Divergence, Head, Softcap, TopK, head_at_once, head_backward, head_stats, head_top_k};
+pub use head::{Compared, Divergence, Head, Softcap, TopK, head_backward, head_fused_backward, head_stats, head_top_k};
 pub use linear::{linear, linear_frozen, linear_kept};
 pub use norm::{layer_norm, rms_norm};
 pub use packed::{Packed, Pattern, Scoring, Segment};

@@ -39,7 +39,7 @@ fn is_on_gpu(t: &Tensor<2>) -> bool {
 
 #[cfg(feature = "gpu")]
 fn on_gpu(t: Tensor<2>) -> Rows {
-    Rows::of(t).expect("all on one GPU")
+    Rows::from_tensor(t).expect("all on one GPU")
 }
 
 #[cfg(all(test, feature = "wgpu"))]
@@ -48,7 +48,7 @@ mod tests {
 
     use super::scatter::PIECE;
     use super::*;
-    use crate::interfaces::any_gpu;
+    use crate::gpu_backends::any_gpu;
     use crate::ops::{tensor_from_vec, to_host};
 
     fn matrix(rows: usize, width: usize, seed: usize, device: &Device) -> Tensor<2> {

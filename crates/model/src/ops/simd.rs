@@ -1,7 +1,7 @@
 //! Row kernels. Each body is written once in plain Rust, `#[inline(always)]` and without branches, and compiled three times
 //! (AVX-512, AVX2+FMA, baseline). The best version is picked at run time, so `-C target-cpu=native` is not needed.
 
-use super::act_kind::{Act, GELU_CUBE, GELU_SCALE};
+use super::activation_kind::{Act, GELU_CUBE, GELU_SCALE};
 use super::flex::{Uninit, written_slice};
 
 /// Lanes of the accumulators (four AVX-512 registers).

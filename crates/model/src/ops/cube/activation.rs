@@ -8,8 +8,8 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::launch::{buffer, cube_dim, dense, elem, empty_like, grid_of_units};
-use crate::ops::act_kind::{Act, GELU_CUBE, GELU_SCALE};
 use crate::ops::activation::ActivationKernels;
+use crate::ops::activation_kind::{Act, GELU_CUBE, GELU_SCALE};
 
 /// 1 / (1 + e⁻ˣ)
 #[cube]

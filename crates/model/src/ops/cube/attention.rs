@@ -13,7 +13,7 @@ use super::rows::Rows;
 use super::sum::{max_of_units, sum_of_units};
 use crate::ops::attention::AttentionKernels;
 use crate::ops::attention_blocks::Blocks;
-use crate::ops::attention_scores::{ScoreKernels, Seen, gradients, probabilities};
+use crate::ops::attention_scores::{ScoreKernels, ScoredRange, gradients, probabilities};
 
 /// Below every score, yet small enough that e to it is not NaN on some drivers.
 const LEAST: f32 = -1.0e30;
@@ -153,7 +153,7 @@ fn softmax_backward<P: Float, I: Int>(
 }
 
 /// The queries of a segment, and the rows of a segment of products [segments, kv heads, group · queries, keys].
-fn sizes(products: &CubeTensor, seen: &Seen<Cube>) -> [usize; 2] {
+fn sizes(products: &CubeTensor, seen: &ScoredRange<Cube>) -> [usize; 2] {
     let shape = products.shape();
     [seen.queries().range.len(), shape[1] * shape[2]]
 }
@@ -173,7 +173,7 @@ impl ScoreKernels for Cube {
         blocks::sum_of_keys(x, blocks, dtype)
     }
 
-    fn probabilities(products: CubeTensor, seen: &Seen<Self>) -> [CubeTensor; 2] {
+    fn probabilities(products: CubeTensor, seen: &ScoredRange<Self>) -> [CubeTensor; 2] {
         if is_left_to_burn(&products) {
             return probabilities::<Self>(products, seen);
         }
@@ -205,7 +205,13 @@ impl ScoreKernels for Cube {
         [p, lse]
     }
 
-    fn gradients(products: CubeTensor, dp: CubeTensor, lse: CubeTensor, delta: CubeTensor, seen: &Seen<Self>) -> [CubeTensor; 2] {
+    fn gradients(
+        products: CubeTensor,
+        dp: CubeTensor,
+        lse: CubeTensor,
+        delta: CubeTensor,
+        seen: &ScoredRange<Self>,
+    ) -> [CubeTensor; 2] {
         if is_left_to_burn(&products) {
             return gradients::<Self>(products, dp, lse, delta, seen);
         }

@@ -48,7 +48,7 @@ pub fn logit(key: u32) -> f32 {
 /// A row of logits and its kept tokens: those above the key `floor`, and of those at `floor` the ones up to index `last`.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub struct Row {
+pub struct LogitRow {
     pub start: usize,
     pub v: usize,
     pub max: f32,
@@ -71,7 +71,7 @@ pub enum Weight {
 }
 
 #[cube]
-fn weight(row: Row, x: f32, token: usize, #[comptime] by: Weight) -> f32 {
+fn weight(row: LogitRow, x: f32, token: usize, #[comptime] by: Weight) -> f32 {
     let key = key(x);
     let mut weight = 0f32;
     if comptime!(by == Weight::Tie) {
@@ -92,7 +92,7 @@ fn weight(row: Row, x: f32, token: usize, #[comptime] by: Weight) -> f32 {
 #[cube]
 pub fn weigh<F: Float>(
     x: &[F],
-    row: Row,
+    row: LogitRow,
     from: usize,
     to: usize,
     scratch: &mut [f32],
@@ -124,7 +124,7 @@ pub fn weigh<F: Float>(
 #[cube]
 pub fn search<F: Float>(
     x: &[F],
-    row: Row,
+    row: LogitRow,
     target: f32,
     scratch: &mut [f32],
     #[comptime] by: Weight,
@@ -185,7 +185,7 @@ struct Parts {
 #[cube]
 pub fn find<F: Float>(
     x: &[F],
-    row: Row,
+    row: LogitRow,
     left: Split,
     scratch: &mut [f32],
     #[comptime] by: Weight,
@@ -241,7 +241,7 @@ pub fn find<F: Float>(
 
 /// Returns the first token at which the cumulative mass, from the most probable token on, exceeds `left`; otherwise the last one.
 #[cube]
-pub fn likely<F: Float>(x: &[F], row: Row, left: Split, scratch: &mut [f32], #[comptime] units: usize) -> usize {
+pub fn likely<F: Float>(x: &[F], row: LogitRow, left: Split, scratch: &mut [f32], #[comptime] units: usize) -> usize {
     // The next larger float is reached if and only if this one is exceeded.
     let next = f32::reinterpret(u32::reinterpret(left.high) + 1).max(1.0e-30f32);
     let least = search::<F>(x, row, next, scratch, Weight::Mass, units);
@@ -261,7 +261,7 @@ pub fn likely<F: Float>(x: &[F], row: Row, left: Split, scratch: &mut [f32], #[c
 
 /// The largest logit of the row, in f32.
 #[cube]
-pub fn largest<F: Float>(x: &[F], row: Row, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
+pub fn largest<F: Float>(x: &[F], row: LogitRow, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
     let mut max = f32::new(LEAST);
     let mut i = UNIT_POS as usize;
     while i < row.v {
@@ -273,7 +273,7 @@ pub fn largest<F: Float>(x: &[F], row: Row, scratch: &mut [f32], #[comptime] uni
 
 /// The smallest key whose probability is at least `least` times that of the most likely token.
 #[cube]
-pub fn lowest<F: Float>(x: &[F], row: Row, least: f32, scratch: &mut [f32], #[comptime] units: usize) -> u32 {
+pub fn lowest<F: Float>(x: &[F], row: LogitRow, least: f32, scratch: &mut [f32], #[comptime] units: usize) -> u32 {
     // Negated, so that the minimum is found as a maximum.
     let mut lowest = -row.max;
     let mut i = UNIT_POS as usize;
@@ -289,7 +289,7 @@ pub fn lowest<F: Float>(x: &[F], row: Row, least: f32, scratch: &mut [f32], #[co
 
 /// The weight of the kept tokens above the floor.
 #[cube]
-pub fn above<F: Float>(x: &[F], row: Row, scratch: &mut [f32], #[comptime] by: Weight, #[comptime] units: usize) -> f32 {
+pub fn above<F: Float>(x: &[F], row: LogitRow, scratch: &mut [f32], #[comptime] by: Weight, #[comptime] units: usize) -> f32 {
     let mut above = row;
     above.floor = row.floor + 1;
     above.last = row.v;

@@ -11,10 +11,10 @@ use super::rows::{Rows, upload};
 
 /// The number of values that `Chunk::stats` computes for each row, in order: the largest logit m, log Σ e^(x − m), the target's
 /// log-probability, the entropy, Σ π², and 1 if no logit is larger than the target's, else 0.
-pub const FOUND: usize = 6;
+pub const ROW_STATS: usize = 6;
 
 /// The number of values that `Chunk::gradients` reads for each row, see [`GradientInputs`].
-pub const GIVEN: usize = 6;
+pub const GRADIENT_INPUTS: usize = 6;
 
 /// The logit of a product.
 #[cube]
@@ -27,7 +27,7 @@ pub fn logit<F: Float>(x: F, cap: f32, temperature: f32, #[comptime] capped: boo
 /// and of the entropy, the constant factor of p, and the amount subtracted from every logit.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub struct Given {
+pub struct GradientInputs {
     pub max: f32,
     pub rest: f32,
     pub of_log_prob: f32,
@@ -38,9 +38,9 @@ pub struct Given {
 
 /// Reads the values of the row at `place`.
 #[cube]
-pub fn given_at(given: &[f32], place: usize) -> Given {
-    let at = place * GIVEN;
-    Given {
+pub fn gradient_inputs_at(given: &[f32], place: usize) -> GradientInputs {
+    let at = place * GRADIENT_INPUTS;
+    GradientInputs {
         max: given[at],
         rest: given[at + 1],
         of_log_prob: given[at + 2],
@@ -53,7 +53,7 @@ pub fn given_at(given: &[f32], place: usize) -> Given {
 /// The gradient of a logit: g_logp·onehot − p·(g_H·log p + constant) − share. Without a comparison this is g_logp·(onehot − p) −
 /// g_H·p·(log p + H).
 #[cube]
-pub fn gradient(logit: f32, is_target: bool, given: Given) -> f32 {
+pub fn gradient(logit: f32, is_target: bool, given: GradientInputs) -> f32 {
     let log_p = (logit - given.max) - given.rest;
     let d = -log_p.exp() * (given.of_entropy * log_p + given.constant) - given.share;
     if is_target { d + given.of_log_prob } else { d }
@@ -83,25 +83,25 @@ impl Targets {
     }
 
     /// Allocates a buffer for the results of kernels.
-    pub fn found(&self, numbers: usize) -> CubeTensor {
+    pub fn floats(&self, numbers: usize) -> CubeTensor {
         empty(&self.0, [numbers], DType::F32)
     }
 
     /// Uploads token ids.
-    pub fn ids(&self, ids: &[u32]) -> CubeTensor {
+    pub fn upload_ids(&self, ids: &[u32]) -> CubeTensor {
         upload(&self.0, ids, DType::U32)
     }
 
     /// Uploads floats.
-    pub fn given(&self, numbers: &[f32]) -> CubeTensor {
+    pub fn upload_floats(&self, numbers: &[f32]) -> CubeTensor {
         upload(&self.0, numbers, DType::F32)
     }
 }
 
 impl Chunk {
     /// Returns `None` if the products are not on a GPU.
-    pub fn of(products: Tensor<2>, first: usize, softcap: Option<(f32, f32)>) -> Option<Self> {
-        Some(Self { rows: Rows::of(products)?, first, softcap })
+    pub fn new(products: Tensor<2>, first: usize, softcap: Option<(f32, f32)>) -> Option<Self> {
+        Some(Self { rows: Rows::from_tensor(products)?, first, softcap })
     }
 
     /// The cap and the temperature; not read without a soft cap.

@@ -11,7 +11,7 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::chunk::{Chunk, FOUND, Targets, given_at, gradient, logit, through_cap};
+use super::chunk::{Chunk, ROW_STATS, Targets, gradient, gradient_inputs_at, logit, through_cap};
 use super::head_top_k::{Pull, Pulls};
 use super::launch::{buffer, cube_of, elem, grid, units_of};
 use super::sum::{max_of_units, sum_of_units};
@@ -21,7 +21,7 @@ const LEAST: f32 = -1.0e30;
 
 /// Sums over logits x with z = x − max: Σ e^z, Σ e^z·z and Σ e^2z.
 #[derive(CubeType)]
-struct Running {
+struct RunningSums {
     max: f32,
     sum: f32,
     weighted: f32,
@@ -30,7 +30,7 @@ struct Running {
 
 /// Adds four logits at once; all but the first may be [`LEAST`].
 #[cube]
-fn see(running: &mut Running, a: f32, b: f32, c: f32, d: f32) {
+fn add_logits(running: &mut RunningSums, a: f32, b: f32, c: f32, d: f32) {
     let top = a.max(b).max(c.max(d));
     if top > running.max {
         let z = running.max - top;
@@ -69,19 +69,19 @@ fn row_stats<F: Float>(
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let (start, end) = (row * stride, row * stride + v);
-    let mut part = Running { max: LEAST, sum: 0f32, weighted: 0f32, squares: 0f32 };
+    let mut part = RunningSums { max: LEAST, sum: 0f32, weighted: 0f32, squares: 0f32 };
     let mut i = start + UNIT_POS as usize;
     while i + 3 * units < end {
         let a = logit::<F>(x[i], cap, temperature, capped);
         let b = logit::<F>(x[i + units], cap, temperature, capped);
         let c = logit::<F>(x[i + 2 * units], cap, temperature, capped);
         let d = logit::<F>(x[i + 3 * units], cap, temperature, capped);
-        see(&mut part, a, b, c, d);
+        add_logits(&mut part, a, b, c, d);
         i += 4 * units;
     }
     while i < end {
         let a = logit::<F>(x[i], cap, temperature, capped);
-        see(&mut part, a, LEAST, LEAST, LEAST);
+        add_logits(&mut part, a, LEAST, LEAST, LEAST);
         i += units;
     }
     let max = max_of_units(part.max, &mut scratch, units);
@@ -93,7 +93,7 @@ fn row_stats<F: Float>(
     if UNIT_POS == 0 {
         let target = logit::<F>(x[start + targets[first + row] as usize], cap, temperature, capped);
         let rest = sum.ln();
-        let at = (place + row) * FOUND;
+        let at = (place + row) * ROW_STATS;
         found[at] = max;
         found[at + 1] = rest;
         found[at + 2] = (target - max) - rest;
@@ -124,7 +124,7 @@ fn row_gradients<F: Float>(
         terminate!();
     }
     let (start, target) = (row * stride, targets[first + row] as usize);
-    let given = given_at(given, place + row);
+    let given = gradient_inputs_at(given, place + row);
     let mut i = UNIT_POS as usize;
     while i < v {
         let logit = logit::<F>(x[start + i], cap, temperature, capped);
@@ -135,7 +135,7 @@ fn row_gradients<F: Float>(
 }
 
 impl Chunk {
-    /// Writes [`FOUND`] values per row to `found`, from the position of token `place` on.
+    /// Writes [`ROW_STATS`] values per row to `found`, from the position of token `place` on.
     pub fn stats(&self, targets: &Targets, found: &CubeTensor, place: usize) {
         let (x, (cap, temperature)) = (&self.rows, self.cap());
         row_stats::launch(

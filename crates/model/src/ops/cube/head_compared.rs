@@ -7,22 +7,22 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::chunk::{Chunk, FOUND, Targets, given_at, logit, through_cap};
+use super::chunk::{Chunk, ROW_STATS, Targets, gradient_inputs_at, logit, through_cap};
 use super::exact::{exp, exp_m1, ln_1p};
 use super::launch::{buffer, cube_of, elem, grid, units_of};
 use super::sum::sum_of_units;
 
 /// The number of values that [`Chunk::divergence`] computes for each row, in order: the divergence D, and for Jensen-Shannon KL(p
 /// ‖ m).
-pub const APART: usize = 2;
+pub const PAIR_STATS: usize = 2;
 
 /// The number of values of the second row that [`Chunk::compared_gradients`] reads, in order: its largest logit, the logarithm of
 /// the rest of its sum, the gradient of D, and D (for Jensen-Shannon KL(p ‖ m)).
-pub const OTHER: usize = 4;
+pub const REFERENCE_INPUTS: usize = 4;
 
 /// The divergences between p, the distribution of the first row, and q, that of the second.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
+pub enum DivergenceKind {
     /// KL(p ‖ q)
     Reverse,
     /// KL(q ‖ p)
@@ -55,22 +55,22 @@ fn from_mixture(log_p: f32, log_q: f32, beta: f32) -> Mixture {
     mixture
 }
 
-/// A token's contribution to the [`APART`] values.
+/// A token's contribution to the [`PAIR_STATS`] values.
 #[derive(CubeType)]
-struct Apart {
+struct PairTerms {
     divergence: f32,
     of_p: f32,
 }
 
 #[cube]
-fn apart(log_p: f32, log_q: f32, beta: f32, #[comptime] kind: Kind) -> Apart {
+fn pair_terms(log_p: f32, log_q: f32, beta: f32, #[comptime] kind: DivergenceKind) -> PairTerms {
     let (p, q) = (exp(log_p), exp(log_q));
     match kind {
-        Kind::Reverse => Apart { divergence: p * (log_p - log_q) + (q - p), of_p: 0f32 },
-        Kind::Forward => Apart { divergence: q * (log_q - log_p) + (p - q), of_p: 0f32 },
-        Kind::JensenShannon => {
+        DivergenceKind::Reverse => PairTerms { divergence: p * (log_p - log_q) + (q - p), of_p: 0f32 },
+        DivergenceKind::Forward => PairTerms { divergence: q * (log_q - log_p) + (p - q), of_p: 0f32 },
+        DivergenceKind::JensenShannon => {
             let mixture = from_mixture(log_p, log_q, beta);
-            Apart {
+            PairTerms {
                 divergence: beta * q * mixture.of_q + (1f32 - beta) * p * mixture.of_p,
                 of_p: p * mixture.of_p + beta * (q - p),
             }
@@ -80,11 +80,11 @@ fn apart(log_p: f32, log_q: f32, beta: f32, #[comptime] kind: Kind) -> Apart {
 
 /// The derivative of D by a logit of p. `known` is D, for Jensen-Shannon KL(p ‖ m).
 #[cube]
-fn slope(log_p: f32, log_q: f32, known: f32, beta: f32, #[comptime] kind: Kind) -> f32 {
+fn slope(log_p: f32, log_q: f32, known: f32, beta: f32, #[comptime] kind: DivergenceKind) -> f32 {
     match kind {
-        Kind::Reverse => exp(log_p) * ((log_p - log_q) - known),
-        Kind::Forward => exp(log_p) - exp(log_q),
-        Kind::JensenShannon => exp(log_p) * ((1f32 - beta) * (from_mixture(log_p, log_q, beta).of_p - known)),
+        DivergenceKind::Reverse => exp(log_p) * ((log_p - log_q) - known),
+        DivergenceKind::Forward => exp(log_p) - exp(log_q),
+        DivergenceKind::JensenShannon => exp(log_p) * ((1f32 - beta) * (from_mixture(log_p, log_q, beta).of_p - known)),
     }
 }
 
@@ -109,7 +109,7 @@ fn row_divergence<X: Float, Y: Float>(
     beta: f32,
     #[comptime] capped: bool,
     #[comptime] y_capped: bool,
-    #[comptime] kind: Kind,
+    #[comptime] kind: DivergenceKind,
     #[comptime] units: usize,
     #[define(X, Y)] _dtypes: [ElemType; 2],
 ) {
@@ -118,16 +118,16 @@ fn row_divergence<X: Float, Y: Float>(
         terminate!();
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let (of_p, of_q) = ((p + row) * FOUND, (q + row) * FOUND);
+    let (of_p, of_q) = ((p + row) * ROW_STATS, (q + row) * ROW_STATS);
     let (p_max, p_rest) = (found[of_p], found[of_p + 1]);
     let (q_max, q_rest) = (found[of_q], found[of_q + 1]);
     let (start, y_start) = (row * stride, row * y_stride);
-    let mut sum = Apart { divergence: 0f32, of_p: 0f32 };
+    let mut sum = PairTerms { divergence: 0f32, of_p: 0f32 };
     let mut i = UNIT_POS as usize;
     while i < v {
         let log_p = (logit::<X>(x[start + i], cap, temperature, capped) - p_max) - p_rest;
         let log_q = (logit::<Y>(y[y_start + i], y_cap, y_temperature, y_capped) - q_max) - q_rest;
-        let part = apart(log_p, log_q, beta, kind);
+        let part = pair_terms(log_p, log_q, beta, kind);
         sum.divergence += part.divergence;
         sum.of_p += part.of_p;
         i += units;
@@ -135,7 +135,7 @@ fn row_divergence<X: Float, Y: Float>(
     let divergence = sum_of_units(sum.divergence, &mut scratch, units);
     let of_p = sum_of_units(sum.of_p, &mut scratch, units);
     if UNIT_POS == 0 {
-        let at = to + row * APART;
+        let at = to + row * PAIR_STATS;
         found[at] = divergence;
         found[at + 1] = of_p;
     }
@@ -162,7 +162,7 @@ fn row_compared_gradients<X: Float, Y: Float>(
     beta: f32,
     #[comptime] capped: bool,
     #[comptime] y_capped: bool,
-    #[comptime] kind: Kind,
+    #[comptime] kind: DivergenceKind,
     #[comptime] units: usize,
     #[define(X, Y)] _dtypes: [ElemType; 2],
 ) {
@@ -171,8 +171,8 @@ fn row_compared_gradients<X: Float, Y: Float>(
         terminate!();
     }
     let (start, y_start, target) = (row * stride, row * y_stride, targets[first + row] as usize);
-    let given = given_at(given, place + row);
-    let at = (place + row) * OTHER;
+    let given = gradient_inputs_at(given, place + row);
+    let at = (place + row) * REFERENCE_INPUTS;
     let (q_max, q_rest, of_divergence, known) = (other[at], other[at + 1], other[at + 2], other[at + 3]);
     let mut i = UNIT_POS as usize;
     while i < v {
@@ -210,7 +210,7 @@ fn row_depth<X: Float>(
         terminate!();
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let max = found[(place + row) * FOUND];
+    let max = found[(place + row) * ROW_STATS];
     let start = row * stride;
     let mut sum = 0f32;
     let mut i = UNIT_POS as usize;
@@ -225,9 +225,9 @@ fn row_depth<X: Float>(
 }
 
 impl Chunk {
-    /// Writes [`APART`] values per pair of rows to `found`, from index `to` on. `found` has the [statistics](Self::stats) of the
+    /// Writes [`PAIR_STATS`] values per pair of rows to `found`, from index `to` on. `found` has the [statistics](Self::stats) of the
     /// first row at position `p`, and those of the first row of `other` at position `q`.
-    pub fn divergence(&self, other: &Self, (kind, beta): (Kind, f32), found: &CubeTensor, [p, q, to]: [usize; 3]) {
+    pub fn divergence(&self, other: &Self, (kind, beta): (DivergenceKind, f32), found: &CubeTensor, [p, q, to]: [usize; 3]) {
         let (x, y) = (&self.rows, &other.rows);
         let ((cap, temperature), (y_cap, y_temperature)) = (self.cap(), other.cap());
         row_divergence::launch(
@@ -257,13 +257,13 @@ impl Chunk {
         );
     }
 
-    /// Does what [`gradients`](Self::gradients) does, with a gradient of the divergence, given by [`OTHER`] values per token.
+    /// Does what [`gradients`](Self::gradients) does, with a gradient of the divergence, given by [`REFERENCE_INPUTS`] values per token.
     pub fn compared_gradients(
         self,
         other: &Self,
-        (kind, beta): (Kind, f32),
+        (kind, beta): (DivergenceKind, f32),
         targets: &Targets,
-        [given, given_other]: [&CubeTensor; 2],
+        [given, reference]: [&CubeTensor; 2],
         place: usize,
     ) -> Tensor<2> {
         let ((cap, temperature), (y_cap, y_temperature)) = (self.cap(), other.cap());
@@ -277,7 +277,7 @@ impl Chunk {
             y.buffer(),
             buffer(&targets.0),
             buffer(given),
-            buffer(given_other),
+            buffer(reference),
             chunk.first,
             place,
             x.rows,

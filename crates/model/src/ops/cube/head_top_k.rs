@@ -7,8 +7,8 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::choose::{Row, Weight, above, find, key, largest, logit as product_of, search};
-use super::chunk::{Chunk, Targets, given_at, gradient, logit, through_cap};
+use super::choose::{LogitRow, Weight, above, find, key, largest, logit as product_of, search};
+use super::chunk::{Chunk, Targets, gradient, gradient_inputs_at, logit, through_cap};
 use super::launch::{buffer, cube_dim, cube_of, elem, empty, grid, grid_of_units, units_of};
 use super::rows::{Rows, upload};
 use super::split::Split;
@@ -36,7 +36,7 @@ fn row_largest<X: Float>(
         terminate!();
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let mut row = Row { start: number * stride, v, max: 0f32, scale: 1f32, floor: 0u32, last: v, zero };
+    let mut row = LogitRow { start: number * stride, v, max: 0f32, scale: 1f32, floor: 0u32, last: v, zero };
     row.max = largest::<X>(x, row, &mut scratch, units);
     row.floor = search::<X>(x, row, f32::cast_from(k), &mut scratch, Weight::One, units);
     let ties = f32::cast_from(k) - above::<X>(x, row, &mut scratch, Weight::One, units);
@@ -90,7 +90,7 @@ fn row_at_ids<X: Float>(
         terminate!();
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let mut row = Row { start: number * stride, v, max: 0f32, scale: 1f32, floor: 0u32, last: v, zero };
+    let mut row = LogitRow { start: number * stride, v, max: 0f32, scale: 1f32, floor: 0u32, last: v, zero };
     row.max = largest::<X>(x, row, &mut scratch, units);
     let least = search::<X>(x, row, f32::cast_from(k), &mut scratch, Weight::One, units);
     let at = to + number * (k + 1);
@@ -128,7 +128,7 @@ fn find_pulled<X: Float>(
     }
     let (row, id) = (places[2 * ABSOLUTE_POS] as usize, places[2 * ABSOLUTE_POS + 1]);
     let logit = logit::<X>(x[row * stride + id as usize], cap, temperature, capped);
-    let d = gradient(logit, id == targets[first + row], given_at(given, place + row)) - amounts[ABSOLUTE_POS];
+    let d = gradient(logit, id == targets[first + row], gradient_inputs_at(given, place + row)) - amounts[ABSOLUTE_POS];
     pulled[ABSOLUTE_POS] = through_cap(d, logit, cap, temperature, capped);
 }
 

@@ -13,7 +13,7 @@ use super::sum::sum_of_units;
 
 /// The steps of a kernel, all known at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Steps {
+struct HeadSteps {
     d: usize,
     /// The rotated pairs of a head; 0 for learned positions.
     half: usize,
@@ -42,7 +42,7 @@ fn finish<X: Float, B: Float, W: Float, A: Float>(
     offset: f32,
     #[comptime] normed: bool,
     #[comptime] rotated: bool,
-    #[comptime] steps: Steps,
+    #[comptime] steps: HeadSteps,
 ) {
     let d = comptime!(steps.d);
     let half = comptime!(steps.half);
@@ -102,7 +102,7 @@ fn finish_all<X: Float, B: Float, W: Float, A: Float>(
     v_stride: usize,
     eps: f32,
     offset: f32,
-    #[comptime] steps: Steps,
+    #[comptime] steps: HeadSteps,
     #[define(X, B, W, A)] _dtypes: [ElemType; 4],
 ) {
     let mut all = heads + kv_heads;
@@ -188,8 +188,8 @@ fn finish_all<X: Float, B: Float, W: Float, A: Float>(
     }
 }
 
-/// The parameters of [`finished`]; `None` for steps that the model lacks.
-pub struct Finish {
+/// The parameters of [`finish_heads`]; `None` for steps that the model lacks.
+pub struct FinishParams {
     /// The biases of q, k and v, [heads · d] each.
     pub bias: Option<[CubeTensor; 3]>,
     /// The weights of the norms over each head of q and k, `[d]`, with the norms' eps and the offset added to the weights.
@@ -199,7 +199,7 @@ pub struct Finish {
 }
 
 /// Finishes the projections q [rows, heads · d] and k, v [rows, kv heads · d] -> q, k, v [rows, heads, d].
-pub fn finished(qkv: [CubeTensor; 3], [heads, kv_heads, d]: [usize; 3], with: Finish) -> [CubeTensor; 3] {
+pub fn finish_heads(qkv: [CubeTensor; 3], [heads, kv_heads, d]: [usize; 3], with: FinishParams) -> [CubeTensor; 3] {
     let [q, k, v] = qkv.map(Rows::new);
     let rows = q.rows;
     let shaped = |mut x: CubeTensor, heads: usize| {
@@ -250,7 +250,7 @@ pub fn finished(qkv: [CubeTensor; 3], [heads, kv_heads, d]: [usize; 3], with: Fi
         v.stride,
         eps,
         offset,
-        Steps { d, half, bias: has_bias, norm: has_norm, units },
+        HeadSteps { d, half, bias: has_bias, norm: has_norm, units },
         [elem(&q.tensor), elem(&q_bias), elem(&q_weight), elem(&cos)],
     );
     [q_out, k_out, v_out]

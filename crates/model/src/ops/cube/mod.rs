@@ -6,11 +6,11 @@
 
 mod activation;
 mod attention;
-pub mod begin;
 mod blocks;
 mod choose;
 pub mod chunk;
 mod columns;
+pub mod decode_prologue;
 mod exact;
 pub mod head;
 pub mod head_compared;

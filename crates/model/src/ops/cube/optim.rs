@@ -20,8 +20,8 @@ const UPDATED: usize = 8 * 1024;
 /// Elements whose squares a cube sums, 64 per unit: partial sums lose little precision in f32.
 const SQUARED: usize = 16 * 1024;
 /// The largest number of tensors per launch. CUDA passes 4 KiB of arguments: 12 bytes per buffer and 4 per number.
-const MOST_UPDATED: usize = 60;
-const MOST_SQUARED: usize = 100;
+const MAX_UPDATED: usize = 60;
+const MAX_SQUARED: usize = 100;
 
 /// w ← w·keep;  m ← m + gain1·(g − m);  v ← β₂v + gain2·g²;  w ← w − step · m / (√v/correction2_sqrt + ε), where g is first
 /// scaled.
@@ -115,7 +115,7 @@ pub fn adamw(all: Vec<[Tensor<1>; 4]>, s: AdamwStep) -> Result<Vec<[Tensor<1>; 3
     }
     let all: Vec<_> = all.into_iter().map(|[w, m, v, g]| ([w, m, v].map(own), dense(primitive(g)))).collect();
     assert!(all.iter().all(|(own, g)| own.iter().all(|t| size(t) == size(g))), "moments and gradient as large as the weight");
-    for group in groups(&all, |(_, g)| g, 4, MOST_UPDATED) {
+    for group in groups(&all, |(_, g)| g, 4, MAX_UPDATED) {
         let sizes = group.iter().map(|(_, g)| size(g)).collect::<Vec<_>>();
         let starts = starts(&sizes, UPDATED);
         let buffers = |place: usize| group.iter().map(|(own, _)| buffer(&own[place])).collect();
@@ -157,7 +157,7 @@ pub fn squares<'a>(all: impl IntoIterator<Item = &'a Tensor<1>>) -> Option<Vec<f
     let cubes: Vec<usize> = all.iter().map(|g| size(g).div_ceil(SQUARED)).collect();
     let sums = empty(first, [cubes.iter().sum::<usize>().max(1)], DType::F32);
     let mut before = 0;
-    for group in groups(&all, |g| g, 1, MOST_SQUARED) {
+    for group in groups(&all, |g| g, 1, MAX_SQUARED) {
         let sizes = group.iter().map(size).collect::<Vec<_>>();
         let starts = starts(&sizes, SQUARED);
         let count = starts[sizes.len()];
@@ -225,7 +225,7 @@ mod tests {
     use burn::tensor::{Device, FloatDType};
 
     use super::*;
-    use crate::interfaces::any_gpu;
+    use crate::gpu_backends::any_gpu;
     use crate::ops::{adamw_row, tensor_from_vec};
 
     /// Sizes below, at and above the capacity of a cube or a unit.

@@ -21,7 +21,7 @@ const LEAST: f32 = -1.0e30;
 
 /// Compile-time parameters of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Form {
+struct PagedParams {
     d: usize,
     capped: bool,
     /// True if `new_k` and `new_v` have the keys and values of the last positions, to be written to the cache.
@@ -55,15 +55,15 @@ fn attend<Q: Float, I: Int>(
     window: usize,
     scale: f32,
     cap: f32,
-    #[comptime] form: Form,
+    #[comptime] params: PagedParams,
     #[define(Q, I)] _dtypes: [ElemType; 2],
 ) {
     let row = CUBE_POS / heads;
     if row >= rows {
         terminate!();
     }
-    let d = comptime!(form.d);
-    let units = comptime!(form.units);
+    let d = comptime!(params.d);
+    let units = comptime!(params.units);
     let unit = UNIT_POS as usize;
     let head = CUBE_POS % heads;
     let width = heads / group * d;
@@ -98,7 +98,7 @@ fn attend<Q: Float, I: Int>(
         let mut score = f32::new(LEAST);
         if position < len {
             let mut dot = 0f32;
-            if comptime!(form.writes) && position == last {
+            if comptime!(params.writes) && position == last {
                 for j in 0..d {
                     dot += query[j] * f32::cast_from(new_k[own + j]);
                 }
@@ -109,7 +109,7 @@ fn attend<Q: Float, I: Int>(
                 }
             }
             score = dot * scale;
-            if comptime!(form.capped) {
+            if comptime!(params.capped) {
                 score = cap * f32::tanh(score / cap);
             }
         }
@@ -133,7 +133,7 @@ fn attend<Q: Float, I: Int>(
             }
             for t in range_stepped(part, end, parts) {
                 let position = from + t;
-                if comptime!(form.writes) && position == last {
+                if comptime!(params.writes) && position == last {
                     total += weights[t] * f32::cast_from(new_v[own + i]);
                 } else {
                     total += weights[t] * f32::cast_from(v[place::<I>(table, blocks, position, v_stride) + column + i]);
@@ -154,7 +154,7 @@ fn attend<Q: Float, I: Int>(
         }
         out[(row * heads + head) * d + unit] = Q::cast_from(value / sum);
     }
-    if comptime!(form.writes) && head / group * group == head {
+    if comptime!(params.writes) && head / group * group == head {
         let k_start = place::<I>(table, blocks, last, k_stride) + column;
         let v_start = place::<I>(table, blocks, last, v_stride) + column;
         for i in range_stepped(unit, d, units) {
@@ -185,7 +185,7 @@ pub fn decode_attention(q: CubeTensor, cache: Paged, new: Option<[CubeTensor; 2]
     let group = heads / (keys.width / d);
     let writes = new.is_some();
     let [new_k, new_v] = new.unwrap_or_else(|| [q.clone(), q.clone()]).map(dense);
-    let form = Form { d, capped: scoring.softcap.is_some(), writes, units };
+    let params = PagedParams { d, capped: scoring.softcap.is_some(), writes, units };
     attend::launch(
         &q.client,
         grid(rows * heads),
@@ -207,7 +207,7 @@ pub fn decode_attention(q: CubeTensor, cache: Paged, new: Option<[CubeTensor; 2]
         scoring.window.unwrap_or(i32::MAX as usize),
         scoring.scale,
         scoring.softcap.unwrap_or(1.0),
-        form,
+        params,
         [elem(&q), elem(&cache.lens)],
     );
     out

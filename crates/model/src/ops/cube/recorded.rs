@@ -14,7 +14,7 @@ impl Recorded {
     /// failed. Kernels must have been compiled and autotuned before. The first run shows how much memory `work` needs, since a
     /// recording cannot get more. `slack` is allocated during the first run, for memory that the second run frees later.
     /// `written` are the buffers that `work` writes and that are read afterwards.
-    pub fn of(
+    pub fn record(
         client: &Client,
         slack: impl FnOnce() -> Vec<CubeTensor>,
         written: impl IntoIterator<Item = Handle>,
@@ -64,7 +64,7 @@ mod tests {
     use burn_cubecl::cubecl::prelude::*;
 
     use super::*;
-    use crate::interfaces::any_gpu;
+    use crate::gpu_backends::any_gpu;
     use crate::ops::cube::launch::{buffer, cube_dim, empty, grid, primitive};
     use crate::ops::to_host;
 
@@ -84,7 +84,7 @@ mod tests {
             let x = primitive(Tensor::<1>::zeros([5], &device));
             let large = |size: Option<usize>| size.map(|size| empty(&x, [size], DType::F32)).into_iter().collect::<Vec<_>>();
             let (mut runs, mut kept) = (0, Vec::new());
-            let recorded = Recorded::of(
+            let recorded = Recorded::record(
                 &x.client,
                 || large(slack),
                 [],

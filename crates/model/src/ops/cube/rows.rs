@@ -17,7 +17,7 @@ pub struct Rows {
 
 impl Rows {
     /// Returns `None` if the matrix is not on a GPU. Copies only if its rows are not dense.
-    pub fn of(t: Tensor<2>) -> Option<Self> {
+    pub fn from_tensor(t: Tensor<2>) -> Option<Self> {
         t.try_into_primitive::<Cube>().ok().map(Self::new)
     }
 

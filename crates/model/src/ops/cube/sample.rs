@@ -11,7 +11,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::super::flex::to_host;
-use super::choose::{LEAST, Row, Weight, above, find, key, largest, likely, logit, lowest, search, weigh};
+use super::choose::{LEAST, LogitRow, Weight, above, find, key, largest, likely, logit, lowest, search, weigh};
 use super::launch::{buffer, cube_of, elem, empty, grid};
 use super::rows::{Rows, upload};
 use super::split::{Split, product};
@@ -34,10 +34,10 @@ pub const CHANGE: usize = 4;
 pub const FORBIDDEN: f32 = -1.0e30;
 
 /// The number of results per row: the token, its log-probability, and its log-probability in generation.
-pub const DRAWN: usize = 3;
+pub const SAMPLE_RESULTS: usize = 3;
 
 /// The vocabulary size below which f32 can index every token.
-pub const MOST: usize = 1 << 24;
+pub const MAX_VOCABULARY: usize = 1 << 24;
 
 /// Cuts a number in [0, 1) into three parts of 12 bits whose sum it is, except for the bits after these. Their products with
 /// other short floats are exact.
@@ -133,7 +133,7 @@ fn draw_rows<F: Float>(
     let (k, top_p, min_p) = (asked[at + 2], asked[at + 3], asked[at + 4]);
     let is_raw = asked[at + 5] > 0f32;
     let (first, count) = (asked[at + 9] as usize * PLACES + asked[at + 10] as usize, asked[at + 11] as usize);
-    let mut row = Row { start: number * stride, v, max: 0f32, scale, floor: 0u32, last: v, zero };
+    let mut row = LogitRow { start: number * stride, v, max: 0f32, scale, floor: 0u32, last: v, zero };
 
     // Each loop over `times` runs once or not at all. Units wait for each other inside, so all must take the same branch, which
     // WGSL can verify for a loop.
@@ -226,7 +226,7 @@ fn draw_rows<F: Float>(
         own_logit = before::<F>(&*x, &*changes, place, token, first, count, &mut scratch, units);
     }
     if UNIT_POS == 0 {
-        let at = number * DRAWN;
+        let at = number * SAMPLE_RESULTS;
         drawn[at] = f32::cast_from(token);
         drawn[at + 1] = (own_logit - own_max) * scale - own.ln();
         drawn[at + 2] = if is_raw { (own_logit - own_max) - raw.ln() } else { (drawn_logit - row.max) * scale - kept.ln() };
@@ -240,7 +240,7 @@ pub fn draw(logits: Tensor<2>, settings: &[f32], changes: &[f32]) -> Option<Vec<
     let x = rows_of(logits)?;
     let settings = upload(&x.tensor, settings, DType::F32);
     let changes = (!changes.is_empty()).then(|| upload(&x.tensor, changes, DType::F32));
-    let drawn = empty(&x.tensor, [x.rows * DRAWN], DType::F32);
+    let drawn = empty(&x.tensor, [x.rows * SAMPLE_RESULTS], DType::F32);
     launch(&x, &settings, changes.as_ref(), &drawn);
     Some(to_host(Tensor::<1>::from_primitive::<Cube>(drawn)))
 }
@@ -254,7 +254,7 @@ pub fn draw_to(logits: Tensor<2>, settings: &CubeTensor, drawn: &CubeTensor) {
 }
 
 fn rows_of(logits: Tensor<2>) -> Option<Rows> {
-    Some(Rows::of(logits).filter(|x| x.width < MOST)?.own())
+    Some(Rows::from_tensor(logits).filter(|x| x.width < MAX_VOCABULARY)?.own())
 }
 
 fn launch(x: &Rows, settings: &CubeTensor, changes: Option<&CubeTensor>, drawn: &CubeTensor) {

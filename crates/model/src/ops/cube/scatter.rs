@@ -106,7 +106,7 @@ pub fn assign_rows<const N: usize>(caches: [Rows; N], places: CubeTensor, rows: 
 pub fn add_rows(sum: Rows, places: &[usize], rows: Rows) -> CubeTensor {
     assert!(rows.rows == places.len() && rows.width == sum.width && places.iter().all(|place| *place < sum.rows));
     let sum = sum.own();
-    let Plan { whole, pieces, joined } = Plan::of(places);
+    let Plan { whole, pieces, joined } = Plan::new(places);
     add(&sum, &rows, &whole, true);
     if !joined.targets.is_empty() {
         let (count, width) = (pieces.targets.len(), sum.width);
@@ -176,7 +176,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(places: &[usize]) -> Self {
+    fn new(places: &[usize]) -> Self {
         let mut order: Vec<u32> = (0..places.len() as u32).collect();
         order.sort_by_key(|row| places[*row as usize]);
         let mut plan = Self::default();
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn long_lists_are_cut() {
         let places: Vec<usize> = (0..2 * PIECE + 2).map(|i| if i == 1 { 3 } else { 8 }).collect();
-        let plan = Plan::of(&places);
+        let plan = Plan::new(&places);
         assert_eq!(plan.whole.table(), [3, 4, 3, 1]);
         assert_eq!(plan.joined.table(), [3, 6, 8, 0, 1, 2]);
         assert_eq!(plan.pieces.targets, [0, 1, 2]);

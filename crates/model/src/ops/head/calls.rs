@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use burn::tensor::Tensor;
 
-use super::at_once::flex_at_once;
-use super::composed::{composed_at_once, composed_backward, composed_stats, composed_top_k};
+use super::composed::{composed_backward, composed_fused_backward, composed_stats, composed_top_k};
 use super::flex::{FlexCompared, flex_backward, flex_stats, flex_top_k};
+use super::fused_backward::flex_fused_backward;
 #[cfg(feature = "gpu")]
 use super::gpu::{GpuHead, gpu_top_k};
 use super::tiles::FlexHead;
@@ -20,10 +20,10 @@ use super::types::{Compared, Head, HeadStats, TokenGrads, TokenStats};
 pub fn head_stats(policy: Head, targets: &[u32], compared: Option<Compared>) -> HeadStats {
     check(policy, targets, compared);
     #[cfg(feature = "gpu")]
-    if let Some(head) = GpuHead::of(policy, targets, compared) {
+    if let Some(head) = GpuHead::new(policy, targets, compared) {
         return head.stats();
     }
-    match (FlexHead::of(policy), compared.map(FlexCompared::of)) {
+    match (FlexHead::new(policy), compared.map(FlexCompared::new)) {
         (Some(policy), None) => flex_stats(&policy, targets, None),
         (Some(policy), Some(Some(compared))) => flex_stats(&policy, targets, Some(&compared)),
         _ => composed_stats(policy, targets, compared),
@@ -51,10 +51,10 @@ pub fn head_backward(
     assert_eq!(g.full_kl.len(), if compared.is_some() { n } else { 0 }, "gradients of the divergence from a reference");
     assert!(stats.tokens.log_prob.len() == n && stats.tokens.full_kl.len() >= g.full_kl.len(), "statistics of other tokens");
     #[cfg(feature = "gpu")]
-    if let Some(head) = GpuHead::of(policy, targets, compared).filter(|_| stats.log_sums.len() == n) {
+    if let Some(head) = GpuHead::new(policy, targets, compared).filter(|_| stats.log_sums.len() == n) {
         return head.backward(stats, g, dw);
     }
-    match (FlexHead::of(policy), compared.map(FlexCompared::of)) {
+    match (FlexHead::new(policy), compared.map(FlexCompared::new)) {
         (Some(head), None) => flex_backward(&head, targets, stats, g, None, dw, &policy.w.device()),
         (Some(head), Some(Some(other))) => flex_backward(&head, targets, stats, g, Some(&other), dw, &policy.w.device()),
         _ => composed_backward(policy, targets, stats, g, compared, dw),
@@ -67,7 +67,7 @@ pub fn head_backward(
 ///
 /// # Panics
 /// Like these.
-pub fn head_at_once(
+pub fn head_fused_backward(
     policy: Head,
     targets: &[u32],
     dw: Option<&mut Tensor<2>>,
@@ -75,12 +75,12 @@ pub fn head_at_once(
 ) -> Tensor<2> {
     check(policy, targets, None);
     #[cfg(feature = "gpu")]
-    if let Some(head) = GpuHead::of(policy, targets, None) {
-        return head.at_once(dw, loss);
+    if let Some(head) = GpuHead::new(policy, targets, None) {
+        return head.fused_backward(dw, loss);
     }
-    match FlexHead::of(policy) {
-        Some(head) => flex_at_once(&head, targets, dw, &policy.w.device(), loss),
-        None => composed_at_once(policy, targets, dw, loss),
+    match FlexHead::new(policy) {
+        Some(head) => flex_fused_backward(&head, targets, dw, &policy.w.device(), loss),
+        None => composed_fused_backward(policy, targets, dw, loss),
     }
 }
 
@@ -95,7 +95,7 @@ pub fn head_top_k(head: Head, k: usize) -> TopK {
     if let Some(top) = gpu_top_k(head, k) {
         return top;
     }
-    match FlexHead::of(head) {
+    match FlexHead::new(head) {
         Some(head) => flex_top_k(&head, tokens, k),
         None => composed_top_k(head, k),
     }
@@ -124,7 +124,7 @@ mod tests {
 
     use super::super::{Divergence, GPU_CHUNK, Softcap, TokenStats};
     use super::*;
-    use crate::interfaces::any_gpu;
+    use crate::gpu_backends::any_gpu;
     use crate::ops::{tensor_from_vec, to_host};
 
     /// Hidden states of `n` tokens, a matrix of `v` rows, and targets.
@@ -167,7 +167,7 @@ mod tests {
                     let (mut two, mut one) = (w.ones_like(), w.ones_like());
                     let g = loss(0..n, &stats.tokens);
                     let d_two = to_host(head_backward(head, &targets, &stats, &g, None, Some(&mut two)));
-                    let d_one = to_host(head_at_once(head, &targets, Some(&mut one), loss));
+                    let d_one = to_host(head_fused_backward(head, &targets, Some(&mut one), loss));
                     let at_once = apart(&d_one, &d_two).max(apart(&to_host(one), &to_host(two.clone())));
                     assert!(at_once < 1e-5, "{n} tokens of {v}: {at_once} at once");
                     (stats.tokens, d_two, to_host(two))

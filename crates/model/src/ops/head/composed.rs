@@ -61,8 +61,8 @@ pub(super) fn composed_stats(policy: Head, targets: &[u32], compared: Option<Com
     stats
 }
 
-/// Does what [`head_at_once`](super::head_at_once) does.
-pub(super) fn composed_at_once(
+/// Does what [`head_fused_backward`](super::head_fused_backward) does.
+pub(super) fn composed_fused_backward(
     policy: Head,
     targets: &[u32],
     dw: Option<&mut Tensor<2>>,

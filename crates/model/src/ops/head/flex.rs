@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor};
 use super::super::flex::{matmul as mm, tensor_from_vec, threads, to_host};
 use super::super::simd::{self, LogSum};
 use super::divergence::Divergence;
-use super::softmax::{Running, softmax};
+use super::softmax::{RunningSums, softmax};
 use super::tiles::{FlexHead, Tiles};
 use super::top_k::{Comparison, Largest, TopK, compare};
 use super::types::{Compared, HeadStats, Softcap, TokenGrads, TokenStats};
@@ -20,9 +20,9 @@ pub(super) enum FlexCompared<'a> {
 }
 
 impl<'a> FlexCompared<'a> {
-    pub fn of(compared: Compared<'a>) -> Option<Self> {
+    pub fn new(compared: Compared<'a>) -> Option<Self> {
         Some(match compared {
-            Compared::Head(head, divergence) => Self::Head(Box::new(FlexHead::of(head)?), divergence),
+            Compared::Head(head, divergence) => Self::Head(Box::new(FlexHead::new(head)?), divergence),
             Compared::TopK { teacher, least } => Self::TopK { teacher, least },
             Compared::Uniform => Self::Uniform,
         })
@@ -38,23 +38,23 @@ pub(super) fn flex_stats(policy: &FlexHead, targets: &[u32], compared: Option<&F
     }
 }
 
-pub(super) fn plain_stats(sums: &[Running]) -> HeadStats {
-    let column = |number: fn(&Running) -> f32| sums.iter().map(number).collect();
+pub(super) fn plain_stats(sums: &[RunningSums]) -> HeadStats {
+    let column = |number: fn(&RunningSums) -> f32| sums.iter().map(number).collect();
     let tokens = TokenStats {
         log_prob: column(|x| x.log_sum().log_p(x.target)),
-        is_top1: sums.iter().map(Running::is_top1).collect(),
-        entropy: column(Running::entropy),
-        sum_pi_squared: column(Running::sum_of_squares),
+        is_top1: sums.iter().map(RunningSums::is_top1).collect(),
+        entropy: column(RunningSums::entropy),
+        sum_pi_squared: column(RunningSums::sum_of_squares),
         ..TokenStats::default()
     };
-    HeadStats { tokens, log_sums: sums.iter().map(Running::log_sum).collect(), ..HeadStats::default() }
+    HeadStats { tokens, log_sums: sums.iter().map(RunningSums::log_sum).collect(), ..HeadStats::default() }
 }
 
 fn stats_with_head(policy: &FlexHead, targets: &[u32], reference: &FlexHead, divergence: Divergence) -> HeadStats {
     let n = targets.len();
     let mut stats = flex_stats(policy, targets, None);
     let (sums, _) = softmax(reference, targets, (), |_, _, _, ()| ());
-    stats.reference = sums.iter().map(Running::log_sum).collect();
+    stats.reference = sums.iter().map(RunningSums::log_sum).collect();
     let mut parts = vec![[0f32; 2]; n];
     let mut tiles = Tiles::new(policy, Some(reference), n);
     for (rows, columns) in tiles.all(n) {
@@ -93,7 +93,7 @@ fn stats_with_uniform(policy: &FlexHead, targets: &[u32]) -> HeadStats {
     let (sums, of_logits) = softmax(policy, targets, 0.0, |_, _, x, sum| add(x, sum));
     let mut stats = plain_stats(&sums);
     let v = policy.v as f64;
-    let divergence = |(sum, of_logits): (&Running, f64)| {
+    let divergence = |(sum, of_logits): (&RunningSums, f64)| {
         let LogSum { max, rest } = sum.log_sum();
         (f64::from(max) + f64::from(rest) - of_logits / v) as f32
     };

@@ -6,13 +6,13 @@ use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{DType, Tensor};
 use burn_cubecl::tensor::CubeTensor;
 
-use super::super::cube::chunk::{Chunk, FOUND, Targets};
-use super::super::cube::head_compared::{APART, Kind};
-use super::super::cube::sample::MOST;
+use super::super::cube::chunk::{Chunk, ROW_STATS, Targets};
+use super::super::cube::head_compared::{DivergenceKind, PAIR_STATS};
+use super::super::cube::sample::MAX_VOCABULARY;
 use super::super::flex::to_host;
 use super::super::simd::LogSum;
 use super::divergence::Divergence;
-use super::gpu_given::{given, given_other, pulls};
+use super::gpu_gradient_inputs::{gradient_inputs, pulls, reference_inputs};
 use super::products::{GPU_CHUNK, products, through};
 use super::tiles::cut;
 use super::top_k::{Comparison, TopK, compare};
@@ -27,12 +27,12 @@ pub(super) struct GpuHead<'a> {
 }
 
 impl<'a> GpuHead<'a> {
-    pub fn of(policy: Head<'a>, targets: &[u32], compared: Option<Compared<'a>>) -> Option<Self> {
+    pub fn new(policy: Head<'a>, targets: &[u32], compared: Option<Compared<'a>>) -> Option<Self> {
         let hidden = on_gpu(policy)?;
         let fits = match compared {
             None | Some(Compared::Uniform) => true,
             Some(Compared::Head(other, _)) => on_gpu(other).is_some(),
-            Some(Compared::TopK { .. }) => policy.w.dims()[0] < MOST,
+            Some(Compared::TopK { .. }) => policy.w.dims()[0] < MAX_VOCABULARY,
         };
         let tokens = targets.len();
         (fits && tokens > 0).then(|| Self { policy, tokens, targets: Targets::new(&hidden, targets), compared })
@@ -44,32 +44,37 @@ impl<'a> GpuHead<'a> {
         let more = match self.compared {
             None => 0,
             Some(Compared::Uniform) => 1,
-            Some(Compared::Head(..)) => FOUND + APART,
+            Some(Compared::Head(..)) => ROW_STATS + PAIR_STATS,
             Some(Compared::TopK { teacher, .. }) => teacher.k + 1,
         };
-        let found = self.targets.found(n * (FOUND + more));
+        let found = self.targets.floats(n * (ROW_STATS + more));
         let ids = match self.compared {
-            Some(Compared::TopK { teacher, .. }) => Some((self.targets.ids(&teacher.ids), teacher.k)),
+            Some(Compared::TopK { teacher, .. }) => Some((self.targets.upload_ids(&teacher.ids), teacher.k)),
             _ => None,
         };
         for tokens in cut(n, GPU_CHUNK) {
             let (chunk, first) = (self.chunk(&tokens), tokens.start);
             chunk.stats(&self.targets, &found, first);
             if let Some((ids, k)) = &ids {
-                chunk.at_ids(ids, *k, &found, n * FOUND + first * (k + 1));
+                chunk.at_ids(ids, *k, &found, n * ROW_STATS + first * (k + 1));
             }
             match self.compared {
-                Some(Compared::Uniform) => chunk.depth(&found, first, n * FOUND + first),
+                Some(Compared::Uniform) => chunk.depth(&found, first, n * ROW_STATS + first),
                 Some(Compared::Head(head, divergence)) => {
                     let other = chunk_of(head, &tokens);
                     other.stats(&self.targets, &found, n + first);
-                    chunk.divergence(&other, kind(divergence), &found, [first, n + first, 2 * n * FOUND + first * APART]);
+                    chunk.divergence(
+                        &other,
+                        kind(divergence),
+                        &found,
+                        [first, n + first, 2 * n * ROW_STATS + first * PAIR_STATS],
+                    );
                 }
                 _ => {}
             }
         }
         let found = to_host(Tensor::<1>::from_primitive::<Cube>(found));
-        let (own, more) = found.split_at(n * FOUND);
+        let (own, more) = found.split_at(n * ROW_STATS);
         let mut stats = read(own);
         self.compare(&mut stats, more);
         stats
@@ -83,9 +88,9 @@ impl<'a> GpuHead<'a> {
                 stats.tokens.full_kl = found.iter().zip(&stats.log_sums).map(|(depth, sum)| depth + sum.rest).collect();
             }
             Some(Compared::Head(_, divergence)) => {
-                let (other, apart) = found.split_at(self.tokens * FOUND);
+                let (other, apart) = found.split_at(self.tokens * ROW_STATS);
                 let other = read(other);
-                let column = |i: usize| apart.iter().skip(i).step_by(APART).copied();
+                let column = |i: usize| apart.iter().skip(i).step_by(PAIR_STATS).copied();
                 stats.part = column(if matches!(divergence, Divergence::Jsd { .. }) { 1 } else { 0 }).collect();
                 let of_teacher = |entropy: f32| if divergence == Divergence::CrossEntropy { entropy } else { 0.0 };
                 stats.tokens.full_kl = column(0).zip(other.tokens.entropy).map(|(d, entropy)| d + of_teacher(entropy)).collect();
@@ -105,9 +110,9 @@ impl<'a> GpuHead<'a> {
 
     /// Computes the gradients; `stats` is the result of [`Self::stats`] for the same tokens.
     pub fn backward(&self, stats: &HeadStats, g: &TokenGrads, mut dw: Option<&mut Tensor<2>>) -> Tensor<2> {
-        let numbers = self.targets.given(&given(stats, g, self.compared, self.policy.w.dims()[0]));
+        let numbers = self.targets.upload_floats(&gradient_inputs(stats, g, self.compared, self.policy.w.dims()[0]));
         let of_other = match self.compared {
-            Some(Compared::Head(..)) => Some(self.targets.given(&given_other(stats, g))),
+            Some(Compared::Head(..)) => Some(self.targets.upload_floats(&reference_inputs(stats, g))),
             _ => None,
         };
         let through = |tokens: Range<usize>| {
@@ -128,17 +133,17 @@ impl<'a> GpuHead<'a> {
     }
 
     /// Computes the logits of each chunk once, with one transfer per chunk, without a comparison.
-    pub fn at_once(
+    pub fn fused_backward(
         &self,
         mut dw: Option<&mut Tensor<2>>,
         mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
     ) -> Tensor<2> {
         let through = |tokens: Range<usize>| {
-            let (chunk, found) = (self.chunk(&tokens), self.targets.found(tokens.len() * FOUND));
+            let (chunk, found) = (self.chunk(&tokens), self.targets.floats(tokens.len() * ROW_STATS));
             chunk.stats(&self.targets, &found, 0);
             let stats = read(&to_host(Tensor::<1>::from_primitive::<Cube>(found)));
             let grads = loss(tokens.clone(), &stats.tokens);
-            let given = self.targets.given(&given(&stats, &grads, None, self.policy.w.dims()[0]));
+            let given = self.targets.upload_floats(&gradient_inputs(&stats, &grads, None, self.policy.w.dims()[0]));
             through(self.policy, &tokens, chunk.gradients(&self.targets, &given, 0, &[]), dw.as_deref_mut())
         };
         Tensor::cat(cut(self.tokens, GPU_CHUNK).map(through).collect(), 0)
@@ -152,15 +157,15 @@ impl<'a> GpuHead<'a> {
 /// Returns the top-k tokens of each token's distribution, with one transfer; `None` if the head is not on a GPU.
 pub(super) fn gpu_top_k(head: Head, k: usize) -> Option<TopK> {
     let (n, mut top) = (head.hidden.dims()[0], TopK { k, ..TopK::default() });
-    let head = GpuHead::of(head, &vec![0; n], None).filter(|head| head.policy.w.dims()[0] < MOST)?;
-    let found = head.targets.found(n * (FOUND + 2 * k));
+    let head = GpuHead::new(head, &vec![0; n], None).filter(|head| head.policy.w.dims()[0] < MAX_VOCABULARY)?;
+    let found = head.targets.floats(n * (ROW_STATS + 2 * k));
     for tokens in cut(n, GPU_CHUNK) {
         let chunk = head.chunk(&tokens);
         chunk.stats(&head.targets, &found, tokens.start);
-        chunk.largest(k, &found, n * FOUND + tokens.start * 2 * k);
+        chunk.largest(k, &found, n * ROW_STATS + tokens.start * 2 * k);
     }
     let found = to_host(Tensor::<1>::from_primitive::<Cube>(found));
-    let (own, entries) = found.split_at(n * FOUND);
+    let (own, entries) = found.split_at(n * ROW_STATS);
     for (sum, row) in read(own).log_sums.iter().zip(entries.chunks_exact(2 * k)) {
         let mut row: Vec<(f32, u32)> = row.chunks_exact(2).map(|entry| (entry[1], entry[0] as u32)).collect();
         row.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -178,22 +183,22 @@ fn on_gpu(head: Head) -> Option<CubeTensor> {
 /// The products h·wᵀ of these tokens.
 fn chunk_of(head: Head, tokens: &Range<usize>) -> Chunk {
     let softcap = head.softcap.map(|softcap| (softcap.cap, softcap.temperature));
-    Chunk::of(products(head, tokens), tokens.start, softcap).expect("products lie where their factors do")
+    Chunk::new(products(head, tokens), tokens.start, softcap).expect("products lie where their factors do")
 }
 
 /// The kernel for a divergence, and its β. The cross-entropy uses the forward kernel; the caller adds the entropy of the second
 /// model.
-fn kind(divergence: Divergence) -> (Kind, f32) {
+fn kind(divergence: Divergence) -> (DivergenceKind, f32) {
     match divergence {
-        Divergence::ReverseKl => (Kind::Reverse, 0.0),
-        Divergence::ForwardKl | Divergence::CrossEntropy => (Kind::Forward, 0.0),
-        Divergence::Jsd { beta } => (Kind::JensenShannon, beta),
+        Divergence::ReverseKl => (DivergenceKind::Reverse, 0.0),
+        Divergence::ForwardKl | Divergence::CrossEntropy => (DivergenceKind::Forward, 0.0),
+        Divergence::Jsd { beta } => (DivergenceKind::JensenShannon, beta),
     }
 }
 
-/// Reads the statistics of tokens from [`FOUND`] values per token.
+/// Reads the statistics of tokens from [`ROW_STATS`] values per token.
 fn read(found: &[f32]) -> HeadStats {
-    let column = |i: usize| -> Vec<f32> { found.iter().skip(i).step_by(FOUND).copied().collect() };
+    let column = |i: usize| -> Vec<f32> { found.iter().skip(i).step_by(ROW_STATS).copied().collect() };
     let tokens = TokenStats {
         log_prob: column(2),
         is_top1: column(5).into_iter().map(|is| is > 0.0).collect(),
@@ -201,6 +206,6 @@ fn read(found: &[f32]) -> HeadStats {
         sum_pi_squared: column(4),
         ..TokenStats::default()
     };
-    let log_sums = found.chunks_exact(FOUND).map(|row| LogSum { max: row[0], rest: row[1] }).collect();
+    let log_sums = found.chunks_exact(ROW_STATS).map(|row| LogSum { max: row[0], rest: row[1] }).collect();
     HeadStats { tokens, log_sums, ..HeadStats::default() }
 }

@@ -9,28 +9,28 @@
 //!
 //! - `types`: inputs and outputs; `calls`: the public functions;
 //! - `flex`: the implementation on the CPU, and `fused_backward` for losses whose terms read only their own token;
-//! - `gpu`: the implementation on GPUs, and `gpu_teacher_ids`, its per-token inputs;
+//! - `gpu`: the implementation on GPUs, and `gpu_gradient_inputs`, its per-token inputs;
 //! - `composed`: burn's operations for other cases (f64, and bfloat16 on the CPU);
 //! - `divergence`: the formulas; `top_k`: the sparse teacher.
 
-mod at_once;
 mod calls;
 mod composed;
 mod divergence;
 mod flex;
+mod fused_backward;
 #[cfg(feature = "gpu")]
 mod gpu;
 #[cfg(feature = "gpu")]
-mod gpu_given;
+mod gpu_gradient_inputs;
 mod products;
 mod softmax;
 mod tiles;
 mod top_k;
 mod types;
 
-pub use at_once::kept;
-pub use calls::{head_at_once, head_backward, head_stats, head_top_k};
+pub use calls::{head_backward, head_fused_backward, head_stats, head_top_k};
 pub use divergence::Divergence;
+pub use fused_backward::kept;
 pub use products::GPU_CHUNK;
 pub use tiles::tile;
 pub use top_k::{TopK, TopKStats};

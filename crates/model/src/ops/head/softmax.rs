@@ -3,9 +3,9 @@
 use super::super::simd::{self, LogSum};
 use super::tiles::{FlexHead, Tiles};
 
-/// Running sums over the logits x of a token, with z = x − max, and the target's logit.
+/// RunningSums sums over the logits x of a token, with z = x − max, and the target's logit.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Running {
+pub(super) struct RunningSums {
     max: f32,
     /// Σ e^z, Σ e^z·z, Σ e^2z
     exp: f64,
@@ -14,7 +14,7 @@ pub(super) struct Running {
     pub target: f32,
 }
 
-impl Running {
+impl RunningSums {
     fn add(&mut self, x: &[f32]) {
         let max = simd::max_row(x);
         let sums = simd::stats_row(x, max);
@@ -32,7 +32,7 @@ impl Running {
     }
 
     /// Adds the logits of a tile whose first column is `start`, and takes the target's logit if it is in the tile.
-    pub fn see(&mut self, x: &[f32], start: usize, target: u32) {
+    pub fn add_tile(&mut self, x: &[f32], start: usize, target: u32) {
         self.add(x);
         if let Some(&logit) = (target as usize).checked_sub(start).and_then(|at| x.get(at)) {
             self.target = logit;
@@ -64,12 +64,12 @@ pub(super) fn softmax<C: Clone + Send>(
     targets: &[u32],
     empty: C,
     look: impl Fn(usize, usize, &[f32], &mut C) + Sync,
-) -> (Vec<Running>, Vec<C>) {
-    let mut sums = vec![(Running::default(), empty); targets.len()];
+) -> (Vec<RunningSums>, Vec<C>) {
+    let mut sums = vec![(RunningSums::default(), empty); targets.len()];
     let mut tiles = Tiles::new(head, None, targets.len());
     for (rows, columns) in tiles.all(targets.len()) {
         tiles.rows(&rows, &columns, &mut sums, |i, x, _, (sum, collection)| {
-            sum.see(x, columns.start, targets[i]);
+            sum.add_tile(x, columns.start, targets[i]);
             look(i, columns.start, x, collection);
         });
     }

@@ -31,7 +31,7 @@ pub(super) struct FlexHead {
 }
 
 impl FlexHead {
-    pub fn of(head: Head) -> Option<Self> {
+    pub fn new(head: Head) -> Option<Self> {
         let [v, h] = head.w.dims();
         Some(Self { hidden: flex_f32(head.hidden)?, w: flex_f32(head.w)?, v, h, softcap: head.softcap })
     }

@@ -8,7 +8,7 @@ use super::types::{Compared, HeadStats, TokenGrads};
 
 /// The values of [`GradientInputs`](super::super::cube::chunk::GradientInputs) for each token. A teacher adds p·S with S = Σ q_k to the
 /// gradient and subtracts q_k at its own tokens ([`pulls`]). The uniform distribution adds p and subtracts 1 / V everywhere.
-pub(super) fn given(stats: &HeadStats, g: &TokenGrads, compared: Option<Compared>, vocabulary: usize) -> Vec<f32> {
+pub(super) fn gradient_inputs(stats: &HeadStats, g: &TokenGrads, compared: Option<Compared>, vocabulary: usize) -> Vec<f32> {
     let of_token = |i: usize| {
         let (pushed, share) = match compared {
             None | Some(Compared::Head(..)) => (0.0, 0.0),
@@ -23,8 +23,8 @@ pub(super) fn given(stats: &HeadStats, g: &TokenGrads, compared: Option<Compared
     (0..stats.log_sums.len()).flat_map(of_token).collect()
 }
 
-/// The values of [`OTHER`](super::super::cube::head_compared::OTHER) for each token.
-pub(super) fn given_other(stats: &HeadStats, g: &TokenGrads) -> Vec<f32> {
+/// The values of [`REFERENCE_INPUTS`](super::super::cube::head_compared::REFERENCE_INPUTS) for each token.
+pub(super) fn reference_inputs(stats: &HeadStats, g: &TokenGrads) -> Vec<f32> {
     let of_tokens = stats.reference.iter().zip(g.full_kl.iter().zip(&stats.part));
     of_tokens.flat_map(|(sum, (&gd, &part))| [sum.max, sum.rest, gd, part]).collect()
 }

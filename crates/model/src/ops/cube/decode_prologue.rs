@@ -9,16 +9,16 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::launch::{UNITS, buffer, cube_dim, elem, empty, grid};
 use super::rows::Rows;
-use super::sample::DRAWN;
+use super::sample::SAMPLE_RESULTS;
 use crate::ops::block_tables::BLOCK;
 
-/// The values of a row's [`StepBuffers::asked`], in order: its token, or −1 for the token sampled in the previous step; its
+/// The values of a row's [`StepBuffers::inputs`], in order: its token, or −1 for the token sampled in the previous step; its
 /// position; the cache block of this position.
-pub const ASKED: usize = 3;
+pub const STEP_INPUTS: usize = 3;
 
 /// Compile-time parameters of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Form {
+struct PrologueParams {
     /// The size of an embedded token.
     h: usize,
     /// The rotated pairs of a head; 0 for learned positions.
@@ -28,8 +28,8 @@ struct Form {
 }
 
 #[cube(launch)]
-fn begin_rows<E: Float, P: Float, A: Float>(
-    asked: &[i32],
+fn prologue_rows<E: Float, P: Float, A: Float>(
+    inputs: &[i32],
     drawn: &[f32],
     embedding: &[E],
     learned: &[P],
@@ -45,7 +45,7 @@ fn begin_rows<E: Float, P: Float, A: Float>(
     embedding_stride: usize,
     learned_stride: usize,
     scale: f32,
-    #[comptime] form: Form,
+    #[comptime] params: PrologueParams,
     #[comptime] units: usize,
     #[define(E, P, A)] _dtypes: [ElemType; 3],
 ) {
@@ -54,20 +54,20 @@ fn begin_rows<E: Float, P: Float, A: Float>(
         terminate!();
     }
     let unit = UNIT_POS as usize;
-    let at = row * ASKED;
-    let position = asked[at + 1] as usize;
-    let mut token = drawn[row * DRAWN] as usize;
-    if asked[at] >= 0 {
-        token = asked[at] as usize;
+    let at = row * STEP_INPUTS;
+    let position = inputs[at + 1] as usize;
+    let mut token = drawn[row * SAMPLE_RESULTS] as usize;
+    if inputs[at] >= 0 {
+        token = inputs[at] as usize;
     }
-    let h = comptime!(form.h);
-    let half = comptime!(form.half);
+    let h = comptime!(params.h);
+    let half = comptime!(params.half);
     for i in range_stepped(unit, h, units) {
         let mut value = f32::cast_from(embedding[token * embedding_stride + i]);
-        if comptime!(form.scaled) {
+        if comptime!(params.scaled) {
             value *= scale;
         }
-        if comptime!(form.learned) {
+        if comptime!(params.learned) {
             value += f32::cast_from(learned[position * learned_stride + i]);
         }
         x[row * h + i] = value;
@@ -77,13 +77,13 @@ fn begin_rows<E: Float, P: Float, A: Float>(
         sin[row * half + i] = all_sin[position * half + i];
     }
     if unit == 0 {
-        table[row * table_width + position / BLOCK] = asked[at + 2];
-        lens[row] = asked[at + 1] + 1;
+        table[row * table_width + position / BLOCK] = inputs[at + 2];
+        lens[row] = inputs[at + 1] + 1;
     }
 }
 
 /// The parts of the model that the kernel reads.
-pub struct Begin {
+pub struct Prologue {
     /// [vocabulary, h]
     pub embedding: Rows,
     /// The factor on embedded tokens.
@@ -95,10 +95,10 @@ pub struct Begin {
 }
 
 /// The buffers of a step that keep their addresses.
-pub struct Places {
-    /// [`ASKED`] values per row, i32.
-    pub asked: CubeTensor,
-    /// The results of the previous step, [`DRAWN`] values per row.
+pub struct StepBuffers {
+    /// [`STEP_INPUTS`] values per row, i32.
+    pub inputs: CubeTensor,
+    /// The results of the previous step, [`SAMPLE_RESULTS`] values per row.
     pub drawn: CubeTensor,
     /// The blocks of each row's sequence [rows · width], i32; the kernel adds the block of the position.
     pub table: CubeTensor,
@@ -107,36 +107,36 @@ pub struct Places {
 }
 
 /// Returns the embedded tokens [rows, h], f32, and the angles of their positions, [rows, rotated / 2] each.
-pub fn begin(of: &Begin, places: &Places) -> (CubeTensor, Option<[CubeTensor; 2]>) {
-    let (rows, h, embedding) = (places.lens.shape()[0], of.embedding.width, &of.embedding.tensor);
-    let half = of.angles.as_ref().map_or(0, |[cos, _]| cos.shape()[1]);
+pub fn decode_prologue(model: &Prologue, buffers: &StepBuffers) -> (CubeTensor, Option<[CubeTensor; 2]>) {
+    let (rows, h, embedding) = (buffers.lens.shape()[0], model.embedding.width, &model.embedding.tensor);
+    let half = model.angles.as_ref().map_or(0, |[cos, _]| cos.shape()[1]);
     let x = empty(embedding, [rows, h], DType::F32);
-    let angles = of.angles.as_ref().map(|all| all.each_ref().map(|all| empty(all, [rows, half], all.dtype)));
+    let angles = model.angles.as_ref().map(|all| all.each_ref().map(|all| empty(all, [rows, half], all.dtype)));
     // A kernel needs a buffer for each argument. It does not access those of parts that the model lacks.
-    let [all_cos, all_sin] = of.angles.as_ref().map_or([embedding; 2], |all| all.each_ref());
+    let [all_cos, all_sin] = model.angles.as_ref().map_or([embedding; 2], |all| all.each_ref());
     let [cos, sin] = angles.as_ref().map_or([&x; 2], |angles| angles.each_ref());
-    let learned = of.learned.as_ref().unwrap_or(&of.embedding);
-    begin_rows::launch(
+    let learned = model.learned.as_ref().unwrap_or(&model.embedding);
+    prologue_rows::launch(
         &x.client,
         grid(rows),
         cube_dim(),
-        buffer(&places.asked),
-        buffer(&places.drawn),
-        of.embedding.buffer(),
+        buffer(&buffers.inputs),
+        buffer(&buffers.drawn),
+        model.embedding.buffer(),
         learned.buffer(),
         buffer(all_cos),
         buffer(all_sin),
-        buffer(&places.table),
-        buffer(&places.lens),
+        buffer(&buffers.table),
+        buffer(&buffers.lens),
         buffer(&x),
         buffer(cos),
         buffer(sin),
         rows,
-        places.table.shape()[0] / rows,
-        of.embedding.stride,
+        buffers.table.shape()[0] / rows,
+        model.embedding.stride,
         learned.stride,
-        of.scale.unwrap_or(1.0),
-        Form { h, half, scaled: of.scale.is_some(), learned: of.learned.is_some() },
+        model.scale.unwrap_or(1.0),
+        PrologueParams { h, half, scaled: model.scale.is_some(), learned: model.learned.is_some() },
         UNITS,
         [elem(embedding), elem(&learned.tensor), elem(all_cos)],
     );

@@ -3,17 +3,17 @@
 use burn::tensor::{Device, FloatDType};
 
 /// The backends, by their names in `trainer.device`, which are also the names of their cargo features.
-pub const INTERFACES: [&str; 5] = ["cuda", "rocm", "metal", "vulkan", "wgpu"];
+pub const GPU_BACKENDS: [&str; 5] = ["cuda", "rocm", "metal", "vulkan", "wgpu"];
 
 /// Lists the GPUs of a backend, including software emulations; `None` if the backend is not built in.
 #[cfg(feature = "gpu")]
-pub(super) fn found(interface: &str) -> Option<Vec<Device>> {
+pub(super) fn find_devices(backend: &str) -> Option<Vec<Device>> {
     use burn::tensor::DeviceType;
     #[cfg(feature = "cuda")]
-    if interface == "cuda" {
+    if backend == "cuda" {
         super::cuda_paths::load_libraries();
     }
-    let kind = match interface {
+    let kind = match backend {
         #[cfg(feature = "cuda")]
         "cuda" => DeviceType::Cuda,
         #[cfg(feature = "rocm")]
@@ -30,13 +30,13 @@ pub(super) fn found(interface: &str) -> Option<Vec<Device>> {
     // A broken driver must not hide the other devices.
     let found = super::device_failure::caught(|| Device::enumerate(kind).into_iter().collect());
     Some(found.unwrap_or_else(|why| {
-        tracing::warn!("{interface}: its GPUs cannot be listed: {why}");
+        tracing::warn!("{backend}: its GPUs cannot be listed: {why}");
         vec![]
     }))
 }
 
 #[cfg(not(feature = "gpu"))]
-pub(super) fn found(_: &str) -> Option<Vec<Device>> {
+pub(super) fn find_devices(_: &str) -> Option<Vec<Device>> {
     None
 }
 

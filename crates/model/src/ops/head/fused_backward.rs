@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::super::flex::{GRAIN, uninit, written_slice};
 use super::flex::{FlexGradients, plain_row, plain_stats};
-use super::softmax::Running;
+use super::softmax::RunningSums;
 use super::tiles::{FlexHead, cut, tile};
 use super::types::{TokenGrads, TokenStats};
 
@@ -22,7 +22,7 @@ pub fn kept(tokens: usize, vocabulary: usize) -> usize {
 
 /// Returns the gradient of the hidden states [n, h], like `flex_backward`. `loss` maps the statistics of a range of tokens to
 /// their gradients.
-pub(super) fn flex_at_once(
+pub(super) fn flex_fused_backward(
     policy: &FlexHead,
     targets: &[u32],
     dw: Option<&mut Tensor<2>>,
@@ -36,10 +36,10 @@ pub(super) fn flex_at_once(
     for tokens in cut(n, most) {
         let (c, targets) = (tokens.len(), &targets[tokens.clone()]);
         let (_, width) = tile(c, v);
-        let mut sums = vec![Running::default(); c];
+        let mut sums = vec![RunningSums::default(); c];
         for columns in cut(v, width) {
             let logits = policy.logits(&tokens, &columns, &mut kept[columns.start * c..columns.end * c]);
-            each_row(logits, columns.len(), &mut sums, |i, x, sum| sum.see(x, columns.start, targets[i]));
+            each_row(logits, columns.len(), &mut sums, |i, x, sum| sum.add_tile(x, columns.start, targets[i]));
         }
         let stats = plain_stats(&sums);
         let grads = loss(tokens.clone(), &stats.tokens);

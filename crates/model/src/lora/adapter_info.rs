@@ -4,7 +4,7 @@ use super::targets::Target;
 
 /// A model's adapter, without its values.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Adapted {
+pub struct AdapterInfo {
     pub rank: usize,
     pub alpha: f64,
     /// The folder of the frozen weights.
@@ -13,7 +13,7 @@ pub struct Adapted {
     pub targets: Vec<Target>,
 }
 
-impl Adapted {
+impl AdapterInfo {
     pub fn num_parameters(&self) -> usize {
         self.targets.iter().map(|target| self.rank * (target.input + target.output)).sum()
     }

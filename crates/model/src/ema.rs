@@ -18,7 +18,7 @@ impl CausalLm {
         other.net.visit(&mut weights);
         weights.0.reverse();
         let net = std::mem::replace(&mut self.net, Decoder::empty(&self.device));
-        self.net = net.map(&mut Mix { others: weights.0, alpha });
+        self.net = net.map(&mut Interpolation { others: weights.0, alpha });
         self
     }
 }
@@ -32,13 +32,13 @@ impl ModuleVisitor for Weights {
     }
 }
 
-struct Mix {
+struct Interpolation {
     /// The other model's parameters, in reverse order.
     others: Vec<Tensor<1>>,
     alpha: f64,
 }
 
-impl ModuleMapper for Mix {
+impl ModuleMapper for Interpolation {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let (id, weight, mapper) = param.consume();
         let other = self.others.pop().expect("both models have the same parameters").reshape(weight.dims());

@@ -6,13 +6,13 @@ use super::pass::{Norm, Pass};
 
 /// The residual stream [n, h], f32. The last summand is kept apart until the stream is read: if a norm follows, a GPU adds and
 /// normalises in one kernel.
-pub struct Stream {
+pub struct ResidualStream {
     x: Tensor<2>,
     /// In the dtype of the pass, or f32.
     added: Option<Tensor<2>>,
 }
 
-impl Stream {
+impl ResidualStream {
     pub fn new(x: Tensor<2>) -> Self {
         Self { x, added: None }
     }

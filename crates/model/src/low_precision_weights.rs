@@ -11,11 +11,11 @@ use super::ops::cast;
 /// Copies of parameters, flat, each made on first use. They do not follow later changes: a caller that changes weights must drop
 /// them.
 #[derive(Default)]
-pub struct Narrow(Mutex<HashMap<ParamId, Tensor<1>>>);
+pub struct LowPrecisionWeights(Mutex<HashMap<ParamId, Tensor<1>>>);
 
-impl Narrow {
+impl LowPrecisionWeights {
     /// Returns the parameter in `dtype`, without gradients.
-    pub fn of<const D: usize>(&self, parameter: &Param<Tensor<D>>, dtype: FloatDType) -> Tensor<D> {
+    pub fn get<const D: usize>(&self, parameter: &Param<Tensor<D>>, dtype: FloatDType) -> Tensor<D> {
         let value = parameter.val().inner();
         let shape = value.dims();
         let mut copies = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use safetensors::tensor::TensorView;
 
 use super::config::{DecoderConfig, HeadKind, Positions};
-use super::own_head::head_names;
 use super::tensor_values::to_f32;
+use super::untied_head::head_names;
 
 /// The reason for skipping a tensor of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum LeftOut {
+pub(super) enum SkippedTensor {
     /// The head of a language model, if it is tied to the embedding or replaced by another head.
     Head,
     /// The lower triangle of a causal mask.
@@ -25,9 +25,9 @@ pub(super) enum LeftOut {
 /// The largest allowed score of masked tokens: e^−10000 is 0.
 const MASKED: f32 = -1e4;
 
-impl LeftOut {
+impl SkippedTensor {
     /// Classifies a tensor by its name; `None` for a parameter.
-    pub fn of(name: &str, config: &DecoderConfig) -> Option<Self> {
+    pub fn classify(name: &str, config: &DecoderConfig) -> Option<Self> {
         let is_head = head_names(config.naming).iter().any(|head| name == head);
         if is_head && (config.tie_word_embeddings || config.head != HeadKind::Language) {
             return Some(Self::Head);
@@ -82,16 +82,16 @@ fn is_lower_triangle(tensor: &TensorView) -> bool {
 
 /// Removes the tensors that are not parameters of `config`. Returns a message for each kind with tensors that differ from the
 /// computed values; it names the first of them.
-pub(super) fn leave_out(tensors: &mut BTreeMap<String, TensorView>, config: &DecoderConfig) -> Vec<(LeftOut, String)> {
-    let mut named: BTreeMap<LeftOut, Vec<String>> = BTreeMap::new();
+pub(super) fn skip_tensors(tensors: &mut BTreeMap<String, TensorView>, config: &DecoderConfig) -> Vec<(SkippedTensor, String)> {
+    let mut named: BTreeMap<SkippedTensor, Vec<String>> = BTreeMap::new();
     tensors.retain(|name, tensor| {
-        let Some(kind) = LeftOut::of(name, config) else { return true };
+        let Some(kind) = SkippedTensor::classify(name, config) else { return true };
         if !kind.is_computed(tensor, config) {
             named.entry(kind).or_default().push(name.clone());
         }
         false
     });
-    let in_words = |(kind, names): (LeftOut, Vec<String>)| {
+    let in_words = |(kind, names): (SkippedTensor, Vec<String>)| {
         let more = if names.len() > 1 { format!(" (and {} more)", names.len() - 1) } else { String::new() };
         (kind, format!("tensor `{}`{more} is not read: it is {}", names[0], kind.reason()))
     };

@@ -16,7 +16,7 @@ pub(super) fn head_names(naming: &Naming) -> [String; 2] {
     [naming.place(HEAD).name, HEAD.to_owned()]
 }
 
-/// The possible names of the embedding in files: those of [`found`](super::weights::found).
+/// The possible names of the embedding in files: those of [`name_in_files`](super::weights::name_in_files).
 pub(super) fn embedding_names(naming: &Naming) -> Vec<String> {
     let name = naming.place(EMBEDDING).name;
     let bare = name.split_once('.').map(|(_, rest)| rest.to_owned());
@@ -24,7 +24,7 @@ pub(super) fn embedding_names(naming: &Naming) -> Vec<String> {
 }
 
 /// True if a model's files hold both an embedding and a head, and these differ.
-pub(super) fn has_own_head(tensors: &BTreeMap<String, TensorView>, naming: &Naming) -> bool {
+pub(super) fn has_untied_head(tensors: &BTreeMap<String, TensorView>, naming: &Naming) -> bool {
     let of = |names: &[String]| names.iter().find_map(|name| tensors.get(name));
     let both = of(&embedding_names(naming)).zip(of(&head_names(naming)));
     both.is_some_and(|(embedding, head)| !are_equal(embedding, head))
