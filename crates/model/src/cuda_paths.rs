@@ -3,7 +3,6 @@
 //! CubeCL reads `CUDA_PATH`; without it, it looks into a few toolkit folders. It loads the C++ compiler, libnvrtc, by name. Packages of pip
 //! and conda environments are in none of these places. [`set_cuda_path`] and [`load_libraries`] look there, and [`missing`] says what to
 //! install.
-// Without the feature only the search is built, for its tests.
 #![cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the search is tested without the feature"))]
 
 use std::ffi::{CString, c_char, c_int, c_void};

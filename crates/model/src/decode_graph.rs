@@ -80,7 +80,7 @@ mod gpu {
         buffers: StepBuffers,
         /// Block tables and lengths of [`StepBuffers`], as `Tables`.
         tables: Tables,
-        /// [`SETTINGS`] for each row.
+        /// [`SETTINGS`] values per row.
         settings: CubeTensor,
         mode: StepMode,
     }

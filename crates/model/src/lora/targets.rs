@@ -22,7 +22,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The place of the layer's matrix in files.
+    /// The location of the layer's matrix in files.
     pub fn weight(&self, config: &DecoderConfig) -> TensorLocation {
         config.naming.place(&format!("{}.weight", self.name))
     }
@@ -150,7 +150,7 @@ pub fn in_their_order(target: &Target, config: &DecoderConfig, rank: usize, b: &
     theirs
 }
 
-/// The places of q, k and v in the B of a module that holds all three, and the shape of each.
+/// The locations of q, k and v in the B of a module that holds all three, and the shape of each.
 fn parts(target: &Target, rank: usize) -> Option<([TensorLocation; 3], [usize; 2])> {
     let fused = target.name.ends_with(".qkv_proj");
     let place = |part| TensorLocation { name: target.path.clone(), part: Some(part), transposed: false };

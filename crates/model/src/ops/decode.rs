@@ -67,6 +67,7 @@ impl CacheRows {
 
 /// Writes the new keys and values [rows, kv heads · d] of each row's last position to the cache [blocks · BLOCK, kv heads · d],
 /// in place. Then attends with q [rows, heads, d] -> [rows, heads, d]. `kept` has the tables that were sent in earlier steps.
+///
 /// # Panics
 /// If a sequence is empty, longer than its blocks, or a block is outside the cache.
 pub fn decode_attention(

@@ -271,7 +271,7 @@ pub fn largest<F: Float>(x: &[F], row: LogitRow, scratch: &mut [f32], #[comptime
     max_of_units(max, scratch, units)
 }
 
-/// The smallest key whose probability is at least `least` times that of the most likely token.
+/// The smallest key whose probability is at least `least` times that of the most probable token.
 #[cube]
 pub fn lowest<F: Float>(x: &[F], row: LogitRow, least: f32, scratch: &mut [f32], #[comptime] units: usize) -> u32 {
     // Negated, so that the minimum is found as a maximum.

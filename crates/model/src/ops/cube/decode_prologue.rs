@@ -12,7 +12,7 @@ use super::rows::Rows;
 use super::sample::SAMPLE_RESULTS;
 use crate::ops::block_tables::BLOCK;
 
-/// The values of a row's [`StepBuffers::inputs`], in order: its token, or −1 for the token sampled in the previous step; its
+/// The number of values of a row in [`StepBuffers::inputs`]. In order: its token, or −1 for the token sampled in the previous step; its
 /// position; the cache block of this position.
 pub const STEP_INPUTS: usize = 3;
 

@@ -66,7 +66,7 @@ pub fn head_backward(
 /// The logits are computed once, except in f64.
 ///
 /// # Panics
-/// Like these.
+/// Like [`head_stats`] and [`head_backward`].
 pub fn head_fused_backward(
     policy: Head,
     targets: &[u32],

@@ -3,7 +3,7 @@
 use super::super::simd::{self, LogSum};
 use super::tiles::{FlexHead, Tiles};
 
-/// RunningSums sums over the logits x of a token, with z = x − max, and the target's logit.
+/// Running sums over the logits x of a token, with z = x − max, and the target's logit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunningSums {
     max: f32,
