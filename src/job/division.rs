@@ -4,7 +4,7 @@ use super::resume::likely_checkpoint;
 use super::saved;
 use burnish_config::schema::ResumeKeys;
 use burnish_distributed::Ranks;
-use burnish_model::memory::{BYTES, Numbers};
+use burnish_model::memory::{BYTES, ElementCount};
 use burnish_util::machine::amount;
 
 /// The number of processes that train together, and of the slices whose gradients they add up.
@@ -37,7 +37,7 @@ impl Division {
 
     /// A line about them, where there are several or several slices. `trained`: the numbers that are trained; `updates`: of a step;
     /// `tokens`: the most of a step.
-    pub fn describe(&self, trained: Numbers, updates: usize, tokens: Numbers) -> Option<(&'static str, String)> {
+    pub fn describe(&self, trained: ElementCount, updates: usize, tokens: ElementCount) -> Option<(&'static str, String)> {
         if self.ranks == 1 && self.slices == 1 {
             return None;
         }
@@ -46,9 +46,9 @@ impl Division {
             1 => String::new(),
             _ => {
                 // To the other ranks: their parts of the gradients, and the new weights of the own part; ids and columns of the batch.
-                let others = *ranks as Numbers - 1;
-                let of_update = 2 * trained * BYTES * others / *ranks as Numbers;
-                let of_step = of_update * updates as Numbers + TOKEN * tokens * others / *ranks as Numbers;
+                let others = *ranks as ElementCount - 1;
+                let of_update = 2 * trained * BYTES * others / *ranks as ElementCount;
+                let of_step = of_update * updates as ElementCount + TOKEN * tokens * others / *ranks as ElementCount;
                 format!("; each sends about {} in a step", amount(of_step))
             }
         };
@@ -57,4 +57,4 @@ impl Division {
 }
 
 /// Bytes that are sent for each token of a batch: its id and its text, its log-probabilities under several models, entropies, ratios.
-const TOKEN: Numbers = 60;
+const TOKEN: ElementCount = 60;

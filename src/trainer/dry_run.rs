@@ -20,7 +20,7 @@ use burnish_config::schema::{Init, TEACHER};
 use burnish_config::{Loaded, MicroBatch, PpoConfig, UpdatePlan};
 use burnish_distributed::Ranks;
 use burnish_model::hf_config::HfConfig;
-use burnish_model::memory::{Numbers, Widest};
+use burnish_model::memory::{ElementCount, LargestBatch};
 use burnish_util::interrupt::Interrupt;
 
 /// Describes what a run of reinforcement learning would do.
@@ -48,7 +48,7 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     let adapter = adapter::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
     let Estimate { memory, others } = estimate(&config, &inputs, &division)?;
     let tokens = inputs.plan.trajectories_per_step * (inputs.longest_prompt() + response);
-    let processes = division.describe(memory.trained_numbers(), inputs.plan.actor.updates_per_step, tokens as Numbers);
+    let processes = division.describe(memory.trained_numbers(), inputs.plan.actor.updates_per_step, tokens as ElementCount);
     let reward_model = inputs.reward_model.as_ref();
     let judge =
         reward_model.map(|model| ("rewards", describe(&model.path, &model.decoder, config.reward_model.model.init, None)));
@@ -97,7 +97,7 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs, division: &Division)
         let sequences = sequences.max(1);
         // A cut that does not end with a prompt's last response meets one prompt more.
         let prompts = (sequences.div_ceil(together) + usize::from(!sequences.is_multiple_of(together))).min(sequences);
-        Widest { rows: prompts * prompt + sequences * response, predicted: sequences * response, longest }
+        LargestBatch { rows: prompts * prompt + sequences * response, predicted: sequences * response, longest }
     };
     let micro_batch = |update: &UpdatePlan| match update.micro_batch {
         MicroBatch::Trajectories(count) => count.min(update.mini_batch_trajectories),

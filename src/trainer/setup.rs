@@ -30,7 +30,7 @@ use burnish_config::Loaded;
 use burnish_config::schema::{Device, KlControllerKind, PpoConfig};
 use burnish_distributed::Ranks;
 use burnish_model::CausalLm;
-use burnish_model::memory::Numbers;
+use burnish_model::memory::ElementCount;
 use burnish_run::Output;
 use burnish_util::interrupt::Interrupt;
 
@@ -60,7 +60,7 @@ fn build(
     device: Device,
     interrupt: &Interrupt,
     ranks: &Ranks,
-) -> Result<(Trainer, RunSettings, (Numbers, &'static str))> {
+) -> Result<(Trainer, RunSettings, (ElementCount, &'static str))> {
     let weights = hub_names::find(loaded)?;
     let config = &loaded.config;
     let device = open_device("trainer.device", device, &config.dtypes())?;

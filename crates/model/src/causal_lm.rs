@@ -23,7 +23,7 @@ use super::decoder::{Decoder, Pass};
 use super::hf_config::HfConfig;
 use super::lora::AdapterInfo;
 use super::low_precision_weights::LowPrecisionWeights;
-use super::memory::{BYTES, Numbers};
+use super::memory::{BYTES, ElementCount};
 use super::noise::EmbeddingNoise;
 use super::ops::{Packed, attention, cast, index};
 use super::rope::cos_sin;
@@ -91,7 +91,7 @@ impl CausalLm {
                 dropouts.join(", ")
             );
         }
-        check_fits(config.num_parameters() as Numbers * BYTES, || {
+        check_fits(config.num_parameters() as ElementCount * BYTES, || {
             format!("{}/config.json: a model of {} parameters in float32", folder.display(), config.num_parameters())
         })?;
         let (hf, config) = match init {
@@ -212,7 +212,7 @@ impl CausalLm {
         self.net.num_params()
     }
 
-    /// Describes the number of parameters, and with an adapter how many of them are trained.
+    /// Describes the number of parameters; with an adapter also the number of trained ones.
     pub fn size(&self) -> String {
         let all = self.num_parameters();
         match &self.lora {

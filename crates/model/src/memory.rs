@@ -11,17 +11,17 @@ use burnish_util::machine::amount;
 use burnish_util::sizes::largest;
 
 /// A count of elements. Model sizes and batch lengths are each below 2^64, so that no product of them overflows.
-pub type Numbers = u128;
+pub type ElementCount = u128;
 
 /// Bytes of an f32.
-pub const BYTES: Numbers = 4;
+pub const BYTES: ElementCount = 4;
 
 /// The largest supported number of parameters; the largest published models have 2^41.
-const MAX_PARAMETERS: Numbers = 1 << 46;
+const MAX_PARAMETERS: ElementCount = 1 << 46;
 
 /// The largest batch of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Widest {
+pub struct LargestBatch {
     /// Tokens that go through the trunk. A prompt counts once for all its responses.
     pub rows: usize,
     /// Tokens whose log-probabilities are computed.
@@ -30,13 +30,13 @@ pub struct Widest {
     pub longest: usize,
 }
 
-impl Widest {
-    fn rows(self) -> Numbers {
-        self.rows as Numbers
+impl LargestBatch {
+    fn rows(self) -> ElementCount {
+        self.rows as ElementCount
     }
 
-    fn predicted(self) -> Numbers {
-        self.predicted as Numbers
+    fn predicted(self) -> ElementCount {
+        self.predicted as ElementCount
     }
 }
 
@@ -73,9 +73,9 @@ impl DecoderConfig {
         )
     }
 
-    /// Returns the shapes of the parameters: a typical name, the shape, and its count. All parameters that are not matrices are
-    /// counted as vectors of the hidden size.
-    pub fn shapes(&self) -> Vec<(&'static str, Vec<usize>, Numbers)> {
+    /// Returns the shapes of the parameters, each with a typical name and the number of parameters that have it. All parameters that are
+    /// not matrices are counted as vectors of the hidden size.
+    pub fn shapes(&self) -> Vec<(&'static str, Vec<usize>, ElementCount)> {
         let (h, q, kv) = (self.hidden_size, self.num_attention_heads * self.head_dim, self.num_key_value_heads * self.head_dim);
         let (i, layers, into) = (self.intermediate_size, self.layers(), if self.gated { 2 } else { 1 });
         let head = usize::from(self.head == HeadKind::Language && !self.tie_word_embeddings) * self.vocab_size;
@@ -91,58 +91,58 @@ impl DecoderConfig {
             ("model.layers.0.mlp.down_proj.weight", vec![h, i], layers),
         ];
         shapes.retain(|(_, shape, _)| !shape.contains(&0));
-        let size = |shape: &[usize]| shape.iter().map(|size| *size as Numbers).product::<Numbers>();
-        let matrices: Numbers = shapes.iter().map(|(_, shape, count)| size(shape) * count).sum();
+        let size = |shape: &[usize]| shape.iter().map(|size| *size as ElementCount).product::<ElementCount>();
+        let matrices: ElementCount = shapes.iter().map(|(_, shape, count)| size(shape) * count).sum();
         let vectors = self.parameters().saturating_sub(matrices);
-        let norms = [(vec![h], vectors / h.max(1) as Numbers), (vec![(vectors % h.max(1) as Numbers) as usize], 1)];
+        let norms = [(vec![h], vectors / h.max(1) as ElementCount), (vec![(vectors % h.max(1) as ElementCount) as usize], 1)];
         shapes.extend(norms.map(|(shape, count)| ("model.norm.weight", shape, count)));
         shapes
     }
 
-    fn parameters(&self) -> Numbers {
+    fn parameters(&self) -> ElementCount {
         let (h, i, q, kv) = (self.hidden(), self.intermediate(), self.queries(), self.keys());
-        let bias = |has: bool, count: Numbers| if has { count } else { 0 };
-        let qk_norms = if self.qk_norm { 2 * self.head_dim as Numbers } else { 0 };
+        let bias = |has: bool, count: ElementCount| if has { count } else { 0 };
+        let qk_norms = if self.qk_norm { 2 * self.head_dim as ElementCount } else { 0 };
         let attention = 2 * q * h + 2 * kv * h + bias(self.qkv_bias, q + 2 * kv) + bias(self.o_bias, h) + qk_norms;
         let into = if self.gated { 2 } else { 1 };
         let mlp = (into + 1) * i * h + bias(self.mlp_bias, into * i + h);
         let norm = if self.norm == NormKind::Layer { 2 * h } else { h };
         let norms = norm * if self.residual == Residual::Sandwich { 4 } else { 2 };
         let head = match self.head {
-            HeadKind::Classifier { bias: has, labels, .. } => (h + bias(has, 1)) * labels as Numbers,
+            HeadKind::Classifier { bias: has, labels, .. } => (h + bias(has, 1)) * labels as ElementCount,
             HeadKind::Language if self.tie_word_embeddings => 0,
             HeadKind::Language => self.vocabulary() * h,
         };
-        let positions = if self.positions == Positions::Learned { self.max_position_embeddings as Numbers * h } else { 0 };
+        let positions = if self.positions == Positions::Learned { self.max_position_embeddings as ElementCount * h } else { 0 };
         self.vocabulary() * h + head + positions + self.layers() * (attention + mlp + norms) + norm
     }
 
-    fn hidden(&self) -> Numbers {
-        self.hidden_size as Numbers
+    fn hidden(&self) -> ElementCount {
+        self.hidden_size as ElementCount
     }
 
-    fn intermediate(&self) -> Numbers {
-        self.intermediate_size as Numbers
+    fn intermediate(&self) -> ElementCount {
+        self.intermediate_size as ElementCount
     }
 
-    fn vocabulary(&self) -> Numbers {
-        self.vocab_size as Numbers
+    fn vocabulary(&self) -> ElementCount {
+        self.vocab_size as ElementCount
     }
 
-    fn layers(&self) -> Numbers {
-        self.num_hidden_layers as Numbers
+    fn layers(&self) -> ElementCount {
+        self.num_hidden_layers as ElementCount
     }
 
-    fn heads(&self) -> Numbers {
-        self.num_attention_heads as Numbers
+    fn heads(&self) -> ElementCount {
+        self.num_attention_heads as ElementCount
     }
 
-    fn queries(&self) -> Numbers {
-        self.heads() * self.head_dim as Numbers
+    fn queries(&self) -> ElementCount {
+        self.heads() * self.head_dim as ElementCount
     }
 
-    fn keys(&self) -> Numbers {
-        self.num_key_value_heads as Numbers * self.head_dim as Numbers
+    fn keys(&self) -> ElementCount {
+        self.num_key_value_heads as ElementCount * self.head_dim as ElementCount
     }
 
     /// Elements that a forward pass keeps for its backward pass. Per row and layer: inputs of two norms and of the projections
@@ -150,7 +150,7 @@ impl DecoderConfig {
     /// keys and values (2 kv), gate, up and their product (3 i; 2 i without a gate), log-sums (one per head). In addition: the
     /// input and output of the last norm, and the rows that predict a token. With gradient checkpointing, a pass keeps the input
     /// of each block and all of one block.
-    pub fn activations(&self, widest: Widest, checkpointing: bool) -> Numbers {
+    pub fn activations(&self, widest: LargestBatch, checkpointing: bool) -> ElementCount {
         let (h, i, q, kv) = (self.hidden(), self.intermediate(), self.queries(), self.keys());
         let norms = if self.residual == Residual::Sandwich { 6 * h } else { 4 * h };
         let mlp = if self.gated { 3 * i } else { 2 * i };
@@ -161,7 +161,7 @@ impl DecoderConfig {
 
     /// Elements that a backward pass holds at its peak, in addition to [`activations`](Self::activations) and gradients. The peak
     /// is the last block's MLP or the head.
-    pub fn backward(&self, widest: Widest, on_cpu: bool) -> Numbers {
+    pub fn backward(&self, widest: LargestBatch, on_cpu: bool) -> ElementCount {
         let (h, i) = (self.hidden(), self.intermediate());
         let head = self.vocabulary_chunk(widest, on_cpu) + widest.predicted() * h;
         let mlp = widest.rows() * (2 * i + 5 * h);
@@ -169,7 +169,7 @@ impl DecoderConfig {
     }
 
     /// Elements that a forward pass without gradients holds at its peak: a block's MLP, or the head.
-    pub fn forward(&self, widest: Widest, on_cpu: bool) -> Numbers {
+    pub fn forward(&self, widest: LargestBatch, on_cpu: bool) -> ElementCount {
         let (h, i) = (self.hidden(), self.intermediate());
         let mlp = widest.rows() * (3 * i + 2 * h);
         let head = widest.rows() * h + 2 * widest.predicted() * h + self.vocabulary_chunk(widest, on_cpu);
@@ -177,54 +177,54 @@ impl DecoderConfig {
     }
 
     /// Elements of one tile of logits, or of `copies` copies of the logits of one chunk of tokens.
-    fn logits(&self, widest: Widest, copies: Option<Numbers>) -> Numbers {
+    fn logits(&self, widest: LargestBatch, copies: Option<ElementCount>) -> ElementCount {
         if let HeadKind::Classifier { labels, .. } = self.head {
-            return widest.predicted() * labels as Numbers;
+            return widest.predicted() * labels as ElementCount;
         }
         let (rows, columns) = head::tile(widest.predicted, self.vocab_size);
-        let (rows, columns) = (rows as Numbers, columns as Numbers);
-        copies.map_or(rows * columns, |copies| copies * widest.predicted.min(head::GPU_CHUNK) as Numbers * self.vocabulary())
+        let (rows, columns) = (rows as ElementCount, columns as ElementCount);
+        copies.map_or(rows * columns, |copies| copies * widest.predicted.min(head::GPU_CHUNK) as ElementCount * self.vocabulary())
     }
 
     /// Logits of one tile. On a GPU, logits of one chunk of tokens, which become their gradients in place, and of the previous
     /// chunk, whose memory may not be free yet.
-    pub fn vocabulary_chunk(&self, widest: Widest, on_cpu: bool) -> Numbers {
+    pub fn vocabulary_chunk(&self, widest: LargestBatch, on_cpu: bool) -> ElementCount {
         self.logits(widest, if on_cpu { None } else { Some(2) })
     }
 
     /// Logits that the CPU keeps for a loss that reads each token separately.
-    pub fn kept_logits(&self, widest: Widest) -> Numbers {
-        (head::kept(widest.predicted, self.vocab_size) * self.vocab_size) as Numbers
+    pub fn kept_logits(&self, widest: LargestBatch) -> ElementCount {
+        (head::kept(widest.predicted, self.vocab_size) * self.vocab_size) as ElementCount
     }
 
     /// Elements that the divergence from a reference of this shape adds to the head: the rows that predict a token and one tile
     /// of logits. On a GPU, as many logits as the policy's.
-    pub fn reference_chunk(&self, widest: Widest, on_cpu: bool) -> Numbers {
+    pub fn reference_chunk(&self, widest: LargestBatch, on_cpu: bool) -> ElementCount {
         self.logits(widest, if on_cpu { None } else { Some(2) }) + widest.predicted() * self.hidden()
     }
 
     /// Attention scores of a range of queries, in the composed operation only: scores, their exponentials, and both gradients.
-    fn scores(&self, widest: Widest, on_cpu: bool) -> Numbers {
-        if on_cpu { 0 } else { 4 * widest.rows() * widest.longest.min(QUERIES) as Numbers * self.heads() }
+    fn scores(&self, widest: LargestBatch, on_cpu: bool) -> ElementCount {
+        if on_cpu { 0 } else { 4 * widest.rows() * widest.longest.min(QUERIES) as ElementCount * self.heads() }
     }
 
     /// Keys and values of `slots` concurrent sequences of `prompts` prompts, plus the quarter by which the cache grows. In the
     /// worst case these are the last responses of all prompts.
-    pub fn kv_cache(&self, slots: usize, prompts: usize, prompt: usize, response: usize) -> Numbers {
+    pub fn kv_cache(&self, slots: usize, prompts: usize, prompt: usize, response: usize) -> ElementCount {
         // The beginning of a response shares a block with the end of its prompt. Each response has its own copy of that block.
-        let [slots, prompts, prompt, response] = [slots, prompts, prompt, response].map(|count| count as Numbers);
-        let block = BLOCK as Numbers;
+        let [slots, prompts, prompt, response] = [slots, prompts, prompt, response].map(|count| count as ElementCount);
+        let block = BLOCK as ElementCount;
         let blocks = slots.min(prompts) * prompt.div_ceil(block) + slots * (response + block).div_ceil(block);
         2 * self.layers() * (blocks * block * 5 / 4) * self.keys()
     }
 
     /// Elements that generation holds in addition to the cache: the logits of every sequence (on a GPU three copies), and one
     /// prefill pass over prompts of `prompt` tokens. In bfloat16, also the bfloat16 copy of the parameters.
-    pub fn decoding(&self, slots: usize, (prefill, prompt): (usize, usize), on_cpu: bool, bfloat16: bool) -> Numbers {
+    pub fn decoding(&self, slots: usize, (prefill, prompt): (usize, usize), on_cpu: bool, bfloat16: bool) -> ElementCount {
         // A recorded step has a power of two of rows.
         let (copies, slots) = if on_cpu { (1, slots) } else { (3, slots.next_power_of_two()) };
-        let widest = Widest { rows: prefill, predicted: 0, longest: prompt };
+        let widest = LargestBatch { rows: prefill, predicted: 0, longest: prompt };
         let narrow = if bfloat16 { self.parameters() / 2 } else { 0 };
-        copies * slots as Numbers * self.vocabulary() + self.forward(widest, on_cpu) + narrow
+        copies * slots as ElementCount * self.vocabulary() + self.forward(widest, on_cpu) + narrow
     }
 }

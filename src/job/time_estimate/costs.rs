@@ -6,7 +6,7 @@ use super::work::Work;
 use burnish_model::DecoderConfig;
 use burnish_model::config::HeadKind;
 use burnish_model::lora::peft::PeftAdapter;
-use burnish_model::memory::{Numbers, Widest};
+use burnish_model::memory::{ElementCount, LargestBatch};
 use burnish_model::ops::attention::QUERIES;
 use burnish_model::ops::head::GPU_CHUNK;
 use burnish_optim::{Optimizer, Parameter};
@@ -39,7 +39,7 @@ pub struct Costs {
     adapted: (f64, f64),
     /// Numbers that are trained.
     trained: f64,
-    shapes: Vec<(&'static str, Vec<usize>, Numbers)>,
+    shapes: Vec<(&'static str, Vec<usize>, ElementCount)>,
     checkpointing: bool,
 }
 
@@ -48,7 +48,7 @@ impl Costs {
         let size = |shape: &[usize]| shape.iter().map(|size| *size as f64).product::<f64>();
         let all = decoder.shapes();
         let of_layers = all.iter().filter(|(name, ..)| name.starts_with("model.layers."));
-        let row = Widest { rows: 1, predicted: 0, longest: 1 };
+        let row = LargestBatch { rows: 1, predicted: 0, longest: 1 };
         Self {
             layers: decoder.num_hidden_layers as f64,
             queries: (decoder.num_attention_heads * decoder.head_dim) as f64,
@@ -173,7 +173,7 @@ impl Costs {
     /// An update of the parameters, of which each of the processes makes its part. Of an optimizer other than AdamW only its state is
     /// counted, as if it ran in as few kernels.
     pub fn update(&self, optimizer: &Optimizer, ranks: usize) -> Work {
-        let of = |(name, shape, count): &(&str, Vec<usize>, Numbers)| {
+        let of = |(name, shape, count): &(&str, Vec<usize>, ElementCount)| {
             *count as f64 * optimizer.state_bytes(Parameter { name, shape }) as f64
         };
         let state: f64 = self.shapes.iter().map(of).sum();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::cards::{CARDS, Card, Kind, MEMORY};
 use super::estimate::{Part, TimeEstimate};
 use crate::job::memory_estimate::GIB;
-use burnish_model::memory::Numbers;
+use burnish_model::memory::ElementCount;
 
 /// The parts of a step in the order of the table.
 const PARTS: &[(Part, &str)] = &[(Part::Generation, "generation"), (Part::Passes, "passes"), (Part::Update, "update")];
@@ -14,7 +14,7 @@ const MIB: f64 = (1u64 << 20) as f64;
 
 impl TimeEstimate {
     /// The page. `memory`: bytes that the run holds at its peak.
-    pub fn page(&self, memory: Numbers) -> String {
+    pub fn page(&self, memory: ElementCount) -> String {
         let ranks = if self.ranks > 1 { ", in each process, without what they send each other" } else { "" };
         let longest = if self.sampled > 0.0 { ", if every response is as long as allowed" } else { "" };
         let mut page =
@@ -68,7 +68,7 @@ impl TimeEstimate {
 }
 
 /// Whether a run that holds so many bytes fits into a card.
-fn fit(card: &Card, memory: Numbers) -> String {
+fn fit(card: &Card, memory: ElementCount) -> String {
     let (needed, has) = (memory as f64 / GIB, card.memory as f64 * MIB / GIB);
     let verdict = if needed <= has * MEMORY { "fits" } else { "does not fit" };
     format!("{verdict}: {needed:.1} of {has:.0} GiB")

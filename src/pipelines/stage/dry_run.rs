@@ -21,7 +21,7 @@ use burnish_config::Loaded;
 use burnish_config::schema::{Location, OneOrMany, StageConfig};
 use burnish_data::Share;
 use burnish_distributed::Ranks;
-use burnish_model::memory::{Numbers, Widest};
+use burnish_model::memory::{ElementCount, LargestBatch};
 use burnish_model::{Cut, Sequence};
 
 /// Describes what a run of the stage would do.
@@ -69,7 +69,7 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
         ("plan", format!("each step: {batch} examples, in micro-batches of {micro} = 1 update")),
         ("steps", steps(inputs.total_steps, per_epoch, resumed)),
     ];
-    let processes = division.describe(memory.trained_numbers(), 1, (batch * longest) as Numbers);
+    let processes = division.describe(memory.trained_numbers(), 1, (batch * longest) as ElementCount);
     let mixture = mixture(inputs.sampler.shares(), data.train_files);
     let lines: Vec<_> =
         before.into_iter().chain(processes).chain(mixture).chain(O::describe(&config, &inputs)?).chain(after).collect();
@@ -104,7 +104,7 @@ pub(super) fn estimate<O: Objective>(
     // One epoch suffices, because every later one has the same examples.
     let batches = sampler.batches_per_epoch().min(inputs.total_steps);
     let trained = (0..batches).map(|_| widest::<O>(sampler.next_batch().iter().map(|&i| &inputs.train[i]), cut));
-    let (trained, pieces): (Vec<Widest>, Vec<usize>) = trained.unzip();
+    let (trained, pieces): (Vec<LargestBatch>, Vec<usize>) = trained.unzip();
     let mut memory = MemoryEstimate::new(decoder, adapter.as_ref(), keys.trainer.device);
     memory.trained(&optimizer("optim", &keys.optim.optim())?, division);
     O::memory(config, &mut memory)?;
@@ -117,13 +117,13 @@ pub(super) fn estimate<O: Objective>(
 }
 
 /// Returns the largest micro-batch of some examples, and the number of micro-batches.
-fn widest<'a, O: Objective<Example: 'a>>(examples: impl Iterator<Item = &'a O::Example>, cut: Cut) -> (Widest, usize) {
+fn widest<'a, O: Objective<Example: 'a>>(examples: impl Iterator<Item = &'a O::Example>, cut: Cut) -> (LargestBatch, usize) {
     let sequences: Vec<Vec<Sequence>> = examples.map(O::sequences).collect();
     let micro_batches = cut.micro_batches_of(&sequences);
     let widths = micro_batches.iter().map(|micro| {
         let all = || micro.iter().flat_map(|&i| &sequences[i]);
         let lengths = || all().map(Sequence::len);
-        Widest {
+        LargestBatch {
             rows: lengths().sum(),
             predicted: all().map(|sequence| sequence.response.len()).sum(),
             longest: lengths().max().unwrap_or(1),

@@ -10,7 +10,7 @@ use burnish_config::PpoConfig;
 use burnish_config::schema::{Init, Location, RewardModelConfig, RewardModelModelConfig};
 use burnish_data::{Prompt, Tokenizer};
 use burnish_model::hf_config::HfConfig;
-use burnish_model::memory::Widest;
+use burnish_model::memory::LargestBatch;
 use burnish_model::{Cut, DecoderConfig};
 use burnish_reward_model::model::{Reading, RewardModel, Rewriting};
 use burnish_reward_model::steps::{StepOptions, Steps, judges_by_labels, judging_decoder, load_judge};
@@ -82,13 +82,13 @@ impl Plan {
     }
 
     /// The largest of the passes that score so many responses.
-    pub fn widest(&self, config: &PpoConfig, responses: usize) -> Widest {
+    pub fn widest(&self, config: &PpoConfig, responses: usize) -> LargestBatch {
         let sequences = match cut(config) {
             Cut::Sequences(most) => most,
             Cut::Tokens(most) => (most / self.longest).max(1),
         };
         let sequences = sequences.min(responses);
-        Widest { rows: sequences * self.longest, predicted: sequences, longest: self.longest }
+        LargestBatch { rows: sequences * self.longest, predicted: sequences, longest: self.longest }
     }
 
     /// With its weights.

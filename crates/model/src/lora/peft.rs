@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::targets::linears;
 use crate::config::DecoderConfig;
-use crate::memory::Numbers;
+use crate::memory::ElementCount;
 use crate::tensor_files::{Deferred, write_safetensors};
 use crate::tensor_values::finite_f32;
 use crate::weights::{WeightFiles, name_in_files};
@@ -78,8 +78,8 @@ impl PeftAdapter {
         self.factors.values().map(|factors| factors.a.len() + factors.b.len()).sum()
     }
 
-    /// Returns the shapes of the factors: a typical name, the shape, and its count.
-    pub fn shapes(&self) -> Vec<(&'static str, Vec<usize>, Numbers)> {
+    /// Returns the shape of each factor, with a typical name and a count.
+    pub fn shapes(&self) -> Vec<(&'static str, Vec<usize>, ElementCount)> {
         let shapes = |factors: &Factors| [vec![self.rank, factors.input], vec![factors.output, self.rank]];
         self.factors.values().flat_map(shapes).map(|shape| ("model.layers.0.lora", shape, 1)).collect()
     }

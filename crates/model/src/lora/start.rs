@@ -9,7 +9,7 @@ use super::peft::{self, Factors, PeftAdapter};
 use super::settings::LoraSettings;
 use super::targets::{self, Target};
 use crate::config::DecoderConfig;
-use crate::memory::{BYTES, Numbers};
+use crate::memory::{BYTES, ElementCount};
 use burnish_util::machine::check_fits;
 use burnish_util::rng::Stream;
 
@@ -34,8 +34,9 @@ impl LoraSettings {
             return Ok(None);
         }
         let targets = targets::select(config, self)?;
-        let sides = targets.iter().map(|target| target.input as Numbers + target.output as Numbers).sum::<Numbers>();
-        check_fits(sides * self.rank as Numbers * BYTES, || {
+        let sides =
+            targets.iter().map(|target| target.input as ElementCount + target.output as ElementCount).sum::<ElementCount>();
+        check_fits(sides * self.rank as ElementCount * BYTES, || {
             format!("{}.lora_rank={}: adapters of this rank on {} matrices", self.group, self.rank, targets.len())
         })?;
         let factors = targets.into_iter().map(|target| (target.path.clone(), fresh(&target, self.rank, seed))).collect();
