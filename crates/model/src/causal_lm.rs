@@ -116,7 +116,7 @@ impl CausalLm {
                 let unread = files.unread(folder);
                 if !unread.is_empty() {
                     tracing::warn!(
-                        "{}: {} is not read: the model is in other files of the folder, by their names or their index",
+                        "{}: {} is not read: only model.safetensors, or the files of its index, are read",
                         folder.display(),
                         unread.join(", ")
                     );

@@ -106,7 +106,7 @@ fn end(what: &str) -> ! {
 fn advice(what: &str) -> String {
     let devices = locked(&OPENED).join(", ");
     format!(
-        "{devices}: {what}; its results cannot be trusted, so the process ends. Set dtype=float32, or another device: `trainer devices` lists them"
+        "{devices}: {what}; its results cannot be trusted, so the process ends. Set dtype=float32, or use another device: `trainer devices` lists them"
     )
 }
 

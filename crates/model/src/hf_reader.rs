@@ -112,7 +112,7 @@ impl<'a> HfReader<'a> {
         usize::try_from(whole)
             .ok()
             .filter(|whole| *whole <= most)
-            .with_context(|| format!("`{key}` is {whole}, and at most {most}"))
+            .with_context(|| format!("`{key}` is {whole}; at most {most} is allowed"))
     }
 
     pub fn usize_or(&self, key: &str, default: usize) -> Result<usize> {

@@ -65,7 +65,7 @@ impl SkippedTensor {
             Self::Head => "the head of a language model, which this model replaces by another head",
             Self::Mask => "a mask that is not the causal one; attention here is causal",
             Self::MaskedScore => "a score for masked tokens that is not near −∞; masked tokens are left out here",
-            Self::Frequencies => "rotary frequencies that differ from those of config.json, which are used",
+            Self::Frequencies => "rotary frequencies that differ from those of config.json; the latter are used",
         }
     }
 }

@@ -137,7 +137,7 @@ impl PeftAdapter {
                 "init_lora_weights" => value.is_boolean() || value.as_str().is_none_or(|way| INITS.contains(&way)),
                 key => WITHOUT_EFFECT.contains(&key) || is_off(value),
             };
-            ensure!(fine, "`{key}`: {value} is not supported: only plain LoRA is");
+            ensure!(fine, "`{key}`: {value} is not supported: only plain LoRA is supported");
         }
         let (factors, saved) = Default::default();
         Ok(Self { rank: rank as usize, alpha, base, transposed: false, factors, saved })
@@ -170,11 +170,11 @@ impl PeftAdapter {
 
     /// Refuses to resume from an adapter with another shape or another base model.
     pub fn check_same_kind(&self, saved: &Self) -> Result<()> {
-        ensure!(saved.rank == self.rank, "lora_rank: {} and {}", saved.rank, self.rank);
-        ensure!(saved.alpha == self.alpha, "lora_alpha: {} and {}", saved.alpha, self.alpha);
+        ensure!(saved.rank == self.rank, "lora_rank: {} is saved, this run has {}", saved.rank, self.rank);
+        ensure!(saved.alpha == self.alpha, "lora_alpha: {} is saved, this run has {}", saved.alpha, self.alpha);
         let odd = |a: &Self, b: &Self| a.factors.keys().find(|module| !b.factors.contains_key(*module)).cloned();
         if let Some(module) = odd(saved, self).or_else(|| odd(self, saved)) {
-            bail!("target_modules: {module} is adapted in only one of the two");
+            bail!("target_modules: {module} is adapted in the saved adapter or in this run, but not in both");
         }
         if saved.base != self.base {
             tracing::warn!("the adapter was trained on the model in {}, this run has {}", saved.base, self.base);

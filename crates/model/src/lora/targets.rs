@@ -129,7 +129,7 @@ fn unknown(key: &str, pattern: &str, config: &DecoderConfig, all: &[Target]) -> 
         Some((_, names)) => format!(" In Llama's names this is {names}."),
         None => did_you_mean(pattern, names.iter().map(String::as_str)),
     };
-    format!("{key}: `{pattern}`: {why}; there are {}, and all-linear for all of them.{hint}", names.join(", "))
+    format!("{key}: `{pattern}`: {why}; available are {}, or all-linear for all of them.{hint}", names.join(", "))
 }
 
 /// Returns B [out, r] of a module with its rows in the order of the network instead of the files.
