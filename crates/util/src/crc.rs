@@ -1,62 +1,37 @@
-//! Reflected 32-bit CRCs by table, eight bytes at a time: [`IEEE`] (zlib's `crc32`, used in checkpoint manifests) and
-//! [`CASTAGNOLI`] (crc32c, used by TensorBoard's record format).
+//! Two CRC-32 checksums: [`IEEE`] (zlib's `crc32`, used in checkpoint manifests) and [`CASTAGNOLI`] (crc32c, used by TensorBoard's
+//! record format).
 
-/// The tables of one polynomial: `tables[k][b]` is the CRC of byte `b` followed by `k` zero bytes.
-pub struct Crc {
-    tables: [[u32; 256]; 8],
-}
+use crc32fast::Hasher;
 
-/// CRC-32 as computed by zlib, gzip and Python's `zlib.crc32`.
-pub static IEEE: Crc = Crc::new(0xEDB8_8320);
-/// CRC-32C (Castagnoli).
-pub static CASTAGNOLI: Crc = Crc::new(0x82F6_3B78);
+/// CRC-32 of zlib, gzip and Python's `zlib.crc32`.
+pub const IEEE: Ieee = Ieee;
+/// CRC-32C.
+pub const CASTAGNOLI: Castagnoli = Castagnoli;
 
-impl Crc {
-    /// Computes the tables of a polynomial in reflected (least significant bit first) form.
-    const fn new(polynomial: u32) -> Self {
-        let mut tables = [[0; 256]; 8];
-        let mut byte = 0;
-        while byte < 256 {
-            let mut crc = byte as u32;
-            let mut bit = 0;
-            while bit < 8 {
-                crc = (crc >> 1) ^ (polynomial & (crc & 1).wrapping_neg());
-                bit += 1;
-            }
-            tables[0][byte] = crc;
-            byte += 1;
-        }
-        let mut k = 1;
-        while k < 8 {
-            let mut byte = 0;
-            while byte < 256 {
-                let shorter = tables[k - 1][byte];
-                tables[k][byte] = (shorter >> 8) ^ tables[0][(shorter & 0xFF) as usize];
-                byte += 1;
-            }
-            k += 1;
-        }
-        Self { tables }
-    }
+pub struct Ieee;
 
-    /// The checksum of `bytes`.
+impl Ieee {
+    /// Returns the checksum of `bytes`.
     pub fn of(&self, bytes: &[u8]) -> u32 {
         self.extend(0, bytes)
     }
 
-    /// Extends a checksum: `crc` is that of all bytes before `bytes`; start with `crc = 0`.
+    /// Returns the checksum of all bytes so far: `crc` is the checksum of those before `bytes`, 0 at the start.
     pub fn extend(&self, crc: u32, bytes: &[u8]) -> u32 {
-        let tables = &self.tables;
-        let mut crc = !crc;
-        let (words, rest) = bytes.as_chunks::<8>();
-        for word in words {
-            let word = u64::from_le_bytes(*word) ^ u64::from(crc);
-            crc = word.to_le_bytes().iter().zip(tables.iter().rev()).fold(0, |sum, (byte, table)| sum ^ table[*byte as usize]);
-        }
-        for byte in rest {
-            crc = (crc >> 8) ^ tables[0][((crc ^ u32::from(*byte)) & 0xFF) as usize];
-        }
-        !crc
+        let mut hasher = Hasher::new_with_initial(crc);
+        hasher.update(bytes);
+        hasher.finalize()
+    }
+}
+
+pub struct Castagnoli;
+
+impl Castagnoli {
+    /// Returns the checksum of `bytes`, bit by bit: records are short.
+    pub fn of(&self, bytes: &[u8]) -> u32 {
+        const POLYNOMIAL: u32 = 0x82F6_3B78;
+        let shift = |crc: u32, _| (crc >> 1) ^ (POLYNOMIAL & (crc & 1).wrapping_neg());
+        !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), shift))
     }
 }
 

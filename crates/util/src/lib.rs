@@ -1,37 +1,19 @@
-//! Small tools for the rest of the crate: files that are never half-written, named random streams, checksums, signals.
+//! Small tools for all other crates, by folder. Each module is also available at the root: `util::fs` is `util::files::fs`.
 
+pub mod bounds;
 pub mod boxed;
-pub mod contained;
-pub mod content;
-pub mod copy;
 pub mod crc;
-pub mod exact_json;
-pub mod excerpt;
-pub mod foreign;
-pub mod fs;
-pub mod interrupt;
-pub mod json_number;
-pub mod jsonl;
-pub mod limited_memory;
-pub mod lock;
-pub mod machine;
-pub mod model_below;
-pub mod number;
-pub mod output;
-pub mod path_text;
-pub mod printable;
+pub mod files;
 pub mod protobuf;
-pub mod python_json;
-pub mod python_literal;
-pub mod python_number;
-pub mod python_object;
-pub mod python_text;
-pub mod python_value;
+pub mod python;
 pub mod rng;
-pub mod secret;
-pub mod shell;
-pub mod sizes;
+pub mod shown;
 pub mod strftime;
-pub mod suggest;
-pub mod terminal;
-pub mod time;
+
+pub use bounds::{contained, interrupt, limited_memory, machine, sizes};
+pub use files::{content, copy, foreign, fs, json_number, jsonl, lock, model_below, output, path_text};
+pub use python::{
+    exact_json, json as python_json, literal as python_literal, number as python_number, object as python_object,
+    text as python_text, value as python_value,
+};
+pub use shown::{excerpt, number, printable, secret, shell, suggest, terminal, time};

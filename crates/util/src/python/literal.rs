@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::python_number::joined;
-use super::python_object::{Fields, MOST_DIGITS, Object, may_be_set};
+use super::number::joined;
+use super::object::{Fields, MOST_DIGITS, Object, may_be_set};
 
 /// The deepest nesting of brackets, as in Python.
 const DEEPEST: usize = 200;

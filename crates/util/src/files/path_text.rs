@@ -1,4 +1,4 @@
-//! Paths in JSON: as text, or as bytes if they are not UTF-8. For `#[serde(with = "crate::path_text")]`.
+//! Paths in JSON: as text, or as bytes if they are not UTF-8. For `#[serde(with = "burnish_util::path_text")]`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -9,8 +9,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use rayon::prelude::*;
 
-use super::crc::IEEE;
 use super::foreign;
+use crate::crc::IEEE;
 
 /// The bytes of a file that are read as one piece.
 const PIECE: u64 = 16 << 20;

@@ -1,7 +1,7 @@
 //! Python's `json.loads`: `NaN` and infinities are numbers, integers keep all their digits, the last of several values of a key counts,
 //! and the messages of errors are Python's (3.12).
 
-use super::python_object::{Fields, MOST_DIGITS, Object};
+use super::object::{Fields, MOST_DIGITS, Object};
 
 /// The deepest nesting. Python stops at about a thousand.
 pub const DEEPEST: usize = 500;

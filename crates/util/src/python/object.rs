@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::python_value::float_text;
+use super::value::float_text;
 
 /// The most digits of a text that Python converts to an integer, and of an integer that it converts to text.
 pub const MOST_DIGITS: usize = 4300;

@@ -2,7 +2,7 @@
 //! `"-Infinity"`, which Python's `float` and Rust's `parse` understand. `null`, which serde and verl write for all three, is read
 //! as NaN.
 //!
-//! A field uses this by `#[serde(with = "crate::json_number")]`; it may be a number, or an `Option` or a `Vec` of numbers.
+//! A field uses this by `#[serde(with = "burnish_util::json_number")]`; it may be a number, or an `Option` or a `Vec` of numbers.
 
 use std::fmt;
 

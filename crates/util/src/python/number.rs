@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::python_object::MOST_DIGITS;
-use super::python_text::strip;
+use super::object::MOST_DIGITS;
+use super::text::strip;
 
 /// Returns `str(int(text))`; `None` where Python raises an error.
 pub fn int_of(text: &str) -> Option<String> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde::de::IgnoredAny;
 
-use super::python_value::{float_text, quoted};
+use super::value::{float_text, quoted};
 
 /// The deepest nesting, as in `serde_json`.
 const DEEPEST: usize = 128;

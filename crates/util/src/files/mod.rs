@@ -1,0 +1,12 @@
+//! Files and folders: written atomically, read with limits, locked, compared.
+
+pub mod content;
+pub mod copy;
+pub mod foreign;
+pub mod fs;
+pub mod json_number;
+pub mod jsonl;
+pub mod lock;
+pub mod model_below;
+pub mod output;
+pub mod path_text;
