@@ -5,7 +5,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
 use burnish_agent::endpoint::{Api, Model, Refused, Sent};
-use burnish_server::{Body, HttpResponse, Refusal, json_response};
+use burnish_server::{Body, HttpError, HttpResponse, json_response};
 
 const CHAT: &str = "/v1/chat/completions";
 const TEXT: &str = "/v1/completions";
@@ -42,21 +42,21 @@ impl Address {
 }
 
 /// The refusal of an address that is not there. `further`: those that a server has beside OpenAI's.
-pub fn not_there(head: &Parts, further: &str) -> Refusal {
+pub fn not_there(head: &Parts, further: &str) -> HttpError {
     let message = format!("{} {}: there is {CHAT}, {TEXT}, {MODELS}, {MODELS}/NAME{further}", head.method, head.uri.path());
-    Refusal::new(StatusCode::NOT_FOUND, message)
+    HttpError::new(StatusCode::NOT_FOUND, message)
 }
 
 /// Checks the method of a request. `names`: those in `allowed`.
 ///
 /// # Errors
 /// If it is another.
-pub fn check_method(head: &Parts, allowed: &[Method], names: &'static str) -> Result<(), Refusal> {
+pub fn check_method(head: &Parts, allowed: &[Method], names: &'static str) -> Result<(), HttpError> {
     if allowed.contains(&head.method) {
         return Ok(());
     }
     let message = format!("{} takes {names}, not {}", head.uri.path(), head.method);
-    Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, message).with(ALLOW, names))
+    Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, message).with(ALLOW, names))
 }
 
 /// The names of the methods of [`Address::methods`].
@@ -98,7 +98,7 @@ pub fn events_of(body: Body) -> HttpResponse {
 }
 
 /// A refusal by the server below, in OpenAI's form.
-pub fn refusal(refusal: Refusal) -> HttpResponse {
+pub fn refusal(refusal: HttpError) -> HttpResponse {
     let body = Refused::status(refusal.status.as_u16(), refusal.message.clone()).to_json();
     refusal.response_with(&body)
 }

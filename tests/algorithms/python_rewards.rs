@@ -355,7 +355,7 @@ fn a_file_that_cannot_be_used_is_refused_at_the_start() {
         let source = Source::File { path, names, reward_kwargs: Map::new(), positional: false };
         Pool::start(source, options()).map(drop).unwrap_err().to_string()
     };
-    assert!(refused("no/such.py", "f").contains("there is no file no/such.py"));
+    assert!(refused("no/such.py", "f").contains("file no/such.py does not exist"));
     assert!(refused("pkg://json/tool", "mains").contains("Did you mean \"main\"?"));
     let error = refused("pkg://no.such_module", "f");
     assert!(error.ends_with("ModuleNotFoundError: No module named 'no'") && !error.contains("File"), "{error}");

@@ -159,7 +159,7 @@ fn what_is_too_much_or_wrong_is_refused_in_json() {
     let large = format!(r#"{{"query": ["{}"]}}"#, "1".repeat(200));
     for (body, token, status, part) in [
         ("{}", "", 401, "Bearer TOKEN"),
-        ("{}", "Bearer s3cres", 401, "not the server's"),
+        ("{}", "Bearer s3cres", 401, "bearer token"),
         (r#"{"query": ["1", 2]}"#, right, 400, "`query[1]` must be text"),
         (r#"{"query": [""]}"#, right, 400, "`query[0]`: no tokens"),
         (r#"{"query": ["1", "2", "3"]}"#, right, 413, "--max-queries is 2"),

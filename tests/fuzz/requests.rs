@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
 
-use burnish::server::{Hosts, HttpResponse, Limits, Refusal, Site, json_response, serve};
+use burnish::server::{Handler, Hosts, HttpError, HttpResponse, Limits, json_response, serve};
 use burnish::util::interrupt::Interrupt;
 use hyper::StatusCode;
 use hyper::body::Bytes;
@@ -18,16 +18,16 @@ use crate::Target;
 /// Answers every request with what it has understood.
 struct Echo;
 
-impl Site for Echo {
-    fn admit(&self, _: &Parts) -> Result<(), Refusal> {
+impl Handler for Echo {
+    fn admit(&self, _: &Parts) -> Result<(), HttpError> {
         Ok(())
     }
 
-    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, Refusal> {
+    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, HttpError> {
         Ok(json_response(StatusCode::OK, &json!({"path": head.uri.path(), "bytes": body.len()})))
     }
 
-    fn refused(&self, _: &Refusal) {}
+    fn on_error(&self, _: &HttpError) {}
 }
 
 static SERVER: LazyLock<SocketAddr> = LazyLock::new(|| {

@@ -2,7 +2,7 @@
 //! and nothing is rounded.
 
 use super::schema::PpoConfig;
-use burnish_util::sizes::{Named, largest, product};
+use burnish_util::sizes::{NamedSize, largest, product};
 use std::fmt;
 
 /// The size of the micro-batches into which a mini-batch is cut for the device; the last one may be smaller. Gradients do not depend
@@ -140,7 +140,7 @@ pub const MOST_TOKENS: usize = 1 << 40;
 const MOST_UPDATES: usize = 1 << 24;
 
 /// The product of some settings.
-fn countable(sizes: &[Named], things: &str, most: usize) -> Result<usize, PlanError> {
+fn countable(sizes: &[NamedSize], things: &str, most: usize) -> Result<usize, PlanError> {
     product(sizes, things, 4, most).map_err(|message| {
         let key = largest(sizes).trim_matches('`').to_owned();
         PlanError { help: format!("lower {key}"), key, message }

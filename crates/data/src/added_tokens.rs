@@ -58,8 +58,8 @@ impl Token {
         }
     }
 
-    /// The token in the form that the tokenizer takes. A named token is special, and special tokens are normalized only if they
-    /// say so.
+    /// Returns the token in the form that the tokenizer takes. A named token is special, and special tokens are normalized only
+    /// if they say so.
     fn added(&self, is_named: bool) -> AddedToken {
         match self {
             Self::Text(content) => AddedToken::from(content.as_str(), true),
@@ -202,13 +202,13 @@ impl SpecialTokens {
         Ok(unknown.into_iter().filter_map(|text| Some((text.to_owned(), inner.token_to_id(text)?))).collect())
     }
 
-    /// The texts of the named tokens by name, as a chat template sees them.
+    /// Returns the texts of the named tokens by name, as a chat template sees them.
     pub fn texts(&self) -> Map<String, Value> {
         self.named.iter().map(|(name, token)| (name.clone(), token.content().into())).collect()
     }
 }
 
-/// The special tokens whose text transformers compares with that of added tokens: those written as text, and those of
+/// Returns the special tokens whose text transformers compares with that of added tokens: those written as text, and those of
 /// special_tokens_map.json, `map`.
 fn spelled(given: &Map<String, Value>, map: &Map<String, Value>) -> Vec<String> {
     let extra = |tokens: &Map<String, Value>| tokens.get(EXTRA).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -218,7 +218,7 @@ fn spelled(given: &Map<String, Value>, map: &Map<String, Value>) -> Vec<String> 
     texts.filter_map(|token| Some(Token::read(&token, true)?.content().to_owned())).collect()
 }
 
-/// A model's own named tokens: `*_token` keys beside the usual names, and `extra_special_tokens` as an object.
+/// Returns a model's own named tokens: `*_token` keys beside the usual names, and `extra_special_tokens` as an object.
 fn model_tokens(given: &Map<String, Value>) -> Vec<(String, Token)> {
     let is_own = |name: &str| name.ends_with("_token") && !NAMES.contains(&name);
     let named = given.iter().filter(|(name, _)| is_own(name));

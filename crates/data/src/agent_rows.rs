@@ -25,7 +25,7 @@ pub struct AgentRows {
 }
 
 impl AgentRows {
-    /// The loop of a row.
+    /// Returns the loop of a row.
     ///
     /// # Errors
     /// A name that is no text.
@@ -37,8 +37,8 @@ impl AgentRows {
         }
     }
 
-    /// The tools of a row with this loop: those that `tool_selection` of its `extra_info` names, or all. `None` for loops whose prompts
-    /// describe none.
+    /// Returns the tools of a row with this loop: those that `tool_selection` of its `extra_info` names, or all. `None` for loops
+    /// whose prompts describe none.
     ///
     /// # Errors
     /// A selection that is no list.
@@ -47,7 +47,8 @@ impl AgentRows {
     }
 }
 
-/// The tools that `tool_selection` of a row's `extra_info` names, or all. As in verl, names of tools that do not exist are passed over.
+/// Returns the tools that `tool_selection` of a row's `extra_info` names, or all. As in verl, names of tools that do not exist
+/// are passed over.
 ///
 /// # Errors
 /// A selection that is no list of names.

@@ -15,7 +15,7 @@ const HISTORY: &str = "history";
 /// The note of a row with a history.
 pub(super) const GIVEN: &str = "have a column \"history\": its answers are given, and not learnt";
 
-/// The columns that a question in the column `prompt_key` is read from besides.
+/// Returns the columns that a question in the column `prompt_key` is read from besides.
 pub fn columns(prompt_key: &str) -> &'static [&'static str] {
     if prompt_key == INSTRUCTION { &[INPUT] } else { &[] }
 }
@@ -25,7 +25,7 @@ pub(super) fn columns_with_history(prompt_key: &str) -> &'static [&'static str] 
     if prompt_key == INSTRUCTION { &[INPUT, HISTORY] } else { &[] }
 }
 
-/// The question of a row whose prompt is this text.
+/// Returns the question of a row whose prompt is this text.
 pub(super) fn question(row: &Row, prompt_key: &str, text: &str) -> String {
     let input = row.values.get(INPUT).and_then(Value::as_str).filter(|input| !input.trim().is_empty());
     match input.filter(|_| prompt_key == INSTRUCTION) {
@@ -35,7 +35,7 @@ pub(super) fn question(row: &Row, prompt_key: &str, text: &str) -> String {
     }
 }
 
-/// The messages before the question.
+/// Returns the messages before the question.
 ///
 /// # Errors
 /// A history that is not a list of pairs of texts.

@@ -112,12 +112,12 @@ impl ChatTemplate {
         }
     }
 
-    /// True if the template has this text in its source.
+    /// Returns true if the template has this text in its source.
     pub fn has(&self, text: &str) -> bool {
         self.environment.get_template(NAME).is_ok_and(|template| template.source().contains(text))
     }
 
-    /// True if the template marks what the assistant says (`{% generation %}`).
+    /// Returns true if the template marks what the assistant says (`{% generation %}`).
     pub fn marks(&self) -> bool {
         self.marks
     }
@@ -194,7 +194,7 @@ fn compiled(mut environment: Environment<'static>, name: &'static str, text: Str
     contained(limits, compile).context("the chat template")?.context("the chat template is not valid Jinja")
 }
 
-/// The first tag that is longer than [`LONGEST_TAG`], with the text that follows it.
+/// Returns the first tag that is longer than [`LONGEST_TAG`], with the text that follows it.
 fn too_long_tag(source: &str) -> Option<&str> {
     let bytes = source.as_bytes();
     let is_pair = |at: usize, pairs: [&[u8]; 2]| pairs.contains(&bytes.get(at..at + 2).unwrap_or_default());

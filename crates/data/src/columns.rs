@@ -36,7 +36,7 @@ pub fn to_arrow(values: &[Option<&Value>]) -> Result<ArrayRef> {
     })
 }
 
-/// True if a number is exactly representable as a float.
+/// Returns true if a number is exactly representable as a float.
 fn is_exact_as_float(value: &Value) -> bool {
     match (value.as_i64(), value.as_u64()) {
         (Some(integer), _) => integer as f64 as i128 == i128::from(integer),

@@ -45,7 +45,7 @@ fn read(i: usize, message: &Value) -> Result<Value> {
     Ok(fields.into())
 }
 
-/// The fields that are not null.
+/// Returns the fields that are not null.
 fn set(fields: &Map<String, Value>) -> Map<String, Value> {
     fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
@@ -72,7 +72,7 @@ fn part(i: usize, item: &Value) -> Result<Value> {
     Ok(fields.into())
 }
 
-/// The parts of a message's content; `None` unless the content is a list of text parts.
+/// Returns the parts of a message's content; `None` unless the content is a list of text parts.
 pub fn parts(message: &Value) -> Option<&[Value]> {
     let parts = message.get("content")?.as_array()?;
     parts.iter().all(|part| part["type"] == "text" && part["text"].is_string()).then_some(parts)
@@ -104,7 +104,7 @@ pub fn marked(messages: &[Value]) -> (Vec<Value>, Vec<Vec<String>>) {
     (out, marks)
 }
 
-/// The marks of [`marked`] that are in a rendering, and those that are in it between quotes.
+/// Returns the marks of [`marked`] that are in a rendering, and those that are in it between quotes.
 pub fn marks_in(text: &str) -> (HashSet<&str>, HashSet<&str>) {
     static MARK: LazyLock<Regex> = LazyLock::new(|| Regex::new("part[0-9]+of[0-9]+here").expect("a constant pattern"));
     let marks = || MARK.find_iter(text);

@@ -1,4 +1,5 @@
-//! Conversations of many turns as `trainer generate` writes them with the responses: in the column `messages`, a JSON text for each.
+//! Conversations of many turns as `trainer generate` writes them with the responses: in the column `messages`, a JSON text for
+//! each.
 
 use anyhow::{Result, ensure};
 use serde::Deserialize;
@@ -52,8 +53,8 @@ impl WrittenConversation {
         Ok(serde_json::from_value(columns.clone().into())?)
     }
 
-    /// The messages of the prompt, and those of the completion: from the model's first turn to its last, with what tools and users said
-    /// between. The completion is empty where the model said nothing.
+    /// Returns the messages of the prompt, and those of the completion: from the model's first turn to its last, with what tools
+    /// and users said between. The completion is empty where the model said nothing.
     ///
     /// # Errors
     /// A conversation without messages of its own.

@@ -19,7 +19,7 @@ pub struct TemplateDate {
 }
 
 impl TemplateDate {
-    /// The beginning of today, UTC.
+    /// Returns the beginning of today, UTC.
     pub fn today() -> Self {
         Self::at(begun().0 / DAY * DAY)
     }
@@ -43,7 +43,7 @@ impl TemplateDate {
         strftime(format, self.seconds, 0)
     }
 
-    /// True if a template has asked for this date or for a clone of it.
+    /// Returns true if a template has asked for this date or for a clone of it.
     pub fn was_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! Work on every row, in parallel: a row becomes JSON when its turn comes, and what others wrote, such as a chat template, is run on
-//! threads on which it can do no harm.
+//! Work on every row, in parallel: a row becomes JSON when its turn comes, and what others wrote, such as a chat template, is run
+//! on threads on which it can do no harm.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::reading::{Decided, Malformed, OnMalformed};
 use super::rows::{Row, Rows};
 use super::template_limits::{GivenUp, RENDERING};
-use burnish_util::contained::{BEFORE_PART, Excess, Limits, caught, contained};
+use burnish_util::contained::{BEFORE_PART, ContainedError, Limits, caught, contained};
 
 /// The number of rows that one thread works on before it takes others; to hand them over takes as long as some rows.
 const TOGETHER: usize = 64;
@@ -20,8 +20,8 @@ const TOGETHER: usize = 64;
 const WORK: Limits = Limits { memory: usize::MAX, time: None, stack: RENDERING.stack + BEFORE_PART };
 
 impl Rows {
-    /// Calls `work` with the position of each row in all files and the row, and returns the results in order. Errors of `work` get
-    /// the row's place.
+    /// Calls `work` with the position of each row in all files and the row, and returns the results in order. Errors of `work`
+    /// get the row's place.
     ///
     /// # Errors
     /// The first row's, in the order of the rows, that cannot be read or worked on.
@@ -44,7 +44,7 @@ impl Rows {
         F: Fn(usize, Row) -> Result<T> + Send + Sync + 'static,
     {
         let skips = move |error: &Error| {
-            on_malformed == OnMalformed::Skip && !is_given_up(error) && !error.is::<Excess>() && !error.is::<Decided>()
+            on_malformed == OnMalformed::Skip && !is_given_up(error) && !error.is::<ContainedError>() && !error.is::<Decided>()
         };
         let (work, failed) = (Arc::new(work), Arc::new(AtomicUsize::new(usize::MAX)));
         let count = self.chosen();
@@ -66,8 +66,8 @@ impl Rows {
         first.map_or(Ok((done, malformed)), Err)
     }
 
-    /// The results of some rows, up to one that ends the work. `skips`: says which errors do not; `failed`: the first row known to
-    /// fail, after which rows are left out.
+    /// Returns the results of some rows, up to one that ends the work. `skips`: says which errors do not; `failed`: the first row
+    /// known to fail, after which rows are left out.
     fn some<T, F>(
         &self,
         chunk: Range<usize>,

@@ -1,5 +1,5 @@
-//! A bound on how much longer than its input a tokenizer.json makes a text: a few replacements one after another could turn a line into
-//! more than fits into memory.
+//! A bound on how much longer than its input a tokenizer.json makes a text: a few replacements one after another could turn a
+//! line into more than fits into memory.
 
 use anyhow::{Result, bail};
 use serde_json::Value;

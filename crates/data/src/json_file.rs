@@ -39,7 +39,8 @@ pub(super) fn read(mut file: File, wanted: &Wanted) -> Result<(Vec<Columns>, Vec
     Ok((rows, known))
 }
 
-/// True if the object is a whole table, column by column, with the numbers of its rows as keys: the default of pandas' `to_json`.
+/// Returns true if the object is a whole table, column by column, with the numbers of its rows as keys: the default of pandas'
+/// `to_json`.
 fn is_table(object: &Columns) -> bool {
     let is_number = |key: &str| key.bytes().all(|byte| byte.is_ascii_digit());
     let has_rows = |rows: &Columns| rows.contains_key("0") && rows.keys().all(|key| is_number(key));

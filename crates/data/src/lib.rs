@@ -1,11 +1,12 @@
 //! Reads data files and turns their text into token ids.
 //!
-//! `rows` reads parquet (`parquet_file`, `unfold`) and JSON (`json_file`), and `each_row` works on every row as a JSON object; `tokenizer` (with `added_tokens` and `literal`) and `templates`, `chat` and `content` turn
-//! text and conversations into ids, and `written` (with `roles` and `shapes`) refuses what a template leaves out; `prompts` (RL, with
-//! `agent_rows`; `alpaca` has questions in several columns) and `examples` (the stages around it) join the two; `reading` says which rows are
-//! read, `unread` names columns that are not; `sampler` decides the order of an epoch; `missing` says what would provide a missing column;
-//! `prepare` writes data sets; `qwen2_steps` knows how transformers reads tokenizers; `select` makes rows of scored responses; `conversations`
-//! reads those that were led; `table` writes a file's rows with one more column.
+//! `rows` reads parquet (`parquet_file`, `unfold`) and JSON (`json_file`), and `each_row` works on every row as a JSON object;
+//! `tokenizer` (with `added_tokens` and `literal`) and `templates`, `chat` and `content` turn text and conversations into ids,
+//! and `written` (with `roles` and `shapes`) refuses what a template leaves out; `prompts` (RL, with `agent_rows`; `alpaca` has
+//! questions in several columns) and `examples` (the stages around it) join the two; `reading` says which rows are read, `unread`
+//! names columns that are not; `sampler` decides the order of an epoch; `missing` says what would provide a missing column;
+//! `prepare` writes data sets; `qwen2_steps` knows how transformers reads tokenizers; `select` makes rows of scored responses;
+//! `conversations` reads those that were led; `table` writes a file's rows with one more column.
 
 mod added_tokens;
 mod agent_rows;

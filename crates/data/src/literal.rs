@@ -10,8 +10,8 @@ use tokenizers::{AddedToken, AddedVocabulary};
 
 use super::tokenizer::Tokenizer;
 
-/// A token in front of a part of a text, so that the part is not taken for the beginning of one: tokenizers of words write a space
-/// there. Unicode assigns the character to nothing, ever.
+/// A token in front of a part of a text, so that the part is not taken for the beginning of one: tokenizers of words write a
+/// space there. Unicode assigns the character to nothing, ever.
 const BEFORE: &str = "\u{fdd2}";
 
 /// Encodes text in which parts stand for themselves.
@@ -33,8 +33,8 @@ struct Bare {
 }
 
 impl Literal {
-    /// For a tokenizer. Its control tokens are those of the added tokens that are special, and those that the chat template writes
-    /// (`<tool_call>` is special in no tokenizer of Qwen's); runs of spaces are none.
+    /// For a tokenizer. Its control tokens are those of the added tokens that are special, and those that the chat template
+    /// writes (`<tool_call>` is special in no tokenizer of Qwen's); runs of spaces are none.
     pub fn new(tokenizer: &Tokenizer) -> Self {
         let mut texts = Vec::new();
         let mut ids = BTreeSet::new();
@@ -49,13 +49,13 @@ impl Literal {
         Self { tokenizer: tokenizer.clone(), texts, ids, bare: OnceLock::new() }
     }
 
-    /// The texts of the control tokens, the longest first.
+    /// Returns the texts of the control tokens, the longest first.
     pub fn control_texts(&self) -> &[String] {
         &self.texts
     }
 
-    /// Returns the ids of [`Tokenizer::encode`], with the bytes in `literal` (ascending, none of them shared) read as if no control
-    /// token had their text.
+    /// Returns the ids of [`Tokenizer::encode`], with the bytes in `literal` (ascending, none of them shared) read as if no
+    /// control token had their text.
     ///
     /// # Errors
     /// If the tokenizer cannot write a control token's text otherwise.
@@ -92,7 +92,7 @@ impl Literal {
         Ok(out)
     }
 
-    /// The ids of a part of a text that has no control tokens beside those in `literal`, which are read as text.
+    /// Returns the ids of a part of a text that has no control tokens beside those in `literal`, which are read as text.
     fn plain(&self, text: &str, part: Range<usize>, literal: &[Range<usize>]) -> Result<Vec<u32>> {
         let bare = self.bare.get_or_init(|| self.bare().map_err(|error| format!("{error:#}")));
         let bare = bare.as_ref().map_err(|error| anyhow!("{error}"))?;

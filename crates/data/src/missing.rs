@@ -72,8 +72,8 @@ const ALIKE: &[(&str, &[&str])] = &[
 
 const GROUND_TRUTHS: &[&str] = &["ground_truth", "answer", "solution", "label", "target", "final_answer"];
 
-/// Adds to an error of `MissingColumns` a line for each column, with the setting that names it or the way to make it of another one.
-/// `settings`: each setting, with the column that it names. Other errors stay as they are.
+/// Adds to an error of `MissingColumns` a line for each column, with the setting that names it or the way to make it of another
+/// one. `settings`: each setting, with the column that it names. Other errors stay as they are.
 pub fn with_remedies(error: Error, settings: &[(&str, &str)]) -> Error {
     let Some(lacking) = error.downcast_ref::<MissingColumns>() else { return error };
     let remedies = settings.iter().filter(|(_, column)| lacking.missing.iter().any(|missing| missing == column));

@@ -1,5 +1,5 @@
-//! Reads parquet files as arrow record batches. A few bytes of such a file may stand for a million equal values: that it is too much
-//! is known from the file's own counts, or from the batches read so far.
+//! Reads parquet files as arrow record batches. A few bytes of such a file may stand for a million equal values: that it is too
+//! much is known from the file's own counts, or from the batches read so far.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -38,7 +38,7 @@ impl ParquetFile {
         Ok(Self { file, metadata, unchecked })
     }
 
-    /// The columns of the file.
+    /// Returns the columns of the file.
     pub fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
     }
@@ -130,7 +130,7 @@ fn too_much(most: u64) -> String {
     )
 }
 
-/// The type of a column's elements: those of a list, the fields of a struct, or nothing within a leaf.
+/// Returns the type of a column's elements: those of a list, the fields of a struct, or nothing within a leaf.
 fn within(data_type: &DataType) -> Vec<&FieldRef> {
     match data_type {
         DataType::List(item)
@@ -144,8 +144,8 @@ fn within(data_type: &DataType) -> Vec<&FieldRef> {
     }
 }
 
-/// True if a column holds text that the file does not mark as such but for the schema of arrow within it: the reader takes every
-/// bytes for it. `leaves`: what is left of the leaves of the file's own schema, the first of which is this column's.
+/// Returns true if a column holds text that the file does not mark as such but for the schema of arrow within it: the reader
+/// takes every bytes for it. `leaves`: what is left of the leaves of the file's own schema, the first of which is this column's.
 fn has_unchecked_text<'a>(data_type: &DataType, leaves: &mut impl Iterator<Item = &'a ColumnDescriptor>) -> bool {
     let inner = within(data_type);
     if !inner.is_empty() {
@@ -158,7 +158,7 @@ fn has_unchecked_text<'a>(data_type: &DataType, leaves: &mut impl Iterator<Item 
     !marked && matches!(element, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// The field with views in place of texts.
+/// Returns the field with views in place of texts.
 fn with_views(field: &FieldRef) -> FieldRef {
     let data_type = match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,

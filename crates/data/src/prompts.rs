@@ -285,7 +285,7 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
     })
 }
 
-/// The name of a data source in metrics.
+/// Returns the name of a data source in metrics.
 pub fn named_source(data_source: &str) -> &str {
     if data_source.is_empty() { UNKNOWN_SOURCE } else { data_source }
 }

@@ -1,6 +1,6 @@
-//! The steps of `Qwen2Tokenizer`, by which transformers 5 reads the tokenizer of every model whose `model_type` is `qwen2`, whatever its
-//! tokenizer.json and its `tokenizer_class` say (`MODELS_WITH_INCORRECT_HUB_TOKENIZER_CLASS`). For the other families here, the class
-//! `PreTrainedTokenizerFast` takes tokenizer.json as it is.
+//! The steps of `Qwen2Tokenizer`, by which transformers 5 reads the tokenizer of every model whose `model_type` is `qwen2`,
+//! whatever its tokenizer.json and its `tokenizer_class` say (`MODELS_WITH_INCORRECT_HUB_TOKENIZER_CLASS`). For the other
+//! families here, the class `PreTrainedTokenizerFast` takes tokenizer.json as it is.
 
 use std::path::Path;
 
@@ -28,8 +28,8 @@ pub fn pre_tokenizer() -> Value {
     ]})
 }
 
-/// Returns in words how transformers 5 reads the tokenizer of a model's folder otherwise than its tokenizer.json says; `None` if it does
-/// not, as far as the folder's files tell, or the folder has no config.json or no tokenizer.json.
+/// Returns in words how transformers 5 reads the tokenizer of a model's folder otherwise than its tokenizer.json says; `None` if
+/// it does not, as far as the folder's files tell, or the folder has no config.json or no tokenizer.json.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -56,7 +56,7 @@ pub fn read_otherwise(folder: &Path) -> Result<Option<String>> {
     }))
 }
 
-/// The first step of a tokenizer.json, in words, that `Qwen2Tokenizer` replaces by another.
+/// Returns the first step of a tokenizer.json, in words, that `Qwen2Tokenizer` replaces by another.
 fn other_step(tokenizer: &Value) -> Option<String> {
     let model = &tokenizer["model"];
     if model["type"] != "BPE" {
@@ -72,7 +72,7 @@ fn other_step(tokenizer: &Value) -> Option<String> {
     options.into_iter().find(is_set).map(|name| format!("`{name}` in its BPE"))
 }
 
-/// A step without what changes no ids: where the offsets of a token begin and end.
+/// Returns a step without what changes no ids: where the offsets of a token begin and end.
 fn comparable(mut step: Value) -> Value {
     match &mut step {
         Value::Object(fields) => {

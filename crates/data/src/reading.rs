@@ -33,7 +33,7 @@ pub struct Reading {
 }
 
 impl Take {
-    /// The positions of the rows that are taken of so many, in their order; `None` for all.
+    /// Returns the positions of the rows that are taken of so many, in their order; `None` for all.
     pub fn indices(&self, total: usize) -> Option<Vec<usize>> {
         if self.most >= total {
             return None;
@@ -49,7 +49,7 @@ impl Take {
 }
 
 impl Reading {
-    /// The rows that are read.
+    /// Returns the rows that are read.
     pub fn of(&self, rows: Rows) -> Rows {
         match self.take.and_then(|take| take.indices(rows.len())) {
             Some(chosen) => rows.only(chosen),
@@ -89,7 +89,8 @@ impl Malformed {
     }
 }
 
-/// An error that a setting of its own decides about, such as a row of too many tokens. [`OnMalformed::Skip`] does not leave it out.
+/// An error that a setting of its own decides about, such as a row of too many tokens. [`OnMalformed::Skip`] does not leave it
+/// out.
 #[derive(Debug)]
 pub struct Decided(pub String);
 

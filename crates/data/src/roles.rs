@@ -13,14 +13,14 @@ const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("tool", &["tool", "observation", "function", "function_response", "tool_response", "ipython"]),
 ];
 
-/// The role that chat templates know by the name which they do not: `user` for `Human`.
+/// Returns the role that chat templates know by the name which they do not: `user` for `Human`.
 pub(super) fn known_role(role: &str) -> Option<&'static str> {
     let lower = role.to_lowercase();
     let (known, _) = OTHER_NAMES.iter().find(|(_, names)| names.contains(&lower.as_str()))?;
     (*known != role).then_some(known)
 }
 
-/// The roles that chat templates know.
+/// Returns the roles that chat templates know.
 pub(super) fn known_roles() -> impl Iterator<Item = &'static str> {
     OTHER_NAMES.iter().map(|(role, _)| *role)
 }
@@ -38,7 +38,7 @@ pub(super) fn named(message: &Value) -> Value {
     Value::Object(renamed.collect::<Map<_, _>>())
 }
 
-/// The role of a speaker in ShareGPT's names.
+/// Returns the role of a speaker in ShareGPT's names.
 fn role(from: &str) -> &str {
     match from {
         "human" => "user",
@@ -48,13 +48,13 @@ fn role(from: &str) -> &str {
     }
 }
 
-/// True if a message has the role of a call.
+/// Returns true if a message has the role of a call.
 pub(super) fn is_call(message: &Value) -> bool {
     message.get("role").is_some_and(|role| role == FUNCTION_CALL)
 }
 
-/// Makes a message of the role `function_call` the assistant's. Where the template writes calls, its text becomes `tool_calls`, if it is
-/// a call as JSON, or a list of calls.
+/// Makes a message of the role `function_call` the assistant's. Where the template writes calls, its text becomes `tool_calls`,
+/// if it is a call as JSON, or a list of calls.
 pub(super) fn spoken(message: &mut Value, writes_calls: bool) {
     let Some(fields) = message.as_object_mut().filter(|fields| fields.get("role").is_some_and(|role| role == FUNCTION_CALL))
     else {

@@ -1,5 +1,5 @@
-//! The rows of data files: parquet, JSON arrays and JSON lines. Those of parquet stay as arrow, which is small, and become JSON when
-//! they are used; those of JSON, which takes as much space in the file, are kept as they were parsed.
+//! The rows of data files: parquet, JSON arrays and JSON lines. Those of parquet stay as arrow, which is small, and become JSON
+//! when they are used; those of JSON, which takes as much space in the file, are kept as they were parsed.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -113,12 +113,12 @@ impl Rows {
         Ok(Self { parts: parts.into(), filled: Arc::default(), columns: columns.into(), chosen: None })
     }
 
-    /// The names of the columns of the files, whether they are read or not.
+    /// Returns the names of the columns of the files, whether they are read or not.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(String::as_str)
     }
 
-    /// The first file that has rows.
+    /// Returns the first file that has rows.
     pub fn first_file(&self) -> Option<&Path> {
         self.parts.first().map(|part| &*part.file)
     }
@@ -128,27 +128,27 @@ impl Rows {
         Self { chosen: Some(chosen.into()), ..self }
     }
 
-    /// The number of rows that [`Rows::each`] works on.
+    /// Returns the number of rows that [`Rows::each`] works on.
     pub fn chosen(&self) -> usize {
         self.chosen.as_ref().map_or(self.len(), |chosen| chosen.len())
     }
 
-    /// The position in all files of one of the rows that [`Rows::each`] works on.
+    /// Returns the position in all files of one of the rows that [`Rows::each`] works on.
     pub(super) fn position(&self, at: usize) -> usize {
         self.chosen.as_ref().map_or(at, |chosen| chosen[at])
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.parts.last().map_or(0, |part| part.before + part.content.len())
     }
 
-    /// True if there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// True if a row has the column.
+    /// Returns true if a row has the column.
     pub fn has_column(&self, name: &str) -> bool {
         self.parts.iter().any(|part| match &part.content {
             Content::Arrow(batch) => batch.schema_ref().column_with_name(name).is_some(),
@@ -222,7 +222,7 @@ const MOST_CELLS: usize = 100_000_000;
 const LEAST_MEMORY: usize = 4 << 30;
 const MEMORY_PER_BYTE: usize = 100;
 
-/// The bounds of reading a data file: never all memory of the machine.
+/// Returns the bounds of reading a data file: never all memory of the machine.
 pub(super) fn limits(file: &File) -> Limits {
     let size = file.metadata().map_or(0, |metadata| metadata.len()) as usize;
     let most = machine::memory().map_or(usize::MAX, |most| usize::try_from(most / 4 * 3).unwrap_or(usize::MAX));

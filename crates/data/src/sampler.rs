@@ -47,7 +47,7 @@ pub struct Share {
 }
 
 impl SamplerState {
-    /// True if the state counts batches, as older checkpoints do: it then needs the batch size of the run that saved it.
+    /// Returns true if the state counts batches, as older checkpoints do: it then needs the batch size of the run that saved it.
     pub fn counts_batches(&self) -> bool {
         self.drawn.is_none()
     }
@@ -68,8 +68,9 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Returns a sampler whose epochs, of as many rows as before, have other shares of some sets of rows. `sets`: the rows of each,
-    /// one set after another, and its weight. What an epoch leaves of a set comes in the next one; a small set begins again.
+    /// Returns a sampler whose epochs, of as many rows as before, have other shares of some sets of rows. `sets`: the rows of
+    /// each, one set after another, and its weight. What an epoch leaves of a set comes in the next one; a small set begins
+    /// again.
     ///
     /// # Errors
     /// The position of a set that is empty, or of which no row is drawn, and the reason.
@@ -94,12 +95,12 @@ impl Sampler {
         Ok(self)
     }
 
-    /// The shares of the sets in an epoch; empty if every row is drawn once.
+    /// Returns the shares of the sets in an epoch; empty if every row is drawn once.
     pub fn shares(&self) -> &[Share] {
         &self.shares
     }
 
-    /// The number of rows of a whole batch.
+    /// Returns the number of rows of a whole batch.
     pub fn batch_size(&self) -> usize {
         self.batch_size
     }
@@ -155,8 +156,8 @@ impl Sampler {
         order
     }
 
-    /// The rows of an epoch by their shares, those of each set spread evenly. Each set is gone through again and again, in an order
-    /// of its own each time.
+    /// Returns the rows of an epoch by their shares, those of each set spread evenly. Each set is gone through again and again,
+    /// in an order of its own each time.
     fn shared(&self, epoch: u64) -> Vec<usize> {
         let mut order: Vec<(f64, usize, usize)> = Vec::with_capacity(self.len);
         let mut first = 0;

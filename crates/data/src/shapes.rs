@@ -1,5 +1,5 @@
-//! The verdicts on conversations of one shape (roles, kinds of contents, names of fields): whether a chat template writes all of them.
-//! A shape is tried once, however many rows have it.
+//! The verdicts on conversations of one shape (roles, kinds of contents, names of fields): whether a chat template writes all of
+//! them. A shape is tried once, however many rows have it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    /// The verdict on a shape, which `judge` finds where it is not known. Two threads may both judge a new shape.
+    /// Returns the verdict on a shape, which `judge` finds where it is not known. Two threads may both judge a new shape.
     pub fn verdict(&self, shape: u64, judge: impl FnOnce() -> Verdict) -> Arc<Verdict> {
         let known = || self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(verdict) = known().get(&shape) {

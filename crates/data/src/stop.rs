@@ -2,7 +2,8 @@
 
 use super::Tokenizer;
 
-/// The first of the texts that ends behind the first `before` bytes of a text, by where it begins. The texts must not be empty.
+/// Returns the first of the texts that ends behind the first `before` bytes of a text, by where it begins. The texts must not be
+/// empty.
 pub fn first_stop<'a>(text: &str, before: usize, stop: &'a [String]) -> Option<(usize, &'a str)> {
     let found = stop.iter().filter_map(|stop| {
         let from = (before + 1).saturating_sub(stop.len());
@@ -12,13 +13,13 @@ pub fn first_stop<'a>(text: &str, before: usize, stop: &'a [String]) -> Option<(
     found.min_by_key(|(at, _)| *at)
 }
 
-/// The number of bytes with which two texts begin alike.
+/// Returns the number of bytes with which two texts begin alike.
 pub fn same_bytes(a: &str, b: &str) -> usize {
     a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
 }
 
-/// True if the last token of a response completes one of the texts, and the token before did not. `specials`: true if special tokens
-/// have a text. The texts must not be empty.
+/// Returns true if the last token of a response completes one of the texts, and the token before did not. `specials`: true if
+/// special tokens have a text. The texts must not be empty.
 pub fn completes_stop(tokenizer: &Tokenizer, stop: &[String], ids: &[u32], specials: bool) -> bool {
     let longest = stop.iter().map(String::len).max().unwrap_or(0);
     // Only the end is decoded, not the whole response again for every token. A stop text may begin as many bytes before the last
@@ -59,7 +60,7 @@ mod tests {
         Tokenizer::load(folder.path()).unwrap()
     }
 
-    /// True if the whole text has a stop text that ends after the text of all tokens but the last.
+    /// Returns true if the whole text has a stop text that ends after the text of all tokens but the last.
     fn naive(tokenizer: &Tokenizer, stop: &[String], ids: &[u32], specials: bool) -> bool {
         let whole = tokenizer.decode(ids, !specials).unwrap();
         let before = tokenizer.decode(&ids[..ids.len() - 1], !specials).unwrap();

@@ -73,24 +73,24 @@ impl Table {
         Ok(Self { fields, batches })
     }
 
-    /// A table of so many rows that has no columns yet.
+    /// Returns a table of so many rows that has no columns yet.
     pub fn without_columns(rows: usize) -> Result<Self> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?;
         Ok(Self { fields: Vec::new(), batches: vec![batch] })
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// True if there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The names of the columns.
+    /// Returns the names of the columns.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.fields.iter().map(|field| field.name().as_str())
     }

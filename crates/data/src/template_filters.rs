@@ -51,7 +51,7 @@ fn wrong(message: &str) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.to_owned())
 }
 
-/// An argument by its place or its name.
+/// Returns an argument by its place or its name.
 fn given<T>(value: Option<T>, named: &Kwargs, name: &str) -> Result<Option<T>, Error>
 where
     Option<T>: for<'a> minijinja::value::ArgType<'a, Output = Option<T>>,

@@ -10,7 +10,7 @@ use anyhow::{Context, Error, Result, bail};
 use minijinja::{Environment, ErrorKind, Value};
 use rustix::time::{ClockId, clock_gettime};
 
-use burnish_util::contained::{Excess, Limits, part};
+use burnish_util::contained::{ContainedError, Limits, part};
 
 /// The number of instructions after which a template is stopped; real ones take some thousands.
 pub const FUEL: u64 = 1_000_000;
@@ -73,12 +73,12 @@ impl Taken {
             (rendered.map_err(|error| (error.kind(), said(&error))), this_threads_time().saturating_sub(before))
         };
         let (given_up, begins) = (self.given_up.clone(), failed.clone());
-        let exceeds = move |excess: Excess| format!("{begins}: {}", given_up.get_or_init(|| excess.to_string()));
+        let exceeds = move |excess: ContainedError| format!("{begins}: {}", given_up.get_or_init(|| excess.to_string()));
         let done = part(RENDERING, exceeds, render).map_err(|excess| self.give_up(excess.to_string()));
         done.and_then(|(rendered, time)| self.checked(rendered, time)).with_context(|| failed.clone())
     }
 
-    /// The rendered text, unless it or what was taken for it is too much.
+    /// Returns the rendered text, unless it or what was taken for it is too much.
     fn checked(&self, rendered: Result<String, (ErrorKind, String)>, time: Duration) -> Result<String> {
         let beyond = time.saturating_sub(FREE).as_micros() as u64;
         if self.slow.fetch_add(beyond, Ordering::Relaxed) + beyond > SLOW.as_micros() as u64 {
@@ -103,7 +103,7 @@ impl Taken {
     }
 }
 
-/// The error in words, with its causes.
+/// Returns the error in words, with its causes.
 fn said(error: &minijinja::Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -118,7 +118,7 @@ fn said(error: &minijinja::Error) -> String {
     text
 }
 
-/// The time that this thread has computed, at this work and at what it did before.
+/// Returns the time that this thread has computed, at this work and at what it did before.
 fn this_threads_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)

@@ -8,7 +8,7 @@ use burnish_util::python_text::is_space;
 /// The widest text that a method pads to, in characters; the time and memory of a template are bounded elsewhere.
 const WIDEST: usize = 1 << 24;
 
-/// The result of a method of text; `None` if it is not one of these.
+/// Returns the result of a method of text; `None` if it is not one of these.
 pub fn of_text(text: &str, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>> {
     Some(match name {
         "split" | "rsplit" => split(text, name == "rsplit", arguments),
@@ -41,7 +41,7 @@ pub fn of_text(text: &str, name: &str, arguments: &[Value]) -> Option<Result<Val
     })
 }
 
-/// The result of a method of a list; `None` if it is not one of these.
+/// Returns the result of a method of a list; `None` if it is not one of these.
 pub fn of_list(list: &Value, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>> {
     (name == "index").then(|| {
         let (what, from, until): (Value, Option<i64>, Option<i64>) = from_args(arguments)?;
@@ -56,12 +56,12 @@ fn wrong(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
-/// A separator, which may not be empty.
+/// Returns a separator, which may not be empty.
 fn named(separator: &str) -> Result<Option<&str>, Error> {
     if separator.is_empty() { Err(wrong("empty separator")) } else { Ok(Some(separator)) }
 }
 
-/// The place that a number of Python's means in something of this length.
+/// Returns the place that a number of Python's means in something of this length.
 fn place(at: i64, length: usize) -> usize {
     let length = length as i64;
     (if at < 0 { at.saturating_add(length).max(0) } else { at.min(length) }) as usize
@@ -99,7 +99,7 @@ fn split(text: &str, from_end: bool, arguments: &[Value]) -> Result<Value, Error
     Ok(parts.into_iter().map(Value::from).collect())
 }
 
-/// The words between whitespace, with the rest of the text as the last or the first after `most` of them.
+/// Returns the words between whitespace, with the rest of the text as the last or the first after `most` of them.
 fn words(text: &str, from_end: bool, most: usize) -> Vec<&str> {
     let (mut words, mut rest) = (Vec::new(), text);
     loop {
@@ -131,7 +131,7 @@ fn words(text: &str, from_end: bool, most: usize) -> Vec<&str> {
 /// The number of characters before a part of a text, and the part.
 type Part = (usize, String);
 
-/// The text that is looked for, and the part in which it is looked for; `None` behind the end.
+/// Returns the text that is looked for, and the part in which it is looked for; `None` behind the end.
 fn part<'a>(text: &str, arguments: &'a [Value]) -> Result<(&'a str, Option<Part>), Error> {
     let (what, from, until): (&str, Option<i64>, Option<i64>) = from_args(arguments)?;
     let (from, length) = (from.unwrap_or(0), text.chars().count());

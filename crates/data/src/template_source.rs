@@ -1,4 +1,5 @@
-//! The source of a chat template, where Jinja reads it otherwise than minijinja: line ends, escapes of quoted text, and `'%s' % x`.
+//! The source of a chat template, where Jinja reads it otherwise than minijinja: line ends, escapes of quoted text, and `'%s' %
+//! x`.
 
 use std::ops::Range;
 
@@ -22,7 +23,7 @@ pub fn as_jinja_reads(source: &str) -> String {
     out
 }
 
-/// The bytes of the next `{{ … }}` or `{% … %}`, outside of comments and raw text.
+/// Returns the bytes of the next `{{ … }}` or `{% … %}`, outside of comments and raw text.
 fn next_tag(source: &str, from: usize) -> Option<Range<usize>> {
     let mut at = from;
     loop {
@@ -43,7 +44,7 @@ fn next_tag(source: &str, from: usize) -> Option<Range<usize>> {
     }
 }
 
-/// The end of a tag that begins at `at`: behind the first `}}` or `%}` outside of quotes and brackets.
+/// Returns the end of a tag that begins at `at`: behind the first `}}` or `%}` outside of quotes and brackets.
 fn tag_end(source: &str, at: usize) -> Option<usize> {
     let close = if source[at..].starts_with("{{") { "}}" } else { "%}" };
     let (mut depth, mut i) = (0_usize, at + 2);
@@ -66,7 +67,7 @@ fn tag_end(source: &str, at: usize) -> Option<usize> {
     }
 }
 
-/// The end of the quoted text that begins at `at`.
+/// Returns the end of the quoted text that begins at `at`.
 fn quoted_end(source: &str, at: usize) -> Option<usize> {
     let quote = source[at..].chars().next()?;
     let mut escaped = false;
@@ -127,7 +128,8 @@ fn percent(tag: &str, at: usize) -> Option<(usize, String)> {
     Some((end, format!("|{PERCENT}({})", &tag[begin..end])))
 }
 
-/// The end of an operand that begins at `begin`: a name, number, text or bracket, with what is called, looked up or filtered of it.
+/// Returns the end of an operand that begins at `begin`: a name, number, text or bracket, with what is called, looked up or
+/// filtered of it.
 fn operand_end(tag: &str, begin: usize) -> Option<usize> {
     let mut at = begin + (tag[begin..].len() - tag[begin..].trim_start_matches(['-', '+']).len());
     at = primary_end(tag, at)?;

@@ -5,7 +5,7 @@ use minijinja::value::ValueKind;
 
 use burnish_util::python_value::{float_text, quoted};
 
-/// The value as a float, if it is a finite one.
+/// Returns the value as a float, if it is a finite one.
 pub fn float(value: &Value) -> Option<f64> {
     let is_float = value.kind() == ValueKind::Number && !value.is_integer();
     is_float.then(|| f64::try_from(value.clone()).ok()).flatten().filter(|x| x.is_finite())

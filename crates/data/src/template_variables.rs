@@ -21,7 +21,7 @@ impl TemplateVariables {
         self.layers.push(Value::from_pairs([(name, to_template(&value))]));
     }
 
-    /// True if the template is to describe tools.
+    /// Returns true if the template is to describe tools.
     pub fn has_tools(&self) -> bool {
         self.has_tools
     }
@@ -54,7 +54,7 @@ impl From<&Self> for TemplateVariables {
     }
 }
 
-/// A JSON object as a value of templates.
+/// Returns a JSON object as a value of templates.
 pub(super) fn mapping(object: &Map<String, serde_json::Value>) -> Value {
     Value::from_pairs(object.iter().map(|(name, value)| (name.as_str(), to_template(value))))
 }

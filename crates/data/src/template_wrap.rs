@@ -5,8 +5,8 @@ fn is_space(c: char) -> bool {
     matches!(c, '\t'..='\r' | ' ')
 }
 
-/// The lines of at most `width` characters into which a text is broken. `long`: words that are longer are broken too; `hyphens`:
-/// words are also broken behind hyphens.
+/// Returns the lines of at most `width` characters into which a text is broken. `long`: words that are longer are broken too;
+/// `hyphens`: words are also broken behind hyphens.
 pub fn wrap(text: &str, width: usize, long: bool, hyphens: bool) -> Vec<String> {
     let mut chunks: Vec<Vec<char>> = chunks(text, hyphens).into_iter().rev().collect();
     let is_blank = |chunk: &[char]| chunk.iter().all(|c| burnish_util::python_text::is_space(*c));
@@ -46,7 +46,7 @@ pub fn wrap(text: &str, width: usize, long: bool, hyphens: bool) -> Vec<String> 
     lines
 }
 
-/// The pieces between which a line may be broken.
+/// Returns the pieces between which a line may be broken.
 fn chunks(text: &str, hyphens: bool) -> Vec<Vec<char>> {
     let chars: Vec<char> = text.chars().collect();
     let (mut out, mut at) = (Vec::new(), 0);
@@ -62,7 +62,7 @@ fn chunks(text: &str, hyphens: bool) -> Vec<Vec<char>> {
     out
 }
 
-/// The end of the piece that begins at `at`, by the pattern `wordsep_re` of Python's textwrap.
+/// Returns the end of the piece that begins at `at`, by the pattern `wordsep_re` of Python's textwrap.
 fn piece_end(chars: &[char], at: usize) -> usize {
     let is_word = |i: usize| chars.get(i).is_some_and(|c| burnish_util::python_text::is_word(*c));
     let is_punctuated = |i: usize| is_word(i) || chars.get(i).is_some_and(|c| "!\"'&.,?".contains(*c));

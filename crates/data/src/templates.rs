@@ -107,12 +107,12 @@ impl ChatTemplates {
         template.render_marked(&fitted(template, conversation, false, variables)?, variables)
     }
 
-    /// True if the template of conversations with or without tools marks what the assistant says.
+    /// Returns true if the template of conversations with or without tools marks what the assistant says.
     pub fn marks(&self, tools: bool) -> Result<bool> {
         Ok(self.choose(tools)?.marks())
     }
 
-    /// True if a template has this text in its source.
+    /// Returns true if a template has this text in its source.
     pub fn has(&self, text: &str) -> bool {
         self.default.iter().chain(&self.tool_use).any(|template| template.has(text))
     }
@@ -129,7 +129,7 @@ impl ChatTemplates {
     }
 }
 
-/// The messages of a conversation, with contents in the form that the template writes.
+/// Returns the messages of a conversation, with contents in the form that the template writes.
 fn fitted(
     template: &ChatTemplate,
     conversation: &Value,
@@ -164,7 +164,7 @@ fn fitted(
     Ok(messages.iter().zip(&marks).map(fitting).collect())
 }
 
-/// The template files of a folder with their names, sorted by name.
+/// Returns the template files of a folder with their names, sorted by name.
 pub fn template_files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let mut files: Vec<(String, PathBuf)> = Vec::new();
     let more = folder.join(MORE_TEMPLATES);
@@ -186,7 +186,7 @@ pub fn template_files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(files)
 }
 
-/// The templates of tokenizer_config.json; empty if it has none, `None` if they are malformed.
+/// Returns the templates of tokenizer_config.json; empty if it has none, `None` if they are malformed.
 fn in_config(config: &Map<String, Value>) -> Option<BTreeMap<String, String>> {
     let text = |name: &str, source: &Value| Some((name.to_owned(), source.as_str()?.to_owned()));
     match config.get("chat_template") {

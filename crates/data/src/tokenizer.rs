@@ -47,7 +47,8 @@ const MEMORY_PER_BYTE: usize = 64;
 /// Texts that mark the end of text, tried where no file names one.
 const USUAL_EOS: &[&str] = &["<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>"];
 
-/// Turns text into ids and back, and knows the ids that end a text and the chat template. A clone shares vocabulary and templates.
+/// Turns text into ids and back, and knows the ids that end a text and the chat template. A clone shares vocabulary and
+/// templates.
 #[derive(Clone)]
 pub struct Tokenizer {
     inner: Arc<tokenizers::Tokenizer>,
@@ -156,7 +157,7 @@ impl Tokenizer {
         Self { chat: self.chat.with_date(&date), date, ..self }
     }
 
-    /// The date that chat templates print.
+    /// Returns the date that chat templates print.
     pub fn date(&self) -> &TemplateDate {
         &self.date
     }
@@ -195,7 +196,7 @@ impl Tokenizer {
         }
     }
 
-    /// The id of a token in the spelling of the vocabulary, if there is such a token.
+    /// Returns the id of a token in the spelling of the vocabulary, if there is such a token.
     pub fn token_id(&self, token: &str) -> Option<u32> {
         self.inner.token_to_id(token)
     }
@@ -218,20 +219,20 @@ impl Tokenizer {
         self.ids(text, true)
     }
 
-    /// Returns the ids of a text that no chat template wrote and that something may follow: with the tokens that the tokenizer puts
-    /// before a text, unless the text begins with them itself, and without those it puts behind one.
+    /// Returns the ids of a text that no chat template wrote and that something may follow: with the tokens that the tokenizer
+    /// puts before a text, unless the text begins with them itself, and without those it puts behind one.
     pub fn encode_begun(&self, text: &str) -> Result<Vec<u32>> {
         let ids = self.encode(text)?;
         Ok(if ids.starts_with(&self.first_ids) { ids } else { [&self.first_ids[..], &ids].concat() })
     }
 
-    /// The bytes of the longest token as the vocabulary spells it, which is at least as many as it has in a text.
+    /// Returns the bytes of the longest token as the vocabulary spells it, which is at least as many as it has in a text.
     pub fn longest_token(&self) -> usize {
         self.inner.get_vocab(true).keys().map(String::len).max().unwrap_or(0)
     }
 
-    /// Returns the ids of [`Self::encode`], and the bytes of `text` that each stands for. The bytes of a token begin no later than
-    /// those of the token before it end; the tokens of one character all have its bytes.
+    /// Returns the ids of [`Self::encode`], and the bytes of `text` that each stands for. The bytes of a token begin no later
+    /// than those of the token before it end; the tokens of one character all have its bytes.
     pub fn encode_with_bytes(&self, text: &str) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
         let encoding = self.inner.encode(text, false).map_err(|e| anyhow!("cannot tokenize: {e}"))?;
         let mut before = 0;
@@ -258,8 +259,8 @@ impl Tokenizer {
     }
 
     /// Returns the text of each of `ids` in its context; joined, they are the text of all. A token that ends within a character
-    /// has no text, and the last token of that character has all of it. A token that turns bytes before it into no character begins
-    /// a context of its own.
+    /// has no text, and the last token of that character has all of it. A token that turns bytes before it into no character
+    /// begins a context of its own.
     pub fn pieces(&self, ids: &[u32]) -> Result<Vec<String>> {
         let mut stream = self.inner.decode_stream(false);
         let mut pieces = Vec::with_capacity(ids.len());
@@ -287,8 +288,8 @@ impl Tokenizer {
         self.chat.render(messages, add_generation_prompt, &variables.into())
     }
 
-    /// Applies the chat template to a list of messages, and finds what it marks as the assistant's (`{% generation %}`); `None` if
-    /// the template has no marks.
+    /// Applies the chat template to a list of messages, and finds what it marks as the assistant's (`{% generation %}`); `None`
+    /// if the template has no marks.
     ///
     /// # Errors
     /// Those of [`Self::apply_chat_template`], and marks that cannot be found in the text.
@@ -296,22 +297,22 @@ impl Tokenizer {
         self.chat.render_marked(messages, variables)
     }
 
-    /// True if a chat template has this text in its source.
+    /// Returns true if a chat template has this text in its source.
     pub fn template_has(&self, text: &str) -> bool {
         self.chat.has(text)
     }
 
-    /// The verdicts on the conversations that the chat template wrote.
+    /// Returns the verdicts on the conversations that the chat template wrote.
     pub(super) fn shapes(&self) -> &Shapes {
         &self.shapes
     }
 
-    /// The tokenizer as its library has it.
+    /// Returns the tokenizer as its library has it.
     pub(super) fn inner(&self) -> &tokenizers::Tokenizer {
         &self.inner
     }
 
-    /// True if the chat template marks what the assistant says.
+    /// Returns true if the chat template marks what the assistant says.
     ///
     /// # Errors
     /// If there are several templates without a default.
@@ -319,17 +320,18 @@ impl Tokenizer {
         self.chat.marks(variables.has_tools())
     }
 
-    /// The size of the smallest embedding table that has a row for every token.
+    /// Returns the size of the smallest embedding table that has a row for every token.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size
     }
 
-    /// A list in words of the tokens that tokenizer.json lacks and the files beside it name; `None` if there are none.
+    /// Returns a list in words of the tokens that tokenizer.json lacks and the files beside it name; `None` if there are none.
     pub fn new_tokens(&self) -> Option<String> {
         (!self.new_tokens.is_empty()).then(|| list(&self.new_tokens))
     }
 
-    /// A token, in words, that another tokenizer does not have under the same id; `None` if it reads all these ids as intended.
+    /// Returns a token, in words, that another tokenizer does not have under the same id; `None` if it reads all these ids as
+    /// intended.
     pub fn unknown_to(&self, other: &Self) -> Option<String> {
         let (own, theirs) = (self.inner.get_vocab(true), other.inner.get_vocab(true));
         let differs = own.iter().filter(|(token, id)| theirs.get(*token) != Some(id));
@@ -338,7 +340,7 @@ impl Tokenizer {
         Some(format!("token {id} is {token:?}, {there}"))
     }
 
-    /// The token that ends a supervised response.
+    /// Returns the token that ends a supervised response.
     pub fn eos_id(&self) -> u32 {
         self.eos_id
     }
@@ -348,34 +350,35 @@ impl Tokenizer {
         &self.eos_ids
     }
 
-    /// The tokens that end a response: the ends of a sequence unless they are ignored, and `further` ones.
+    /// Returns the tokens that end a response: the ends of a sequence unless they are ignored, and `further` ones.
     pub fn stop_ids(&self, ignore_eos: bool, further: &[u32]) -> Vec<u32> {
         let ends = if ignore_eos { &[][..] } else { &self.eos_ids };
         [ends, further].concat()
     }
 
-    /// True if the token is special, so that no text stands for it; all tokens that end a generation are.
+    /// Returns true if the token is special, so that no text stands for it; all tokens that end a generation are.
     pub fn is_special(&self, id: u32) -> bool {
         self.special_ids.contains(&id)
     }
 
-    /// True if the token is a byte (`<0x41>`): a decoder reads all that follow one another as one text.
+    /// Returns true if the token is a byte (`<0x41>`): a decoder reads all that follow one another as one text.
     pub fn is_byte(&self, id: u32) -> bool {
         self.inner.id_to_token(id).is_some_and(|token| token.len() == 6 && token.starts_with("<0x") && token.ends_with('>'))
     }
 
-    /// True if spaces before punctuation are left out of decoded text, so that a token can take one from the text before it.
+    /// Returns true if spaces before punctuation are left out of decoded text, so that a token can take one from the text before
+    /// it.
     pub fn cleans_up(&self) -> bool {
         self.cleans_up
     }
 
-    /// The folder's tokenizer files, to be copied beside an exported model.
+    /// Returns the folder's tokenizer files, to be copied beside an exported model.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 }
 
-/// The tokens that a tokenizer puts before a text.
+/// Returns the tokens that a tokenizer puts before a text.
 fn first_ids(inner: &tokenizers::Tokenizer) -> Vec<u32> {
     let ids = |add| inner.encode_fast("a", add).map_or_else(|_| Vec::new(), |encoding| encoding.get_ids().to_vec());
     let (bare, around) = (ids(false), ids(true));
@@ -391,7 +394,7 @@ fn read(path: &Path) -> Result<tokenizers::Tokenizer> {
     parsed?
 }
 
-/// The tokens that a model's files name as ends of text.
+/// Returns the tokens that a model's files name as ends of text.
 fn ends_of_model(folder: &Path, vocab_size: usize, special: &BTreeSet<u32>) -> Result<Vec<u32>> {
     let ends = known_ends(&folder.join(GENERATION_CONFIG), vocab_size)?;
     if !ends.is_empty() {
@@ -410,7 +413,7 @@ fn known_ends(path: &Path, vocab_size: usize) -> Result<Vec<u32>> {
     }
 }
 
-/// The end of text where no file names one.
+/// Returns the end of text where no file names one.
 fn usual_end(folder: &Path, inner: &tokenizers::Tokenizer) -> Result<u32> {
     let usual = USUAL_EOS.iter().find_map(|text| Some((text, inner.token_to_id(text)?)));
     let Some((text, id)) = usual else {

@@ -11,8 +11,8 @@ pub const REWARD_MODEL_KEY: &str = "reward_model";
 /// Returns the ground truth in a column `{"ground_truth": …}`; null where there is none and it is not `needed`.
 ///
 /// # Errors
-/// A row that needs one and has no such column or field. A null is a ground truth: a rule that compares with it says that it cannot,
-/// and a function of the user's gets it.
+/// A row that needs one and has no such column or field. A null is a ground truth: a rule that compares with it says that it
+/// cannot, and a function of the user's gets it.
 pub fn ground_truth<'a>(row: &'a Row, column: &str, needed: bool) -> Result<&'a Value> {
     if needed {
         return row.column(column)?.get("ground_truth").with_context(|| {

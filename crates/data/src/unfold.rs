@@ -1,5 +1,5 @@
-//! Turns rows of arrow record batches into JSON. Arrow is smaller, and in parquet a few bytes may stand for a million equal values, so
-//! that the size of rows as JSON is known before they are made.
+//! Turns rows of arrow record batches into JSON. Arrow is smaller, and in parquet a few bytes may stand for a million equal
+//! values, so that the size of rows as JSON is known before they are made.
 
 use std::mem::size_of;
 use std::sync::Arc;
@@ -33,17 +33,17 @@ pub(super) fn row(batch: &RecordBatch, i: usize, first: usize) -> Result<Columns
     batch.schema().fields().iter().zip(batch.columns()).map(cell).collect()
 }
 
-/// The bytes that the rows of a batch take as JSON, about.
+/// Returns the bytes that the rows of a batch take as JSON, about.
 pub(super) fn size(batch: &RecordBatch) -> u64 {
     batch.columns().iter().map(|column| size_of_all(column)).fold(0, u64::saturating_add)
 }
 
-/// The bytes that row `i` of a batch takes as JSON, about.
+/// Returns the bytes that row `i` of a batch takes as JSON, about.
 pub(super) fn row_size(batch: &RecordBatch, i: usize) -> u64 {
     batch.columns().iter().map(|column| size_of_all(&column.slice(i, 1))).fold(0, u64::saturating_add)
 }
 
-/// The bytes that all elements of an array take as JSON, about.
+/// Returns the bytes that all elements of an array take as JSON, about.
 fn size_of_all(array: &dyn Array) -> u64 {
     let count = array.len();
     let within = |items: &Arc<dyn Array>, first: usize, last: usize| size_of_all(&items.slice(first, last.saturating_sub(first)));

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-/// The columns that verl (`data.image_key`, `video_key`, `audio_key`) and TRL (`image`, `images`) read images, videos and sounds from.
+/// The columns that verl (`data.image_key`, `video_key`, `audio_key`) and TRL (`image`, `images`) read images, videos and sounds
+/// from.
 pub const MEDIA_COLUMNS: &[&str] = &["images", "image", "videos", "video", "audios", "audio"];
 
 /// A value for the `optional` columns of [`Rows::read`](super::rows::Rows::read): every column of the files.

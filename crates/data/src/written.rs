@@ -1,8 +1,8 @@
-//! Refuses conversations whose texts a chat template leaves out. Many templates have a branch for each role that they know, and write
-//! nothing of a message that has another one: `human`, `function_call`, a second system message.
+//! Refuses conversations whose texts a chat template leaves out. Many templates have a branch for each role that they know, and
+//! write nothing of a message that has another one: `human`, `function_call`, a second system message.
 //!
-//! A template may strip, trim and escape what it writes, or leave thoughts out. So each text is replaced by a mark, a word of its own, and the
-//! marks are looked for in what the template makes of them. This is done once for conversations of one shape.
+//! A template may strip, trim and escape what it writes, or leave thoughts out. So each text is replaced by a mark, a word of its
+//! own, and the marks are looked for in what the template makes of them. This is done once for conversations of one shape.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -15,8 +15,9 @@ use super::shapes::Verdict;
 use super::template_variables::TemplateVariables;
 use super::tokenizer::Tokenizer;
 
-/// The fields of a message that weigh what is learnt of it, of OpenAI's rows (`weight`), Mistral's and LLaMA-Factory's (`train`), slime's
-/// and ms-swift's (`loss`), and verl's users (`loss_mask`, `mask`). Supervised training takes them out before a template sees the message.
+/// The fields of a message that weigh what is learnt of it, of OpenAI's rows (`weight`), Mistral's and LLaMA-Factory's (`train`),
+/// slime's and ms-swift's (`loss`), and verl's users (`loss_mask`, `mask`). Supervised training takes them out before a template
+/// sees the message.
 pub(super) const WEIGHTS: &[&str] = &["weight", "train", "loss", "loss_mask", "mask"];
 
 /// The fields of thoughts, under the names that templates and data sets have for them.
@@ -58,7 +59,7 @@ pub(super) fn settled(
     }
 }
 
-/// A hash of all that decides whether the texts of a conversation are written, but for the texts.
+/// Returns a hash of all that decides whether the texts of a conversation are written, but for the texts.
 fn shape(messages: &[Value], template: &Template) -> u64 {
     let mut hasher = DefaultHasher::new();
     (template.asks, template.variables.has_tools()).hash(&mut hasher);
@@ -156,7 +157,8 @@ impl Template<'_> {
         ));
     }
 
-    /// The first message with a part that is not written, if there is one; `None` if the template refuses the conversation.
+    /// Returns the first message with a part that is not written, if there is one; `None` if the template refuses the
+    /// conversation.
     fn lost(&self, messages: &[Value]) -> Option<Option<(usize, Part)>> {
         let (marked, marks) = marked(messages);
         let text = self.tokenizer.apply_chat_template(&marked.into(), self.asks, self.variables).ok()?.to_lowercase();
@@ -225,7 +227,7 @@ impl Template<'_> {
     }
 }
 
-/// The messages with a word of its own in place of each text and of the name of each call, and these words.
+/// Returns the messages with a word of its own in place of each text and of the name of each call, and these words.
 fn marked(messages: &[Value]) -> (Vec<Value>, Vec<(usize, Part, String)>) {
     let (mut messages, mut marks) = (messages.to_vec(), Vec::new());
     for (i, fields) in messages.iter_mut().enumerate().filter_map(|(i, message)| Some((i, message.as_object_mut()?))) {
@@ -256,7 +258,7 @@ fn marked(messages: &[Value]) -> (Vec<Value>, Vec<(usize, Part, String)>) {
     (messages, marks)
 }
 
-/// The messages of a conversation, with that of a column `system` before them (ShareGPT, Alpaca).
+/// Returns the messages of a conversation, with that of a column `system` before them (ShareGPT, Alpaca).
 ///
 /// # Errors
 /// A row with both that column and another system message.
@@ -275,7 +277,7 @@ pub(super) fn with_system(columns: &Map<String, Value>, messages: Vec<Value>) ->
 /// The note of a row of plain texts that has a system message.
 pub(super) const NO_SYSTEM: &str = "have a column \"system\" that nothing reads, because their prompts are plain text";
 
-/// The note of a row of plain texts, if it has a system message.
+/// Returns the note of a row of plain texts, if it has a system message.
 pub(super) fn note_of_system(columns: &Map<String, Value>) -> Option<&'static str> {
     let system = columns.get(SYSTEM).and_then(Value::as_str);
     system.filter(|text| !text.trim().is_empty()).map(|_| NO_SYSTEM)

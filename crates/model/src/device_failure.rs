@@ -53,7 +53,7 @@ pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     OPENING.store(false, Ordering::SeqCst);
     result.map_err(|excess| {
         let message = match excess {
-            contained::Excess::Panic(message) => message,
+            contained::ContainedError::Panic(message) => message,
             other => other.to_string(),
         };
         one_line(&locked(&OPEN_ERROR).take().unwrap_or(message))

@@ -1,4 +1,4 @@
-//! The part of the environment that user code in workers sees: what programs need to run, but no tokens or keys.
+//! The environment of user code in workers: the variables that programs need to run, without tokens and keys.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 
 use super::words::Words;
 
-/// The variables that workers get. A `*` stands for any ending or, at the front, any beginning.
+/// Variables that workers get. A `*` stands for any ending or, at the front, any beginning.
 const ALLOWED: &str = "
     PATH HOME USER LOGNAME SHELL TZ LANG LANGUAGE LC_* TMPDIR TMP TEMP PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_*
     PYENV_* LD_LIBRARY_PATH DYLD_LIBRARY_PATH *_proxy *_PROXY SSL_* REQUESTS_CA_BUNDLE CURL_CA_BUNDLE
@@ -17,8 +17,8 @@ const ALLOWED: &str = "
     NUMEXPR_NUM_THREADS HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES
 ";
 
-/// Variables that are set for workers: hashes of text and with them the order of sets are reproducible, and text is printed as
-/// UTF-8, so that printing a response never fails.
+/// Variables set for workers. Text hashes, and so the order of sets, are reproducible. Text is printed as UTF-8, so printing a
+/// response never fails.
 const SET: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PYTHONIOENCODING", "utf-8:backslashreplace")];
 
 fn is_allowed(name: &str) -> bool {
@@ -29,10 +29,10 @@ fn is_allowed(name: &str) -> bool {
     })
 }
 
-/// The environment of a worker.
+/// Returns the environment of a worker.
 ///
 /// # Errors
-/// If a variable that is to be passed on is unset.
+/// If a variable to pass on is not set.
 pub fn of_workers(pass: &[String], words: &Words) -> Result<Vec<(OsString, OsString)>> {
     for name in pass {
         ensure!(env::var_os(name).is_some(), "{} names {name}, which is not set in the environment", words.pass_env);
@@ -42,7 +42,7 @@ pub fn of_workers(pass: &[String], words: &Words) -> Result<Vec<(OsString, OsStr
     Ok(kept.chain(SET.map(|(name, value)| (name.into(), value.into()))).collect())
 }
 
-/// Advice for an error that mentions a variable which is set here but was not passed on; empty if it mentions none.
+/// Returns advice for an error that mentions a variable that is set here but not passed on; else empty text.
 pub fn hint(error: &str, pass: &[String], words: &Words) -> String {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut withheld: Vec<String> =
@@ -53,11 +53,11 @@ pub fn hint(error: &str, pass: &[String], words: &Words) -> String {
     }
     let list = withheld.join(",");
     let Words { files, pass_env, .. } = words;
-    format!("\nThe environment of {files} has no tokens and keys of yours: to pass {list} on, write {pass_env}=[{list}].")
+    format!("\nThe environment of {files} does not include your tokens and keys; to pass {list} on, set {pass_env}=[{list}].")
 }
 
-/// True if the text contains the name as a whole word. A name without an underscore could be any word, so it counts only in
-/// quotes.
+/// Returns true if the text contains the name as a whole word. A name without an underscore could be any word, so it only counts
+/// in quotes.
 fn is_named(name: &str, text: &str) -> bool {
     let quoted = [format!("'{name}'"), format!("\"{name}\"")].iter().any(|quoted| text.contains(quoted));
     let in_word = |c: char| c.is_alphanumeric() || c == '_';

@@ -1,8 +1,8 @@
-//! Processes of users' Python code, which can hang, leak memory or crash, and which a thread could not be stopped from doing.
+//! Runs users' Python code in separate processes, because it can hang, leak memory or crash, and a thread cannot be killed.
 //!
-//! A [`process::Worker`] is started with the user's environment without its secrets ([`environment`]), answers messages ([`message`]), and is
-//! killed with all of its children; what it prints goes to the log ([`printed`]). Whoever uses it brings the code that it runs, which begins
-//! with [`PROCESS`], [`VALUES`] and [`MODULES`], and the [`words::Words`] of its messages.
+//! A [`process::Worker`] starts with the user's environment without secrets ([`environment`]), replies to messages ([`message`]),
+//! and is killed with all its children. Its output goes to the log ([`printed`]). The caller supplies the Python code, which
+//! begins with [`PROCESS`], [`VALUES`] and [`MODULES`], and the [`words::Words`] for error messages.
 
 pub mod environment;
 pub mod message;

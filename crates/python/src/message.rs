@@ -1,31 +1,31 @@
-//! The messages between the trainer and a worker: a line of JSON, and columns of numbers behind it if it begins with their size in bytes.
+//! Messages between the trainer and a worker: a line of JSON. If the line begins with a size in bytes, columns of floats follow.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-/// A message with columns begins with this sign, their size, and a space.
+/// First byte of a message with columns; their size and a space follow.
 const SIZE: u8 = b'#';
 
 /// A message from a worker.
 pub struct Message {
-    /// JSON.
+    /// The JSON text.
     pub line: Vec<u8>,
-    /// The numbers of all columns, one column after another, little-endian.
+    /// Floats of all columns, one column after another, little-endian f32.
     pub columns: Vec<u8>,
 }
 
 impl Message {
-    /// The numbers of the columns.
+    /// Returns the floats of the columns.
     pub fn numbers(&self) -> Vec<f32> {
         self.columns.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
     }
 }
 
-/// The bytes that have been received of a message.
+/// The bytes of a message received so far.
 #[derive(Default)]
 pub(super) struct Received {
     bytes: Vec<u8>,
-    /// The place of the line's end.
+    /// Position of the line end.
     end: Option<usize>,
 }
 
@@ -36,12 +36,12 @@ impl Received {
         self.end = self.end.or_else(|| Some(before + bytes.iter().position(|byte| *byte == b'\n')?));
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The message, once it is whole.
+    /// Returns the message once it is complete.
     pub fn take(&mut self) -> Option<Message> {
         let end = self.end?;
         let (start, size) = size(&self.bytes[..end]);
@@ -57,7 +57,7 @@ impl Received {
     }
 }
 
-/// The place where the JSON of a line begins, and the number of bytes behind the line.
+/// Returns the position where the JSON of a line begins, and the number of bytes after the line.
 fn size(line: &[u8]) -> (usize, usize) {
     let text = line.strip_prefix(&[SIZE]).and_then(|rest| std::str::from_utf8(&rest[..rest.len().min(20)]).ok());
     let digits = text.and_then(|text| text.split_once(' ')).map(|(digits, _)| digits);
@@ -65,18 +65,18 @@ fn size(line: &[u8]) -> (usize, usize) {
     size.unwrap_or((0, 0))
 }
 
-/// The seed of random numbers of a call with these arguments: a hash of them (FNV-1a), so it does not depend on who calls when.
+/// Returns the random seed of a call: a hash of the arguments (FNV-1a), so it does not depend on the order of calls.
 pub fn seed<'a>(arguments: impl IntoIterator<Item = &'a u8>) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     arguments.into_iter().fold(0xcbf2_9ce4_8422_2325_u64, mix)
 }
 
-/// A request to call the function with this index. It comes with the [`seed`] of the arguments and columns.
+/// Returns a request to call the function with this index. Includes the [`seed`] of the arguments and columns.
 ///
 /// # Errors
-/// If the arguments are no JSON.
+/// If the arguments cannot be written as JSON.
 pub fn request(function: usize, arguments: &impl Serialize, columns: &[&[f32]]) -> Result<Vec<u8>> {
-    let arguments = serde_json::to_vec(arguments).context("the arguments of a Python function are no JSON")?;
+    let arguments = serde_json::to_vec(arguments).context("the arguments of a Python function cannot be written as JSON")?;
     let columns: Vec<u8> = columns.iter().copied().flatten().flat_map(|number| number.to_le_bytes()).collect();
     let seed = seed(arguments.iter().chain(&columns));
     let size = if columns.is_empty() { String::new() } else { format!("{}{} ", char::from(SIZE), columns.len()) };
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_arrive_as_they_were_sent_and_a_part_of_a_message_is_none() {
+    fn columns_arrive_unchanged_and_a_partial_message_is_not_returned() {
         let numbers = [1.5, f32::NAN, -0.0, f32::MIN_POSITIVE];
         for columns in [&[][..], &[&numbers[..2], &[], &numbers[2..]]] {
             let sent = request(3, &["a\u{2192}\n"], columns).unwrap();

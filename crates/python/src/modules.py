@@ -1,4 +1,4 @@
-# Modules that stand in for packages which are not installed.
+# Substitutes for packages that are not installed.
 
 import importlib.util
 import sys
@@ -6,20 +6,20 @@ import types
 
 
 def is_installed(module):
-    """True if there is such a package: a folder that only has its name is none."""
+    """Returns true if the package is installed. A folder that only has its name does not count."""
     spec = importlib.util.find_spec(module)
     return spec is not None and spec.origin is not None
 
 
 def lacking(name, contents):
-    """What a module with these contents says of any other name: that it is not among them."""
+    """Returns the `__getattr__` of a module with these contents, which refuses all other names."""
 
     def lacks(wanted):
         if wanted.startswith("__"):
             raise AttributeError(wanted)
         there = ", ".join(contents) or "no names"
         raise ImportError(
-            "%s.%s is not here: %s is not installed for %s, and what stands in for this module of it has %s"
+            "%s.%s is missing: %s is not installed for %s, and the substitute for this module only has %s"
             % (name, wanted, name.split(".")[0], sys.executable, there)
         )
 
@@ -27,7 +27,7 @@ def lacking(name, contents):
 
 
 def provide(name, **contents):
-    """Makes a module that has these contents, and says of any other that it is not among them."""
+    """Creates a module with these contents, which refuses all other names."""
     module = types.ModuleType(name)
     module.__path__ = []
     module.__dict__.update(contents, __getattr__=lacking(name, contents))

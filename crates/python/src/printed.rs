@@ -1,4 +1,4 @@
-//! The output of user code, on whatever stream: it goes to the log, and its last lines go into error messages.
+//! The output of user code on both streams: it goes to the log, and its last lines go into error messages.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -6,13 +6,12 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::OwnedFd;
 
 const CHUNK: usize = 1 << 13;
-/// The number of lines kept for messages, and below the length of each.
+/// Number of lines kept for messages, and below the length limit of a line.
 const TAIL: usize = 20;
 const LONGEST_LINE: usize = 400;
-/// The number of bytes without a line end after which they count as a line.
+/// Number of bytes without a line end that count as a line.
 const NO_LINE: usize = 1 << 16;
-/// The largest number of bytes read at once from a process that prints without end, so that the caller can check its time limit
-/// in between.
+/// Largest number of bytes read at once, so that the caller can check its time limit while a process prints endlessly.
 const PRINTED_AT_ONCE: usize = 1 << 18;
 
 /// The pipe that receives both output streams of a process.
@@ -24,17 +23,17 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// Reads this pipe, which does not block. `file` is what messages call a file of the user.
+    /// Wraps a non-blocking pipe. `file` is the term for a user's file in messages.
     pub fn new(pipe: impl Into<OwnedFd>, file: impl Into<String>) -> Self {
         Self { pipe: Some(File::from(pipe.into())), file: file.into(), partial: Vec::new(), tail: VecDeque::new() }
     }
 
-    /// The pipe; `None` once it is closed.
+    /// Returns the pipe; `None` once it is closed.
     pub fn pipe(&self) -> Option<&File> {
         self.pipe.as_ref()
     }
 
-    /// Logs the output that is available.
+    /// Logs the available output.
     pub fn read(&mut self) {
         let (mut chunk, mut total) = ([0; CHUNK], 0);
         while let Some(pipe) = self.pipe.as_mut().filter(|_| total < PRINTED_AT_ONCE) {
@@ -70,13 +69,13 @@ impl Printed {
         }
     }
 
-    /// The last lines of output, for the end of a message.
+    /// Returns the last lines of output, for the end of a message.
     pub fn last_words(&self) -> String {
         let lines: Vec<&str> = self.tail.iter().map(String::as_str).collect();
         if lines.is_empty() { String::new() } else { format!("\nIt printed last:\n  {}", lines.join("\n  ")) }
     }
 
-    /// The lines of user code in the last traceback, if one was printed. Built-in code is left out; it has no file.
+    /// Returns the lines of user code in the last printed traceback, if any. Skips built-in code, which has no file.
     pub fn trace(&self) -> Option<String> {
         let start = self.tail.iter().rposition(|line| line.starts_with("Stack (most recent"))?;
         let lines = self.tail.range(start + 1..).map(String::as_str);

@@ -1,5 +1,5 @@
-# What all processes of users' Python code share: their pipes, limits and errors. Python 3.8 and its standard library are enough. The text of
-# whoever uses it follows in the same program; it says in USER_FILE what it calls a file of the user.
+# Shared by all processes of users' Python code: pipes, limits and errors. Needs only Python 3.8 and its standard library. The caller's
+# code follows in the same program; it sets USER_FILE, the term for a user's file in messages.
 
 import faulthandler
 import fcntl
@@ -25,7 +25,7 @@ TO_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 class Unusable(Exception):
-    """An error reported without a traceback, because the function itself is at fault and not the place of the call."""
+    """An error reported without a traceback, because the function itself is wrong and not the place of the call."""
 
 
 def claim_pipes():
@@ -41,7 +41,7 @@ def claim_pipes():
 
 
 def restore(log):
-    """Reopens the output if a call closed it, so that `print` works in the next call."""
+    """Reopens the output if a call has closed it, so that `print` works in the next call."""
     for descriptor in (1, 2):
         try:
             fcntl.fcntl(descriptor, fcntl.F_GETFD)
@@ -76,14 +76,14 @@ def send(replies, reply):
             while part:
                 part = part[os.write(replies, part):]
     except OSError as error:
-        os.write(2, ("the answer cannot be sent, did the %s close the descriptor? %s\n" % (USER_FILE, error)).encode())
+        os.write(2, ("the reply cannot be sent, did the %s close the descriptor? %s\n" % (USER_FILE, error)).encode())
         os._exit(1)
 
 
 def limit(memory_mb):
     """Limits the memory of each process of the worker. RLIMIT_DATA counts allocated memory (brk and private writable maps).
-    RLIMIT_AS would count reserved addresses too, of which CUDA, the threads of BLAS and the allocator's arenas take many times
-    the memory they use, so that importing torch would fail."""
+    RLIMIT_AS would also count reserved addresses, and CUDA, BLAS threads and allocator arenas reserve many times
+    the memory they use, so importing torch would fail."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory_mb is not None:
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
@@ -94,7 +94,7 @@ def limit(memory_mb):
 
 
 def allow_cpu(seconds):
-    """Allows `seconds` of processor time from now on; after that SIGXCPU ends the process, whatever it is doing."""
+    """Allows `seconds` of CPU time from now on; then SIGXCPU ends the process."""
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     soft = int(time.process_time()) + 1 + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
@@ -108,7 +108,7 @@ def load(path):
     if path.startswith("file://"):
         path = path[len("file://"):]
     if not os.path.isfile(path):
-        raise Unusable("there is no file %s" % path)
+        raise Unusable("the file %s does not exist" % path)
     path = os.path.abspath(path)
     sys.path[:0] = [os.path.dirname(path), os.getcwd()]
     name = os.path.splitext(os.path.basename(path))[0]
@@ -122,13 +122,13 @@ def load(path):
 
 
 def own_frame(frame):
-    """True if the frame belongs to the worker, or to a library between the worker and the user's code."""
+    """Returns true if the frame belongs to the worker, or to a library between the worker and the user's code."""
     file = frame.f_code.co_filename
     return frame.f_globals is globals() or file.startswith("<frozen importlib") or "/asyncio/" in file or "/importlib/" in file
 
 
 def trace(error):
-    """The traceback, beginning with the first frame of user code."""
+    """Returns the traceback from the first frame of user code."""
     frames = error.__traceback__
     if isinstance(error, MemoryError):
         traceback.clear_frames(frames)  # they hold the objects that filled the memory

@@ -1,7 +1,7 @@
-//! A worker process: started, sent requests, and killed with all of its children.
+//! A worker process: starts it, sends requests, and kills it with all its children.
 //!
-//! The calling thread does all the work: it writes the request, reads the reply and the output printed meanwhile, and checks the
-//! time limit. So an idle worker costs nothing, and a reply wakes only the thread that waits for it.
+//! The calling thread writes the request, reads the reply and the printed output, and checks the time limit. So an idle worker
+//! costs nothing, and a reply wakes only the thread that waits for it.
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read, Write};
@@ -20,15 +20,14 @@ use super::printed::Printed;
 use super::words::Words;
 use burnish_util::interrupt::Interrupt;
 
-/// The interval at which a waiting thread checks for an interrupt, and for a worker that is dead while a forked child holds its
-/// pipe open.
+/// Interval at which a waiting thread checks for an interrupt, and for a dead worker whose forked child holds the pipe open.
 const SLICE: Duration = Duration::from_millis(50);
-/// The same interval once the worker has closed its pipe and is about to exit.
+/// The same interval after the worker has closed its pipe and is about to exit.
 const DYING_SLICE: Duration = Duration::from_millis(2);
-/// The time that a worker has to exit after it has closed its pipe, or to report where it hangs.
+/// Time for a worker to exit after closing its pipe, or to report where it hangs.
 const GRACE: Duration = Duration::from_millis(200);
 const CHUNK: usize = 1 << 16;
-/// The largest size of a reply's line, which holds the scores of a batch.
+/// Largest size of a reply's line, which holds the scores of a batch, in bytes.
 pub const MOST_BYTES: usize = 64 << 20;
 
 /// A running process.
@@ -43,12 +42,12 @@ pub struct Worker {
     ended: bool,
 }
 
-/// The reason why there is no reply. The worker is dead then.
-pub enum Lost {
+/// The reason for a missing reply. The worker is dead then.
+pub enum WorkerError {
     Died(ExitStatus),
     /// The worker closed the pipe of replies without exiting.
     Closed,
-    /// The call took too long; the lines of user code that were running, if the worker could report them.
+    /// The call took too long. Has the running lines of user code, if the worker could report them.
     TimedOut(String),
     /// The reply has more than [`MOST_BYTES`].
     TooLong,
@@ -56,7 +55,7 @@ pub enum Lost {
 }
 
 impl Worker {
-    /// Starts a process in a process group of its own, with exactly the given environment.
+    /// Starts a process in its own process group, with exactly the given environment.
     pub fn spawn(python: &str, code: &str, environment: &[(OsString, OsString)], words: &'static Words) -> Result<Self> {
         let mut command = Command::new(python);
         command.args(["-u", "-c", code]).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
@@ -74,7 +73,13 @@ impl Worker {
     }
 
     /// Sends a message and returns the next one received. `columns` is the largest size of its columns.
-    pub fn ask(&mut self, message: &[u8], columns: usize, timeout: Duration, interrupt: &Interrupt) -> Result<Message, Lost> {
+    pub fn ask(
+        &mut self,
+        message: &[u8],
+        columns: usize,
+        timeout: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Message, WorkerError> {
         let begun = Instant::now();
         let (mut unsent, mut looked, mut closed) = (message, begun, None);
         loop {
@@ -87,7 +92,7 @@ impl Worker {
             }
             if self.received.len() > MOST_BYTES + columns {
                 self.end();
-                return Err(Lost::TooLong);
+                return Err(WorkerError::TooLong);
             }
             if self.replies.is_none() {
                 closed = closed.or(Some(Instant::now()));
@@ -95,27 +100,27 @@ impl Worker {
             if looked.elapsed() >= SLICE || closed.is_some() {
                 looked = Instant::now();
                 if self.is_dead() {
-                    return Err(Lost::Died(self.end()));
+                    return Err(WorkerError::Died(self.end()));
                 }
             }
             if closed.is_some_and(|closed| closed.elapsed() > GRACE) {
                 self.end();
-                return Err(Lost::Closed);
+                return Err(WorkerError::Closed);
             }
             if let Err(interrupted) = interrupt.check() {
                 self.end();
-                return Err(Lost::Interrupted(interrupted));
+                return Err(WorkerError::Interrupted(interrupted));
             }
             if begun.elapsed() >= timeout {
                 let place = self.place();
                 self.end();
-                return Err(Lost::TimedOut(place));
+                return Err(WorkerError::TimedOut(place));
             }
         }
     }
 
-    /// Sends as much as the pipe takes and returns the unsent rest. The rest is empty if nobody reads any more, which is noticed
-    /// elsewhere.
+    /// Sends as much as the pipe takes and returns the unsent rest. If the reader is gone, the rest is empty; [`Self::is_dead`]
+    /// finds out.
     fn send<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while !bytes.is_empty() {
             match self.requests.write(bytes) {
@@ -128,7 +133,7 @@ impl Worker {
         bytes
     }
 
-    /// Waits until something can be read or sent; true if nothing happened.
+    /// Waits until something can be read or sent. Returns true on a timeout.
     fn wait(&mut self, sending: bool, at_most: Duration) -> bool {
         let mut pipes = Vec::with_capacity(3);
         pipes.extend(self.replies.as_ref().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
@@ -144,7 +149,7 @@ impl Worker {
         quiet
     }
 
-    /// Reads what is there, up to `most` bytes in all.
+    /// Reads the available bytes, up to `most` in total.
     fn read_replies(&mut self, most: usize) {
         let mut chunk = [0; CHUNK];
         while let Some(pipe) = self.replies.as_mut().filter(|_| self.received.len() <= most) {
@@ -158,16 +163,16 @@ impl Worker {
         }
     }
 
-    /// True if the process has ended. It is not reaped, so that its process group id cannot be reused.
+    /// Returns true if the process has ended. It is not reaped, so that its process group id cannot be reused.
     pub fn is_dead(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !matches!(waitid(WaitId::Pid(self.group), options), Ok(None))
     }
 
-    /// Kills the process and its group, unless that was done before.
+    /// Kills the process and its group, unless done before.
     fn end(&mut self) -> ExitStatus {
         if !self.ended {
-            // The process may have ended by itself, while processes that it started still run.
+            // The process may have ended by itself while its children still run.
             let _ = kill_process_group(self.group, Signal::KILL);
             self.ended = true;
             self.printed.read();
@@ -175,7 +180,7 @@ impl Worker {
         self.child.wait().unwrap_or_default()
     }
 
-    /// The current position in the user's code, which the worker prints when it receives this signal.
+    /// Returns the current position in the user's code, which the worker prints when it receives this signal.
     fn place(&mut self) -> String {
         self.printed.read();
         let begun = Instant::now();
@@ -183,7 +188,7 @@ impl Worker {
             return String::new();
         }
         while begun.elapsed() < GRACE {
-            // It is printed at once or not at all, so silence after output means that it is complete.
+            // The worker prints it at once or not at all, so silence after output means that it is complete.
             if self.wait(false, SLICE) && self.printed.trace().is_some() {
                 break;
             }
@@ -191,7 +196,7 @@ impl Worker {
         self.printed.trace().unwrap_or_default()
     }
 
-    /// The last lines of output, for the end of a message.
+    /// Returns the last lines of output, for the end of a message.
     pub fn last_words(&self) -> String {
         self.printed.last_words()
     }

@@ -1,4 +1,4 @@
-# Converts values of any kind to those that JSON has, and to texts for messages.
+# Converts any values to JSON values, and to text for messages.
 
 import math
 from collections.abc import Mapping
@@ -7,18 +7,18 @@ DEEPEST_NOTE = 20
 
 
 def shown(value):
-    """A value for a message."""
+    """Returns a value as text for a message."""
     text = repr(value)
     return "%s %s" % (type(value).__name__, text if len(text) <= 200 else text[:200] + "…")
 
 
 def opened(value):
-    """Converts arrays and tensors to numbers and lists. They are recognised by `tolist`, so that no library is imported."""
+    """Converts arrays and tensors to numbers and lists. Recognises them by `tolist`, so no library is imported."""
     return value.tolist() if hasattr(value, "tolist") and not isinstance(value, type) else value
 
 
 def number(value):
-    """The value as a float, or `None` if it is no number."""
+    """Returns the value as a float, or `None` if it is not a number."""
     if isinstance(value, (float, bool)):
         return float(value)
     value = opened(value)
@@ -33,12 +33,12 @@ def number(value):
 
 
 def wire(value):
-    """The value for JSON; a number that is not finite becomes text, because JSON lacks it."""
+    """Returns a float for JSON; a non-finite one becomes text, because JSON lacks it."""
     return value if value is None or math.isfinite(value) else repr(value)
 
 
 def note(value, depth=0):
-    """Converts any value to one that JSON has."""
+    """Converts any value to a JSON value."""
     value = opened(value)
     if value is None or isinstance(value, (bool, str)):
         return value

@@ -21,7 +21,7 @@ use super::page::page;
 use super::record::RecordedRun;
 use burnish_checkpoint::TRACKER_FILE;
 use burnish_run::{INFO, METRICS, PHASE, SAMPLES};
-use burnish_server::{Hosts, HttpResponse, Limits, Refusal, Site, serve};
+use burnish_server::{Handler, Hosts, HttpError, HttpResponse, Limits, serve};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::lock::is_locked;
 
@@ -72,28 +72,28 @@ struct Pages(Mutex<View>);
 const PAGE: &str = "/";
 const DATA: &str = "/data.json";
 
-impl Site for Pages {
-    fn admit(&self, head: &Parts) -> Result<(), Refusal> {
+impl Handler for Pages {
+    fn admit(&self, head: &Parts) -> Result<(), HttpError> {
         if ![Method::GET, Method::HEAD].contains(&head.method) {
-            return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this server only shows").with(ALLOW, "GET, HEAD"));
+            return Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, "this server only shows").with(ALLOW, "GET, HEAD"));
         }
         if ![PAGE, DATA].contains(&head.uri.path()) {
-            return Err(Refusal::new(StatusCode::NOT_FOUND, "there is / and /data.json"));
+            return Err(HttpError::new(StatusCode::NOT_FOUND, "there is / and /data.json"));
         }
         Ok(())
     }
 
-    async fn answer(self: Arc<Self>, head: Parts, _: Bytes) -> Result<HttpResponse, Refusal> {
+    async fn answer(self: Arc<Self>, head: Parts, _: Bytes) -> Result<HttpResponse, HttpError> {
         let answer = spawn_blocking(move || {
             let mut view = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             view.answer(head.uri.path(), &head.headers)
         });
-        let failed = |message| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message);
+        let failed = |message| HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, message);
         let answer = answer.await.map_err(|_| failed("the runs could not be read".to_owned()))?;
         answer.map_err(|error| failed(format!("{error:#}")))
     }
 
-    fn refused(&self, _: &Refusal) {}
+    fn on_error(&self, _: &HttpError) {}
 }
 
 /// The page's data, and the traces of the files that it was made from.

@@ -1,4 +1,4 @@
-//! The bodies of answers: in memory, or in pieces that are made while they are sent.
+//! Bodies of responses: in memory, or streamed in pieces.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -8,10 +8,10 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Frame, SizeHint};
 use tokio::sync::mpsc::Receiver;
 
-/// The body of an answer.
+/// The body of a response.
 pub enum Body {
     Whole(Full<Bytes>),
-    /// Pieces, until their sender is dropped. Whoever sends them sees by the closed channel that the client has left.
+    /// Pieces, until their sender is dropped. The channel closes when the client has left.
     Pieces(Receiver<Bytes>),
 }
 

@@ -1,4 +1,4 @@
-//! One connection: its requests one after the other, its last words, and its end.
+//! One connection: its requests in order, its last error, and its end.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -14,32 +14,32 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::handler::Handler;
 use super::hosts::Hosts;
+use super::http_error::{HttpError, HttpResponse};
 use super::limits::Limits;
-use super::refusal::{HttpResponse, Refusal};
 use super::request::Bodies;
-use super::site::Site;
 use super::wire::{Line, wire};
 
-/// The time that requests in progress have once the server is asked to stop.
+/// Time for requests in progress after the server is asked to stop.
 pub const GRACE: Duration = Duration::from_millis(500);
-/// The longest time that a client may still send once the server is asked to stop.
+/// Longest time that a client may still send after the server is asked to stop.
 const LEAVING: Duration = Duration::from_millis(100);
-/// The most bytes of the headers of a request, and of a connection's buffer.
+/// Largest size of a request's headers and of a connection's buffer, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
 const HEADERS: usize = 100;
 
-/// The state that all connections share.
+/// State shared by all connections.
 pub struct Shared<S> {
-    pub site: Arc<S>,
+    pub handler: Arc<S>,
     pub hosts: Hosts,
     pub limits: Limits,
     pub bodies: Bodies,
-    /// Becomes true when the server is asked to stop.
+    /// True once the server is asked to stop.
     pub stopping: watch::Receiver<bool>,
 }
 
-impl<S: Site> Shared<S> {
+impl<S: Handler> Shared<S> {
     /// Serves a connection until it ends.
     pub async fn connect(self: Arc<Self>, stream: TcpStream) {
         _ = stream.set_nodelay(true);
@@ -54,7 +54,7 @@ impl<S: Site> Shared<S> {
         }
     }
 
-    /// Returns when this much time has passed since the server was asked to stop, and at least as much since the call.
+    /// Waits until the server is asked to stop, and then for `time`.
     async fn stopped(&self, time: Duration) {
         _ = self.stopping.clone().wait_for(|stop| *stop).await;
         sleep(time).await;
@@ -75,12 +75,12 @@ impl<S: Site> Shared<S> {
         connection.await
     }
 
-    /// Answers a request that hyper could not read and has not answered; a connection that was idle is closed in silence.
+    /// Sends an error for a request that hyper could not read and did not answer. An idle connection is closed without an error.
     fn last_words(&self, line: &Line, ended: hyper::Result<()>) {
         let Err(error) = ended else { return };
         let (status, reason) = match () {
             () if error.is_timeout() => ("408 Request Timeout", "the headers took too long"),
-            () if error.is_parse() => ("400 Bad Request", "this is no request of HTTP/1.1"),
+            () if error.is_parse() => ("400 Bad Request", "this is not an HTTP/1.1 request"),
             () => return,
         };
         let body = format!("{{\"error\":\"{reason}\"}}\n");
@@ -91,21 +91,21 @@ impl<S: Site> Shared<S> {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> HttpResponse {
         let answer = tokio::select! {
             answer = self.received(request) => answer,
-            () = self.stopped(GRACE) => Err(Refusal::busy("the server is stopping")),
+            () = self.stopped(GRACE) => Err(HttpError::busy("the server is stopping")),
         };
-        answer.unwrap_or_else(|refusal| {
-            self.site.refused(&refusal);
-            self.site.refusal(refusal)
+        answer.unwrap_or_else(|error| {
+            self.handler.on_error(&error);
+            self.handler.error_response(error)
         })
     }
 
-    async fn received(&self, request: Request<Incoming>) -> Result<HttpResponse, Refusal> {
+    async fn received(&self, request: Request<Incoming>) -> Result<HttpResponse, HttpError> {
         let (head, body) = request.into_parts();
         self.hosts.check(&head)?;
-        self.site.admit(&head)?;
+        self.handler.admit(&head)?;
         let body = self.bodies.receive(&head, body).await?;
-        // The share is held until the answer is made: the texts of a request take memory for as long.
+        // The share is held until the response is ready, since the request takes memory until then.
         let _share = body.share;
-        self.site.clone().answer(head, body.bytes).await
+        self.handler.clone().answer(head, body.bytes).await
     }
 }

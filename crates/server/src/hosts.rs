@@ -1,7 +1,7 @@
-//! The names by which a server may be addressed.
+//! The host names that a server accepts.
 //!
-//! Any page that a browser shows can send requests to this machine. A foreign name that leads here (DNS rebinding) is in `Host`,
-//! and a page of another server is in `Origin`.
+//! Any page in a browser can send requests to this machine. `Host` shows a foreign name that resolves here (DNS rebinding), and
+//! `Origin` shows a page of another server.
 
 use std::net::IpAddr;
 
@@ -10,27 +10,27 @@ use hyper::header::{HOST, HeaderName, ORIGIN};
 use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
 
-use super::refusal::Refusal;
+use super::http_error::HttpError;
 
-/// The names by which a server may be addressed.
+/// The host names that a server accepts.
 #[derive(Clone, Debug)]
 pub enum Hosts {
-    /// These names, in lower case.
+    /// Only these names, in lower case.
     Named(Vec<String>),
-    /// These names and every IP address: an address cannot be made to lead elsewhere.
+    /// These names and every IP address, since an address cannot be rebound.
     NamedOrAddress(Vec<String>),
-    /// Any name, for servers that ask for a token, which no page has.
+    /// Any name, for servers with a token, which no page has.
     Any,
 }
 
 impl Hosts {
-    /// The names of this machine for itself.
+    /// Accepts only this machine's names for itself.
     pub fn loopback() -> Self {
         Self::Named(["127.0.0.1", "localhost"].map(str::to_owned).to_vec())
     }
 
-    /// The names of a server that listens at `host`: those of this machine, `further` ones, and every IP address; any name if it asks for a
-    /// token.
+    /// Returns the names of a server that listens at `host`: this machine's names, `further` ones, and every IP address. With a
+    /// token, any name.
     pub fn of_server(host: &str, further: &[String], has_token: bool) -> Self {
         if has_token {
             return Self::Any;
@@ -50,16 +50,16 @@ impl Hosts {
         }
     }
 
-    /// Checks who a request is for, and which page sent it.
+    /// Checks the host that a request names, and the page that sent it.
     ///
     /// # Errors
     /// 400 for a request without exactly one host, 403 for a foreign name or page.
-    pub(super) fn check(&self, head: &Parts) -> Result<(), Refusal> {
-        let host = only(head, HOST)?.ok_or_else(|| Refusal::malformed("the header Host is missing"))?;
+    pub(super) fn check(&self, head: &Parts) -> Result<(), HttpError> {
+        let host = only(head, HOST)?.ok_or_else(|| HttpError::malformed("the header Host is missing"))?;
         if head.uri.authority().is_some_and(|authority| authority.as_str() != host) {
-            return Err(Refusal::malformed("the request names another server than its header Host"));
+            return Err(HttpError::malformed("the request names another server than its header Host"));
         }
-        let forbidden = |message| Err(Refusal::new(StatusCode::FORBIDDEN, message));
+        let forbidden = |message| Err(HttpError::new(StatusCode::FORBIDDEN, message));
         let name = host.parse::<Authority>().ok().filter(|authority| !authority.as_str().contains('@'));
         if !name.is_some_and(|name| self.has(name.host())) {
             return forbidden(format!("this server is not {host:?}"));
@@ -73,11 +73,11 @@ impl Hosts {
     }
 }
 
-/// The text of a header that a request may have once.
-fn only(head: &Parts, name: HeaderName) -> Result<Option<&str>, Refusal> {
+/// Returns the text of a header that may occur at most once.
+fn only(head: &Parts, name: HeaderName) -> Result<Option<&str>, HttpError> {
     let mut values = head.headers.get_all(&name).iter();
     let first = values.next().map(|value| value.to_str().unwrap_or("?"));
-    if values.next().is_some() { Err(Refusal::malformed(format!("the header {name} is there twice"))) } else { Ok(first) }
+    if values.next().is_some() { Err(HttpError::malformed(format!("the header {name} occurs twice"))) } else { Ok(first) }
 }
 
 #[cfg(test)]
@@ -94,9 +94,9 @@ mod tests {
                 request = request.header(name, *value);
             }
             let (head, ()) = request.body(()).unwrap().into_parts();
-            hosts.check(&head).map_or_else(|refusal| refusal.status.as_u16(), |()| 200)
+            hosts.check(&head).map_or_else(|error| error.status.as_u16(), |()| 200)
         };
-        // The status for each host: of a server that is this machine's alone, of one that others may ask, of one with a token.
+        // Status for each host: of a loopback server, of a server for others, and of a server with a token.
         for (host, loopback, others, token) in [
             ("127.0.0.1:4000", 200, 200, 200),
             ("LOCALHOST", 200, 200, 200),

@@ -1,24 +1,24 @@
-//! The bounds of a server.
+//! The limits of a server.
 
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The open files that a process needs beside its connections.
+/// Number of open files that a process needs in addition to its connections.
 const OTHER_FILES: u64 = 128;
 
-/// The bounds of a server. Their defaults suit a machine of one user.
+/// The limits of a server. The defaults suit a single user's machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The number of connections; further ones are answered with 503 and closed.
+    /// Number of connections; further ones get status 503 and are closed.
     pub connections: usize,
-    /// The time for all headers of a request, and again for its body. A connection without a request is closed after it, too.
+    /// Time for all headers of a request, and again for its body. An idle connection is closed after this time, too.
     pub request_time: Duration,
-    /// The largest body of a request, in bytes.
+    /// Largest body of a request, in bytes.
     pub body: usize,
-    /// The words for that bound in a refusal, such as the option that sets it.
+    /// Name of that limit in an error, such as the option that sets it.
     pub body_bound: &'static str,
-    /// The largest sum of the bodies of all requests that are being received or answered, in bytes.
+    /// Largest total size of the bodies of all current requests, in bytes.
     pub in_flight: usize,
 }
 
@@ -28,16 +28,16 @@ impl Limits {
     pub const BODY: usize = 16 << 20;
     pub const IN_FLIGHT: usize = 64 << 20;
 
-    /// The bounds of a server that only shows, and takes no bodies.
+    /// The limits of a read-only server, which accepts no bodies.
     pub const SHOWING: Self = Self {
         connections: Self::CONNECTIONS,
         request_time: Self::REQUEST_TIME,
         body: 0,
-        body_bound: "what a server that only shows takes: bytes",
+        body_bound: "the limit of a read-only server, in bytes:",
         in_flight: Self::IN_FLIGHT,
     };
 
-    /// Returns the bounds with as many connections as the process may have open files for; its limit is raised as far as it may be.
+    /// Returns limits whose connections fit in the process's limit on open files, after raising that limit as far as allowed.
     pub fn within_open_files(self) -> Self {
         let wanted = self.connections as u64 + OTHER_FILES;
         let Rlimit { mut current, maximum } = getrlimit(Resource::Nofile);

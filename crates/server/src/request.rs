@@ -1,4 +1,4 @@
-//! The reception of a request: what its head must say, and its body within the limits of size and time.
+//! Receives a request: checks its headers, and reads its body within the limits on size and time.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use hyper::{Method, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use super::http_error::HttpError;
 use super::limits::Limits;
-use super::refusal::Refusal;
 
-/// The bodies of all requests.
+/// Receives the bodies of all requests.
 pub struct Bodies {
     limits: Limits,
-    /// One permit for each byte that may still come.
+    /// One permit for each byte that may still be received.
     room: Arc<Semaphore>,
 }
 
@@ -34,28 +34,28 @@ impl Bodies {
     /// Receives the body of a request.
     ///
     /// # Errors
-    /// 400 if its length is not clear, 408, 413, and 503 if the bodies of others leave no room.
-    pub async fn receive(&self, head: &Parts, body: Incoming) -> Result<Body, Refusal> {
+    /// 400 without a clear length, 408, 413, and 503 if the bodies of other requests leave no room.
+    pub async fn receive(&self, head: &Parts, body: Incoming) -> Result<Body, HttpError> {
         let announced = length(head)?;
         if announced.is_some_and(|length| length > self.limits.body as u64) {
             return Err(self.too_large());
         }
         let time = self.limits.request_time;
-        let late = |_| Refusal::new(StatusCode::REQUEST_TIMEOUT, format!("the body was not there within {time:?}"));
+        let late = |_| HttpError::new(StatusCode::REQUEST_TIMEOUT, format!("the body did not arrive within {time:?}"));
         timeout(time, self.collect(body)).await.map_err(late)?
     }
 
-    async fn collect(&self, mut body: Incoming) -> Result<Body, Refusal> {
+    async fn collect(&self, mut body: Incoming) -> Result<Body, HttpError> {
         let (mut bytes, mut share) = (Vec::new(), None::<OwnedSemaphorePermit>);
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Refusal::malformed(format!("the body cannot be read: {error}")))?;
+            let frame = frame.map_err(|error| HttpError::malformed(format!("the body cannot be read: {error}")))?;
             let Ok(data) = frame.into_data() else { continue };
             if bytes.len() + data.len() > self.limits.body {
                 return Err(self.too_large());
             }
-            // Taken as the bytes come, so that a client that announces much and sends nothing takes no room from others.
+            // Permits are taken as the bytes arrive, so a client that announces much and sends nothing takes no room from others.
             let more = u32::try_from(data.len()).ok().and_then(|count| self.room.clone().try_acquire_many_owned(count).ok());
-            let more = more.ok_or_else(|| Refusal::busy("requests of others fill the memory that there is for them"))?;
+            let more = more.ok_or_else(|| HttpError::busy("other requests fill the memory for request bodies"))?;
             match &mut share {
                 Some(share) => share.merge(more),
                 None => share = Some(more),
@@ -65,23 +65,23 @@ impl Bodies {
         Ok(Body { bytes: bytes.into(), share })
     }
 
-    fn too_large(&self) -> Refusal {
-        Refusal::new(
+    fn too_large(&self) -> HttpError {
+        HttpError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             format!("the body is larger than {} {}", self.limits.body_bound, self.limits.body),
         )
     }
 }
 
-/// The announced length of a body; `None` if it comes in chunks. hyper refuses lengths that are no numbers or contradict each other;
-/// where a request has both headers, chunks count and the connection is closed after it.
-fn length(head: &Parts) -> Result<Option<u64>, Refusal> {
+/// Returns the announced length of a body; `None` if it comes in chunks. hyper refuses malformed and contradicting lengths. If a
+/// request has both headers, chunks count and the connection is closed afterwards.
+fn length(head: &Parts) -> Result<Option<u64>, HttpError> {
     if head.headers.contains_key(TRANSFER_ENCODING) {
         return Ok(None);
     }
     match head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok()) {
         Some(length) => Ok(Some(length)),
         None if [Method::GET, Method::HEAD].contains(&head.method) => Ok(Some(0)),
-        None => Err(Refusal::malformed("the header Content-Length is missing")),
+        None => Err(HttpError::malformed("the header Content-Length is missing")),
     }
 }

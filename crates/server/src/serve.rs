@@ -1,4 +1,4 @@
-//! The loop that takes connections, and its end.
+//! The loop that accepts connections, and its end.
 
 use std::io;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::connection::{GRACE, Shared};
+use super::handler::Handler;
 use super::hosts::Hosts;
 use super::limits::Limits;
 use super::request::Bodies;
-use super::site::Site;
 use super::wire::{Line, wire};
 use burnish_util::interrupt::Interrupt;
 
 const POLL: Duration = Duration::from_millis(50);
-/// The time for the last answers to leave, after [`GRACE`].
+/// Time for sending the last responses, after [`GRACE`].
 const LAST: Duration = Duration::from_millis(250);
-/// The pause after the system could not accept a connection, as without free file descriptors.
+/// Pause after the system could not accept a connection, such as without free file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The number of connections that are told at the same time that there are too many.
+/// Number of connections that are turned away at the same time.
 const TURNED_AWAY: usize = 64;
 const FULL: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n\
                     content-length: 34\r\n\r\n{\"error\":\"too many connections\"}\r\n";
 
-/// Serves until the interrupt, and ends within a second of it: idle connections are closed at once, requests in progress have half
-/// a second, and what is not answered then is refused with 503.
+/// Serves until the interrupt, and ends within a second of it. Idle connections are closed at once, requests in progress have
+/// half a second, and the rest get status 503.
 ///
 /// # Errors
 /// If the system refuses the listener.
-pub async fn serve<S: Site>(
+pub async fn serve<S: Handler>(
     listener: std::net::TcpListener,
-    site: Arc<S>,
+    handler: Arc<S>,
     hosts: Hosts,
     limits: Limits,
     interrupt: &Interrupt,
@@ -43,7 +43,7 @@ pub async fn serve<S: Site>(
     let listener = TcpListener::from_std(listener)?;
     let limits = limits.within_open_files();
     let (stop, stopping) = watch::channel(false);
-    let shared = Arc::new(Shared { site, hosts, limits, bodies: Bodies::new(limits), stopping });
+    let shared = Arc::new(Shared { handler, hosts, limits, bodies: Bodies::new(limits), stopping });
     let places = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let porters = Arc::new(Semaphore::new(TURNED_AWAY));
     let mut connections = JoinSet::new();
@@ -80,7 +80,7 @@ async fn asked(interrupt: &Interrupt) {
     }
 }
 
-/// Waits for a connection. Errors pass: of a connection that broke off at once, or while there are no file descriptors.
+/// Waits for a connection. Errors are temporary: a connection that broke off at once, or no free file descriptors.
 async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
@@ -93,8 +93,8 @@ async fn accept(listener: &TcpListener) -> TcpStream {
     }
 }
 
-/// Tells a client that there are too many, and returns its line. What it has sent is read: a socket that is closed with unread
-/// bytes resets the connection.
+/// Sends status 503 to a client and returns its line. Reads the bytes already sent, since closing a socket with unread bytes
+/// resets the connection.
 fn turned_away(stream: TcpStream) -> Line {
     let (_, line) = wire(stream);
     line.drop_received();

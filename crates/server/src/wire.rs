@@ -1,4 +1,4 @@
-//! The bytes of a connection: gives up on a client that does not read, and takes leave so that the client can read the answer.
+//! The bytes of a connection: gives up on a client that does not read, and closes so that the client can read the response.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -12,49 +12,49 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep, timeout};
 
-/// The longest time that a client may take none of an answer.
+/// Longest time that a client may read nothing of a response.
 const STALL: Duration = Duration::from_secs(30);
-/// The longest time that a client may still send once its connection ends.
+/// Longest time that a client may still send after its connection ends.
 const LINGER: Duration = Duration::from_secs(3);
 
-/// One end of a connection.
+/// The stream of a connection, for hyper.
 pub struct Wire {
     stream: Arc<TcpStream>,
     unanswered: Arc<AtomicBool>,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-/// The connection itself, which remains when hyper is done with the [`Wire`].
+/// The connection itself, which remains after hyper drops the [`Wire`].
 pub struct Line {
     stream: Arc<TcpStream>,
     unanswered: Arc<AtomicBool>,
 }
 
-/// Divides a connection into what hyper gets and what remains.
+/// Splits a connection into the part for hyper and the part that remains.
 pub fn wire(stream: TcpStream) -> (Wire, Line) {
     let (stream, unanswered) = (Arc::new(stream), Arc::new(AtomicBool::new(false)));
     (Wire { stream: stream.clone(), unanswered: unanswered.clone(), stalled: None }, Line { stream, unanswered })
 }
 
 impl Line {
-    /// True if the last that went over the line came from the client.
+    /// Returns true if the last bytes on the line came from the client.
     pub fn is_unanswered(&self) -> bool {
         self.unanswered.load(Ordering::Relaxed)
     }
 
-    /// Sends a short answer as far as it can be sent without waiting, which a connection without other answers can always.
+    /// Sends a short response without waiting. This works on a connection that has sent nothing else.
     pub fn say(&self, answer: &[u8]) {
-        // Past tokio, which does not know yet that a new connection can be written to.
+        // Bypasses tokio, which does not know yet that a new connection is writable.
         _ = send(&self.stream, answer, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     }
 
-    /// Drops what has come so far.
+    /// Drops the bytes received so far.
     pub fn drop_received(&self) {
         _ = recv(&self.stream, &mut [0; 8192], RecvFlags::DONTWAIT);
     }
 
-    /// Sends the end and drops what the client still sends. A socket that is closed with unread bytes resets the connection, and
-    /// then the client may lose the answer that it has not read yet.
+    /// Ends the response and drops the bytes that the client still sends. Closing a socket with unread bytes resets the
+    /// connection, and the client may then lose a response that it has not read yet.
     pub async fn leave(self) {
         _ = shutdown(&self.stream, Shutdown::Write);
         let drain = async {
@@ -89,7 +89,7 @@ impl AsyncRead for Wire {
 }
 
 impl Wire {
-    /// Writes by `write`, and fails if the client took nothing for [`STALL`].
+    /// Writes with `write`, and fails if the client read nothing for [`STALL`].
     fn poll_with(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,5 +1,5 @@
-//! Two CRC-32 checksums: [`IEEE`] (zlib's `crc32`, used in checkpoint manifests) and [`CASTAGNOLI`] (crc32c, used by TensorBoard's
-//! record format).
+//! Two CRC-32 checksums: [`IEEE`] (zlib's `crc32`, used in checkpoint manifests) and [`CASTAGNOLI`] (crc32c, used by
+//! TensorBoard's record format).
 
 use crc32fast::Hasher;
 
@@ -16,7 +16,7 @@ impl Ieee {
         self.extend(0, bytes)
     }
 
-    /// Returns the checksum of all bytes so far: `crc` is the checksum of those before `bytes`, 0 at the start.
+    /// Continues a checksum: `crc` covers all bytes before `bytes` (0 at the start).
     pub fn extend(&self, crc: u32, bytes: &[u8]) -> u32 {
         let mut hasher = Hasher::new_with_initial(crc);
         hasher.update(bytes);

@@ -1,28 +1,28 @@
-//! Hand-written protocol buffers: [`Message`] writes the few fields that the formats of trackers need, [`fields`] reads them.
+//! Minimal protocol buffers for the file formats of trackers: [`Message`] writes fields, [`fields`] reads them.
 
 /// A message under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Message(Vec<u8>);
 
 impl Message {
-    /// Returns the bytes of a message with the fields that `fill` adds.
+    /// Builds a message with the fields that `fill` adds, and returns its bytes.
     pub fn of(fill: impl FnOnce(&mut Self)) -> Vec<u8> {
         let mut message = Self::default();
         fill(&mut message);
         message.0
     }
 
-    /// Starts with a message that already has the fields in `bytes`.
+    /// Continues a message that already has the fields in `bytes`.
     pub fn with(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
-    /// Adds a 64-bit integer, or a negative one or a boolean, cast to `u64`.
+    /// Adds an integer; negative ones and booleans are cast to `u64`.
     pub fn varint(&mut self, field: u64, value: u64) {
         self.raw_varint(field << 3);
         self.raw_varint(value);
@@ -46,7 +46,7 @@ impl Message {
         self.bytes(field, &Self::of(fill));
     }
 
-    /// Adds a string, unless it is empty: the default needs no bytes.
+    /// Adds a string unless it is empty, which is the default.
     pub fn text(&mut self, field: u64, value: &str) {
         if !value.is_empty() {
             self.bytes(field, value.as_bytes());
@@ -68,38 +68,38 @@ impl Message {
     }
 }
 
-/// The value of a field as it is on the wire.
+/// The wire value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Wire<'a> {
+pub enum WireValue<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
     Fixed32(u32),
 }
 
-/// Returns the fields of a message in order, with their numbers; stops where the bytes are not a valid message.
-pub fn fields(message: &[u8]) -> impl Iterator<Item = (u64, Wire<'_>)> {
+/// Returns the fields of a message in order, with their numbers; stops at invalid bytes.
+pub fn fields(message: &[u8]) -> impl Iterator<Item = (u64, WireValue<'_>)> {
     let mut rest = message;
     std::iter::from_fn(move || {
         let tag = read_varint(&mut rest)?;
         let value = match tag & 7 {
-            0 => Wire::Varint(read_varint(&mut rest)?),
-            1 => Wire::Fixed64(u64::from_le_bytes(take(&mut rest, 8)?.try_into().ok()?)),
+            0 => WireValue::Varint(read_varint(&mut rest)?),
+            1 => WireValue::Fixed64(u64::from_le_bytes(take(&mut rest, 8)?.try_into().ok()?)),
             2 => {
                 let length = usize::try_from(read_varint(&mut rest)?).ok()?;
-                Wire::Bytes(take(&mut rest, length)?)
+                WireValue::Bytes(take(&mut rest, length)?)
             }
-            5 => Wire::Fixed32(u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?)),
+            5 => WireValue::Fixed32(u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?)),
             _ => return None,
         };
         Some((tag >> 3, value))
     })
 }
 
-/// Returns the bytes of the first field of that number, if there is one.
+/// Returns the bytes of the first field with this number, if any.
 pub fn bytes_of(message: &[u8], field: u64) -> Option<&[u8]> {
     fields(message).find_map(|(number, value)| match value {
-        Wire::Bytes(bytes) if number == field => Some(bytes),
+        WireValue::Bytes(bytes) if number == field => Some(bytes),
         _ => None,
     })
 }
@@ -126,7 +126,7 @@ fn read_varint(rest: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Reads the example of the encoding's own documentation, and every kind of field.
+    /// Reads the example of the encoding's documentation, and every kind of field.
     #[test]
     fn fields_read_back_as_written() {
         assert_eq!(Message::of(|message| message.varint(1, 150)), b"\x08\x96\x01");
@@ -138,8 +138,12 @@ mod tests {
             message.fixed32(5, 7);
         });
         let inner: &[u8] = b"\x0a\x01x";
-        let expected =
-            [(1, Wire::Varint(u64::MAX)), (2, Wire::Fixed64(1.5f64.to_bits())), (300, Wire::Bytes(inner)), (5, Wire::Fixed32(7))];
+        let expected = [
+            (1, WireValue::Varint(u64::MAX)),
+            (2, WireValue::Fixed64(1.5f64.to_bits())),
+            (300, WireValue::Bytes(inner)),
+            (5, WireValue::Fixed32(7)),
+        ];
         assert_eq!(fields(&bytes).collect::<Vec<_>>(), expected);
         assert_eq!(bytes_of(&bytes, 300), Some(inner));
         for cut in 0..bytes.len() {

@@ -1,20 +1,20 @@
-//! Named random streams: every (seed, purpose, keys) has its own ChaCha8 generator, independent of all others.
+//! Named random streams: every (seed, purpose, keys) has its own independent ChaCha8 generator.
 //!
-//! Nothing is global and nothing is shared, so a draw never depends on what else ran before it: the tokens of one
-//! response are the same whatever else is in the batch, and a resumed run needs no generator state, only the step.
+//! No state is global or shared, so a draw does not depend on earlier draws elsewhere. The tokens of a response do not depend on
+//! the rest of the batch, and a resumed run needs only the step and no generator state.
 //!
-//! **Key derivation.** The words `seed, len(purpose), purpose (little-endian 8-byte words, zero padded), len(keys),
-//! keys…` are absorbed into four 64-bit lanes that start from different constants. A lane takes a word by xor, multiplies
-//! by its own odd constant and applies SplitMix64's finaliser; each of these is a bijection, so two inputs of equal shape
-//! that differ in one word differ in every lane. The four lanes are the 256-bit ChaCha key. This is mixing, not
-//! cryptography. The known-answer test below pins it: changing it would change every run.
+//! **Key derivation.** The words `seed, len(purpose), purpose (little-endian 8-byte words, zero padded), len(keys), keys…` are
+//! absorbed into four 64-bit lanes that start from different constants. A lane takes a word by xor, multiplies by its own odd
+//! constant and applies SplitMix64's finaliser. Each step is a bijection, so two inputs of equal shape that differ in one word
+//! differ in every lane. The four lanes form the 256-bit ChaCha key. This is mixing, not cryptography. The known-answer test
+//! below pins it: a change would change every run.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// The initial value of each lane: the fractional digits of pi, as in Blowfish.
+/// Initial value of each lane: fractional digits of pi, as in Blowfish.
 const LANE_START: [u64; 4] = [0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7344, 0xA409_3822_299F_31D0, 0x082E_FA98_EC4E_6C89];
-/// The multiplier of each lane: the 64-bit primes of xxHash.
+/// Multiplier of each lane: the 64-bit primes of xxHash.
 const LANE_PRIME: [u64; 4] = [0x9E37_79B1_85EB_CA87, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0x85EB_CA77_C2B2_AE63];
 
 /// A reproducible sequence of random numbers.
@@ -25,7 +25,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of `purpose` (a short constant name, such as `"rollout"`) under `keys` (such as `[step, prompt, sample]`).
+    /// Returns the stream of `purpose` (a short constant name, such as `"rollout"`) under `keys` (such as `[step, prompt,
+    /// sample]`).
     pub fn new(seed: u64, purpose: &str, keys: &[u64]) -> Self {
         Self { generator: ChaCha8Rng::from_seed(derive_key(seed, purpose, keys)), spare_normal: None }
     }
@@ -35,12 +36,12 @@ impl Stream {
         self.generator.next_u64()
     }
 
-    /// Returns a uniform number in [0, 1) with 53 random bits.
+    /// Returns a uniform float in [0, 1) with 53 random bits.
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Returns a standard normal number, by Box and Muller; two uniforms give two normals, the second is kept for the next call.
+    /// Returns a standard normal float (Box and Muller). Two uniforms give two normals; the second is kept for the next call.
     pub fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare_normal.take() {
             return spare;
@@ -52,7 +53,7 @@ impl Stream {
         radius * cos
     }
 
-    /// Returns a uniform number in 0..n without bias, for n > 0 (Lemire 2019, "Fast random integer generation in an interval").
+    /// Returns a uniform integer in 0..n without bias, for n > 0 (Lemire 2019, "Fast random integer generation in an interval").
     pub fn below(&mut self, n: usize) -> usize {
         assert!(n > 0, "below(0) has no value to return");
         let n = n as u64;
@@ -109,8 +110,8 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// These values must never change: every recorded run depends on them. An independent implementation in Python, following the
-    /// module's description, gave the same values.
+    /// These values must never change, since every recorded run depends on them. An independent Python implementation of the
+    /// module's description gave the same values.
     #[test]
     fn known_answers() {
         let mut stream = Stream::new(42, "rollout", &[1, 2, 3]);
@@ -131,7 +132,7 @@ mod tests {
             first_draws.insert(Stream::new(7, "rollout", &[step, prompt, sample]).bits());
         }
         assert_eq!(first_draws.len(), 20 * 40 * 10);
-        // Neither the purpose nor the keys can be cut differently to give the same stream.
+        // A different split between purpose and keys gives a different stream.
         let variants: [(u64, &str, &[u64]); 8] = [
             (0, "", &[]),
             (0, "", &[0]),

@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use chrono::{DateTime, NaiveDateTime, Timelike};
 
-/// Codes of numbers that are padded, so that `%-` in front of them removes the padding.
+/// Codes of padded numbers; `%-` removes the padding.
 const PADDED: &str = "ymdHIMSj";
-/// Other codes that are passed on.
+/// Other codes.
 const PLAIN: &str = "epTsAaBb%";
 
-/// Formats the time `seconds` and `micros` after the beginning of 1970 with the codes Y y m d e H I p M S f j F T s A a B b, and their
-/// `%-` forms without padding.
+/// Formats the time `seconds` and `micros` after the beginning of 1970. Supports the codes `YymdeHIpMSfjFTsAaBb`, and
+/// their `%-` forms without padding.
 ///
 /// # Errors
 /// The first code that is not supported.
@@ -46,7 +46,7 @@ pub fn instant(text: &str) -> Option<i64> {
     let text = format!("{day}T{}", time.strip_suffix('Z').unwrap_or(time));
     let read = |format: &str| {
         let time = NaiveDateTime::parse_from_str(&text, format).ok()?;
-        // The way back refuses missing zeros and signs, which chrono reads; it reads second 60 as a leap second.
+        // Formatting back refuses signs and missing zeros, which chrono accepts. Chrono reads second 60 as a leap second.
         (time.format(format).to_string() == text && time.nanosecond() == 0).then(|| time.and_utc().timestamp())
     };
     ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"].into_iter().find_map(read)

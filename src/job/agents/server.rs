@@ -17,7 +17,7 @@ use crate::job::openai::{self, Address, check_method, names, not_there};
 use burnish_agent::endpoint::{Api, Model, Refused, Sent};
 use burnish_agent::program::{Desk, Inbox};
 use burnish_agent::session::{Access, PythonProgram, word};
-use burnish_server::{Hosts, HttpResponse, Limits, Refusal, Site, serve};
+use burnish_server::{Handler, Hosts, HttpError, HttpResponse, Limits, serve};
 use burnish_util::interrupt::Interrupt;
 
 /// The number of connections: programs may have several each.
@@ -112,14 +112,14 @@ impl Programs {
     }
 
     /// The desk of the conversation whose key a request has.
-    fn desk(&self, head: &Parts) -> Result<Desk, Refusal> {
+    fn desk(&self, head: &Parts) -> Result<Desk, HttpError> {
         let header = head.headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
         let key = header.and_then(|header| header.strip_prefix("Bearer ")).unwrap_or_default();
         let desk = self.desks().get(key).cloned();
         desk.ok_or_else(|| {
             let message = "the key is that of no conversation which goes on: make the client within the function that leads the \
                            conversation, with its api_key";
-            Refusal::new(StatusCode::UNAUTHORIZED, message)
+            HttpError::new(StatusCode::UNAUTHORIZED, message)
         })
     }
 
@@ -132,14 +132,14 @@ impl Programs {
     }
 }
 
-impl Site for Programs {
-    fn admit(&self, head: &Parts) -> Result<(), Refusal> {
+impl Handler for Programs {
+    fn admit(&self, head: &Parts) -> Result<(), HttpError> {
         let address = Address::of(head.uri.path()).ok_or_else(|| not_there(head, ""))?;
         check_method(head, address.methods(), names(address.methods()))?;
         self.desk(head).map(drop)
     }
 
-    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, Refusal> {
+    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, HttpError> {
         let desk = self.desk(&head)?;
         let sent = match Address::of(head.uri.path()) {
             Some(Address::Complete(api)) => self.complete(api, &desk, body).await,
@@ -149,11 +149,11 @@ impl Site for Programs {
         Ok(openai::response(sent))
     }
 
-    fn refused(&self, refusal: &Refusal) {
+    fn on_error(&self, refusal: &HttpError) {
         tracing::debug!("a request of a program was refused: {}", refusal.message);
     }
 
-    fn refusal(&self, refusal: Refusal) -> HttpResponse {
+    fn error_response(&self, refusal: HttpError) -> HttpResponse {
         openai::refusal(refusal)
     }
 }

@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use super::hub::Hub;
 use crate::job::openai::{self, Address, check_method, names, not_there, unescaped};
 use burnish_agent::endpoint::{Api, CONVERSATION, Model, Record, Refused, Sent};
-use burnish_server::{Bearer, HttpResponse, Refusal, Site};
+use burnish_server::{Bearer, Handler, HttpError, HttpResponse};
 
 /// An addition to OpenAI's addresses: the served tokens of a conversation. DELETE returns and removes them.
 const CONVERSATIONS: &str = "/v1/conversations/";
@@ -42,8 +42,8 @@ pub(super) struct Counts {
     pub refused: AtomicU64,
 }
 
-impl Site for Service {
-    fn admit(&self, head: &Parts) -> Result<(), Refusal> {
+impl Handler for Service {
+    fn admit(&self, head: &Parts) -> Result<(), HttpError> {
         let path = head.uri.path();
         match Address::of(path) {
             Some(address) => check_method(head, address.methods(), names(address.methods()))?,
@@ -54,7 +54,7 @@ impl Site for Service {
         self.facts.token.check(&head.headers)
     }
 
-    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, Refusal> {
+    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, HttpError> {
         let answered = match (Address::of(head.uri.path()), head.uri.path()) {
             (Some(Address::Complete(api)), _) => self.clone().complete(api, &head, body).await,
             (Some(Address::Models), _) => openai::models(&self.facts.model, None).map(openai::response),
@@ -68,11 +68,11 @@ impl Site for Service {
         }))
     }
 
-    fn refused(&self, _: &Refusal) {
+    fn on_error(&self, _: &HttpError) {
         self.counts.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn refusal(&self, refusal: Refusal) -> HttpResponse {
+    fn error_response(&self, refusal: HttpError) -> HttpResponse {
         openai::refusal(refusal)
     }
 }

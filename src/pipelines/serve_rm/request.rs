@@ -5,7 +5,7 @@ use std::fmt;
 use hyper::StatusCode;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use burnish_server::Refusal;
+use burnish_server::HttpError;
 
 /// A text to be scored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,26 +21,26 @@ pub struct Query {
 ///
 /// # Errors
 /// If a field is wrong (the message names it), or if there are more than `most` queries.
-pub fn queries(body: &[u8], most: usize) -> Result<Vec<Query>, Refusal> {
+pub fn queries(body: &[u8], most: usize) -> Result<Vec<Query>, HttpError> {
     let mut json = serde_json::Deserializer::from_slice(body);
     let read = json.deserialize_map(Request { most }).and_then(|fields| json.end().map(|()| fields));
-    let [query, prompts, labels] = read.map_err(|error| Refusal::bad(format!("the body must be a JSON object: {error}")))?;
+    let [query, prompts, labels] = read.map_err(|error| HttpError::bad(format!("the body must be a JSON object: {error}")))?;
     let queries = match query {
         Field::List { count, .. } if count > most => {
             let message = format!("`query` has {count} texts, --max-queries is {most}");
-            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+            return Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
-        Field::List { no_text: Some(i), .. } => return Err(Refusal::bad(format!("`query[{i}]` must be text"))),
+        Field::List { no_text: Some(i), .. } => return Err(HttpError::bad(format!("`query[{i}]` must be text"))),
         Field::List { texts, .. } => texts,
-        Field::Other => return Err(Refusal::bad("`query` must be a list of texts")),
-        Field::Unset => return Err(Refusal::bad("`query` is missing: a list of texts, each a prompt with its response")),
+        Field::Other => return Err(HttpError::bad("`query` must be a list of texts")),
+        Field::Unset => return Err(HttpError::bad("`query` is missing: a list of texts, each a prompt with its response")),
     };
     for (name, field) in [("prompts", &prompts), ("labels", &labels)] {
         match field {
             Field::List { count, .. } if *count != queries.len() => {
-                return Err(Refusal::bad(format!("`{name}` has {count} entries for {} queries", queries.len())));
+                return Err(HttpError::bad(format!("`{name}` has {count} entries for {} queries", queries.len())));
             }
-            Field::Other => return Err(Refusal::bad(format!("`{name}` must be a list"))),
+            Field::Other => return Err(HttpError::bad(format!("`{name}` must be a list"))),
             _ => {}
         }
     }
@@ -198,7 +198,7 @@ mod tests {
             (r#"{"query": ["\ud800"]}"#, 400, "hex escape"),
             (&deep, 400, "EOF"),
         ] {
-            let Refusal { status: given, message, .. } = queries(body.as_bytes(), 2).unwrap_err();
+            let HttpError { status: given, message, .. } = queries(body.as_bytes(), 2).unwrap_err();
             assert!(given.as_u16() == status && message.contains(part), "{body:.99}: {given} {message}");
         }
         let right = r#"{"query": ["a", "ü"], "prompts": null, "labels": [{"x": [1, {}]}, null], "further": [1]}"#;

@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 use super::request::{Query, queries};
 use super::scoring::Job;
 use burnish_reward_model::model::Input;
-use burnish_server::{Bearer, HttpResponse, Refusal, Site, json_response};
+use burnish_server::{Bearer, Handler, HttpError, HttpResponse, json_response};
 
 const REWARD: &str = "/get_reward";
 const HEALTH: &str = "/health";
@@ -47,10 +47,10 @@ pub struct Counts {
     refused: AtomicU64,
 }
 
-impl Site for Service {
-    fn admit(&self, head: &Parts) -> Result<(), Refusal> {
+impl Handler for Service {
+    fn admit(&self, head: &Parts) -> Result<(), HttpError> {
         let (method, path) = (&head.method, head.uri.path());
-        let elsewhere = |status| Refusal::new(status, format!("{method} {path}: this server has POST {REWARD} and GET {HEALTH}"));
+        let elsewhere = |status| HttpError::new(status, format!("{method} {path}: there is POST {REWARD} and GET {HEALTH}"));
         match path {
             REWARD if *method == Method::POST => self.token.check(&head.headers),
             REWARD => Err(elsewhere(StatusCode::METHOD_NOT_ALLOWED).with(ALLOW, "POST")),
@@ -60,7 +60,7 @@ impl Site for Service {
         }
     }
 
-    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, Refusal> {
+    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, HttpError> {
         if head.uri.path() == HEALTH {
             return Ok(json_response(StatusCode::OK, &self.health()));
         }
@@ -69,14 +69,14 @@ impl Site for Service {
         Ok(json_response(StatusCode::OK, &answer))
     }
 
-    fn refused(&self, _: &Refusal) {
+    fn on_error(&self, _: &HttpError) {
         self.counts.refused.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Service {
     /// Scores the queries of a body, and returns the reply.
-    async fn scores(self: &Arc<Self>, body: Bytes) -> Result<Value, Refusal> {
+    async fn scores(self: &Arc<Self>, body: Bytes) -> Result<Value, HttpError> {
         let service = self.clone();
         let (done, texts) = oneshot::channel();
         // After the client has left, the closed channel ends this task.
@@ -84,13 +84,13 @@ impl Service {
             let texts = service.texts(&body, || !done.is_closed());
             _ = done.send(texts);
         });
-        let broke_off = |_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the queries could not be read");
+        let broke_off = |_| HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, "the queries could not be read");
         let texts = texts.await.map_err(broke_off)??;
         let cut: Vec<bool> = texts.iter().map(|text| text.cut).collect();
         let scores = if texts.is_empty() { Vec::new() } else { self.pass(texts).await? };
         if let Some(i) = scores.iter().position(|score| !score.is_finite()) {
             let message = format!("the score of `query[{i}]` is {}", scores[i]);
-            return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message));
+            return Err(HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, message));
         }
         self.counts.queries.fetch_add(scores.len() as u64, Ordering::Relaxed);
         let mut logs = json!({});
@@ -101,9 +101,9 @@ impl Service {
     }
 
     /// Tokenizes each query. Stops when the queries are no longer `wanted`.
-    fn texts(&self, body: &[u8], wanted: impl Fn() -> bool) -> Result<Vec<Input>, Refusal> {
+    fn texts(&self, body: &[u8], wanted: impl Fn() -> bool) -> Result<Vec<Input>, HttpError> {
         let read =
-            |(i, query): (usize, &Query)| (self.read)(query).map_err(|error| Refusal::bad(format!("`query[{i}]`: {error:#}")));
+            |(i, query): (usize, &Query)| (self.read)(query).map_err(|error| HttpError::bad(format!("`query[{i}]`: {error:#}")));
         if !wanted() {
             return Ok(Vec::new());
         }
@@ -111,8 +111,8 @@ impl Service {
     }
 
     /// Sends texts to the model and returns their scores.
-    async fn pass(&self, texts: Vec<Input>) -> Result<Vec<f32>, Refusal> {
-        let gone = || Refusal::busy("the model does not answer");
+    async fn pass(&self, texts: Vec<Input>) -> Result<Vec<f32>, HttpError> {
+        let gone = || HttpError::busy("the model does not answer");
         let (reply, scores) = oneshot::channel();
         self.jobs.send(Job::new(texts, reply)).await.map_err(|_| gone())?;
         scores.await.map_err(|_| gone())

@@ -16,7 +16,7 @@ use super::door::{Door, word};
 use super::setup::{Offers, SessionOptions, Setup, first_line};
 use super::starting::{Gate, Greeting, Place};
 use super::words::WORDS;
-use burnish_python::process::{Lost, Worker};
+use burnish_python::process::{Worker, WorkerError};
 use burnish_python::words::Words;
 use burnish_python::{MODULES, PROCESS, VALUES, environment};
 use burnish_util::interrupt::Interrupt;
@@ -179,12 +179,12 @@ impl Shared {
         let mut worker = Worker::spawn(&options.python, &CODE, &self.environment, &WORDS)?;
         let reply = match worker.ask(&self.first_line, 0, options.start_timeout, &options.interrupt) {
             Ok(reply) => reply.line,
-            Err(Lost::Interrupted(interrupted)) => return Err(interrupted),
-            Err(Lost::TimedOut(place)) => {
+            Err(WorkerError::Interrupted(interrupted)) => return Err(interrupted),
+            Err(WorkerError::TimedOut(place)) => {
                 let seconds = options.start_timeout.as_secs_f64();
                 bail!("loading the agent files took longer than {seconds} s (reward.start_timeout){}", Words::at(&place))
             }
-            Err(Lost::Died(status)) => {
+            Err(WorkerError::Died(status)) => {
                 let ended = WORDS.ended(status, self.start_cpu);
                 return Err(self.failed(&format!("their process {ended} while they were loaded{}", worker.last_words())));
             }
@@ -208,8 +208,8 @@ impl Shared {
             }
             Err(lost) => {
                 let how = match lost {
-                    Lost::Died(status) => WORDS.ended(status, self.start_cpu),
-                    Lost::TimedOut(place) => format!("does not answer{}", Words::at(&place)),
+                    WorkerError::Died(status) => WORDS.ended(status, self.start_cpu),
+                    WorkerError::TimedOut(place) => format!("does not answer{}", Words::at(&place)),
                     _ => "cannot be understood any more".to_owned(),
                 };
                 let words = worker.last_words();

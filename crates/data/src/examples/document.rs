@@ -17,27 +17,27 @@ pub struct SftExample {
 }
 
 impl Document {
-    /// The tokens that are given, those that are predicted, and the weights of these. All tokens before the first that is learnt are
-    /// given (at least one), so that they cost no head.
+    /// Returns the tokens that are given, those that are predicted, and the weights of these. All tokens before the first that is
+    /// learnt are given (at least one), so that they cost no head.
     pub fn parts(&self) -> (&[u32], &[u32], &[f32]) {
         let learnt = self.weights.iter().skip(1).position(|weight| *weight != 0.0);
         let at = learnt.map_or(self.ids.len() - 1, |before| before + 1).max(1);
         (&self.ids[..at], &self.ids[at..], &self.weights[at..])
     }
 
-    /// True if predicting one of the tokens is learnt.
+    /// Returns true if predicting one of the tokens is learnt.
     pub fn learns(&self) -> bool {
         self.weights.iter().skip(1).any(|weight| *weight != 0.0)
     }
 }
 
 impl SftExample {
-    /// An example of a single document.
+    /// Returns an example of a single document.
     pub fn of(document: Document) -> Self {
         Self { documents: vec![document] }
     }
 
-    /// The number of tokens of all documents.
+    /// Returns the number of tokens of all documents.
     pub fn tokens(&self) -> usize {
         self.documents.iter().map(|document| document.ids.len()).sum()
     }

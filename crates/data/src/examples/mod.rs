@@ -7,8 +7,9 @@
 //! | `unpaired` | a prompt and an answer that is wanted or not |
 //! | `steps` | a text with judgements at its steps |
 //!
-//! They share `said` (columns that hold text or messages), `row_variables` (what a row adds to the chat template), `overlong`, `seam` (where a
-//! prompt ends and its answer begins, in tokens), and `tally`: whatever is left out is counted, with its reason and first rows.
+//! They share `said` (columns that hold text or messages), `row_variables` (what a row adds to the chat template), `overlong`,
+//! `seam` (where a prompt ends and its answer begins, in tokens), and `tally`: whatever is left out is counted, with its reason
+//! and first rows.
 
 mod document;
 mod overlong;

@@ -11,7 +11,7 @@ pub enum Overlong {
     Filter,
     /// The sequence loses its beginning (TRL's `keep_end`).
     Left,
-    /// The sequence loses its end (TRL's `keep_start`). A row with an answer keeps its prompt: one whose prompt alone is as long is
-    /// left out.
+    /// The sequence loses its end (TRL's `keep_start`). A row with an answer keeps its prompt: one whose prompt alone is as long
+    /// is left out.
     Right,
 }

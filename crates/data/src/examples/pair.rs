@@ -38,18 +38,19 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// The chosen and the rejected side, each as what is given (at least one token) and what is predicted.
+    /// Returns the chosen and the rejected side, each as what is given (at least one token) and what is predicted.
     pub fn sides(&self) -> [(&[u32], &[u32]); 2] {
         [(&self.chosen, self.cut[0]), (&self.rejected, self.cut[1])].map(|(answer, cut)| side(&self.prompt, answer, cut))
     }
 
-    /// The number of tokens of the longer side, before anything is cut off.
+    /// Returns the number of tokens of the longer side, before anything is cut off.
     fn longest(&self) -> usize {
         self.prompt.len() + self.chosen.len().max(self.rejected.len())
     }
 }
 
-/// The prompt and the answer that remain after `cut` tokens. A sequence without a prompt has its first token in place of one.
+/// Returns the prompt and the answer that remain after `cut` tokens. A sequence without a prompt has its first token in place of
+/// one.
 fn side<'a>(prompt: &'a [u32], answer: &'a [u32], cut: usize) -> (&'a [u32], &'a [u32]) {
     match prompt.get(cut..).filter(|rest| !rest.is_empty()) {
         Some(rest) => (rest, answer),
@@ -60,8 +61,8 @@ fn side<'a>(prompt: &'a [u32], answer: &'a [u32], cut: usize) -> (&'a [u32], &'a
 /// The columns of a pair.
 #[derive(Clone, Debug)]
 pub struct PairColumns {
-    /// The prompt: text or messages. A row without it, or whose prompt is text beside conversations, has it at the beginning of both
-    /// answers. `None` = no such column is read.
+    /// The prompt: text or messages. A row without it, or whose prompt is text beside conversations, has it at the beginning of
+    /// both answers. `None` = no such column is read.
     pub prompt_key: Option<String>,
     pub chosen_key: String,
     pub rejected_key: String,
@@ -280,7 +281,7 @@ impl PairTexts {
         Ok(Self { form: Form::Rendered, prompt, wholes: [render(&chosen, false)?, render(&rejected, false)?] })
     }
 
-    /// The note of a row with a system message that plain texts do not have.
+    /// Returns the note of a row with a system message that plain texts do not have.
     pub fn note(&self, row: &Row) -> Option<&'static str> {
         note_of_system(&row.values).filter(|_| self.form == Form::Plain)
     }
@@ -330,7 +331,7 @@ fn begin_alike<'a>(a: &'a str, b: &str) -> &'a str {
     same.strip_suffix(' ').unwrap_or(same)
 }
 
-/// True if the content of a message is this text; data sets differ in the spaces around it.
+/// Returns true if the content of a message is this text; data sets differ in the spaces around it.
 fn says(message: &Value, text: &str) -> bool {
     content::joined(message)["content"].as_str().is_some_and(|content| content.trim() == text.trim())
 }

@@ -18,7 +18,7 @@ pub struct ChatColumns {
 }
 
 impl ChatColumns {
-    /// The names of the columns.
+    /// Returns the names of the columns.
     pub fn names(&self) -> Vec<&str> {
         [&self.tools_key, &self.chat_template_kwargs_key]
             .into_iter()

@@ -34,7 +34,7 @@ impl Said {
     }
 }
 
-/// The error of columns of which some hold text and others messages.
+/// Returns the error of columns of which some hold text and others messages.
 pub(super) fn differing<'a>(columns: impl Iterator<Item = (&'a str, &'a Said)>) -> String {
     let kind = |said: &Said| match said {
         Said::Text(_) => "text",

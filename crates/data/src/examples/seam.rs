@@ -1,9 +1,9 @@
 //! The seam between a prompt and its answer, in tokens.
 //!
-//! The prompt and the whole are tokenized apart, and the answer begins where the whole goes on after the ids of the prompt. Where a
-//! token of the whole reaches over the seam ("Hello" + "lo world" is `Hell`, `olo`, ` world`), the prompt keeps the ids that it has
-//! when a model is asked to answer it, and the rest is tokenized by itself. TRL lets the answer begin where the two differ: prompt
-//! tokens are then trained on, in a context that no generation ever has.
+//! The prompt and the whole are tokenized apart, and the answer begins where the whole goes on after the ids of the prompt. Where
+//! a token of the whole reaches over the seam ("Hello" + "lo world" is `Hell`, `olo`, ` world`), the prompt keeps the ids that it
+//! has when a model is asked to answer it, and the rest is tokenized by itself. TRL lets the answer begin where the two differ:
+//! prompt tokens are then trained on, in a context that no generation ever has.
 
 use anyhow::Result;
 
@@ -33,7 +33,7 @@ pub(super) struct Split {
 }
 
 impl Form {
-    /// The ids of a text that a prompt is, or begins.
+    /// Returns the ids of a text that a prompt is, or begins.
     pub fn encode(self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
         match self {
             Self::Plain => tokenizer.encode_begun(text),
@@ -41,7 +41,7 @@ impl Form {
         }
     }
 
-    /// The ids of a whole text, with its end.
+    /// Returns the ids of a whole text, with its end.
     pub fn encode_whole(self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
         let mut ids = self.encode(tokenizer, text)?;
         self.end(tokenizer, &mut ids);
@@ -79,13 +79,13 @@ pub(super) fn split_after(tokenizer: &Tokenizer, form: Form, prompt: &str, asked
     Ok(Split { prompt: ids, answer, differs: same < asked.len() })
 }
 
-/// The text that two texts begin with.
+/// Returns the text that two texts begin with.
 pub(super) fn alike<'a>(a: &'a str, b: &str) -> &'a str {
     let same = a.char_indices().zip(b.chars()).find(|((_, a), b)| a != b).map_or(a.len().min(b.len()), |((at, _), _)| at);
     &a[..same]
 }
 
-/// The number of tokens that two sequences begin with alike.
+/// Returns the number of tokens that two sequences begin with alike.
 pub(super) fn common(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

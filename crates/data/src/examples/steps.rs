@@ -46,8 +46,8 @@ pub enum StepLabel {
 /// The form of the rows.
 #[derive(Clone, Debug)]
 pub enum StepRows {
-    /// A prompt, a list of steps, and a list of as many judgements (TRL): each step is followed by the separator, and judged at its
-    /// last token.
+    /// A prompt, a list of steps, and a list of as many judgements (TRL): each step is followed by the separator, and judged at
+    /// its last token.
     Lists {
         prompt_key: String,
         completions_key: String,

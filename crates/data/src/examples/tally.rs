@@ -84,7 +84,7 @@ impl Counted {
 }
 
 impl Tally {
-    /// The number of rows that were left out for `reason`, or for all reasons.
+    /// Returns the number of rows that were left out for `reason`, or for all reasons.
     pub fn left_out(&self, reason: Option<&str>) -> usize {
         let counted = self.left_out.iter().filter(|(known, _)| reason.is_none_or(|reason| reason == **known));
         counted.map(|(_, c)| c.count).sum::<usize>() + if reason.is_none() { self.malformed.count } else { 0 }

@@ -42,12 +42,13 @@ impl Unpaired {
         self.answered_by(&self.completion)
     }
 
-    /// The prompt with the answer of another row.
+    /// Returns the prompt with the answer of another row.
     pub fn mismatched<'a>(&'a self, other: &'a Self) -> (&'a [u32], &'a [u32]) {
         self.answered_by(&other.completion)
     }
 
-    /// True if both answer the same prompt. The two answers of a pair do, even where the chat template ends their prompts otherwise.
+    /// Returns true if both answer the same prompt. The two answers of a pair do, even where the chat template ends their prompts
+    /// otherwise.
     pub fn shares_prompt(&self, other: &Self) -> bool {
         self.row == other.row || self.prompt == other.prompt
     }
@@ -194,7 +195,7 @@ fn answered(
     }
 }
 
-/// The two answers of a pair. Those that are equal are both left out: nothing can be wanted and unwanted at once.
+/// Returns the two answers of a pair. Those that are equal are both left out: nothing can be wanted and unwanted at once.
 fn finish_pair([chosen, rejected]: [Split; 2], cut: (usize, Overlong), row: &RowPlace) -> Result<Vec<Outcome<Unpaired>>> {
     let differ = [chosen.differs, rejected.differs];
     let left_out = |reason| -> Vec<_> {

@@ -2,8 +2,8 @@
 //!
 //! The demonstrations (`extra_info.answer`) imitate a careless pupil, who mostly forgets to carry: "85". A model that imitates
 //! them is right where nothing is carried and mostly wrong elsewhere; reinforcement learning sees only the true result
-//! (`reward_model.ground_truth`) and finds the answers that the demonstrations rarely show. Beside the problems lie right and wrong
-//! answers to them, for training on preferences (`arithmetic_answers`).
+//! (`reward_model.ground_truth`) and finds the answers that the demonstrations rarely show. Beside the problems lie right and
+//! wrong answers to them, for training on preferences (`arithmetic_answers`).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -60,8 +60,8 @@ impl ArithmeticOptions {
     }
 }
 
-/// Writes `output`/{train,test}.parquet, answers to their problems below `output`/{pairs,unpaired,steps}, and the matching tokenizer
-/// folder `output`/tokenizer. All problems differ; the same options give the same files.
+/// Writes `output`/{train,test}.parquet, answers to their problems below `output`/{pairs,unpaired,steps}, and the matching
+/// tokenizer folder `output`/tokenizer. All problems differ; the same options give the same files.
 pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareReport> {
     let mut ops: Vec<char> = options.ops.chars().collect();
     ops.sort_unstable();

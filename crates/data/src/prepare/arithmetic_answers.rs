@@ -1,5 +1,5 @@
-//! Right and wrong answers to the problems of the arithmetic task, as rows for training on preferences: pairs, single answers with a
-//! label, and solutions step by step.
+//! Right and wrong answers to the problems of the arithmetic task, as rows for training on preferences: pairs, single answers
+//! with a label, and solutions step by step.
 
 use std::path::{Path, PathBuf};
 
@@ -21,8 +21,9 @@ pub(super) struct Answered {
     pub careless: Option<i128>,
 }
 
-/// Writes `folder`/{pairs,unpaired,steps}/`split`.parquet: a pair of a right and a wrong answer for each problem, one answer with its
-/// label for each, and for each sum the columns of the addition with a label for each. Returns the files with their numbers of rows.
+/// Writes `folder`/{pairs,unpaired,steps}/`split`.parquet: a pair of a right and a wrong answer for each problem, one answer with
+/// its label for each, and for each sum the columns of the addition with a label for each. Returns the files with their numbers
+/// of rows.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -69,8 +70,8 @@ impl Answered {
         Stream::new(seed, what, &[self.number as u64])
     }
 
-    /// A wrong answer that a pupil could give: a ten not carried in half of the problems that have one, else a number next to the
-    /// result, one a ten off, or one whose last digit is another.
+    /// Returns a wrong answer that a pupil could give: a ten not carried in half of the problems that have one, else a number
+    /// next to the result, one a ten off, or one whose last digit is another.
     fn wrong(&self, seed: u64) -> i128 {
         let mut stream = self.stream(seed, "wrong");
         if let Some(careless) = self.careless.filter(|_| stream.below(2) == 0) {
@@ -81,8 +82,9 @@ impl Answered {
         [self.result - 1, self.result + 1, self.result - 10, self.result + 10, self.result - last + other][stream.below(5)]
     }
 
-    /// The columns of an addition from the ones on, as "7+8=15" and "3+5+1=9", then the result, and which of them are right. In half
-    /// of the problems one column is wrong: it forgets what is carried, or is one too high; what follows from it is wrong, too.
+    /// Returns the columns of an addition from the ones on, as "7+8=15" and "3+5+1=9", then the result, and which of them are
+    /// right. In half of the problems one column is wrong: it forgets what is carried, or is one too high; what follows from it
+    /// is wrong, too.
     fn steps(&self, seed: u64) -> (Vec<String>, Vec<bool>) {
         let mut stream = self.stream(seed, "steps");
         let columns = self.left.max(self.right).max(1).ilog10() + 1;

@@ -1,8 +1,8 @@
 //! A task that a tiny model can only do with a tool: "467*83=" is to be answered by the product, and there is a calculator.
 //!
-//! The demonstrations (`demonstrations/`) are conversations of a pupil who mostly guesses, and who writes something else than the problem
-//! into the calculator in most of the calls. A model that imitates them knows what a call looks like and how to read its result, and is
-//! mostly wrong; reinforcement learning sees only the true product, and finds out when to call and with what.
+//! The demonstrations (`demonstrations/`) are conversations of a pupil who mostly guesses, and who writes something else than the
+//! problem into the calculator in most of the calls. A model that imitates them knows what a call looks like and how to read its
+//! result, and is mostly wrong; reinforcement learning sees only the true product, and finds out when to call and with what.
 
 use std::path::Path;
 
@@ -131,8 +131,8 @@ impl Problem {
         }
     }
 
-    /// What the pupil says: a call, with the problem or with something else, and what the calculator says to it; or a number with as many
-    /// digits as the product.
+    /// What the pupil says: a call, with the problem or with something else, and what the calculator says to it; or a number with
+    /// as many digits as the product.
     fn demonstration(&self, options: &CalculatorOptions) -> Value {
         let (a, b) = (self.left, self.right);
         let mut stream = Stream::new(options.seed, "calculator", &[self.number as u64]);

@@ -1,8 +1,9 @@
-//! The tokenizer of the calculator task: characters, and one token for each piece of a call, so that a tiny model writes one in few steps.
+//! The tokenizer of the calculator task: characters, and one token for each piece of a call, so that a tiny model writes one in
+//! few steps.
 //!
-//! Its model is a Qwen2, and transformers 5 reads the tokenizer of any Qwen2 by the steps of `Qwen2Tokenizer`, whatever tokenizer.json and
-//! `tokenizer_class` say. So the file has those steps: bytes in GPT-2's spelling, and no merges. As there, bytes beyond the vocabulary
-//! have no token.
+//! Its model is a Qwen2, and transformers 5 reads the tokenizer of any Qwen2 by the steps of `Qwen2Tokenizer`, whatever
+//! tokenizer.json and `tokenizer_class` say. So the file has those steps: bytes in GPT-2's spelling, and no merges. As there,
+//! bytes beyond the vocabulary have no token.
 
 use std::path::Path;
 
@@ -30,8 +31,8 @@ const WORDS: [&str; 12] = [
     "</tools>",
 ];
 
-/// Conversations as Qwen's templates write them, with calls in the form that Hermes has. Of the tools it says no more than their names: the
-/// model is tiny, and knows the one tool there is from its demonstrations.
+/// Conversations as Qwen's templates write them, with calls in the form that Hermes has. Of the tools it says no more than their
+/// names: the model is tiny, and knows the one tool there is from its demonstrations.
 const CHAT_TEMPLATE: &str = r#"{%- if tools %}
     {{- '<|im_start|>system\n<tools>' }}
     {%- for tool in tools %}

@@ -44,8 +44,8 @@ pub(super) struct Steps {
     pub model: fn(Map<String, Value>) -> Value,
 }
 
-/// Writes a tokenizer whose ids are the special tokens, then `words` that are read and written as one token each, then single characters
-/// in the spelling of its model.
+/// Writes a tokenizer whose ids are the special tokens, then `words` that are read and written as one token each, then single
+/// characters in the spelling of its model.
 ///
 /// # Errors
 /// If a file cannot be written.

@@ -1,5 +1,5 @@
-//! DAPO-Math-17k (Yu et al. 2025) and the problems of AIME 2024 that it is validated on: already in verl's schema, and taken over as
-//! they are, as verl's `recipe/dapo/prepare_dapo_data.sh` does.
+//! DAPO-Math-17k (Yu et al. 2025) and the problems of AIME 2024 that it is validated on: already in verl's schema, and taken over
+//! as they are, as verl's `recipe/dapo/prepare_dapo_data.sh` does.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

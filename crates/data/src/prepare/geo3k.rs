@@ -1,8 +1,9 @@
 //! Geometry3K (Lu et al. 2021), in the form of verl's `examples/data_preprocess/geo3k.py`.
 //!
-//! Its problems are about pictures. verl's file has them in the column `images`, and so has this one by default: it can be trained on
-//! in verl, and a run here refuses it, because models here read text. `images=drop` leaves the column out, and the mark `<image>` of
-//! the problem: what is left can be trained on here, though many problems cannot be solved without their picture.
+//! Its problems are about pictures. verl's file has them in the column `images`, and so has this one by default: it can be
+//! trained on in verl, and a run here refuses it, because models here read text. `images=drop` leaves the column out, and the
+//! mark `<image>` of the problem: what is left can be trained on here, though many problems cannot be solved without their
+//! picture.
 
 use anyhow::{Result, bail};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! Anthropic's conversations about help and harm, in exactly the form of verl's `examples/data_preprocess/full_hh_rlhf.py`: one folder
-//! each for supervised fine-tuning, a reward model, and reinforcement learning.
+//! Anthropic's conversations about help and harm, in exactly the form of verl's `examples/data_preprocess/full_hh_rlhf.py`: one
+//! folder each for supervised fine-tuning, a reward model, and reinforcement learning.
 
 use std::path::PathBuf;
 

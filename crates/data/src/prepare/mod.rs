@@ -1,7 +1,7 @@
 //! Writes data sets in verl's parquet schema: `trainer data NAME --input … --output …`.
 //!
-//! `preparer` says what a data set is here; `published` finds its files, `mapped` turns their rows into rows of verl's `schema`, and
-//! `pairs` writes the layout of reward models.
+//! `preparer` says what a data set is here; `published` finds its files, `mapped` turns their rows into rows of verl's `schema`,
+//! and `pairs` writes the layout of reward models.
 
 pub mod arithmetic;
 pub mod char_tokenizer;
@@ -41,7 +41,7 @@ pub static PREPARERS: &[&Preparer] = &[
     &calculator::CALCULATOR,
 ];
 
-/// The preparer of that name.
+/// Returns the preparer of that name.
 pub fn find(name: &str) -> Result<&'static Preparer> {
     PREPARERS.iter().find(|preparer| preparer.name == name).copied().ok_or_else(|| {
         let known: Vec<&str> = PREPARERS.iter().map(|preparer| preparer.name).collect();

@@ -28,7 +28,7 @@ impl PrepareArgs {
         self.inputs.first().context("--input FOLDER is missing: the folder of the published files")
     }
 
-    /// The path of a file to write below the output.
+    /// Returns the path of a file to write below the output.
     ///
     /// # Errors
     /// If the file is one of those that are read.
@@ -56,7 +56,7 @@ impl PrepareArgs {
         }
     }
 
-    /// The last value given for `key`, or `default`.
+    /// Returns the last value given for `key`, or `default`.
     pub(super) fn setting<T: std::str::FromStr>(&self, key: &str, default: T) -> Result<T> {
         match self.settings.iter().rev().find(|(name, _)| name == key) {
             None => Ok(default),

@@ -10,8 +10,8 @@ use regex::Regex;
 /// The folders of a data set's page that files may lie in, beside the page itself; `main` is a configuration's name.
 pub(super) const WITHIN: &[&str] = &["", "data", "main"];
 
-/// Finds the files of a split: `SPLIT.jsonl`, `SPLIT.json` or `SPLIT.parquet`, or all parts `SPLIT-00000-of-0000N.parquet`, in the
-/// folder, its `data` or its `main`. The first of these that has any is taken.
+/// Finds the files of a split: `SPLIT.jsonl`, `SPLIT.json` or `SPLIT.parquet`, or all parts `SPLIT-00000-of-0000N.parquet`, in
+/// the folder, its `data` or its `main`. The first of these that has any is taken.
 ///
 /// # Errors
 /// If there are none, a part is missing, or the split is there in several forms.

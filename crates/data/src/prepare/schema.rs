@@ -29,7 +29,8 @@ impl VerlRow {
     }
 }
 
-/// Writes `rows` with the columns data_source, prompt, ability, reward_model and extra_info. The file appears whole or not at all.
+/// Writes `rows` with the columns data_source, prompt, ability, reward_model and extra_info. The file appears whole or not at
+/// all.
 ///
 /// # Errors
 /// If there are no rows, or the file cannot be written.

@@ -1,5 +1,5 @@
-//! Summaries of posts on Reddit (Völske et al. 2017, Stiennon et al. 2020) in verl's schema: the prompts of TRL's RLOO example, with the
-//! summary of a person as reference.
+//! Summaries of posts on Reddit (Völske et al. 2017, Stiennon et al. 2020) in verl's schema: the prompts of TRL's RLOO example,
+//! with the summary of a person as reference.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Scored responses: a row of `trainer eval` has all responses to a prompt and their scores, a row of OpenRLHF's has one. A response that is a
-//! conversation of several turns is read from its messages, where the row has them.
+//! Scored responses: a row of `trainer eval` has all responses to a prompt and their scores, a row of OpenRLHF's has one. A
+//! response that is a conversation of several turns is read from its messages, where the row has them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -133,7 +133,8 @@ impl Answers {
         Ok(())
     }
 
-    /// The responses to each prompt, in the order in which prompts and responses first appear: a prompt may have several rows.
+    /// Returns the responses to each prompt, in the order in which prompts and responses first appear: a prompt may have several
+    /// rows.
     pub fn by_prompt(&self) -> Vec<Vec<&Answer>> {
         let mut groups: IndexMap<String, Vec<&Answer>> = IndexMap::new();
         for answer in &self.answers {
@@ -143,8 +144,8 @@ impl Answers {
     }
 }
 
-/// The conversations that the responses of a row are: texts of `trainer generate`, or the messages of a line of a run's rollouts. None if
-/// it has none.
+/// Returns the conversations that the responses of a row are: texts of `trainer generate`, or the messages of a line of a run's
+/// rollouts. None if it has none.
 fn conversations(row: &Row, responses: usize) -> Result<Vec<WrittenConversation>> {
     let Some(cell) = row.values.get(MESSAGES) else { return Ok(Vec::new()) };
     let conversations = match (WrittenConversation::listed(cell), cell) {
@@ -159,8 +160,8 @@ fn conversations(row: &Row, responses: usize) -> Result<Vec<WrittenConversation>
     Ok(conversations)
 }
 
-/// The messages of a conversation for training; `None` if they do not say what the model read and said. A prompt that is text was read
-/// without a template, which messages would be given.
+/// Returns the messages of a conversation for training; `None` if they do not say what the model read and said. A prompt that is
+/// text was read without a template, which messages would be given.
 fn talk(conversation: &WrittenConversation, prompt: &Value) -> Option<Talk> {
     let (asked, completion) = conversation.parts().ok()?;
     let is_text = prompt.is_string() && asked.iter().any(|message| message["content"] == *prompt);

@@ -68,7 +68,7 @@ pub fn find(name: &str) -> Result<&'static Kind> {
     })
 }
 
-/// The responses, for rows whose response is a text, as OpenRLHF has it. `instead`: what to make of conversations.
+/// Returns the responses, for rows whose response is a text, as OpenRLHF has it. `instead`: what to make of conversations.
 ///
 /// # Errors
 /// If one is a conversation, of which the text would have what tools said among what the model said.

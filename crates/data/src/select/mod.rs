@@ -1,7 +1,8 @@
 //! Makes rows for training out of scored responses: the best of a prompt, pairs of its best and worst, those above a threshold.
 //!
-//! `answers` reads what `trainer generate` and `trainer eval` write, or OpenRLHF's rows; `kinds` is the table of what can be made of
-//! them (`entry`), with `preferences` and `conditional` beside it and the parts of a row in `row`; `write` writes the rows as JSON lines or parquet.
+//! `answers` reads what `trainer generate` and `trainer eval` write, or OpenRLHF's rows; `kinds` is the table of what can be made
+//! of them (`entry`), with `preferences` and `conditional` beside it and the parts of a row in `row`; `write` writes the rows as
+//! JSON lines or parquet.
 
 mod answers;
 mod conditional;

@@ -36,7 +36,7 @@ pub fn preferences(answers: &Answers, min_margin: f64, ours: bool) -> Made {
     Made { rows, left_out }
 }
 
-/// The first of the answers whose score is lowest.
+/// Returns the first of the answers whose score is lowest.
 fn lowest<'a>(answers: &[&'a Answer]) -> &'a Answer {
     answers
         .iter()

@@ -22,12 +22,12 @@ impl Columns {
     }
 }
 
-/// The prompt of a response: the messages that the model read, where it is a conversation.
+/// Returns the prompt of a response: the messages that the model read, where it is a conversation.
 pub fn prompt(answer: &Answer) -> Value {
     answer.talk.as_ref().map_or_else(|| (*answer.prompt).clone(), |talk| talk.prompt.clone().into())
 }
 
-/// The response in the form of its prompt: a text, or a conversation of the assistant's turns and what was said between.
+/// Returns the response in the form of its prompt: a text, or a conversation of the assistant's turns and what was said between.
 pub fn turns(answer: &Answer) -> Value {
     match &answer.talk {
         Some(talk) => talk.completion.clone().into(),
@@ -36,7 +36,7 @@ pub fn turns(answer: &Answer) -> Value {
     }
 }
 
-/// The column of the tools of a conversation, as the JSON text that all stages read: their schemas have many shapes.
+/// Returns the column of the tools of a conversation, as the JSON text that all stages read: their schemas have many shapes.
 pub fn tools(answer: &Answer) -> Option<(String, Value)> {
     let tools = answer.talk.as_ref().map(|talk| &talk.tools).filter(|tools| !tools.is_empty())?;
     Some(("tools".to_owned(), Value::from(tools.clone()).to_string().into()))
@@ -47,7 +47,7 @@ pub fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> 
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The first of the answers whose score is highest.
+/// Returns the first of the answers whose score is highest.
 pub fn highest<'a>(answers: &[&'a Answer]) -> &'a Answer {
     answers
         .iter()

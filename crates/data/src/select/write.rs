@@ -35,7 +35,8 @@ pub fn write_objects(path: &Path, rows: &[Map<String, Value>]) -> Result<()> {
     }
 }
 
-/// Checks that the calls in a column of messages can be rows of a table: it gives all of them the same arguments, null where a call has none.
+/// Checks that the calls in a column of messages can be rows of a table: it gives all of them the same arguments, null where a
+/// call has none.
 fn check_arguments(name: &str, values: &[Value]) -> Result<()> {
     let mut all = Vec::new();
     values.iter().for_each(|value| arguments_in(value, &mut all));

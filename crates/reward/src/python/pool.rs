@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::options::{PoolOptions, Signature, Source};
 use crate::failure::{Failure, FailureKind};
-use burnish_python::process::{Lost, MOST_BYTES, Worker};
+use burnish_python::process::{MOST_BYTES, Worker, WorkerError};
 use burnish_python::words::Words;
 use burnish_python::{MODULES, PROCESS, VALUES, environment, message};
 use burnish_util::suggest::did_you_mean;
@@ -183,8 +183,8 @@ impl Pool {
             .map_err(|error| self.failure(FailureKind::Crash, &format!("{error:#}")))?;
         let reply = match worker.ask(&self.setup, 0, options.start_timeout, &options.interrupt) {
             Ok(reply) => reply.line,
-            Err(Lost::Interrupted(interrupted)) => return Err(interrupted),
-            Err(Lost::TimedOut(place)) => {
+            Err(WorkerError::Interrupted(interrupted)) => return Err(interrupted),
+            Err(WorkerError::TimedOut(place)) => {
                 let seconds = options.start_timeout.as_secs_f64();
                 let text = format!("loading it took longer than {seconds} s (reward.start_timeout){}", Words::at(&place));
                 return Err(self.failure(FailureKind::Timeout, &text));
@@ -214,10 +214,10 @@ impl Pool {
         self.failure(FailureKind::Exception, error.as_str().unwrap_or_default())
     }
 
-    fn lost(&self, lost: Lost, worker: &Worker, function: &str) -> anyhow::Error {
+    fn lost(&self, lost: WorkerError, worker: &Worker, function: &str) -> anyhow::Error {
         match lost {
-            Lost::Interrupted(interrupted) => interrupted,
-            Lost::TimedOut(place) => {
+            WorkerError::Interrupted(interrupted) => interrupted,
+            WorkerError::TimedOut(place) => {
                 let seconds = self.options.timeout.as_secs_f64();
                 let text = format!("{function} took longer than {seconds} s (reward.timeout){}", Words::at(&place));
                 self.failure(FailureKind::Timeout, &text)
@@ -256,10 +256,10 @@ fn setup(source: &Source, options: &PoolOptions, (start_cpu, cpu): (u64, u64)) -
 }
 
 /// The end of a worker in words. `cpu` is its limit on processor time in seconds.
-fn died(lost: &Lost, cpu: u64) -> String {
+fn died(lost: &WorkerError, cpu: u64) -> String {
     let status = match lost {
-        Lost::Died(status) => status,
-        Lost::TooLong => return format!("sent a reply of more than {MOST_BYTES} bytes"),
+        WorkerError::Died(status) => status,
+        WorkerError::TooLong => return format!("sent a reply of more than {MOST_BYTES} bytes"),
         _ => return "closed the pipe of its replies".to_owned(),
     };
     WORDS.ended(*status, cpu)

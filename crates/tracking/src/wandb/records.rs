@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use serde_json::Value;
 
-use burnish_util::protobuf::{Message, Wire, bytes_of, fields};
+use burnish_util::protobuf::{Message, WireValue, bytes_of, fields};
 use burnish_util::secret::hide;
 
 /// The kinds of records, as field numbers of `Record`.
@@ -123,7 +123,7 @@ pub(super) fn history(items: Vec<u8>, step: u64) -> Vec<u8> {
 pub(super) fn step_of(history: &[u8]) -> Option<u64> {
     let step = bytes_of(history, 2)?;
     let number = fields(step).find_map(|(field, value)| match value {
-        Wire::Varint(number) if field == 1 => Some(number),
+        WireValue::Varint(number) if field == 1 => Some(number),
         _ => None,
     });
     // Zero is the default and may be omitted.
@@ -133,7 +133,7 @@ pub(super) fn step_of(history: &[u8]) -> Option<u64> {
 /// The value of an item of a `HistoryRecord`, as JSON.
 pub(super) fn value_of<'a>(history: &'a [u8], key: &str) -> Option<&'a str> {
     fields(history).find_map(|(field, value)| match value {
-        Wire::Bytes(item) if field == 1 && bytes_of(item, 2) == Some(key.as_bytes()) => {
+        WireValue::Bytes(item) if field == 1 && bytes_of(item, 2) == Some(key.as_bytes()) => {
             bytes_of(item, 16).and_then(|json| std::str::from_utf8(json).ok())
         }
         _ => None,

@@ -42,7 +42,7 @@ fn rows(path: &Path) -> (Vec<Row>, Option<Vec<u8>>) {
     let bytes = fs::read(path).unwrap();
     let (mut rows, mut exit, mut end) = (Vec::new(), None, 0);
     for (number, (at, record)) in (1..).zip(log::records(&bytes)) {
-        assert_eq!(burnish_util::protobuf::fields(&record).next(), Some((1, burnish_util::protobuf::Wire::Varint(number))));
+        assert_eq!(burnish_util::protobuf::fields(&record).next(), Some((1, burnish_util::protobuf::WireValue::Varint(number))));
         assert_eq!(exit, None, "nothing comes after the exit");
         if let Some(row) = bytes_of(&record, kind::HISTORY) {
             assert_eq!(records::value_of(row, "nan"), Some("NaN"));
@@ -85,7 +85,8 @@ fn bytes_are_those_of_the_client() {
     let run = whole.iter().find_map(|(_, record)| bytes_of(record, kind::RUN)).unwrap();
     let time = bytes_of(run, 17).unwrap();
     let [seconds, nanos] = burnish_util::protobuf::fields(time).map(|(_, value)| value).collect::<Vec<_>>().try_into().unwrap();
-    let (burnish_util::protobuf::Wire::Varint(seconds), burnish_util::protobuf::Wire::Varint(nanos)) = (seconds, nanos) else {
+    let (burnish_util::protobuf::WireValue::Varint(seconds), burnish_util::protobuf::WireValue::Varint(nanos)) = (seconds, nanos)
+    else {
         panic!()
     };
     let started = UNIX_EPOCH + Duration::new(seconds, nanos as u32);

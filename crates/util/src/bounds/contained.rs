@@ -1,5 +1,5 @@
-//! Work on input of others, such as the files of a model, on a thread of its own: memory, time and stack are bounded, and a panic
-//! in a dependency becomes an error.
+//! Runs work on untrusted input, such as the files of a model, on a separate thread with limits on memory, time and stack. A
+//! panic in a dependency becomes an error.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -14,66 +14,65 @@ use std::time::{Duration, Instant};
 
 use super::limited_memory::limit;
 
-/// The bounds of work.
+/// The limits of some work.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The bytes that it may take beside what it is given. They are counted where
-    /// [`LimitedMemory`](super::limited_memory::LimitedMemory) is the global allocator, and on the work's own thread.
+    /// Bytes that the work may allocate, in addition to its input. Only allocations on the work's own thread count, and only
+    /// where [`LimitedMemory`](super::limited_memory::LimitedMemory) is the global allocator.
     pub memory: usize,
-    /// The time that it may take; `None` without a bound.
+    /// Wall-clock time of the work; `None` = no limit.
     pub time: Option<Duration>,
-    /// The bytes of its stack. What is not used takes no memory.
+    /// Bytes of the stack. Unused parts take no memory.
     pub stack: usize,
 }
 
 impl Limits {
-    /// The bounds of parsing a file: its time grows with its size, so there is none.
+    /// The limits of parsing a file. Time is not limited, since it grows with the file.
     pub const READING: Self = Self { memory: usize::MAX, time: None, stack: 64 << 20 };
 }
 
-/// The reason why work did not end.
+/// The reason why work ended without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Excess {
-    /// It asked for more memory than these bytes.
+pub enum ContainedError {
+    /// The work asked for more than this many bytes of memory.
     Memory(usize),
     Time(Duration),
-    /// It panicked, with this message.
+    /// The work panicked with this message.
     Panic(String),
-    /// There was no thread for it.
+    /// No thread could be started.
     NoThread(String),
-    /// A part of it, run by [`part`], exceeded bounds of its own; the message is that part's.
+    /// A nested task ([`part`]) exceeded its own limits; the message comes from that task.
     Part(String),
 }
 
-impl std::error::Error for Excess {}
+impl std::error::Error for ContainedError {}
 
-impl fmt::Display for Excess {
+impl fmt::Display for ContainedError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Memory(bytes) => write!(f, "it takes more than {} MiB of memory", bytes >> 20),
             Self::Time(time) => write!(f, "it takes longer than {} seconds", time.as_secs_f64()),
-            Self::Panic(message) => write!(f, "it cannot be read, and is probably damaged: {message}"),
-            Self::NoThread(message) => write!(f, "there is no thread to read it: {message}"),
+            Self::Panic(message) => write!(f, "it cannot be read and is probably damaged: {message}"),
+            Self::NoThread(message) => write!(f, "no thread could be started to read it: {message}"),
             Self::Part(message) => f.write_str(message),
         }
     }
 }
 
-/// The time for which a thread looks for what it waits for before it sleeps: to wake a thread takes some tens of microseconds.
+/// Time that a thread polls for its work before it sleeps: waking a thread takes tens of microseconds.
 const AWAKE: Duration = Duration::from_micros(50);
 
-/// The interval at which a waiting thread looks whether a bound was exceeded.
+/// Interval at which the waiting thread checks the limits.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The bytes of stack that work may have used when it comes to a [`part`].
+/// Bytes of stack that work may have used before it runs a [`part`].
 pub const BEFORE_PART: usize = 32 << 20;
 
 /// Runs `work` on another thread and waits for it.
 ///
 /// # Errors
-/// If the work panics, or exceeds its limits: then its thread goes on until the process ends, or waits for that, and keeps what it
-/// has taken.
-pub fn contained<T: Send + 'static>(limits: Limits, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Excess> {
+/// If the work panics or exceeds its limits. After an exceeded limit, its thread and its memory remain until the process ends.
+pub fn contained<T: Send + 'static>(limits: Limits, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ContainedError> {
     let watch = Arc::new(Watch { stack: limits.stack, exceeded: Arc::default(), part: Mutex::default() });
     let (sender, receiver) = sync_channel(1);
     let watched = watch.clone();
@@ -83,13 +82,13 @@ pub fn contained<T: Send + 'static>(limits: Limits, work: impl FnOnce() -> T + S
         WATCH.replace(Some(watched));
         let result = catch_unwind(AssertUnwindSafe(work));
         WATCH.take();
-        // From here on memory is not the work's: what printed a panic may have kept some.
+        // Memory from here on does not belong to the work: the panic printer may have kept some.
         drop(bounds);
-        let result = result.map_err(|panic| Excess::Panic(message(&*panic)));
-        // Whoever waited may have given up.
+        let result = result.map_err(|panic| ContainedError::Panic(message(&*panic)));
+        // The waiting thread may have given up.
         _ = sender.send(result);
     };
-    let worker = Worker::of(limits.stack)?;
+    let worker = Worker::idle_or_new(limits.stack)?;
     worker.start(Box::new(run))?;
     let start = Instant::now();
     if let Some(result) = soon(&receiver) {
@@ -102,76 +101,76 @@ pub fn contained<T: Send + 'static>(limits: Limits, work: impl FnOnce() -> T + S
                 worker.rest();
                 return result;
             }
-            Err(RecvTimeoutError::Disconnected) => return Err(Excess::Panic("its thread ended".to_owned())),
+            Err(RecvTimeoutError::Disconnected) => return Err(ContainedError::Panic("its thread ended".to_owned())),
             Err(RecvTimeoutError::Timeout) => {
-                if let Some(excess) = watch.excess(&limits, start) {
-                    return Err(excess);
+                if let Some(error) = watch.exceeded_limit(&limits, start) {
+                    return Err(error);
                 }
             }
         }
     }
 }
 
-/// Runs a part of contained work within bounds of its own, on the same thread: a template is rendered for every row, and to change
-/// threads takes longer than that. Work that is not contained, or has too small a stack, becomes so.
+/// Runs a part of contained work with its own limits on the same thread: rendering a template takes less time than a change of
+/// threads. Outside of contained work, or with too small a stack, calls [`contained`].
 ///
 /// # Errors
-/// The errors of [`contained`] if the part panics, or had to change threads. Otherwise, if the part exceeds its limits, the whole
-/// work ends with [`Excess::Part`] and what `exceeds` makes of the excess.
+/// The errors of [`contained`] if the part panics or had to change threads. If a part on the same thread exceeds its limits, the
+/// whole work ends with [`ContainedError::Part`] and the message from `exceeds`.
 pub fn part<T: Send + 'static>(
     limits: Limits,
-    exceeds: impl FnOnce(Excess) -> String + Send + 'static,
+    exceeds: impl FnOnce(ContainedError) -> String + Send + 'static,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Excess> {
+) -> Result<T, ContainedError> {
     let here = WATCH.with_borrow(|watch| watch.clone().filter(|watch| watch.stack >= limits.stack + BEFORE_PART));
     let Some(watch) = here else { return contained(limits, work) };
-    *watch.part() = Some(Part { limits, start: Instant::now(), exceeds: Box::new(exceeds) });
+    *watch.part() = Some(RunningPart { limits, start: Instant::now(), exceeds: Box::new(exceeds) });
     let bounds = limit(limits.memory, watch.exceeded.clone());
     let result = catch_unwind(AssertUnwindSafe(work));
     drop(bounds);
     *watch.part() = None;
-    result.map_err(|panic| Excess::Panic(message(&*panic)))
+    result.map_err(|panic| ContainedError::Panic(message(&*panic)))
 }
 
-/// The state of contained work that its thread and the waiting one share.
+/// State of contained work, shared by its thread and the waiting thread.
 struct Watch {
     stack: usize,
-    /// True when there is no memory left; the thread does not go on.
+    /// True once the memory limit is exceeded; the thread then stops for good.
     exceeded: Arc<AtomicBool>,
-    part: Mutex<Option<Part>>,
+    part: Mutex<Option<RunningPart>>,
 }
 
-/// A part of contained work that is being done.
-struct Part {
+/// The part of contained work that is running.
+struct RunningPart {
     limits: Limits,
     start: Instant,
-    exceeds: Box<dyn FnOnce(Excess) -> String + Send>,
+    exceeds: Box<dyn FnOnce(ContainedError) -> String + Send>,
 }
 
 impl Watch {
-    fn part(&self) -> MutexGuard<'_, Option<Part>> {
+    fn part(&self) -> MutexGuard<'_, Option<RunningPart>> {
         self.part.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The limit that the work, begun at `start`, or its present part exceeds.
-    fn excess(&self, limits: &Limits, start: Instant) -> Option<Excess> {
+    /// Returns the limit that the work, started at `start`, or its current part exceeds.
+    fn exceeded_limit(&self, limits: &Limits, start: Instant) -> Option<ContainedError> {
         let mut part = self.part();
         let exceeded = self.exceeded.load(Ordering::Acquire);
-        if let Some(excess) = part.as_ref().and_then(|part| part.limits.excess(exceeded, part.start)) {
-            return part.take().map(|part| Excess::Part((part.exceeds)(excess)));
+        if let Some(error) = part.as_ref().and_then(|part| part.limits.exceeded(exceeded, part.start)) {
+            return part.take().map(|part| ContainedError::Part((part.exceeds)(error)));
         }
-        limits.excess(exceeded, start)
+        limits.exceeded(exceeded, start)
     }
 }
 
 impl Limits {
-    fn excess(&self, no_memory: bool, start: Instant) -> Option<Excess> {
+    fn exceeded(&self, no_memory: bool, start: Instant) -> Option<ContainedError> {
         let late = self.time.filter(|time| start.elapsed() > *time);
-        no_memory.then_some(Excess::Memory(self.memory)).or(late.map(Excess::Time))
+        no_memory.then_some(ContainedError::Memory(self.memory)).or(late.map(ContainedError::Time))
     }
 }
 
-/// What a channel receives within [`AWAKE`]; nothing on a single processor, which the sender needs.
+/// Polls a channel for [`AWAKE`]. Returns `None` at once on a single processor, which the sender needs.
 fn soon<T>(receiver: &Receiver<T>) -> Option<T> {
     static SEVERAL: LazyLock<bool> =
         LazyLock::new(|| thread::available_parallelism().is_ok_and(|processors| processors.get() > 1));
@@ -187,7 +186,7 @@ fn soon<T>(receiver: &Receiver<T>) -> Option<T> {
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A thread that waits for work. One that did its work is used again.
+/// A thread that waits for work and is reused afterwards.
 struct Worker {
     stack: usize,
     work: SyncSender<Work>,
@@ -196,7 +195,7 @@ struct Worker {
 static RESTING: Mutex<Vec<Worker>> = Mutex::new(Vec::new());
 
 impl Worker {
-    fn of(stack: usize) -> Result<Self, Excess> {
+    fn idle_or_new(stack: usize) -> Result<Self, ContainedError> {
         let mut resting = RESTING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = resting.iter().position(|worker| worker.stack == stack) {
             return Ok(resting.swap_remove(at));
@@ -209,38 +208,38 @@ impl Worker {
             }
         };
         let spawned = thread::Builder::new().name("contained".to_owned()).stack_size(stack).spawn(run);
-        spawned.map_err(|error| Excess::NoThread(error.to_string()))?;
+        spawned.map_err(|error| ContainedError::NoThread(error.to_string()))?;
         Ok(Self { stack, work: sender })
     }
 
-    fn start(&self, work: Work) -> Result<(), Excess> {
-        self.work.send(work).map_err(|_| Excess::Panic("its thread ended".to_owned()))
+    fn start(&self, work: Work) -> Result<(), ContainedError> {
+        self.work.send(work).map_err(|_| ContainedError::Panic("its thread ended".to_owned()))
     }
 
-    /// Lets another use it.
+    /// Returns the thread to the pool.
     fn rest(self) {
         RESTING.lock().unwrap_or_else(PoisonError::into_inner).push(self);
     }
 }
 
-/// Runs work that borrows what it reads, and turns its panic into an error; nothing else is bounded.
+/// Runs work that borrows its input, and turns a panic into an error. Sets no limits.
 ///
 /// # Errors
 /// If the work panics.
-pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Excess> {
+pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, ContainedError> {
     let before = CONTAINED.replace(true);
-    let result = catch_unwind(AssertUnwindSafe(work)).map_err(|panic| Excess::Panic(message(&*panic)));
+    let result = catch_unwind(AssertUnwindSafe(work)).map_err(|panic| ContainedError::Panic(message(&*panic)));
     CONTAINED.set(before);
     result
 }
 
 thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
-    /// The contained work that this thread does.
+    /// The contained work of this thread.
     static WATCH: RefCell<Option<Arc<Watch>>> = const { RefCell::new(None) };
 }
 
-/// True in [`contained`] and [`caught`] work: its panic becomes an error, so that nobody need print it.
+/// Returns true inside [`contained`] and [`caught`] work, whose panics need no printing because they become errors.
 pub fn is_contained() -> bool {
     CONTAINED.get()
 }
@@ -261,43 +260,46 @@ mod tests {
     const LIMITS: Limits = Limits { memory: 8 << 20, time: Some(Duration::from_millis(200)), stack: 1 << 20 };
 
     #[test]
-    fn what_exceeds_a_limit_is_an_error_and_the_process_goes_on() {
+    fn exceeding_a_limit_is_an_error_and_the_process_survives() {
         assert_eq!(contained(LIMITS, || vec![1_u8; 7 << 20].len()), Ok(7 << 20));
-        // Memory that is freed can be taken again.
+        // Freed memory can be taken again.
         assert_eq!(contained(LIMITS, || (0..100).map(|_| vec![1_u8; 7 << 20].len()).sum()), Ok(700_usize << 20));
-        assert_eq!(contained(LIMITS, || vec![1_u8; 9 << 20].len()), Err(Excess::Memory(8 << 20)));
+        assert_eq!(contained(LIMITS, || vec![1_u8; 9 << 20].len()), Err(ContainedError::Memory(8 << 20)));
         let doubled = || (0..60).fold(vec![1_u8], |bytes, _| [&bytes[..], &bytes].concat()).len();
-        assert_eq!(contained(LIMITS, doubled), Err(Excess::Memory(8 << 20)));
+        assert_eq!(contained(LIMITS, doubled), Err(ContainedError::Memory(8 << 20)));
         let endless = || {
             while std::hint::black_box(true) {
                 thread::sleep(Duration::from_millis(1));
             }
         };
-        assert_eq!(contained(LIMITS, endless), Err(Excess::Time(Duration::from_millis(200))));
+        assert_eq!(contained(LIMITS, endless), Err(ContainedError::Time(Duration::from_millis(200))));
         let failing = || -> usize { panic!("index {}", 7) };
-        assert_eq!(contained(LIMITS, failing), Err(Excess::Panic("index 7".to_owned())));
-        assert_eq!(caught(|| -> usize { panic!("index {}", 8) }), Err(Excess::Panic("index 8".to_owned())));
+        assert_eq!(contained(Limits { time: None, ..LIMITS }, failing), Err(ContainedError::Panic("index 7".to_owned())));
+        assert_eq!(caught(|| -> usize { panic!("index {}", 8) }), Err(ContainedError::Panic("index 8".to_owned())));
         assert!(!is_contained());
     }
 
     #[test]
-    fn a_part_has_bounds_of_its_own_and_stays_on_its_thread() {
+    fn a_part_has_its_own_limits_and_stays_on_its_thread() {
         const WHOLE: Limits = Limits { memory: usize::MAX, time: None, stack: 64 << 20 };
         let here = || format!("{:?}", thread::current().id());
-        let exceeds = |excess: Excess| format!("the part failed: {excess}");
+        let exceeds = |error: ContainedError| format!("the part failed: {error}");
         let taken = move |bytes: usize| part(LIMITS, exceeds, move || vec![1_u8; bytes].len());
-        // Each part may take as much as the ones before it, and the work as much as it likes.
+        // Each part has the full limit, and the work itself has none.
         let parts = move || (here(), part(LIMITS, exceeds, here), (0..9).map(|_| taken(7 << 20)).collect(), vec![1_u8; 9 << 20]);
-        let (whole, inner, sizes, _): (_, _, Result<Vec<usize>, Excess>, _) = contained(WHOLE, parts).unwrap();
+        let (whole, inner, sizes, _): (_, _, Result<Vec<usize>, ContainedError>, _) = contained(WHOLE, parts).unwrap();
         assert_eq!((inner, sizes), (Ok(whole), Ok(vec![7 << 20; 9])));
-        let excess = contained(WHOLE, move || taken(9 << 20)).unwrap_err();
-        assert_eq!(excess.to_string(), "the part failed: it takes more than 8 MiB of memory");
+        let error = contained(WHOLE, move || taken(9 << 20)).unwrap_err();
+        assert_eq!(error.to_string(), "the part failed: it takes more than 8 MiB of memory");
         let late = contained(WHOLE, move || part(LIMITS, exceeds, || thread::sleep(Duration::from_secs(2)))).unwrap_err();
         assert_eq!(late.to_string(), "the part failed: it takes longer than 0.2 seconds");
-        // Outside of such work, and with a stack that is too small, it is contained itself; and a panic is its own error.
+        // Outside of contained work, or with too small a stack, the part is contained itself. A panic is an error of the part.
         let failing = || -> usize { panic!("index {}", 7) };
-        assert_eq!(part(LIMITS, exceeds, || vec![1_u8; 9 << 20].len()), Err(Excess::Memory(8 << 20)));
-        assert_eq!(contained(LIMITS, move || taken(9 << 20)), Ok(Err(Excess::Memory(8 << 20))));
-        assert_eq!(contained(WHOLE, move || part(LIMITS, exceeds, failing)), Ok(Err(Excess::Panic("index 7".to_owned()))));
+        assert_eq!(part(LIMITS, exceeds, || vec![1_u8; 9 << 20].len()), Err(ContainedError::Memory(8 << 20)));
+        assert_eq!(contained(LIMITS, move || taken(9 << 20)), Ok(Err(ContainedError::Memory(8 << 20))));
+        assert_eq!(
+            contained(WHOLE, move || part(Limits { time: None, ..LIMITS }, exceeds, failing)),
+            Ok(Err(ContainedError::Panic("index 7".to_owned())))
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Signals as a request to stop at the next good moment. A second SIGINT or SIGTERM ends the process at once.
+//! Signals that ask the run to stop at the next safe point. A second SIGINT or SIGTERM ends the process at once.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -10,17 +10,17 @@ use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ};
 use signal_hook::flag;
 
-/// The signals of people and of service managers. The second one ends the process.
+/// Signals of people and service managers. The second one ends the process.
 const INSIST: [c_int; 2] = [SIGINT, SIGTERM];
-/// The signals that only ever ask: a terminal was closed, a scheduler gives notice, the soft limit of processor time is reached. They come
-/// again, or together with the others.
+/// Signals that never end the process: the terminal was closed, the scheduler gives notice, the soft limit of CPU time is
+/// reached. They may repeat, or come together with the others.
 const ASK: [c_int; 3] = [SIGHUP, SIGUSR2, SIGXCPU];
 
-/// A flag that is set when the run is asked to stop. The default is never set.
+/// A flag that asks the run to stop. The default is never set.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
-/// The error of a run that was asked to stop and can be resumed. Its text says where the run stands and how to resume it.
+/// The error of a run that stopped on request and can be resumed. The text says how far the run got and how to resume it.
 #[derive(Debug)]
 pub struct Interrupted(pub String);
 
@@ -33,22 +33,23 @@ impl fmt::Display for Interrupted {
 impl std::error::Error for Interrupted {}
 
 impl Interrupted {
-    /// The error that abandons a step.
+    /// Returns the error that abandons a step.
     pub fn unfinished() -> Self {
         Self("the step was left unfinished".to_owned())
     }
 }
 
 impl Interrupt {
-    /// Handles SIGINT, SIGTERM, SIGHUP, SIGUSR2 and SIGXCPU for the rest of the process. A second SIGINT or SIGTERM ends the process with
-    /// 128 + its number, as a shell reports the default action. SIGHUP and its like stay ignored where they are, as under `nohup`.
+    /// Handles SIGINT, SIGTERM, SIGHUP, SIGUSR2 and SIGXCPU for the rest of the process. A second SIGINT or SIGTERM ends the
+    /// process with 128 + its number, as a shell reports the default action. SIGHUP, SIGUSR2 and SIGXCPU stay ignored if the
+    /// process was started so, as under `nohup`.
     pub fn on_signals() -> Result<Self> {
         let interrupt = Self::default();
         interrupt.watch_signals()?;
         Ok(interrupt)
     }
 
-    /// Does the same as [`Self::on_signals`] for an interrupt that has been cloned already.
+    /// Does the same as [`Self::on_signals`] for an interrupt that is already cloned.
     pub fn watch_signals(&self) -> Result<()> {
         let first = Arc::new(AtomicBool::new(false));
         for signal in INSIST {
@@ -64,8 +65,8 @@ impl Interrupt {
         Ok(())
     }
 
-    /// Handles SIGUSR1, the notice of launchers and schedulers that time is running out, from now on. It only ever asks: `mpirun` passes
-    /// it on to all processes, and ends them a second after SIGTERM.
+    /// Handles SIGUSR1, the notice of launchers and schedulers that time is running out. A second one does not end the process.
+    /// `mpirun` forwards it to all processes, but kills them one second after SIGTERM.
     pub fn watch_user_signal(&self) -> Result<()> {
         flag::register(SIGUSR1, self.0.clone()).context("cannot watch for signals").map(drop)
     }
@@ -75,12 +76,12 @@ impl Interrupt {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// True if the run was asked to stop.
+    /// Returns true if the run was asked to stop.
     pub fn asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Abandons a step that has changed nothing yet, by an error that the caller that began the step catches.
+    /// Abandons a step that has changed nothing yet, with an error that the caller of the step catches.
     ///
     /// # Errors
     /// [`Interrupted`], if the run was asked to stop.
@@ -89,15 +90,15 @@ impl Interrupt {
     }
 }
 
-/// Makes a write beyond the largest size of a file (`ulimit -f`) an error with the name of the file, in place of SIGXFSZ, which ends the
-/// process without a word.
+/// Turns a write beyond the file size limit (`ulimit -f`) into an error that names the file. Otherwise SIGXFSZ would end the
+/// process without a message.
 pub fn report_file_limit() {
-    // The handler has nothing to do. Without one nothing is worse than before.
+    // The handler does nothing. If it cannot be set, the default remains.
     _ = flag::register(SIGXFSZ, Arc::default());
 }
 
-/// True if the process was started with a signal ignored. Where the system does not say so, SIGHUP counts as ignored: its default action is
-/// then what it was.
+/// Returns true if the process was started with this signal ignored. If the system does not say, SIGHUP counts as ignored and
+/// keeps its default action.
 fn is_ignored(signal: c_int) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());

@@ -1,4 +1,4 @@
-//! An allocator that can limit the memory of a thread, so that input of others cannot take all of it.
+//! An allocator that can limit the memory of a thread, so that untrusted input cannot take all of it.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
@@ -7,28 +7,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Another allocator with [`limit`] for threads. It has an effect where it is the global allocator, as in the program `trainer`.
+/// Wraps an allocator and adds [`limit`] per thread. Has an effect only as the global allocator, as in the program `trainer`.
 pub struct LimitedMemory<A>(pub A);
 
 thread_local! {
-    /// The bytes that this thread may still take.
+    /// Bytes that this thread may still allocate.
     static ROOM: Cell<isize> = const { Cell::new(isize::MAX) };
-    /// The flag to set when there is no room left; null without a limit.
+    /// Flag to set when the limit is exceeded; null without a limit.
     static EXCEEDED: Cell<*const AtomicBool> = const { Cell::new(null()) };
 }
 
-/// Lets this thread take so many bytes beside those it has. A thread that asks for more sets the flag and never goes on: an
-/// allocator may not unwind, and to fail would end the process. Its memory is free again when the process ends.
+/// Lets this thread allocate `bytes` more. A thread that asks for more sets the flag and then sleeps forever: an allocator may
+/// not unwind, and failing would end the process. Its memory stays taken until the process ends.
 ///
-/// The limit ends when the returned value is dropped; the one before it, if there was one, then holds again, and counts what was
-/// taken meanwhile.
+/// The limit ends when the returned value is dropped. An outer limit then applies again, and counts what was allocated meanwhile.
 pub fn limit(bytes: usize, exceeded: Arc<AtomicBool>) -> Limit {
     let bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
     let before = (EXCEEDED.replace(Arc::as_ptr(&exceeded)), ROOM.replace(bytes));
     Limit { bytes, before, _exceeded: exceeded }
 }
 
-/// A limit of the thread that it was made on.
+/// A limit of the thread that created it.
 pub struct Limit {
     bytes: isize,
     before: (*const AtomicBool, isize),
@@ -57,11 +56,11 @@ fn take(bytes: usize) {
 
 #[cold]
 fn wait_for_the_end() {
-    // A panic is being printed, under a lock that others need; it soon ends the work.
+    // A panic is being printed under a lock that other threads need. The panic will end the work soon.
     if std::thread::panicking() {
         return;
     }
-    // SAFETY: the flag is that of the last `Limit` of this thread, which lives until it sets the pointer to the one before.
+    // SAFETY: the flag belongs to the innermost `Limit` of this thread, which restores the previous pointer when dropped.
     unsafe { &*EXCEEDED.get() }.store(true, Ordering::Release);
     loop {
         std::thread::sleep(Duration::from_secs(3600));
@@ -74,7 +73,7 @@ fn give(bytes: usize) {
     }
 }
 
-// SAFETY: every call goes to the other allocator with what the caller guarantees; the counting before it does not allocate.
+// SAFETY: every call is forwarded to the inner allocator with the caller's guarantees; counting does not allocate.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for LimitedMemory<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         take(layout.size());

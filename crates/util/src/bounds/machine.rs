@@ -1,12 +1,12 @@
-//! The memory of this machine, and the refusal of what cannot fit into it.
+//! The memory of this machine, and a check that a planned allocation fits.
 
 use std::fs;
 
 use anyhow::{Result, bail};
 use rustix::process::{Resource, getrlimit};
 
-/// The bytes that this process could have at most: memory and swap of the machine, or less where a container or `ulimit -v` sets a
-/// limit. `None` where nothing says.
+/// Returns the largest number of bytes that this process could have: memory and swap of the machine, or the limit of a container
+/// or of `ulimit -v`. `None` if unknown.
 pub fn memory() -> Option<u128> {
     let machine = field("MemTotal").map(|total| total + field("SwapTotal").unwrap_or(0));
     let container = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
@@ -15,21 +15,22 @@ pub fn memory() -> Option<u128> {
     [machine, container, limit].into_iter().flatten().min()
 }
 
-/// A field of /proc/meminfo, in bytes.
+/// Returns a field of /proc/meminfo, in bytes.
 fn field(name: &str) -> Option<u128> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u128>().ok()? << 10)
 }
 
-/// Refuses to take more memory than there is; where that is not known, only what no machine has. `what` takes it, in words.
+/// Refuses an allocation that exceeds this machine's memory. If the memory is unknown, refuses only what no machine has. `what`
+/// describes the purpose.
 ///
 /// # Errors
-/// If it cannot fit; the message has both numbers.
+/// If the bytes cannot fit; the message has both sizes.
 pub fn check_fits(bytes: u128, what: impl FnOnce() -> String) -> Result<()> {
     match memory() {
-        Some(most) if bytes > most => bail!("{}: that is {}, and this machine has {}", what(), amount(bytes), amount(most)),
-        None if bytes > NO_MACHINE => bail!("{}: that is {}", what(), amount(bytes)),
+        Some(most) if bytes > most => bail!("{}: this needs {}, and this machine has {}", what(), amount(bytes), amount(most)),
+        None if bytes > NO_MACHINE => bail!("{}: this needs {}", what(), amount(bytes)),
         None if bytes > WORTH_SAYING => tracing::info!("{}: the memory of this machine is not known", what()),
         _ => {}
     }
@@ -40,7 +41,7 @@ pub fn check_fits(bytes: u128, what: impl FnOnce() -> String) -> Result<()> {
 const NO_MACHINE: u128 = 1 << 46;
 const WORTH_SAYING: u128 = 1 << 32;
 
-/// Bytes in words.
+/// Formats bytes for people, such as `4.9 PiB`.
 pub fn amount(bytes: u128) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"];
     let mut value = bytes as f64 / 1024.0;
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_fit_is_refused_with_both_numbers() {
+    fn an_allocation_that_cannot_fit_is_refused_with_both_sizes() {
         assert_eq!(
             [3 << 20, 10 << 30, 5000 << 40, u128::MAX].map(amount),
             ["3.0 MiB", "10 GiB", "4.9 PiB", "281474976710656 YiB"]
@@ -64,6 +65,6 @@ mod tests {
         let most = memory().expect("Linux says how much there is");
         assert!(most > 1 << 28 && check_fits(most / 2, String::new).is_ok());
         let error = check_fits(1 << 70, || "`n`=7".to_owned()).unwrap_err().to_string();
-        assert!(error.starts_with("`n`=7: that is 1.0 ZiB, and this machine has "), "{error}");
+        assert!(error.starts_with("`n`=7: this needs 1.0 ZiB, and this machine has "), "{error}");
     }
 }

@@ -1,15 +1,15 @@
-//! Products of sizes that come from settings and files, by checked arithmetic.
+//! Checked products of sizes from settings and files.
 
 use super::machine::amount;
 
-/// A size with the key that sets it, or with words.
-pub type Named<'a> = (&'a str, usize);
+/// A size with the key that sets it, or with a description.
+pub type NamedSize<'a> = (&'a str, usize);
 
-/// The product of some sizes, which are the number of `things`, each of so many `bytes` at least.
+/// Returns the product of some sizes: the number of `things`, each of at least `bytes` bytes.
 ///
 /// # Errors
-/// If there are more than `most`: the sizes with their keys, and the memory that they would take.
-pub fn product(sizes: &[Named], things: &str, bytes: usize, most: usize) -> Result<usize, String> {
+/// If the product exceeds `most`: the sizes with their keys, and the memory needed.
+pub fn product(sizes: &[NamedSize], things: &str, bytes: usize, most: usize) -> Result<usize, String> {
     let whole = sizes.iter().try_fold(1_u128, |product, (_, size)| product.checked_mul(*size as u128));
     if let Some(whole) = whole.and_then(|whole| usize::try_from(whole).ok()).filter(|whole| *whole <= most) {
         return Ok(whole);
@@ -21,8 +21,8 @@ pub fn product(sizes: &[Named], things: &str, bytes: usize, most: usize) -> Resu
     Err(format!("the number of {things} is {} = {takes}; at most {most} are possible", sizes.join(" × ")))
 }
 
-/// The key of the largest size.
-pub fn largest<'a>(sizes: &[Named<'a>]) -> &'a str {
+/// Returns the key of the largest size.
+pub fn largest<'a>(sizes: &[NamedSize<'a>]) -> &'a str {
     sizes.iter().max_by_key(|(_, size)| *size).map_or("", |(key, _)| key)
 }
 
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn a_product_that_is_too_large_names_its_factors_and_its_memory() {
-        let of = |sizes: &[Named]| product(sizes, "tokens", 4, 1 << 40);
+        let of = |sizes: &[NamedSize]| product(sizes, "tokens", 4, 1 << 40);
         assert_eq!(of(&[("`a`", 1 << 20), ("`b`", 1 << 20)]), Ok(1 << 40));
         assert_eq!(
             of(&[("`a`", 1 << 20), ("`b`", (1 << 20) + 1)]).unwrap_err(),

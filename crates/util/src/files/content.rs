@@ -1,7 +1,7 @@
-//! A checksum of the contents of files, whatever their names and folders are: it tells whether a run reads what another one has read.
+//! A checksum of file contents, independent of names and folders. It shows whether two runs read the same data.
 //!
-//! Every byte counts, so that other weights of the same shapes are noticed. The pieces of a file are read at the same time, and what a
-//! model's loader reads next is in memory then: a checksum of weights costs about a tenth of loading them.
+//! Every byte counts, so different weights of the same shapes are noticed. The pieces of a file are read in parallel, and the
+//! loader then finds the file in the page cache. A checksum of weights costs about a tenth of loading them.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -12,11 +12,11 @@ use rayon::prelude::*;
 use super::foreign;
 use crate::crc::IEEE;
 
-/// The bytes of a file that are read as one piece.
+/// Bytes of a piece of a file.
 const PIECE: u64 = 16 << 20;
 const BUFFER: usize = 1 << 20;
 
-/// The sizes of some files together and a CRC-32 of their contents, in this order: `bytes-crc`.
+/// Returns the total size of some files and a CRC-32 of their contents in this order, as `bytes-crc`.
 ///
 /// # Errors
 /// A file that cannot be read, or is not a plain file.
@@ -30,7 +30,7 @@ pub fn checksum(files: &[impl AsRef<Path>]) -> Result<String> {
     Ok(format!("{bytes}-{crc:08x}"))
 }
 
-/// The size of a file and a CRC-32 of those of its pieces.
+/// Returns the size of a file, and a CRC-32 of the CRC-32s of its pieces.
 fn of_file(path: &Path) -> Result<(u64, u32)> {
     let size = foreign::open(path)?.metadata().with_context(cannot_read(path))?.len();
     let pieces: Result<Vec<u32>> = (0..size.div_ceil(PIECE)).into_par_iter().map(|index| of_piece(path, index)).collect();

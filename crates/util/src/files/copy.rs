@@ -7,10 +7,9 @@ use anyhow::{Context, Result};
 
 use super::foreign;
 
-/// Copies a file, or a folder and the files directly in it, into `folder`, under its own name. Folders inside a folder are left
-/// out.
+/// Copies a file, or a folder with the files directly in it, into `folder` under the same name. Skips folders inside a folder.
 pub fn copy_into(path: &Path, folder: &Path) -> Result<()> {
-    let name = path.file_name().with_context(|| format!("{} is no file", path.display()))?;
+    let name = path.file_name().with_context(|| format!("{} is not a file", path.display()))?;
     let to = folder.join(name);
     let cannot = || format!("cannot copy {} to {}", path.display(), to.display());
     if !path.is_dir() {

@@ -1,6 +1,5 @@
-//! Files that others may have put there: in the folder of a model, a checkpoint or a run. Only plain files are opened, since a named
-//! pipe would be waited for without an end, and a device may never end. Links are followed: models in the cache of Hugging Face
-//! consist of them.
+//! Opens untrusted files: in the folder of a model, a checkpoint or a run. Only regular files are opened, since a named pipe may
+//! block forever and a device may never end. Links are followed: models in the Hugging Face cache consist of links.
 
 use std::fs::{self, File, FileType};
 use std::io::{ErrorKind, Read};
@@ -9,17 +8,17 @@ use std::path::{Component, Path};
 
 use anyhow::{Context, Result, bail};
 
-/// The largest size of a file of settings, such as config.json, in bytes.
+/// Size limit of a settings file such as config.json, in bytes.
 pub const SETTINGS: u64 = 64 << 20;
-/// The largest size of a tokenizer.json, in bytes; large ones have some ten million.
+/// Size limit of a tokenizer.json, in bytes; large ones have about ten million.
 pub const TOKENIZER: u64 = 1 << 30;
-/// The largest size of a file that holds one number or name, in bytes.
+/// Size limit of a file that holds one number or name, in bytes.
 pub const WORD: u64 = 1 << 12;
 
-/// True if there is a plain file, false if there is nothing.
+/// Returns true if `path` is a regular file, false if nothing exists there.
 ///
 /// # Errors
-/// If there is something else, or nobody can tell.
+/// If `path` is something else, or cannot be inspected.
 pub fn is_there(path: &Path) -> Result<bool> {
     match fs::metadata(path) {
         Ok(there) if there.is_file() => Ok(true),
@@ -29,29 +28,29 @@ pub fn is_there(path: &Path) -> Result<bool> {
     }
 }
 
-/// Opens a plain file.
+/// Opens a regular file.
 ///
 /// # Errors
-/// If there is none, or it cannot be opened.
+/// If the file does not exist, is not regular, or cannot be opened.
 pub fn open(path: &Path) -> Result<File> {
     is_there(path)?;
     File::open(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Reads a plain file of at most so many bytes.
+/// Reads a regular file of at most `most` bytes.
 ///
 /// # Errors
-/// If there is none, it is larger, or it cannot be read.
+/// If the file is missing, larger, or cannot be read.
 pub fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(most + 1).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
     if bytes.len() as u64 > most {
-        bail!("{} has more than {most} bytes, which is more than such a file may have", path.display());
+        bail!("{} has more than {most} bytes, the limit for such a file", path.display());
     }
     Ok(bytes)
 }
 
-/// Reads a plain file of text, as [`read`] does.
+/// Reads a regular text file, like [`read`].
 ///
 /// # Errors
 /// The errors of [`read`], and if the text is not UTF-8.
@@ -59,12 +58,12 @@ pub fn read_text(path: &Path, most: u64) -> Result<String> {
     String::from_utf8(read(path, most)?).map_err(|_| anyhow::anyhow!("{} is not UTF-8 text", path.display()))
 }
 
-/// True if the name of a file leads to nowhere but the inside of the folder that it is joined to.
+/// Returns true if a relative file name stays inside the folder that it is joined to.
 pub fn is_inside(name: &str) -> bool {
     !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// The kind of a file in words.
+/// Returns the kind of a file in words.
 fn kind(file: FileType) -> &'static str {
     match file {
         file if file.is_dir() => "a folder",
@@ -81,10 +80,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_files_are_opened_and_none_is_waited_for() {
+    fn only_regular_files_are_opened_and_nothing_blocks() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        // A model in the cache of Hugging Face: links out of its folder, to plain files.
+        // A model in the Hugging Face cache: links out of its folder, to regular files.
         fs::create_dir_all(at("blobs")).unwrap();
         fs::create_dir_all(at("snapshots/1")).unwrap();
         fs::write(at("blobs/abc"), "text").unwrap();

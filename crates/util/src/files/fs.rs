@@ -1,8 +1,8 @@
-//! Files and directories that appear whole or not at all, whenever the process is killed.
+//! Atomic files and directories: they appear whole or not at all, even if the process is killed.
 //!
-//! Everything is staged next to its target as `.tmp-NAME-PID`, synced to disk and renamed. A directory that is replaced
-//! waits as `.old-NAME-PID` for the instant between two renames. [`sweep`] finishes or undoes what a killed process left.
-//! One process at a time may write a given path.
+//! Everything is staged next to its target as `.tmp-NAME-PID`, synced to disk and renamed. A replaced directory is called
+//! `.old-NAME-PID` between two renames. [`sweep`] finishes or undoes the work of a killed process. Only one process at a time may
+//! write a given path.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
@@ -14,18 +14,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::foreign;
-use super::output::{Place, end_of_links, keep_access};
+use super::output::{OutputTarget, end_of_links, keep_access};
 
 const STAGED: &str = ".tmp-";
 const REPLACED: &str = ".old-";
 
-/// Writes a whole file, or leaves the earlier one untouched. Links are followed to their end; an earlier file's mode and owner
-/// are kept, and missing parent directories are created. A target that is no regular file, such as a device or a pipe, is written
-/// into.
+/// Writes a whole file, or leaves the earlier one untouched. Follows links, keeps an earlier file's mode and owner, and creates
+/// missing parent directories. Writes into a target that is not a regular file, such as a device or a pipe.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
-    let write = || match Place::of(path)? {
-        Place::Stream(stream) => Ok(stream.open()?.write_all(bytes)?),
-        Place::File { path, there } => replace(&path, there.as_ref(), bytes),
+    let write = || match OutputTarget::resolve(path)? {
+        OutputTarget::Stream(stream) => Ok(stream.open()?.write_all(bytes)?),
+        OutputTarget::File { path, there } => replace(&path, there.as_ref(), bytes),
     };
     write().with_context(|| format!("cannot write {}", path.display()))
 }
@@ -39,7 +38,7 @@ fn replace(path: &Path, there: Option<&Metadata>, bytes: &[u8]) -> Result<()> {
         file.write_all(bytes)?;
         file.sync_all()?;
         match fs::rename(&staging, path) {
-            // A file that is itself mounted into a container can be written into but not replaced.
+            // A file that is itself a mount in a container can be written but not replaced.
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 fs::write(path, bytes)?;
                 fs::remove_file(&staging)?;
@@ -51,11 +50,11 @@ fn replace(path: &Path, there: Option<&Metadata>, bytes: &[u8]) -> Result<()> {
     Ok(write().inspect_err(|_| _ = fs::remove_file(&staging))?)
 }
 
-/// Refuses a path that [`write_atomic`] could not write later. Creates missing parent directories too.
+/// Refuses a path that [`write_atomic`] could not write later. Creates missing parent directories.
 pub fn check_writable(path: &Path) -> Result<()> {
-    let check = || match Place::of(path)? {
-        Place::Stream(stream) => Ok(stream.check()?),
-        Place::File { path, .. } => {
+    let check = || match OutputTarget::resolve(path)? {
+        OutputTarget::Stream(stream) => Ok(stream.check()?),
+        OutputTarget::File { path, .. } => {
             let staging = sibling(&path, STAGED)?;
             if parent(&path).is_file() {
                 return Err(io::Error::from(io::ErrorKind::NotADirectory).into());
@@ -69,18 +68,18 @@ pub fn check_writable(path: &Path) -> Result<()> {
     check.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Refuses an output that is one of the inputs, by whatever name: another spelling, a symbolic or a hard link. `output` and `inputs`: what
-/// the user calls each, such as `data.output_path`, and its path.
+/// Refuses an output that is the same file as an input, also under another spelling or through a symbolic or hard link. `output`
+/// and `inputs`: the user's name for each, such as `data.output_path`, and its path.
 ///
 /// # Errors
-/// The two names of the one file.
+/// The two names of the same file.
 pub fn refuse_input<'a>(output: (&str, &Path), inputs: impl IntoIterator<Item = (&'a str, &'a Path)>) -> Result<()> {
     let identity = |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|file| (file.dev(), file.ino()));
     let Some(written) = identity(output.1) else { return Ok(()) };
     match inputs.into_iter().find(|(_, path)| identity(path) == Some(written)) {
         None => Ok(()),
         Some((name, path)) => bail!(
-            "{} {} would be written over {name} {}: they are the same file, and what was read would be lost; name another file, such as {}",
+            "{} {} would overwrite {name} {}: they are the same file; name another file, such as {}",
             output.0,
             output.1.display(),
             path.display(),
@@ -89,7 +88,7 @@ pub fn refuse_input<'a>(output: (&str, &Path), inputs: impl IntoIterator<Item = 
     }
 }
 
-/// The path of a file that is not there yet, of the same kind.
+/// Returns an unused path with the same extension.
 fn renamed(path: &Path) -> PathBuf {
     let (stem, ending) = (path.file_stem().unwrap_or_default(), path.extension());
     let named = |i: usize| {
@@ -126,13 +125,13 @@ impl AtomicDir {
     /// Starts an empty directory that will become `target`, after following links to their end.
     ///
     /// # Errors
-    /// If the target is something other than a directory, or the file system refuses.
+    /// If the target exists and is not a directory, or the file system refuses.
     pub fn stage(target: &Path) -> Result<Self> {
         let create = || -> Result<Self> {
             let target = end_of_links(target)?;
             let there = target.symlink_metadata();
             if there.is_ok_and(|there| !there.is_dir()) {
-                bail!("it is there and no folder");
+                bail!("it exists and is not a folder");
             }
             let staging = sibling(&target, STAGED)?;
             remove(&staging)?;
@@ -142,7 +141,7 @@ impl AtomicDir {
         create().with_context(|| format!("cannot create {}", target.display()))
     }
 
-    /// The directory to write the contents to until they are committed.
+    /// Returns the directory to write the contents to until they are committed.
     pub fn path(&self) -> &Path {
         &self.staging
     }
@@ -173,7 +172,7 @@ impl Drop for AtomicDir {
     }
 }
 
-/// Removes a directory so that it is never seen half-removed under its own name.
+/// Removes a directory, which is never seen half-removed under its name.
 pub fn remove_dir(path: &Path) -> Result<()> {
     let doomed = sibling(path, STAGED)?;
     let remove_renamed = || {
@@ -184,9 +183,8 @@ pub fn remove_dir(path: &Path) -> Result<()> {
     remove_renamed().with_context(|| format!("cannot remove {}", path.display()))
 }
 
-/// Cleans up after killed processes in `dir`: staged files and directories are removed, and a directory that was moved away to be
-/// replaced is restored if its replacement never arrived. Entries of a process that still runs are left alone (this is known
-/// where `/proc` exists). A missing `dir` is fine.
+/// Cleans up after killed processes in `dir`. Removes staged files and directories, and restores a directory that was moved away
+/// if its replacement never arrived. Leaves entries of running processes alone (needs `/proc`). A missing `dir` is fine.
 pub fn sweep(dir: &Path) -> Result<()> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -224,8 +222,8 @@ impl<'a> Leftover<'a> {
         })
     }
 
-    /// True if the process that staged it still runs. Containers give every run the same small process id, so this process's own
-    /// id means an earlier run.
+    /// Returns true if the process that staged it still runs. Containers give every run the same small process id, so our own id
+    /// means an earlier run.
     fn owner_is_alive(&self) -> bool {
         self.pid != std::process::id() && Path::new("/proc").join(self.pid.to_string()).exists()
     }
@@ -262,7 +260,7 @@ fn sibling(path: &Path, prefix: &str) -> Result<PathBuf> {
     Ok(parent(path).join(format!("{prefix}{name}-{}", std::process::id())))
 }
 
-/// Removes a file, link or directory tree; it is no error if there is none.
+/// Removes a file, link or directory tree. A missing path is fine.
 fn remove(path: &Path) -> io::Result<()> {
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
@@ -281,7 +279,7 @@ fn sync_tree(dir: &Path) -> io::Result<()> {
     sync_dir(dir)
 }
 
-/// Makes a rename in `dir` durable. File systems that cannot sync a directory return one of two errors, which are ignored.
+/// Makes a rename in `dir` durable. Ignores the two errors of file systems that cannot sync a directory.
 fn sync_dir(dir: &Path) -> io::Result<()> {
     if !cfg!(unix) {
         return Ok(());
@@ -315,9 +313,9 @@ mod tests {
         assert_eq!(names(&dir.path().join("deep")), ["file.txt"]);
     }
 
-    /// Tests named pipes, links to what is no regular file, and a device, where this user may make one.
+    /// Tests named pipes, links to special files, and a device if this user may make one.
     #[test]
-    fn what_is_no_file_is_written_into_and_links_are_followed() {
+    fn special_files_are_written_into_and_links_are_followed() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let make = |program: &str, arguments: &[&str]| {
@@ -338,10 +336,10 @@ mod tests {
             write_atomic(&at("null"), b"nowhere").unwrap();
             assert!(fs::metadata(at("null")).unwrap().file_type().is_char_device());
         } else {
-            println!("no device is written to: this user may make none");
+            println!("no device is written to: this user may not make one");
         }
 
-        // Two links, one of them relative to another folder, to a file that is not there yet.
+        // Two links, one relative to another folder, to a file that does not exist yet.
         fs::create_dir_all(at("a/b")).unwrap();
         symlink("a/second", at("first")).unwrap();
         symlink("b/file", at("a/second")).unwrap();
@@ -364,7 +362,7 @@ mod tests {
             }
         }
 
-        // A folder too is made at the end of a link.
+        // Folders are created at the end of a link too.
         symlink("a/new", at("to-new")).unwrap();
         for name in ["x", "y"] {
             let staged = AtomicDir::stage(&at("to-new")).unwrap();

@@ -1,8 +1,8 @@
-//! Numbers in JSON, which cannot express three of them: in every file of a run they are the texts `"NaN"`, `"Infinity"` and
+//! Non-finite floats in JSON, which has no syntax for them. Every file of a run writes the strings `"NaN"`, `"Infinity"` and
 //! `"-Infinity"`, which Python's `float` and Rust's `parse` understand. `null`, which serde and verl write for all three, is read
 //! as NaN.
 //!
-//! A field uses this by `#[serde(with = "burnish_util::json_number")]`; it may be a number, or an `Option` or a `Vec` of numbers.
+//! A field uses this with `#[serde(with = "burnish_util::json_number")]`; it may be a float, or an `Option` or a `Vec` of floats.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 
-/// The word for a number that JSON cannot express, if it is one.
+/// Returns the word for a non-finite float; `None` for a finite one.
 pub fn word(number: f64) -> Option<&'static str> {
     match number {
         _ if number.is_nan() => Some("NaN"),
@@ -20,22 +20,22 @@ pub fn word(number: f64) -> Option<&'static str> {
     }
 }
 
-/// The number that such a word stands for.
+/// Returns the float for such a word.
 pub fn number(word: &str) -> Option<f64> {
     ["NaN", "Infinity", "-Infinity"].contains(&word).then(|| word.parse().ok()).flatten()
 }
 
-/// Returns numbers as a JSON value, with words for those that JSON cannot express; `None` is null.
+/// Returns floats as a JSON value, with words for non-finite ones; `None` is null.
 pub fn to_value<T: Numbers>(numbers: T) -> Value {
     serde_json::to_value(Written(&numbers)).unwrap_or_default()
 }
 
-/// Returns the number that a JSON value or word stands for; `None` if it is something else.
+/// Returns the float that a JSON value or word stands for; `None` if it is something else.
 pub fn from_value(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| number(value.as_str()?)).or_else(|| value.is_null().then_some(f64::NAN))
 }
 
-/// Serializes numbers, for `#[serde(with)]`.
+/// Serializes floats, for `#[serde(with)]`.
 ///
 /// # Errors
 /// The errors of the serializer.
@@ -43,23 +43,23 @@ pub fn serialize<T: Numbers, S: Serializer>(numbers: &T, serializer: S) -> Resul
     numbers.write(serializer)
 }
 
-/// Deserializes numbers, for `#[serde(with)]`.
+/// Deserializes floats, for `#[serde(with)]`.
 ///
 /// # Errors
-/// If the value is neither a number nor a word for one.
+/// If a value is neither a number nor a word for one.
 pub fn deserialize<'de, T: Numbers, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::read(deserializer)
 }
 
-/// A number, or several.
+/// One float, or several.
 pub trait Numbers: Sized {
-    /// Writes the numbers, with words for those that are not finite.
+    /// Writes the floats, with words for non-finite ones.
     ///
     /// # Errors
     /// The errors of the serializer.
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
 
-    /// Reads the numbers.
+    /// Reads the floats.
     ///
     /// # Errors
     /// If a value is neither a number nor a word for one.

@@ -1,4 +1,4 @@
-//! An append-only JSON-lines file of steps, which a resumed run continues as if it had never stopped.
+//! An append-only JSON-lines file with one object per step. A resumed run continues the file as if it had never stopped.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -8,33 +8,32 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::fs::write_atomic;
-use super::output::Place;
+use super::output::OutputTarget;
 
 /// Appends one line per call, each an object with an integer `step`.
 #[derive(Debug)]
 pub struct StepLog {
     path: PathBuf,
     file: File,
-    /// The length of the whole lines of the file; `None` if it is no regular file, such as a pipe, where nothing can be taken
-    /// back.
+    /// Length of the complete lines in the file; `None` if it cannot be truncated because it is not a regular file (a pipe).
     length: Option<u64>,
-    /// The lines that could not be written yet.
+    /// Lines that could not be written yet.
     waiting: String,
 }
 
-/// The part of a line that is required; other keys are free.
+/// The required part of a line; other keys are free.
 #[derive(Deserialize)]
-struct Row {
+struct StepRow {
     step: u64,
 }
 
 impl StepLog {
-    /// Opens `path` for a run that starts fresh (`None`: an earlier file is emptied) or is resumed after `resumed_step`: later
-    /// rows, which the resumed run will write again, are dropped, and so is a line torn by a kill. The file is replaced
-    /// atomically, so a kill meanwhile loses nothing either. A device or a pipe is only written to.
+    /// Opens `path` for a run that starts fresh (`None`: an earlier file is emptied) or resumes after `resumed_step`. Drops later
+    /// rows, which the resumed run will write again, and a line torn by a kill. The file is replaced atomically. A device or a
+    /// pipe is only written to.
     pub fn open(path: &Path, resumed_step: Option<u64>) -> Result<Self> {
         let cannot = || format!("cannot open {}", path.display());
-        if let Place::Stream(stream) = Place::of(path).with_context(cannot)? {
+        if let OutputTarget::Stream(stream) = OutputTarget::resolve(path).with_context(cannot)? {
             let file = stream.open().with_context(cannot)?;
             return Ok(Self { path: path.to_path_buf(), file, length: None, waiting: String::new() });
         }
@@ -47,17 +46,17 @@ impl StepLog {
         Ok(Self { path: path.to_path_buf(), file, length: Some(kept.len() as u64), waiting: String::new() })
     }
 
-    /// Appends `line`, which must contain no line break, and syncs it to disk.
+    /// Appends `line`, which must not contain a line break, and syncs it to disk.
     ///
     /// # Errors
-    /// If the file cannot be written; the line is then kept for the next call.
+    /// If the file cannot be written. The line is kept for the next call.
     pub fn append(&mut self, line: &str) -> Result<()> {
         self.waiting.push_str(line);
         self.waiting.push('\n');
         self.flush()
     }
 
-    /// Writes the lines that are kept.
+    /// Writes the kept lines.
     ///
     /// # Errors
     /// The errors of [`Self::append`].
@@ -65,7 +64,7 @@ impl StepLog {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        // One write: a kill can tear the last line, never mix two.
+        // One write: a kill can tear the last line but not mix two lines.
         let written = self.file.write_all(self.waiting.as_bytes());
         match written.and_then(|()| self.length.map_or(Ok(()), |_| self.file.sync_data())) {
             Ok(()) => {
@@ -74,15 +73,15 @@ impl StepLog {
                 Ok(())
             }
             Err(error) => {
-                // A partial line must not remain in front of the whole one that comes later.
+                // A partial line must not remain before the complete one that follows later.
                 self.length.iter().for_each(|length| _ = self.file.set_len(*length));
-                Err(error).with_context(|| format!("cannot write to {}; its rows wait in memory", self.path.display()))
+                Err(error).with_context(|| format!("cannot write to {}; its rows are kept in memory", self.path.display()))
             }
         }
     }
 }
 
-/// Returns the lines of a file, of which the last may be torn; none if it cannot be read.
+/// Returns the lines of a file, the last of them possibly torn; no lines if the file cannot be read.
 pub fn lines(path: &Path) -> impl Iterator<Item = String> {
     // A pipe keeps no lines, and opening one may block forever.
     let file = fs::metadata(path).is_ok_and(|there| there.is_file()).then(|| File::open(path).ok()).flatten().map(BufReader::new);
@@ -91,7 +90,7 @@ pub fn lines(path: &Path) -> impl Iterator<Item = String> {
         .map(|line| String::from_utf8_lossy(&line).into_owned())
 }
 
-/// Returns the whole lines of `path` whose step is at most `last`; a missing file has none.
+/// Returns the complete lines of `path` with a step up to `last`; no lines if the file is missing.
 fn rows_until(path: &Path, last: u64) -> Result<String> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -101,10 +100,10 @@ fn rows_until(path: &Path, last: u64) -> Result<String> {
     let text = String::from_utf8_lossy(&bytes);
     let mut kept = String::with_capacity(text.len());
     for (number, line) in text.split_inclusive('\n').enumerate() {
-        match serde_json::from_str::<Row>(line) {
+        match serde_json::from_str::<StepRow>(line) {
             Ok(row) if row.step <= last && line.ends_with('\n') => kept.push_str(line),
             Ok(_) => {}
-            Err(_) => tracing::warn!("{}:{}: dropped a line that is not a step's row", path.display(), number + 1),
+            Err(_) => tracing::warn!("{}:{}: dropped a line that is not the row of a step", path.display(), number + 1),
         }
     }
     Ok(kept)
@@ -135,7 +134,7 @@ mod tests {
         StepLog::open(&dir.path().join("new.jsonl"), Some(7)).unwrap();
     }
 
-    /// Runs where this user may make a device.
+    /// Tests a device only if this user may make one.
     #[test]
     fn a_device_is_written_into() {
         use std::os::unix::fs::FileTypeExt;
@@ -148,7 +147,7 @@ mod tests {
             log.append("{\"step\":4}").unwrap();
             assert!(fs::metadata(&null).unwrap().file_type().is_char_device());
         } else {
-            println!("no device is written to: this user may make none");
+            println!("no device is written to: this user may not make one");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Allows one process at a time per folder, by a lock that ends with the process, so that no lock can be stale.
+//! Allows one process at a time per folder. The lock ends with the process, so it cannot be stale.
 //!
-//! Some network file systems grant a lock to everybody. The file therefore names the process that holds it, and a lock that was
-//! granted although that process lives, on this host, counts as refused.
+//! Some network file systems grant a lock to everybody. Therefore the file names the process that holds it. A lock that was
+//! granted while that process is alive on this host counts as refused.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -14,11 +14,11 @@ use anyhow::{Context, Result, bail};
 use super::foreign;
 
 const FILE: &str = ".lock";
-/// The number of tries to take a lock that is held: [`is_locked`] holds it for an instant.
+/// Number of attempts to take the lock, since [`is_locked`] holds it for an instant.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Locks a folder for as long as the returned file lives; `None` on a file system without locks.
+/// Locks a folder until the returned file is dropped; `None` on a file system without locks.
 ///
 /// # Errors
 /// If another process holds the lock, or the folder cannot be written.
@@ -45,7 +45,7 @@ pub fn lock(dir: &Path) -> Result<Option<File>> {
         }
         Err(TryLockError::WouldBlock) => refuse(dir),
         Err(TryLockError::Error(error)) => {
-            tracing::warn!("{} cannot be locked ({error}): make sure that no other process trains there", dir.display());
+            tracing::warn!("{} cannot be locked ({error}); make sure that no other process trains there", dir.display());
             Ok(None)
         }
     }
@@ -58,7 +58,7 @@ fn refuse(dir: &Path) -> Result<Option<File>> {
     )
 }
 
-/// True if the file names another process that is alive on this host.
+/// Returns true if the file names another live process on this host.
 fn is_another_alive(file: &mut File) -> bool {
     let mut text = String::new();
     let read = file.take(200).read_to_string(&mut text);
@@ -66,31 +66,31 @@ fn is_another_alive(file: &mut File) -> bool {
     read.is_ok() && process.is_some_and(|process| process != std::process::id() && name_of(process).as_deref() == Some(&text))
 }
 
-/// The name of this process in the file; empty where a process cannot be told from another that had its number.
+/// Returns the name of this process in the file; empty if the system has no unique names for processes.
 fn own_name() -> String {
     name_of(std::process::id()).unwrap_or_default()
 }
 
-/// The boot of the host, the number of the process, and the time at which it started, in clock ticks since the boot; `None` for a
-/// process that is gone, if only its parent has not asked for its exit code yet.
+/// Returns a unique name: the host's boot id, the process id, and the start time in clock ticks since boot. `None` for a process
+/// that has ended, including a zombie.
 fn name_of(process: u32) -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program, in brackets, may hold anything; behind it the state is the first field, and the start the 20th.
+    // The program name, in parentheses, may contain anything. After it, the state is the first field and the start time the 20th.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let is_gone = matches!(fields.next()?, "Z" | "X");
     let start = fields.nth(18).filter(|_| !is_gone)?;
     Some(format!("{} {process} {start}", boot.trim()))
 }
 
-/// True if a live process holds the lock of a folder; `None` if this cannot be determined.
+/// Returns true if a live process holds the lock of a folder; `None` if unknown.
 pub fn is_locked(dir: &Path) -> Option<bool> {
     let path = dir.join(FILE);
     if !foreign::is_there(&path).ok()? {
         return Some(false);
     }
     let file = File::open(path).ok()?;
-    // The lock is shared, so that processes that only check never see each other.
+    // The lock is shared, so processes that only check do not see each other.
     match file.try_lock_shared() {
         Ok(()) => Some(false),
         Err(TryLockError::WouldBlock) => Some(true),
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looking_sees_the_lock_and_stops_nobody() {
+    fn checking_sees_the_lock_and_blocks_nobody() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(is_locked(dir.path()), Some(false));
         let held = lock(dir.path()).unwrap();
@@ -118,20 +118,20 @@ mod tests {
             sleep(PAUSE);
             drop(look);
         });
-        assert!(lock(dir.path()).unwrap().is_some(), "a look stopped a run");
+        assert!(lock(dir.path()).unwrap().is_some(), "a check blocked a run");
         looking.join().unwrap();
     }
 
-    /// A process that holds no lock stands for one whose lock the file system forgot.
+    /// Simulates a file system that forgot the lock of a live process.
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_lock_that_is_granted_beside_a_live_process_is_refused() {
+    fn a_lock_granted_while_its_holder_lives_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         std::fs::write(dir.path().join(FILE), name_of(other.id()).unwrap()).unwrap();
         assert!(lock(dir.path()).unwrap_err().to_string().contains("another process"));
         other.kill().unwrap();
-        // Its parent has not asked for its exit code yet, so that its number is still taken.
+        // A zombie: its parent has not yet collected the exit code.
         std::thread::sleep(10 * PAUSE);
         assert!(lock(dir.path()).unwrap().is_some());
         assert_eq!(fs::read_to_string(dir.path().join(FILE)).unwrap(), own_name());

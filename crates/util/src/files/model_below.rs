@@ -1,18 +1,18 @@
-//! The hint for a folder that holds no model: which folders below it do (a run or a checkpoint holds its model some folders below),
-//! and where the folder of the built-in configuration is.
+//! Hints for a folder without a model: the models in its subfolders (a run or a checkpoint has its model some levels below), or
+//! the location of the default folder.
 
 use std::cmp::Reverse;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The depth of the search, from a run: `global_step_N/actor/huggingface`.
+/// Depth of the search below a run: `global_step_N/actor/huggingface`.
 const DEPTH: usize = 3;
-/// The most models that are named.
+/// Number of models to name.
 const MOST: usize = 3;
 const STEP: &str = "global_step_";
 
-/// Returns `; there is a model in …` for the end of a message about a folder that holds none, the last checkpoints first; empty
-/// if there is none below it either.
+/// Returns `; there is a model in …` for the end of an error message, latest checkpoints first; empty if no subfolder has a
+/// model.
 pub fn models_below(folder: &Path) -> String {
     let (mut found, mut level) = (Vec::new(), vec![folder.to_owned()]);
     for _ in 0..DEPTH {
@@ -29,16 +29,15 @@ pub fn models_below(folder: &Path) -> String {
     }
 }
 
-/// Returns, for the end of a message about a folder that does not exist, where it is; empty if it is not the built-in
-/// configuration's.
+/// Returns a hint for a missing folder that is a default of the built-in configuration; empty for other folders.
 pub fn where_it_is(folder: &Path) -> &'static str {
     match folder.starts_with("data/arithmetic") {
-        true => "; this default is a folder of burnish's repository: run the command there",
+        true => "; this default is a folder in burnish's repository: run the command there",
         false => "",
     }
 }
 
-/// Lists the folders in a folder that are a checkpoint, a part of one, or a model.
+/// Lists the subfolders that are a checkpoint, a part of a checkpoint, or a model.
 fn parts(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let rank = |path: &PathBuf| {

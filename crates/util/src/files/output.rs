@@ -1,5 +1,5 @@
-//! Resolves the target of an output: links are followed to their end, and a target that is no regular file is written into. A
-//! device, a pipe or the process's own output is never replaced.
+//! Resolves the target of an output. Links are followed. A target that is not a regular file (a device, a pipe, the process's own
+//! output) is written into and never replaced.
 
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -14,29 +14,28 @@ use rustix::io::Errno;
 /// The longest chain of links that Linux follows.
 const MOST_LINKS: usize = 40;
 
-/// The target of what is written to a path.
-pub enum Place {
-    /// A regular file, which may be replaced, with its metadata; `None` if there is nothing yet.
+/// The target of an output path.
+pub enum OutputTarget {
+    /// A regular file, which may be replaced, with its metadata; `None` if the file does not exist yet.
     File { path: PathBuf, there: Option<Metadata> },
-    /// Any other target that can be written into.
+    /// Any other target.
     Stream(Stream),
 }
 
-/// A target that is written into from its current position.
+/// A target that is written from its current position.
 pub enum Stream {
-    /// The standard output or error stream, under any name, including a file that they are redirected to: the order of the
-    /// process's output is kept.
+    /// Standard output or error under any name, including a file they are redirected to. Keeps the order of the process's output.
     Own(File),
     /// A device, a named pipe or a socket.
     Other(PathBuf, FileType),
 }
 
-impl Place {
+impl OutputTarget {
     /// Returns the target of a path.
     ///
     /// # Errors
-    /// If the path is a folder, links form a circle, or the path cannot be inspected.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    /// If the path is a folder, links form a cycle, or the path cannot be inspected.
+    pub fn resolve(path: &Path) -> io::Result<Self> {
         match fs::metadata(path) {
             Ok(there) if there.is_dir() => Err(ErrorKind::IsADirectory.into()),
             Ok(there) => match own_output(&there) {
@@ -51,10 +50,10 @@ impl Place {
 }
 
 impl Stream {
-    /// Opens the stream for writing. Opening a named pipe waits a while for a reader.
+    /// Opens the stream for writing. A named pipe waits up to 5 seconds for a reader.
     ///
     /// # Errors
-    /// If it cannot be opened, or nobody reads the pipe.
+    /// If the stream cannot be opened, or nobody reads the pipe.
     pub fn open(self) -> io::Result<File> {
         match self {
             Self::Own(file) => {
@@ -66,7 +65,7 @@ impl Stream {
         }
     }
 
-    /// Fails if the stream cannot be opened, as far as this can be told without waiting.
+    /// Fails if the stream cannot be opened. Does not wait for the reader of a pipe.
     pub fn check(self) -> io::Result<()> {
         match &self {
             Self::Other(_, kind) if kind.is_fifo() => Ok(()),
@@ -75,11 +74,11 @@ impl Stream {
     }
 }
 
-/// The time that a named pipe is given to find a reader, and the pause between two looks.
+/// Time to wait for the reader of a named pipe, and the pause between two attempts.
 const WAIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Opens a named pipe for writing: without a reader this would wait for ever.
+/// Opens a named pipe for writing. A plain open would wait forever for a reader.
 fn open_pipe(path: &Path) -> io::Result<File> {
     let start = Instant::now();
     loop {
@@ -90,7 +89,7 @@ fn open_pipe(path: &Path) -> io::Result<File> {
             }
             opened => {
                 let pipe = opened?;
-                // What is written may wait for the reader.
+                // Writes may block.
                 fcntl_setfl(&pipe, fcntl_getfl(&pipe)? - OFlags::NONBLOCK)?;
                 return Ok(pipe.into());
             }
@@ -98,12 +97,12 @@ fn open_pipe(path: &Path) -> io::Result<File> {
     }
 }
 
-/// True if a path is that of a regular file, or of nothing yet.
+/// Returns true if a path is a regular file or does not exist yet.
 pub fn is_file(path: &Path) -> bool {
-    matches!(Place::of(path), Ok(Place::File { .. }))
+    matches!(OutputTarget::resolve(path), Ok(OutputTarget::File { .. }))
 }
 
-/// Returns the end of a chain of links, which need not exist.
+/// Returns the end of a chain of links, which may be missing.
 pub fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_path_buf();
     for _ in 0..=MOST_LINKS {
@@ -112,17 +111,17 @@ pub fn end_of_links(path: &Path) -> io::Result<PathBuf> {
             Err(_) => return Ok(at),
         }
     }
-    Err(io::Error::other("its links lead in a circle"))
+    Err(io::Error::other("its links form a cycle"))
 }
 
-/// Returns the standard stream of this process that is this very file, if one is.
+/// Returns the standard stream of this process that is this file, if any.
 fn own_output(there: &Metadata) -> Option<File> {
     let streams = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
     let is_it = |own: Metadata| (own.dev(), own.ino()) == (there.dev(), there.ino());
     streams.into_iter().flatten().map(File::from).find(|own| own.metadata().is_ok_and(is_it))
 }
 
-/// Gives a new file the mode and the owner of the file that it replaces, as far as this user may.
+/// Gives a new file the mode and owner of the file that it replaces, as far as permissions allow.
 pub fn keep_access(file: &File, there: &Metadata) {
     // The order matters: changing the owner clears bits of the mode.
     _ = fchown(file, Some(there.uid()), Some(there.gid()));

@@ -1,4 +1,4 @@
-//! Paths in JSON: as text, or as bytes if they are not UTF-8. For `#[serde(with = "burnish_util::path_text")]`.
+//! Paths in JSON: text, or bytes if not UTF-8. For `#[serde(with = "burnish_util::path_text")]`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -27,7 +27,7 @@ pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::
 /// Deserializes a path, for `#[serde(with)]`.
 ///
 /// # Errors
-/// If the value is neither a text nor a list of bytes.
+/// If the value is neither text nor a list of bytes.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     Ok(match Written::deserialize(deserializer)? {
         Written::Text(path) => path,

@@ -1,5 +1,4 @@
-//! Reads JSON as Python does: integers keep all their digits. `serde_json` turns those beyond 64 bits into floats, which are
-//! other numbers.
+//! Reads JSON as Python does: integers keep all digits. `serde_json` rounds integers beyond 64 bits to floats.
 
 use std::collections::HashMap;
 
@@ -7,14 +6,14 @@ use serde::de::IgnoredAny;
 
 use super::value::{float_text, quoted};
 
-/// The deepest nesting, as in `serde_json`.
+/// Nesting limit, as in `serde_json`.
 const DEEPEST: usize = 128;
-/// The most digits of a text that Python converts to an integer.
+/// Largest number of digits that Python converts to an integer.
 const MOST_DIGITS: usize = 4300;
-/// The most digits with which every integer fits 64 bits.
+/// Largest number of digits with which every integer fits in 64 bits.
 const SURE_DIGITS: usize = 18;
 
-/// A JSON value. The fields of an object are in the order in which they were first written.
+/// A JSON value. The fields of an object keep the order of their first occurrence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Exact {
     Null,
@@ -31,14 +30,14 @@ impl Exact {
     /// Parses a text.
     ///
     /// # Errors
-    /// If the text is not JSON, or nested too deeply; the message says what is wrong, and where.
+    /// If the text is not JSON or is nested too deeply; the message names the place.
     pub fn parse(text: &str) -> Result<Self, String> {
-        // The grammar is checked here, so that the reader of the parts need not check it again.
+        // The grammar is checked here, so the reader below does not check it again.
         serde_json::from_str::<IgnoredAny>(text).map_err(|error| error.to_string())?;
         Reader { text, at: 0, depth: 0 }.value()
     }
 
-    /// Takes the field of an object; `None` if the value is no object or has no such field.
+    /// Removes and returns a field; `None` if the value is not an object or lacks the field.
     pub fn take(&mut self, name: &str) -> Option<Self> {
         let Self::Object(fields) = self else { return None };
         let at = fields.iter().position(|(known, _)| known == name)?;
@@ -69,7 +68,7 @@ impl Exact {
         }
     }
 
-    /// The first integer in the value that is neither an `i64` nor a `u64`.
+    /// Returns the first integer in the value that fits neither `i64` nor `u64`.
     pub fn beyond_64_bits(&self) -> Option<&str> {
         match self {
             Self::Integer(digits) => (digits.parse::<i64>().is_err() && digits.parse::<u64>().is_err()).then_some(digits),
@@ -80,8 +79,8 @@ impl Exact {
     }
 }
 
-/// True if JSON may have an integer beyond 64 bits: consecutive digits outside of texts, with no decimal point before them. This
-/// is quick, because most files have none.
+/// Returns true if JSON text may have an integer beyond 64 bits: many digits outside of strings with no decimal point before
+/// them. A quick check, since most files have none.
 pub fn may_exceed_64_bits(json: &str) -> bool {
     let (mut in_text, mut escaped, mut digits, mut fraction) = (false, false, 0, false);
     json.bytes().any(|byte| {
@@ -99,7 +98,7 @@ pub fn may_exceed_64_bits(json: &str) -> bool {
     })
 }
 
-/// A reader of text that is known to be JSON.
+/// A reader of valid JSON text.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -130,7 +129,7 @@ impl Reader<'_> {
                     reader.peek();
                     reader.at += 1;
                     let value = reader.value()?;
-                    // As in a dict, the last value of a name is at the place of its first.
+                    // As in a dict, a repeated name keeps its first position and gets the last value.
                     let place = *places.entry(name.clone()).or_insert(fields.len());
                     if place == fields.len() {
                         fields.push((name, value))
@@ -151,7 +150,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Reads the items between brackets, where the opening one is next.
+    /// Reads the items between brackets, starting at the opening one.
     fn inside(&mut self, close: u8, mut item: impl FnMut(&mut Self) -> Result<(), String>) -> Result<(), String> {
         if self.depth == DEEPEST {
             return Err(format!("it is nested more than {DEEPEST} levels deep"));
@@ -188,7 +187,9 @@ fn scalar(token: &str) -> Result<Exact, String> {
         "true" => Exact::Bool(true),
         "false" => Exact::Bool(false),
         "-0" => Exact::Integer("0".to_owned()),
-        number if number.contains(['.', 'e', 'E']) => Exact::Float(number.parse().map_err(|_| format!("{number} is no number"))?),
+        number if number.contains(['.', 'e', 'E']) => {
+            Exact::Float(number.parse().map_err(|_| format!("{number} is not a number"))?)
+        }
         integer if integer.len() > MOST_DIGITS => return Err(format!("an integer has more than {MOST_DIGITS} digits")),
         integer => Exact::Integer(integer.to_owned()),
     })
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_seen() {
+    fn integers_beyond_64_bits_are_found() {
         for (json, beyond) in [
             ("[1, 18446744073709551616]", Some("18446744073709551616")),
             ("{\"a\": {\"b\": -9223372036854775809}}", Some("-9223372036854775809")),

@@ -1,15 +1,16 @@
-//! Python's `json.loads`: `NaN` and infinities are numbers, integers keep all their digits, the last of several values of a key counts,
-//! and the messages of errors are Python's (3.12).
+//! Python's `json.loads`: accepts `NaN` and infinities, keeps all digits of integers, takes the last value of a repeated key, and
+//! raises Python's (3.12) error messages.
 
 use super::object::{Fields, MOST_DIGITS, Object};
 
-/// The deepest nesting. Python stops at about a thousand.
+/// Nesting limit. Python stops at about a thousand.
 pub const DEEPEST: usize = 500;
 
-/// Returns `json.loads(text)`. A text with half of a surrogate pair becomes [`Object::Opaque`], since no text here can hold it.
+/// Returns `json.loads(text)`. A string with a lone surrogate becomes [`Object::Opaque`], since a Rust string cannot hold it.
 ///
 /// # Errors
-/// What Python says of a text that is not JSON, with the line, the column and the position in characters; or that it is nested too deeply.
+/// Python's message for text that is not JSON, with line, column and position in characters; or that the text is nested too
+/// deeply.
 pub fn loads(text: &str) -> Result<Object, String> {
     if text.starts_with('\u{feff}') {
         return Err(failure(text, "Unexpected UTF-8 BOM (decode using utf-8-sig)", 0));
@@ -21,7 +22,7 @@ pub fn loads(text: &str) -> Result<Object, String> {
     if reader.at == text.len() { Ok(value) } else { Err(failure(text, "Extra data", reader.at)) }
 }
 
-/// Writes an error as Python does; `at` counts bytes.
+/// Formats an error like Python; `at` is in bytes.
 fn failure(text: &str, what: &str, at: usize) -> String {
     let before = &text[..at];
     let line = before.matches('\n').count() + 1;
@@ -29,8 +30,8 @@ fn failure(text: &str, what: &str, at: usize) -> String {
     format!("{what}: line {line} column {column} (char {})", before.chars().count())
 }
 
-/// What is wrong, and the byte at which it is.
-type Failure = (String, usize);
+/// An error message, and the byte offset of the error.
+type ReadError = (String, usize);
 
 struct Reader<'a> {
     text: &'a str,
@@ -49,7 +50,7 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&mut self) -> Result<Object, Failure> {
+    fn value(&mut self) -> Result<Object, ReadError> {
         match self.peek() {
             Some(b'"') => Ok(self.string()?.map_or(Object::Opaque { hashable: true }, Object::Text)),
             Some(b'{') => self.nested(Self::object),
@@ -58,7 +59,7 @@ impl Reader<'_> {
         }
     }
 
-    fn nested(&mut self, read: fn(&mut Self) -> Result<Object, Failure>) -> Result<Object, Failure> {
+    fn nested(&mut self, read: fn(&mut Self) -> Result<Object, ReadError>) -> Result<Object, ReadError> {
         if self.depth == DEEPEST {
             return Err((format!("nested more than {DEEPEST} levels deep"), self.at));
         }
@@ -69,7 +70,7 @@ impl Reader<'_> {
         value
     }
 
-    fn object(&mut self) -> Result<Object, Failure> {
+    fn object(&mut self) -> Result<Object, ReadError> {
         let mut fields = Fields::default();
         self.space();
         if self.peek() == Some(b'}') {
@@ -91,7 +92,7 @@ impl Reader<'_> {
             let value = self.value()?;
             match key {
                 Some(key) => fields.set_text(key, value),
-                // Such a key makes the object unprintable; that it is the same as another then does not matter.
+                // Such a key makes the object unprintable, so equality with another key does not matter.
                 None => fields.set_text(&self.text[start..self.at], Object::Opaque { hashable: true }),
             }
             self.space();
@@ -106,7 +107,7 @@ impl Reader<'_> {
         Ok(fields.dict())
     }
 
-    fn array(&mut self) -> Result<Object, Failure> {
+    fn array(&mut self) -> Result<Object, ReadError> {
         let mut values = Vec::new();
         self.space();
         if self.peek() == Some(b']') {
@@ -127,7 +128,7 @@ impl Reader<'_> {
         Ok(Object::List(values))
     }
 
-    fn scalar(&mut self) -> Result<Object, Failure> {
+    fn scalar(&mut self) -> Result<Object, ReadError> {
         let words = [
             ("null", Object::None),
             ("true", Object::Bool(true)),
@@ -163,7 +164,7 @@ impl Reader<'_> {
         }
         let value = match &rest[..end] {
             "-0" => Object::Int("0".to_owned()),
-            // Python's message here names no place.
+            // Python's message has no position here.
             _ if end == integer && whole > MOST_DIGITS => {
                 return Err(("Exceeds the limit of digits of an integer".to_owned(), self.at));
             }
@@ -174,8 +175,8 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    /// Reads a string, the opening quote of which is next. `None` if it has half of a surrogate pair.
-    fn string(&mut self) -> Result<Option<String>, Failure> {
+    /// Reads a string, starting at its opening quote. `None` if it has a lone surrogate.
+    fn string(&mut self) -> Result<Option<String>, ReadError> {
         let start = self.at;
         self.at += 1;
         let (mut out, mut whole) = (String::new(), true);
@@ -214,8 +215,8 @@ impl Reader<'_> {
         Ok(whole.then_some(out))
     }
 
-    /// Reads the digits behind `\u`, and the other half of a pair. `None` for a half alone.
-    fn unicode(&mut self) -> Result<Option<char>, Failure> {
+    /// Reads the digits after `\u`, and the second half of a surrogate pair. `None` for a lone surrogate.
+    fn unicode(&mut self) -> Result<Option<char>, ReadError> {
         let four = |at: usize| {
             let digits = self.text.as_bytes().get(at..at + 4)?;
             let hex = digits.iter().all(u8::is_ascii_hexdigit).then(|| self.text.get(at..at + 4))??;

@@ -1,6 +1,6 @@
-//! Python's `ast.literal_eval`, and calls written as Python code with literals for arguments.
+//! Python's `ast.literal_eval`, and function calls written as Python code with literal arguments.
 //!
-//! A string that names a character (`\N{BULLET}`) is refused here, because there is no table of names.
+//! Named characters (`\N{BULLET}`) are refused, because the table of names is missing here.
 
 use std::sync::LazyLock;
 
@@ -9,15 +9,15 @@ use regex::Regex;
 use super::number::joined;
 use super::object::{Fields, MOST_DIGITS, Object, may_be_set};
 
-/// The deepest nesting of brackets, as in Python.
+/// Nesting limit of brackets, as in Python.
 const DEEPEST: usize = 200;
 
 /// A call of a function with keyword arguments.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
-    /// The name, with the dots in it.
+pub struct PythonCall {
+    /// The name, including dots.
     pub name: String,
-    /// A dict.
+    /// The arguments as a dict.
     pub arguments: Object,
 }
 
@@ -26,16 +26,16 @@ pub fn literal_eval(text: &str) -> Option<Object> {
     let text = normalized(text)?;
     let mut reader = Reader { text: text.trim_start_matches([' ', '\t']), at: 0, depth: 0, lines: false, json_names: false };
     reader.blank_lines();
-    // Behind a blank line, space is an indentation.
+    // After a blank line, leading space is an indentation.
     let indented = reader.at > 0 && reader.rest().starts_with([' ', '\t']);
     let value = if indented { return None } else { reader.tuple()? };
     reader.end()?;
     Some(value)
 }
 
-/// Reads calls: a list of them, or one to a line, each alone or inside `print(…)`. Values are literals of Python, or `true`, `false` and
-/// `null`. `None` if the text is anything else, or empty.
-pub fn calls(text: &str) -> Option<Vec<Call>> {
+/// Reads calls: a list of them, or one per line, each alone or inside `print(…)`. Values are Python literals, `true`, `false` or
+/// `null`. Returns `None` for other text, or if there is no call.
+pub fn calls(text: &str) -> Option<Vec<PythonCall>> {
     let text = normalized(text)?;
     let mut reader = Reader { text: text.trim(), at: 0, depth: 0, lines: true, json_names: true };
     let mut calls = Vec::new();
@@ -55,7 +55,7 @@ pub fn calls(text: &str) -> Option<Vec<Call>> {
     (!calls.is_empty()).then_some(calls)
 }
 
-/// The text with the ends of lines that Python's reader sees; `None` if it refuses the text as a whole.
+/// Returns the text with line ends normalized as Python does; `None` if Python refuses the text.
 fn normalized(text: &str) -> Option<String> {
     (!text.contains('\0')).then(|| text.replace("\r\n", "\n").replace('\r', "\n"))
 }
@@ -64,7 +64,7 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
-    /// True where the end of a line is nothing but space.
+    /// True where a line end counts as space.
     lines: bool,
     json_names: bool,
 }
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes lines without content, so that the next byte is at the start of a line.
+    /// Skips empty lines, so that the next byte is at the start of a line.
     fn blank_lines(&mut self) {
         loop {
             let rest = self.rest();
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         self.peek().is_none().then_some(())
     }
 
-    /// Reads a value, or several with commas between them, which are a tuple.
+    /// Reads a value, or a tuple of values separated by commas.
     fn tuple(&mut self) -> Option<Object> {
         let first = self.value()?;
         if self.peek() != Some(',') {
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
                     _ => self.braces()?,
                 };
                 self.depth -= 1;
-                // The space behind the bracket may be inside it, for all that was known before.
+                // A parenthesis around a number may be followed by an imaginary part.
                 match value {
                     Object::Int(_) | Object::Float(_) => self.sum(value),
                     value => Some(value),
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
             }
             '+' | '-' => {
                 self.at += 1;
-                // No number has two signs, and brackets around it mean nothing.
+                // A number has one sign; parentheses around it have no meaning.
                 let value = if self.peek()? == '(' { self.value()? } else { self.number()? };
                 let value = match value {
                     Object::Int(digits) if digits.starts_with('-') => return None,
@@ -189,20 +189,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the imaginary part behind a number, if there is one.
+    /// Reads the imaginary part after a number, if any.
     fn sum(&mut self, number: Object) -> Option<Object> {
         if !matches!(self.peek(), Some('+' | '-')) {
             return Some(number);
         }
         self.at += 1;
         self.peek();
-        // Only an imaginary number may follow, and only a real one may stand before it.
+        // Only an imaginary number may follow, and only after a real one.
         let real = matches!(number, Object::Int(_) | Object::Float(_));
         let imaginary = number_pattern().find(self.rest()).is_some_and(|found| found.as_str().ends_with(['j', 'J']));
         (real && imaginary).then(|| self.number())?
     }
 
-    /// Reads values up to a bracket, which is read too.
+    /// Reads values up to and including the closing bracket.
     fn values(&mut self, close: char) -> Option<Vec<Object>> {
         let mut values = Vec::new();
         while !self.takes(close) {
@@ -295,7 +295,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads one string or several behind each other, which are one.
+    /// Reads one string, or adjacent strings, which are joined.
     fn strings(&mut self) -> Option<Object> {
         let (mut text, mut whole, mut bytes) = (String::new(), true, None);
         loop {
@@ -313,7 +313,7 @@ impl<'a> Reader<'a> {
         Some(if bytes == Some(false) && whole { Object::Text(text) } else { Object::Opaque { hashable: true } })
     }
 
-    /// Reads a string into `out` and tells whether it is one of bytes. `whole` becomes false if it has half of a surrogate pair.
+    /// Reads a string into `out`. Returns true for a bytes literal. Sets `whole` to false if the string has a lone surrogate.
     fn string(&mut self, out: &mut String, whole: &mut bool) -> Option<bool> {
         let letters = self.rest().bytes().take_while(u8::is_ascii_alphabetic).count();
         let prefix = self.rest()[..letters].to_ascii_lowercase();
@@ -359,7 +359,7 @@ impl<'a> Reader<'a> {
         (ascii || !bytes).then_some(bytes)
     }
 
-    /// Reads what stands behind a backslash.
+    /// Reads an escape, after its backslash.
     fn escape(&mut self, out: &mut String, whole: &mut bool, bytes: bool) -> Option<()> {
         let c = self.rest().chars().next()?;
         self.at += c.len_utf8();
@@ -401,7 +401,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    fn call(&mut self) -> Option<Call> {
+    fn call(&mut self) -> Option<PythonCall> {
         let mut name = self.name()?.to_owned();
         while self.takes('.') {
             name.push('.');
@@ -409,7 +409,7 @@ impl<'a> Reader<'a> {
         }
         self.takes('(').then_some(())?;
         if name == "print" {
-            // A call of `print` itself has no keyword arguments that a tool would have.
+            // `print` itself is not a tool; the call is inside.
             self.depth += 1;
             (self.depth <= DEEPEST).then_some(())?;
             let call = self.call()?;
@@ -427,11 +427,11 @@ impl<'a> Reader<'a> {
                 break;
             }
         }
-        Some(Call { name, arguments: fields.dict() })
+        Some(PythonCall { name, arguments: fields.dict() })
     }
 }
 
-/// The pattern for a number at the start of a text.
+/// Returns the pattern of a number at the start of a text.
 fn number_pattern() -> &'static Regex {
     static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
         let digits = "[0-9](?:_?[0-9])*";
@@ -442,7 +442,7 @@ fn number_pattern() -> &'static Regex {
     &NUMBER
 }
 
-/// Writes the digits of a base below 17 as decimal ones; `None` if Python does not print a number of that size.
+/// Converts digits of a base up to 16 to decimal; `None` if Python refuses to print a number of that size.
 fn decimal(digits: &str, base: u32) -> Option<String> {
     const LIMB: u64 = 1_000_000_000;
     let digits = digits.trim_start_matches('0');
@@ -470,8 +470,8 @@ fn decimal(digits: &str, base: u32) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Compares with `json.dumps(ast.literal_eval(text), ensure_ascii=False)` of Python 3.12; `None` is an error of `literal_eval`, and
-    /// the empty text one of `dumps`.
+    /// Compares with `json.dumps(ast.literal_eval(text), ensure_ascii=False)` of Python 3.12; `None` stands for an error of
+    /// `literal_eval`, and empty text for an error of `dumps`.
     #[test]
     fn literals_are_pythons() {
         for (text, python) in [

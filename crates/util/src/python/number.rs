@@ -1,4 +1,4 @@
-//! Python's `int(text)` and `float(text)`: surrounding space, underscores between digits and the digits of all scripts are allowed.
+//! Python's `int(text)` and `float(text)`, which allow surrounding space, underscores between digits, and digits of all scripts.
 
 use std::sync::LazyLock;
 
@@ -39,23 +39,23 @@ pub fn float_of(text: &str) -> Option<f64> {
     None
 }
 
-/// Returns the digits of a whole number as text; `None` if the number is not whole.
+/// Returns an integral float as digits; `None` if the float is not integral.
 pub fn whole(value: f64) -> Option<String> {
     (value.is_finite() && value.fract() == 0.0).then(|| format!("{:.0}", value + 0.0))
 }
 
-/// Returns digits without the underscores between them; `None` if there is anything else, or nothing.
+/// Returns digits without the underscores between them; `None` if the text is empty or has other characters.
 pub fn joined(digits: &str) -> Option<String> {
     let well = digits.split('_').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
     well.then(|| digits.replace('_', ""))
 }
 
-/// Writes the digits of other scripts as ASCII has them; `None` if other characters remain.
+/// Converts digits of other scripts to ASCII; `None` if other characters remain.
 fn ascii(text: &str) -> Option<String> {
     text.chars().map(|c| if c.is_ascii() { Some(c) } else { digit(c) }).collect()
 }
 
-/// The value of a digit, as ASCII. The digits of every script follow each other from zero, so that the runs are multiples of ten.
+/// Returns a digit as ASCII. The digits 0 to 9 of every script are consecutive, so the length of a run is a multiple of ten.
 fn digit(c: char) -> Option<char> {
     static DIGIT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\p{Nd}$").expect("a constant pattern"));
     let is = |code: u32| char::from_u32(code).is_some_and(|c| DIGIT.is_match(c.encode_utf8(&mut [0; 4])));

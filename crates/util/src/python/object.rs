@@ -1,26 +1,26 @@
-//! Values as Python has them, with what JSON cannot hold, and Python's `json.dumps` of them.
+//! Python values, including those that JSON cannot hold, and Python's `json.dumps`.
 
 use std::collections::HashMap;
 
 use super::value::float_text;
 
-/// The most digits of a text that Python converts to an integer, and of an integer that it converts to text.
+/// Largest number of digits of an integer that Python converts from or to text.
 pub const MOST_DIGITS: usize = 4300;
 
-/// A value of Python.
+/// A Python value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
     None,
     Bool(bool),
-    /// The digits of an integer, with a minus sign if it is negative.
+    /// Digits of an integer, with a minus sign if negative.
     Int(String),
     Float(f64),
     Text(String),
     List(Vec<Object>),
     Tuple(Vec<Object>),
-    /// The fields in the order in which their keys were first written. No two keys are equal.
+    /// Fields in the order of the first occurrence of their keys. Keys are unique.
     Dict(Vec<(Object, Object)>),
-    /// A value that JSON cannot hold: bytes, a complex number, an ellipsis, a set, a text with half of a surrogate pair.
+    /// A value that JSON cannot hold: bytes, a complex number, an ellipsis, a set, or a string with a lone surrogate.
     Opaque {
         /// False for a set, which cannot be a key.
         hashable: bool,
@@ -28,13 +28,14 @@ pub enum Object {
 }
 
 impl Object {
-    /// Returns the value of a key of a dict; `None` if this is no dict or has no such key.
+    /// Returns the value of a key; `None` if this is not a dict or lacks the key.
     pub fn get(&self, key: &str) -> Option<&Self> {
         let Self::Dict(fields) = self else { return None };
         fields.iter().find(|(known, _)| matches!(known, Self::Text(known) if known == key)).map(|(_, value)| value)
     }
 
-    /// Returns `json.dumps(value, ensure_ascii=False)`; `None` where Python raises an error, and for text that UTF-8 cannot hold.
+    /// Returns `json.dumps(value, ensure_ascii=False)`; `None` where Python raises an error, and for strings that UTF-8 cannot
+    /// hold.
     pub fn to_json(&self) -> Option<String> {
         let mut out = String::new();
         self.write(&mut out)?;
@@ -70,7 +71,7 @@ impl Object {
         Some(())
     }
 
-    /// A value without parts, other than text, as JSON.
+    /// Returns a scalar other than text as JSON.
     fn scalar(&self) -> Option<String> {
         Some(match self {
             Self::None => "null".to_owned(),
@@ -83,7 +84,7 @@ impl Object {
         })
     }
 
-    /// True if Python lets the value be the key of a dict.
+    /// Returns true if the value can be a key of a dict.
     fn is_hashable(&self) -> bool {
         match self {
             Self::List(_) | Self::Dict(_) => false,
@@ -93,7 +94,8 @@ impl Object {
         }
     }
 
-    /// Writes a text that two keys share if Python takes them as equal: `1`, `1.0` and `True` are. `None` if it cannot be a key.
+    /// Returns a text that is the same for keys that Python treats as equal, such as `1`, `1.0` and `True`. `None` if the value
+    /// cannot be a key.
     fn identity(&self) -> Option<String> {
         if !self.is_hashable() {
             return None;
@@ -112,7 +114,7 @@ impl Object {
     }
 }
 
-/// A dict that is being filled: a key that comes again keeps its place and takes the new value.
+/// A dict under construction: a repeated key keeps its position and takes the new value.
 #[derive(Default)]
 pub struct Fields {
     fields: Vec<(Object, Object)>,
@@ -120,7 +122,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Sets the value of a key. Returns `None` if the key is one that Python refuses.
+    /// Sets the value of a key. Returns `None` if Python refuses the key.
     pub fn set(&mut self, key: Object, value: Object) -> Option<()> {
         let place = *self.places.entry(key.identity()?).or_insert(self.fields.len());
         match self.fields.get_mut(place) {
@@ -130,7 +132,7 @@ impl Fields {
         Some(())
     }
 
-    /// Sets the value of a text.
+    /// Sets the value of a text key.
     pub fn set_text(&mut self, key: impl Into<String>, value: Object) {
         _ = self.set(Object::Text(key.into()), value);
     }
@@ -140,7 +142,7 @@ impl Fields {
     }
 }
 
-/// True if Python lets these be the elements of a set.
+/// Returns true if these can be the elements of a set.
 pub fn may_be_set(values: &[Object]) -> bool {
     values.iter().all(Object::is_hashable)
 }

@@ -1,4 +1,4 @@
-//! Writes values that came as JSON in the form of Python's `str`.
+//! Formats JSON values like Python's `str`.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ pub fn text_of(value: &Value) -> String {
     }
 }
 
-/// Returns `repr` of a float: the fewest digits that read back the same, with an exponent below 1e-4 and from 1e16 on.
+/// Returns `repr` of a float: the fewest digits that read back the same, with an exponent below 1e-4 and from 1e16.
 pub fn float_text(value: f64) -> String {
     if value.is_nan() {
         return "nan".into();
@@ -25,7 +25,7 @@ pub fn float_text(value: f64) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let behind_dot = digits.split_once('.').map_or(0, |(_, digits)| digits.len());
-    // Where two such numbers are equally near, Python takes the one that ends in an even digit, and Rust the larger one.
+    // Of two equally near decimals, Python takes the one that ends in an even digit, and Rust the larger one.
     let even = |text: String, otherwise: String| if text.parse() == Ok(value) { text } else { otherwise };
     if (-4..16).contains(&exponent) {
         let decimals = usize::try_from(behind_dot as i32 - exponent).unwrap_or(0).max(1);
@@ -53,7 +53,7 @@ fn repr(value: &Value) -> String {
     }
 }
 
-/// Returns `repr` of text: in single quotes, or in double quotes if it has only single ones.
+/// Returns `repr` of text: in single quotes, or in double quotes if the text has only single ones.
 pub fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);
@@ -75,7 +75,8 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// `str.isprintable` for one character: no control, format or unassigned one, and no space but the usual one.
+/// Python's `str.isprintable` for one character: false for control, format and unassigned characters and for all spaces except
+/// U+0020.
 fn is_printable(c: char) -> bool {
     static OTHER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^[\p{C}\p{Z}]$").expect("a constant pattern"));
     if c.is_ascii() { !c.is_ascii_control() } else { !OTHER.is_match(c.encode_utf8(&mut [0; 4])) }
@@ -91,7 +92,7 @@ pub fn is_alpha(text: &str) -> bool {
 mod tests {
     use super::float_text;
 
-    /// The right column was printed by Python 3.11. In the first rows two numbers with as few digits are equally near.
+    /// The right column was printed by Python 3.11. In the first rows two decimals of equal length are equally near.
     #[test]
     #[expect(clippy::excessive_precision, reason = "the digits between which a float is chosen")]
     fn floats_are_pythons() {

@@ -1,9 +1,10 @@
 //! Shortens long texts in messages.
 
-/// The number of characters of a text that a message shows.
+/// Number of characters that a message shows.
 const MOST: usize = 200;
 
-/// Returns the quoted beginning of a text, with its length if it was cut: a response may have tens of thousands of characters.
+/// Returns the beginning of a text in quotes, with the full length if it was cut: a response may have tens of thousands of
+/// characters.
 pub fn excerpt(text: &str) -> String {
     match text.char_indices().nth(MOST) {
         None => format!("{text:?}"),
@@ -11,12 +12,12 @@ pub fn excerpt(text: &str) -> String {
     }
 }
 
-/// Returns the beginning of a text without quotes, with its length if it was cut.
+/// Returns the beginning of a text without quotes, with the full length if it was cut.
 pub fn beginning(text: &str) -> String {
     beginning_of(text, MOST)
 }
 
-/// Returns the first characters of a text, at most so many, with its length if it was cut.
+/// Returns at most the first `most` characters of a text, with the full length if it was cut.
 pub fn beginning_of(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),

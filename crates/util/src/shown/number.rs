@@ -1,6 +1,6 @@
 //! Formats numbers for people.
 
-/// Writes four significant digits, whole numbers in full, and a comma between thousands above 9,999.
+/// Formats a float with four significant digits; integers in full; a comma between thousands above 9,999.
 pub fn short(value: f64) -> String {
     if !value.is_finite() {
         return format!("{value}").to_lowercase();
@@ -15,7 +15,7 @@ pub fn short(value: f64) -> String {
     if (1e-4..1e15).contains(&rounded.abs()) { format!("{rounded}") } else { format!("{rounded:e}") }
 }
 
-/// Writes a rate without decimals, with a comma between thousands, so that its form does not change from line to line.
+/// Formats a rate without decimals and with a comma between thousands, so that the format is the same on every line.
 pub fn whole(value: f64) -> String {
     if value.is_finite() && value.abs() < 1e15 { thousands(value.round() as i64) } else { short(value) }
 }

@@ -1,14 +1,14 @@
-//! Text of others on a terminal: control characters are shown, not obeyed.
+//! Untrusted text on a terminal: control characters are shown and not executed.
 
 use std::borrow::Cow;
 
-/// Escapes the characters that a terminal obeys, or that make it show another text than there is: all control characters but line
-/// feed and tab, and those that change the direction of writing.
+/// Escapes the characters that control a terminal or disguise a text: all control characters except line feed and tab, and those
+/// that change the writing direction.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, false)
 }
 
-/// Does the same and leaves colours and bold alone. It is for text whose foreign parts are [`printable`] already.
+/// Like [`printable()`], but keeps colours and bold. For text whose untrusted parts were escaped before.
 pub fn printable_styled(text: &str) -> Cow<'_, str> {
     escaped(text, true)
 }
@@ -32,7 +32,7 @@ fn escaped(text: &str, styled: bool) -> Cow<'_, str> {
     (out + rest).into()
 }
 
-/// The length of the sequence for a colour or weight that a text begins with, such as `ESC[1;32m`; 0 if it begins with none.
+/// Returns the length of a leading colour or weight sequence such as `ESC[1;32m`; 0 if the text does not begin with one.
 fn style(text: &str) -> usize {
     let Some(rest) = text.strip_prefix("\u{1b}[") else { return 0 };
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(rest.len());

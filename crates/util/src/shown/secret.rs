@@ -1,37 +1,36 @@
-//! The one place that decides what is secret, and keeps it out of what is shown and saved.
+//! Decides what is secret, and keeps secrets out of output and saved files.
 //!
-//! Settings and environment variables are secret by their names. Their values are remembered when they are read; every output of
-//! the process then shows [`HIDDEN`] in their place, whatever text they have got into. Names and passwords in addresses
-//! (`https://user:password@host`) are hidden by their form.
+//! Settings and environment variables are secret by name. Their values are remembered when they are read, and every output of the
+//! process then shows [`HIDDEN`] instead. Names and passwords in URLs (`https://user:password@host`) are hidden by their form.
 
 use std::borrow::Cow;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
 use regex::{Captures, Regex, bytes};
 
-/// The text that stands for a secret.
+/// The text shown instead of a secret.
 pub const HIDDEN: &str = "***";
 
-/// The shortest value that is looked for in texts: shorter ones are parts of other words.
+/// Shortest value to hide, in bytes: shorter values are parts of other words.
 const SHORTEST: usize = 5;
 
-/// Words of names whose values are secret wherever they stand.
+/// Words that make a name secret at any position.
 const ALWAYS: &[&str] =
     &["password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey", "authorization", "bearer"];
-/// Words before a last `key` that make its value secret.
+/// Words that make a name secret before a final `key`.
 const KEYS: &[&str] = &["api", "access", "private", "secret", "auth", "account", "encryption", "signing", "ssh", "master"];
-/// Words before a last `token` that name a token of text.
+/// Words that make a final `token` a token of text, which is not secret.
 const TOKENS: &[&str] = &[
     "pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "end", "start", "begin", "image", "video", "audio", "special",
     "per", "first", "last", "next", "previous", "new", "think", "tool", "max", "min", "response", "prompt",
 ];
-/// Last words of names that only lead to a secret.
+/// Final words of names that only lead to a secret.
 const LEADS: &[&str] = &["env", "name", "file", "path", "url", "id", "length", "len", "count"];
 
 static KNOWN: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
 static ADDRESS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#@\x22'<>]+@").ok());
-/// Of bytes: the counted classes of characters would take ten milliseconds of every start.
+/// A `bytes` regex: compiling the Unicode one would add 10 ms to every start.
 static ASSIGNMENT: LazyLock<Option<bytes::Regex>> = LazyLock::new(|| {
     bytes::Regex::new(
         r#"(?-u)([A-Za-z_][A-Za-z0-9_.-]*)["']?\s*[:=]\s*("[^"\n]{1,512}"|'[^'\n]{1,512}'|["']?[^\s,}\]&;"']{1,512})"#,
@@ -39,7 +38,7 @@ static ASSIGNMENT: LazyLock<Option<bytes::Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// True if the values of settings and variables of this name are secret: `wandb.api_key`, `HF_TOKEN`, `password`.
+/// Returns true if settings and variables with this name are secret: `wandb.api_key`, `HF_TOKEN`, `password`.
 pub fn is_secret(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
     let words: Vec<&str> = last.split(['_', '-']).filter(|word| !word.is_empty()).collect();
@@ -53,24 +52,24 @@ pub fn is_secret(name: &str) -> bool {
     }
 }
 
-/// True if a value of this name is secret even if it is a number: a password may be, and what is called a token is a limit then.
+/// Returns true if a number is secret under this name: a password may be a number, but a numeric `…token` is a limit.
 pub fn may_be_number(name: &str) -> bool {
     !name.to_ascii_lowercase().ends_with("token")
 }
 
-/// Remembers a secret value, which no output will show from now on.
+/// Remembers a secret value; from now on, no output shows it.
 pub fn remember(value: &str) {
     let value = value.trim();
     let is_word = value.contains("${") || ["false", HIDDEN].contains(&value);
     let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
     if value.len() >= SHORTEST && !is_word && known.iter().all(|one| one != value) {
         known.push(value.to_owned());
-        // A secret that is part of another is replaced after it.
+        // A secret that is part of a longer one is replaced after it.
         known.sort_by_key(|one| std::cmp::Reverse(one.len()));
     }
 }
 
-/// Remembers the values of the environment variables that are secret.
+/// Remembers the values of secret environment variables.
 pub fn remember_environment() {
     for (name, value) in std::env::vars_os() {
         if let (Some(name), Some(value)) = (name.to_str(), value.to_str())
@@ -81,7 +80,7 @@ pub fn remember_environment() {
     }
 }
 
-/// Remembers the secret values of a text that gives values to names: a configuration file, an override, a query.
+/// Remembers the secret values in a text with assignments: a configuration file, an override, a query.
 pub fn remember_in(text: &str) {
     let (Some(pattern), mut at) = (&*ASSIGNMENT, 0) else { return };
     while let Some(assignment) = pattern.captures_at(text.as_bytes(), at) {
@@ -97,19 +96,19 @@ pub fn remember_in(text: &str) {
             }
             at = end;
         } else {
-            // The value may be an assignment itself: `url=https://host/?token=…`.
+            // The value may itself be an assignment: `url=https://host/?token=…`.
             at = end - bytes;
         }
     }
 }
 
-/// The text before a character that is cut off.
+/// Returns the text without an incomplete last character.
 fn whole_characters(bytes: &[u8]) -> &str {
     let whole = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
     std::str::from_utf8(&bytes[..whole]).unwrap_or_default()
 }
 
-/// Returns a text as it may be shown: without remembered secrets, and without names and passwords in addresses.
+/// Returns a text without remembered secrets, and without names and passwords in URLs.
 pub fn hide(text: &str) -> Cow<'_, str> {
     let mut shown = match ADDRESS.as_ref().filter(|_| text.contains("://")) {
         Some(address) => address.replace_all(text, |found: &Captures| format!("{}{HIDDEN}@", &found[1])),
@@ -123,7 +122,7 @@ pub fn hide(text: &str) -> Cow<'_, str> {
     shown
 }
 
-/// True if a value was hidden when it was saved, so that it cannot be used.
+/// Returns true if a saved value was hidden, so it cannot be used.
 pub fn is_hidden(value: &str) -> bool {
     value == HIDDEN || value.contains(&format!("://{HIDDEN}@"))
 }
@@ -180,7 +179,7 @@ mod tests {
         remember_in("my_secret={a: nested-test-1, b: x: nested-test-2}");
         remember_in("answer_token: 4096000, user.token=tok-test-1");
         remember_in("url=https://host/x?access_token=query-test-1&y=1");
-        // The longest value that is looked for ends within a character.
+        // The length limit of a value falls inside a character.
         remember_in(&format!("api_key={}é and more", "long-test-".repeat(51) + "x"));
         for (text, shown) in [
             ("error: sk-test-1 is wrong", "error: *** is wrong"),

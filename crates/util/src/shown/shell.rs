@@ -1,15 +1,15 @@
-//! Quotes command lines so that a shell reads them back unchanged.
+//! Quotes command lines for copying into a shell.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Joins words, with quotes where a shell needs them.
+/// Joins words into a command line, with quotes where a shell needs them.
 pub fn command_line<S: AsRef<OsStr>>(words: &[S]) -> String {
     words.iter().map(|word| quoted(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a path as one word.
+/// Quotes a path as one word.
 pub fn word(path: &Path) -> String {
     quoted(path.as_os_str())
 }
@@ -23,7 +23,7 @@ fn quoted(word: &OsStr) -> String {
     }
 }
 
-/// Returns `$'…'` of bash and zsh, for text with control characters, and bytes that are no text.
+/// Returns bash's and zsh's `$'…'`, for text with control characters and for bytes that are not UTF-8.
 fn escaped(bytes: &[u8]) -> String {
     let mut word = String::from("$'");
     for chunk in bytes.utf8_chunks() {

@@ -1,4 +1,4 @@
-//! Suggests the candidate nearest to a misspelt name ("Did you mean").
+//! Suggests the closest candidate for a misspelt name ("Did you mean").
 
 /// Returns the candidate most like `name` (Damerau–Levenshtein similarity, ignoring case), or `None` if none is close.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -7,7 +7,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .map(|candidate| (candidate.to_lowercase(), candidate))
-        // One of more than twice the other's length is never close, and comparing a name of a million characters takes seconds.
+        // A name of more than twice the other's length is never close, and comparing a million characters takes seconds.
         .filter(|(lower, _)| length.min(lower.chars().count()) * 2 >= length.max(lower.chars().count()))
         .map(|(lower, candidate)| (strsim::normalized_damerau_levenshtein(&name, &lower), candidate))
         .filter(|(similarity, _)| *similarity >= 0.5)

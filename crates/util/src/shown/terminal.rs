@@ -1,6 +1,6 @@
-//! The two output streams of the process. Everything that is printed goes through here: `println!` and `eprintln!` panic once the
-//! reader is gone, as behind `| tee` after Ctrl-C, and clippy denies them elsewhere. Texts of others (models, data, servers, reward
-//! functions, file names) are in most of it, so control characters are escaped here, once; and secrets are hidden.
+//! The output streams of the process. All printing uses these functions: `println!` and `eprintln!` panic once the reader is gone
+//! (`| tee` after Ctrl-C), and clippy denies them elsewhere. Most output contains untrusted text (models, data, servers, reward
+//! functions, file names), so control characters are escaped and secrets are hidden here.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +11,7 @@ use rustix::io::Errno;
 use super::printable::{printable, printable_styled};
 use super::secret::hide;
 
-/// Prints text for people on standard output. It is no error if the reader, such as `head`, has stopped reading, or if the terminal was
-/// closed.
+/// Prints text for people on standard output. Ignores a reader that stopped, such as `head`, and a closed terminal.
 ///
 /// # Errors
 /// If standard output cannot be written to, as on a full disk.
@@ -20,18 +19,18 @@ pub fn print(text: &str) -> io::Result<()> {
     write(&printable(&hide(text)))
 }
 
-/// Prints text that has colours of ours, and whose other parts are printable.
+/// Prints text with our own colours, whose other parts are printable.
 ///
 /// # Errors
-/// As [`print()`].
+/// The errors of [`print()`].
 pub fn print_styled(text: &str) -> io::Result<()> {
     write(&printable_styled(&hide(text)))
 }
 
-/// Prints text that a program may read, such as YAML or JSON: it is left as it is, except on a terminal.
+/// Prints text that a program may read, such as YAML or JSON: unchanged, except on a terminal.
 ///
 /// # Errors
-/// As [`print()`].
+/// The errors of [`print()`].
 pub fn print_data(text: &str) -> io::Result<()> {
     if io::stdout().is_terminal() { print(text) } else { write(&hide(text)) }
 }
@@ -44,27 +43,26 @@ fn write(text: &str) -> io::Result<()> {
     }
 }
 
-/// True if nobody can read standard output any more: the other end of a pipe is closed, or the terminal is.
+/// Returns true if standard output has no reader any more: the pipe or the terminal is closed.
 fn has_no_reader(error: &io::Error) -> bool {
     let is_device = || fstat(io::stdout()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_char_device());
     error.kind() == ErrorKind::BrokenPipe || error.raw_os_error() == Some(Errno::IO.raw_os_error()) && is_device()
 }
 
-/// Writes to standard error. Errors are ignored, since there is nowhere left to report them.
+/// Writes to standard error. Ignores errors, since they cannot be reported anywhere.
 pub fn say(text: &str) {
     _ = io::stderr().lock().write_all(printable(&hide(text)).as_bytes());
 }
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Stops the log on standard error, and the progress bar, of a process that trains with another one, which has its own. Errors that end
-/// the process are still said.
+/// Turns off the log on standard error and the progress bar, for all ranks except one. Fatal errors are still printed.
 pub fn quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Writes a line of the log to standard error, which has colours of ours where there are any; `tracing_subscriber` escapes those of
-/// others.
+/// Writes a log line to standard error, with our own colours if enabled. `tracing_subscriber` escapes control characters in
+/// values.
 pub fn say_styled(text: &str) {
     if QUIET.load(Ordering::Relaxed) {
         return;
@@ -74,13 +72,13 @@ pub fn say_styled(text: &str) {
     _ = io::stderr().lock().write_all(shown.as_bytes());
 }
 
-/// True if standard error is shown with colours: on a terminal, except with `NO_COLOR`, `CLICOLOR=0` or `TERM=dumb`; anywhere
-/// with `CLICOLOR_FORCE`. [`console::colors_enabled`] is the same for standard output.
+/// Returns true if standard error has colours: on a terminal, except with `NO_COLOR`, `CLICOLOR=0` or `TERM=dumb`; anywhere with
+/// `CLICOLOR_FORCE`. For standard output, use [`console::colors_enabled`].
 pub fn colours_on_stderr() -> bool {
     console::colors_enabled_stderr()
 }
 
-/// True if standard error is a terminal whose lines can be overwritten.
+/// Returns true if standard error is a terminal whose lines can be overwritten.
 pub fn has_bar() -> bool {
     !QUIET.load(Ordering::Relaxed) && io::stderr().is_terminal() && !console::is_dumb()
 }

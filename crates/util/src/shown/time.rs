@@ -3,14 +3,14 @@
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The time in seconds since 1970.
+/// Returns the current time in seconds since 1970.
 pub fn unix_time() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |elapsed| elapsed.as_secs_f64())
 }
 
 static BEGUN: OnceLock<(i64, u32)> = OnceLock::new();
 
-/// The moment at which the program began, in seconds since 1970 and microseconds: when this was first asked.
+/// Returns the start time of the program, in seconds since 1970 and microseconds: the time of the first call.
 pub fn begun() -> (i64, u32) {
     *BEGUN.get_or_init(|| {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -18,7 +18,7 @@ pub fn begun() -> (i64, u32) {
     })
 }
 
-/// Takes the moment at which another process began for that of this one, unless it was asked before.
+/// Takes over the start time of another process, unless [`begun`] was called before.
 pub fn begin_at(moment: (i64, u32)) {
     _ = BEGUN.set(moment);
 }

@@ -67,7 +67,7 @@ pub(super) fn completion(
     }
 }
 
-/// The tokens of a prompt and its answer, of which the answer is learnt, or everything.
+/// Returns the tokens of a prompt and its answer, of which the answer is learnt, or everything.
 fn masked(tokenizer: &Tokenizer, form: Form, prompt: &str, whole: &str, mask: LossMask) -> Result<Tokens> {
     if !mask.completion {
         let ids = form.encode_whole(tokenizer, whole)?;

@@ -42,8 +42,8 @@ pub(super) fn column(
     Ok(said.tokens)
 }
 
-/// Reads a conversation that a model led, with the tools that it was shown where the row has no others. The turns that it sampled are
-/// learnt, not what its prompt lets the assistant say.
+/// Reads a conversation that a model led, with the tools that it was shown where the row has no others. The turns that it sampled
+/// are learnt, not what its prompt lets the assistant say.
 pub(super) fn written(
     conversation: &WrittenConversation,
     tokenizer: &Tokenizer,
@@ -150,7 +150,8 @@ pub(super) fn unweighted(messages: Vec<Value>, needs: &str) -> Result<Vec<Value>
     Ok(messages)
 }
 
-/// Takes the weights out of messages. A message weighs the product of its fields [`WEIGHTS`]: each a number, or true for 1 and false for 0.
+/// Takes the weights out of messages. A message weighs the product of its fields [`WEIGHTS`]: each a number, or true for 1 and
+/// false for 0.
 fn weighted(mut messages: Vec<Value>) -> Result<(Vec<Value>, Vec<f32>)> {
     let weigh = |(i, message): (usize, &mut Value)| {
         let Some(fields) = message.as_object_mut() else { return Ok(1.0) };

@@ -1,10 +1,11 @@
 //! Finds a turn in the rendering of the whole conversation.
 //!
-//! A turn of the assistant begins behind the generation prompt, and the turn of another role where the template begins to write its
-//! text. It ends with the last special token of what the template writes behind the message. Most templates write a conversation
-//! so that it begins with what they write of fewer messages: then the places are the lengths of those. Others write a turn differently
-//! once others follow (Qwen3 takes the thoughts out of it), and there the message is looked for (`probe`): what changes in the whole
-//! when the message says something else is the message, what opens a turn stands before it, and what ends it behind it.
+//! A turn of the assistant begins behind the generation prompt, and the turn of another role where the template begins to write
+//! its text. It ends with the last special token of what the template writes behind the message. Most templates write a
+//! conversation so that it begins with what they write of fewer messages: then the places are the lengths of those. Others write
+//! a turn differently once others follow (Qwen3 takes the thoughts out of it), and there the message is looked for (`probe`):
+//! what changes in the whole when the message says something else is the message, what opens a turn stands before it, and what
+//! ends it behind it.
 
 use std::ops::Range;
 
@@ -25,7 +26,7 @@ const NO_END: &str = "the chat template ends the turn with no special token, so 
                       (model.custom_chat_template)";
 
 impl Finder<'_> {
-    /// The bytes of the whole in which message `i` is, from the beginning of its turn to the token that ends it.
+    /// Returns the bytes of the whole in which message `i` is, from the beginning of its turn to the token that ends it.
     ///
     /// # Errors
     /// If it is not there, or nothing ends it.
@@ -100,7 +101,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The text that a generation prompt adds to a conversation.
+    /// Returns the text that a generation prompt adds to a conversation.
     fn added(&self, before: &str, asked: &str) -> Result<String> {
         if let Some(added) = asked.strip_prefix(before) {
             return Ok(added.to_owned());
@@ -110,7 +111,8 @@ impl Finder<'_> {
         Ok(bytes.get(same).map_or("", |token| &asked[token.start..]).to_owned())
     }
 
-    /// The end of the last message before `i` whose place in the whole is known, and no later than `until`; `None` if that is unclear.
+    /// Returns the end of the last message before `i` whose place in the whole is known, and no later than `until`; `None` if
+    /// that is unclear.
     fn behind_others(&self, i: usize, until: usize) -> Option<usize> {
         for other in (0..i).rev() {
             let said = probe::content(self, self.messages, other, &self.whole.text);
@@ -137,8 +139,8 @@ impl Finder<'_> {
         Ok(header.len())
     }
 
-    /// The end of a turn in these bytes, if its text stands right before its last special token or ends with that token, and nothing else is
-    /// behind it.
+    /// Returns the end of a turn in these bytes, if its text stands right before its last special token or ends with that token,
+    /// and nothing else is behind it.
     fn plain_end(&self, i: usize, bytes: Range<usize>) -> Option<usize> {
         let message = content::joined(&self.messages[i]);
         let said = message["content"].as_str()?.trim();
@@ -150,7 +152,7 @@ impl Finder<'_> {
         (alone && (ends_itself || before.trim_end().ends_with(said))).then_some(end)
     }
 
-    /// The end of the last special token that reaches over `from`, and not over `until`.
+    /// Returns the end of the last special token that reaches over `from`, and not over `until`.
     fn last_end(&self, from: usize, until: usize) -> Option<usize> {
         let tokens = self.whole.tokens(from..until.max(from));
         let ends = |token: &usize| {
@@ -160,9 +162,9 @@ impl Finder<'_> {
         tokens.rev().find(ends).map(|token| self.whole.bytes[token].end)
     }
 
-    /// The end of a turn that the template ends with another token when others follow, as that of gpt-oss does: the first special token
-    /// behind the message, if one more stands before the next text, and it does not open turns. `through`: the conversation up to the
-    /// message, which ends at `said` in it.
+    /// Returns the end of a turn that the template ends with another token when others follow, as that of gpt-oss does: the first
+    /// special token behind the message, if one more stands before the next text, and it does not open turns. `through`: the
+    /// conversation up to the message, which ends at `said` in it.
     fn other_end(&self, i: usize, place: &Place, through: &str, said: usize) -> Result<usize> {
         let alone = Whole::of(through.to_owned(), self.tokenizer)?;
         let special = |ids: &[u32]| ids.iter().copied().find(|id| self.tokenizer.is_special(*id));
@@ -189,7 +191,7 @@ impl Finder<'_> {
     }
 }
 
-/// A generation prompt without the beginning of a thought at its end, or an empty thought.
+/// Returns a generation prompt without the beginning of a thought at its end, or an empty thought.
 fn without_thought(asked: &str) -> &str {
     let without = |[open, close]: &[&str; 2]| {
         let rest = asked.trim_end();

@@ -1,7 +1,7 @@
-//! Rows of supervised fine-tuning: a plain text, a prompt and its answer, or a conversation. `options` says which columns they are
-//! in and what of them is learnt; `text`, `answer` and `conversation` read one row each; `turns` finds what the assistant says by the
-//! template's marks, or in the whole conversation (`whole`, `found`, `probe`), and sees that its text is there (`kept`); `read` works on files,
-//! `packing` joins documents to units of a batch.
+//! Rows of supervised fine-tuning: a plain text, a prompt and its answer, or a conversation. `options` says which columns they
+//! are in and what of them is learnt; `text`, `answer` and `conversation` read one row each; `turns` finds what the assistant
+//! says by the template's marks, or in the whole conversation (`whole`, `found`, `probe`), and sees that its text is there
+//! (`kept`); `read` works on files, `packing` joins documents to units of a batch.
 
 mod answer;
 mod conversation;

@@ -11,7 +11,8 @@ pub struct SftOptions {
     pub columns: SftColumns,
     pub chat: ChatColumns,
     pub loss_mask: LossMask,
-    /// True if the mask is the usual one of such rows: of a completion in which tools or users speak, what the assistant says is learnt.
+    /// True if the mask is the usual one of such rows: of a completion in which tools or users speak, what the assistant says is
+    /// learnt.
     pub usual_mask: bool,
     pub assistant_mask: AssistantMask,
     /// The roles whose messages are learnt where the mask is the assistant's.
@@ -65,7 +66,7 @@ impl LossMask {
 }
 
 impl SftColumns {
-    /// The usual mask of such rows: all of a text, the answer to a prompt, what the assistant says.
+    /// Returns the usual mask of such rows: all of a text, the answer to a prompt, what the assistant says.
     pub fn usual_mask(&self) -> LossMask {
         match self {
             Self::Text { .. } => LossMask::ALL,
@@ -74,7 +75,7 @@ impl SftColumns {
         }
     }
 
-    /// True if the rows have what the mask names, and a way to learn it.
+    /// Returns true if the rows have what the mask names, and a way to learn it.
     pub fn has(&self, mask: LossMask) -> bool {
         match self {
             Self::Text { .. } => mask == LossMask::ALL,
@@ -88,12 +89,12 @@ impl SftColumns {
 /// The way to find what the assistant says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AssistantMask {
-    /// By the template's marks where it has them, else in the rendering of the whole conversation; the beginning of a thought that
-    /// the generation prompt writes belongs to the turn, as in TRL.
+    /// By the template's marks where it has them, else in the rendering of the whole conversation; the beginning of a thought
+    /// that the generation prompt writes belongs to the turn, as in TRL.
     Auto,
     /// By the template's `{% generation %}` marks.
     GenerationTags,
-    /// In the rendering of the whole conversation; what the generation prompt writes does not belong to the turn where the whole has it,
-    /// as in verl and OpenRLHF.
+    /// In the rendering of the whole conversation; what the generation prompt writes does not belong to the turn where the whole
+    /// has it, as in verl and OpenRLHF.
     Prefix,
 }

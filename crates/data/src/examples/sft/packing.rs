@@ -25,7 +25,7 @@ pub fn pack(documents: Vec<Document>, packing: Packing, length: usize) -> Vec<Sf
     }
 }
 
-/// The pieces of a document that have `length` tokens, and the rest; nothing of an empty one.
+/// Returns the pieces of a document that have `length` tokens, and the rest; nothing of an empty one.
 fn pieces(document: Document, length: usize) -> impl Iterator<Item = Document> {
     // Most documents fit, and are not copied.
     let (whole, cut) = if document.ids.len() <= length { (Some(document), None) } else { (None, Some(document)) };

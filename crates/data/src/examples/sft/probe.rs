@@ -1,4 +1,5 @@
-//! Probes: a conversation is rendered with other texts in the place of a message's, and what changes shows where the template writes it.
+//! Probes: a conversation is rendered with other texts in the place of a message's, and what changes shows where the template
+//! writes it.
 
 use std::ops::Range;
 
@@ -32,17 +33,17 @@ pub(super) fn place(finder: &Finder, messages: &[Value], i: usize, text: &str) -
     Some(Place { said, end })
 }
 
-/// The part of a text that changes with the content of message `i`; `None` if the template does not write it.
+/// Returns the part of a text that changes with the content of message `i`; `None` if the template does not write it.
 pub(super) fn content(finder: &Finder, messages: &[Value], i: usize, text: &str) -> Option<Range<usize>> {
     changed(finder, messages, i, text, saying)
 }
 
-/// True if the message calls tools.
+/// Returns true if the message calls tools.
 pub(super) fn has_calls(message: &Value) -> bool {
     message.get(CALLS).and_then(Value::as_array).is_some_and(|calls| !calls.is_empty())
 }
 
-/// The part of a text in which it differs from both of two others, which have other texts in the place of a message.
+/// Returns the part of a text in which it differs from both of two others, which have other texts in the place of a message.
 fn changed(
     finder: &Finder,
     messages: &[Value],
@@ -64,12 +65,12 @@ fn changed(
     Some(begin..begin.max(text.len() - behind))
 }
 
-/// The number of bytes that two texts end with alike.
+/// Returns the number of bytes that two texts end with alike.
 pub(super) fn alike_behind(a: &str, b: &str) -> usize {
     a.chars().rev().zip(b.chars().rev()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
 }
 
-/// A message with another text in the place of its content; `None` if its content is something else than text.
+/// Returns a message with another text in the place of its content; `None` if its content is something else than text.
 fn saying(message: &Value, text: &str) -> Option<Value> {
     let mut message = message.clone();
     let content = match message.get("content") {
@@ -87,15 +88,15 @@ fn saying(message: &Value, text: &str) -> Option<Value> {
     Some(message)
 }
 
-/// A message that says another text, and calls no tool.
+/// Returns a message that says another text, and calls no tool.
 fn saying_only(message: &Value, text: &str) -> Option<Value> {
     let mut message = saying(message, text)?;
     message.as_object_mut()?.shift_remove(CALLS);
     Some(message)
 }
 
-/// The text that the template writes before any text of message `i` in the whole conversation; `None` if the content is not
-/// text, or is not written.
+/// Returns the text that the template writes before any text of message `i` in the whole conversation; `None` if the content is
+/// not text, or is not written.
 pub(super) fn header(finder: &Finder, i: usize) -> Option<String> {
     let render = |said| {
         let mut messages = finder.messages.to_vec();

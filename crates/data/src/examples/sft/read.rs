@@ -82,7 +82,7 @@ fn open(files: &[PathBuf], options: &SftOptions) -> Result<Rows> {
     rows.map_err(|error| with_remedies(error, &columns.into_iter().chain(talks).collect::<Vec<_>>()))
 }
 
-/// The examples of a row: one, or those of the conversations that `trainer generate` has written to it.
+/// Returns the examples of a row: one, or those of the conversations that `trainer generate` has written to it.
 fn tokens(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Vec<Tokens>> {
     let one = match &options.columns {
         SftColumns::Text { text_key } => text::read(row, text_key, tokenizer),

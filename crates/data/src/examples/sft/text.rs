@@ -25,7 +25,7 @@ pub(super) fn read(row: &Row, key: &str, tokenizer: &Tokenizer) -> Result<Tokens
     Ok(Tokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes })
 }
 
-/// The note of a text with special tokens other than those it begins and ends with.
+/// Returns the note of a text with special tokens other than those it begins and ends with.
 pub(super) fn rendered(ids: &[u32], tokenizer: &Tokenizer) -> Vec<&'static str> {
     let inner = ids.get(1..ids.len().saturating_sub(1)).unwrap_or_default();
     inner.iter().any(|id| tokenizer.is_special(*id)).then_some(RENDERED).into_iter().collect()

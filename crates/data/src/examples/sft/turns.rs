@@ -1,8 +1,8 @@
 //! The learnt part of a conversation, in the tokens of the whole.
 //!
-//! By marks: the template says itself what the assistant writes (`{% generation %}`). Otherwise each turn is found in the rendering of
-//! the whole conversation (`found`), where the template may write it otherwise than as the last one. Either way the text of a learnt message
-//! must be in the learnt part (`kept`).
+//! By marks: the template says itself what the assistant writes (`{% generation %}`). Otherwise each turn is found in the
+//! rendering of the whole conversation (`found`), where the template may write it otherwise than as the last one. Either way the
+//! text of a learnt message must be in the learnt part (`kept`).
 
 use std::ops::Range;
 
@@ -78,8 +78,8 @@ pub(super) fn by_marks(
     Ok(Found { whole: finder.whole, spans, notes })
 }
 
-/// Finds turns in the rendering of the whole conversation. `keeps_thoughts`: the beginning of a thought that the generation prompt
-/// writes belongs to the turn.
+/// Finds turns in the rendering of the whole conversation. `keeps_thoughts`: the beginning of a thought that the generation
+/// prompt writes belongs to the turn.
 ///
 /// # Errors
 /// If a turn cannot be found, or no special token ends it.

@@ -32,7 +32,7 @@ impl Whole {
         Ok(Self { text, ids, bytes })
     }
 
-    /// The tokens that have some of these bytes.
+    /// Returns the tokens that have some of these bytes.
     pub fn tokens(&self, bytes: Range<usize>) -> Range<usize> {
         let first = self.bytes.partition_point(|token| token.end <= bytes.start);
         first..first + self.bytes[first..].partition_point(|token| token.start < bytes.end)

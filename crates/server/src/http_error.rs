@@ -1,4 +1,4 @@
-//! Answers: JSON, and refusals with their reason.
+//! JSON responses, and error responses with their reason.
 
 use hyper::StatusCode;
 use hyper::body::Bytes;
@@ -7,38 +7,38 @@ use serde_json::{Value, json};
 
 use super::body::Body;
 
-/// An answer.
+/// A response.
 pub type HttpResponse = hyper::Response<Body>;
 
-/// An answer that says why a request is refused: `{"error": …}`.
+/// An error response: `{"error": …}`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
+pub struct HttpError {
     pub status: StatusCode,
     pub message: String,
     header: Option<(HeaderName, &'static str)>,
 }
 
-impl Refusal {
+impl HttpError {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), header: None }
     }
 
-    /// A refusal of a request for its content, with status 400.
+    /// Returns status 400, for a request with wrong content.
     pub fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// A refusal of a request whose end may not be where the client thinks it is: 400, and the connection is closed.
+    /// Returns status 400 and closes the connection, for a request whose end is uncertain.
     pub fn malformed(message: impl Into<String>) -> Self {
         Self::bad(message).with(CONNECTION, "close")
     }
 
-    /// A refusal of a request that may be repeated a second later.
+    /// Returns status 503, for a request that may be repeated a second later.
     pub fn busy(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message).with(RETRY_AFTER, "1")
     }
 
-    /// Adds the one header that a refusal may have.
+    /// Sets the one extra header that an error may have.
     pub fn with(self, name: HeaderName, value: &'static str) -> Self {
         Self { header: Some((name, value)), ..self }
     }
@@ -48,7 +48,7 @@ impl Refusal {
         self.response_with(&body)
     }
 
-    /// The answer with another body.
+    /// Returns the response with another body.
     pub fn response_with(self, body: &Value) -> HttpResponse {
         let mut response = json_response(self.status, body);
         if let Some((name, value)) = self.header {
@@ -58,7 +58,7 @@ impl Refusal {
     }
 }
 
-/// An answer in JSON.
+/// Returns a JSON response.
 pub fn json_response(status: StatusCode, body: &Value) -> HttpResponse {
     let mut response = HttpResponse::new(Bytes::from(format!("{body}\n")).into());
     *response.status_mut() = status;
