@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use super::error::CliError;
-use burnish_data::select::{self, Answers, KINDS, Keys, Options};
+use super::failure::Failure;
+use burnish_data::select::{self, KINDS, ScoredResponses, SelectColumns, SelectOptions};
 use burnish_util::fs::{check_writable, refuse_input};
 
 #[derive(Args)]
@@ -68,7 +68,7 @@ fn select(args: &SelectArgs) -> Result<()> {
         Some(value) if !value.is_finite() || value < least => bail!("--{name} {value}: a number, at least {least}"),
         value => Ok(value),
     };
-    let options = Options {
+    let options = SelectOptions {
         min_margin: number("min-margin", args.min_margin, 0.0)?.unwrap_or(0.0),
         threshold: number("threshold", args.threshold, f64::MIN)?,
         reward_template: args.reward_template.clone().unwrap_or_else(|| "{input} <rm_score>: {reward} ".into()),
@@ -77,9 +77,9 @@ fn select(args: &SelectArgs) -> Result<()> {
     refuse_input(("--output", &args.output), args.input.iter().map(|file| ("--input", file.as_path())))?;
     check_writable(&args.output)?;
     let keys = [&args.prompt_key, &args.response_key, &args.score_key].map(|key| key.as_deref());
-    let answers = Answers::read(&args.input, &Keys::choose(&args.input, keys)?)?;
-    let untold = "conversations without recorded messages (custom loops, text environments, text prompts) or without a turn \
-                  of the model";
+    let answers = ScoredResponses::read(&args.input, &SelectColumns::choose(&args.input, keys)?)?;
+    let untold = "conversations without messages of their own (loops of your own, environments of texts, prompts that are text) or \
+                  without a turn of the model";
     ensure!(
         !answers.answers.is_empty(),
         "there are no scored responses to select from{}",

@@ -23,8 +23,8 @@ use burnish_config::schema::{self, Device, GenerationConfig, Location};
 use burnish_data::prompts::warn_of_ends;
 use burnish_data::rows::{MEDIA_COLUMNS, Row, Rows};
 use burnish_data::{
-    AGENT_NAME, MESSAGES, Prompt, PromptOptions, PromptText, Reading, RowNeeds, Table, TemplateVariables, Tokenizer, Truncation,
-    columns_of_question, load_prompts, name_unread, with_remedies,
+    AGENT_NAME, MESSAGES, Prompt, PromptOptions, PromptText, RowNeeds, RowSelection, Table, TemplateVariables, Tokenizer,
+    Truncation, columns_of_question, load_prompts, name_unread, with_remedies,
 };
 use burnish_model::DecoderConfig;
 use burnish_model::hf_config::HfConfig;
@@ -297,8 +297,8 @@ fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) 
     prompts.iter().map(|(index, ids, _)| Ok((*index, shortened(ids, config, || rows.place(*index))?))).collect()
 }
 
-fn reading(config: &GenerationConfig) -> Reading {
-    Reading { take: None, on_malformed: config.data.on_malformed_row.to_layer() }
+fn reading(config: &GenerationConfig) -> RowSelection {
+    RowSelection { take: None, on_malformed: config.data.on_malformed_row.to_layer() }
 }
 
 /// Logs the number of truncated prompts. `prompts`: tokens and place of each.

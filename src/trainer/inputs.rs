@@ -21,7 +21,7 @@ use crate::job::words::ToLayer;
 use burnish_config::plan::MOST_TOKENS;
 use burnish_config::schema::{Init, ModelConfig};
 use burnish_config::{BatchPlan, PpoConfig, Tree};
-use burnish_data::{AgentRows, Prompt, PromptOptions, Reading, RowNeeds, Sampler, Take, Tokenizer, load_prompts};
+use burnish_data::{AgentRows, Prompt, PromptOptions, RowNeeds, RowSelection, Sampler, Take, Tokenizer, load_prompts};
 use burnish_model::DecoderConfig;
 use burnish_model::hf_config::HfConfig;
 use burnish_reward::python::PythonPostProcessing;
@@ -247,7 +247,7 @@ fn prompts(
         needs,
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
         agents: agents.clone(),
-        reading: Reading { take, on_malformed: data.on_malformed_row.to_layer() },
+        reading: RowSelection { take, on_malformed: data.on_malformed_row.to_layer() },
     };
     let files = files.paths();
     refuse_dumps_of_inputs(config, key, &files)?;

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value, json};
 
-use super::agent_rows::{AGENT_NAME, AgentRows};
-use super::alpaca;
-use super::content;
-use super::media;
-use super::missing::{GROUND_TRUTH, with_remedies};
-use super::reading::Reading;
-use super::roles::named;
-use super::rows::{EVERY_COLUMN, MEDIA_COLUMNS, Row, Rows};
-use super::template_variables::TemplateVariables;
-use super::tokenizer::Tokenizer;
-use super::truth::{REWARD_MODEL_KEY, ground_truth};
-use super::unread::name_unread;
-use super::written::settled;
+use crate::files::agent_rows::{AGENT_NAME, AgentRows};
+use crate::files::alpaca;
+use crate::files::ground_truth::{REWARD_MODEL_KEY, ground_truth};
+use crate::files::media;
+use crate::files::missing_columns::{GROUND_TRUTH, with_remedies};
+use crate::files::row_selection::RowSelection;
+use crate::files::rows::{EVERY_COLUMN, MEDIA_COLUMNS, Row, Rows};
+use crate::files::unread_columns::name_unread;
+use crate::template::content;
+use crate::template::coverage::fit_to_template;
+use crate::template::roles::named;
+use crate::template::variables::TemplateVariables;
+use crate::tokens::tokenizer::Tokenizer;
 
 /// The column of the data source, unless a setting names another.
 const DATA_SOURCE: &str = "data_source";
@@ -112,7 +112,7 @@ impl PromptText {
             Value::Array(messages) => {
                 let messages = messages.iter().map(named).collect();
                 let messages =
-                    settled(messages, true, tokenizer, chat_kwargs).with_context(|| format!("column \"{key}\""))?.into();
+                    fit_to_template(messages, true, tokenizer, chat_kwargs).with_context(|| format!("column \"{key}\""))?.into();
                 let text = tokenizer.apply_chat_template(&messages, true, chat_kwargs)?;
                 let ids = tokenizer.encode(&text)?;
                 (messages, text, ids)
@@ -141,7 +141,7 @@ pub struct PromptOptions {
     /// Further variables of the chat template.
     pub chat_kwargs: TemplateVariables,
     pub agents: AgentRows,
-    pub reading: Reading,
+    pub reading: RowSelection,
 }
 
 /// The parts of a row that the rewards read.
@@ -175,7 +175,7 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     } else {
         name_unread(&rows, &[&required[..], &some].concat());
     }
-    let rows = options.reading.of(rows);
+    let rows = options.reading.apply(rows);
     let total = rows.chosen();
     let (of, with) = (options.clone(), tokenizer.clone());
     let (mut prompts, malformed) =

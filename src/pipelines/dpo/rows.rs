@@ -13,7 +13,7 @@ use burnish_config::DpoConfig;
 use burnish_config::schema::{Schema, StageTruncation};
 use burnish_config::{Value, defaults};
 use burnish_data::Tokenizer;
-use burnish_data::examples::{Answers, PairColumns, PairOptions, UnpairedColumns, load_pairs, load_unpaired};
+use burnish_data::examples::{PairColumns, PairOptions, ScoredPart, UnpairedColumns, load_pairs, load_unpaired};
 use burnish_data::rows::Rows as Files;
 
 /// Reads and tokenizes rows. Rows that are left out are counted and named in the log.
@@ -29,7 +29,7 @@ pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Re
         Loss::Pairs(objective) => {
             let options = PairOptions {
                 columns: pair_columns(config),
-                answers: Answers::AfterPrompt,
+                answers: ScoredPart::AfterPrompt,
                 max_length: data.max_length,
                 truncation: data.truncation.to_layer(),
                 chat_kwargs,

@@ -11,9 +11,9 @@ use burnish_algorithm::ranking::{Form, StepTarget};
 use burnish_config::RmConfig;
 use burnish_config::schema::StageTruncation;
 use burnish_data::examples::{
-    Answers, PairColumns, PairOptions, StepLabel, StepOptions, StepRows, Steps, load_pairs, load_steps,
+    PairColumns, PairOptions, ScoredPart, StepLabel, StepOptions, StepRows, Steps, load_pairs, load_steps,
 };
-use burnish_data::{Reading, Tokenizer};
+use burnish_data::{RowSelection, Tokenizer};
 
 /// Reads and tokenizes rows. Rows that are left out are counted and named in the log.
 ///
@@ -46,11 +46,11 @@ fn pair_options(config: &RmConfig) -> Result<PairOptions> {
             margin_key: data.margin_key.clone().filter(|_| has_margin),
             chat: chat_keys(config).columns(),
         },
-        answers: Answers::Whole,
+        answers: ScoredPart::Whole,
         max_length: data.max_length,
         truncation: data.truncation.to_layer(),
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
-        reading: Reading::default(),
+        reading: RowSelection::default(),
     })
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use burnish_config::schema::StageConfig;
-use burnish_data::{Reading, Sampler, Tokenizer};
+use burnish_data::{RowSelection, Sampler, Tokenizer};
 use burnish_model::DecoderConfig;
 use burnish_model::hf_config::HfConfig;
 
@@ -23,7 +23,7 @@ pub struct Inputs<E> {
 pub struct Rows {
     pub files: Vec<PathBuf>,
     pub training: bool,
-    pub reading: Reading,
+    pub reading: RowSelection,
 }
 
 /// Returns the shape of the language model in `model.path`.

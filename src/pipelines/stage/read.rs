@@ -9,7 +9,7 @@ use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date::dated;
 use crate::job::words::ToLayer;
 use burnish_config::schema::{Init, Location, StageConfig};
-use burnish_data::{Reading, Sampler, Take, Tokenizer};
+use burnish_data::{RowSelection, Sampler, Take, Tokenizer};
 use burnish_model::Sequence;
 
 /// Reads the inputs, and checks that they fit the model in config.json.
@@ -59,7 +59,7 @@ fn training<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result<(
     let (shuffle, seed) = (data.shuffle, data.seed.unwrap_or(keys.trainer.seed));
     let read = |files, most: Option<usize>| {
         let take = most.map(|most| Take { most, shuffle, seed });
-        let rows = Rows { files, training: true, reading: Reading { take, on_malformed } };
+        let rows = Rows { files, training: true, reading: RowSelection { take, on_malformed } };
         O::read(config, tokenizer, &rows).context("data.train_files")
     };
     let most = usize::try_from(data.train_max_samples).ok();
@@ -95,7 +95,7 @@ fn validation<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result
     let Some(files) = keys.data.val_files else { return Ok(Vec::new()) };
     let seed = keys.data.seed.unwrap_or(keys.trainer.seed);
     let take = usize::try_from(keys.data.val_max_samples).ok().map(|most| Take { most, shuffle: false, seed });
-    let reading = Reading { take, on_malformed: keys.data.on_malformed_row.to_layer() };
+    let reading = RowSelection { take, on_malformed: keys.data.on_malformed_row.to_layer() };
     O::read(config, tokenizer, &Rows { files: files.paths(), training: false, reading }).context("data.val_files")
 }
 

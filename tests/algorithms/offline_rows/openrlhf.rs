@@ -2,7 +2,7 @@
 
 use burnish::data::Tokenizer;
 use burnish::data::examples::{
-    Answers, AssistantMask, LossMask, Overlong, PairOptions, SftColumns, SftOptions, read_pairs, read_sft,
+    AssistantMask, LossMask, Overlong, PairOptions, ScoredPart, SftColumns, SftOptions, read_pairs, read_sft,
 };
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn rows_of_openrlhf_are_its_golden() {
         let tokenizer = setting.tokenizer(&given["template"]);
         for (row, theirs) in rows.iter().zip(result["rows"].as_array().unwrap()) {
             if given["kind"] != "sft" {
-                let answers = if given["kind"] == "rm" { Answers::Whole } else { Answers::AfterPrompt };
+                let answers = if given["kind"] == "rm" { ScoredPart::Whole } else { ScoredPart::AfterPrompt };
                 let options = PairOptions {
                     columns: columns(row),
                     answers,
@@ -48,7 +48,7 @@ fn rows_of_openrlhf_are_its_golden() {
                     let whole = [given, predicted].concat();
                     assert_eq!(bare(&tokenizer, &whole), bare(&tokenizer, &ids(&theirs[key])), "{name} {row}");
                 }
-                if answers == Answers::AfterPrompt {
+                if answers == ScoredPart::AfterPrompt {
                     assert_eq!(Value::from(pair.prompt.len()), theirs["prompt_len_or_margin"], "{name} {row}");
                 }
                 compared += 1;

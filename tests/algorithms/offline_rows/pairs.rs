@@ -1,7 +1,7 @@
 //! TRL's DPOTrainer with its collator, RewardTrainer, and the rows of CPO and ORPO.
 
 use burnish::data::Tokenizer;
-use burnish::data::examples::{Answers, Overlong, Pair, PairColumns, PairOptions, Read, read_pairs};
+use burnish::data::examples::{Overlong, Pair, PairColumns, PairOptions, ReadRows, ScoredPart, read_pairs};
 use serde_json::{Value, json};
 
 use super::differences::{Difference, Seen};
@@ -18,7 +18,7 @@ pub fn columns(row: &Value) -> PairColumns {
 }
 
 /// The pair of a row; `None` if it is left out.
-fn pair(row: &Value, tokenizer: &Tokenizer, answers: Answers, (max_length, truncation): (usize, Overlong)) -> Option<Pair> {
+fn pair(row: &Value, tokenizer: &Tokenizer, answers: ScoredPart, (max_length, truncation): (usize, Overlong)) -> Option<Pair> {
     let folder = tempfile::tempdir().unwrap();
     let options = PairOptions {
         columns: columns(row),
@@ -28,7 +28,7 @@ fn pair(row: &Value, tokenizer: &Tokenizer, answers: Answers, (max_length, trunc
         chat_kwargs: Default::default(),
         reading: Default::default(),
     };
-    let Read { kept, tally } =
+    let ReadRows { kept, tally } =
         read_pairs(&file(folder.path(), row), tokenizer, &options).unwrap_or_else(|e| panic!("{row}: {e:#}"));
     assert_eq!(kept.len() + tally.left_out(None), 1);
     kept.into_iter().next()
@@ -48,7 +48,7 @@ fn preferences_are_trls_golden() {
     setting.each("trl_dpo", |rows, result, name| {
         let tokenizer = setting.tokenizer(&result["options"]["template"]);
         let (max, overlong) = cut(&result["options"]);
-        let whole = |row| pair(row, &tokenizer, Answers::AfterPrompt, (usize::MAX, overlong));
+        let whole = |row| pair(row, &tokenizer, ScoredPart::AfterPrompt, (usize::MAX, overlong));
         let kept: Vec<(&Value, Pair)> = rows.iter().filter_map(|row| Some((row, whole(row)?))).collect();
         let kept: Vec<_> = kept.into_iter().filter(|(_, pair)| overlong == Overlong::Left || pair.prompt.len() < max).collect();
         let theirs = result["rows"].as_array().unwrap();
@@ -74,7 +74,7 @@ fn preferences_are_trls_golden() {
         let (batch, attended, completion) = (rows("input_ids"), rows("attention_mask"), rows("completion_mask"));
         let half = batch.len() / 2;
         for (i, (row, _)) in kept.iter().take(3).enumerate().filter(|(i, _)| is_equal[*i]) {
-            let Some(cut) = pair(row, &tokenizer, Answers::AfterPrompt, (max, overlong)) else {
+            let Some(cut) = pair(row, &tokenizer, ScoredPart::AfterPrompt, (max, overlong)) else {
                 let (chosen, rejected) = (&batch[i], &batch[half + i]);
                 assert_eq!(chosen, rejected, "{name} {row}");
                 seen.note(Difference::Nothing, name);
@@ -105,7 +105,7 @@ fn reward_pairs_are_trls_golden() {
             let sides = pair.sides().map(|(given, predicted)| [given, predicted].concat());
             json!({"chosen_ids": sides[0], "rejected_ids": sides[1]})
         };
-        let ours: Vec<Value> = rows.iter().filter_map(|row| pair(row, &tokenizer, Answers::Whole, cut)).map(whole).collect();
+        let ours: Vec<Value> = rows.iter().filter_map(|row| pair(row, &tokenizer, ScoredPart::Whole, cut)).map(whole).collect();
         assert_eq!(Value::from(ours), result["rows"], "{name}");
     });
 }
@@ -119,7 +119,7 @@ fn rows_of_orpo_and_cpo_are_trls_golden() {
             let tokenizer = setting.tokenizer(&Value::Null);
             let (max, _) = cut(&result["options"]);
             for (row, expected) in rows.iter().zip(result["rows"].as_array().unwrap()) {
-                let Some(pair) = pair(row, &tokenizer, Answers::AfterPrompt, (max, Overlong::Right)) else {
+                let Some(pair) = pair(row, &tokenizer, ScoredPart::AfterPrompt, (max, Overlong::Right)) else {
                     assert!(ids(&expected["prompt_input_ids"]).len() >= max, "{name} {row}");
                     seen.note(Difference::Nothing, name);
                     continue;

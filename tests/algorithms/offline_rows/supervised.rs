@@ -23,7 +23,7 @@ fn supervised_rows_are_trls_golden() {
         let read = |row: &Value| read_sft(&file(folder.path(), row), &tokenizer, &options);
         if result.get("error").is_some() {
             // TRL refuses a row without a trained token; here it is an error too, or the row is left out and counted.
-            let none = |read: burnish::data::examples::Read<Document>| read.kept.is_empty() && read.tally.left_out(None) == 1;
+            let none = |read: burnish::data::examples::ReadRows<Document>| read.kept.is_empty() && read.tally.left_out(None) == 1;
             assert!(rows.iter().all(|row| read(row).map_or(true, none)), "{name}");
             return;
         }

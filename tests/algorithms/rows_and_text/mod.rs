@@ -16,14 +16,14 @@ use arrow::array::{ArrayRef, BinaryArray, BinaryBuilder, Float64Array, Int64Arra
 use arrow::datatypes::{DataType, Field, Schema};
 use burnish::data::chat::ChatTemplate;
 use burnish::data::examples::{
-    Answers, AssistantMask, ChatColumns, LossMask, Overlong, PairColumns, PairOptions, SftColumns, SftOptions, load_pairs,
+    AssistantMask, ChatColumns, LossMask, Overlong, PairColumns, PairOptions, ScoredPart, SftColumns, SftOptions, load_pairs,
     load_sft,
 };
 use burnish::data::prepare::{self, PrepareArgs, char_tokenizer::write_char_tokenizer};
 use burnish::data::rows::read_rows;
 use burnish::data::table::write_batches;
 use burnish::data::{
-    Document, Prompt, PromptOptions, Reading, RowNeeds, Sampler, Table, Take, TemplateDate, TemplateVariables, Tokenizer,
+    Document, Prompt, PromptOptions, RowNeeds, RowSelection, Sampler, Table, Take, TemplateDate, TemplateVariables, Tokenizer,
     Truncation, load_prompts,
 };
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
@@ -47,7 +47,7 @@ fn options() -> PromptOptions {
         needs: RowNeeds { data_source: true, ground_truth: true, columns: false, prompt_text: false },
         chat_kwargs: TemplateVariables::default(),
         agents: Default::default(),
-        reading: Reading::default(),
+        reading: RowSelection::default(),
     }
 }
 
@@ -120,7 +120,7 @@ fn sft_options() -> SftOptions {
         max_length: 16,
         overlong: Overlong::Error,
         chat_kwargs: TemplateVariables::default(),
-        reading: Reading::default(),
+        reading: RowSelection::default(),
     }
 }
 

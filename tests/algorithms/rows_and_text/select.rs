@@ -1,20 +1,20 @@
 //! Rows made of scored responses: OpenRLHF's processors to the letter, and our own on a case solved by hand.
 
 use super::*;
-use burnish::data::select::{self, Answers, Keys, Made};
+use burnish::data::select::{self, ScoredResponses, SelectColumns, SelectedRows};
 
-fn make(name: &str, lines: &[Value], options: &select::Options) -> Made {
+fn make(name: &str, lines: &[Value], options: &select::SelectOptions) -> SelectedRows {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("scored.jsonl");
     fs::write(&file, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     let files = [file];
-    let keys = Keys::choose(&files, [None; 3]).unwrap();
-    let answers = Answers::read(&files, &keys).unwrap();
+    let keys = SelectColumns::choose(&files, [None; 3]).unwrap();
+    let answers = ScoredResponses::read(&files, &keys).unwrap();
     (select::find(name).unwrap().make)(&answers, options).unwrap()
 }
 
-fn template(text: &str, normalize_reward: bool) -> select::Options {
-    select::Options { reward_template: text.into(), normalize_reward, ..Default::default() }
+fn template(text: &str, normalize_reward: bool) -> select::SelectOptions {
+    select::SelectOptions { reward_template: text.into(), normalize_reward, ..Default::default() }
 }
 
 #[test]
@@ -22,8 +22,8 @@ fn openrlhf_processors_golden() {
     let golden = &crate::cases::golden_file("offline/losses.json")["openrlhf_processors"];
     let objs = golden["objs"].as_array().unwrap();
     let cases = [
-        ("rs", "rs", select::Options::default()),
-        ("iter_dpo", "iter_dpo", select::Options::default()),
+        ("rs", "rs", select::SelectOptions::default()),
+        ("iter_dpo", "iter_dpo", select::SelectOptions::default()),
         ("csft", "csft", template("{input} <rm_score>: {reward} ", false)),
         ("csft_normalized", "csft", template("{input} [{reward}] ", true)),
     ];
@@ -56,9 +56,9 @@ fn responses_become_rows() {
         // Another row of the same prompt.
         json!({"prompt": "c", "responses": ["z"], "scores": [true]}),
     ];
-    let options = select::Options { min_margin: 0.5, threshold: Some(1.0), ..Default::default() };
+    let options = select::SelectOptions { min_margin: 0.5, threshold: Some(1.0), ..Default::default() };
     let made = |name: &str| {
-        let Made { rows, left_out } = make(name, &rows, &options);
+        let SelectedRows { rows, left_out } = make(name, &rows, &options);
         (json!(rows), left_out.iter().map(|(count, _)| *count).collect::<Vec<_>>())
     };
     let best = |prompt: Value, completion: Value, score: f64| json!({"prompt": prompt, "completion": completion, "score": score});

@@ -281,10 +281,10 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
         max_length,
         truncation,
         chat_kwargs: TemplateVariables::default(),
-        reading: Reading::default(),
+        reading: RowSelection::default(),
     };
     let load = |rows: &[Value], truncation, max| {
-        load_pairs(&jsonl(folder.path(), rows), &tokenizer, &options(truncation, max, Answers::AfterPrompt))
+        load_pairs(&jsonl(folder.path(), rows), &tokenizer, &options(truncation, max, ScoredPart::AfterPrompt))
     };
     let text = |ids: &[u32]| tokenizer.decode(ids, false).unwrap();
     let explicit = json!({"prompt": "1+1=", "chosen": "2", "rejected": "33"});
@@ -339,7 +339,7 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
         (&explicit, 6, "are cut at data.max_length", "are cut at data.max_length"),
         (&json!({"prompt": "1", "chosen": "1111", "rejected": "1112"}), 4, equal_end, equal_end),
     ] {
-        for (answers, said) in [(Answers::AfterPrompt, after_prompt), (Answers::Whole, whole)] {
+        for (answers, said) in [(ScoredPart::AfterPrompt, after_prompt), (ScoredPart::Whole, whole)] {
             let files = jsonl(folder.path(), std::slice::from_ref(row));
             let said_of = match read_pairs(&files, &tokenizer, &options(Overlong::Right, max, answers)) {
                 Ok(read) => format!("{:?}", read.tally),
@@ -352,7 +352,7 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
     }
     let bare = chatml_tokenizer(folder.path(), "{% for m in messages %}{{ m.content }}{% endfor %}");
     let empty = json!({"prompt": [], "chosen": [turn("user", "")], "rejected": [turn("user", "1")]});
-    let message = error(load_pairs(&jsonl(folder.path(), &[empty]), &bare, &options(Overlong::Right, 9, Answers::Whole)));
+    let message = error(load_pairs(&jsonl(folder.path(), &[empty]), &bare, &options(Overlong::Right, 9, ScoredPart::Whole)));
     assert!(message.contains("1 have an answer without tokens"), "{message}");
     assert_eq!(load(&[explicit, equal], Overlong::Right, 5).unwrap().len(), 1, "half of the rows");
 }
@@ -382,7 +382,7 @@ fn judged_steps_that_are_cut_off_are_counted() {
         (json!(["2"]), json!(["+"]), 8, vec!["label 0: it must be true, false", "not \"+\"", "data.placeholder_token"]),
     ] {
         let row = json!({"prompt": "1+1", "completions": steps, "labels": labels});
-        let options = StepOptions { rows: rows.clone(), max_length: max, cut: true, reading: Reading::default() };
+        let options = StepOptions { rows: rows.clone(), max_length: max, cut: true, reading: RowSelection::default() };
         let said = match read_steps(&jsonl(folder.path(), &[row]), &tokenizer, &options) {
             Ok(read) => format!("{:?}", read.tally),
             Err(error) => format!("{error:#}"),

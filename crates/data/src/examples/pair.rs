@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use super::overlong::{CUT, Overlong};
 use super::place::RowPlace;
+use super::prompt_boundary::{OTHER_PROMPT, PromptSplit, TextForm, alike, common, split_after};
 use super::row_variables::ChatColumns;
-use super::said::{self, Said};
-use super::seam::{Form, OTHER_PROMPT, Split, alike, common, split_after};
-use super::tally::{Outcome, Read};
-use crate::alpaca;
-use crate::content;
-use crate::media;
-use crate::missing::with_remedies;
-use crate::reading::{Decided, Reading};
-use crate::rows::{MEDIA_COLUMNS, Row, Rows};
-use crate::template_variables::TemplateVariables;
-use crate::tokenizer::Tokenizer;
-use crate::unread::name_unread;
-use crate::written::{SYSTEM, note_of_system, settled, with_system};
+use super::tally::{ReadRows, RowOutcome};
+use super::text_column::{self, TextOrMessages};
+use crate::files::alpaca;
+use crate::files::media;
+use crate::files::missing_columns::with_remedies;
+use crate::files::row_selection::{RowSelection, TooLongError};
+use crate::files::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::files::unread_columns::name_unread;
+use crate::template::content;
+use crate::template::coverage::{SYSTEM, fit_to_template, note_of_system, with_system};
+use crate::template::variables::TemplateVariables;
+use crate::tokens::tokenizer::Tokenizer;
 
 /// A pair in tokens. What the model reads are its [`Pair::sides`].
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +73,7 @@ pub struct PairColumns {
 
 /// What of a side is scored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answers {
+pub enum ScoredPart {
     /// The tokens after the prompt (preference losses): the seam between the two matters.
     AfterPrompt,
     /// The whole (reward models): each side is tokenized as one text, and `Pair::prompt` is what both begin with.
@@ -84,13 +84,13 @@ pub enum Answers {
 #[derive(Clone, Debug)]
 pub struct PairOptions {
     pub columns: PairColumns,
-    pub answers: Answers,
+    pub answers: ScoredPart,
     /// The largest number of tokens of a side, with its prompt.
     pub max_length: usize,
     pub truncation: Overlong,
     /// Variables of the chat template.
     pub chat_kwargs: TemplateVariables,
-    pub reading: Reading,
+    pub reading: RowSelection,
 }
 
 const FILLED: &str = "have a prompt of data.max_length tokens or more";
@@ -115,10 +115,10 @@ pub fn load_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOption
 ///
 /// # Errors
 /// A file or row that cannot be read, with its place.
-pub fn read_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOptions) -> Result<Read<Pair>> {
-    let (rows, of, with) = (options.reading.of(open(files, &options.columns)?), options.clone(), tokenizer.clone());
+pub fn read_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOptions) -> Result<ReadRows<Pair>> {
+    let (rows, of, with) = (options.reading.apply(open(files, &options.columns)?), options.clone(), tokenizer.clone());
     let (read, malformed) = rows.each_or(options.reading.on_malformed, move |_, row| read(&row, &with, &of))?;
-    Ok(Read::of(read, malformed))
+    Ok(ReadRows::of(read, malformed))
 }
 
 /// Opens files that have the columns of pairs.
@@ -135,19 +135,19 @@ pub(super) fn open(files: &[PathBuf], columns: &PairColumns) -> Result<Rows> {
     Ok(rows)
 }
 
-fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<Outcome<Pair>> {
+fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<RowOutcome<Pair>> {
     let texts = PairTexts::read(row, tokenizer, &options.columns, &options.chat_kwargs)?;
     let (place, mut notes) = (RowPlace::of(row), Vec::new());
     notes.extend(texts.note(row));
-    let Tokens { prompt, answers: [chosen, rejected] } = match options.answers {
-        Answers::Whole => {
+    let PairTokens { prompt, answers: [chosen, rejected] } = match options.answers {
+        ScoredPart::Whole => {
             notes.extend(texts.prompt.is_none().then_some(NO_PROMPT));
             texts.whole(tokenizer)?
         }
-        Answers::AfterPrompt => {
+        ScoredPart::AfterPrompt => {
             let splits = texts.splits(tokenizer)?;
             notes.extend(splits.iter().any(|split| split.differs).then_some(OTHER_PROMPT));
-            Tokens::after_prompt(splits)
+            PairTokens::after_prompt(splits)
         }
     };
     let margin = options.columns.margin_key.as_ref().map(|key| margin(row, key)).transpose()?.flatten();
@@ -155,7 +155,7 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<Outco
     let longest = pair.longest();
     let result = cut(pair, options)?;
     notes.extend((result.is_ok() && longest > options.max_length).then_some(CUT));
-    Ok(Outcome { result, notes, row: place })
+    Ok(RowOutcome { result, notes, row: place })
 }
 
 /// Cuts the sides to `max_length`; the error is the reason for leaving the pair out.
@@ -169,16 +169,16 @@ fn cut(mut pair: Pair, options: &PairOptions) -> Result<Result<Pair, &'static st
     }
     if longest > max {
         match options.truncation {
-            Overlong::Error => bail!(Decided(format!(
+            Overlong::Error => bail!(TooLongError(format!(
                 "a side has {longest} tokens, more than data.max_length={max}; raise it, or shorten such rows with \
                  data.truncation=right or left, or leave them out with data.truncation=filter"
             ))),
             Overlong::Filter => return Ok(Err(TOO_LONG)),
             Overlong::Right if given >= max => {
                 return Ok(Err(match options.answers {
-                    Answers::AfterPrompt => FILLED,
+                    ScoredPart::AfterPrompt => FILLED,
                     // The prompt is whatever both sides begin with, answers included.
-                    Answers::Whole => EQUAL_AFTER_CUT,
+                    ScoredPart::Whole => EQUAL_AFTER_CUT,
                 }));
             }
             Overlong::Right => {
@@ -213,7 +213,7 @@ fn margin(row: &Row, key: &str) -> Result<Option<f64>> {
 
 /// The texts of a pair, as they are tokenized.
 pub(super) struct PairTexts {
-    form: Form,
+    form: TextForm,
     /// `None` where the row has no prompt of its own and its answers do not begin alike.
     prompt: Option<String>,
     /// The prompt and an answer.
@@ -223,25 +223,28 @@ pub(super) struct PairTexts {
 impl PairTexts {
     pub fn read(row: &Row, tokenizer: &Tokenizer, columns: &PairColumns, chat_kwargs: &TemplateVariables) -> Result<Self> {
         media::refuse(row)?;
-        let answers = (Said::read(row, &columns.chosen_key)?, Said::read(row, &columns.rejected_key)?);
+        let answers = (TextOrMessages::read(row, &columns.chosen_key)?, TextOrMessages::read(row, &columns.rejected_key)?);
         let key = columns.prompt_key.as_deref().filter(|key| row.values.get(*key).is_some_and(|value| !value.is_null()));
-        let prompt = key.map(|key| Said::read(row, key)).transpose()?;
+        let prompt = key.map(|key| TextOrMessages::read(row, key)).transpose()?;
         match (prompt, answers) {
-            (None, (Said::Text(chosen), Said::Text(rejected))) => {
+            (None, (TextOrMessages::Text(chosen), TextOrMessages::Text(rejected))) => {
                 let prompt = begin_alike(&chosen, &rejected);
                 let prompt = (!prompt.is_empty()).then(|| prompt.to_owned());
-                Ok(Self { form: Form::Plain, prompt, wholes: [chosen, rejected] })
+                Ok(Self { form: TextForm::Plain, prompt, wholes: [chosen, rejected] })
             }
-            (Some(Said::Text(prompt)), (Said::Text(chosen), Said::Text(rejected))) => {
+            (Some(TextOrMessages::Text(prompt)), (TextOrMessages::Text(chosen), TextOrMessages::Text(rejected))) => {
                 let prompt = alpaca::question(row, key.unwrap_or_default(), &prompt);
                 let wholes = [chosen, rejected].map(|answer| prompt.clone() + &answer);
-                Ok(Self { form: Form::Plain, prompt: Some(prompt), wholes })
+                Ok(Self { form: TextForm::Plain, prompt: Some(prompt), wholes })
             }
-            (asked @ (None | Some(Said::Text(_))), (Said::Messages(chosen), Said::Messages(rejected))) => {
+            (
+                asked @ (None | Some(TextOrMessages::Text(_))),
+                (TextOrMessages::Messages(chosen), TextOrMessages::Messages(rejected)),
+            ) => {
                 let same = chosen.iter().zip(&rejected).take_while(|(a, b)| a == b).count();
                 let same = same.min(chosen.len().min(rejected.len()).saturating_sub(1));
                 let prompt = chosen[..same].to_vec();
-                if let (Some(key), Some(Said::Text(text))) = (key, &asked) {
+                if let (Some(key), Some(TextOrMessages::Text(text))) = (key, &asked) {
                     // Many data sets repeat as text what both conversations begin with.
                     ensure!(
                         prompt.iter().any(|message| says(message, text)),
@@ -251,14 +254,14 @@ impl PairTexts {
                 }
                 Self::rendered(row, tokenizer, columns, chat_kwargs, prompt, [chosen, rejected])
             }
-            (Some(Said::Messages(prompt)), (Said::Messages(chosen), Said::Messages(rejected))) => {
+            (Some(TextOrMessages::Messages(prompt)), (TextOrMessages::Messages(chosen), TextOrMessages::Messages(rejected))) => {
                 let wholes = [chosen, rejected].map(|answer| [prompt.clone(), answer].concat());
                 Self::rendered(row, tokenizer, columns, chat_kwargs, prompt, wholes)
             }
             (prompt, (chosen, rejected)) => {
                 let prompt = key.zip(prompt.as_ref());
                 let answers = [(columns.chosen_key.as_str(), &chosen), (columns.rejected_key.as_str(), &rejected)];
-                bail!(said::differing(prompt.into_iter().chain(answers)))
+                bail!(text_column::differing(prompt.into_iter().chain(answers)))
             }
         }
     }
@@ -273,24 +276,24 @@ impl PairTexts {
     ) -> Result<Self> {
         let variables = columns.chat.variables(row, chat_kwargs)?;
         let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
-        let whole = |messages: Vec<Value>| settled(with_system(&row.values, messages)?, false, tokenizer, &variables);
+        let whole = |messages: Vec<Value>| fit_to_template(with_system(&row.values, messages)?, false, tokenizer, &variables);
         let asked = if prompt.is_empty() { 0 } else { with_system(&row.values, prompt)?.len() };
         let [chosen, rejected] = wholes;
         let (chosen, rejected) = (whole(chosen)?, whole(rejected)?);
         let prompt = (asked > 0).then(|| render(&chosen[..asked], true)).transpose()?;
-        Ok(Self { form: Form::Rendered, prompt, wholes: [render(&chosen, false)?, render(&rejected, false)?] })
+        Ok(Self { form: TextForm::Rendered, prompt, wholes: [render(&chosen, false)?, render(&rejected, false)?] })
     }
 
     /// Returns the note of a row with a system message that plain texts do not have.
     pub fn note(&self, row: &Row) -> Option<&'static str> {
-        note_of_system(&row.values).filter(|_| self.form == Form::Plain)
+        note_of_system(&row.values).filter(|_| self.form == TextForm::Plain)
     }
 
     /// Each side as prompt and answer.
     ///
     /// # Errors
     /// If nothing tells the prompt from the answers.
-    pub fn splits(&self, tokenizer: &Tokenizer) -> Result<[Split; 2]> {
+    pub fn splits(&self, tokenizer: &Tokenizer) -> Result<[PromptSplit; 2]> {
         let Some(prompt) = &self.prompt else {
             bail!("it has no prompt of its own, and the two answers do not begin alike; name the column with data.prompt_key");
         };
@@ -300,25 +303,25 @@ impl PairTexts {
     }
 
     /// What both sides begin with, and the rest of each, which has at least one token.
-    fn whole(&self, tokenizer: &Tokenizer) -> Result<Tokens> {
+    fn whole(&self, tokenizer: &Tokenizer) -> Result<PairTokens> {
         let [chosen, rejected] = &self.wholes;
         let mut sides = [self.form.encode_whole(tokenizer, chosen)?, self.form.encode_whole(tokenizer, rejected)?];
         let same = common(&sides[0], &sides[1]).min(sides[0].len().min(sides[1].len()).saturating_sub(1));
         let answers = sides.each_mut().map(|side| side.split_off(same));
         let [prompt, _] = sides;
-        Ok(Tokens { prompt, answers })
+        Ok(PairTokens { prompt, answers })
     }
 }
 
 /// A prompt and the two answers to it.
-struct Tokens {
+struct PairTokens {
     prompt: Vec<u32>,
     answers: [Vec<u32>; 2],
 }
 
-impl Tokens {
+impl PairTokens {
     /// Joins two sides. Where they differ in their prompts, what both begin with is the prompt.
-    fn after_prompt([chosen, rejected]: [Split; 2]) -> Self {
+    fn after_prompt([chosen, rejected]: [PromptSplit; 2]) -> Self {
         let same = common(&chosen.prompt, &rejected.prompt);
         let answers = [&chosen, &rejected].map(|side| [&side.prompt[same..], &side.answer].concat());
         Self { prompt: chosen.prompt[..same].to_vec(), answers }

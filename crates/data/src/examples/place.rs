@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::rows::Row;
+use crate::files::rows::Row;
 
 /// A file and the position of a row in it, from 0; shown as "FILE, row INDEX".
 #[derive(Clone, Debug, PartialEq, Eq)]

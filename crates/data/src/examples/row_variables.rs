@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use crate::rows::Row;
-use crate::template_variables::TemplateVariables;
+use crate::files::rows::Row;
+use crate::template::variables::TemplateVariables;
 
 /// The columns that a row's variables come from. Each may be missing, or null in a row.
 #[derive(Clone, Debug)]

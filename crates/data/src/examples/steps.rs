@@ -7,26 +7,26 @@ use serde_json::Value;
 
 use super::overlong::CUT;
 use super::place::RowPlace;
-use super::tally::{Outcome, Read};
-use crate::media;
-use crate::missing::with_remedies;
-use crate::reading::{Decided, Reading};
-use crate::rows::{MEDIA_COLUMNS, Row, Rows};
-use crate::tokenizer::Tokenizer;
-use crate::unread::name_unread;
+use super::tally::{ReadRows, RowOutcome};
+use crate::files::media;
+use crate::files::missing_columns::with_remedies;
+use crate::files::row_selection::{RowSelection, TooLongError};
+use crate::files::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::files::unread_columns::name_unread;
+use crate::tokens::tokenizer::Tokenizer;
 
 /// A text in tokens, and the judgements at some of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steps {
     pub ids: Vec<u32>,
     /// At least one, in the order of the tokens.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<StepMark>,
     pub row: RowPlace,
 }
 
 /// The judgement of the text up to and including a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Mark {
+pub struct StepMark {
     /// The position in `ids`.
     pub at: usize,
     pub label: StepLabel,
@@ -69,7 +69,7 @@ pub struct StepOptions {
     pub max_length: usize,
     /// True to cut the end of longer rows, false to refuse them.
     pub cut: bool,
-    pub reading: Reading,
+    pub reading: RowSelection,
 }
 
 const NO_STEP: &str = "have no judged step";
@@ -90,7 +90,7 @@ pub fn load_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOption
 ///
 /// # Errors
 /// A file or row that cannot be read, with its place.
-pub fn read_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOptions) -> Result<Read<Steps>> {
+pub fn read_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOptions) -> Result<ReadRows<Steps>> {
     let settings: Vec<(&str, &str)> = match &options.rows {
         StepRows::Lists { prompt_key, completions_key, labels_key, .. } => {
             vec![("data.prompt_key", prompt_key), ("data.completions_key", completions_key), ("data.labels_key", labels_key)]
@@ -103,12 +103,12 @@ pub fn read_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOption
     let rows = Rows::read(files, &columns, MEDIA_COLUMNS).map_err(|error| with_remedies(error, &settings))?;
     name_unread(&rows, &columns);
     let (of, with) = (options.clone(), tokenizer.clone());
-    let rows = options.reading.of(rows);
+    let rows = options.reading.apply(rows);
     let (read, malformed) = rows.each_or(options.reading.on_malformed, move |_, row| read(&row, &with, &of))?;
-    Ok(Read::of(read, malformed))
+    Ok(ReadRows::of(read, malformed))
 }
 
-fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<Outcome<Steps>> {
+fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<RowOutcome<Steps>> {
     media::refuse(row)?;
     let (mut ids, mut marks) = match &options.rows {
         StepRows::Lists { prompt_key, completions_key, labels_key, separator, last_only } => {
@@ -124,7 +124,7 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<Outco
     };
     let (tokens, max) = (ids.len(), options.max_length);
     if tokens > max && !options.cut {
-        bail!(Decided(format!(
+        bail!(TooLongError(format!(
             "it has {tokens} tokens, more than data.max_length={max}; raise it, or cut such rows with data.truncation=right"
         )));
     }
@@ -139,14 +139,14 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<Outco
     };
     let notes = [(tokens > max, CUT), (left < judged, LOST_STEPS)];
     let notes = notes.into_iter().filter(|(holds, _)| *holds && left > 0).map(|(_, note)| note).collect();
-    Ok(Outcome { result, notes, row: place })
+    Ok(RowOutcome { result, notes, row: place })
 }
 
 fn list<'a>(row: &'a Row, key: &str) -> Result<&'a [Value]> {
     row.column(key)?.as_array().map(Vec::as_slice).with_context(|| format!("column \"{key}\" must be a list"))
 }
 
-fn lists(row: &Row, tokenizer: &Tokenizer, keys: [&String; 3], separator: &str) -> Result<(Vec<u32>, Vec<Mark>)> {
+fn lists(row: &Row, tokenizer: &Tokenizer, keys: [&String; 3], separator: &str) -> Result<(Vec<u32>, Vec<StepMark>)> {
     let [prompt_key, completions_key, labels_key] = keys;
     let prompt = row.column(prompt_key)?.as_str().with_context(|| format!("column \"{prompt_key}\" must be text"))?;
     let (steps, labels) = (list(row, completions_key)?, list(row, labels_key)?);
@@ -169,7 +169,7 @@ fn lists(row: &Row, tokenizer: &Tokenizer, keys: [&String; 3], separator: &str) 
         );
         let label = judgement(label, tokenizer).with_context(|| format!("column \"{labels_key}\", label {i}"))?;
         let at = ids.len().checked_sub(1).with_context(|| format!("column \"{completions_key}\", step {i}: it has no token"))?;
-        marks.push(Mark { at, label });
+        marks.push(StepMark { at, label });
     }
     Ok((ids, marks))
 }
@@ -180,7 +180,7 @@ fn placeholders(
     input_key: &str,
     labels_key: &str,
     placeholder: &str,
-) -> Result<(Vec<u32>, Vec<Mark>)> {
+) -> Result<(Vec<u32>, Vec<StepMark>)> {
     let id = tokenizer.single(placeholder).context("data.placeholder_token")?;
     let text = row.column(input_key)?.as_str().with_context(|| format!("column \"{input_key}\" must be text"))?;
     let ids = tokenizer.encode(text)?;
@@ -194,7 +194,7 @@ fn placeholders(
     );
     let mark = |(i, (at, label)): (usize, (&usize, &Value))| {
         let label = judgement(label, tokenizer).with_context(|| format!("column \"{labels_key}\", label {i}"))?;
-        Ok(Mark { at: *at, label })
+        Ok(StepMark { at: *at, label })
     };
     let marks = places.iter().zip(labels).enumerate().map(mark).collect::<Result<_>>()?;
     Ok((ids, marks))

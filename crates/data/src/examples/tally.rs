@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 
 use super::place::RowPlace;
-use crate::reading::Malformed;
+use crate::files::row_selection::Malformed;
 
 /// The number of rows that a message names.
 const NAMED: usize = 3;
 
 /// Rows that were read.
 #[derive(Debug)]
-pub struct Read<T> {
+pub struct ReadRows<T> {
     pub kept: Vec<T>,
     pub tally: Tally,
 }
@@ -23,28 +23,28 @@ pub struct Tally {
     /// The number of rows that were read.
     pub rows: usize,
     malformed: Malformed,
-    left_out: BTreeMap<&'static str, Counted>,
-    noted: BTreeMap<&'static str, Counted>,
+    left_out: BTreeMap<&'static str, RowCount>,
+    noted: BTreeMap<&'static str, RowCount>,
 }
 
 #[derive(Debug, Default)]
-struct Counted {
+struct RowCount {
     count: usize,
     first: Vec<RowPlace>,
 }
 
 /// One row: what it became, or why it was left out, and what is to be said of it.
-pub(super) struct Outcome<T> {
+pub(super) struct RowOutcome<T> {
     pub result: Result<T, &'static str>,
     pub notes: Vec<&'static str>,
     pub row: RowPlace,
 }
 
-impl<T> Read<T> {
-    pub(super) fn of(outcomes: Vec<Outcome<T>>, malformed: Malformed) -> Self {
+impl<T> ReadRows<T> {
+    pub(super) fn of(outcomes: Vec<RowOutcome<T>>, malformed: Malformed) -> Self {
         let mut tally = Tally { rows: outcomes.len() + malformed.count, malformed, ..Tally::default() };
         let mut kept = Vec::with_capacity(outcomes.len());
-        for Outcome { result, notes, row } in outcomes {
+        for RowOutcome { result, notes, row } in outcomes {
             for note in notes {
                 tally.noted.entry(note).or_default().add(&row);
             }
@@ -66,7 +66,7 @@ impl<T> Read<T> {
     }
 }
 
-impl Counted {
+impl RowCount {
     fn add(&mut self, row: &RowPlace) {
         self.count += 1;
         if self.first.len() < NAMED && !self.first.contains(row) {

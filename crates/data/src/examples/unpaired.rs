@@ -8,19 +8,19 @@ use serde_json::Value;
 use super::overlong::{CUT, Overlong};
 use super::pair::{EQUAL, EQUAL_AFTER_CUT, PairColumns, PairTexts};
 use super::place::RowPlace;
+use super::prompt_boundary::{OTHER_PROMPT, PromptSplit, TextForm, split};
 use super::row_variables::ChatColumns;
-use super::said::{self, Said};
-use super::seam::{Form, OTHER_PROMPT, Split, split};
-use super::tally::{Outcome, Read};
-use crate::alpaca;
-use crate::media;
-use crate::missing::with_remedies;
-use crate::reading::{Decided, Reading};
-use crate::rows::{MEDIA_COLUMNS, Row, Rows};
-use crate::template_variables::TemplateVariables;
-use crate::tokenizer::Tokenizer;
-use crate::unread::name_unread;
-use crate::written::{SYSTEM, note_of_system, settled, with_system};
+use super::tally::{ReadRows, RowOutcome};
+use super::text_column::{self, TextOrMessages};
+use crate::files::alpaca;
+use crate::files::media;
+use crate::files::missing_columns::with_remedies;
+use crate::files::row_selection::{RowSelection, TooLongError};
+use crate::files::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::files::unread_columns::name_unread;
+use crate::template::coverage::{SYSTEM, fit_to_template, note_of_system, with_system};
+use crate::template::variables::TemplateVariables;
+use crate::tokens::tokenizer::Tokenizer;
 
 /// A prompt with one answer. What the model reads is [`Unpaired::sequence`], or with the answer to another prompt
 /// [`Unpaired::mismatched`].
@@ -87,7 +87,7 @@ pub fn load_unpaired(
     columns: &UnpairedColumns,
     cut: (usize, Overlong),
     chat_kwargs: &TemplateVariables,
-    reading: &Reading,
+    reading: &RowSelection,
 ) -> Result<Vec<Unpaired>> {
     read_unpaired(files, tokenizer, columns, cut, chat_kwargs, reading)?.checked("rows")
 }
@@ -102,13 +102,13 @@ pub fn read_unpaired(
     columns: &UnpairedColumns,
     cut: (usize, Overlong),
     chat_kwargs: &TemplateVariables,
-    reading: &Reading,
-) -> Result<Read<Unpaired>> {
+    reading: &RowSelection,
+) -> Result<ReadRows<Unpaired>> {
     if cut.1 == Overlong::Left {
         bail!("data.truncation=left is for pairs only: unpaired rows take error, filter or right");
     }
     let (rows, of, with, kwargs) = (open(files, columns)?, columns.clone(), tokenizer.clone(), chat_kwargs.clone());
-    let (read, malformed) = reading.of(rows).each_or(reading.on_malformed, move |_, row| {
+    let (read, malformed) = reading.apply(rows).each_or(reading.on_malformed, move |_, row| {
         let place = RowPlace::of(&row);
         match &of {
             UnpairedColumns::Pairs(columns) => {
@@ -126,7 +126,7 @@ pub fn read_unpaired(
             }
         }
     })?;
-    Ok(Read::of(read.into_iter().flatten().collect(), malformed))
+    Ok(ReadRows::of(read.into_iter().flatten().collect(), malformed))
 }
 
 fn open(files: &[PathBuf], columns: &UnpairedColumns) -> Result<Rows> {
@@ -155,7 +155,7 @@ fn read_row(
     [prompt_key, completion_key, label_key]: [&str; 3],
     chat: &ChatColumns,
     chat_kwargs: &TemplateVariables,
-) -> Result<(Split, bool)> {
+) -> Result<(PromptSplit, bool)> {
     media::refuse(row)?;
     let label = match row.column(label_key)? {
         Value::Bool(label) => Some(*label),
@@ -174,40 +174,44 @@ fn answered(
     [prompt_key, completion_key]: [&str; 2],
     chat: &ChatColumns,
     chat_kwargs: &TemplateVariables,
-) -> Result<Split> {
-    match (Said::read(row, prompt_key)?, Said::read(row, completion_key)?) {
-        (Said::Text(prompt), Said::Text(answer)) => {
+) -> Result<PromptSplit> {
+    match (TextOrMessages::read(row, prompt_key)?, TextOrMessages::read(row, completion_key)?) {
+        (TextOrMessages::Text(prompt), TextOrMessages::Text(answer)) => {
             let prompt = alpaca::question(row, prompt_key, &prompt);
             let whole = prompt.clone() + &answer;
-            split(tokenizer, Form::Plain, &prompt, &whole)
+            split(tokenizer, TextForm::Plain, &prompt, &whole)
         }
-        (Said::Messages(prompt), Said::Messages(answer)) => {
+        (TextOrMessages::Messages(prompt), TextOrMessages::Messages(answer)) => {
             let variables = chat.variables(row, chat_kwargs)?;
             let prompt = with_system(&row.values, prompt)?;
             let asked = prompt.len();
-            let whole = settled([prompt, answer].concat(), false, tokenizer, &variables)?;
+            let whole = fit_to_template([prompt, answer].concat(), false, tokenizer, &variables)?;
             let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
-            split(tokenizer, Form::Rendered, &render(&whole[..asked], true)?, &render(&whole, false)?)
+            split(tokenizer, TextForm::Rendered, &render(&whole[..asked], true)?, &render(&whole, false)?)
         }
         (prompt, answer) => {
-            bail!(said::differing([(prompt_key, &prompt), (completion_key, &answer)].into_iter()))
+            bail!(text_column::differing([(prompt_key, &prompt), (completion_key, &answer)].into_iter()))
         }
     }
 }
 
 /// Returns the two answers of a pair. Those that are equal are both left out: nothing can be wanted and unwanted at once.
-fn finish_pair([chosen, rejected]: [Split; 2], cut: (usize, Overlong), row: &RowPlace) -> Result<Vec<Outcome<Unpaired>>> {
+fn finish_pair(
+    [chosen, rejected]: [PromptSplit; 2],
+    cut: (usize, Overlong),
+    row: &RowPlace,
+) -> Result<Vec<RowOutcome<Unpaired>>> {
     let differ = [chosen.differs, rejected.differs];
     let left_out = |reason| -> Vec<_> {
         let notes = |differs: bool| Vec::from_iter(differs.then_some(OTHER_PROMPT));
-        differ.map(|differs| Outcome { result: Err(reason), notes: notes(differs), row: row.clone() }).into()
+        differ.map(|differs| RowOutcome { result: Err(reason), notes: notes(differs), row: row.clone() }).into()
     };
     if (&chosen.prompt, &chosen.answer) == (&rejected.prompt, &rejected.answer) {
         return Ok(left_out(EQUAL));
     }
     let both = [finish(chosen, true, cut, row.clone())?, finish(rejected, false, cut, row.clone())?];
     Ok(match &both {
-        [Outcome { result: Ok(chosen), .. }, Outcome { result: Ok(rejected), .. }]
+        [RowOutcome { result: Ok(chosen), .. }, RowOutcome { result: Ok(rejected), .. }]
             if chosen.sequence() == rejected.sequence() =>
         {
             left_out(EQUAL_AFTER_CUT)
@@ -216,14 +220,14 @@ fn finish_pair([chosen, rejected]: [Split; 2], cut: (usize, Overlong), row: &Row
     })
 }
 
-fn finish(split: Split, label: bool, cut: (usize, Overlong), row: RowPlace) -> Result<Outcome<Unpaired>> {
+fn finish(split: PromptSplit, label: bool, cut: (usize, Overlong), row: RowPlace) -> Result<RowOutcome<Unpaired>> {
     let (max_length, truncation) = cut;
     let (given, tokens) = (split.prompt.len(), split.prompt.len() + split.answer.len());
     let mut notes = Vec::from_iter(split.differs.then_some(OTHER_PROMPT));
     let row = Unpaired { prompt: split.prompt, completion: split.answer, label, row, max_length };
     let place = row.row.clone();
     let result = match truncation {
-        Overlong::Error if tokens > max_length => bail!(Decided(format!(
+        Overlong::Error if tokens > max_length => bail!(TooLongError(format!(
             "it has {tokens} tokens, more than data.max_length={max_length}; raise it, or shorten such rows with \
              data.truncation=right, or leave them out with data.truncation=filter"
         ))),
@@ -233,7 +237,7 @@ fn finish(split: Split, label: bool, cut: (usize, Overlong), row: RowPlace) -> R
         _ => Ok(row),
     };
     notes.extend((result.is_ok() && tokens > max_length).then_some(CUT));
-    Ok(Outcome { result, notes, row: place })
+    Ok(RowOutcome { result, notes, row: place })
 }
 
 #[cfg(test)]
@@ -247,8 +251,9 @@ mod tests {
     #[test]
     fn pairs_of_equal_answers_are_left_out() {
         let row = RowPlace { file: Arc::from(Path::new("pairs.jsonl")), index: 3 };
-        let split = |answer: &[u32]| Split { prompt: vec![1, 2], answer: answer.to_vec(), differs: false };
-        let read = |answers: [&[u32]; 2], cut| Read::of(finish_pair(answers.map(split), cut, &row).unwrap(), Default::default());
+        let split = |answer: &[u32]| PromptSplit { prompt: vec![1, 2], answer: answer.to_vec(), differs: false };
+        let read =
+            |answers: [&[u32]; 2], cut| ReadRows::of(finish_pair(answers.map(split), cut, &row).unwrap(), Default::default());
         for (answers, cut, kept, reason) in [
             ([&[5, 6, 9][..], &[5, 7, 9][..]], (4, Overlong::Right), 2, None),
             ([&[5, 6, 7, 9], &[5, 6, 8, 9]], (4, Overlong::Right), 0, Some(EQUAL_AFTER_CUT)),

@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use serde_json::json;
 
-use super::arithmetic_answers::{Answered, write_answers};
+use super::arithmetic_answers::{AnsweredProblem, write_answers};
 use super::char_tokenizer::write_char_tokenizer;
 use super::preparer::{PrepareArgs, PrepareReport, Preparer};
 use super::schema::{VerlRow, write_rows};
@@ -95,7 +95,7 @@ pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareR
         let path = output.join(format!("{split}.parquet"));
         write_rows(&path, problems.iter().enumerate().map(|(index, problem)| problem.row(split, index)).collect())?;
         files.push((path, problems.len()));
-        let answers: Vec<Answered> = problems.iter().map(Problem::answered).collect();
+        let answers: Vec<AnsweredProblem> = problems.iter().map(Problem::answered).collect();
         files.extend(write_answers(output, split, &answers, options.seed)?);
     }
     write_char_tokenizer(&output.join("tokenizer"))?;
@@ -133,9 +133,9 @@ struct Problem {
 }
 
 impl Problem {
-    fn answered(&self) -> Answered {
+    fn answered(&self) -> AnsweredProblem {
         let &Self { number, left, op, right, result, forgotten, .. } = self;
-        Answered { number, left, right, op, result, careless: (forgotten != 0).then_some(result + forgotten) }
+        AnsweredProblem { number, left, right, op, result, careless: (forgotten != 0).then_some(result + forgotten) }
     }
 
     fn row(&self, split: &str, index: usize) -> VerlRow {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::table::Table;
+use crate::files::table::Table;
 use burnish_util::rng::Stream;
 
 /// A problem and its answers.
-pub(super) struct Answered {
+pub(super) struct AnsweredProblem {
     /// The number of the problem among all that exist, which chooses its random numbers.
     pub number: usize,
     pub left: usize,
@@ -27,7 +27,12 @@ pub(super) struct Answered {
 ///
 /// # Errors
 /// If a file cannot be written.
-pub(super) fn write_answers(folder: &Path, split: &str, problems: &[Answered], seed: u64) -> Result<Vec<(PathBuf, usize)>> {
+pub(super) fn write_answers(
+    folder: &Path,
+    split: &str,
+    problems: &[AnsweredProblem],
+    seed: u64,
+) -> Result<Vec<(PathBuf, usize)>> {
     let write = |kind: &str, columns: &[&str], rows: Vec<Vec<Value>>| -> Result<(PathBuf, usize)> {
         let path = folder.join(kind).join(format!("{split}.parquet"));
         let count = rows.len();
@@ -40,13 +45,13 @@ pub(super) fn write_answers(folder: &Path, split: &str, problems: &[Answered], s
         Table::without_columns(count)?.write_columns(&path, &[], &columns)?;
         Ok((path, count))
     };
-    let pair = |p: &Answered| vec![p.question(), p.result.to_string().into(), p.wrong(seed).to_string().into()];
-    let single = |p: &Answered| {
+    let pair = |p: &AnsweredProblem| vec![p.question(), p.result.to_string().into(), p.wrong(seed).to_string().into()];
+    let single = |p: &AnsweredProblem| {
         let is_right = p.stream(seed, "label").below(2) == 0;
         let answer = if is_right { p.result } else { p.wrong(seed) };
         vec![p.question(), answer.to_string().into(), is_right.into()]
     };
-    let stepwise = |p: &Answered| {
+    let stepwise = |p: &AnsweredProblem| {
         let (steps, labels) = p.steps(seed);
         vec![p.question(), json!(steps), json!(labels)]
     };
@@ -61,7 +66,7 @@ pub(super) fn write_answers(folder: &Path, split: &str, problems: &[Answered], s
     Ok(files)
 }
 
-impl Answered {
+impl AnsweredProblem {
     fn question(&self) -> Value {
         format!("{}{}{}=", self.left, self.op, self.right).into()
     }
@@ -111,7 +116,7 @@ impl Answered {
 
 #[cfg(test)]
 mod tests {
-    use super::Answered;
+    use super::AnsweredProblem;
 
     /// Wrong answers are wrong, and a solution is right up to its first wrong step and nowhere after it.
     #[test]
@@ -121,7 +126,7 @@ mod tests {
             let (left, right) = (number % 100, number * 7 % 100);
             let result = (left + right) as i128;
             let careless = (left % 10 + right % 10 >= 10).then_some(result - 10);
-            let problem = Answered { number, left, right, op: '+', result, careless };
+            let problem = AnsweredProblem { number, left, right, op: '+', result, careless };
             assert_ne!(problem.wrong(3), result);
             forgotten += usize::from(Some(problem.wrong(3)) == careless);
             let (steps, labels) = problem.steps(3);

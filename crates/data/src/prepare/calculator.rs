@@ -13,7 +13,7 @@ use super::arithmetic::choose;
 use super::calculator_tokenizer::write_calculator_tokenizer;
 use super::preparer::{PrepareArgs, PrepareReport, Preparer};
 use super::schema::{VerlRow, write_with};
-use crate::table::Table;
+use crate::files::table::Table;
 use burnish_util::rng::Stream;
 
 pub(super) static CALCULATOR: Preparer = Preparer {

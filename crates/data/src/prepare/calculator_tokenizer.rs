@@ -11,7 +11,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::char_tokenizer::{Steps, write_tokenizer};
-use crate::qwen2_steps;
+use crate::tokens::qwen2_steps;
 
 const SPECIAL: [&str; 4] = ["<pad>", "<|im_start|>", "<|im_end|>", "<unk>"];
 

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 
 use super::preparer::{PrepareArgs, PrepareReport, Preparer};
 use super::published::find_file;
-use crate::rows::Rows;
-use crate::table::Table;
+use crate::files::rows::Rows;
+use crate::files::table::Table;
 
 pub(super) static DAPO_MATH: Preparer = Preparer {
     name: "dapo_math",
@@ -44,7 +44,7 @@ fn dapo_math(args: &PrepareArgs) -> Result<PrepareReport> {
 fn take_over(from: &Path, to: &Path, unique: bool) -> Result<(PathBuf, usize)> {
     let files = [from.to_owned()];
     let rows = Rows::read(&files, COLUMNS, &[])?;
-    let of_row = |_, row: crate::rows::Row| {
+    let of_row = |_, row: crate::files::rows::Row| {
         row.column("reward_model")?.get("ground_truth").context("reward_model has no field ground_truth")?;
         Ok(format!("{}\n{}", row.column("prompt")?, row.column("reward_model")?))
     };

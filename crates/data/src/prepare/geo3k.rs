@@ -8,10 +8,10 @@
 use anyhow::{Result, bail};
 use serde_json::json;
 
-use super::mapped::{Mapped, text};
 use super::preparer::Preparer;
+use super::row_mapping::{RowMapping, text};
 use super::schema::VerlRow;
-use crate::rows::Row;
+use crate::files::rows::Row;
 
 const INSTRUCTION: &str = "You FIRST think about the reasoning process as an internal monologue and then provide the final answer. \
      The reasoning process MUST BE enclosed within <think> </think> tags. The final answer MUST BE put in \\boxed{}.";
@@ -31,8 +31,11 @@ pub(super) static GEO3K: Preparer = Preparer {
             other => bail!("images={other}: keep or drop"),
         };
         let drops: &[&str] = if keep { &[] } else { &["images"] };
-        let mapped =
-            Mapped { reads: &["problem", "answer"], drops, row: move |row: &Row, split: &str, i| verl_row(row, split, i, keep) };
+        let mapped = RowMapping {
+            reads: &["problem", "answer"],
+            drops,
+            row: move |row: &Row, split: &str, i| verl_row(row, split, i, keep),
+        };
         let report = mapped.write_splits(args, &["train", "test"])?;
         if keep {
             tracing::warn!(

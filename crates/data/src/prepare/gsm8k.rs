@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use regex::Regex;
 use serde_json::json;
 
-use super::mapped::{Mapped, text};
 use super::preparer::Preparer;
+use super::row_mapping::{RowMapping, text};
 use super::schema::VerlRow;
-use crate::rows::Row;
+use crate::files::rows::Row;
 
 const INSTRUCTION: &str = "Let's think step by step and output the final answer after \"####\".";
 
@@ -22,7 +22,7 @@ pub(super) static GSM8K: Preparer = Preparer {
     licence: "MIT",
     run: |args| {
         args.only_settings(&[])?;
-        Mapped { reads: &["question", "answer"], drops: &[], row }.write_splits(args, &["train", "test"])
+        RowMapping { reads: &["question", "answer"], drops: &[], row }.write_splits(args, &["train", "test"])
     },
 };
 

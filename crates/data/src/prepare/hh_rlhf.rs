@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::mapped::{Mapped, text};
 use super::pairs::{Pair, write_pairs, write_texts};
 use super::preparer::{PrepareArgs, PrepareReport, Preparer};
 use super::published::split_files;
+use super::row_mapping::{RowMapping, text};
 use super::schema::VerlRow;
-use crate::rows::{Row, Rows};
+use crate::files::rows::{Row, Rows};
 
 pub(super) static HH_RLHF: Preparer = Preparer {
     name: "hh_rlhf",
@@ -43,7 +43,7 @@ fn hh_rlhf(args: &PrepareArgs) -> Result<PrepareReport> {
         written.push((to(name)?, part.len()));
     }
 
-    let rows = Mapped { reads: &["prompt", "response"], drops: &[], row }.write(&files, "train", &to("rl/train")?)?;
+    let rows = RowMapping { reads: &["prompt", "response"], drops: &[], row }.write(&files, "train", &to("rl/train")?)?;
     written.push((to("rl/train")?, rows));
     Ok(PrepareReport { files: written })
 }

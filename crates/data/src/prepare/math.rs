@@ -3,10 +3,10 @@
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::mapped::{Mapped, text};
 use super::preparer::Preparer;
+use super::row_mapping::{RowMapping, text};
 use super::schema::VerlRow;
-use crate::rows::Row;
+use crate::files::rows::Row;
 use burnish_util::boxed::boxed_answer;
 
 const INSTRUCTION: &str = "Let's think step by step and output the final answer within \\boxed{}.";
@@ -19,7 +19,7 @@ pub(super) static MATH: Preparer = Preparer {
     licence: "MIT",
     run: |args| {
         args.only_settings(&[])?;
-        Mapped { reads: &["problem", "solution"], drops: &[], row }.write_splits(args, &["train", "test"])
+        RowMapping { reads: &["problem", "solution"], drops: &[], row }.write_splits(args, &["train", "test"])
     },
 };
 

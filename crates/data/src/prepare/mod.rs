@@ -1,6 +1,6 @@
 //! Writes data sets in verl's parquet schema: `trainer data NAME --input … --output …`.
 //!
-//! `preparer` says what a data set is here; `published` finds its files, `mapped` turns their rows into rows of verl's `schema`,
+//! `preparer` says what a data set is here; `published` finds its files, `row_mapping` turns their rows into rows of verl's `schema`,
 //! and `pairs` writes the layout of reward models.
 
 pub mod arithmetic;
@@ -16,11 +16,11 @@ mod example;
 mod geo3k;
 mod gsm8k;
 mod hh_rlhf;
-mod mapped;
 mod math;
 mod pairs;
 mod preparer;
 mod published;
+mod row_mapping;
 mod tldr;
 
 use anyhow::{Result, anyhow};

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::table::Table;
+use crate::files::table::Table;
 
 /// A prompt with a better and a worse response.
 #[derive(Clone, Debug)]

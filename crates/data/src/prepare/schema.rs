@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
-use crate::table::Table;
+use crate::files::table::Table;
 
 /// One row in verl's schema.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,12 +4,12 @@
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::mapped::{Mapped, text};
 use super::pairs::{Pair, write_pairs};
 use super::preparer::{PrepareArgs, PrepareReport, Preparer};
 use super::published::{find_split, split_files};
+use super::row_mapping::{RowMapping, text};
 use super::schema::VerlRow;
-use crate::rows::{Row, Rows};
+use crate::files::rows::{Row, Rows};
 
 pub(super) static TLDR: Preparer = Preparer {
     name: "tldr",
@@ -44,12 +44,12 @@ fn tldr(args: &PrepareArgs) -> Result<PrepareReport> {
                 let (post, summary) = conversation(row.column("messages")?)?;
                 Ok(verl_row("trl-internal-testing/tldr-preference-sft-trl-style", post, summary, as_text, split, index))
             };
-            Mapped { reads: &["messages"], drops: PAIRED, row }.write(&files, split, &path)?
+            RowMapping { reads: &["messages"], drops: PAIRED, row }.write(&files, split, &path)?
         } else {
             let row = move |row: &Row, split: &str, index| {
                 Ok(verl_row("trl-lib/tldr", text(row, "prompt")?, text(row, "completion")?, as_text, split, index))
             };
-            Mapped { reads: &["prompt", "completion"], drops: PAIRED, row }.write(&files, split, &path)?
+            RowMapping { reads: &["prompt", "completion"], drops: PAIRED, row }.write(&files, split, &path)?
         };
         written.push((path, rows));
         if columns.has_column("chosen") && columns.has_column("rejected") {

@@ -4,16 +4,16 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::answers::Answers;
-use super::entry::{Made, Options};
+use super::entry::{SelectOptions, SelectedRows};
 use super::row::object;
+use super::scored::ScoredResponses;
 
 /// Makes a row of every response, its prompt put into the template.
 ///
 /// # Errors
 /// If the template lacks `{input}` or `{reward}`, scores that are all equal are to be normalised, or a conversation has no text
 /// to end with.
-pub fn conditional(answers: &Answers, options: &Options) -> Result<Made> {
+pub fn conditional(answers: &ScoredResponses, options: &SelectOptions) -> Result<SelectedRows> {
     let template = &options.reward_template;
     for place in ["{input}", "{reward}"] {
         ensure!(template.contains(place), "--reward-template {template:?}: it has no {place}");
@@ -33,7 +33,7 @@ pub fn conditional(answers: &Answers, options: &Options) -> Result<Made> {
         *text = fill(text.as_str().unwrap_or_default()).into();
         Ok(object([("input", input), ("output", answer.response.as_str().into()), ("reward", json!(score))]))
     });
-    Ok(Made { rows: rows.collect::<Result<_>>()?, left_out: vec![] })
+    Ok(SelectedRows { rows: rows.collect::<Result<_>>()?, left_out: vec![] })
 }
 
 /// Subtracts the mean and divides by the standard deviation, that of a sample (n − 1).

@@ -3,20 +3,20 @@
 use anyhow::Result;
 use serde_json::{Map, Value};
 
-use super::answers::Answers;
+use super::scored::ScoredResponses;
 
 /// A way to make rows, with its name.
-pub struct Kind {
+pub struct RowKind {
     pub name: &'static str,
     pub doc: &'static str,
     /// The options that it reads.
     pub reads: &'static [&'static str],
-    pub make: fn(&Answers, &Options) -> Result<Made>,
+    pub make: fn(&ScoredResponses, &SelectOptions) -> Result<SelectedRows>,
 }
 
 /// The options of all ways; each reads those it names.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct SelectOptions {
     /// The least difference of the scores of a pair.
     pub min_margin: f64,
     /// The least score that counts as good.
@@ -29,7 +29,7 @@ pub struct Options {
 
 /// Rows, and what was left out and why.
 #[derive(Clone, Debug, Default)]
-pub struct Made {
+pub struct SelectedRows {
     pub rows: Vec<Map<String, Value>>,
     /// Numbers of prompts or responses that were left out, with the reason.
     pub left_out: Vec<(usize, String)>,

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::answers::{Answer, Answers};
-use super::entry::Made;
+use super::entry::SelectedRows;
 use super::row::{highest, object, prompt, tools, turns};
+use super::scored::{ScoredResponse, ScoredResponses};
 
 /// Makes a pair of each prompt whose best and worst response differ in score, by at least `min_margin`, and in text; with TRL's
 /// columns (`ours`), or OpenRLHF's.
-pub fn preferences(answers: &Answers, min_margin: f64, ours: bool) -> Made {
+pub fn preferences(answers: &ScoredResponses, min_margin: f64, ours: bool) -> SelectedRows {
     let (mut rows, mut tied, mut close, mut same, mut unlike) = (vec![], 0, 0, 0, 0);
     for group in answers.by_prompt() {
         let (chosen, rejected) = (highest(&group), lowest(&group));
@@ -33,11 +33,11 @@ pub fn preferences(answers: &Answers, min_margin: f64, ours: bool) -> Made {
     if unlike > 0 {
         left_out.push((unlike, "prompts whose best and worst conversation begin with different messages or tools".to_owned()));
     }
-    Made { rows, left_out }
+    SelectedRows { rows, left_out }
 }
 
 /// Returns the first of the answers whose score is lowest.
-fn lowest<'a>(answers: &[&'a Answer]) -> &'a Answer {
+fn lowest<'a>(answers: &[&'a ScoredResponse]) -> &'a ScoredResponse {
     answers
         .iter()
         .copied()
@@ -45,7 +45,7 @@ fn lowest<'a>(answers: &[&'a Answer]) -> &'a Answer {
         .expect("a group has answers")
 }
 
-fn row(chosen: &Answer, rejected: &Answer, ours: bool) -> serde_json::Map<String, serde_json::Value> {
+fn row(chosen: &ScoredResponse, rejected: &ScoredResponse, ours: bool) -> serde_json::Map<String, serde_json::Value> {
     if !ours {
         return object([
             ("prompt", (*chosen.prompt).clone()),

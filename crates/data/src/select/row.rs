@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::answers::Answer;
+use super::scored::ScoredResponse;
 
 /// The names of the columns of prompt, response and score.
 pub struct Columns([&'static str; 3]);
@@ -11,7 +11,7 @@ pub const OPENRLHF: Columns = Columns(["input", "output", "reward"]);
 
 impl Columns {
     /// Returns the row of a response; ours has the messages and the tools of a conversation.
-    pub fn row(&self, answer: &Answer) -> Map<String, Value> {
+    pub fn row(&self, answer: &ScoredResponse) -> Map<String, Value> {
         let response = match self.0 == OURS.0 {
             true => turns(answer),
             false => answer.response.as_str().into(),
@@ -23,12 +23,12 @@ impl Columns {
 }
 
 /// Returns the prompt of a response: the messages that the model read, where it is a conversation.
-pub fn prompt(answer: &Answer) -> Value {
+pub fn prompt(answer: &ScoredResponse) -> Value {
     answer.talk.as_ref().map_or_else(|| (*answer.prompt).clone(), |talk| talk.prompt.clone().into())
 }
 
 /// Returns the response in the form of its prompt: a text, or a conversation of the assistant's turns and what was said between.
-pub fn turns(answer: &Answer) -> Value {
+pub fn turns(answer: &ScoredResponse) -> Value {
     match &answer.talk {
         Some(talk) => talk.completion.clone().into(),
         None if answer.prompt.is_array() => json!([{"role": "assistant", "content": answer.response}]),
@@ -37,7 +37,7 @@ pub fn turns(answer: &Answer) -> Value {
 }
 
 /// Returns the column of the tools of a conversation, as the JSON text that all stages read: their schemas have many shapes.
-pub fn tools(answer: &Answer) -> Option<(String, Value)> {
+pub fn tools(answer: &ScoredResponse) -> Option<(String, Value)> {
     let tools = answer.talk.as_ref().map(|talk| &talk.tools).filter(|tools| !tools.is_empty())?;
     Some(("tools".to_owned(), Value::from(tools.clone()).to_string().into()))
 }
@@ -48,7 +48,7 @@ pub fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> 
 }
 
 /// Returns the first of the answers whose score is highest.
-pub fn highest<'a>(answers: &[&'a Answer]) -> &'a Answer {
+pub fn highest<'a>(answers: &[&'a ScoredResponse]) -> &'a ScoredResponse {
     answers
         .iter()
         .copied()

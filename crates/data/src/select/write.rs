@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use indexmap::IndexSet;
 use serde_json::{Map, Value};
 
-use crate::table::Table;
+use crate::files::table::Table;
 use burnish_util::fs::write_atomic;
 
 /// Writes the rows as a whole or not at all.

@@ -4,18 +4,18 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::options::{LossMask, SftOptions};
-use super::tokens::Tokens;
+use super::tokens::SftTokens;
 use super::{conversation, text};
-use crate::alpaca;
-use crate::content;
 use crate::examples::document::Document;
-use crate::examples::said::{self, Said};
-use crate::examples::seam::{Form, OTHER_PROMPT, split};
-use crate::roles::named;
-use crate::rows::Row;
-use crate::template_variables::TemplateVariables;
-use crate::tokenizer::Tokenizer;
-use crate::written::{note_of_system, settled, with_system};
+use crate::examples::prompt_boundary::{OTHER_PROMPT, TextForm, split};
+use crate::examples::text_column::{self, TextOrMessages};
+use crate::files::alpaca;
+use crate::files::rows::Row;
+use crate::template::content;
+use crate::template::coverage::{fit_to_template, note_of_system, with_system};
+use crate::template::roles::named;
+use crate::template::variables::TemplateVariables;
+use crate::tokens::tokenizer::Tokenizer;
 
 const NO_HISTORY: &str = "have a column \"history\" that nothing reads, because their prompts are plain text";
 
@@ -26,23 +26,23 @@ pub(super) fn completion(
     completion_key: &str,
     tokenizer: &Tokenizer,
     options: &SftOptions,
-) -> Result<Tokens> {
+) -> Result<SftTokens> {
     let mask = options.loss_mask;
-    match (Said::read(row, prompt_key)?, Said::read(row, completion_key)?) {
-        (Said::Text(_), Said::Text(_)) if mask.assistant => bail!(
+    match (TextOrMessages::read(row, prompt_key)?, TextOrMessages::read(row, completion_key)?) {
+        (TextOrMessages::Text(_), TextOrMessages::Text(_)) if mask.assistant => bail!(
             "data.loss_mask has `assistant`, and \"{prompt_key}\" and \"{completion_key}\" are text, in which nobody is one; write \
              data.loss_mask=completion or all"
         ),
-        (Said::Text(prompt), Said::Text(answer)) => {
+        (TextOrMessages::Text(prompt), TextOrMessages::Text(answer)) => {
             let prompt = alpaca::question(row, prompt_key, &prompt);
-            let mut tokens = masked(tokenizer, Form::Plain, &prompt, &(prompt.clone() + &answer), mask)?;
+            let mut tokens = masked(tokenizer, TextForm::Plain, &prompt, &(prompt.clone() + &answer), mask)?;
             tokens.notes.extend(text::rendered(&tokens.document.ids, tokenizer));
             let history = alpaca::history(row, prompt_key)?;
             tokens.notes.extend(note_of_system(&row.values));
             tokens.notes.extend((!history.is_empty()).then_some(NO_HISTORY));
             Ok(tokens)
         }
-        (Said::Messages(prompt), Said::Messages(answer)) => {
+        (TextOrMessages::Messages(prompt), TextOrMessages::Messages(answer)) => {
             let variables = options.chat.variables(row, &options.chat_kwargs)?;
             let prompt = with_system(&row.values, prompt)?;
             let is_only_model = answer.iter().all(|message| message["role"] == "assistant");
@@ -59,23 +59,23 @@ pub(super) fn completion(
             };
             let (prompt, answer) = (unweighted(prompt_key, prompt)?, unweighted(completion_key, answer)?);
             let asked = prompt.len();
-            let whole = settled([prompt, answer].concat(), false, tokenizer, &variables)?;
+            let whole = fit_to_template([prompt, answer].concat(), false, tokenizer, &variables)?;
             let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
-            masked(tokenizer, Form::Rendered, &render(&whole[..asked], true)?, &render(&whole, false)?, mask)
+            masked(tokenizer, TextForm::Rendered, &render(&whole[..asked], true)?, &render(&whole, false)?, mask)
         }
-        (prompt, answer) => bail!(said::differing([(prompt_key, &prompt), (completion_key, &answer)].into_iter())),
+        (prompt, answer) => bail!(text_column::differing([(prompt_key, &prompt), (completion_key, &answer)].into_iter())),
     }
 }
 
 /// Returns the tokens of a prompt and its answer, of which the answer is learnt, or everything.
-fn masked(tokenizer: &Tokenizer, form: Form, prompt: &str, whole: &str, mask: LossMask) -> Result<Tokens> {
+fn masked(tokenizer: &Tokenizer, form: TextForm, prompt: &str, whole: &str, mask: LossMask) -> Result<SftTokens> {
     if !mask.completion {
         let ids = form.encode_whole(tokenizer, whole)?;
-        return Ok(Tokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes: Vec::new() });
+        return Ok(SftTokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes: Vec::new() });
     }
     let split = split(tokenizer, form, prompt, whole)?;
     let notes = split.differs.then_some(OTHER_PROMPT).into_iter().collect();
-    Ok(Tokens { document: answered(split.prompt, &split.answer, 0.0), notes })
+    Ok(SftTokens { document: answered(split.prompt, &split.answer, 0.0), notes })
 }
 
 fn answered(mut ids: Vec<u32>, answer: &[u32], of_prompt: f32) -> Document {
@@ -92,7 +92,7 @@ pub(super) fn response(
     (response_key, response_keys): (&str, &[String]),
     tokenizer: &Tokenizer,
     options: &SftOptions,
-) -> Result<Tokens> {
+) -> Result<SftTokens> {
     let in_prompt = || format!("column \"{prompt_key}\"");
     let mut notes = Vec::new();
     let messages: Vec<Value> = match follow(row, prompt_key, prompt_keys, "data.prompt_dict_keys")? {
@@ -114,11 +114,11 @@ pub(super) fn response(
     let response = response.as_str().with_context(|| format!("column \"{response_key}\" must be text"))?;
     content::refuse_written_messages(response).with_context(|| format!("column \"{response_key}\""))?;
     let variables: TemplateVariables = options.chat.variables(row, &options.chat_kwargs)?;
-    let messages = settled(messages, true, tokenizer, &variables).with_context(in_prompt)?.into();
+    let messages = fit_to_template(messages, true, tokenizer, &variables).with_context(in_prompt)?.into();
     let prompt = tokenizer.encode(&tokenizer.apply_chat_template(&messages, true, &variables)?)?;
     let answer = [tokenizer.encode(response)?, vec![tokenizer.eos_id()]].concat();
     let of_prompt = if options.loss_mask.completion { 0.0 } else { 1.0 };
-    Ok(Tokens { document: answered(prompt, &answer, of_prompt), notes })
+    Ok(SftTokens { document: answered(prompt, &answer, of_prompt), notes })
 }
 
 /// Returns the value that these keys lead to inside a column. `setting` names the setting they come from.

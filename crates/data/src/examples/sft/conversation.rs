@@ -3,17 +3,17 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use super::learnt_turns::{self, LearntTurns, Turn};
 use super::options::{AssistantMask, LossMask, SftOptions};
-use super::tokens::Tokens;
-use super::turns::{self, Found, Turn};
-use super::whole::Whole;
-use crate::content;
-use crate::conversations::WrittenConversation;
+use super::rendered::RenderedConversation;
+use super::tokens::SftTokens;
 use crate::examples::document::Document;
-use crate::roles::named;
-use crate::template_variables::TemplateVariables;
-use crate::tokenizer::Tokenizer;
-use crate::written::{WEIGHTS, settled};
+use crate::files::conversations::WrittenConversation;
+use crate::template::content;
+use crate::template::coverage::{WEIGHTS, fit_to_template};
+use crate::template::roles::named;
+use crate::template::variables::TemplateVariables;
+use crate::tokens::tokenizer::Tokenizer;
 
 /// Reads a list of messages, also in ShareGPT's form.
 pub(super) fn listed(messages: &Value) -> Result<Vec<Value>> {
@@ -30,14 +30,14 @@ pub(super) fn column(
     tokenizer: &Tokenizer,
     variables: &TemplateVariables,
     options: &SftOptions,
-) -> Result<Tokens> {
+) -> Result<SftTokens> {
     if options.loss_mask == LossMask::ALL {
-        let list = settled(unweighted(list, "data.loss_mask=assistant")?, false, tokenizer, variables)?;
+        let list = fit_to_template(unweighted(list, "data.loss_mask=assistant")?, false, tokenizer, variables)?;
         let ids = tokenizer.encode(&tokenizer.apply_chat_template(&list.into(), false, variables)?)?;
-        return Ok(Tokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes: Vec::new() });
+        return Ok(SftTokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes: Vec::new() });
     }
     let (list, weights) = weighted(list)?;
-    let list = settled(list, false, tokenizer, variables)?;
+    let list = fit_to_template(list, false, tokenizer, variables)?;
     let said = assistant(list, &weights, 0, tokenizer, variables, options)?;
     Ok(said.tokens)
 }
@@ -49,10 +49,10 @@ pub(super) fn written(
     tokenizer: &Tokenizer,
     mut variables: TemplateVariables,
     options: &SftOptions,
-) -> Result<Tokens> {
+) -> Result<SftTokens> {
     let (prompt, completion) = conversation.parts()?;
     if completion.is_empty() {
-        return Ok(Tokens { document: Document { ids: Vec::new(), weights: Vec::new() }, notes: Vec::new() });
+        return Ok(SftTokens { document: Document { ids: Vec::new(), weights: Vec::new() }, notes: Vec::new() });
     }
     if !variables.has_tools() && !conversation.tools.is_empty() {
         variables.insert("tools".to_owned(), conversation.tools.clone().into());
@@ -71,13 +71,13 @@ pub(super) fn answer(
     tokenizer: &Tokenizer,
     variables: &TemplateVariables,
     options: &SftOptions,
-) -> Result<Tokens> {
+) -> Result<SftTokens> {
     let asked = prompt.len();
     let (messages, weights) = weighted([prompt, answer].concat())?;
-    let messages = settled(messages, false, tokenizer, variables)?;
+    let messages = fit_to_template(messages, false, tokenizer, variables)?;
     let prompt = messages[..asked].to_vec();
     let given = if options.loss_mask.completion { asked } else { 0 };
-    let Assistant { mut tokens, whole } = assistant(messages, &weights, given, tokenizer, variables, options)?;
+    let LearntConversation { mut tokens, whole } = assistant(messages, &weights, given, tokenizer, variables, options)?;
     if options.loss_mask.completion {
         let asked = tokenizer.apply_chat_template(&prompt.into(), true, variables)?;
         let same = asked.bytes().zip(whole.text.bytes()).take_while(|(a, b)| a == b).count();
@@ -91,9 +91,9 @@ pub(super) fn answer(
 }
 
 /// A conversation of which the assistant's part is learnt.
-struct Assistant {
-    tokens: Tokens,
-    whole: Whole,
+struct LearntConversation {
+    tokens: SftTokens,
+    whole: RenderedConversation,
 }
 
 /// Finds what is learnt. `given`: the number of first messages that are not learnt, where the template has no marks.
@@ -104,7 +104,7 @@ fn assistant(
     tokenizer: &Tokenizer,
     variables: &TemplateVariables,
     options: &SftOptions,
-) -> Result<Assistant> {
+) -> Result<LearntConversation> {
     let roles = &options.loss_roles;
     let trained: Vec<Turn> = messages
         .iter()
@@ -119,12 +119,12 @@ fn assistant(
         AssistantMask::Auto => of_assistant && tokenizer.marks(variables)?,
         AssistantMask::GenerationTags => true,
     };
-    let Found { whole, spans, mut notes } = match by_marks {
-        true => turns::by_marks(&messages, &trained, tokenizer, variables)?,
+    let LearntTurns { whole, spans, mut notes } = match by_marks {
+        true => learnt_turns::by_marks(&messages, &trained, tokenizer, variables)?,
         false => {
             let trained: Vec<Turn> = trained.into_iter().filter(|turn| turn.index >= given).collect();
             let keeps_thoughts = options.assistant_mask != AssistantMask::Prefix;
-            turns::in_whole(&messages, &trained, tokenizer, variables, keeps_thoughts)?
+            learnt_turns::in_whole(&messages, &trained, tokenizer, variables, keeps_thoughts)?
         }
     };
     let mut document = Document { weights: vec![0.0; whole.ids.len()], ids: whole.ids.clone() };
@@ -133,7 +133,7 @@ fn assistant(
     }
     notes.sort_unstable();
     notes.dedup();
-    Ok(Assistant { tokens: Tokens { document, notes }, whole })
+    Ok(LearntConversation { tokens: SftTokens { document, notes }, whole })
 }
 
 /// Messages of which none weighs more or less than another, without the fields that say so. `needs`: the setting that weighs.

@@ -2,8 +2,8 @@
 
 use crate::examples::overlong::Overlong;
 use crate::examples::row_variables::ChatColumns;
-use crate::reading::Reading;
-use crate::template_variables::TemplateVariables;
+use crate::files::row_selection::RowSelection;
+use crate::template::variables::TemplateVariables;
 
 /// The options for turning rows into examples: the `data` section of `trainer sft`.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct SftOptions {
     pub overlong: Overlong,
     /// Further variables of the chat template.
     pub chat_kwargs: TemplateVariables,
-    pub reading: Reading,
+    pub reading: RowSelection,
 }
 
 /// The columns that hold an example.

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::whole::Finder;
-use crate::examples::seam::alike;
+use super::rendered::TurnFinder;
+use crate::examples::prompt_boundary::alike;
 
 /// The field of a message's calls of tools.
 const CALLS: &str = "tool_calls";
@@ -16,7 +16,7 @@ const TEXTS: [&str; 2] = ["a", "b"];
 
 /// The place of a message in a text, in bytes.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct MessagePlace {
     /// The text of the message; its calls of tools, if the template writes nothing else of it.
     pub said: Range<usize>,
     /// The end of all that it has.
@@ -24,17 +24,17 @@ pub(super) struct Place {
 }
 
 /// Where message `i` is in `text`, which is what the template makes of `messages`; `None` if the template writes nothing of it.
-pub(super) fn place(finder: &Finder, messages: &[Value], i: usize, text: &str) -> Option<Place> {
+pub(super) fn place(finder: &TurnFinder, messages: &[Value], i: usize, text: &str) -> Option<MessagePlace> {
     let of = |make: fn(&Value, &str) -> Option<Value>| changed(finder, messages, i, text, make);
     let content = of(saying);
     let calls = has_calls(&messages[i]).then(|| of(saying_only)).flatten();
     let said = content.clone().or(calls.clone())?;
     let end = [content, calls].into_iter().flatten().map(|range| range.end).max()?;
-    Some(Place { said, end })
+    Some(MessagePlace { said, end })
 }
 
 /// Returns the part of a text that changes with the content of message `i`; `None` if the template does not write it.
-pub(super) fn content(finder: &Finder, messages: &[Value], i: usize, text: &str) -> Option<Range<usize>> {
+pub(super) fn content(finder: &TurnFinder, messages: &[Value], i: usize, text: &str) -> Option<Range<usize>> {
     changed(finder, messages, i, text, saying)
 }
 
@@ -45,7 +45,7 @@ pub(super) fn has_calls(message: &Value) -> bool {
 
 /// Returns the part of a text in which it differs from both of two others, which have other texts in the place of a message.
 fn changed(
-    finder: &Finder,
+    finder: &TurnFinder,
     messages: &[Value],
     i: usize,
     text: &str,
@@ -97,7 +97,7 @@ fn saying_only(message: &Value, text: &str) -> Option<Value> {
 
 /// Returns the text that the template writes before any text of message `i` in the whole conversation; `None` if the content is
 /// not text, or is not written.
-pub(super) fn header(finder: &Finder, i: usize) -> Option<String> {
+pub(super) fn header(finder: &TurnFinder, i: usize) -> Option<String> {
     let render = |said| {
         let mut messages = finder.messages.to_vec();
         messages[i] = saying(&messages[i], said)?;

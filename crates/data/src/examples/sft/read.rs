@@ -5,22 +5,22 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use super::options::{SftColumns, SftOptions};
-use super::tokens::Tokens;
+use super::tokens::SftTokens;
 use super::{answer, conversation, text};
-use crate::alpaca;
 use crate::examples::document::Document;
+use crate::files::alpaca;
 
-use crate::conversations::WrittenConversation;
 use crate::examples::overlong::{CUT, Overlong};
 use crate::examples::place::RowPlace;
-use crate::examples::tally::{Outcome, Read};
-use crate::media;
-use crate::missing::{MESSAGES_KEY, with_remedies};
-use crate::reading::Decided;
-use crate::rows::{MEDIA_COLUMNS, Row, Rows};
-use crate::tokenizer::Tokenizer;
-use crate::unread::name_unread;
-use crate::written::{SYSTEM, with_system};
+use crate::examples::tally::{ReadRows, RowOutcome};
+use crate::files::conversations::WrittenConversation;
+use crate::files::media;
+use crate::files::missing_columns::{MESSAGES_KEY, with_remedies};
+use crate::files::row_selection::TooLongError;
+use crate::files::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::files::unread_columns::name_unread;
+use crate::template::coverage::{SYSTEM, with_system};
+use crate::tokens::tokenizer::Tokenizer;
 
 const TOO_LONG: &str = "have more than data.max_length tokens";
 const NOTHING: &str = "have no trained token";
@@ -38,20 +38,20 @@ pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
 ///
 /// # Errors
 /// A file or row that cannot be read, with its place.
-pub fn read_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) -> Result<Read<Document>> {
-    let rows = options.reading.of(open(files, options)?);
+pub fn read_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) -> Result<ReadRows<Document>> {
+    let rows = options.reading.apply(open(files, options)?);
     let (of, with) = (options.clone(), tokenizer.clone());
     let (outcomes, malformed) = rows.each_or(options.reading.on_malformed, move |_, row| {
         media::refuse(&row)?;
-        let outcome = |Tokens { document, mut notes }: Tokens| {
+        let outcome = |SftTokens { document, mut notes }: SftTokens| {
             let is_longer = document.ids.len() > of.max_length;
             let result = cut(document, &of)?;
             notes.extend((is_longer && result.is_ok()).then_some(CUT));
-            Ok(Outcome { result, notes, row: RowPlace::of(&row) })
+            Ok(RowOutcome { result, notes, row: RowPlace::of(&row) })
         };
         tokens(&row, &with, &of)?.into_iter().map(outcome).collect::<Result<Vec<_>>>()
     })?;
-    Ok(Read::of(outcomes.into_iter().flatten().collect(), malformed))
+    Ok(ReadRows::of(outcomes.into_iter().flatten().collect(), malformed))
 }
 
 fn open(files: &[PathBuf], options: &SftOptions) -> Result<Rows> {
@@ -83,7 +83,7 @@ fn open(files: &[PathBuf], options: &SftOptions) -> Result<Rows> {
 }
 
 /// Returns the examples of a row: one, or those of the conversations that `trainer generate` has written to it.
-fn tokens(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Vec<Tokens>> {
+fn tokens(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Vec<SftTokens>> {
     let one = match &options.columns {
         SftColumns::Text { text_key } => text::read(row, text_key, tokenizer),
         SftColumns::Completion { prompt_key, completion_key } => {
@@ -114,7 +114,7 @@ fn cut(mut document: Document, options: &SftOptions) -> Result<Result<Document, 
     let (length, max) = (document.ids.len(), options.max_length);
     if length > max {
         match options.overlong {
-            Overlong::Error => bail!(Decided(format!(
+            Overlong::Error => bail!(TooLongError(format!(
                 "the example has {length} tokens, more than data.max_length={max}; raise it, or shorten such rows with \
                  data.truncation=left or right, or leave them out with data.truncation=filter"
             ))),

@@ -3,7 +3,7 @@
 use crate::examples::document::Document;
 
 /// A row as a document, and what is to be said of it.
-pub(super) struct Tokens {
+pub(super) struct SftTokens {
     pub document: Document,
     pub notes: Vec<&'static str>,
 }

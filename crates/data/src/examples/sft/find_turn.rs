@@ -1,0 +1,202 @@
+//! Finds a turn in the rendering of the whole conversation.
+//!
+//! A turn of the assistant begins behind the generation prompt, and the turn of another role where the template begins to write
+//! its text. It ends with the last special token of what the template writes behind the message. Most templates write a
+//! conversation so that it begins with what they write of fewer messages: then the places are the lengths of those. Others write
+//! a turn differently once others follow (Qwen3 takes the thoughts out of it), and there the message is looked for (`probe`):
+//! what changes in the whole when the message says something else is the message, what opens a turn stands before it, and what
+//! ends it behind it.
+
+use std::ops::Range;
+
+use anyhow::{Result, bail, ensure};
+
+use super::probe::{self, MessagePlace};
+use super::rendered::{RenderedConversation, TurnFinder};
+use crate::examples::prompt_boundary::{alike, common};
+use crate::template::content;
+
+/// The texts around a thought, as templates write them in a generation prompt.
+const THOUGHTS: [[&str; 2]; 3] = [["<think>", "</think>"], ["<seed:think>", "</seed:think>"], ["[THINK]", "[/THINK]"]];
+
+const MARK_IT: &str =
+    "give a chat template with {% generation %} marks around what the assistant says (model.custom_chat_template)";
+
+const NO_END: &str = "the chat template ends the turn with no special token, so a model could not learn to stop; give another template \
+                      (model.custom_chat_template)";
+
+impl TurnFinder<'_> {
+    /// Returns the bytes of the whole in which message `i` is, from the beginning of its turn to the token that ends it.
+    ///
+    /// # Errors
+    /// If it is not there, or nothing ends it.
+    pub fn find(&self, i: usize) -> Result<Range<usize>> {
+        let is_last = i + 1 == self.messages.len();
+        let through = if is_last { self.whole.text.clone() } else { self.render(self.messages[..=i].to_vec(), false)? };
+        let start = match self.speaks(i) {
+            true => self.opened(i)?,
+            false => self.headed(i)?,
+        };
+        if self.whole.text.starts_with(&through)
+            && let Some(end) = self.plain_end(i, start..through.len())
+        {
+            return Ok(start..end);
+        }
+        let Some(alone) = probe::place(self, &self.messages[..=i], i, &through) else { bail!(self.unwritten(i)) };
+        let (place, bound) = match self.whole.text.starts_with(&through) {
+            true => (alone.clone(), through.len()),
+            false => {
+                let Some(place) = self.place(i) else { bail!(self.unwritten(i)) };
+                let behind = alike(&self.whole.text[place.said.end..], &through[alone.said.end..]).len();
+                let end = place.said.end + (alone.end - alone.said.end);
+                (MessagePlace { end, ..place.clone() }, place.said.end + behind)
+            }
+        };
+        match self.last_end(place.end, bound) {
+            Some(end) => Ok(start..end),
+            None if self.whole.text.starts_with(&through) => bail!("message {i}: {NO_END}"),
+            None => Ok(start..self.other_end(i, &place, &through, alone.end)?),
+        }
+    }
+
+    fn speaks(&self, i: usize) -> bool {
+        self.messages[i]["role"] == "assistant"
+    }
+
+    fn place(&self, i: usize) -> Option<MessagePlace> {
+        probe::place(self, self.messages, i, &self.whole.text)
+    }
+
+    fn unwritten(&self, i: usize) -> String {
+        let role = self.messages[i]["role"].as_str().unwrap_or_default();
+        format!(
+            "message {i}: the chat template writes nothing of what the {role} says, in this conversation or in its beginning; give \
+             another template (model.custom_chat_template)"
+        )
+    }
+
+    /// Where the turn of an assistant begins: behind what a model is given to continue.
+    fn opened(&self, i: usize) -> Result<usize> {
+        // Nothing stands before the first message: what opens a turn is then seen behind the last.
+        let before = if i == 0 { self.messages } else { &self.messages[..i] };
+        let asked = self.render(before.to_vec(), true)?;
+        let bare = without_thought(&asked);
+        let given = if self.keeps_thoughts { vec![bare] } else { vec![asked.as_str(), bare] };
+        if let Some(given) = given.iter().find(|given| i > 0 && self.whole.text.starts_with(**given)) {
+            return Ok(given.len());
+        }
+        let opens = self.added(&self.render(before.to_vec(), false)?, bare)?;
+        let Some(said) = self.place(i).map(|place| place.said) else { bail!(self.unwritten(i)) };
+        let from = self.behind_others(i, said.start);
+        match from.filter(|_| !opens.is_empty()).and_then(|from| Some(from + self.whole.text[from..said.start].find(&opens)?)) {
+            Some(at) => Ok(at + opens.len()),
+            None if opens.is_empty() => bail!(
+                "message {i}: the chat template writes what comes before the turn differently when others follow, and opens a turn with \
+                 no text of its own, so it is not known where the turn begins; {MARK_IT}"
+            ),
+            None => bail!(
+                "message {i}: the chat template opens a turn with {opens:?} where a model is asked to answer, and does not write that \
+                 before this turn in the whole conversation, so it is not known where the turn begins; {MARK_IT}"
+            ),
+        }
+    }
+
+    /// Returns the text that a generation prompt adds to a conversation.
+    fn added(&self, before: &str, asked: &str) -> Result<String> {
+        if let Some(added) = asked.strip_prefix(before) {
+            return Ok(added.to_owned());
+        }
+        let (ids, bytes) = self.tokenizer.encode_with_bytes(asked)?;
+        let same = common(&ids, &self.tokenizer.encode(before)?);
+        Ok(bytes.get(same).map_or("", |token| &asked[token.start..]).to_owned())
+    }
+
+    /// Returns the end of the last message before `i` whose place in the whole is known, and no later than `until`; `None` if
+    /// that is unclear.
+    fn behind_others(&self, i: usize, until: usize) -> Option<usize> {
+        for other in (0..i).rev() {
+            let said = probe::content(self, self.messages, other, &self.whole.text);
+            if let Some(said) = said.filter(|said| said.end <= until) {
+                return Some(said.end);
+            }
+            if self.speaks(other) {
+                return None;
+            }
+        }
+        Some(0)
+    }
+
+    /// Where the text of a message of another role begins: behind what the template writes before any text.
+    fn headed(&self, i: usize) -> Result<usize> {
+        let role = self.messages[i]["role"].as_str().unwrap_or_default();
+        let said = probe::header(self, i);
+        let Some(header) = said.filter(|header| self.whole.text.starts_with(header)) else {
+            bail!(
+                "message {i}: it is not known where its text begins, for what the chat template writes before it depends on the text; \
+                 take \"{role}\" out of data.loss_roles, or give another template (model.custom_chat_template)"
+            );
+        };
+        Ok(header.len())
+    }
+
+    /// Returns the end of a turn in these bytes, if its text stands right before its last special token or ends with that token,
+    /// and nothing else is behind it.
+    fn plain_end(&self, i: usize, bytes: Range<usize>) -> Option<usize> {
+        let message = content::joined(&self.messages[i]);
+        let said = message["content"].as_str()?.trim();
+        let end = self.last_end(bytes.start, bytes.end)?;
+        let token = self.whole.tokens(bytes.start..end).next_back()?;
+        let before = self.whole.text.get(bytes.start..self.whole.bytes[token].start)?;
+        let alone = !said.is_empty() && !probe::has_calls(&message) && self.whole.text[end..bytes.end].trim().is_empty();
+        let ends_itself = self.whole.text.get(bytes.start..end).is_some_and(|text| text.ends_with(said));
+        (alone && (ends_itself || before.trim_end().ends_with(said))).then_some(end)
+    }
+
+    /// Returns the end of the last special token that reaches over `from`, and not over `until`.
+    fn last_end(&self, from: usize, until: usize) -> Option<usize> {
+        let tokens = self.whole.tokens(from..until.max(from));
+        let ends = |token: &usize| {
+            let end = self.whole.bytes[*token].end;
+            self.tokenizer.is_special(self.whole.ids[*token]) && from < end && end <= until
+        };
+        tokens.rev().find(ends).map(|token| self.whole.bytes[token].end)
+    }
+
+    /// Returns the end of a turn that the template ends with another token when others follow, as that of gpt-oss does: the first
+    /// special token behind the message, if one more stands before the next text, and it does not open turns. `through`: the
+    /// conversation up to the message, which ends at `said` in it.
+    fn other_end(&self, i: usize, place: &MessagePlace, through: &str, said: usize) -> Result<usize> {
+        let alone = RenderedConversation::of(through.to_owned(), self.tokenizer)?;
+        let special = |ids: &[u32]| ids.iter().copied().find(|id| self.tokenizer.is_special(*id));
+        ensure!(special(&alone.ids[alone.tokens(said..through.len())]).is_some(), "message {i}: {NO_END}");
+        let next = self.place(i + 1).map_or(self.whole.text.len(), |place| place.said.start);
+        let mut ends = self
+            .whole
+            .tokens(place.end..next.max(place.end))
+            .filter(|token| self.whole.bytes[*token].end > place.end && self.tokenizer.is_special(self.whole.ids[*token]));
+        let opens = match i {
+            0 => None,
+            i => {
+                let render = |asks| self.render(self.messages[..i].to_vec(), asks);
+                special(&self.tokenizer.encode(&self.added(&render(false)?, &render(true)?)?)?)
+            }
+        };
+        match (ends.next(), ends.next()) {
+            (Some(end), Some(_)) if opens != Some(self.whole.ids[end]) => Ok(self.whole.bytes[end].end),
+            _ => bail!(
+                "message {i}: the chat template ends the turn with a special token when it is the last, and with another text when others \
+                 follow, so it is not known where it ends; {MARK_IT}"
+            ),
+        }
+    }
+}
+
+/// Returns a generation prompt without the beginning of a thought at its end, or an empty thought.
+fn without_thought(asked: &str) -> &str {
+    let without = |[open, close]: &[&str; 2]| {
+        let rest = asked.trim_end();
+        let rest = rest.strip_suffix(close).unwrap_or(rest).trim_end();
+        rest.strip_suffix(open)
+    };
+    THOUGHTS.iter().find_map(without).unwrap_or(asked)
+}

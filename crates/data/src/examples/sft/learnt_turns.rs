@@ -1,0 +1,102 @@
+//! The learnt part of a conversation, in the tokens of the whole.
+//!
+//! By marks: the template says itself what the assistant writes (`{% generation %}`). Otherwise each turn is found in the
+//! rendering of the whole conversation (`found`), where the template may write it otherwise than as the last one. Either way the
+//! text of a learnt message must be in the learnt part (`check_learnt`).
+
+use std::ops::Range;
+
+use anyhow::{Result, bail, ensure};
+use serde_json::Value;
+
+use super::check_learnt;
+use super::rendered::{RenderedConversation, TurnFinder};
+use crate::template::variables::TemplateVariables;
+use crate::tokens::tokenizer::Tokenizer;
+
+/// A message that is learnt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    pub index: usize,
+    pub weight: f32,
+}
+
+/// SftTokens of the whole that are learnt.
+#[derive(Debug)]
+pub(super) struct Span {
+    pub tokens: Range<usize>,
+    pub weight: f32,
+}
+
+/// The conversation, what of it is learnt, and what is to be said of it.
+pub(super) struct LearntTurns {
+    pub whole: RenderedConversation,
+    pub spans: Vec<Span>,
+    pub notes: Vec<&'static str>,
+}
+
+const NO_STOP: &str = "are trained to write a turn but not the token that ends it, which stands outside of the chat template's \
+                       {% generation %} marks: the model may not learn to stop";
+
+/// Finds turns by the template's marks.
+///
+/// # Errors
+/// If the template has none, it is not clear whose they are and that matters, or the template writes nothing of a message.
+pub(super) fn by_marks(
+    messages: &[Value],
+    turns: &[Turn],
+    tokenizer: &Tokenizer,
+    variables: &TemplateVariables,
+) -> Result<LearntTurns> {
+    let Some(marked) = tokenizer.apply_marked_chat_template(&messages.to_vec().into(), variables)? else {
+        bail!(
+            "data.assistant_mask=generation_tags, and the chat template has no {{% generation %}} marks; write \
+             data.assistant_mask=auto, or put them into the template (model.custom_chat_template)"
+        );
+    };
+    let same = turns.iter().all(|turn| turn.weight == turns[0].weight);
+    ensure!(
+        same || marked.spans.len() == turns.len(),
+        "the messages weigh differently, and the chat template marks {} parts of {} messages of the assistant: it is not known which \
+         is whose; write data.assistant_mask=prefix",
+        marked.spans.len(),
+        turns.len()
+    );
+    let weight = |i: usize| if same { turns[0].weight } else { turns[i].weight };
+    let learnt: String = marked.spans.iter().map(|bytes| &marked.text[bytes.clone()]).collect();
+    let (whole, mut spans, mut notes) = (RenderedConversation::of(marked.text, tokenizer)?, Vec::new(), Vec::new());
+    for (i, bytes) in marked.spans.into_iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
+        let span = Span { tokens: whole.tokens(bytes), weight: weight(i) };
+        let stops = whole.ids[span.tokens.clone()].iter().any(|id| tokenizer.is_special(*id));
+        notes.extend((!stops && span.weight != 0.0).then_some(NO_STOP));
+        spans.push(span);
+    }
+    let finder = TurnFinder { messages, tokenizer, variables, whole, keeps_thoughts: true };
+    for turn in turns.iter().filter(|turn| turn.weight != 0.0) {
+        notes.extend(check_learnt::check(&finder, turn.index, &learnt)?);
+    }
+    Ok(LearntTurns { whole: finder.whole, spans, notes })
+}
+
+/// Finds turns in the rendering of the whole conversation. `keeps_thoughts`: the beginning of a thought that the generation
+/// prompt writes belongs to the turn.
+///
+/// # Errors
+/// If a turn cannot be found, or no special token ends it.
+pub(super) fn in_whole(
+    messages: &[Value],
+    turns: &[Turn],
+    tokenizer: &Tokenizer,
+    variables: &TemplateVariables,
+    keeps_thoughts: bool,
+) -> Result<LearntTurns> {
+    let text = tokenizer.apply_chat_template(&messages.to_vec().into(), false, variables)?;
+    let finder = TurnFinder { messages, tokenizer, variables, whole: RenderedConversation::of(text, tokenizer)?, keeps_thoughts };
+    let (mut spans, mut notes) = (Vec::new(), Vec::new());
+    for turn in turns.iter().filter(|turn| turn.weight != 0.0) {
+        let bytes = finder.find(turn.index)?;
+        notes.extend(check_learnt::check(&finder, turn.index, &finder.whole.text[bytes.clone()])?);
+        spans.push(Span { tokens: finder.whole.tokens(bytes), weight: turn.weight });
+    }
+    Ok(LearntTurns { whole: finder.whole, spans, notes })
+}

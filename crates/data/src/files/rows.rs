@@ -1,0 +1,268 @@
+//! The rows of data files: parquet, JSON arrays and JSON lines. Those of parquet stay as arrow, which is small, and become JSON
+//! when they are used; those of JSON, which takes as much space in the file, are kept as they were parsed.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
+use arrow::array::RecordBatch;
+use serde_json::Value;
+
+use super::arrow_to_json;
+use super::column_selection::{ColumnSelection, Columns};
+pub use super::column_selection::{EVERY_COLUMN, MEDIA_COLUMNS};
+use super::json_file;
+use super::missing_columns::MissingColumns;
+use super::parquet_file::ParquetFile;
+use burnish_util::contained::{Limits, contained};
+use burnish_util::machine;
+
+/// One row: its columns, and its place for messages.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub values: Columns,
+    pub file: Arc<Path>,
+    /// The row's position in `file`, from 0.
+    pub index: usize,
+}
+
+impl Row {
+    /// Returns "FILE, row INDEX", for messages.
+    pub fn place(&self) -> String {
+        place(&self.file, self.index)
+    }
+
+    /// Returns the column, or an error that names the file, the column and the columns that exist.
+    pub fn column(&self, name: &str) -> Result<&Value> {
+        let known = self.values.keys().map(String::as_str);
+        self.values.get(name).ok_or_else(|| MissingColumns::new(&self.file, &[name], known).into())
+    }
+}
+
+fn place(file: &Path, index: usize) -> String {
+    format!("{}, row {index}", file.display())
+}
+
+/// The rows of some files, one file after another. A clone shares them.
+#[derive(Clone)]
+pub struct Rows {
+    parts: Arc<[FilePart]>,
+    /// Columns that every row gets, with null where it lacks them.
+    filled: Arc<BTreeSet<String>>,
+    /// The columns of the files, whether they are read or not.
+    columns: Arc<BTreeSet<String>>,
+    /// The positions of the rows that [`Rows::each`] works on, in their order; `None` for all.
+    chosen: Option<Arc<[usize]>>,
+}
+
+/// Some rows of a file.
+struct FilePart {
+    file: Arc<Path>,
+    /// The number of rows before these, in all files and in this one.
+    before: usize,
+    before_in_file: usize,
+    content: RowStorage,
+}
+
+/// The form in which rows are kept.
+pub(crate) enum RowStorage {
+    Arrow(RecordBatch),
+    Json(Vec<Columns>),
+}
+
+impl RowStorage {
+    fn len(&self) -> usize {
+        match self {
+            Self::Arrow(batch) => batch.num_rows(),
+            Self::Json(rows) => rows.len(),
+        }
+    }
+
+    fn names(&self) -> BTreeSet<String> {
+        match self {
+            Self::Arrow(batch) => batch.schema_ref().fields().iter().map(|field| field.name().clone()).collect(),
+            Self::Json(rows) => rows.iter().flat_map(|row| row.keys().cloned()).collect(),
+        }
+    }
+}
+
+impl Rows {
+    /// Reads `files`. Every file must have the `required` columns. The `optional` columns are in the rows if the file has them;
+    /// other columns may be missing.
+    ///
+    /// # Errors
+    /// A file that cannot be read, lacks a column, or whose rows would take more memory than a file of its size may.
+    pub fn read(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Result<Self> {
+        if files.is_empty() {
+            bail!("the list of data files is empty");
+        }
+        let (mut parts, mut before, mut columns) = (Vec::new(), 0, BTreeSet::new());
+        for path in files {
+            let file: Arc<Path> = Arc::from(path.as_path());
+            let start = before;
+            let (contents, known) = read_file(path, required, optional)?;
+            columns.extend(known);
+            for content in contents {
+                let length = content.len();
+                parts.push(FilePart { file: file.clone(), before, before_in_file: before - start, content });
+                before += length;
+            }
+        }
+        Ok(Self { parts: parts.into(), filled: Arc::default(), columns: columns.into(), chosen: None })
+    }
+
+    /// Returns the names of the columns of the files, whether they are read or not.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(String::as_str)
+    }
+
+    /// Returns the first file that has rows.
+    pub fn first_file(&self) -> Option<&Path> {
+        self.parts.first().map(|part| &*part.file)
+    }
+
+    /// Returns the rows of which [`Rows::each`] works on these alone: positions in all files, in their order.
+    pub fn only(self, chosen: Vec<usize>) -> Self {
+        Self { chosen: Some(chosen.into()), ..self }
+    }
+
+    /// Returns the number of rows that [`Rows::each`] works on.
+    pub fn chosen(&self) -> usize {
+        self.chosen.as_ref().map_or(self.len(), |chosen| chosen.len())
+    }
+
+    /// Returns the position in all files of one of the rows that [`Rows::each`] works on.
+    pub(crate) fn position(&self, at: usize) -> usize {
+        self.chosen.as_ref().map_or(at, |chosen| chosen[at])
+    }
+
+    /// Returns the number of rows.
+    pub fn len(&self) -> usize {
+        self.parts.last().map_or(0, |part| part.before + part.content.len())
+    }
+
+    /// Returns true if there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns true if a row has the column.
+    pub fn has_column(&self, name: &str) -> bool {
+        self.parts.iter().any(|part| match &part.content {
+            RowStorage::Arrow(batch) => batch.schema_ref().column_with_name(name).is_some(),
+            RowStorage::Json(rows) => rows.iter().any(|row| row.contains_key(name)),
+        })
+    }
+
+    /// Gives every row every column that any row has, with null for a missing one: rows of JSON are then like those of tables.
+    ///
+    /// # Errors
+    /// If that were too many: rows of JSON may each have columns of their own.
+    pub fn fill_columns(&mut self) -> Result<()> {
+        let known: BTreeSet<String> = self.parts.iter().flat_map(|part| part.content.names()).collect();
+        let cells = self.len().saturating_mul(known.len());
+        ensure!(
+            cells <= MOST_CELLS,
+            "{} rows have {} different columns: each row would get all of them",
+            self.len(),
+            known.len()
+        );
+        self.filled = known.into();
+        Ok(())
+    }
+
+    /// Returns "FILE, row INDEX" of a row, by its position in all files, for messages.
+    pub fn place(&self, index: usize) -> String {
+        let (part, i) = self.find(index);
+        place(&part.file, part.before_in_file + i)
+    }
+
+    /// Returns a row, by its position in all files.
+    ///
+    /// # Errors
+    /// If a value cannot be written in JSON, such as infinity.
+    pub fn row(&self, index: usize) -> Result<Row> {
+        let (part, i) = self.find(index);
+        let mut values = match &part.content {
+            RowStorage::Arrow(batch) => {
+                let values = arrow_to_json::row(batch, i, part.before_in_file);
+                values.with_context(|| format!("cannot read {}", part.file.display()))?
+            }
+            RowStorage::Json(rows) => rows[i].clone(),
+        };
+        if values.len() < self.filled.len() {
+            for name in &*self.filled {
+                values.entry(name.clone()).or_insert(Value::Null);
+            }
+        }
+        Ok(Row { values, file: part.file.clone(), index: part.before_in_file + i })
+    }
+
+    fn find(&self, index: usize) -> (&FilePart, usize) {
+        let part = &self.parts[self.parts.partition_point(|part| part.before <= index) - 1];
+        (part, index - part.before)
+    }
+}
+
+/// Reads all rows of some files at once, as [`Rows::read`] does.
+///
+/// # Errors
+/// Those of [`Rows::read`] and [`Rows::row`].
+pub fn read_rows(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Result<Vec<Row>> {
+    Rows::read(files, required, optional)?.each(|_, row| Ok(row))
+}
+
+/// The most values of all rows together that [`Rows::fill_columns`] makes.
+const MOST_CELLS: usize = 100_000_000;
+
+/// The memory that the rows of a file may take, and how much of it for each byte of the file. A few kilobytes of parquet can say
+/// that one long text is in every row.
+const LEAST_MEMORY: usize = 4 << 30;
+const MEMORY_PER_BYTE: usize = 100;
+
+/// Returns the bounds of reading a data file: never all memory of the machine.
+pub(crate) fn limits(file: &File) -> Limits {
+    let size = file.metadata().map_or(0, |metadata| metadata.len()) as usize;
+    let most = machine::memory().map_or(usize::MAX, |most| usize::try_from(most / 4 * 3).unwrap_or(usize::MAX));
+    Limits { memory: LEAST_MEMORY.saturating_add(size.saturating_mul(MEMORY_PER_BYTE)).min(most), ..Limits::READING }
+}
+
+/// Returns the rows, and the names of all columns.
+fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<(Vec<RowStorage>, Vec<String>)> {
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        bail!("{}: not a file; name the data files themselves", path.display());
+    }
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    if !matches!(extension, "parquet" | "json" | "jsonl") {
+        bail!("{}: data files end in .parquet, .json or .jsonl", path.display());
+    }
+    let file = File::open(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => anyhow!("{}: no such file", path.display()),
+        _ => anyhow!("cannot open {}: {e}", path.display()),
+    })?;
+    let wanted = ColumnSelection::new(required, optional);
+    let limits = limits(&file);
+    let read = match extension {
+        "parquet" => contained(limits, move || read_parquet(file, &wanted, limits.memory as u64)),
+        _ => contained(limits, move || {
+            let (rows, known) = json_file::read(file, &wanted)?;
+            Ok((vec![RowStorage::Json(rows)], known))
+        }),
+    };
+    let read = read.map_err(Error::from).and_then(|read| read);
+    let (contents, known) = read.with_context(|| format!("cannot read {}", path.display()))?;
+    let missing: Vec<&str> = required.iter().filter(|name| !known.iter().any(|known| known == *name)).copied().collect();
+    match missing.is_empty() || contents.iter().all(|content| content.len() == 0) {
+        true => Ok((contents, known)),
+        false => Err(MissingColumns::new(path, &missing, known.iter().map(String::as_str)).into()),
+    }
+}
+
+/// Returns the rows with only the wanted columns, and the names of all columns.
+fn read_parquet(file: File, wanted: &ColumnSelection, most: u64) -> Result<(Vec<RowStorage>, Vec<String>)> {
+    let file = ParquetFile::open(file)?;
+    let known = file.schema().fields().iter().map(|field| field.name().clone()).collect();
+    Ok((file.read_wanted(wanted, most)?.into_iter().map(RowStorage::Arrow).collect(), known))
+}

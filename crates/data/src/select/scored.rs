@@ -1,0 +1,177 @@
+//! Scored responses: a row of `trainer eval` has all responses to a prompt and their scores, a row of OpenRLHF's has one. A
+//! response that is a conversation of several turns is read from its messages, where the row has them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use crate::files::conversations::{MESSAGES, OF_LINE, WrittenConversation};
+use crate::files::rows::{Row, Rows};
+
+/// A response to a prompt, and its score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScoredResponse {
+    /// A text, or a list of messages.
+    pub prompt: Arc<Value>,
+    pub response: String,
+    pub score: f64,
+    /// The conversation that the response is.
+    pub talk: Option<Conversation>,
+}
+
+/// A conversation of a model with tools, users or environments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conversation {
+    /// The messages that the model read first.
+    pub prompt: Vec<Value>,
+    /// The messages from the model's first turn to its last.
+    pub completion: Vec<Value>,
+    /// The schemas of the tools that it was shown.
+    pub tools: Vec<Value>,
+}
+
+/// All responses of some files, in their order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScoredResponses {
+    pub answers: Vec<ScoredResponse>,
+    /// The number of responses that no reward function scored; they are left out.
+    pub unscored: usize,
+    /// The number of conversations whose messages are not known, or in which the model said nothing; they are left out.
+    pub untold: usize,
+}
+
+/// The names of the columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SelectColumns {
+    pub prompt: String,
+    /// A text, or a list of texts.
+    pub response: String,
+    /// A number, or a list with one for each response.
+    pub score: String,
+}
+
+impl SelectColumns {
+    /// The columns of `trainer eval`, and those of OpenRLHF's `batch_inference`.
+    const KNOWN: [[&str; 3]; 2] = [["prompt", "responses", "scores"], ["input", "output", "reward"]];
+
+    /// Returns the columns: the given ones, and for the others those of the first known layout that the files have whole.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn choose(files: &[PathBuf], given: [Option<&str>; 3]) -> Result<Self> {
+        let with = |known: [&'static str; 3]| [0, 1, 2].map(|i| given[i].map_or_else(|| known[i].to_owned(), str::to_owned));
+        let rows = Rows::read(files, &[], &Self::KNOWN.concat())?;
+        let is_there =
+            |names: &[String; 3]| names.iter().zip(given).all(|(name, given)| given.is_some() || rows.has_column(name));
+        let [prompt, response, score] = Self::KNOWN.map(with).into_iter().find(is_there).unwrap_or_else(|| with(Self::KNOWN[0]));
+        Ok(Self { prompt, response, score })
+    }
+}
+
+impl ScoredResponses {
+    /// Reads the responses of some files.
+    ///
+    /// # Errors
+    /// If a file lacks a column, or a row has something else in it than prompt, responses and as many scores.
+    pub fn read(files: &[PathBuf], keys: &SelectColumns) -> Result<Self> {
+        let rows = Rows::read(files, &[&keys.prompt, &keys.response, &keys.score], &OF_LINE).map_err(|error| {
+            anyhow!(
+                "{error:#} Responses with their scores are written by `trainer eval data.output_path=FILE.parquet`; --prompt-key, \
+                 --response-key and --score-key name other columns"
+            )
+        })?;
+        let mut all = Self::default();
+        for index in 0..rows.len() {
+            let row = rows.row(index)?;
+            all.add(&row, keys).with_context(|| rows.place(index))?;
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, row: &Row, keys: &SelectColumns) -> Result<()> {
+        let prompt = row.column(&keys.prompt)?;
+        ensure!(
+            prompt.is_string() || prompt.is_array(),
+            "column \"{}\" must be a text or a list of messages, not {prompt}",
+            keys.prompt
+        );
+        let (responses, scores) = (listed(row.column(&keys.response)?), listed(row.column(&keys.score)?));
+        ensure!(
+            responses.len() == scores.len(),
+            "\"{}\" has {} responses, and \"{}\" {} scores",
+            keys.response,
+            responses.len(),
+            keys.score,
+            scores.len()
+        );
+        let conversations = conversations(row, responses.len())?;
+        let prompt = Arc::new(prompt.clone());
+        for (i, (response, score)) in responses.iter().zip(scores).enumerate() {
+            let text = response.as_str().with_context(|| format!("response {i} must be text, not {response}"))?;
+            let score = match score {
+                Value::Null => {
+                    self.unscored += 1;
+                    continue;
+                }
+                Value::Number(score) => score.as_f64().context("a score beyond the range of numbers")?,
+                Value::Bool(right) => f64::from(u8::from(*right)),
+                other => bail!("score {i} must be a number, not {other}"),
+            };
+            let talk = match conversations.get(i).map(|conversation| talk(conversation, &prompt)) {
+                None => None,
+                Some(Some(talk)) => Some(talk),
+                Some(None) => {
+                    self.untold += 1;
+                    continue;
+                }
+            };
+            self.answers.push(ScoredResponse { prompt: prompt.clone(), response: text.to_owned(), score, talk });
+        }
+        Ok(())
+    }
+
+    /// Returns the responses to each prompt, in the order in which prompts and responses first appear: a prompt may have several
+    /// rows.
+    pub fn by_prompt(&self) -> Vec<Vec<&ScoredResponse>> {
+        let mut groups: IndexMap<String, Vec<&ScoredResponse>> = IndexMap::new();
+        for answer in &self.answers {
+            groups.entry(answer.prompt.to_string()).or_default().push(answer);
+        }
+        groups.into_values().collect()
+    }
+}
+
+/// Returns the conversations that the responses of a row are: texts of `trainer generate`, or the messages of a line of a run's
+/// rollouts. None if it has none.
+fn conversations(row: &Row, responses: usize) -> Result<Vec<WrittenConversation>> {
+    let Some(cell) = row.values.get(MESSAGES) else { return Ok(Vec::new()) };
+    let conversations = match (WrittenConversation::listed(cell), cell) {
+        (Some(conversations), _) => conversations,
+        (None, Value::Array(_)) if row.values.get("end").is_some_and(Value::is_string) => {
+            vec![WrittenConversation::of_line(&row.values).context("column \"messages\"")?]
+        }
+        _ => return Ok(Vec::new()),
+    };
+    let count = conversations.len();
+    ensure!(count == responses, "\"{MESSAGES}\" has {count} conversations, and there are {responses} responses");
+    Ok(conversations)
+}
+
+/// Returns the messages of a conversation for training; `None` if they do not say what the model read and said. A prompt that is
+/// text was read without a template, which messages would be given.
+fn talk(conversation: &WrittenConversation, prompt: &Value) -> Option<Conversation> {
+    let (asked, completion) = conversation.parts().ok()?;
+    let is_text = prompt.is_string() && asked.iter().any(|message| message["content"] == *prompt);
+    let talk = Conversation { prompt: asked.to_vec(), completion: completion.to_vec(), tools: conversation.tools.clone() };
+    Some(talk).filter(|talk| !talk.completion.is_empty() && !is_text)
+}
+
+fn listed(value: &Value) -> &[Value] {
+    match value {
+        Value::Array(items) => items,
+        one => std::slice::from_ref(one),
+    }
+}

@@ -1,0 +1,398 @@
+//! Chat templates: the Jinja template that comes with a model turns a conversation into text.
+
+use std::ops::Range;
+use std::sync::{Arc, LazyLock, Once};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, Value};
+use regex::Regex;
+use serde_json::Map;
+
+use super::date::TemplateDate;
+use super::functions::{raise_exception, strftime_now, tojson};
+use super::limits::{FUEL, RenderBudget};
+use super::python::follow_python;
+use super::source::as_jinja_reads;
+use super::variables::{TemplateVariables, mapping, to_template};
+use burnish_util::contained::{Limits, contained};
+
+/// The template of a tokenizer that has none: the contents of the messages, each followed by a newline.
+pub const DEFAULT_TEMPLATE: &str = "{% for message in messages %}{{ message['content'] ~ '\\n' }}{% endfor %}";
+
+/// The largest size of a template in bytes; real ones have some ten thousand.
+const MOST_BYTES: usize = 1 << 20;
+/// The largest size of a tag in bytes, without quoted texts; real ones have some hundred. minijinja's time grows with its square.
+const LONGEST_TAG: usize = 10_000;
+/// Bytes of stack for each byte of a template. minijinja parses `- - - x` and `1 + 1 + 1` recursively without a limit, with at
+/// most one level for each byte. Stack that is not used takes no memory.
+const STACK_PER_BYTE: usize = 1 << 10;
+const LEAST_STACK: usize = 4 << 20;
+/// The bounds of memory and time of compiling a template.
+const COMPILING: (usize, Duration) = (1 << 30, Duration::from_secs(10));
+
+const NAME: &str = "chat_template";
+/// The name of the template that puts [`MARKS`] around what the assistant says, where the template tells.
+const MARKED: &str = "chat_template with marks";
+
+/// The characters before and after what the assistant says. Unicode assigns them to nothing, ever.
+const MARKS: [char; 2] = ['\u{fdd0}', '\u{fdd1}'];
+/// The filter that writes them.
+const MARK: &str = "marked_as_generated";
+
+/// A compiled template with the special tokens it may use.
+pub struct ChatTemplate {
+    environment: Arc<Environment<'static>>,
+    taken: RenderBudget,
+    /// The beginning of an error, which names the template and its file.
+    failed: Arc<str>,
+    /// A mapping of the names of special tokens to their texts.
+    special_tokens: Value,
+    is_default: bool,
+    /// True if the template marks what the assistant says.
+    marks: bool,
+    warned: Once,
+}
+
+/// A conversation as text, and the parts of it that a template marks as the assistant's, in bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marked {
+    pub text: String,
+    pub spans: Vec<Range<usize>>,
+}
+
+impl ChatTemplate {
+    /// Compiles a template. `source` is Jinja as transformers renders it, or `None` for [`DEFAULT_TEMPLATE`]; `special_tokens`
+    /// maps `bos_token`, `eos_token` … to their texts.
+    pub fn new(source: Option<&str>, special_tokens: Map<String, serde_json::Value>) -> Result<Self> {
+        let mut environment = Environment::new();
+        environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+        environment.set_fuel(Some(FUEL));
+        follow_python(&mut environment);
+        environment.add_filter("tojson", tojson);
+        environment.add_function("raise_exception", raise_exception);
+        environment.add_filter(MARK, |text: String| format!("{}{text}{}", MARKS[0], MARKS[1]));
+        let source_text = as_jinja_reads(source.unwrap_or(DEFAULT_TEMPLATE));
+        let mut environment = compiled(environment, NAME, with_generation_tags(&source_text, ["if true", "endif"]))?;
+        let marks = GENERATION.is_match(&source_text);
+        if marks {
+            let filter = format!("filter {MARK}");
+            environment = compiled(environment, MARKED, with_generation_tags(&source_text, [&filter, "endfilter"]))?;
+        }
+        let template = Self {
+            environment: environment.into(),
+            marks,
+            taken: RenderBudget::default(),
+            failed: "the chat template failed".into(),
+            special_tokens: mapping(&special_tokens),
+            is_default: source.is_none(),
+            warned: Once::new(),
+        };
+        Ok(template.with_date(TemplateDate::today()))
+    }
+
+    /// Returns the template with the place it was read from, which errors name.
+    pub fn read_from(self, place: &str) -> Self {
+        Self { failed: format!("the chat template in {place} failed").into(), ..self }
+    }
+
+    /// Returns the template with another date; by default it is the date on which it was compiled.
+    pub fn with_date(&self, date: TemplateDate) -> Self {
+        let mut environment = Environment::clone(&self.environment);
+        environment.add_function("strftime_now", move |format: String| strftime_now(&date, &format));
+        Self {
+            environment: environment.into(),
+            taken: RenderBudget::default(),
+            failed: self.failed.clone(),
+            special_tokens: self.special_tokens.clone(),
+            is_default: self.is_default,
+            marks: self.marks,
+            warned: Once::new(),
+        }
+    }
+
+    /// Returns true if the template has this text in its source.
+    pub fn has(&self, text: &str) -> bool {
+        self.environment.get_template(NAME).is_ok_and(|template| template.source().contains(text))
+    }
+
+    /// Returns true if the template marks what the assistant says (`{% generation %}`).
+    pub fn marks(&self) -> bool {
+        self.marks
+    }
+
+    /// Renders `messages` as [`Self::render`] does, without a generation prompt, and finds what the template marks; `None` if it
+    /// marks nothing, in any conversation.
+    ///
+    /// # Errors
+    /// Those of [`Self::render`]; text that has the characters which stand for the marks.
+    pub fn render_marked(&self, messages: &serde_json::Value, variables: impl Into<TemplateVariables>) -> Result<Option<Marked>> {
+        if !self.marks {
+            return Ok(None);
+        }
+        let variables = variables.into();
+        let marked = marked(&self.render_as(MARKED, messages, false, variables.clone())?);
+        ensure!(
+            marked.text == self.render_as(NAME, messages, false, variables)?,
+            "what the chat template marks as the assistant's ({{% generation %}}) cannot be found in its text: the template changes \
+             what it has marked, or a message has the character U+FDD0 or U+FDD1; write data.assistant_mask=prefix"
+        );
+        Ok(Some(marked))
+    }
+
+    /// Renders `messages` (a list of `{"role", "content"}`) as text, with further variables of the template.
+    ///
+    /// # Errors
+    /// If it is not a conversation, or the template fails or exceeds its bounds.
+    pub fn render(
+        &self,
+        messages: &serde_json::Value,
+        add_generation_prompt: bool,
+        variables: impl Into<TemplateVariables>,
+    ) -> Result<String> {
+        self.render_as(NAME, messages, add_generation_prompt, variables.into())
+    }
+
+    fn render_as(
+        &self,
+        name: &'static str,
+        messages: &serde_json::Value,
+        add_generation_prompt: bool,
+        variables: TemplateVariables,
+    ) -> Result<String> {
+        let messages = checked(messages)?;
+        if self.is_default {
+            self.warned.call_once(|| {
+                tracing::warn!(
+                    "the tokenizer has no chat template: message contents are joined, each followed by a newline; \
+                     put a chat_template.jinja beside tokenizer.json to change that"
+                );
+            });
+        }
+        // `tools` and `documents` are none rather than undefined: some templates distinguish the two.
+        let fixed = Value::from_pairs([
+            ("messages", messages.iter().map(with_reasoning).collect()),
+            ("tools", Value::from(())),
+            ("documents", Value::from(())),
+            ("add_generation_prompt", add_generation_prompt.into()),
+        ]);
+        let context = variables.over([fixed, self.special_tokens.clone()]);
+        self.taken.render(&self.environment, name, &self.failed, context)
+    }
+}
+
+fn compiled(mut environment: Environment<'static>, name: &'static str, text: String) -> Result<Environment<'static>> {
+    ensure!(text.len() <= MOST_BYTES, "the chat template has {} bytes: at most {MOST_BYTES} are read", text.len());
+    if let Some(tag) = too_long_tag(&text) {
+        let start: String = tag.chars().take(40).collect();
+        bail!("the chat template has a tag of more than {LONGEST_TAG} bytes, which begins {start}");
+    }
+    let (memory, time) = COMPILING;
+    let limits = Limits { memory, time: Some(time), stack: (LEAST_STACK + text.len() * STACK_PER_BYTE).next_power_of_two() };
+    let compile = move || environment.add_template_owned(name, text).map(|()| environment);
+    contained(limits, compile).context("the chat template")?.context("the chat template is not valid Jinja")
+}
+
+/// Returns the first tag that is longer than [`LONGEST_TAG`], with the text that follows it.
+fn too_long_tag(source: &str) -> Option<&str> {
+    let bytes = source.as_bytes();
+    let is_pair = |at: usize, pairs: [&[u8]; 2]| pairs.contains(&bytes.get(at..at + 2).unwrap_or_default());
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
+        at += 1;
+        if !is_pair(start, [b"{{", b"{%"]) {
+            continue;
+        }
+        let (mut quote, mut length) = (None, 0);
+        at += 1;
+        while at < bytes.len() && (quote.is_some() || !is_pair(at, [b"}}", b"%}"])) {
+            match bytes[at] {
+                b'\\' if quote.is_some() => at += 1,
+                byte if quote == Some(byte) => quote = None,
+                byte @ (b'\'' | b'"') if quote.is_none() => quote = Some(byte),
+                _ => length += usize::from(quote.is_none()),
+            }
+            at += 1;
+            if length > LONGEST_TAG {
+                return source.get(start..);
+            }
+        }
+    }
+    None
+}
+
+fn checked(messages: &serde_json::Value) -> Result<&[serde_json::Value]> {
+    let Some(messages) = messages.as_array().filter(|list| !list.is_empty()) else {
+        bail!("a conversation must be a list of at least one message");
+    };
+    for (i, message) in messages.iter().enumerate() {
+        let says = message.get("content").or(message.get("tool_calls")).is_some();
+        if !message.get("role").is_some_and(|role| role.is_string()) || !says {
+            bail!("message {i} of the conversation must have \"role\" (text), and \"content\" or \"tool_calls\"");
+        }
+    }
+    Ok(messages)
+}
+
+/// Returns the message with its reasoning under both names that templates read. As in transformers, the message may have it under
+/// any of three names.
+fn with_reasoning(message: &serde_json::Value) -> Value {
+    let mut given = ["reasoning_content", "thinking", "reasoning"].into_iter().filter_map(|name| message.get(name));
+    let (Some(reasoning), Some(fields)) = (given.find(|given| !given.is_null()), message.as_object()) else {
+        return to_template(message);
+    };
+    let mut named = Map::from_iter([("thinking".to_owned(), reasoning.clone())]);
+    named.extend(fields.clone());
+    named.insert("reasoning_content".to_owned(), reasoning.clone());
+    to_template(&serde_json::Value::Object(named))
+}
+
+/// The tags by which transformers marks the assistant's text, and which print nothing.
+static GENERATION: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}").expect("a constant pattern"));
+
+/// Replaces the tags of [`GENERATION`] with other block tags, which keep their nesting and whitespace control.
+fn with_generation_tags(source: &str, [open, close]: [&str; 2]) -> String {
+    let replace = |tag: &regex::Captures| {
+        let word = if tag.get(2).is_some() { close } else { open };
+        format!("{{%{} {word} {}%}}", &tag[1], &tag[3])
+    };
+    GENERATION.replace_all(source, replace).into_owned()
+}
+
+/// Takes the marks out of a text. A mark within marked text is part of the outer one.
+fn marked(text: &str) -> Marked {
+    let (mut out, mut spans, mut starts) = (String::with_capacity(text.len()), Vec::new(), Vec::new());
+    for piece in text.split_inclusive(MARKS) {
+        out.push_str(piece.trim_end_matches(MARKS));
+        if piece.ends_with(MARKS[0]) {
+            starts.push(out.len());
+        } else if piece.ends_with(MARKS[1])
+            && let Some(start) = starts.pop()
+            && starts.is_empty()
+        {
+            spans.push(start..out.len());
+        }
+    }
+    Marked { text: out, spans }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use burnish_util::limited_memory::LimitedMemory;
+    use serde_json::json;
+
+    use super::*;
+
+    #[global_allocator]
+    static ALLOCATOR: LimitedMemory<std::alloc::System> = LimitedMemory(std::alloc::System);
+
+    const MANY: usize = 100_000;
+
+    fn nested(open: &str, middle: &str, close: &str, count: usize) -> String {
+        format!("{}{middle}{}", open.repeat(count), close.repeat(count))
+    }
+
+    /// A template may come from anywhere with a model: however deep it nests, the result is a text or an error, never a crash.
+    #[test]
+    fn no_template_ends_the_process() {
+        let inside = [
+            ("(", "1", ")"),
+            ("[", "1", "]"),
+            ("{'a':", "1", "}"),
+            ("-", "1", ""),
+            ("not ", "1", ""),
+            ("1+", "1", ""),
+            ("1~", "1", ""),
+            ("2**", "1", ""),
+            ("1 and ", "1", ""),
+            ("1 < ", "1", ""),
+            ("1 if 1 else ", "1", ""),
+            ("", "messages", ".a"),
+            ("", "messages", "[0]"),
+            ("", "messages", "()"),
+            ("", "1", "|int"),
+            ("", "1", " is true"),
+            ("range(", "1", ")"),
+            ("'%s'%(", "1", ")"),
+            ("'%s'%", "1", ""),
+        ];
+        let around = [
+            ("{% if 1 %}", "x", "{% endif %}"),
+            ("{% for x in [1] %}", "x", "{% endfor %}"),
+            ("{% set x %}", "x", "{% endset %}"),
+            ("{% macro x() %}", "x", "{% endmacro %}"),
+            ("{% if 1 %}{% elif 1 %}", "x", ""),
+            ("{{ '}}' ~ \"%}\" }}", "x", ""),
+        ];
+        let recursive = "{% macro x() %}{{ x() }}{% endmacro %}{{ x() }}";
+        let deep = "{% set n = namespace(x=[]) %}{% for i in range(1000) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x|tojson }}";
+        let mut templates = vec![recursive.to_owned(), deep.to_owned()];
+        templates.push(format!("{{% if 1 %}}{}{{% endif %}}", "{% elif 1 %}".repeat(40_000)));
+        for (open, middle, close) in inside {
+            let fits = LONGEST_TAG / (open.len() + close.len()) - 10;
+            templates.extend([MANY, fits].map(|count| format!("{{{{ {} }}}}", nested(open, middle, close, count))));
+        }
+        templates.extend(around.map(|(open, middle, close)| nested(open, middle, close, MANY / 4)));
+        let messages = json!([{"role": "user", "content": "x"}]);
+        let work = || {
+            let made = |template: &String| ChatTemplate::new(Some(template), Map::new());
+            let rendered = |template| made(template)?.render(&messages, true, &Map::new());
+            templates.iter().map(rendered).filter(Result::is_ok).count()
+        };
+        let count =
+            thread::scope(|scope| thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, work).unwrap().join().unwrap());
+        assert!(count >= 5, "what fits is rendered, not {count}");
+        let long = made_error(&format!("{{{{ {} }}}}", "1+".repeat(MANY)));
+        assert!(long.contains("a tag of more than 10000 bytes, which begins {{ 1+1+"), "{long}");
+        let quoted = format!("{{{{ '{}' }}}}", "1+".repeat(MANY));
+        assert!(ChatTemplate::new(Some(&quoted), Map::new()).is_ok());
+    }
+
+    /// Whatever a template computes, it is stopped in time, before it takes all memory, and without a crash.
+    #[test]
+    fn no_template_takes_all_memory_or_time() {
+        let grow = |start: &str, step: &str, end: &str| {
+            format!(
+                "{{% set n = namespace(s={start}) %}}{{% for i in range(60) %}}{{% set n.s = {step} %}}{{% endfor %}}{{{{ {end} }}}}"
+            )
+        };
+        let memory = "more than 256 MiB";
+        let cases = [
+            (grow("'x'", "n.s ~ n.s", "n.s|length"), memory),
+            (grow("'x'", "n.s + n.s", "n.s|length"), memory),
+            (grow("'xxxx'", "n.s|replace('x', 'xxxxxxxxxx')", "1"), memory),
+            (grow("'xxxx'", "n.s.replace('x', 'xxxxxxxxxx')", "1"), memory),
+            (grow("'xxxx'", "n.s|list|join(n.s)", "1"), memory),
+            (grow("[]", "n.s + ['x' * 10**7 ~ i]", "1"), memory),
+            ("{{ [[1]]|tojson(indent=10**9) }}".to_owned(), memory),
+            ("{{ [[1]]|tojson(indent=10**18) }}".to_owned(), memory),
+            ("{{ '%1000000000d'|format(1) }}".to_owned(), memory),
+            (grow("[1]", "[n.s, n.s]", "n.s|tojson"), ""),
+            ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}".to_owned(), "instructions"),
+        ];
+        let messages = json!([{"role": "user", "content": "x"}]);
+        let rendered = |(source, expected): &(String, &str)| {
+            let template = ChatTemplate::new(Some(source), Map::new()).unwrap().read_from("F");
+            let error = || format!("{:#}", template.render(&messages, true, &Map::new()).map(|_| ()).unwrap_err());
+            let first = error();
+            assert!(
+                first.starts_with("the chat template in F failed: it takes") && first.contains(expected),
+                "{source}: {first}"
+            );
+            // It is not tried again for the next row.
+            assert_eq!(error(), first);
+        };
+        thread::scope(|scope| cases.iter().for_each(|case| _ = scope.spawn(|| rendered(case))));
+        let long = ChatTemplate::new(Some("{{ raise_exception('x' * 10**7) }}"), Map::new()).unwrap();
+        assert!(format!("{:#}", long.render(&messages, true, &Map::new()).unwrap_err()).len() < 3000);
+    }
+
+    fn made_error(template: &str) -> String {
+        ChatTemplate::new(Some(template), Map::new()).map(|_| ()).unwrap_err().to_string()
+    }
+}

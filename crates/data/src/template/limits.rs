@@ -1,0 +1,125 @@
+//! Bounds on what a chat template takes: a template comes with a model, and may come from anywhere. minijinja counts instructions
+//! and no bytes, and one instruction can double a text, or visit a list of lists exponentially often.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::{Context, Error, Result, bail};
+use minijinja::{Environment, ErrorKind, Value};
+use rustix::time::{ClockId, clock_gettime};
+
+use burnish_util::contained::{ContainedError, Limits, part};
+
+/// The number of instructions after which a template is stopped; real ones take some thousands.
+pub const FUEL: u64 = 1_000_000;
+
+/// The bounds of one rendering. The stack is that of a value nested as deeply as [`FUEL`] allows, at some hundred bytes a level;
+/// what is not used takes no memory.
+pub const RENDERING: Limits = Limits { memory: 256 << 20, time: Some(Duration::from_secs(5)), stack: 256 << 20 };
+
+/// The largest size of a rendered text, in bytes.
+const MOST_TEXT: usize = 32 << 20;
+
+/// The largest part of an error of a template that is shown, in bytes: its text is the template's.
+const MOST_MESSAGE: usize = 2000;
+
+/// The time of one rendering that is not counted; real ones take less than a millisecond.
+const FREE: Duration = Duration::from_millis(5);
+/// The time that all renderings may take together beyond [`FREE`].
+const SLOW: Duration = Duration::from_secs(5);
+
+/// The instructions and the time that the renderings of a template have taken so far.
+#[derive(Default)]
+pub struct RenderBudget {
+    /// Microseconds beyond [`FREE`].
+    slow: AtomicU64,
+    /// The reason why the template is not rendered again: it would exceed its bounds for every row.
+    given_up: Arc<OnceLock<String>>,
+}
+
+/// The error of a template that was given up when it rendered another text.
+#[derive(Debug)]
+pub struct GivenUpError(String);
+
+impl std::error::Error for GivenUpError {}
+
+impl fmt::Display for GivenUpError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl RenderBudget {
+    /// Renders the template `name` of `environment`; `failed` begins the message of an error.
+    ///
+    /// # Errors
+    /// If the template fails, or exceeds its bounds, now or before.
+    pub fn render(
+        &self,
+        environment: &Arc<Environment<'static>>,
+        name: &'static str,
+        failed: &Arc<str>,
+        context: Value,
+    ) -> Result<String> {
+        if let Some(why) = self.given_up.get() {
+            return Err(Error::new(GivenUpError(why.clone())).context(failed.clone()));
+        }
+        let environment = environment.clone();
+        let render = move || {
+            let before = this_threads_time();
+            let rendered = environment.get_template(name).and_then(|template| template.render(context));
+            (rendered.map_err(|error| (error.kind(), said(&error))), this_threads_time().saturating_sub(before))
+        };
+        let (given_up, begins) = (self.given_up.clone(), failed.clone());
+        let exceeds = move |excess: ContainedError| format!("{begins}: {}", given_up.get_or_init(|| excess.to_string()));
+        let done = part(RENDERING, exceeds, render).map_err(|excess| self.give_up(excess.to_string()));
+        done.and_then(|(rendered, time)| self.checked(rendered, time)).with_context(|| failed.clone())
+    }
+
+    /// Returns the rendered text, unless it or what was taken for it is too much.
+    fn checked(&self, rendered: Result<String, (ErrorKind, String)>, time: Duration) -> Result<String> {
+        let beyond = time.saturating_sub(FREE).as_micros() as u64;
+        if self.slow.fetch_add(beyond, Ordering::Relaxed) + beyond > SLOW.as_micros() as u64 {
+            return Err(
+                self.give_up(format!("it is too slow: it takes {:.0} milliseconds for one text", time.as_secs_f64() * 1e3))
+            );
+        }
+        match rendered {
+            Ok(text) if text.len() > MOST_TEXT => bail!("it makes a text of more than {} MiB", MOST_TEXT >> 20),
+            Ok(text) => Ok(text),
+            Err((ErrorKind::OutOfFuel, _)) => Err(self.give_up(format!("it takes more than {FUEL} instructions for one text"))),
+            Err((_, message)) => bail!("{message}"),
+        }
+    }
+
+    /// Notes why the template is not rendered again; the error is a [`GivenUpError`] if that was known already.
+    fn give_up(&self, why: String) -> Error {
+        match self.given_up.set(why) {
+            Ok(()) => Error::msg(self.given_up.get().cloned().unwrap_or_default()),
+            Err(_) => Error::new(GivenUpError(self.given_up.get().cloned().unwrap_or_default())),
+        }
+    }
+}
+
+/// Returns the error in words, with its causes.
+fn said(error: &minijinja::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause.filter(|_| text.len() < MOST_MESSAGE) {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    if text.len() > MOST_MESSAGE {
+        text.truncate((0..=MOST_MESSAGE).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0));
+        text.push('…');
+    }
+    text
+}
+
+/// Returns the time that this thread has computed, at this work and at what it did before.
+fn this_threads_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
