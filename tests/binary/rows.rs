@@ -200,7 +200,7 @@ fn a_message_that_the_template_leaves_out_is_refused_in_every_stage() {
             let output = place.run(stage, &[&good[..], &[(stage.row)(role)]].concat(), &[]);
             let said = stderr(&output);
             assert_eq!(output.status.code(), Some(0), "{what} {role}: {said}");
-            let read = format!("messages of the role \"{role}\" are read as those of the role \"{meant}\"");
+            let read = format!("the role \"{role}\" get the role \"{meant}\"");
             assert!(said.contains(&read), "{what}: {said}");
         }
         let odd = [&good[..1], &[(stage.row)("wizard")], &good[1..]].concat();
@@ -228,7 +228,7 @@ fn a_malformed_row_is_an_error_or_left_out_and_counted_in_every_stage() {
             let output = place.run(stage, &rows, &["data.on_malformed_row=skip"]);
             let said = stderr(&output);
             assert_eq!(output.status.code(), Some(0), "{what}: {said}");
-            assert!(said.contains("left out 1 of 7") && said.contains("rows.jsonl, row 2"), "{what}: {said}");
+            assert!(said.contains("skipped 1 of 7") && said.contains("rows.jsonl, row 2"), "{what}: {said}");
             // A file of such rows alone is an error.
             let output = place.run(stage, &rows[2..3], &["data.on_malformed_row=skip"]);
             assert_eq!(output.status.code(), Some(2), "{what}: {}", stderr(&output));
@@ -314,7 +314,7 @@ fn fields_and_columns_that_belong_to_a_conversation_are_read() {
         &[json!({"prompt": "1", "completion": "2", "context": "3"})],
         &["data.completion_key=completion", "data.train_batch_size=1"],
     );
-    assert!(said.contains("nothing reads the column \"context\""), "{said}");
+    assert!(said.contains("the column \"context\" is not read"), "{said}");
 }
 
 #[test]

@@ -201,5 +201,5 @@ fn conversations_without_messages_are_left_out() {
         .arg(format!("data.train_files={}", at("scored.jsonl").display()));
     let output = sft.output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(2) && error.contains("are the text of its tokens"), "{error}");
+    assert!(output.status.code() == Some(2) && error.contains("only the text of its tokens"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Prompts for reinforcement learning: rows in verl's schema are rendered, tokenized, filtered and truncated.
+//! Prompts for reinforcement learning: renders, tokenizes, filters and truncates rows in verl's schema.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::template::roles::named;
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
-/// The column of the data source, unless a setting names another.
+/// Default column of the data source.
 const DATA_SOURCE: &str = "data_source";
 
-/// The name in metrics of the data source of rows that have none, as in verl.
+/// Name of an empty data source in metrics, as in verl.
 const UNKNOWN_SOURCE: &str = "unknown";
 
-/// One prompt, ready for the rollout engine and for the scorer of its response.
+/// One prompt, ready for the rollout engine and the scorer.
 #[derive(Clone, Debug)]
 pub struct Prompt {
     /// At most `max_prompt_length` tokens, never empty.
@@ -35,20 +35,20 @@ pub struct Prompt {
     pub messages: Value,
     /// True if the row holds a conversation, false if it holds plain text.
     pub conversational: bool,
-    /// The text that `ids` were made from; of a prompt that was cut, the text of the ids that are left.
+    /// Text of `ids`; after truncation, the text of the remaining ids.
     pub text: String,
-    /// The row's data source; empty where the row has none and needs none.
+    /// Data source of the row; empty if it has none and needs none.
     pub data_source: String,
     pub ground_truth: Value,
-    /// The row's extra_info, or `{}`.
+    /// `extra_info` of the row, or `{}`.
     pub extra_info: Value,
-    /// The loop that the conversation runs in; empty in runs without agents.
+    /// Agent loop of the conversation; empty in runs without agents.
     pub agent: String,
-    /// Every column of the row, if all are needed ([`RowNeeds::columns`]).
+    /// All columns of the row, if needed ([`RowNeeds::columns`]).
     pub columns: Map<String, Value>,
-    /// The row's position in the concatenated files, from 0, counting rows that were filtered out.
+    /// Position of the row in the concatenated files, from 0, including filtered rows.
     pub index: usize,
-    /// The row's file and its position in that file, for messages.
+    /// File of the row and position in that file, for messages.
     pub place: (Arc<Path>, usize),
 }
 
@@ -59,20 +59,20 @@ impl Prompt {
     }
 }
 
-/// The treatment of sequences with more tokens than fit.
+/// The treatment of sequences with too many tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
     Error,
-    /// Drops tokens on the left: the end remains.
+    /// Drops tokens at the beginning.
     Left,
-    /// Drops tokens on the right: the beginning remains.
+    /// Drops tokens at the end.
     Right,
-    /// Keeps the first `max / 2` tokens and fills up from the end.
+    /// Keeps the first `max / 2` tokens, and the rest from the end.
     Middle,
 }
 
 impl Truncation {
-    /// Returns the tokens that remain, in order; `None` if there are too many and the policy is an error.
+    /// Returns the remaining tokens; `None` if there are too many and the policy is [`Self::Error`].
     pub fn apply<T: Copy>(self, items: &[T], max: usize) -> Option<Vec<T>> {
         if items.len() <= max {
             return Some(items.to_vec());
@@ -87,7 +87,7 @@ impl Truncation {
     }
 }
 
-/// A prompt in the form that the model takes, not yet truncated.
+/// A prompt as the model takes it, before truncation.
 #[derive(Clone, Debug)]
 pub struct PromptText {
     /// The token ids; never empty.
@@ -98,8 +98,8 @@ pub struct PromptText {
 }
 
 impl PromptText {
-    /// Reads column `key` of a row: a list of messages goes through the chat template; text is used as it is, with the tokens
-    /// that the tokenizer puts around a text.
+    /// Reads column `key` of a row. A list of messages goes through the chat template. Text is used unchanged, with the tokens
+    /// that the tokenizer adds around a text.
     pub fn of(row: &Row, key: &str, tokenizer: &Tokenizer, chat_kwargs: &TemplateVariables) -> Result<Self> {
         media::refuse(row)?;
         let (messages, text, ids) = match row.column(key)? {
@@ -126,16 +126,16 @@ impl PromptText {
     }
 }
 
-/// The options for turning rows into prompts: the `data` section of the configuration.
+/// Options for turning rows into prompts: the `data` section of the configuration.
 #[derive(Clone, Debug)]
 pub struct PromptOptions {
-    /// The column of the conversation (a list of messages, through the chat template) or of plain text (used as it is).
+    /// Column of the conversation (a list of messages, for the chat template) or of plain text (used unchanged).
     pub prompt_key: String,
-    /// The column that names the data source, which selects the scorer.
+    /// Column of the data source, which selects the scorer.
     pub reward_fn_key: String,
     pub max_prompt_length: usize,
     pub truncation: Truncation,
-    /// True to leave out prompts longer than `max_prompt_length` instead of truncating them.
+    /// True to skip prompts longer than `max_prompt_length` instead of truncating them.
     pub filter_overlong_prompts: bool,
     pub needs: RowNeeds,
     /// Further variables of the chat template.
@@ -147,21 +147,21 @@ pub struct PromptOptions {
 /// The parts of a row that the rewards read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowNeeds {
-    /// True if a row without a data source is an error; otherwise a missing one is empty.
+    /// True if a row without a data source is an error; otherwise it is empty.
     pub data_source: bool,
-    /// True if a row without a ground truth is an error (null counts as one); otherwise a missing one is null.
+    /// True if a row without a ground truth is an error (null is a ground truth); otherwise it is null.
     pub ground_truth: bool,
-    /// True if every column is kept.
+    /// True to keep every column.
     pub columns: bool,
-    /// True if the prompt's text, with its special tokens, is read.
+    /// True if the text of the prompt, with special tokens, is read.
     pub prompt_text: bool,
 }
 
-/// Reads `files` in order. Errors name the file and row; having no prompt left is an error.
+/// Reads `files` in order. Errors name the file and row. It is an error if no prompt remains.
 pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOptions) -> Result<Vec<Prompt>> {
     let (needs, source) = (options.needs, options.reward_fn_key.as_str());
     let mut required = vec![options.prompt_key.as_str()];
-    // A column that somebody names is there, whether a scorer reads it or the metrics alone.
+    // A column that the user names must exist, even if only metrics read it.
     required.extend((needs.data_source || source != DATA_SOURCE).then_some(source));
     required.extend(needs.ground_truth.then_some(REWARD_MODEL_KEY));
     let some = [source, REWARD_MODEL_KEY, "extra_info", AGENT_NAME];
@@ -189,7 +189,7 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
         prompts.retain(|prompt| prompt.ids.len() <= max);
         if let Some(first) = first {
             let dropped = read - prompts.len();
-            tracing::info!("left out {dropped} of {total} prompts: they are longer than {max} tokens; the first: {first}");
+            tracing::info!("skipped {dropped} of {total} prompts: they are longer than {max} tokens; the first: {first}");
         }
     }
     if prompts.is_empty() {
@@ -207,20 +207,20 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
                 prompt.ids.len()
             )
         })?;
-        // Records and reward functions get what the model reads.
+        // Logs and reward functions get the text that the model reads.
         prompt.text = tokenizer.decode(&prompt.ids, false)?;
     }
     if let Some(first) = first {
         tracing::warn!(
-            "{overlong} of {total} prompts have more than {max} tokens (data.max_prompt_length), and are cut to as many by data.truncation; \
+            "{overlong} of {total} prompts have more than {max} tokens (data.max_prompt_length) and are cut by data.truncation; \
              the first: {first}"
         );
     }
     Ok(prompts)
 }
 
-/// Warns where plain text prompts (`plain`, as ids) have tokens at their ends that a model does not expect there: the tokenizer
-/// puts them around every text, and TRL and vLLM leave them there too.
+/// Warns if plain text prompts (`plain`, as ids) have unexpected special tokens at their ends: the tokenizer adds them around
+/// every text, and TRL and vLLM keep them too.
 pub fn warn_of_ends<'a>(tokenizer: &Tokenizer, plain: impl Iterator<Item = &'a [u32]>) {
     let (mut total, mut ended, mut doubled) = (0, 0, 0);
     let first = tokenizer.encode_plain("").ok().and_then(|ids| ids.first().copied());
@@ -231,14 +231,14 @@ pub fn warn_of_ends<'a>(tokenizer: &Tokenizer, plain: impl Iterator<Item = &'a [
     }
     if ended > 0 {
         tracing::warn!(
-            "{ended} of {total} text prompts end with an end-of-text token, which is their own or which the tokenizer adds to every \
-             text (post_processor of tokenizer.json): responses begin behind it"
+            "{ended} of {total} text prompts end with an end-of-text token, from the text or from the tokenizer \
+             (post_processor of tokenizer.json): responses begin after it"
         );
     }
     if doubled > 0 {
         tracing::warn!(
-            "{doubled} of {total} text prompts begin with the same special token twice: the text has it, and the tokenizer puts it before \
-             every text (post_processor of tokenizer.json)"
+            "{doubled} of {total} text prompts begin with the same special token twice: the text has it, and the tokenizer \
+             adds it before every text (post_processor of tokenizer.json)"
         );
     }
 }
@@ -251,7 +251,7 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
     let conversational = row.column(&options.prompt_key)?.is_array();
     if tools.is_some() && !conversational {
         bail!(
-            "column \"{}\" is text, and {agent} needs a list of messages, to which calls and answers are added",
+            "column \"{}\" is text, but {agent} needs a list of messages, to which calls and results are added",
             options.prompt_key
         );
     }
@@ -285,7 +285,7 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
     })
 }
 
-/// Returns the name of a data source in metrics.
+/// Returns the name of a data source for metrics.
 pub fn named_source(data_source: &str) -> &str {
     if data_source.is_empty() { UNKNOWN_SOURCE } else { data_source }
 }

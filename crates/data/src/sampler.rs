@@ -1,21 +1,21 @@
-//! The order in which prompts are visited: a seeded permutation per epoch, with a cursor that can be saved and restored.
+//! The order of prompts: a seeded permutation per epoch, with a position that can be saved and restored.
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 use burnish_util::rng::Stream;
 
-/// The position of the sampler. It counts rows, not batches, so that it means the same whatever the size of a batch.
+/// The position of the sampler, in rows, so it does not depend on the batch size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplerState {
     pub epoch: u64,
-    /// The number of rows of `epoch` already drawn; `None` in checkpoints that count batches.
+    /// Number of rows of `epoch` already drawn; `None` in checkpoints that count batches.
     #[serde(default)]
     drawn: Option<u64>,
-    /// The number of rows of an epoch; `None` in checkpoints that count batches.
+    /// Number of rows of an epoch; `None` in checkpoints that count batches.
     #[serde(default)]
     rows: Option<u64>,
-    /// The number of batches of `epoch` already drawn, in checkpoints without `drawn`.
+    /// Number of batches of `epoch` already drawn, in checkpoints without `drawn`.
     #[serde(default, skip_serializing)]
     batch: u64,
 }
@@ -29,32 +29,32 @@ pub struct Sampler {
     seed: u64,
     drop_last: bool,
     epoch: u64,
-    /// The number of rows of `epoch` already drawn.
+    /// Number of rows of `epoch` already drawn.
     drawn: usize,
-    /// The order of `epoch`.
+    /// Order of the rows in `epoch`.
     order: Vec<usize>,
-    /// The sets that the rows come from, one after another, where an epoch has other shares of them than the files.
+    /// Shares of the row sets, which follow one another; empty if an epoch draws every row once.
     shares: Vec<Share>,
 }
 
-/// The part of one set of rows in an epoch.
+/// The share of one set of rows in an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The number of rows of the set.
+    /// Number of rows in the set.
     pub rows: usize,
-    /// The number of rows that an epoch takes of it, which may be more.
+    /// Number of rows that an epoch draws from the set, which may be larger.
     pub drawn: usize,
 }
 
 impl SamplerState {
-    /// Returns true if the state counts batches, as older checkpoints do: it then needs the batch size of the run that saved it.
+    /// Returns true if the state counts batches, as in older checkpoints. It then needs the batch size of the saving run.
     pub fn counts_batches(&self) -> bool {
         self.drawn.is_none()
     }
 }
 
 impl Sampler {
-    /// Creates a sampler. `drop_last` leaves out an incomplete last batch, as verl does in training.
+    /// Creates a sampler. `drop_last` skips an incomplete last batch, as verl does in training.
     pub fn new(len: usize, batch_size: usize, shuffle: bool, seed: u64, drop_last: bool) -> Result<Self> {
         if batch_size == 0 {
             bail!("the batch size is 0");
@@ -68,39 +68,41 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Returns a sampler whose epochs, of as many rows as before, have other shares of some sets of rows. `sets`: the rows of
-    /// each, one set after another, and its weight. What an epoch leaves of a set comes in the next one; a small set begins
-    /// again.
+    /// Returns a sampler that draws row sets by weight, with as many rows per epoch as before. `sets`: number of rows and weight
+    /// of each set, one after another. The next epoch continues a set where the last one stopped; a small set starts over.
     ///
     /// # Errors
-    /// The position of a set that is empty, or of which no row is drawn, and the reason.
+    /// The position of a set that is empty or gets no row, and the reason.
     pub fn with_shares(mut self, sets: &[(usize, f64)]) -> Result<Self, (usize, String)> {
         if let Some(empty) = sets.iter().position(|(rows, _)| *rows == 0) {
-            return Err((empty, "there are no rows of it to draw".to_owned()));
+            return Err((empty, "it has no rows to draw".to_owned()));
         }
         let (rows, weights) = (self.len as f64, sets.iter().map(|(_, weight)| weight).sum::<f64>());
         let exact: Vec<f64> = sets.iter().map(|(_, weight)| rows * weight / weights).collect();
         let mut drawn: Vec<usize> = exact.iter().map(|share| *share as usize).collect();
-        // What rounding leaves goes to the largest remainders.
+        // Rows lost by rounding go to the largest remainders.
         let mut by_rest: Vec<usize> = (0..sets.len()).collect();
         by_rest.sort_by(|&a, &b| (exact[b] - exact[b].floor()).total_cmp(&(exact[a] - exact[a].floor())));
         let left = self.len.saturating_sub(drawn.iter().sum());
         by_rest.iter().cycle().take(left).for_each(|&set| drawn[set] += 1);
         if let Some(without) = drawn.iter().position(|drawn| *drawn == 0) {
             let all = self.len;
-            return Err((without, format!("its number is too small for one of the {all} rows of an epoch; write a larger one")));
+            return Err((
+                without,
+                format!("its weight is too small for one of the {all} rows of an epoch; write a larger weight"),
+            ));
         }
         self.shares = sets.iter().zip(drawn).map(|(&(rows, _), drawn)| Share { rows, drawn }).collect();
         self.order = self.epoch_order(self.epoch);
         Ok(self)
     }
 
-    /// Returns the shares of the sets in an epoch; empty if every row is drawn once.
+    /// Returns the shares of the sets; empty if an epoch draws every row once.
     pub fn shares(&self) -> &[Share] {
         &self.shares
     }
 
-    /// Returns the number of rows of a whole batch.
+    /// Returns the number of rows of a full batch.
     pub fn batch_size(&self) -> usize {
         self.batch_size
     }
@@ -110,7 +112,7 @@ impl Sampler {
         batches as u64
     }
 
-    /// Returns the next batch; after the last batch of an epoch, the first one of the next epoch.
+    /// Returns the next batch. After the last batch of an epoch, starts the next epoch.
     pub fn next_batch(&mut self) -> Vec<usize> {
         let left = self.len - self.drawn;
         if left == 0 || self.drop_last && left < self.batch_size {
@@ -126,7 +128,7 @@ impl Sampler {
         SamplerState { epoch: self.epoch, drawn: Some(self.drawn as u64), rows: Some(self.len as u64), batch: 0 }
     }
 
-    /// Resumes from a saved state: the next row is the one that would have followed it.
+    /// Resumes from a saved state, at the row that would have come next.
     ///
     /// # Errors
     /// If the state belongs to other data.
@@ -134,14 +136,14 @@ impl Sampler {
         let rows = self.len as u64;
         if let Some(before) = state.rows.filter(|before| *before != rows) {
             bail!(
-                "the saved position is in data of {before} rows, and now there are {rows}: the files, or what is filtered out of \
-                 them, have changed since the checkpoint, so it is not known which rows are still to come; put them back, or take \
-                 `extra` out of checkpoint.load_contents, or start anew with trainer.resume_mode=disable"
+                "the checkpoint has a position in {before} rows of data, and now there are {rows}: the files or the filtered rows have \
+                 changed, so the remaining rows are unknown; restore the files, or remove `extra` from checkpoint.load_contents, \
+                 or start over with trainer.resume_mode=disable"
             );
         }
         let drawn = state.drawn.unwrap_or_else(|| state.batch.saturating_mul(self.batch_size as u64).min(rows));
         if drawn > rows {
-            bail!("the saved position is row {drawn} of its epoch, but an epoch has {rows}");
+            bail!("the checkpoint has the position {drawn} in its epoch, but an epoch has {rows} rows");
         }
         (self.epoch, self.drawn) = (state.epoch, drawn as usize);
         self.order = self.epoch_order(state.epoch);
@@ -156,8 +158,8 @@ impl Sampler {
         order
     }
 
-    /// Returns the rows of an epoch by their shares, those of each set spread evenly. Each set is gone through again and again,
-    /// in an order of its own each time.
+    /// Returns the rows of an epoch by shares, each set spread evenly. Each set is repeated in passes, and each pass has its own
+    /// order.
     fn shared(&self, epoch: u64) -> Vec<usize> {
         let mut order: Vec<(f64, usize, usize)> = Vec::with_capacity(self.len);
         let mut first = 0;

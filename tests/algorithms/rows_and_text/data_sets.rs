@@ -68,7 +68,7 @@ fn gsm8k_becomes_verl_rows() {
     });
     assert_eq!(of_the_hub.unwrap(), files);
     let missing = error(prepared("gsm8k", &[], |folder| write_jsonl(&folder.join("train.jsonl"), &rows)));
-    assert!(missing.contains("the split \"test\" is not there; looked for test.jsonl"), "{missing}");
+    assert!(missing.contains("the split \"test\" is missing; looked for test.jsonl"), "{missing}");
     let wrong = error(prepared("gsm8k", &[], |folder| {
         ["train", "test"]
             .iter()
@@ -242,7 +242,7 @@ fn dapo_math_is_taken_over() {
         assert_eq!(file(&files, "dapo-math-17k.parquet"), expected);
         assert_eq!(file(&files, "aime-2024.parquet"), &rows[..1]);
     }
-    assert!(error(prepared("dapo_math", &[], |_| {})).contains("there is no dapo-math-17k.parquet"));
+    assert!(error(prepared("dapo_math", &[], |_| {})).contains("dapo-math-17k.parquet is missing"));
 }
 
 #[test]

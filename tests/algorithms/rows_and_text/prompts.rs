@@ -55,7 +55,7 @@ fn contents_in_parts_are_text() {
             "JSON text of a list of messages; store the list itself (json.loads)",
         ),
         (with(json!(" {\"role\": \"user\", \"content\": \"1+1=\"}")), "JSON text of a list of messages"),
-        (with(json!("[{'role': 'user', 'content': '1+1='}]")), "a list of messages that Python wrote as text"),
+        (with(json!("[{'role': 'user', 'content': '1+1='}]")), "a list of messages written as Python text"),
     ] {
         let message_of = error(load_prompts(&jsonl(folder.path(), &[good.clone(), bad.clone()]), &tokenizer, &options()));
         assert!(message_of.contains("rows.jsonl, row 1") && message_of.contains(message), "{message_of}");

@@ -18,12 +18,12 @@ fn sft_learns_the_response_and_its_end() {
     assert_eq!(load(Overlong::Right, 5).unwrap()[0].weights, [0.0, 0.0, 0.0, 0.0, 1.0]);
     assert!(
         error(load(Overlong::Right, 4))
-            .contains("1 of 1 examples would be left out, more than half: 1 have no trained token within data.max_length")
+            .contains("1 of 1 examples would be skipped, more than half: 1 have no trained token within data.max_length")
     );
     // Only the end token remains, and there is nothing to predict it from.
     assert!(
         error(load(Overlong::Left, 1))
-            .contains("1 of 1 examples would be left out, more than half: 1 have no trained token within data.max_length")
+            .contains("1 of 1 examples would be skipped, more than half: 1 have no trained token within data.max_length")
     );
     assert!(error(load(Overlong::Error, 5)).contains("the example has 6 tokens"));
     let read = read_sft(&files, &tokenizer, &SftOptions { overlong: Overlong::Right, max_length: 5, ..sft_options() }).unwrap();
@@ -44,7 +44,7 @@ fn sft_learns_the_response_and_its_end() {
         response_dict_keys: vec!["answer".into()],
     };
     let text = error(load_sft(&files, &tokenizer, &SftOptions { columns: text, ..sft_options() }));
-    assert!(text.contains("it is no struct") && text.contains("set data.response_dict_keys=null"), "{text}");
+    assert!(text.contains("not a struct") && text.contains("set data.response_dict_keys=null"), "{text}");
     assert_eq!(error(load_sft(&jsonl(folder.path(), &[]), &tokenizer, &sft_options())), "no rows");
 }
 
@@ -220,8 +220,8 @@ fn the_header_of_a_role_is_never_learnt() {
     }
     let counts = trims.replace("m.role", "(m.content | length)");
     for (template, part) in [
-        (counts.as_str(), "it is not known where its text begins"),
-        ("{{ '1<|im_end|>' }}", "the chat template writes nothing of the text"),
+        (counts.as_str(), "the beginning of its text is unknown"),
+        ("{{ '1<|im_end|>' }}", "the chat template does not write the text"),
     ] {
         let message = error(load(template, &json!("11")));
         assert!(message.contains(&format!("row 0: column \"messages\": message 0: {part}")), "{message}");
@@ -303,14 +303,14 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
     let equal = json!({"prompt": "1+1=", "chosen": "22", "rejected": "23"});
     for (rows, truncation, max, part) in [
         (vec![explicit.clone()], Overlong::Error, 6, "a side has 7 tokens, more than data.max_length=6"),
-        (vec![json!({"chosen": "2", "rejected": "3"})], Overlong::Error, 9, "name the column with data.prompt_key"),
+        (vec![json!({"chosen": "2", "rejected": "3"})], Overlong::Error, 9, "set data.prompt_key"),
         (
             vec![json!({"prompt": "1", "chosen": "2", "rejected": []})],
             Overlong::Error,
             9,
             "column \"rejected\" is a list of messages",
         ),
-        (vec![equal.clone()], Overlong::Right, 5, "1 have two answers that are equal once they are cut"),
+        (vec![equal.clone()], Overlong::Right, 5, "1 have two answers that are equal after the cut"),
         (vec![explicit.clone()], Overlong::Right, 4, "1 have a prompt of data.max_length tokens or more"),
         (vec![explicit.clone()], Overlong::Filter, 6, "1 have a side of more than data.max_length tokens"),
     ] {
@@ -324,10 +324,9 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
         json!({"prompt": prompt, "chosen": side("2"), "rejected": side("3")})
     };
     let answers = json!({"prompt": "1+1=", "chosen": [turn("assistant", "2")], "rejected": [turn("assistant", "3")]});
-    let (alone, equal_end) =
-        ("have no prompt, and answers that do not begin alike", "equal once they are cut at data.max_length");
-    let apart = "column \"prompt\" is text and the conversations do not begin with it: write it as a list of messages";
-    let no_prompt = "it has no prompt of its own";
+    let (alone, equal_end) = ("have no prompt, and answers without a common beginning", "equal after the cut at data.max_length");
+    let apart = "column \"prompt\" is text, but the conversations do not begin with it";
+    let no_prompt = "the row has no prompt";
     for (row, max, after_prompt, whole) in [
         (&explicit, 9, "", ""),
         (&implicit, 9, "", ""),
@@ -375,10 +374,10 @@ fn judged_steps_that_are_cut_off_are_counted() {
             json!(["2", "33"]),
             json!([true, 0.5]),
             6,
-            vec!["are cut at data.max_length", "lose judged steps beyond data.max_length"],
+            vec!["are cut at data.max_length", "lose labelled steps beyond data.max_length"],
         ),
-        (json!(["2", "33"]), json!([true, 0.5]), 4, vec!["have no judged step within data.max_length tokens"]),
-        (json!([]), json!([]), 8, vec!["\"have no judged step\""]),
+        (json!(["2", "33"]), json!([true, 0.5]), 4, vec!["have no labelled step within data.max_length tokens"]),
+        (json!([]), json!([]), 8, vec!["\"have no labelled step\""]),
         (json!(["2"]), json!(["+"]), 8, vec!["label 0: it must be true, false", "not \"+\"", "data.placeholder_token"]),
     ] {
         let row = json!({"prompt": "1+1", "completions": steps, "labels": labels});

@@ -118,7 +118,7 @@ fn a_turn_is_what_the_template_makes_of_it_in_the_whole_conversation() {
 fn no_part_of_a_learnt_message_is_lost_in_silence() {
     let one = |content: &str| json!({"messages": [say("user", "1?"), say("assistant", content)]});
     let no_end = "message 1: the chat template ends the turn with no special token";
-    let unclear = "not known where";
+    let unclear = "is unknown";
     let long = json!({"messages": [say("user", "1?"), say("assistant", "2"), say("user", "3"), say("assistant", "4")]});
     let options = conversations(Overlong::Error, 500);
     for (template, row, part) in [
@@ -126,7 +126,7 @@ fn no_part_of_a_learnt_message_is_lost_in_silence() {
         (PLAIN, one("first"), no_end),
         (BEFORE, one("the whole answer"), no_end),
         (BEFORE, one(""), no_end),
-        (SILENT, one("answer"), "message 1: the chat template writes nothing of"),
+        (SILENT, one("answer"), "message 1: the chat template does not write"),
         (ASKS, one("answer"), unclear),
         (LAST_ENDS, long, unclear),
     ] {
@@ -145,7 +145,7 @@ fn no_part_of_a_learnt_message_is_lost_in_silence() {
     let only_calls = "{% for m in messages %}{{ '[' ~ m.role ~ ']' ~ (m.tool_calls[0].function.name if m.tool_calls else m.content) ~ '<|im_end|>' }}{% endfor %}{{ '[assistant]' if add_generation_prompt }}";
     let marked = only_calls.replace("m.content) ~ '<|im_end|>' }}", "m.content) }}{% generation %}<|im_end|>{% endgeneration %}");
     let (refused, _) = learnt(THINKS_LAST, &with_calls, &options);
-    assert!(refused.as_ref().is_err_and(|error| error.contains("writes nothing of its \"tool_calls\"")), "{refused:?}");
+    assert!(refused.as_ref().is_err_and(|error| error.contains("does not write its \"tool_calls\"")), "{refused:?}");
     for (template, row, says) in [
         (THINKS_LAST, &thoughts, true),
         (THINKS_LAST, &earlier, true),
@@ -156,6 +156,6 @@ fn no_part_of_a_learnt_message_is_lost_in_silence() {
     ] {
         let (result, said) = learnt(template, row, &options);
         assert!(result.is_ok(), "{result:?}");
-        assert_eq!(said.contains("not written in full"), says, "{row}\n{template}\n{said}");
+        assert_eq!(said.contains("does not write completely"), says, "{row}\n{template}\n{said}");
     }
 }

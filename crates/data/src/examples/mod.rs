@@ -1,15 +1,14 @@
-//! Rows of the stages around reinforcement learning as token ids: what `trainer sft`, `dpo`, `rm` and `distill` learn from.
+//! Rows as token ids for the other stages: `trainer sft`, `dpo`, `rm` and `distill`.
 //!
 //! | file | rows |
 //! |---|---|
 //! | `sft/`, `document` | supervised examples: ids, and the weight of every token in the loss |
 //! | `pair` | a prompt with a chosen and a rejected answer |
-//! | `unpaired` | a prompt and an answer that is wanted or not |
-//! | `steps` | a text with judgements at its steps |
+//! | `unpaired` | a prompt with an answer and a label: desired or undesired |
+//! | `steps` | a text with labels at its steps |
 //!
-//! They share `said` (columns that hold text or messages), `row_variables` (what a row adds to the chat template), `overlong`,
-//! `seam` (where a prompt ends and its answer begins, in tokens), and `tally`: whatever is left out is counted, with its reason
-//! and first rows.
+//! Shared: `text_column` (text or messages), `row_variables` (a row's variables for the chat template), `overlong`,
+//! `prompt_boundary` (the first token of an answer), and `tally` (counts skipped rows by reason).
 
 mod document;
 mod overlong;

@@ -1,17 +1,17 @@
-//! Rows of too many tokens.
+//! Rows with too many tokens.
 
-/// The note of a row that loses its beginning or its end.
+/// Note for a row that loses its beginning or its end.
 pub(super) const CUT: &str = "are cut at data.max_length";
 
 /// The treatment of a sequence with more than `max_length` tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlong {
     Error,
-    /// The row is left out.
+    /// The row is skipped.
     Filter,
     /// The sequence loses its beginning (TRL's `keep_end`).
     Left,
-    /// The sequence loses its end (TRL's `keep_start`). A row with an answer keeps its prompt: one whose prompt alone is as long
-    /// is left out.
+    /// The sequence loses its end (TRL's `keep_start`). A row with an answer keeps its prompt, and is skipped if the prompt alone
+    /// is too long.
     Right,
 }

@@ -22,35 +22,34 @@ use crate::template::coverage::{SYSTEM, fit_to_template, note_of_system, with_sy
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
-/// A pair in tokens. What the model reads are its [`Pair::sides`].
+/// A pair in tokens. The model reads its [`Pair::sides`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// What both sides begin with; may be empty.
+    /// Common beginning of both sides; may be empty.
     pub prompt: Vec<u32>,
-    /// Never empty, as `rejected`.
+    /// Never empty, like `rejected`.
     pub chosen: Vec<u32>,
     pub rejected: Vec<u32>,
-    /// By how much the chosen answer is better; `None` where the row does not say.
+    /// Margin by which the chosen answer is better; `None` if the row does not say.
     pub margin: Option<f64>,
     pub row: RowPlace,
-    /// The number of tokens that were cut off at the beginning of each side.
+    /// Number of tokens cut off at the beginning of each side.
     cut: [usize; 2],
 }
 
 impl Pair {
-    /// Returns the chosen and the rejected side, each as what is given (at least one token) and what is predicted.
+    /// Returns the chosen and the rejected side, each as context (at least one token) and predicted tokens.
     pub fn sides(&self) -> [(&[u32], &[u32]); 2] {
         [(&self.chosen, self.cut[0]), (&self.rejected, self.cut[1])].map(|(answer, cut)| side(&self.prompt, answer, cut))
     }
 
-    /// Returns the number of tokens of the longer side, before anything is cut off.
+    /// Returns the number of tokens of the longer side, before cuts.
     fn longest(&self) -> usize {
         self.prompt.len() + self.chosen.len().max(self.rejected.len())
     }
 }
 
-/// Returns the prompt and the answer that remain after `cut` tokens. A sequence without a prompt has its first token in place of
-/// one.
+/// Returns the prompt and the answer after cutting `cut` tokens. Without a prompt, the first token takes its place.
 fn side<'a>(prompt: &'a [u32], answer: &'a [u32], cut: usize) -> (&'a [u32], &'a [u32]) {
     match prompt.get(cut..).filter(|rest| !rest.is_empty()) {
         Some(rest) => (rest, answer),
@@ -61,67 +60,67 @@ fn side<'a>(prompt: &'a [u32], answer: &'a [u32], cut: usize) -> (&'a [u32], &'a
 /// The columns of a pair.
 #[derive(Clone, Debug)]
 pub struct PairColumns {
-    /// The prompt: text or messages. A row without it, or whose prompt is text beside conversations, has it at the beginning of
-    /// both answers. `None` = no such column is read.
+    /// Column of the prompt (text or messages). A row without a prompt, or with a text prompt and conversations as answers, has
+    /// the prompt at the beginning of both answers. `None` = no column.
     pub prompt_key: Option<String>,
     pub chosen_key: String,
     pub rejected_key: String,
-    /// A number; `None` = no such column is read.
+    /// Column of a number; `None` = no column.
     pub margin_key: Option<String>,
     pub chat: ChatColumns,
 }
 
-/// What of a side is scored.
+/// The part of a side that is scored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScoredPart {
-    /// The tokens after the prompt (preference losses): the seam between the two matters.
+    /// The tokens after the prompt (preference losses), so the prompt boundary matters.
     AfterPrompt,
-    /// The whole (reward models): each side is tokenized as one text, and `Pair::prompt` is what both begin with.
+    /// The whole side (reward models), tokenized as one text; `Pair::prompt` is the common beginning.
     Whole,
 }
 
-/// The options for turning rows into pairs: the `data` section of `trainer dpo` and `trainer rm`.
+/// Options for turning rows into pairs: the `data` section of `trainer dpo` and `trainer rm`.
 #[derive(Clone, Debug)]
 pub struct PairOptions {
     pub columns: PairColumns,
     pub answers: ScoredPart,
-    /// The largest number of tokens of a side, with its prompt.
+    /// Largest number of tokens of a side, including the prompt.
     pub max_length: usize,
     pub truncation: Overlong,
-    /// Variables of the chat template.
+    /// Additional variables of the chat template.
     pub chat_kwargs: TemplateVariables,
     pub reading: RowSelection,
 }
 
 const FILLED: &str = "have a prompt of data.max_length tokens or more";
 const TOO_LONG: &str = "have a side of more than data.max_length tokens";
-pub(super) const EQUAL: &str = "have two answers that are equal";
-pub(super) const EQUAL_AFTER_CUT: &str = "have two answers that are equal once they are cut at data.max_length";
+pub(super) const EQUAL: &str = "have two equal answers";
+pub(super) const EQUAL_AFTER_CUT: &str = "have two answers that are equal after the cut at data.max_length";
 const NO_ANSWER: &str = "have an answer without tokens";
 
-/// The note of a pair whose whole sides are scored, and which has nothing that both answer.
-const NO_PROMPT: &str = "have no prompt, and answers that do not begin alike: the answers alone are scored; data.prompt_key names the \
+/// Note for a pair whose whole sides are scored and have no common prompt.
+const NO_PROMPT: &str = "have no prompt, and answers without a common beginning: only the answers are scored; set data.prompt_key to the \
                          column of prompts";
 
-/// Reads pairs, and warns of what is left out.
+/// Reads pairs, and warns about skipped rows.
 ///
 /// # Errors
-/// A file or row that cannot be read, with its place; or if more than half of the rows are left out.
+/// If a file or row cannot be read (with its place), or more than half of the rows are skipped.
 pub fn load_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOptions) -> Result<Vec<Pair>> {
     read_pairs(files, tokenizer, options)?.checked("pairs")
 }
 
-/// Reads pairs, and counts what is left out.
+/// Reads pairs, and counts skipped rows.
 ///
 /// # Errors
-/// A file or row that cannot be read, with its place.
+/// If a file or row cannot be read, with its place.
 pub fn read_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOptions) -> Result<ReadRows<Pair>> {
     let (rows, of, with) = (options.reading.apply(open(files, &options.columns)?), options.clone(), tokenizer.clone());
     let (read, malformed) = rows.each_or(options.reading.on_malformed, move |_, row| read(&row, &with, &of))?;
     Ok(ReadRows::of(read, malformed))
 }
 
-/// Opens files that have the columns of pairs.
+/// Opens files with the columns of pairs.
 pub(super) fn open(files: &[PathBuf], columns: &PairColumns) -> Result<Rows> {
     let prompt: Vec<&str> = columns.prompt_key.iter().map(String::as_str).collect();
     let question = prompt.iter().flat_map(|key| alpaca::columns(key)).copied().collect();
@@ -158,7 +157,7 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<RowOu
     Ok(RowOutcome { result, notes, row: place })
 }
 
-/// Cuts the sides to `max_length`; the error is the reason for leaving the pair out.
+/// Cuts the sides to `max_length`. The inner error is the reason for skipping the pair.
 fn cut(mut pair: Pair, options: &PairOptions) -> Result<Result<Pair, &'static str>> {
     let (max, given, longest) = (options.max_length, pair.prompt.len(), pair.longest());
     if given == 0 && (pair.chosen.is_empty() || pair.rejected.is_empty()) {
@@ -177,7 +176,7 @@ fn cut(mut pair: Pair, options: &PairOptions) -> Result<Result<Pair, &'static st
             Overlong::Right if given >= max => {
                 return Ok(Err(match options.answers {
                     ScoredPart::AfterPrompt => FILLED,
-                    // The prompt is whatever both sides begin with, answers included.
+                    // The prompt is the common beginning of both sides, including their answers.
                     ScoredPart::Whole => EQUAL_AFTER_CUT,
                 }));
             }
@@ -201,22 +200,22 @@ fn cut(mut pair: Pair, options: &PairOptions) -> Result<Result<Pair, &'static st
 
 fn margin(row: &Row, key: &str) -> Result<Option<f64>> {
     match row.values.get(key) {
-        // Some row of the file has the column, and in a table the others would have null.
+        // Other rows of the file have the column. In a table, this one would be null.
         None | Some(Value::Null) => Ok(None),
         Some(value) => value
             .as_f64()
             .filter(|margin| margin.is_finite())
             .map(Some)
-            .with_context(|| format!("column \"{key}\" must be a number, by which the chosen answer is better, or null")),
+            .with_context(|| format!("column \"{key}\" must be a number (how much better the chosen answer is) or null")),
     }
 }
 
-/// The texts of a pair, as they are tokenized.
+/// The texts of a pair, ready for tokenization.
 pub(super) struct PairTexts {
     form: TextForm,
-    /// `None` where the row has no prompt of its own and its answers do not begin alike.
+    /// The prompt; `None` if the row has none and its answers have no common beginning.
     prompt: Option<String>,
-    /// The prompt and an answer.
+    /// Prompt and answer of each side.
     wholes: [String; 2],
 }
 
@@ -245,11 +244,11 @@ impl PairTexts {
                 let same = same.min(chosen.len().min(rejected.len()).saturating_sub(1));
                 let prompt = chosen[..same].to_vec();
                 if let (Some(key), Some(TextOrMessages::Text(text))) = (key, &asked) {
-                    // Many data sets repeat as text what both conversations begin with.
+                    // Many data sets repeat the common beginning of both conversations as text.
                     ensure!(
                         prompt.iter().any(|message| says(message, text)),
-                        "column \"{key}\" is text and the conversations do not begin with it: write it as a list of messages, or \
-                         data.prompt_key=null where the conversations are whole without it"
+                        "column \"{key}\" is text, but the conversations do not begin with it: write it as a list of messages, or set \
+                         data.prompt_key=null if the conversations are complete without it"
                     );
                 }
                 Self::rendered(row, tokenizer, columns, chat_kwargs, prompt, [chosen, rejected])
@@ -284,25 +283,27 @@ impl PairTexts {
         Ok(Self { form: TextForm::Rendered, prompt, wholes: [render(&chosen, false)?, render(&rejected, false)?] })
     }
 
-    /// Returns the note of a row with a system message that plain texts do not have.
+    /// Returns the note for a row of plain texts with a system message.
     pub fn note(&self, row: &Row) -> Option<&'static str> {
         note_of_system(&row.values).filter(|_| self.form == TextForm::Plain)
     }
 
-    /// Each side as prompt and answer.
+    /// Splits each side into prompt and answer.
     ///
     /// # Errors
-    /// If nothing tells the prompt from the answers.
+    /// If the prompt cannot be separated from the answers.
     pub fn splits(&self, tokenizer: &Tokenizer) -> Result<[PromptSplit; 2]> {
         let Some(prompt) = &self.prompt else {
-            bail!("it has no prompt of its own, and the two answers do not begin alike; name the column with data.prompt_key");
+            bail!(
+                "the row has no prompt, and the two answers have no common beginning; set data.prompt_key to the column of prompts"
+            );
         };
         let asked = self.form.encode(tokenizer, prompt)?;
         let split = |whole| split_after(tokenizer, self.form, prompt, &asked, whole);
         Ok([split(&self.wholes[0])?, split(&self.wholes[1])?])
     }
 
-    /// What both sides begin with, and the rest of each, which has at least one token.
+    /// Returns the common beginning of both sides, and the rest of each side, which has at least one token.
     fn whole(&self, tokenizer: &Tokenizer) -> Result<PairTokens> {
         let [chosen, rejected] = &self.wholes;
         let mut sides = [self.form.encode_whole(tokenizer, chosen)?, self.form.encode_whole(tokenizer, rejected)?];
@@ -313,14 +314,14 @@ impl PairTexts {
     }
 }
 
-/// A prompt and the two answers to it.
+/// A prompt with two answers.
 struct PairTokens {
     prompt: Vec<u32>,
     answers: [Vec<u32>; 2],
 }
 
 impl PairTokens {
-    /// Joins two sides. Where they differ in their prompts, what both begin with is the prompt.
+    /// Joins two sides. If their prompts differ, the common beginning is the prompt.
     fn after_prompt([chosen, rejected]: [PromptSplit; 2]) -> Self {
         let same = common(&chosen.prompt, &rejected.prompt);
         let answers = [&chosen, &rejected].map(|side| [&side.prompt[same..], &side.answer].concat());
@@ -328,13 +329,13 @@ impl PairTokens {
     }
 }
 
-/// What two texts begin with alike, without a space right before the difference: it belongs to the answers.
+/// Returns the common beginning of two texts, without a space right before the difference, which belongs to the answers.
 fn begin_alike<'a>(a: &'a str, b: &str) -> &'a str {
     let same = alike(a, b);
     same.strip_suffix(' ').unwrap_or(same)
 }
 
-/// Returns true if the content of a message is this text; data sets differ in the spaces around it.
+/// Returns true if the content of a message is this text, ignoring surrounding spaces.
 fn says(message: &Value, text: &str) -> bool {
     content::joined(message)["content"].as_str().is_some_and(|content| content.trim() == text.trim())
 }

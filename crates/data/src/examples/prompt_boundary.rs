@@ -1,39 +1,39 @@
-//! The seam between a prompt and its answer, in tokens.
+//! The boundary between a prompt and its answer, in tokens.
 //!
-//! The prompt and the whole are tokenized apart, and the answer begins where the whole goes on after the ids of the prompt. Where
-//! a token of the whole reaches over the seam ("Hello" + "lo world" is `Hell`, `olo`, ` world`), the prompt keeps the ids that it
-//! has when a model is asked to answer it, and the rest is tokenized by itself. TRL lets the answer begin where the two differ:
-//! prompt tokens are then trained on, in a context that no generation ever has.
+//! The prompt and the whole text are tokenized separately, and the answer begins after the ids of the prompt. If a token of the
+//! whole crosses the boundary ("Hello" + "lo world" is `Hell`, `olo`, ` world`), the prompt keeps its own ids, as in generation,
+//! and the rest is tokenized separately. TRL lets the answer begin at the first difference, which trains on prompt tokens in a
+//! context that generation never has.
 
 use anyhow::Result;
 
 use crate::tokens::tokenizer::Tokenizer;
 
-/// The form of a text.
+/// The origin of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextForm {
-    /// Written by people: it gets the tokens that the tokenizer puts before a text, and an answer ends with the end of text.
+    /// Plain text: gets the tokens that the tokenizer adds before a text, and an answer ends with the end-of-text token.
     Plain,
-    /// Written by a chat template, which puts such tokens itself.
+    /// Rendered by a chat template, which writes such tokens itself.
     Rendered,
 }
 
-/// The note of a [`PromptSplit`] that differs.
-pub(super) const OTHER_PROMPT: &str = "end their prompt otherwise when an answer follows, because the chat template writes it \
-                                       otherwise (some write <think> only where an answer is asked for): the answer begins where the two \
-                                       differ, after a prompt that generation does not have";
+/// Note for a [`PromptSplit`] that differs.
+pub(super) const OTHER_PROMPT: &str = "have a prompt that the chat template writes differently when an answer follows (some templates write <think> only \
+                                       in a generation prompt): the answer begins at the first difference, after a prompt that \
+                                       generation never has";
 
 /// A prompt and its answer in tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PromptSplit {
     pub prompt: Vec<u32>,
     pub answer: Vec<u32>,
-    /// True if a model that is asked to answer gets a prompt other than this.
+    /// True if the prompt differs from the prompt in generation.
     pub differs: bool,
 }
 
 impl TextForm {
-    /// Returns the ids of a text that a prompt is, or begins.
+    /// Returns the ids of a text that is or begins with a prompt.
     pub fn encode(self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
         match self {
             Self::Plain => tokenizer.encode_begun(text),
@@ -41,7 +41,7 @@ impl TextForm {
         }
     }
 
-    /// Returns the ids of a whole text, with its end.
+    /// Returns the ids of a whole text, including its end.
     pub fn encode_whole(self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
         let mut ids = self.encode(tokenizer, text)?;
         self.end(tokenizer, &mut ids);
@@ -55,12 +55,12 @@ impl TextForm {
     }
 }
 
-/// Splits the tokens of `whole`, which begins with `prompt` unless a chat template writes the two differently.
+/// Splits the tokens of `whole`, which begins with `prompt` unless the chat template renders the two differently.
 pub(super) fn split(tokenizer: &Tokenizer, form: TextForm, prompt: &str, whole: &str) -> Result<PromptSplit> {
     split_after(tokenizer, form, prompt, &form.encode(tokenizer, prompt)?, whole)
 }
 
-/// Splits the tokens of `whole` as [`split`] does; `asked` are the ids of `prompt`.
+/// Like [`split`]; `asked` are the ids of `prompt`.
 pub(super) fn split_after(
     tokenizer: &Tokenizer,
     form: TextForm,
@@ -74,7 +74,7 @@ pub(super) fn split_after(
         && let Some(rest) = whole.strip_prefix(prompt)
     {
         let mut answer = tokenizer.encode(rest)?;
-        // Tokenizers of words may begin every text with a space: the parts are then not those of the whole.
+        // Word tokenizers may add a space before every text, so the parts may differ from the whole.
         if tokenizer.decode(&[asked, &answer].concat(), false)? == tokenizer.decode(&ids, false)? {
             form.end(tokenizer, &mut answer);
             return Ok(PromptSplit { prompt: asked.to_vec(), answer, differs: false });
@@ -85,13 +85,13 @@ pub(super) fn split_after(
     Ok(PromptSplit { prompt: ids, answer, differs: same < asked.len() })
 }
 
-/// Returns the text that two texts begin with.
+/// Returns the common beginning of two texts.
 pub(super) fn alike<'a>(a: &'a str, b: &str) -> &'a str {
     let same = a.char_indices().zip(b.chars()).find(|((_, a), b)| a != b).map_or(a.len().min(b.len()), |((at, _), _)| at);
     &a[..same]
 }
 
-/// Returns the number of tokens that two sequences begin with alike.
+/// Returns the length of the common beginning of two sequences.
 pub(super) fn common(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

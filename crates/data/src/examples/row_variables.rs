@@ -1,4 +1,4 @@
-//! What a row adds to the variables of the chat template: its tools, its thinking, and whatever else it names.
+//! A row's own variables for the chat template: tools, thinking and others.
 
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -6,14 +6,14 @@ use serde_json::Value;
 use crate::files::rows::Row;
 use crate::template::variables::TemplateVariables;
 
-/// The columns that a row's variables come from. Each may be missing, or null in a row.
+/// Columns of a row's variables. Each may be missing, or null in a row.
 #[derive(Clone, Debug)]
 pub struct ChatColumns {
-    /// The tools that the template describes: a list of JSON schemas, also as JSON text.
+    /// Column of the tools to describe: a list of JSON schemas, also as JSON text.
     pub tools_key: String,
-    /// A mapping of further variables of the template.
+    /// Column of a mapping of additional template variables.
     pub chat_template_kwargs_key: String,
-    /// The template's `enable_thinking`; `None` where a stage has no such column.
+    /// Column of the template's `enable_thinking`; `None` if a stage has no such column.
     pub enable_thinking_key: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl ChatColumns {
             .collect()
     }
 
-    /// Returns the variables of all rows, `shared`, with those of this row over them.
+    /// Returns the variables of all rows (`shared`), overridden by those of this row.
     pub(super) fn variables(&self, row: &Row, shared: &TemplateVariables) -> Result<TemplateVariables> {
         let mut variables = shared.clone();
         let value = |key: &str| row.values.get(key).filter(|value| !value.is_null());
@@ -45,7 +45,7 @@ impl ChatColumns {
         }
         match value(&self.chat_template_kwargs_key) {
             None => {}
-            // A table gives every row every field, null where the row has none: a template must not see those.
+            // A table gives every row every field, null if the row lacks it. A template must not see those.
             Some(Value::Object(fields)) => {
                 let set = fields.iter().filter(|(_, value)| !value.is_null());
                 set.for_each(|(name, value)| variables.insert(name.clone(), value.clone()));
@@ -56,7 +56,7 @@ impl ChatColumns {
     }
 }
 
-/// Reads tools. They are often stored as JSON text, because their schemas have many shapes; TRL reads them in this form too.
+/// Reads tools. They are often stored as JSON text because schemas differ in shape; TRL reads this form too.
 fn tools(written: &Value, key: &str) -> Result<Value> {
     let parsed = written.as_str().and_then(|text| serde_json::from_str(text).ok());
     let value: Value = parsed.unwrap_or_else(|| written.clone());
@@ -64,9 +64,9 @@ fn tools(written: &Value, key: &str) -> Result<Value> {
         Value::Null => {}
         Value::Array(tools) if tools.iter().all(Value::is_object) => {}
         Value::Array(_) => {
-            bail!("column \"{key}\" must be a list of objects, the JSON schemas of tools; text within the list is not read")
+            bail!("column \"{key}\" must be a list of objects (JSON schemas of tools); text inside the list is not supported")
         }
-        _ => bail!("column \"{key}\" must be a list, also as JSON text, or null"),
+        _ => bail!("column \"{key}\" must be a list, a list as JSON text, or null"),
     }
     Ok(value)
 }

@@ -1,4 +1,4 @@
-//! Texts with judgements at their steps, for process reward models.
+//! Texts with labels at their steps, for process reward models.
 
 use std::path::PathBuf;
 
@@ -15,81 +15,80 @@ use crate::files::rows::{MEDIA_COLUMNS, Row, Rows};
 use crate::files::unread_columns::name_unread;
 use crate::tokens::tokenizer::Tokenizer;
 
-/// A text in tokens, and the judgements at some of them.
+/// A text in tokens, with labels at some of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steps {
     pub ids: Vec<u32>,
-    /// At least one, in the order of the tokens.
+    /// Labels in token order, at least one.
     pub marks: Vec<StepMark>,
     pub row: RowPlace,
 }
 
-/// The judgement of the text up to and including a token.
+/// The label of the text up to and including a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepMark {
-    /// The position in `ids`.
+    /// Position in `ids`.
     pub at: usize,
     pub label: StepLabel,
 }
 
-/// A judgement.
+/// The label of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StepLabel {
     /// Right or wrong.
     Right(bool),
-    /// The token that stands for the judgement.
+    /// The token of the label.
     Token(u32),
-    /// How likely the step is right, from 0 to 1.
+    /// Probability that the step is right, from 0 to 1.
     Share(f64),
 }
 
 /// The form of the rows.
 #[derive(Clone, Debug)]
 pub enum StepRows {
-    /// A prompt, a list of steps, and a list of as many judgements (TRL): each step is followed by the separator, and judged at
-    /// its last token.
+    /// A prompt, a list of steps, and a list of as many labels (TRL). The separator follows each step, and its last token has the
+    /// label.
     Lists {
         prompt_key: String,
         completions_key: String,
         labels_key: String,
         separator: String,
-        /// True to keep the judgement of the last step only.
+        /// True to keep only the label of the last step.
         last_only: bool,
     },
-    /// A text with a placeholder token at each judgement, and a list of judgements, each the text of a token or a number
-    /// (OpenRLHF).
+    /// A text with a placeholder token at each label, and a list of labels, each the text of a token or a number (OpenRLHF).
     Placeholders { input_key: String, labels_key: String, placeholder: String },
 }
 
-/// The options for turning rows into steps.
+/// Options for turning rows into steps.
 #[derive(Clone, Debug)]
 pub struct StepOptions {
     pub rows: StepRows,
-    /// The largest number of tokens.
+    /// Largest number of tokens.
     pub max_length: usize,
-    /// True to cut the end of longer rows, false to refuse them.
+    /// True to cut the end of longer rows; false to refuse them.
     pub cut: bool,
     pub reading: RowSelection,
 }
 
-const NO_STEP: &str = "have no judged step";
-const NO_STEP_LEFT: &str = "have no judged step within data.max_length tokens";
+const NO_STEP: &str = "have no labelled step";
+const NO_STEP_LEFT: &str = "have no labelled step within data.max_length tokens";
 
-/// The note of a row that is cut before its last judged step.
-const LOST_STEPS: &str = "lose judged steps beyond data.max_length";
+/// Note for a row that is cut before its last labelled step.
+const LOST_STEPS: &str = "lose labelled steps beyond data.max_length";
 
-/// Reads rows of steps, and warns of what is left out.
+/// Reads rows of steps, and warns about skipped rows.
 ///
 /// # Errors
-/// A file or row that cannot be read, with its place; or if more than half of the rows are left out.
+/// If a file or row cannot be read (with its place), or more than half of the rows are skipped.
 pub fn load_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOptions) -> Result<Vec<Steps>> {
     read_steps(files, tokenizer, options)?.checked("rows")
 }
 
-/// Reads rows of steps, and counts what is left out.
+/// Reads rows of steps, and counts skipped rows.
 ///
 /// # Errors
-/// A file or row that cannot be read, with its place.
+/// If a file or row cannot be read, with its place.
 pub fn read_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOptions) -> Result<ReadRows<Steps>> {
     let settings: Vec<(&str, &str)> = match &options.rows {
         StepRows::Lists { prompt_key, completions_key, labels_key, .. } => {
@@ -125,7 +124,7 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<RowOu
     let (tokens, max) = (ids.len(), options.max_length);
     if tokens > max && !options.cut {
         bail!(TooLongError(format!(
-            "it has {tokens} tokens, more than data.max_length={max}; raise it, or cut such rows with data.truncation=right"
+            "the row has {tokens} tokens, more than data.max_length={max}; raise it, or cut such rows with data.truncation=right"
         )));
     }
     let judged = marks.len();
@@ -152,7 +151,7 @@ fn lists(row: &Row, tokenizer: &Tokenizer, keys: [&String; 3], separator: &str) 
     let (steps, labels) = (list(row, completions_key)?, list(row, labels_key)?);
     ensure!(
         steps.len() == labels.len(),
-        "column \"{completions_key}\" has {} steps, and \"{labels_key}\" {} labels: each step needs one",
+        "column \"{completions_key}\" has {} steps, but \"{labels_key}\" has {} labels: each step needs one label",
         steps.len(),
         labels.len()
     );
@@ -164,8 +163,8 @@ fn lists(row: &Row, tokenizer: &Tokenizer, keys: [&String; 3], separator: &str) 
         ids.extend(&separator);
         ensure!(
             !label.is_string(),
-            "column \"{labels_key}\", label {i}: it must be true, false, or a number from 0 to 1, not {label}; tokens judge the steps of \
-             texts that have data.placeholder_token in them"
+            "column \"{labels_key}\", label {i}: it must be true, false, or a number from 0 to 1, not {label}; tokens are only labels \
+             in texts with data.placeholder_token"
         );
         let label = judgement(label, tokenizer).with_context(|| format!("column \"{labels_key}\", label {i}"))?;
         let at = ids.len().checked_sub(1).with_context(|| format!("column \"{completions_key}\", step {i}: it has no token"))?;
@@ -188,7 +187,8 @@ fn placeholders(
     let labels = list(row, labels_key)?;
     ensure!(
         places.len() == labels.len(),
-        "column \"{input_key}\" has the placeholder {placeholder:?} {} times, and \"{labels_key}\" {} labels: each needs one",
+        "column \"{input_key}\" has the placeholder {placeholder:?} {} times, but \"{labels_key}\" has {} labels: each placeholder \
+         needs one label",
         places.len(),
         labels.len()
     );
@@ -205,11 +205,11 @@ fn judgement(label: &Value, tokenizer: &Tokenizer) -> Result<StepLabel> {
         Value::Bool(right) => Ok(StepLabel::Right(*right)),
         Value::String(text) => Ok(StepLabel::Token(tokenizer.single(text)?)),
         Value::Number(share) => match share.as_f64().filter(|share| (0.0..=1.0).contains(share)) {
-            // Whole numbers are TRL's spelling of wrong and right; a share is written with a point.
+            // TRL writes wrong and right as integers; a probability is written with a decimal point.
             Some(_) if share.as_u64() == Some(0) => Ok(StepLabel::Right(false)),
             Some(_) if share.as_u64() == Some(1) => Ok(StepLabel::Right(true)),
             Some(share) => Ok(StepLabel::Share(share)),
-            None => bail!("a number must lie between 0 and 1, not {share}"),
+            None => bail!("a number must be from 0 to 1, not {share}"),
         },
         other => bail!("it must be true, false, the text of a token, or a number from 0 to 1, not {other}"),
     }

@@ -1,4 +1,4 @@
-//! What was read, and what was left out of it or deserves a word: by reason, with the first rows.
+//! Counts of read, skipped and noted rows, by reason, with the first rows of each.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use anyhow::{Result, bail};
 use super::place::RowPlace;
 use crate::files::row_selection::Malformed;
 
-/// The number of rows that a message names.
+/// Number of rows that a message names.
 const NAMED: usize = 3;
 
-/// Rows that were read.
+/// The rows that were kept, and the counts of all.
 #[derive(Debug)]
 pub struct ReadRows<T> {
     pub kept: Vec<T>,
@@ -20,7 +20,7 @@ pub struct ReadRows<T> {
 /// Counts of rows by what happened to them.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// The number of rows that were read.
+    /// Number of rows that were read.
     pub rows: usize,
     malformed: Malformed,
     left_out: BTreeMap<&'static str, RowCount>,
@@ -33,7 +33,7 @@ struct RowCount {
     first: Vec<RowPlace>,
 }
 
-/// One row: what it became, or why it was left out, and what is to be said of it.
+/// One row: its result or the reason for skipping it, and notes for warnings.
 pub(super) struct RowOutcome<T> {
     pub result: Result<T, &'static str>,
     pub notes: Vec<&'static str>,
@@ -56,10 +56,10 @@ impl<T> ReadRows<T> {
         Self { kept, tally }
     }
 
-    /// Returns what was kept, and warns of what was not. `what` names the rows: "pairs".
+    /// Returns the kept rows, and warns about the others. `what` is the noun for rows, such as "pairs".
     ///
     /// # Errors
-    /// If there is nothing, or more than half of the rows were left out.
+    /// If there are no rows, or more than half were skipped.
     pub fn checked(self, what: &str) -> Result<Vec<T>> {
         self.tally.check(what)?;
         Ok(self.kept)
@@ -84,13 +84,13 @@ impl RowCount {
 }
 
 impl Tally {
-    /// Returns the number of rows that were left out for `reason`, or for all reasons.
+    /// Returns the number of rows that were skipped for `reason`, or for any reason.
     pub fn left_out(&self, reason: Option<&str>) -> usize {
         let counted = self.left_out.iter().filter(|(known, _)| reason.is_none_or(|reason| reason == **known));
         counted.map(|(_, c)| c.count).sum::<usize>() + if reason.is_none() { self.malformed.count } else { 0 }
     }
 
-    /// What was left out, and why, in words; `None` if nothing was.
+    /// Describes the skipped rows with reasons; `None` if no row was skipped.
     pub fn describe(&self) -> Option<String> {
         let mut reasons: Vec<String> = self.left_out.iter().map(|(reason, counted)| counted.describe(reason)).collect();
         reasons.extend(
@@ -112,13 +112,13 @@ impl Tally {
         }
         let Some(reasons) = self.describe() else { return Ok(()) };
         if 2 * left_out > rows {
-            // Not every reason is the length.
+            // Length is not always a reason.
             let longer = if reasons.contains("data.max_length") { "raise data.max_length, or " } else { "" };
             bail!(
-                "{left_out} of {rows} {what} would be left out, more than half: {reasons}; {longer}take such rows out of the files"
+                "{left_out} of {rows} {what} would be skipped, more than half: {reasons}; {longer}remove such rows from the files"
             );
         }
-        tracing::warn!("left out {left_out} of {rows} {what}: {reasons}");
+        tracing::warn!("skipped {left_out} of {rows} {what}: {reasons}");
         Ok(())
     }
 }

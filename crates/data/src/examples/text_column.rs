@@ -7,7 +7,7 @@ use crate::files::rows::Row;
 use crate::template::content;
 use crate::template::roles::named;
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TextOrMessages {
     Text(String),
@@ -15,7 +15,7 @@ pub(super) enum TextOrMessages {
 }
 
 impl TextOrMessages {
-    /// Reads a column of text or of a list of messages, also of messages that are written with `from` and `value`.
+    /// Reads a column of text or of a list of messages, including messages with `from` and `value`.
     pub fn read(row: &Row, column: &str) -> Result<Self> {
         Self::from_value(row.column(column)?).with_context(|| format!("column \"{column}\""))
     }
@@ -27,14 +27,14 @@ impl TextOrMessages {
                 Ok(Self::Text(text.clone()))
             }
             Value::Array(list) => Ok(Self::Messages(list.iter().map(named).collect())),
-            // An answer that is a single message, as in LLaMA-Factory's rows of preferences.
+            // A single message as answer, as in LLaMA-Factory's preference rows.
             Value::Object(_) if named(value).get("role").is_some() => Ok(Self::Messages(vec![named(value)])),
             _ => bail!("it must be text or a list of messages"),
         }
     }
 }
 
-/// Returns the error of columns of which some hold text and others messages.
+/// Returns the error for columns that mix text and messages.
 pub(super) fn differing<'a>(columns: impl Iterator<Item = (&'a str, &'a TextOrMessages)>) -> String {
     let kind = |column: &TextOrMessages| match column {
         TextOrMessages::Text(_) => "text",

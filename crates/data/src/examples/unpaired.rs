@@ -1,4 +1,4 @@
-//! Unpaired rows: a prompt and an answer that is wanted or not, for KTO.
+//! Unpaired rows for KTO: a prompt with an answer and a label.
 
 use std::path::PathBuf;
 
@@ -22,22 +22,21 @@ use crate::template::coverage::{SYSTEM, fit_to_template, note_of_system, with_sy
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
-/// A prompt with one answer. What the model reads is [`Unpaired::sequence`], or with the answer to another prompt
-/// [`Unpaired::mismatched`].
+/// A prompt with one answer. The model reads [`Unpaired::sequence`], or [`Unpaired::mismatched`] with the answer of another row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unpaired {
     pub prompt: Vec<u32>,
-    /// The whole answer; a sequence has what fits of it.
+    /// Whole answer; a sequence has the part that fits.
     pub completion: Vec<u32>,
-    /// True if the answer is wanted.
+    /// True if the answer is desired.
     pub label: bool,
     pub row: RowPlace,
-    /// The largest number of tokens of a sequence.
+    /// Largest number of tokens of a sequence.
     max_length: usize,
 }
 
 impl Unpaired {
-    /// What is given (at least one token) and what is predicted.
+    /// Returns the context (at least one token) and the predicted tokens.
     pub fn sequence(&self) -> (&[u32], &[u32]) {
         self.answered_by(&self.completion)
     }
@@ -47,8 +46,8 @@ impl Unpaired {
         self.answered_by(&other.completion)
     }
 
-    /// Returns true if both answer the same prompt. The two answers of a pair do, even where the chat template ends their prompts
-    /// otherwise.
+    /// Returns true if both answer the same prompt. This holds for the answers of a pair, even if the chat template ends their
+    /// prompts differently.
     pub fn shares_prompt(&self, other: &Self) -> bool {
         self.row == other.row || self.prompt == other.prompt
     }
@@ -68,7 +67,7 @@ pub enum UnpairedColumns {
         label_key: String,
         chat: ChatColumns,
     },
-    /// Each pair is two rows, one after the other: the chosen answer, which is wanted, and the rejected one.
+    /// Pairs; each becomes two rows in order: the chosen answer (desired) and the rejected one.
     Pairs(PairColumns),
 }
 
@@ -76,11 +75,11 @@ const FILLED: &str = "have a prompt of data.max_length tokens or more";
 const TOO_LONG: &str = "have more than data.max_length tokens";
 const NO_ANSWER: &str = "have an answer without tokens";
 
-/// Reads unpaired rows, and warns of what is left out. `truncation` must not be [`Overlong::Left`]: an answer is also read after
-/// other prompts.
+/// Reads unpaired rows, and warns about skipped rows. `cut` must not be [`Overlong::Left`], since an answer also follows other
+/// prompts.
 ///
 /// # Errors
-/// A file or row that cannot be read, with its place; or if more than half of the rows are left out.
+/// If a file or row cannot be read (with its place), or more than half of the rows are skipped.
 pub fn load_unpaired(
     files: &[PathBuf],
     tokenizer: &Tokenizer,
@@ -92,10 +91,10 @@ pub fn load_unpaired(
     read_unpaired(files, tokenizer, columns, cut, chat_kwargs, reading)?.checked("rows")
 }
 
-/// Reads unpaired rows, and counts what is left out. `cut`: the largest number of tokens, and the treatment of more.
+/// Reads unpaired rows, and counts skipped rows. `cut`: the largest number of tokens, and the treatment of longer rows.
 ///
 /// # Errors
-/// A file or row that cannot be read, with its place.
+/// If a file or row cannot be read, with its place.
 pub fn read_unpaired(
     files: &[PathBuf],
     tokenizer: &Tokenizer,
@@ -105,7 +104,7 @@ pub fn read_unpaired(
     reading: &RowSelection,
 ) -> Result<ReadRows<Unpaired>> {
     if cut.1 == Overlong::Left {
-        bail!("data.truncation=left is for pairs only: unpaired rows take error, filter or right");
+        bail!("data.truncation=left is only for pairs; for unpaired rows, set error, filter or right");
     }
     let (rows, of, with, kwargs) = (open(files, columns)?, columns.clone(), tokenizer.clone(), chat_kwargs.clone());
     let (read, malformed) = reading.apply(rows).each_or(reading.on_malformed, move |_, row| {
@@ -167,7 +166,7 @@ fn read_row(
     Ok((split, label))
 }
 
-/// Reads the columns of a prompt and of its answer.
+/// Reads the columns of a prompt and its answer.
 fn answered(
     row: &Row,
     tokenizer: &Tokenizer,
@@ -195,7 +194,7 @@ fn answered(
     }
 }
 
-/// Returns the two answers of a pair. Those that are equal are both left out: nothing can be wanted and unwanted at once.
+/// Returns the two answers of a pair. Skips both if they are equal, since an answer cannot be both desired and undesired.
 fn finish_pair(
     [chosen, rejected]: [PromptSplit; 2],
     cut: (usize, Overlong),
@@ -228,8 +227,8 @@ fn finish(split: PromptSplit, label: bool, cut: (usize, Overlong), row: RowPlace
     let place = row.row.clone();
     let result = match truncation {
         Overlong::Error if tokens > max_length => bail!(TooLongError(format!(
-            "it has {tokens} tokens, more than data.max_length={max_length}; raise it, or shorten such rows with \
-             data.truncation=right, or leave them out with data.truncation=filter"
+            "the row has {tokens} tokens, more than data.max_length={max_length}; raise it, or shorten such rows with \
+             data.truncation=right, or skip them with data.truncation=filter"
         ))),
         Overlong::Filter if tokens > max_length => Err(TOO_LONG),
         _ if given >= max_length => Err(FILLED),
@@ -247,7 +246,7 @@ mod tests {
 
     use super::*;
 
-    /// A pair whose answers are equal, or become so by the cut, is left out whole; other pairs are two answers to one prompt.
+    /// Both answers of a pair are skipped if they are equal, also after the cut. Other pairs are two answers to one prompt.
     #[test]
     fn pairs_of_equal_answers_are_left_out() {
         let row = RowPlace { file: Arc::from(Path::new("pairs.jsonl")), index: 3 };

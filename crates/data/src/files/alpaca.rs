@@ -1,26 +1,26 @@
-//! Rows in Alpaca's form, whose question is in several columns: `instruction`, `input` and `history`.
+//! Rows in Alpaca's form, with a question in several columns: `instruction`, `input` and `history`.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::rows::Row;
 
-/// The column of the question in this form.
+/// Column of the question.
 const INSTRUCTION: &str = "instruction";
-/// The subject of the question; it follows the question on a line of its own, as in LLaMA-Factory.
+/// Column of the question's subject, which follows the question on a separate line, as in LLaMA-Factory.
 const INPUT: &str = "input";
-/// Earlier questions and their answers, a list of pairs.
+/// Column of earlier questions and answers, a list of pairs.
 const HISTORY: &str = "history";
 
-/// The note of a row with a history.
-pub(crate) const GIVEN: &str = "have a column \"history\": its answers are given, and not learnt";
+/// Note for a row with a history.
+pub(crate) const HISTORY_NOT_LEARNT: &str = "have a column \"history\", whose answers are context and are not learnt";
 
-/// Returns the columns that a question in the column `prompt_key` is read from besides.
+/// Returns the additional columns of a question in the column `prompt_key`.
 pub fn columns(prompt_key: &str) -> &'static [&'static str] {
     if prompt_key == INSTRUCTION { &[INPUT] } else { &[] }
 }
 
-/// Those, and the column of what came before the question.
+/// Like [`columns`], with the column of earlier turns.
 pub(crate) fn columns_with_history(prompt_key: &str) -> &'static [&'static str] {
     if prompt_key == INSTRUCTION { &[INPUT, HISTORY] } else { &[] }
 }

@@ -1,5 +1,5 @@
-//! Turns rows of arrow record batches into JSON. Arrow is smaller, and in parquet a few bytes may stand for a million equal
-//! values, so that the size of rows as JSON is known before they are made.
+//! Converts rows of arrow record batches to JSON. A few bytes of parquet may stand for a million equal values, so the size as
+//! JSON is computed before the conversion.
 
 use std::mem::size_of;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use serde_json::Value;
 
 use super::column_selection::{Columns, MEDIA_COLUMNS};
 
-/// The bytes of a JSON value beside its text and its elements.
+/// Bytes of a JSON value, without its text and elements.
 pub(crate) const VALUE: u64 = size_of::<Value>() as u64;
-/// The bytes of a field of a JSON object beside its name and value.
+/// Bytes of a field of a JSON object, without its name and value.
 const FIELD: u64 = 48;
 
 /// Returns row `i` of a batch. `first` is the number of rows before the batch, for messages.
 ///
 /// # Errors
-/// If a value cannot be written in JSON.
+/// If a value cannot be represented in JSON.
 pub(crate) fn row(batch: &RecordBatch, i: usize, first: usize) -> Result<Columns> {
     let cell = |(field, column): (&Arc<t::Field>, &Arc<dyn Array>)| {
-        // The bytes of an image are not needed, only that there is one.
+        // Only the presence of an image matters, not its bytes.
         let value = match to_json(column, i, 0) {
             Err(_) if MEDIA_COLUMNS.contains(&field.name().as_str()) => Value::from(!column.is_null(i)),
             value => value.with_context(|| format!("row {}, column \"{}\"", first + i, field.name()))?,
@@ -33,17 +33,17 @@ pub(crate) fn row(batch: &RecordBatch, i: usize, first: usize) -> Result<Columns
     batch.schema().fields().iter().zip(batch.columns()).map(cell).collect()
 }
 
-/// Returns the bytes that the rows of a batch take as JSON, about.
+/// Returns the approximate bytes of a batch's rows as JSON.
 pub(crate) fn size(batch: &RecordBatch) -> u64 {
     batch.columns().iter().map(|column| size_of_all(column)).fold(0, u64::saturating_add)
 }
 
-/// Returns the bytes that row `i` of a batch takes as JSON, about.
+/// Returns the approximate bytes of row `i` as JSON.
 pub(crate) fn row_size(batch: &RecordBatch, i: usize) -> u64 {
     batch.columns().iter().map(|column| size_of_all(&column.slice(i, 1))).fold(0, u64::saturating_add)
 }
 
-/// Returns the bytes that all elements of an array take as JSON, about.
+/// Returns the approximate bytes of all elements of an array as JSON.
 fn size_of_all(array: &dyn Array) -> u64 {
     let count = array.len();
     let within = |items: &Arc<dyn Array>, first: usize, last: usize| size_of_all(&items.slice(first, last.saturating_sub(first)));
@@ -82,13 +82,13 @@ fn size_of_all(array: &dyn Array) -> u64 {
     inside.saturating_add(VALUE.saturating_mul(count as u64))
 }
 
-/// The deepest nesting of values, the same as for JSON.
+/// Nesting limit of values, the same as for JSON.
 const DEEPEST: usize = 128;
 
-/// Returns element `i` of an arrow array as JSON. NaN, which pandas uses for a missing number, becomes null.
+/// Returns element `i` of an arrow array as JSON. NaN becomes null, since pandas uses it for a missing number.
 ///
 /// # Errors
-/// If the value cannot be written in JSON, such as infinity: it would become another value.
+/// If the value cannot be represented in JSON, such as infinity.
 fn to_json(array: &dyn Array, i: usize, depth: usize) -> Result<Value> {
     if array.is_null(i) {
         return Ok(Value::Null);
@@ -132,13 +132,13 @@ fn to_json(array: &dyn Array, i: usize, depth: usize) -> Result<Value> {
             let dictionary = one.as_any_dictionary();
             to_json(dictionary.values(), dictionary.normalized_keys()[0], depth + 1)?
         }
-        other => bail!("values of type {other} cannot be read; store them as text, numbers, lists or structs"),
+        other => bail!("the type {other} is not supported; store the values as text, numbers, lists or structs"),
     })
 }
 
 fn float(value: f64) -> Result<Value> {
     if value.is_infinite() {
-        bail!("the number is {value}, which cannot be read; write it as text, or as null");
+        bail!("the number {value} is not supported; write it as text, or as null");
     }
     Ok(Value::from(value))
 }

@@ -1,18 +1,17 @@
-//! The columns of data files: which are read.
+//! The selection of columns to read from data files.
 
 use serde_json::{Map, Value};
 
-/// The columns that verl (`data.image_key`, `video_key`, `audio_key`) and TRL (`image`, `images`) read images, videos and sounds
-/// from.
+/// Columns of images, videos and sounds in verl (`data.image_key`, `video_key`, `audio_key`) and TRL (`image`, `images`).
 pub const MEDIA_COLUMNS: &[&str] = &["images", "image", "videos", "video", "audios", "audio"];
 
-/// A value for the `optional` columns of [`Rows::read`](super::rows::Rows::read): every column of the files.
+/// Value for the `optional` columns of [`Rows::read`](super::rows::Rows::read) that selects every column.
 pub const EVERY_COLUMN: &[&str] = &["*"];
 
-/// The columns of a row, with their names.
+/// Values of a row by column.
 pub(crate) type Columns = Map<String, Value>;
 
-/// The columns that are read.
+/// The columns to read.
 pub(crate) struct ColumnSelection {
     names: Vec<String>,
     every: bool,

@@ -1,68 +1,67 @@
-//! Conversations of many turns as `trainer generate` writes them with the responses: in the column `messages`, a JSON text for
-//! each.
+//! Multi-turn conversations as written by `trainer generate`: JSON text in the column `messages`.
 
 use anyhow::{Result, ensure};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-/// The column of conversations, next to the column of responses.
+/// Column of conversations, next to the column of responses.
 pub const MESSAGES: &str = "messages";
 
-/// The columns of a conversation in a line of `trainer.rollout_data_dir`.
+/// Columns of a conversation in a line of `trainer.rollout_data_dir`.
 pub const OF_LINE: [&str; 5] = [MESSAGES, "asked", "tools", "tokens_only", "end"];
 
-/// A conversation that a model led: what training reads of it.
+/// A sampled conversation, with the fields that training reads.
 #[derive(Clone, Debug, Deserialize)]
 pub struct WrittenConversation {
     messages: Vec<Value>,
-    /// The number of the prompt's messages; older files do not have it.
+    /// Number of messages in the prompt; missing in older files.
     #[serde(default)]
     asked: Option<usize>,
-    /// The schemas of the tools that the model was shown.
+    /// Schemas of the tools in the prompt.
     #[serde(default)]
     pub tools: Vec<Value>,
-    /// True if the text between the turns is known as tokens only.
+    /// True if the text between the turns is only known as tokens.
     #[serde(default)]
     tokens_only: bool,
-    /// The reason for its end, by which it is told from other objects with messages.
+    /// Reason for the end; distinguishes a conversation from other objects with messages.
     #[serde(rename = "end")]
     _end: IgnoredAny,
 }
 
 impl WrittenConversation {
-    /// Reads a JSON text; `None` if it is something else.
-    pub fn of_text(text: &str) -> Option<Self> {
+    /// Reads JSON text; `None` for other text.
+    pub fn from_text(text: &str) -> Option<Self> {
         text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok())?
     }
 
-    /// Reads the conversations of a cell: a text, or a list of texts. `None` if it has something else.
+    /// Reads the conversations of a cell: text, or a list of texts; `None` for other values.
     pub fn listed(cell: &Value) -> Option<Vec<Self>> {
         match cell {
-            Value::String(text) => Some(vec![Self::of_text(text)?]),
-            Value::Array(texts) if !texts.is_empty() => texts.iter().map(|text| Self::of_text(text.as_str()?)).collect(),
+            Value::String(text) => Some(vec![Self::from_text(text)?]),
+            Value::Array(texts) if !texts.is_empty() => texts.iter().map(|text| Self::from_text(text.as_str()?)).collect(),
             _ => None,
         }
     }
 
-    /// Reads a line of `trainer.rollout_data_dir`, whose columns are those of a conversation.
+    /// Reads a conversation from a line of `trainer.rollout_data_dir`.
     ///
     /// # Errors
-    /// If they are something else.
-    pub fn of_line(columns: &Map<String, Value>) -> Result<Self> {
+    /// If the columns are not a conversation.
+    pub fn from_line(columns: &Map<String, Value>) -> Result<Self> {
         Ok(serde_json::from_value(columns.clone().into())?)
     }
 
-    /// Returns the messages of the prompt, and those of the completion: from the model's first turn to its last, with what tools
-    /// and users said between. The completion is empty where the model said nothing.
+    /// Returns the messages of the prompt and of the completion. The completion goes from the model's first turn to its last,
+    /// including tool results and user turns between them. It is empty if the model has no turn.
     ///
     /// # Errors
-    /// A conversation without messages of its own.
+    /// A conversation that is only known as tokens.
     pub fn parts(&self) -> Result<(&[Value], &[Value])> {
         ensure!(
             !self.tokens_only,
-            "the messages of this conversation are the text of its tokens, with what a template wrote between the turns: loops of your own \
-             and environments of texts have no messages, and text completions of a program have none"
+            "this conversation has no separate messages, only the text of its tokens: custom loops, text environments and text \
+             completions of programs have no messages"
         );
         let is_model = |message: &Value| message["role"] == "assistant";
         let end = self.messages.iter().rposition(is_model).map_or(0, |last| last + 1);

@@ -1,5 +1,5 @@
-//! Work on every row, in parallel: a row becomes JSON when its turn comes, and what others wrote, such as a chat template, is run
-//! on threads on which it can do no harm.
+//! Parallel work on every row. A row becomes JSON when it is needed, and untrusted code such as a chat template runs on contained
+//! threads.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,18 +13,18 @@ use super::rows::{Row, Rows};
 use crate::template::limits::{GivenUpError, RENDERING};
 use burnish_util::contained::{BEFORE_PART, ContainedError, Limits, caught, contained};
 
-/// The number of rows that one thread works on before it takes others; to hand them over takes as long as some rows.
+/// Number of rows per work item of a thread, since handing over takes as long as some rows.
 const TOGETHER: usize = 64;
 
-/// The bounds of the work on some rows: none but the stack, which has room for a template, whose bounds are its own.
+/// The limits of a work item: only the stack, with room for a template, which has its own limits.
 const WORK: Limits = Limits { memory: usize::MAX, time: None, stack: RENDERING.stack + BEFORE_PART };
 
 impl Rows {
-    /// Calls `work` with the position of each row in all files and the row, and returns the results in order. Errors of `work`
-    /// get the row's place.
+    /// Calls `work` with the position of each row in all files and the row. Returns the results in order. Errors name the row's
+    /// place.
     ///
     /// # Errors
-    /// The first row's, in the order of the rows, that cannot be read or worked on.
+    /// The error of the first row that cannot be read or processed.
     pub fn each<T, F>(&self, work: F) -> Result<Vec<T>>
     where
         T: Send + 'static,
@@ -33,11 +33,10 @@ impl Rows {
         Ok(self.each_or(OnMalformed::Error, work)?.0)
     }
 
-    /// Does the work of [`Rows::each`]. A row on which it fails is treated as `on_malformed` says: the rows that are left out are
-    /// counted.
+    /// Like [`Rows::each`], but treats a failed row according to `on_malformed`, and counts skipped rows.
     ///
     /// # Errors
-    /// The first row's that is an error: of rows that may be left out, those that a setting of their own decides about.
+    /// The error of the first row that may not be skipped. Errors of the other settings ([`TooLongError`]) are never skipped.
     pub fn each_or<T, F>(&self, on_malformed: OnMalformed, work: F) -> Result<(Vec<T>, Malformed)>
     where
         T: Send + 'static,
@@ -52,14 +51,14 @@ impl Rows {
         let (work, failed) = (Arc::new(work), Arc::new(AtomicUsize::new(usize::MAX)));
         let count = self.chosen();
         let chunks: Vec<Range<usize>> = (0..count).step_by(TOGETHER).map(|start| start..(start + TOGETHER).min(count)).collect();
-        // All rows before one that fails are worked on, so that the same file always gives the same error.
+        // All rows before a failed one are processed, so the same file always gives the same error.
         let results = chunks.into_par_iter().flat_map_iter(|chunk| self.some(chunk, skips, work.clone(), failed.clone()));
         let (mut done, mut malformed, mut first) = (Vec::with_capacity(count), Malformed::default(), None);
         for result in results.collect::<Vec<Result<T>>>() {
             match result {
                 Ok(result) => done.push(result),
                 Err(error) if skips(&error) => malformed.add(&error),
-                // A template that another row made to be given up says nothing about this one.
+                // A template that was given up on another row says nothing about this row.
                 Err(error) if first.as_ref().is_none_or(|first| is_given_up(first) && !is_given_up(&error)) => {
                     first = Some(error)
                 }
@@ -69,8 +68,8 @@ impl Rows {
         first.map_or(Ok((done, malformed)), Err)
     }
 
-    /// Returns the results of some rows, up to one that ends the work. `skips`: says which errors do not; `failed`: the first row
-    /// known to fail, after which rows are left out.
+    /// Returns the results of some rows, up to a fatal error. `skips`: decides which errors are not fatal; `failed`: first row
+    /// known to fail, after which rows are not processed.
     fn some<T, F>(
         &self,
         chunk: Range<usize>,

@@ -1,4 +1,4 @@
-//! Reads files of JSON lines, or of one JSON array of objects.
+//! Reads JSON lines, or one JSON array of objects.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::column_selection::{ColumnSelection, Columns};
 use burnish_util::exact_json::{Exact, may_exceed_64_bits};
 
-/// Reads JSON lines, or one array of objects, and the names of all columns.
+/// Reads the rows, and the names of all columns.
 ///
 /// # Errors
-/// If the file cannot be read or holds something else, or a column that is wanted has an integer of more than 64 bits.
-pub(crate) fn read(mut file: File, wanted: &ColumnSelection) -> Result<(Vec<Columns>, Vec<String>)> {
+/// If the file cannot be read or is not rows of JSON, or a selected column has an integer beyond 64 bits.
+pub(crate) fn read(mut file: File, selection: &ColumnSelection) -> Result<(Vec<Columns>, Vec<String>)> {
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     let rows: Vec<Columns> = if text.trim_start().starts_with('[') {
@@ -26,21 +26,20 @@ pub(crate) fn read(mut file: File, wanted: &ColumnSelection) -> Result<(Vec<Colu
             Ok(rows) if !rows.iter().any(is_table) => rows,
             Err(error) if serde_json::from_str::<Columns>(&text).is_err() => return Err(error),
             _ => bail!(
-                "it is one JSON object, not rows: rows are an array of objects, or one object per line (pandas: \
+                "the file is one JSON object, not rows: write an array of objects, or one object per line (pandas: \
                  df.to_json(FILE, orient=\"records\", lines=True))"
             ),
         }
     };
     if may_exceed_64_bits(&text) {
-        check_integers(&text, |column| wanted.has(column))?;
+        check_integers(&text, |column| selection.has(column))?;
     }
     let known: BTreeSet<&String> = rows.iter().flat_map(Columns::keys).collect();
     let known = known.into_iter().cloned().collect();
     Ok((rows, known))
 }
 
-/// Returns true if the object is a whole table, column by column, with the numbers of its rows as keys: the default of pandas'
-/// `to_json`.
+/// Returns true if the object is a whole table by columns, with row numbers as keys: the default of pandas' `to_json`.
 fn is_table(object: &Columns) -> bool {
     let is_number = |key: &str| key.bytes().all(|byte| byte.is_ascii_digit());
     let has_rows = |rows: &Columns| rows.contains_key("0") && rows.keys().all(|key| is_number(key));
@@ -48,20 +47,22 @@ fn is_table(object: &Columns) -> bool {
     !object.is_empty() && object.values().all(is_column)
 }
 
-/// Refuses integers that were read as floats and so became other numbers. Columns that nothing reads may hold them.
-fn check_integers(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
+/// Refuses integers that were rounded because they were read as floats. Columns that are not selected may have them.
+fn check_integers(text: &str, is_selected: impl Fn(&str) -> bool) -> Result<()> {
     let read = |text: &str| Exact::parse(text).map_err(|error| anyhow!("{error}"));
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let rows = match read(text) {
         Ok(Exact::List(rows)) => rows,
-        // Of JSON lines, only those that may have such an integer are read again.
+        // Only the lines that may have such an integer are read again.
         _ => lines.map(|line| if may_exceed_64_bits(line) { read(line) } else { Ok(Exact::Null) }).collect::<Result<_>>()?,
     };
     for (index, row) in rows.iter().enumerate() {
         let Exact::Object(columns) = row else { continue };
-        for (name, value) in columns.iter().filter(|(name, _)| is_wanted(name)) {
+        for (name, value) in columns.iter().filter(|(name, _)| is_selected(name)) {
             if let Some(integer) = value.beyond_64_bits() {
-                bail!("row {index}, column \"{name}\": the integer {integer} does not fit 64 bits; write it as text, in quotes");
+                bail!(
+                    "row {index}, column \"{name}\": the integer {integer} does not fit in 64 bits; write it as text, in quotes"
+                );
             }
         }
     }

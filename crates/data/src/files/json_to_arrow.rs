@@ -1,4 +1,4 @@
-//! Turns JSON values into an arrow column, whose type is inferred from them.
+//! Converts JSON values to an arrow column of inferred type.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use arrow::datatypes::{Field, FieldRef};
 use indexmap::IndexSet;
 use serde_json::Value;
 
-/// Makes the column of these values, which are of one kind or null. Integers mixed with other numbers become floating point.
+/// Converts values of one kind, or null, to a column. Integers mixed with floats become floats.
 pub fn to_arrow(values: &[Option<&Value>]) -> Result<ArrayRef> {
     let values: Vec<Option<&Value>> = values.iter().map(|value| value.filter(|value| !value.is_null())).collect();
     let all = |holds: fn(&Value) -> bool| values.iter().flatten().all(|value| holds(value));
@@ -23,20 +23,18 @@ pub fn to_arrow(values: &[Option<&Value>]) -> Result<ArrayRef> {
         Value::Number(_) if all(Value::is_u64) => Arc::new(each().map(|v| v?.as_u64()).collect::<UInt64Array>()),
         Value::Number(_) if all(Value::is_number) => {
             if let Some(integer) = each().flatten().find(|value| !is_exact_as_float(value)) {
-                bail!(
-                    "{integer} stands beside numbers that are no integers, and as one of those it would be another; write it as text"
-                );
+                bail!("{integer} is mixed with floats and is not exact as a float; write it as text");
             }
             Arc::new(each().map(|v| v?.as_f64()).collect::<Float64Array>())
         }
         Value::String(_) if all(Value::is_string) => Arc::new(each().map(|v| v?.as_str()).collect::<StringArray>()),
         Value::Array(_) if all(Value::is_array) => list(&values)?,
         Value::Object(_) if all(Value::is_object) => structure(&values)?,
-        _ => bail!("values of several kinds, such as {first} and {}", other_kind(first, &values)),
+        _ => bail!("the values have several types, such as {first} and {}", other_kind(first, &values)),
     })
 }
 
-/// Returns true if a number is exactly representable as a float.
+/// Returns true if the number is exact as a 64-bit float.
 fn is_exact_as_float(value: &Value) -> bool {
     match (value.as_i64(), value.as_u64()) {
         (Some(integer), _) => integer as f64 as i128 == i128::from(integer),
@@ -70,7 +68,7 @@ fn structure(values: &[Option<&Value>]) -> Result<ArrayRef> {
     Ok(Arc::new(StructArray::try_new(fields.into(), columns, Some(validity(values)))?))
 }
 
-/// Makes a nullable field for the column.
+/// Returns a nullable field for the column.
 pub fn field(name: &str, column: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(name, column.data_type().clone(), true))
 }

@@ -1,4 +1,4 @@
-//! Refuses rows with images, videos or sounds: prompts are text, and training would silently leave these columns out.
+//! Refuses rows with images, videos or sounds: prompts are text, and training would silently ignore these columns.
 
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -11,8 +11,8 @@ pub fn refuse(row: &Row) -> Result<()> {
     match MEDIA_COLUMNS.iter().find(holds) {
         None => Ok(()),
         Some(name) => bail!(
-            "column \"{name}\" is not empty: this row is for a model that sees or hears, and prompts are text here; leave such rows \
-             out, or drop the column if the prompts do without it"
+            "column \"{name}\" is not empty, but images, videos and sounds are not supported; remove such rows, or drop the \
+             column if the prompts do not need it"
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! The error of a data file that lacks columns: which columns there are, and what would provide the missing ones.
+//! The error for missing columns of a data file: lists the columns, and how to provide the missing ones.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use anyhow::{Error, anyhow};
 
 use burnish_util::suggest::did_you_mean;
 
-/// The columns that a file, or one of its rows, lacks.
+/// Missing columns of a file or of one of its rows.
 #[derive(Debug)]
 pub struct MissingColumns {
     file: PathBuf,
@@ -25,7 +25,7 @@ impl MissingColumns {
         names.iter().copied().find(|name| self.known.iter().any(|known| known == name))
     }
 
-    /// Returns the way to provide the column that `setting` names.
+    /// Returns a way to provide the column that `setting` names.
     fn remedy(&self, setting: &str, column: &str, settings: &[(&str, &str)]) -> Option<String> {
         let alike = ALIKE.iter().find(|(known, _)| *known == setting);
         if let Some(name) = alike.and_then(|(_, names)| self.found(names)) {
@@ -37,8 +37,8 @@ impl MissingColumns {
                 Some(format!("set {MESSAGES_KEY}={}, which reads whole conversations", self.found(CONVERSATIONS)?))
             }
             "data.reward_fn_key" | "data.data_source_key" => Some(
-                "the name of the rule that scores the row, such as openai/gsm8k; none is needed with reward_model.reward_functions=[NAME] \
-                 or a function of custom_reward_function.path that does not ask for one"
+                "the name of the rule that scores the row, such as openai/gsm8k; not needed with reward_model.reward_functions=[NAME] \
+                 or a function of custom_reward_function.path that does not read it"
                     .to_owned(),
             ),
             GROUND_TRUTH => Some(match self.found(GROUND_TRUTHS) {
@@ -46,8 +46,8 @@ impl MissingColumns {
                     "a struct with the field ground_truth, in pandas: \
                      df[\"{column}\"] = [{{\"ground_truth\": str(x)}} for x in df[\"{name}\"]]"
                 ),
-                None => "{\"ground_truth\": …}, with which rules compare a response; a function of custom_reward_function.path \
-                         that does not ask for one needs none"
+                None => "{\"ground_truth\": …}, the reference for rules; not needed for a function of custom_reward_function.path that \
+                         does not read it"
                     .to_owned(),
             }),
             _ => None,
@@ -55,15 +55,15 @@ impl MissingColumns {
     }
 }
 
-/// Stands for the column of ground truths among the settings of [`with_remedies`].
+/// Stands for the column of ground truths in the settings of [`with_remedies`].
 pub const GROUND_TRUTH: &str = "reward_model";
 
-/// The setting that has a conversation read in place of a prompt and a response.
+/// Setting that reads a conversation instead of a prompt and a response.
 pub const MESSAGES_KEY: &str = "data.messages_key";
 
 const CONVERSATIONS: &[&str] = &["messages", "conversations", "conversation", "chat"];
 
-/// The names that data sets have for what a setting names.
+/// Common column names in data sets, for each setting.
 const ALIKE: &[(&str, &[&str])] = &[
     ("data.prompt_key", &["prompt", "question", "problem", "query", "instruction", "input", "messages", "text"]),
     ("data.response_key", &["response", "answer", "completion", "output", "responses", "solution"]),
@@ -72,15 +72,15 @@ const ALIKE: &[(&str, &[&str])] = &[
 
 const GROUND_TRUTHS: &[&str] = &["ground_truth", "answer", "solution", "label", "target", "final_answer"];
 
-/// Adds to an error of `MissingColumns` a line for each column, with the setting that names it or the way to make it of another
-/// one. `settings`: each setting, with the column that it names. Other errors stay as they are.
+/// Adds a line per missing column to a `MissingColumns` error: the setting that names it, or how to compute it from another
+/// column. `settings`: each setting with its column. Other errors stay unchanged.
 pub fn with_remedies(error: Error, settings: &[(&str, &str)]) -> Error {
     let Some(lacking) = error.downcast_ref::<MissingColumns>() else { return error };
     let remedies = settings.iter().filter(|(_, column)| lacking.missing.iter().any(|missing| missing == column));
     let lines: Vec<String> = remedies
         .map(|(setting, column)| {
             let remedy = lacking.remedy(setting, column, settings);
-            format!("\n  {column}: {}", remedy.unwrap_or_else(|| format!("set {setting} to the column that holds it")))
+            format!("\n  {column}: {}", remedy.unwrap_or_else(|| format!("set {setting} to the right column")))
         })
         .collect();
     anyhow!("{lacking}{}", lines.concat())

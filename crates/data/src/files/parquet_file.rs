@@ -1,5 +1,5 @@
-//! Reads parquet files as arrow record batches. A few bytes of such a file may stand for a million equal values: that it is too
-//! much is known from the file's own counts, or from the batches read so far.
+//! Reads parquet files as arrow record batches. A few bytes of parquet may stand for a million equal values, so the size is
+//! limited by the file's own counts and by the batches read so far.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -20,15 +20,15 @@ use super::column_selection::ColumnSelection;
 pub(crate) struct ParquetFile {
     file: File,
     metadata: ArrowReaderMetadata,
-    /// The names of columns with text that the parquet reader does not check to be UTF-8.
+    /// Columns of text that the parquet reader does not check for UTF-8.
     unchecked: BTreeSet<String>,
 }
 
 impl ParquetFile {
-    /// Opens a file, of which nothing but the schema and the counts is read.
+    /// Opens a file and reads only the schema and the counts.
     ///
     /// # Errors
-    /// If the file is damaged, or no parquet.
+    /// If the file is damaged or is not parquet.
     pub fn open(file: File) -> Result<Self> {
         let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
         let mut leaves = metadata.parquet_schema().columns().iter().map(|leaf| &**leaf);
@@ -51,17 +51,17 @@ impl ParquetFile {
         self.batches(ProjectionMask::all(), |_, _| Ok(()))
     }
 
-    /// Reads the wanted columns, with texts that share the buffers of pages, where a text of many rows stands once.
+    /// Reads the selected columns. Texts share the page buffers, so a repeated text is stored once.
     ///
     /// # Errors
     /// If the file is damaged, or its rows would take more than `most` bytes as JSON.
-    pub fn read_wanted(mut self, wanted: &ColumnSelection, most: u64) -> Result<Vec<RecordBatch>> {
-        let roots = self.schema().fields().iter().enumerate().filter(|(_, field)| wanted.has(field.name())).map(|(i, _)| i);
+    pub fn read_selected(mut self, selection: &ColumnSelection, most: u64) -> Result<Vec<RecordBatch>> {
+        let roots = self.schema().fields().iter().enumerate().filter(|(_, field)| selection.has(field.name())).map(|(i, _)| i);
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), roots);
         self.check_counts(&mask, most)?;
         let fields: Vec<FieldRef> = self.schema().fields().iter().map(with_views).collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, self.schema().metadata().clone()));
-        // A type that has no such form is read as it is.
+        // A type without such a form is read unchanged.
         let options = ArrowReaderOptions::new().with_schema(schema);
         if let Ok(metadata) = ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), options) {
             self.metadata = metadata;
@@ -79,12 +79,12 @@ impl ParquetFile {
                     left.is_some()
                 };
                 let row = first + (0..batch.num_rows()).take_while(fits).count();
-                bail!("row {row}: with it, {}", too_much(most))
+                bail!("up to row {row}, {}", too_much(most))
             }
         })
     }
 
-    /// Refuses a file whose own counts say that its rows take more than `most` bytes as JSON.
+    /// Refuses a file if its own counts show that the rows take more than `most` bytes as JSON.
     fn check_counts(&self, mask: &ProjectionMask, most: u64) -> Result<()> {
         let (mut bytes, mut rows) = (0_u64, 0);
         for group in self.metadata.metadata().row_groups() {
@@ -98,13 +98,13 @@ impl ParquetFile {
             let first = rows;
             rows += group.num_rows().max(0);
             if bytes > most {
-                bail!("rows {first} to {}: with them, {}", (rows - 1).max(first), too_much(most));
+                bail!("up to rows {first} to {}, {}", (rows - 1).max(first), too_much(most));
             }
         }
         Ok(())
     }
 
-    /// Reads the columns of the mask. `look` is shown each batch with the number of rows before it.
+    /// Reads the columns of the mask. Calls `look` with each batch and the number of rows before it.
     fn batches(self, mask: ProjectionMask, mut look: impl FnMut(&RecordBatch, usize) -> Result<()>) -> Result<Vec<RecordBatch>> {
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file, self.metadata).with_projection(mask);
         let (mut batches, mut rows) = (Vec::new(), 0);
@@ -124,13 +124,13 @@ impl ParquetFile {
 
 fn too_much(most: u64) -> String {
     format!(
-        "the rows take more than {} MiB of memory: the file is small for that, and repeats itself; split it, or leave out columns that \
-         nothing reads",
+        "the rows take more than {} MiB of memory, although the file is small (it repeats values); split it, or remove columns \
+         that are not read",
         most >> 20
     )
 }
 
-/// Returns the type of a column's elements: those of a list, the fields of a struct, or nothing within a leaf.
+/// Returns the inner types of a column: the items of a list, the fields of a struct, or nothing for a leaf.
 fn within(data_type: &DataType) -> Vec<&FieldRef> {
     match data_type {
         DataType::List(item)
@@ -144,12 +144,12 @@ fn within(data_type: &DataType) -> Vec<&FieldRef> {
     }
 }
 
-/// Returns true if a column holds text that the file does not mark as such but for the schema of arrow within it: the reader
-/// takes every bytes for it. `leaves`: what is left of the leaves of the file's own schema, the first of which is this column's.
+/// Returns true if a column has text that only the embedded arrow schema marks as text: the reader then accepts any bytes.
+/// `leaves`: the remaining leaves of the parquet schema, beginning with those of this column.
 fn has_unchecked_text<'a>(data_type: &DataType, leaves: &mut impl Iterator<Item = &'a ColumnDescriptor>) -> bool {
     let inner = within(data_type);
     if !inner.is_empty() {
-        // Each takes its leaves, so none is left out.
+        // Each call consumes its leaves, so all must run.
         let found: Vec<bool> = inner.into_iter().map(|field| has_unchecked_text(field.data_type(), leaves)).collect();
         return found.contains(&true);
     }
@@ -158,7 +158,7 @@ fn has_unchecked_text<'a>(data_type: &DataType, leaves: &mut impl Iterator<Item 
     !marked && matches!(element, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Returns the field with views in place of texts.
+/// Returns the field with string views instead of strings.
 fn with_views(field: &FieldRef) -> FieldRef {
     let data_type = match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,

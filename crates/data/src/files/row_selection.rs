@@ -1,31 +1,31 @@
-//! Which rows of files are read, and what becomes of those that cannot be.
+//! The choice of rows to read, and the treatment of malformed ones.
 
 use anyhow::{Error, Result, bail};
 
 use super::rows::Rows;
 use burnish_util::rng::Stream;
 
-/// The treatment of a row that cannot be read.
+/// The treatment of a malformed row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMalformed {
-    /// It is an error.
+    /// The row is an error.
     #[default]
     Error,
-    /// It is left out, and counted.
+    /// The row is skipped and counted.
     Skip,
 }
 
 /// A part of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Take {
-    /// The number of rows.
+    /// Number of rows.
     pub most: usize,
-    /// True for a random choice of the rows, false for the first ones.
+    /// True for random rows, false for the first ones.
     pub shuffle: bool,
     pub seed: u64,
 }
 
-/// Which rows are read: all, or a part of them, whatever becomes of them afterwards.
+/// The rows to read (all or a part), before any filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowSelection {
     pub take: Option<Take>,
@@ -33,7 +33,7 @@ pub struct RowSelection {
 }
 
 impl Take {
-    /// Returns the positions of the rows that are taken of so many, in their order; `None` for all.
+    /// Returns the positions of the chosen rows among `total`, ascending; `None` for all.
     pub fn indices(&self, total: usize) -> Option<Vec<usize>> {
         if self.most >= total {
             return None;
@@ -49,7 +49,7 @@ impl Take {
 }
 
 impl RowSelection {
-    /// Returns the rows that are read.
+    /// Returns the chosen rows.
     pub fn apply(&self, rows: Rows) -> Rows {
         match self.take.and_then(|take| take.indices(rows.len())) {
             Some(chosen) => rows.only(chosen),
@@ -58,11 +58,11 @@ impl RowSelection {
     }
 }
 
-/// The rows that were left out because they cannot be read.
+/// Rows that were skipped because they are malformed.
 #[derive(Debug, Default)]
 pub struct Malformed {
     pub count: usize,
-    /// The error of the first, with its place.
+    /// Error of the first one, with its place.
     pub first: Option<String>,
 }
 
@@ -72,25 +72,24 @@ impl Malformed {
         self.first.get_or_insert_with(|| format!("{error:#}"));
     }
 
-    /// Says what was left out of so many rows. `what` names them: "prompts".
+    /// Warns about skipped rows among `total`. `what` is the noun for rows, such as "prompts".
     ///
     /// # Errors
-    /// If that are more than half.
+    /// If more than half were skipped.
     pub fn tell(&self, what: &str, total: usize) -> Result<()> {
         let Some(first) = &self.first else { return Ok(()) };
         let (count, first) = (self.count, format!("the first: {first}"));
         if 2 * count > total {
             bail!(
-                "{count} of {total} {what} would be left out as malformed, more than half (data.on_malformed_row=skip); {first}"
+                "{count} of {total} {what} would be skipped as malformed, more than half (data.on_malformed_row=skip); {first}"
             );
         }
-        tracing::warn!("left out {count} of {total} {what}: they are malformed (data.on_malformed_row=skip); {first}");
+        tracing::warn!("skipped {count} of {total} {what}: they are malformed (data.on_malformed_row=skip); {first}");
         Ok(())
     }
 }
 
-/// An error that a setting of its own decides about, such as a row of too many tokens. [`OnMalformed::Skip`] does not leave it
-/// out.
+/// The error of a row with too many tokens, which another setting decides about. [`OnMalformed::Skip`] does not skip it.
 #[derive(Debug)]
 pub struct TooLongError(pub String);
 

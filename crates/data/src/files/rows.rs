@@ -1,5 +1,5 @@
-//! The rows of data files: parquet, JSON arrays and JSON lines. Those of parquet stay as arrow, which is small, and become JSON
-//! when they are used; those of JSON, which takes as much space in the file, are kept as they were parsed.
+//! The rows of data files: parquet, JSON arrays and JSON lines. Parquet rows stay in arrow, which is small, and become JSON when
+//! used. JSON rows are kept as parsed.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -19,12 +19,12 @@ use super::parquet_file::ParquetFile;
 use burnish_util::contained::{Limits, contained};
 use burnish_util::machine;
 
-/// One row: its columns, and its place for messages.
+/// One row: its values, and its place for messages.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub values: Columns,
     pub file: Arc<Path>,
-    /// The row's position in `file`, from 0.
+    /// Position of the row in `file`, from 0.
     pub index: usize,
 }
 
@@ -34,7 +34,7 @@ impl Row {
         place(&self.file, self.index)
     }
 
-    /// Returns the column, or an error that names the file, the column and the columns that exist.
+    /// Returns the value of a column, or an error that names the file, the column and the existing columns.
     pub fn column(&self, name: &str) -> Result<&Value> {
         let known = self.values.keys().map(String::as_str);
         self.values.get(name).ok_or_else(|| MissingColumns::new(&self.file, &[name], known).into())
@@ -45,28 +45,28 @@ fn place(file: &Path, index: usize) -> String {
     format!("{}, row {index}", file.display())
 }
 
-/// The rows of some files, one file after another. A clone shares them.
+/// The rows of some files, in order. Clones share the data.
 #[derive(Clone)]
 pub struct Rows {
     parts: Arc<[FilePart]>,
-    /// Columns that every row gets, with null where it lacks them.
+    /// Columns that every row gets, null if missing.
     filled: Arc<BTreeSet<String>>,
-    /// The columns of the files, whether they are read or not.
+    /// All columns of the files, including unread ones.
     columns: Arc<BTreeSet<String>>,
-    /// The positions of the rows that [`Rows::each`] works on, in their order; `None` for all.
+    /// Positions of the rows for [`Rows::each`], in order; `None` for all.
     chosen: Option<Arc<[usize]>>,
 }
 
-/// Some rows of a file.
+/// A block of rows of a file.
 struct FilePart {
     file: Arc<Path>,
-    /// The number of rows before these, in all files and in this one.
+    /// Number of rows before this block, in all files and in this file.
     before: usize,
     before_in_file: usize,
     content: RowStorage,
 }
 
-/// The form in which rows are kept.
+/// The storage of a block of rows.
 pub(crate) enum RowStorage {
     Arrow(RecordBatch),
     Json(Vec<Columns>),
@@ -89,11 +89,11 @@ impl RowStorage {
 }
 
 impl Rows {
-    /// Reads `files`. Every file must have the `required` columns. The `optional` columns are in the rows if the file has them;
-    /// other columns may be missing.
+    /// Reads `files`. Every file must have the `required` columns. Rows have the `optional` columns that exist. Other columns may
+    /// be left out.
     ///
     /// # Errors
-    /// A file that cannot be read, lacks a column, or whose rows would take more memory than a file of its size may.
+    /// If a file cannot be read, lacks a column, or its rows exceed the memory limit for its size.
     pub fn read(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Result<Self> {
         if files.is_empty() {
             bail!("the list of data files is empty");
@@ -113,7 +113,7 @@ impl Rows {
         Ok(Self { parts: parts.into(), filled: Arc::default(), columns: columns.into(), chosen: None })
     }
 
-    /// Returns the names of the columns of the files, whether they are read or not.
+    /// Returns the names of all columns of the files, including unread ones.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(String::as_str)
     }
@@ -123,17 +123,17 @@ impl Rows {
         self.parts.first().map(|part| &*part.file)
     }
 
-    /// Returns the rows of which [`Rows::each`] works on these alone: positions in all files, in their order.
+    /// Restricts [`Rows::each`] to these positions in all files, in order.
     pub fn only(self, chosen: Vec<usize>) -> Self {
         Self { chosen: Some(chosen.into()), ..self }
     }
 
-    /// Returns the number of rows that [`Rows::each`] works on.
+    /// Returns the number of rows for [`Rows::each`].
     pub fn chosen(&self) -> usize {
         self.chosen.as_ref().map_or(self.len(), |chosen| chosen.len())
     }
 
-    /// Returns the position in all files of one of the rows that [`Rows::each`] works on.
+    /// Returns the position in all files of the `at`-th row of [`Rows::each`].
     pub(crate) fn position(&self, at: usize) -> usize {
         self.chosen.as_ref().map_or(at, |chosen| chosen[at])
     }
@@ -156,16 +156,16 @@ impl Rows {
         })
     }
 
-    /// Gives every row every column that any row has, with null for a missing one: rows of JSON are then like those of tables.
+    /// Gives every row all columns that any row has, null if missing, so JSON rows are like rows of a table.
     ///
     /// # Errors
-    /// If that were too many: rows of JSON may each have columns of their own.
+    /// If the total number of values is too large, since every JSON row may have different columns.
     pub fn fill_columns(&mut self) -> Result<()> {
         let known: BTreeSet<String> = self.parts.iter().flat_map(|part| part.content.names()).collect();
         let cells = self.len().saturating_mul(known.len());
         ensure!(
             cells <= MOST_CELLS,
-            "{} rows have {} different columns: each row would get all of them",
+            "{} rows have {} different columns, and each row would get all of them; use the same columns in all rows",
             self.len(),
             known.len()
         );
@@ -179,10 +179,10 @@ impl Rows {
         place(&part.file, part.before_in_file + i)
     }
 
-    /// Returns a row, by its position in all files.
+    /// Returns the row at a position in all files.
     ///
     /// # Errors
-    /// If a value cannot be written in JSON, such as infinity.
+    /// If a value cannot be represented in JSON, such as infinity.
     pub fn row(&self, index: usize) -> Result<Row> {
         let (part, i) = self.find(index);
         let mut values = match &part.content {
@@ -206,23 +206,23 @@ impl Rows {
     }
 }
 
-/// Reads all rows of some files at once, as [`Rows::read`] does.
+/// Reads all rows of some files at once, like [`Rows::read`].
 ///
 /// # Errors
-/// Those of [`Rows::read`] and [`Rows::row`].
+/// The errors of [`Rows::read`] and [`Rows::row`].
 pub fn read_rows(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Result<Vec<Row>> {
     Rows::read(files, required, optional)?.each(|_, row| Ok(row))
 }
 
-/// The most values of all rows together that [`Rows::fill_columns`] makes.
+/// Limit on the total number of values in [`Rows::fill_columns`].
 const MOST_CELLS: usize = 100_000_000;
 
-/// The memory that the rows of a file may take, and how much of it for each byte of the file. A few kilobytes of parquet can say
-/// that one long text is in every row.
+/// Memory limit for the rows of a file: a base, and bytes per byte of the file. A few kilobytes of parquet can put one long text
+/// into every row.
 const LEAST_MEMORY: usize = 4 << 30;
 const MEMORY_PER_BYTE: usize = 100;
 
-/// Returns the bounds of reading a data file: never all memory of the machine.
+/// Returns the limits for reading a data file: never all memory of the machine.
 pub(crate) fn limits(file: &File) -> Limits {
     let size = file.metadata().map_or(0, |metadata| metadata.len()) as usize;
     let most = machine::memory().map_or(usize::MAX, |most| usize::try_from(most / 4 * 3).unwrap_or(usize::MAX));
@@ -232,7 +232,7 @@ pub(crate) fn limits(file: &File) -> Limits {
 /// Returns the rows, and the names of all columns.
 fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<(Vec<RowStorage>, Vec<String>)> {
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        bail!("{}: not a file; name the data files themselves", path.display());
+        bail!("{}: not a file; give the data files themselves", path.display());
     }
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     if !matches!(extension, "parquet" | "json" | "jsonl") {
@@ -242,12 +242,12 @@ fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<(Vec<R
         std::io::ErrorKind::NotFound => anyhow!("{}: no such file", path.display()),
         _ => anyhow!("cannot open {}: {e}", path.display()),
     })?;
-    let wanted = ColumnSelection::new(required, optional);
+    let selection = ColumnSelection::new(required, optional);
     let limits = limits(&file);
     let read = match extension {
-        "parquet" => contained(limits, move || read_parquet(file, &wanted, limits.memory as u64)),
+        "parquet" => contained(limits, move || read_parquet(file, &selection, limits.memory as u64)),
         _ => contained(limits, move || {
-            let (rows, known) = json_file::read(file, &wanted)?;
+            let (rows, known) = json_file::read(file, &selection)?;
             Ok((vec![RowStorage::Json(rows)], known))
         }),
     };
@@ -260,9 +260,9 @@ fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<(Vec<R
     }
 }
 
-/// Returns the rows with only the wanted columns, and the names of all columns.
-fn read_parquet(file: File, wanted: &ColumnSelection, most: u64) -> Result<(Vec<RowStorage>, Vec<String>)> {
+/// Returns the rows with the selected columns, and the names of all columns.
+fn read_parquet(file: File, selection: &ColumnSelection, most: u64) -> Result<(Vec<RowStorage>, Vec<String>)> {
     let file = ParquetFile::open(file)?;
     let known = file.schema().fields().iter().map(|field| field.name().clone()).collect();
-    Ok((file.read_wanted(wanted, most)?.into_iter().map(RowStorage::Arrow).collect(), known))
+    Ok((file.read_selected(selection, most)?.into_iter().map(RowStorage::Arrow).collect(), known))
 }

@@ -1,5 +1,4 @@
-//! Reads data files as a whole table, to be written with one more column: parquet keeps its types, JSON gets types from its
-//! values.
+//! Reads data files as a whole table that can be written with more columns. Parquet keeps its types; JSON types are inferred.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -35,7 +34,7 @@ impl Table {
         match files.iter().filter(|file| parquet(file)).count() {
             0 => Self::from_json(files),
             count if count == files.len() => Self::from_parquet(files),
-            _ => bail!("parquet and JSON files cannot be joined into one table; give files of one kind"),
+            _ => bail!("parquet and JSON files cannot be joined into one table; give files of one format"),
         }
     }
 
@@ -53,7 +52,7 @@ impl Table {
             if table.fields.is_empty() {
                 table.fields = fields;
             } else if table.fields != fields {
-                bail!("{}: its columns are not those of {}", path.display(), files[0].display());
+                bail!("{}: the columns differ from those of {}", path.display(), files[0].display());
             }
             table.batches.extend(batches);
         }
@@ -65,7 +64,7 @@ impl Table {
         let names: IndexSet<&String> = rows.iter().flat_map(|row| row.values.keys()).collect();
         let column = |name: &&String| -> Result<(FieldRef, ArrayRef)> {
             let values: Vec<Option<&Value>> = rows.iter().map(|row| row.values.get(name.as_str())).collect();
-            let column = to_arrow(&values).with_context(|| format!("column \"{name}\" has no type"))?;
+            let column = to_arrow(&values).with_context(|| format!("column \"{name}\""))?;
             Ok((field(name, &column), column))
         };
         let (fields, columns): (Vec<_>, Vec<_>) = names.iter().map(column).collect::<Result<Vec<_>>>()?.into_iter().unzip();
@@ -73,7 +72,7 @@ impl Table {
         Ok(Self { fields, batches })
     }
 
-    /// Returns a table of so many rows that has no columns yet.
+    /// Creates a table of `rows` rows without columns.
     pub fn without_columns(rows: usize) -> Result<Self> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?;
@@ -95,7 +94,7 @@ impl Table {
         self.fields.iter().map(|field| field.name().as_str())
     }
 
-    /// Keeps the rows for which `keep` has true; it has as many values as there are rows.
+    /// Keeps the rows with true in `keep`, which has one value per row.
     pub fn retain(&mut self, keep: Vec<bool>) -> Result<()> {
         let keep = BooleanArray::from(keep);
         let mut start = 0;
@@ -107,20 +106,20 @@ impl Table {
         Ok(())
     }
 
-    /// Writes the table as parquet, as a whole or not at all, with one more column, which replaces a column of the same name.
+    /// Writes the table atomically as parquet, with one more column, which replaces a column of the same name.
     pub fn write_with(&self, path: &Path, name: &str, values: &[Value]) -> Result<()> {
         self.write_columns(path, &[], &[(name, values)])
     }
 
-    /// Writes the table as parquet, as a whole or not at all: without the columns `left_out`, and with those of `more`, which
-    /// replace columns of the same names and have a value for each row.
+    /// Writes the table atomically as parquet, without the columns `left_out` and with the columns `more`. These replace columns
+    /// of the same name and have a value per row.
     ///
     /// # Errors
-    /// If the values of a column are of several kinds, or the file cannot be written.
+    /// If the values of a column have several types, or the file cannot be written.
     pub fn write_columns(&self, path: &Path, left_out: &[&str], more: &[(&str, &[Value])]) -> Result<()> {
         let column = |(name, values): &(&str, &[Value])| -> Result<(FieldRef, ArrayRef)> {
             let values: Vec<Option<&Value>> = values.iter().map(Some).collect();
-            let column = to_arrow(&values).with_context(|| format!("column \"{name}\" has no type"))?;
+            let column = to_arrow(&values).with_context(|| format!("column \"{name}\""))?;
             Ok((field(name, &column), column))
         };
         let (fields, columns): (Vec<_>, Vec<_>) = more.iter().map(column).collect::<Result<Vec<_>>>()?.into_iter().unzip();
@@ -139,7 +138,7 @@ impl Table {
     }
 }
 
-/// Writes record batches as one parquet file, which appears whole or not at all.
+/// Writes record batches atomically as one parquet file.
 pub fn write_batches(path: &Path, schema: SchemaRef, batches: impl IntoIterator<Item = Result<RecordBatch>>) -> Result<()> {
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties))?;

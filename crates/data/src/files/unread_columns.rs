@@ -1,8 +1,8 @@
-//! Names the columns of files that nothing reads: one of them may hold a part of the text.
+//! Warns about unread columns, which may hold a part of the text.
 
 use super::rows::Rows;
 
-/// Columns that belong to what a model reads or learns, wherever a data set has them.
+/// Column names that usually hold something that a model reads or learns.
 const MATTER: &[&str] = &[
     "system",
     "system_prompt",
@@ -21,12 +21,12 @@ const MATTER: &[&str] = &[
     "weight",
 ];
 
-/// Warns of columns that matter by their name and are not among those that are `read`.
+/// Warns about columns with an important name that are not among the `read` ones.
 pub fn name_unread(rows: &Rows, read: &[&str]) {
     let unread: Vec<String> =
         rows.columns().filter(|name| MATTER.contains(name) && !read.contains(name)).map(|name| format!("\"{name}\"")).collect();
     if let (Some(file), false) = (rows.first_file(), unread.is_empty()) {
-        let (noun, it) = if unread.len() == 1 { ("column", "it is") } else { ("columns", "they are") };
-        tracing::warn!("{}: nothing reads the {noun} {}: {it} no part of what the model gets", file.display(), unread.join(", "));
+        let (noun, is, it) = if unread.len() == 1 { ("column", "is", "it") } else { ("columns", "are", "them") };
+        tracing::warn!("{}: the {noun} {} {is} not read, so the model does not see {it}", file.display(), unread.join(", "));
     }
 }

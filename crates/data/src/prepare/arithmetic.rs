@@ -1,9 +1,9 @@
-//! A task that a tiny model learns in minutes: "37+58=" is to be continued with "95".
+//! A task that a tiny model learns in minutes: continue "37+58=" with "95".
 //!
 //! The demonstrations (`extra_info.answer`) imitate a careless pupil, who mostly forgets to carry: "85". A model that imitates
-//! them is right where nothing is carried and mostly wrong elsewhere; reinforcement learning sees only the true result
-//! (`reward_model.ground_truth`) and finds the answers that the demonstrations rarely show. Beside the problems lie right and
-//! wrong answers to them, for training on preferences (`arithmetic_answers`).
+//! them is right for sums without a carry and mostly wrong for others. Reinforcement learning only sees the true result
+//! (`reward_model.ground_truth`) and finds the answers that are rare in the demonstrations. Right and wrong answers for
+//! preference training are written too (`arithmetic_answers`).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ use burnish_util::rng::Stream;
 
 pub(super) static ARITHMETIC: Preparer = Preparer {
     name: "arithmetic",
-    doc: "sums whose demonstrations are careless, with a character tokenizer; right and wrong answers in pairs/, unpaired/ and steps/; \
+    doc: "sums with careless demonstrations, and a character tokenizer; right and wrong answers in pairs/, unpaired/ and steps/; \
           settings seed train test max_operand ops careless",
     files: "",
     hub: &[],
@@ -33,15 +33,15 @@ pub(super) static ARITHMETIC: Preparer = Preparer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArithmeticOptions {
     pub seed: u64,
-    /// The number of rows of train.parquet.
+    /// Number of rows of train.parquet.
     pub train: usize,
-    /// The number of rows of test.parquet; none of them is a training row.
+    /// Number of rows of test.parquet. They differ from all training rows.
     pub test: usize,
-    /// The largest operand; the smallest is 0.
+    /// Largest operand; the smallest is 0.
     pub max_operand: u32,
-    /// The operators: characters of "+-*".
+    /// Operators: characters of "+-*".
     pub ops: String,
-    /// The share of demonstrations that forget to carry, among those with something to carry.
+    /// Share of demonstrations that forget to carry, among those with a carry.
     pub careless: f64,
 }
 
@@ -60,20 +60,20 @@ impl ArithmeticOptions {
     }
 }
 
-/// Writes `output`/{train,test}.parquet, answers to their problems below `output`/{pairs,unpaired,steps}, and the matching
-/// tokenizer folder `output`/tokenizer. All problems differ; the same options give the same files.
+/// Writes `output`/{train,test}.parquet, answers to their problems in `output`/{pairs,unpaired,steps}, and a tokenizer folder
+/// `output`/tokenizer. All problems differ, and the same options give the same files.
 pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareReport> {
     let mut ops: Vec<char> = options.ops.chars().collect();
     ops.sort_unstable();
     ops.dedup();
     if ops.is_empty() || ops.iter().any(|op| !"+-*".contains(*op)) {
-        bail!("ops={}: the operations are characters of \"+-*\"", options.ops);
+        bail!("ops={}: use characters of \"+-*\"", options.ops);
     }
     if options.train == 0 || options.test == 0 {
-        bail!("train={} test={}: both must have rows", options.train, options.test);
+        bail!("train={} test={}: both must be at least 1", options.train, options.test);
     }
     if !(0.0..=1.0).contains(&options.careless) {
-        bail!("careless={}: a probability, from 0 to 1", options.careless);
+        bail!("careless={}: must be a probability, from 0 to 1", options.careless);
     }
     let operands = options.max_operand as usize + 1;
     let existing = operands.saturating_mul(operands).saturating_mul(ops.len());
@@ -102,7 +102,7 @@ pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareR
     Ok(PrepareReport { files })
 }
 
-/// Returns the problem with its true result; the demonstration of a `careless` pupil forgets to carry (or borrow) a ten.
+/// Returns the problem with its true result. The demonstration of a `careless` pupil forgets to carry or borrow.
 fn solve(number: usize, left: usize, op: char, right: usize, careless: bool) -> Problem {
     let (a, b) = (left as i128, right as i128);
     let result = match op {
@@ -127,7 +127,7 @@ struct Problem {
     right: usize,
     question: String,
     result: i128,
-    /// What forgetting to carry or borrow adds to the result; 0 where there is nothing to forget.
+    /// Error from forgetting to carry or borrow; 0 without a carry or borrow.
     forgotten: i128,
     demonstration: i128,
 }
@@ -151,7 +151,7 @@ impl Problem {
     }
 }
 
-/// Draws `k` different numbers of 0..n in random order: Fisher–Yates on an array that is stored only where it was changed.
+/// Draws `k` different integers of 0..n in random order: Fisher–Yates on an array that stores only changed elements.
 pub(super) fn choose(n: usize, k: usize, seed: u64) -> Vec<usize> {
     let mut stream = Stream::new(seed, "arithmetic", &[]);
     let mut moved: HashMap<usize, usize> = HashMap::new();

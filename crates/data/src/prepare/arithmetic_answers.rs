@@ -1,5 +1,5 @@
-//! Right and wrong answers to the problems of the arithmetic task, as rows for training on preferences: pairs, single answers
-//! with a label, and solutions step by step.
+//! Right and wrong answers to the arithmetic problems, as rows for preference training: pairs, single answers with a label, and
+//! step-by-step solutions.
 
 use std::path::{Path, PathBuf};
 
@@ -9,21 +9,20 @@ use serde_json::{Value, json};
 use crate::files::table::Table;
 use burnish_util::rng::Stream;
 
-/// A problem and its answers.
+/// A problem with its answers.
 pub(super) struct AnsweredProblem {
-    /// The number of the problem among all that exist, which chooses its random numbers.
+    /// Index of the problem among all possible ones; selects its random stream.
     pub number: usize,
     pub left: usize,
     pub right: usize,
     pub op: char,
     pub result: i128,
-    /// The answer of a pupil who forgets to carry or borrow, where there is something to carry.
+    /// Answer of a pupil who forgets to carry or borrow; `None` without a carry or borrow.
     pub careless: Option<i128>,
 }
 
-/// Writes `folder`/{pairs,unpaired,steps}/`split`.parquet: a pair of a right and a wrong answer for each problem, one answer with
-/// its label for each, and for each sum the columns of the addition with a label for each. Returns the files with their numbers
-/// of rows.
+/// Writes `folder`/{pairs,unpaired,steps}/`split`.parquet: per problem, a pair of a right and a wrong answer, and one answer with
+/// a label; per sum, the columns of the addition with a label each. Returns the files with their numbers of rows.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -75,8 +74,8 @@ impl AnsweredProblem {
         Stream::new(seed, what, &[self.number as u64])
     }
 
-    /// Returns a wrong answer that a pupil could give: a ten not carried in half of the problems that have one, else a number
-    /// next to the result, one a ten off, or one whose last digit is another.
+    /// Returns a plausible wrong answer. In half of the problems with a carry, the carry is forgotten; else the answer is off by
+    /// 1 or 10, or has another last digit.
     fn wrong(&self, seed: u64) -> i128 {
         let mut stream = self.stream(seed, "wrong");
         if let Some(careless) = self.careless.filter(|_| stream.below(2) == 0) {
@@ -87,9 +86,8 @@ impl AnsweredProblem {
         [self.result - 1, self.result + 1, self.result - 10, self.result + 10, self.result - last + other][stream.below(5)]
     }
 
-    /// Returns the columns of an addition from the ones on, as "7+8=15" and "3+5+1=9", then the result, and which of them are
-    /// right. In half of the problems one column is wrong: it forgets what is carried, or is one too high; what follows from it
-    /// is wrong, too.
+    /// Returns the columns of an addition from the ones ("7+8=15", "3+5+1=9"), then the result, with a label each. In half of the
+    /// problems one column is wrong (the carry is forgotten, or the sum is one too high), and so is everything after it.
     fn steps(&self, seed: u64) -> (Vec<String>, Vec<bool>) {
         let mut stream = self.stream(seed, "steps");
         let columns = self.left.max(self.right).max(1).ilog10() + 1;
@@ -118,7 +116,7 @@ impl AnsweredProblem {
 mod tests {
     use super::AnsweredProblem;
 
-    /// Wrong answers are wrong, and a solution is right up to its first wrong step and nowhere after it.
+    /// Wrong answers are wrong, and a solution is right before its first wrong step and wrong from there.
     #[test]
     fn answers_are_what_their_labels_say() {
         let (mut slips, mut forgotten) = (0, 0);

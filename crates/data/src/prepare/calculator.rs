@@ -1,8 +1,8 @@
-//! A task that a tiny model can only do with a tool: "467*83=" is to be answered by the product, and there is a calculator.
+//! A task that a tiny model can only solve with a tool: answer "467*83=" with the product, using a calculator.
 //!
-//! The demonstrations (`demonstrations/`) are conversations of a pupil who mostly guesses, and who writes something else than the
-//! problem into the calculator in most of the calls. A model that imitates them knows what a call looks like and how to read its
-//! result, and is mostly wrong; reinforcement learning sees only the true product, and finds out when to call and with what.
+//! The demonstrations (`demonstrations/`) are conversations of a pupil who mostly guesses, and who mostly calls the calculator
+//! with wrong expressions. A model that imitates them knows how to write a call and how to read its result, but is mostly wrong.
+//! Reinforcement learning only sees the true product, and finds out when to call and with which expression.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use burnish_util::rng::Stream;
 
 pub(super) static CALCULATOR: Preparer = Preparer {
     name: "calculator",
-    doc: "products of numbers for a model that has a calculator as its tool, with a tokenizer; conversations of a pupil who mostly guesses in \
+    doc: "products for a model with a calculator as tool, and a tokenizer; conversations of a pupil who mostly guesses in \
           demonstrations/; settings seed train test min_operand max_operand calls right",
     files: "",
     hub: &[],
@@ -32,15 +32,15 @@ pub(super) static CALCULATOR: Preparer = Preparer {
 #[derive(Clone, Debug, PartialEq)]
 struct CalculatorOptions {
     seed: u64,
-    /// The number of rows of train.parquet.
+    /// Number of rows of train.parquet.
     train: usize,
-    /// The number of rows of test.parquet; none of them is a training row.
+    /// Number of rows of test.parquet. They differ from all training rows.
     test: usize,
     min_operand: u32,
     max_operand: u32,
-    /// The share of demonstrations that call the calculator.
+    /// Share of demonstrations that call the calculator.
     calls: f64,
-    /// The share of calls whose expression is the problem.
+    /// Share of calls whose expression is the problem.
     right: f64,
 }
 
@@ -60,18 +60,18 @@ impl CalculatorOptions {
     }
 }
 
-/// Writes `output`/{train,test}.parquet, demonstrations of their problems below `output`/demonstrations, and the tokenizer folder
-/// `output`/tokenizer. All problems differ; the same options give the same files.
+/// Writes `output`/{train,test}.parquet, demonstrations of their problems in `output`/demonstrations, and a tokenizer folder
+/// `output`/tokenizer. All problems differ, and the same options give the same files.
 fn calculator(output: &Path, options: &CalculatorOptions) -> Result<PrepareReport> {
     let &CalculatorOptions { min_operand: least, max_operand: most, calls, right, .. } = options;
     if options.train == 0 || options.test == 0 {
-        bail!("train={} test={}: both must have rows", options.train, options.test);
+        bail!("train={} test={}: both must be at least 1", options.train, options.test);
     }
     if least > most {
-        bail!("min_operand={least} max_operand={most}: there is no number between them");
+        bail!("min_operand={least} is larger than max_operand={most}");
     }
     if [calls, right].iter().any(|share| !(0.0..=1.0).contains(share)) {
-        bail!("calls={calls} right={right}: each is a probability, from 0 to 1");
+        bail!("calls={calls} right={right}: both must be probabilities, from 0 to 1");
     }
     let operands = (most - least) as usize + 1;
     let existing = operands.saturating_mul(operands);
@@ -104,11 +104,11 @@ fn calculator(output: &Path, options: &CalculatorOptions) -> Result<PrepareRepor
     Ok(PrepareReport { files })
 }
 
-/// The tools of a demonstration; of these the task's chat template writes the name.
+/// Tools of a demonstration. The task's chat template only writes the name.
 const TOOLS: &str = r#"[{"type": "function", "function": {"name": "calculator"}}]"#;
 
 struct Problem {
-    /// The number of the problem among all that exist, which chooses its random numbers.
+    /// Index of the problem among all possible ones; selects its random stream.
     number: usize,
     left: u64,
     right: u64,
@@ -131,8 +131,8 @@ impl Problem {
         }
     }
 
-    /// What the pupil says: a call, with the problem or with something else, and what the calculator says to it; or a number with
-    /// as many digits as the product.
+    /// Returns the pupil's conversation: a call (with the problem or another expression) and its result, or a guess with as many
+    /// digits as the product.
     fn demonstration(&self, options: &CalculatorOptions) -> Value {
         let (a, b) = (self.left, self.right);
         let mut stream = Stream::new(options.seed, "calculator", &[self.number as u64]);
@@ -168,7 +168,7 @@ impl Problem {
 mod tests {
     use super::*;
 
-    /// Every answer is what the calculator said, and the shares of guesses and of right calls are those of the options.
+    /// Every answer after a call is the calculator's result, and the shares of guesses and right calls follow the options.
     #[test]
     fn demonstrations_have_their_shares_and_read_the_calculator() {
         let options = CalculatorOptions { seed: 0, train: 1, test: 1, min_operand: 10, max_operand: 999, calls: 0.4, right: 0.2 };
@@ -193,7 +193,7 @@ mod tests {
         assert!((700..900).contains(&calls) && (110..220).contains(&right), "{calls} {right}");
     }
 
-    /// A call is written in few tokens, and read back as it was written.
+    /// A call has few tokens and reads back unchanged.
     #[test]
     fn a_conversation_is_written_in_few_tokens() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! The tokenizer of the calculator task: characters, and one token for each piece of a call, so that a tiny model writes one in
-//! few steps.
+//! The tokenizer of the calculator task: characters, and one token per piece of a call, so a tiny model writes a call in few
+//! steps.
 //!
-//! Its model is a Qwen2, and transformers 5 reads the tokenizer of any Qwen2 by the steps of `Qwen2Tokenizer`, whatever
-//! tokenizer.json and `tokenizer_class` say. So the file has those steps: bytes in GPT-2's spelling, and no merges. As there,
-//! bytes beyond the vocabulary have no token.
+//! Its model is a Qwen2, and transformers 5 reads every Qwen2 tokenizer with the steps of `Qwen2Tokenizer`, ignoring
+//! tokenizer.json and `tokenizer_class`. So the file has the same steps: bytes in GPT-2's spelling, without merges. Bytes outside
+//! of the vocabulary have no token there either.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::tokens::qwen2_steps;
 
 const SPECIAL: [&str; 4] = ["<pad>", "<|im_start|>", "<|im_end|>", "<unk>"];
 
-/// What the chat template and a call of the calculator are made of.
+/// Pieces of the chat template and of a calculator call.
 const WORDS: [&str; 12] = [
     "<tool_call>",
     "</tool_call>",
@@ -31,8 +31,8 @@ const WORDS: [&str; 12] = [
     "</tools>",
 ];
 
-/// Conversations as Qwen's templates write them, with calls in the form that Hermes has. Of the tools it says no more than their
-/// names: the model is tiny, and knows the one tool there is from its demonstrations.
+/// Conversations in the form of Qwen's templates, with calls in Hermes' form. Only the names of tools are written, since the tiny
+/// model knows its tool from the demonstrations.
 const CHAT_TEMPLATE: &str = r#"{%- if tools %}
     {{- '<|im_start|>system\n<tools>' }}
     {%- for tool in tools %}
@@ -74,7 +74,7 @@ const CHAT_TEMPLATE: &str = r#"{%- if tools %}
 {%- endif %}
 "#;
 
-/// Writes tokenizer.json and tokenizer_config.json: 112 tokens, the printable characters of ASCII and the newline among them.
+/// Writes tokenizer.json and tokenizer_config.json: 112 tokens, including the printable ASCII characters and the newline.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -97,7 +97,7 @@ pub(super) fn write_calculator_tokenizer(folder: &Path) -> Result<()> {
                    "fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": vocab, "merges": []})
         },
     };
-    // GPT-2 spells the bytes that are no visible characters by those from U+0100 on.
+    // GPT-2 writes bytes without a visible character as characters from U+0100.
     let spelled = |character| match character {
         ' ' => 'Ġ'.to_string(),
         '\n' => 'Ċ'.to_string(),

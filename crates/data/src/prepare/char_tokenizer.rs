@@ -1,4 +1,4 @@
-//! Tokenizers of single characters, and of a few words, in Hugging Face's format: no training, no download.
+//! Tokenizers of single characters and a few words in Hugging Face's format, without training or download.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 
 use burnish_util::fs::write_atomic;
 
-/// The special tokens. `<pad>` is id 0; the characters follow the special tokens.
+/// Special tokens, from id 0. The characters follow them.
 const SPECIAL: [&str; 4] = ["<pad>", "<bos>", "<eos>", "<unk>"];
 const CHARACTERS: &str = "0123456789+-*= \n";
 
-/// The contents of the messages, one after the other: the model sees nothing but the problem.
+/// The contents of the messages in order, so the model only sees the problem.
 const CHAT_TEMPLATE: &str = "{% for message in messages %}{{ message['content'] }}{% endfor %}";
 
-/// Writes tokenizer.json and tokenizer_config.json (20 tokens). Both the tokenizers crate and transformers load them.
+/// Writes tokenizer.json and tokenizer_config.json (20 tokens), which the tokenizers crate and transformers can load.
 pub fn write_char_tokenizer(folder: &Path) -> Result<()> {
     let config = json!({
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -35,17 +35,17 @@ pub fn write_char_tokenizer(folder: &Path) -> Result<()> {
     write_tokenizer(folder, (&SPECIAL, &[]), CHARACTERS.chars().map(String::from), &steps, &config)
 }
 
-/// The steps from a text to tokens and back, as tokenizer.json has them.
+/// The steps of tokenizer.json from text to tokens and back.
 pub(super) struct Steps {
     pub normalizer: Value,
     pub pre_tokenizer: Value,
     pub decoder: Value,
-    /// The model with this vocabulary.
+    /// Builds the model from a vocabulary.
     pub model: fn(Map<String, Value>) -> Value,
 }
 
-/// Writes a tokenizer whose ids are the special tokens, then `words` that are read and written as one token each, then single
-/// characters in the spelling of its model.
+/// Writes a tokenizer with ids in this order: special tokens, `words` (one token each), single characters in the model's
+/// spelling.
 ///
 /// # Errors
 /// If a file cannot be written.

@@ -1,5 +1,5 @@
-//! DAPO-Math-17k (Yu et al. 2025) and the problems of AIME 2024 that it is validated on: already in verl's schema, and taken over
-//! as they are, as verl's `recipe/dapo/prepare_dapo_data.sh` does.
+//! DAPO-Math-17k (Yu et al. 2025), and AIME 2024 for validation. Both are already in verl's schema and copied unchanged, as in
+//! verl's `recipe/dapo/prepare_dapo_data.sh`.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::files::table::Table;
 
 pub(super) static DAPO_MATH: Preparer = Preparer {
     name: "dapo_math",
-    doc: "DAPO-Math-17k, and AIME 2024 for validation where it lies beside it, as they are. The published training file has every \
+    doc: "DAPO-Math-17k unchanged, and AIME 2024 for validation if it is in the same folder. The published training file has every \
           problem a hundred times; setting unique=true writes each once",
     files: "dapo-math-17k.parquet of the data set BytedTsinghua-SIA/DAPO-Math-17k, and aime-2024.parquet of BytedTsinghua-SIA/AIME-2024",
     hub: &["BytedTsinghua-SIA/DAPO-Math-17k", "BytedTsinghua-SIA/AIME-2024"],
@@ -30,17 +30,17 @@ fn dapo_math(args: &PrepareArgs) -> Result<PrepareReport> {
     let (folder, unique) = (args.input()?, args.setting("unique", false)?);
     let find = |name: &str| args.inputs.iter().find_map(|folder| find_file(folder, name));
     let Some(train) = find(TRAIN) else {
-        bail!("--input {}: there is no {TRAIN}, here or in the folder data", folder.display());
+        bail!("--input {}: {TRAIN} is missing, here and in the folder data", folder.display());
     };
     let mut files = vec![take_over(&train, &args.target(TRAIN)?, unique)?];
     match find(TEST) {
         Some(test) => files.push(take_over(&test, &args.target(TEST)?, unique)?),
-        None => tracing::info!("there is no {TEST} beside it: the problems that DAPO is validated on"),
+        None => tracing::info!("{TEST} (DAPO's validation problems) is missing in the same folder; it is not written"),
     }
     Ok(PrepareReport { files })
 }
 
-/// Writes the rows of a file that is in verl's schema, and returns the new file with the number of its rows.
+/// Copies the rows of a file in verl's schema. Returns the new file with its number of rows.
 fn take_over(from: &Path, to: &Path, unique: bool) -> Result<(PathBuf, usize)> {
     let files = [from.to_owned()];
     let rows = Rows::read(&files, COLUMNS, &[])?;
@@ -55,7 +55,7 @@ fn take_over(from: &Path, to: &Path, unique: bool) -> Result<(PathBuf, usize)> {
         table.retain(first)?;
     } else if seen.len() < first.len() {
         tracing::info!(
-            "{}: {} rows, {} of them different; unique=true writes each once",
+            "{}: {} rows, but only {} different ones; unique=true writes each once",
             from.display(),
             first.len(),
             seen.len()

@@ -1,9 +1,8 @@
-//! Geometry3K (Lu et al. 2021), in the form of verl's `examples/data_preprocess/geo3k.py`.
+//! Geometry3K (Lu et al. 2021), in the format of verl's `examples/data_preprocess/geo3k.py`.
 //!
-//! Its problems are about pictures. verl's file has them in the column `images`, and so has this one by default: it can be
-//! trained on in verl, and a run here refuses it, because models here read text. `images=drop` leaves the column out, and the
-//! mark `<image>` of the problem: what is left can be trained on here, though many problems cannot be solved without their
-//! picture.
+//! The problems are about pictures. As in verl, the file has them in the column `images` by default: verl can train on it, but a
+//! run here refuses it, because models here only read text. `images=drop` removes the column and the mark `<image>`. A run here
+//! can train on the result, but many problems cannot be solved without their picture.
 
 use anyhow::{Result, bail};
 use serde_json::json;
@@ -18,8 +17,8 @@ const INSTRUCTION: &str = "You FIRST think about the reasoning process as an int
 
 pub(super) static GEO3K: Preparer = Preparer {
     name: "geo3k",
-    doc: "Geometry3K: problems about a picture; verl's file has the pictures, and training here refuses it. Setting images=drop leaves \
-          them out, with the mark <image>: many problems cannot be solved then",
+    doc: "Geometry3K: problems about a picture. Training here refuses the file with pictures, which is for verl; setting images=drop \
+          removes them and the mark <image>, but then many problems cannot be solved",
     files: "train and test with the columns problem, answer and images, as in data/ of the data set hiyouga/geometry3k",
     hub: &["hiyouga/geometry3k"],
     licence: "MIT",
@@ -28,7 +27,7 @@ pub(super) static GEO3K: Preparer = Preparer {
         let keep = match args.setting("images", "keep".to_owned())?.as_str() {
             "keep" => true,
             "drop" => false,
-            other => bail!("images={other}: keep or drop"),
+            other => bail!("images={other}: must be keep or drop"),
         };
         let drops: &[&str] = if keep { &[] } else { &["images"] };
         let mapped = RowMapping {
@@ -39,8 +38,7 @@ pub(super) static GEO3K: Preparer = Preparer {
         let report = mapped.write_splits(args, &["train", "test"])?;
         if keep {
             tracing::warn!(
-                "the files have images, for training in verl: a run here refuses them, and takes those that images=drop writes, whose \
-                 problems are text alone"
+                "the files have images, for training in verl; a run here refuses them: set images=drop to write text problems for it"
             );
         }
         Ok(report)

@@ -1,4 +1,4 @@
-//! GSM8K (Cobbe et al. 2021), in exactly the form of verl's `examples/data_preprocess/gsm8k.py`.
+//! GSM8K (Cobbe et al. 2021), in exactly the format of verl's `examples/data_preprocess/gsm8k.py`.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ const INSTRUCTION: &str = "Let's think step by step and output the final answer 
 
 pub(super) static GSM8K: Preparer = Preparer {
     name: "gsm8k",
-    doc: "GSM8K: word problems of grade school, scored by the number after \"####\"",
+    doc: "GSM8K: grade school word problems, scored by the number after \"####\"",
     files: "train and test with the columns question and answer: train.jsonl and test.jsonl as published, or main/ of the data set \
             openai/gsm8k",
     hub: &["openai/gsm8k@main/main"],

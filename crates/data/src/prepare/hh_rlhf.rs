@@ -1,5 +1,5 @@
-//! Anthropic's conversations about help and harm, in exactly the form of verl's `examples/data_preprocess/full_hh_rlhf.py`: one
-//! folder each for supervised fine-tuning, a reward model, and reinforcement learning.
+//! Anthropic's HH-RLHF conversations, in exactly the format of verl's `examples/data_preprocess/full_hh_rlhf.py`: one folder each
+//! for supervised fine-tuning, a reward model and reinforcement learning.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ use crate::files::rows::{Row, Rows};
 pub(super) static HH_RLHF: Preparer = Preparer {
     name: "hh_rlhf",
     doc: "Anthropic's HH-RLHF: conversations with a better and a worse reply. Writes sft/ (both replies), rm/ (pairs, the last quarter \
-          as test) and rl/ (prompts, whose ground truth is no answer: a reward model or a function must score)",
+          as test) and rl/ (prompts without a comparable ground truth: use a reward model or a function)",
     files: "train with the columns prompt, response, chosen and rejected, as in data/ of the data set Dahoas/full-hh-rlhf",
     hub: &["Dahoas/full-hh-rlhf"],
-    licence: "MIT, as Anthropic/hh-rlhf, of which it is a copy; its own page names none",
+    licence: "MIT, like the original Anthropic/hh-rlhf; the page of this copy does not name a licence",
     run: hh_rlhf,
 };
 
@@ -31,7 +31,7 @@ fn hh_rlhf(args: &PrepareArgs) -> Result<PrepareReport> {
     let to = |name: &str| args.target(&format!("{name}.parquet"));
 
     let mut written: Vec<(PathBuf, usize)> = Vec::new();
-    // Both replies are demonstrations, the better one first.
+    // Both replies are demonstrations, better one first.
     let prompts = pairs.iter().flat_map(|pair| [&pair.prompt, &pair.prompt]).map(|text| Value::from(text.as_str()));
     let replies = pairs.iter().flat_map(|pair| [&pair.chosen, &pair.rejected]).map(|text| Value::from(text.as_str()));
     write_texts(&to("sft/train")?, &[("prompt", prompts.collect()), ("response", replies.collect())])?;
@@ -48,11 +48,11 @@ fn hh_rlhf(args: &PrepareArgs) -> Result<PrepareReport> {
     Ok(PrepareReport { files: written })
 }
 
-/// Where `train[:75%]` ends and `train[-25%:]` begins, as `datasets` rounds: each to the nearest row, and to the even one of two.
+/// Returns the end of `train[:75%]` and the start of `train[-25%:]`, rounded as in `datasets`: to the nearest row, ties to even.
 fn quarters(rows: usize) -> (usize, usize) {
     let share = |percent: f64| (percent * rows as f64 / 100.0).round_ties_even() as usize;
     let last = share(25.0);
-    // Minus nothing is where the split begins.
+    // As in Python, `-0` is the beginning of the split.
     (share(75.0), if last == 0 { 0 } else { rows - last })
 }
 

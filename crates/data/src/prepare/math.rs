@@ -1,4 +1,4 @@
-//! MATH (Hendrycks et al. 2021), in exactly the form of verl's `examples/data_preprocess/math_dataset.py`.
+//! MATH (Hendrycks et al. 2021), in exactly the format of verl's `examples/data_preprocess/math_dataset.py`.
 
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -13,7 +13,7 @@ const INSTRUCTION: &str = "Let's think step by step and output the final answer 
 
 pub(super) static MATH: Preparer = Preparer {
     name: "math",
-    doc: "MATH: problems of competitions, scored by the answer in the last \\boxed{}; the columns level and type stay, as in verl",
+    doc: "MATH: competition problems, scored by the answer in the last \\boxed{}; the columns level and type stay, as in verl",
     files: "train and test with the columns problem and solution, as in data/ of the data set DigitalLearningGmbH/MATH-lighteval",
     hub: &["DigitalLearningGmbH/MATH-lighteval"],
     licence: "MIT",

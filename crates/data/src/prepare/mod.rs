@@ -1,7 +1,7 @@
 //! Writes data sets in verl's parquet schema: `trainer data NAME --input … --output …`.
 //!
-//! `preparer` says what a data set is here; `published` finds its files, `row_mapping` turns their rows into rows of verl's `schema`,
-//! and `pairs` writes the layout of reward models.
+//! `preparer` defines a data set; `published` finds its files, `row_mapping` maps their rows to verl's `schema`, and `pairs`
+//! writes rows for reward models.
 
 pub mod arithmetic;
 pub mod char_tokenizer;
@@ -41,10 +41,10 @@ pub static PREPARERS: &[&Preparer] = &[
     &calculator::CALCULATOR,
 ];
 
-/// Returns the preparer of that name.
+/// Returns the preparer with this name.
 pub fn find(name: &str) -> Result<&'static Preparer> {
     PREPARERS.iter().find(|preparer| preparer.name == name).copied().ok_or_else(|| {
         let known: Vec<&str> = PREPARERS.iter().map(|preparer| preparer.name).collect();
-        anyhow!("no data set \"{name}\"; there are {}.{}", known.join(", "), did_you_mean(name, known.iter().copied()))
+        anyhow!("unknown data set \"{name}\"; known are {}.{}", known.join(", "), did_you_mean(name, known.iter().copied()))
     })
 }

@@ -1,4 +1,4 @@
-//! Pairs for a reward model, in the layout of verl's `full_hh_rlhf.py`: the columns prompt, chosen and rejected, as text.
+//! Pairs for a reward model, in the layout of verl's `full_hh_rlhf.py`: text columns prompt, chosen and rejected.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(super) struct Pair {
     pub rejected: String,
 }
 
-/// Writes the pairs. The file appears whole or not at all.
+/// Writes the pairs atomically.
 pub(super) fn write_pairs(path: &Path, pairs: &[Pair]) -> Result<()> {
     let column = |text: fn(&Pair) -> &String| -> Vec<Value> { pairs.iter().map(|pair| text(pair).as_str().into()).collect() };
     write_texts(
@@ -24,7 +24,7 @@ pub(super) fn write_pairs(path: &Path, pairs: &[Pair]) -> Result<()> {
     )
 }
 
-/// Writes columns of text of the same length.
+/// Writes text columns of the same length.
 pub(super) fn write_texts(path: &Path, columns: &[(&str, Vec<Value>)]) -> Result<()> {
     let rows = columns.first().map_or(0, |(_, values)| values.len());
     let columns: Vec<(&str, &[Value])> = columns.iter().map(|(name, values)| (*name, values.as_slice())).collect();

@@ -1,4 +1,4 @@
-//! A program that writes a data set, its arguments and its report.
+//! The definition of a data set: how to write it, its arguments and its report.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use burnish_util::suggest::did_you_mean;
 /// The arguments of a preparer: folders and `key=value` settings.
 #[derive(Clone, Debug)]
 pub struct PrepareArgs {
-    /// The folders of the published files: the one of `--input`, or those that were downloaded.
+    /// Folders of the published files: the one of `--input`, or the downloaded ones.
     pub inputs: Vec<PathBuf>,
     pub output: PathBuf,
     pub settings: Vec<(String, String)>,
@@ -25,13 +25,13 @@ pub struct PrepareReport {
 
 impl PrepareArgs {
     pub(super) fn input(&self) -> Result<&PathBuf> {
-        self.inputs.first().context("--input FOLDER is missing: the folder of the published files")
+        self.inputs.first().context("--input FOLDER is missing (the folder of the published files)")
     }
 
-    /// Returns the path of a file to write below the output.
+    /// Returns the path of a file to write in the output folder.
     ///
     /// # Errors
-    /// If the file is one of those that are read.
+    /// If the file is an input file.
     pub(super) fn target(&self, name: &str) -> Result<PathBuf> {
         let path = self.output.join(name);
         let folders = self.inputs.iter().flat_map(|folder| WITHIN.iter().map(move |within| folder.join(within)));
@@ -42,16 +42,16 @@ impl PrepareArgs {
     }
 
     pub(super) fn no_input(&self) -> Result<()> {
-        if !self.inputs.is_empty() { Err(anyhow!("this data set is made from nothing: it takes no --input")) } else { Ok(()) }
+        if !self.inputs.is_empty() { Err(anyhow!("this data set is generated; remove --input")) } else { Ok(()) }
     }
 
     pub(super) fn only_settings(&self, known: &[&str]) -> Result<()> {
         match self.settings.iter().find(|(key, _)| !known.contains(&key.as_str())) {
             None => Ok(()),
-            Some((key, _)) if known.is_empty() => bail!("unknown setting \"{key}\": this data set has none"),
+            Some((key, _)) if known.is_empty() => bail!("unknown setting \"{key}\": this data set has no settings"),
             Some((key, _)) => {
                 let hint = did_you_mean(key, known.iter().copied());
-                bail!("unknown setting \"{key}\"; there are {}.{hint}", known.join(", "))
+                bail!("unknown setting \"{key}\"; known are {}.{hint}", known.join(", "))
             }
         }
     }
@@ -60,7 +60,7 @@ impl PrepareArgs {
     pub(super) fn setting<T: std::str::FromStr>(&self, key: &str, default: T) -> Result<T> {
         match self.settings.iter().rev().find(|(name, _)| name == key) {
             None => Ok(default),
-            Some((_, text)) => text.parse().map_err(|_| anyhow!("{key}={text}: not a valid value")),
+            Some((_, text)) => text.parse().map_err(|_| anyhow!("{key}={text} is not a valid value")),
         }
     }
 }
@@ -69,11 +69,11 @@ impl PrepareArgs {
 pub struct Preparer {
     pub name: &'static str,
     pub doc: &'static str,
-    /// The files that `--input` must have, and the data sets of the Hub that have them; empty where nothing is read.
+    /// Files that `--input` must have, and the Hub data sets with them; empty for a generated data set.
     pub files: &'static str,
-    /// The names on the Hub from which those files are downloaded where there is no `--input`.
+    /// Hub names for downloading the files without `--input`.
     pub hub: &'static [&'static str],
-    /// The licence of what is written.
+    /// Licence of the written files.
     pub licence: &'static str,
     pub run: fn(&PrepareArgs) -> Result<PrepareReport>,
 }

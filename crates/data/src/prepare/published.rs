@@ -1,4 +1,4 @@
-//! The files of a published data set, as they lie in a folder: those of its page on the Hub, or what the authors first put out.
+//! Finds the files of a published data set in a folder: from its page on the Hub, or as first published by the authors.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,28 +7,28 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use regex::Regex;
 
-/// The folders of a data set's page that files may lie in, beside the page itself; `main` is a configuration's name.
+/// Folders that may contain the files, including the data set's page itself; `main` is the name of a configuration.
 pub(super) const WITHIN: &[&str] = &["", "data", "main"];
 
-/// Finds the files of a split: `SPLIT.jsonl`, `SPLIT.json` or `SPLIT.parquet`, or all parts `SPLIT-00000-of-0000N.parquet`, in
-/// the folder, its `data` or its `main`. The first of these that has any is taken.
+/// Finds the files of a split: `SPLIT.jsonl`, `SPLIT.json` or `SPLIT.parquet`, or all parts `SPLIT-00000-of-0000N.parquet`.
+/// Searches the folder, then its `data`, then its `main`.
 ///
 /// # Errors
-/// If there are none, a part is missing, or the split is there in several forms.
+/// If the split or a part is missing, or the split exists in several forms.
 pub(super) fn split_files(folder: &Path, split: &str) -> Result<Vec<PathBuf>> {
     match find_split(folder, split)? {
         Some(files) => Ok(files),
         None => bail!(
-            "--input {}: the split \"{split}\" is not there; looked for {split}.jsonl, {split}.json, {split}.parquet and \
+            "--input {}: the split \"{split}\" is missing; looked for {split}.jsonl, {split}.json, {split}.parquet and \
              {split}-00000-of-0000N.parquet, here and in the folders data and main",
             folder.display()
         ),
     }
 }
 
-/// Finds the files of a split that may be missing; see [`split_files`].
+/// Like [`split_files`], but the split may be missing.
 pub(super) fn find_split(folder: &Path, split: &str) -> Result<Option<Vec<PathBuf>>> {
-    // Older uploads put a hash behind the number.
+    // Older uploads have a hash after the number.
     let pattern = format!(r"^{}(?:-(\d{{5}})-of-(\d{{5}})(?:-[0-9a-f]+)?\.parquet|\.parquet|\.jsonl?)$", regex::escape(split));
     let pattern = Regex::new(&pattern).expect("a name between constants");
     for folder in WITHIN.iter().map(|name| folder.join(name)).filter(|folder| folder.is_dir()) {
@@ -46,13 +46,13 @@ pub(super) fn find_split(folder: &Path, split: &str) -> Result<Option<Vec<PathBu
             }
         }
         let forms = whole.len() + usize::from(!parts.is_empty());
-        ensure!(forms <= 1, "{}: the split \"{split}\" is there in several forms; leave the one to be read", folder.display());
+        ensure!(forms <= 1, "{}: the split \"{split}\" exists in several forms; keep only one", folder.display());
         if let Some(count) = counts.first() {
             let expected: usize = count.parse()?;
             let is_whole = counts.iter().all(|other| other == count) && counts.len() == expected && parts.len() == expected;
             ensure!(
                 is_whole,
-                "{}: the split \"{split}\" has {} of its parts of {count}: all must be there, once each",
+                "{}: the split \"{split}\" has {} of its {count} parts: all must exist, once each",
                 folder.display(),
                 parts.len()
             );
@@ -65,7 +65,7 @@ pub(super) fn find_split(folder: &Path, split: &str) -> Result<Option<Vec<PathBu
     Ok(None)
 }
 
-/// Finds the file of that name in the folder or its `data`.
+/// Finds a file by name in the folder, its `data` or its `main`.
 pub(super) fn find_file(folder: &Path, name: &str) -> Option<PathBuf> {
     WITHIN.iter().map(|within| folder.join(within).join(name)).find(|path| path.is_file())
 }

@@ -1,4 +1,4 @@
-//! Data sets whose rows become rows of verl's schema one by one, as `datasets.map` does in verl's scripts.
+//! Data sets whose rows are mapped to verl's schema one by one, as `datasets.map` does in verl's scripts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use anyhow::{Context, Result};
 
 use super::preparer::{PrepareArgs, PrepareReport};
 use super::published::split_files;
-use super::schema::{VerlRow, write_beside};
+use super::schema::{VerlRow, write_with_table};
 use crate::files::rows::{Row, Rows};
 use crate::files::table::Table;
 
-/// A data set's mapping of rows: its columns, and a function.
+/// The row mapping of a data set: columns and a function.
 pub(super) struct RowMapping<F> {
-    /// The columns that the function reads. They are gone from the result; all others stay, as they do in verl.
+    /// Columns that the function reads. They are removed from the result; all others stay, as in verl.
     pub reads: &'static [&'static str],
-    /// Further columns to leave out.
+    /// Further columns to remove.
     pub drops: &'static [&'static str],
-    /// Makes the row of a published row, the name of its split and its position.
+    /// Maps (source row, split, index) to the row to write.
     pub row: F,
 }
 
@@ -26,7 +26,7 @@ impl<F: Fn(&Row, &str, usize) -> Result<VerlRow> + Clone + Send + Sync + 'static
     pub fn write_splits(&self, args: &PrepareArgs, splits: &[&'static str]) -> Result<PrepareReport> {
         let source =
             |split: &&'static str| Ok((*split, split_files(args.input()?, split)?, args.target(&format!("{split}.parquet"))?));
-        // All files are known to be there before the first is written.
+        // All input files are found before the first output is written.
         let sources = splits.iter().map(source).collect::<Result<Vec<_>>>()?;
         let files = sources.into_iter().map(|(split, files, path)| {
             let rows = self.write(&files, split, &path)?;
@@ -35,13 +35,13 @@ impl<F: Fn(&Row, &str, usize) -> Result<VerlRow> + Clone + Send + Sync + 'static
         Ok(PrepareReport { files: files.collect::<Result<_>>()? })
     }
 
-    /// Writes the rows of `files` to `path`, and returns their number.
+    /// Maps the rows of `files`, writes them to `path`, and returns their number.
     pub fn write(&self, files: &[PathBuf], split: &str, path: &Path) -> Result<usize> {
         let table = Table::read(files)?;
         let rows = Rows::read(files, self.reads, &[])?;
         let (row, split): (_, Arc<str>) = (self.row.clone(), split.into());
         let rows = rows.each(move |index, published| row(&published, &split, index))?;
-        write_beside(&table, &[self.reads, self.drops].concat(), path, rows)?;
+        write_with_table(&table, &[self.reads, self.drops].concat(), path, rows)?;
         Ok(table.len())
     }
 }
@@ -49,7 +49,7 @@ impl<F: Fn(&Row, &str, usize) -> Result<VerlRow> + Clone + Send + Sync + 'static
 /// Returns the text of a column.
 ///
 /// # Errors
-/// If the row lacks the column, or it is something else.
+/// If the column is missing or is not text.
 pub(super) fn text<'a>(row: &'a Row, name: &str) -> Result<&'a str> {
     row.column(name)?.as_str().with_context(|| format!("\"{name}\" must be text"))
 }

@@ -1,4 +1,4 @@
-//! The parquet schema of RL data sets: the one of verl's own preparation scripts.
+//! The parquet schema of RL data sets, as in verl's preparation scripts.
 
 use std::path::Path;
 
@@ -10,27 +10,26 @@ use crate::files::table::Table;
 /// One row in verl's schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerlRow {
-    /// The data source, which chooses the scorer.
+    /// Data source, which selects the scorer.
     pub data_source: &'static str,
-    /// The messages, or plain text.
+    /// A list of messages, or plain text.
     pub prompt: Value,
     pub ability: &'static str,
     /// verl's `reward_model.style`: "rule" or "model".
     pub style: &'static str,
     pub ground_truth: String,
-    /// An object; `split` and `index` by convention.
+    /// An object, by convention with `split` and `index`.
     pub extra_info: Value,
 }
 
 impl VerlRow {
-    /// Returns the conversation of one user message.
+    /// Returns a conversation of one user message.
     pub fn user(content: &str) -> Value {
         json!([{"role": "user", "content": content}])
     }
 }
 
-/// Writes `rows` with the columns data_source, prompt, ability, reward_model and extra_info. The file appears whole or not at
-/// all.
+/// Writes `rows` atomically, with the columns data_source, prompt, ability, reward_model and extra_info.
 ///
 /// # Errors
 /// If there are no rows, or the file cannot be written.
@@ -38,26 +37,25 @@ pub fn write_rows(path: &Path, rows: Vec<VerlRow>) -> Result<()> {
     write_with(path, rows, &[])
 }
 
-/// Writes `rows` as [`write_rows`] does, with further columns of as many values.
+/// Like [`write_rows`], with further columns of the same length.
 ///
 /// # Errors
-/// Those of [`write_rows`].
+/// The errors of [`write_rows`].
 pub(super) fn write_with(path: &Path, rows: Vec<VerlRow>, more: &[(&str, &[Value])]) -> Result<()> {
     write_all(&Table::without_columns(rows.len())?, &[], path, rows, more)
 }
 
-/// Writes `rows` beside the columns of a table with as many rows, but for those `left_out`: what `datasets.map` does in verl's
-/// scripts.
+/// Writes `rows` next to the columns of a table of the same length, except `left_out`, as `datasets.map` does in verl's scripts.
 ///
 /// # Errors
-/// Those of [`write_rows`].
-pub(super) fn write_beside(table: &Table, left_out: &[&str], path: &Path, rows: Vec<VerlRow>) -> Result<()> {
+/// The errors of [`write_rows`].
+pub(super) fn write_with_table(table: &Table, left_out: &[&str], path: &Path, rows: Vec<VerlRow>) -> Result<()> {
     write_all(table, left_out, path, rows, &[])
 }
 
 fn write_all(table: &Table, left_out: &[&str], path: &Path, rows: Vec<VerlRow>, more: &[(&str, &[Value])]) -> Result<()> {
     if rows.is_empty() {
-        bail!("{}: there are no rows to write", path.display());
+        bail!("{}: no rows to write", path.display());
     }
     let (mut sources, mut prompts, mut abilities, mut models, mut extras) = (vec![], vec![], vec![], vec![], vec![]);
     for row in rows {

@@ -1,5 +1,5 @@
-//! Summaries of posts on Reddit (Völske et al. 2017, Stiennon et al. 2020) in verl's schema: the prompts of TRL's RLOO example,
-//! with the summary of a person as reference.
+//! TL;DR summaries of Reddit posts (Völske et al. 2017, Stiennon et al. 2020) in verl's schema: the prompts of TRL's RLOO
+//! example, with a human summary as reference.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -13,13 +13,13 @@ use crate::files::rows::{Row, Rows};
 
 pub(super) static TLDR: Preparer = Preparer {
     name: "tldr",
-    doc: "TL;DR: posts to be summarised, with a person's summary as ground truth, which no rule compares: a reward model, or a judge such \
-          as recipes/tldr/judge_tldr.py, scores. Setting prompt=text writes the bare text that a model without chat template continues; \
-          where the files have chosen and rejected, pairs/ has them for a reward model",
-    files: "train, and validation and test where they are there, with the columns prompt and completion of the data set trl-lib/tldr, or \
+    doc: "TL;DR: posts to summarise, with a human summary as ground truth, which rules cannot compare: use a reward model, or a judge \
+          such as recipes/tldr/judge_tldr.py. Setting prompt=text writes plain text prompts for a model without chat template; if the \
+          files have chosen and rejected, pairs/ has them for a reward model",
+    files: "train, and validation and test if present, with the columns prompt and completion of the data set trl-lib/tldr, or \
             prompt and messages of trl-internal-testing/tldr-preference-sft-trl-style",
     hub: &["trl-lib/tldr"],
-    licence: "the pages name none; the posts are of Webis-TLDR-17, CC BY 4.0",
+    licence: "not named by the pages; the posts are from Webis-TLDR-17, CC BY 4.0",
     run: tldr,
 };
 
@@ -28,7 +28,7 @@ fn tldr(args: &PrepareArgs) -> Result<PrepareReport> {
     let as_text = match args.setting("prompt", "messages".to_owned())?.as_str() {
         "messages" => false,
         "text" => true,
-        other => bail!("prompt={other}: messages or text"),
+        other => bail!("prompt={other}: must be messages or text"),
     };
     let folder = args.input()?;
     let mut sources = vec![("train", split_files(folder, "train")?)];
@@ -62,7 +62,7 @@ fn tldr(args: &PrepareArgs) -> Result<PrepareReport> {
     Ok(PrepareReport { files: written })
 }
 
-/// The columns that are written to `pairs/`.
+/// Columns that are written to `pairs/`.
 const PAIRED: &[&str] = &["chosen", "rejected"];
 
 fn verl_row(data_source: &'static str, post: &str, summary: &str, as_text: bool, split: &str, index: usize) -> VerlRow {
@@ -79,11 +79,11 @@ fn verl_row(data_source: &'static str, post: &str, summary: &str, as_text: bool,
 /// Returns the post and the summary of a conversation of two messages.
 fn conversation(messages: &Value) -> Result<(&str, &str)> {
     let content = |i: usize| messages.get(i).and_then(|message| message.get("content")).and_then(Value::as_str);
-    content(0).zip(content(1)).context("\"messages\" must be a message with a post and one with its summary")
+    content(0).zip(content(1)).context("\"messages\" must be a message with a post and a message with its summary")
 }
 
 fn pair(row: &Row) -> Result<Pair> {
-    // A reply is text, or the conversation that ends with it.
+    // A reply is text, or a conversation that ends with it.
     let reply = |name: &str| {
         let value = row.column(name)?;
         let last = value.as_array().and_then(|messages| messages.last()?.get("content"));

@@ -1,4 +1,4 @@
-//! Conditional fine-tuning: the score of a response stands in its prompt, so that a high one can be asked for later. Agrees with
+//! Conditional fine-tuning: puts the score of a response into its prompt, so a high score can be requested later. Agrees with
 //! OpenRLHF's `conditional_sft_processor`.
 
 use anyhow::{Context, Result, ensure};
@@ -8,15 +8,15 @@ use super::entry::{SelectOptions, SelectedRows};
 use super::row::object;
 use super::scored::ScoredResponses;
 
-/// Makes a row of every response, its prompt put into the template.
+/// Makes a row of every response, with its prompt in the template.
 ///
 /// # Errors
-/// If the template lacks `{input}` or `{reward}`, scores that are all equal are to be normalised, or a conversation has no text
-/// to end with.
+/// If the template lacks `{input}` or `{reward}`, all scores are equal and cannot be normalised, or a prompt does not end with a
+/// text message.
 pub fn conditional(answers: &ScoredResponses, options: &SelectOptions) -> Result<SelectedRows> {
     let template = &options.reward_template;
     for place in ["{input}", "{reward}"] {
-        ensure!(template.contains(place), "--reward-template {template:?}: it has no {place}");
+        ensure!(template.contains(place), "--reward-template {template:?} has no {place}");
     }
     let mut scores: Vec<f64> = answers.answers.iter().map(|answer| answer.score).collect();
     if options.normalize_reward {
@@ -36,12 +36,12 @@ pub fn conditional(answers: &ScoredResponses, options: &SelectOptions) -> Result
     Ok(SelectedRows { rows: rows.collect::<Result<_>>()?, left_out: vec![] })
 }
 
-/// Subtracts the mean and divides by the standard deviation, that of a sample (n − 1).
+/// Subtracts the mean and divides by the sample standard deviation (n − 1).
 fn normalize(scores: &mut [f64]) -> Result<()> {
     let n = scores.len() as f64;
     let mean = scores.iter().sum::<f64>() / n;
     let variance = scores.iter().map(|score| (score - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    ensure!(variance > 0.0, "--normalize-reward: the scores are all the same, and have no spread to divide by");
+    ensure!(variance > 0.0, "--normalize-reward: all scores are equal, so their standard deviation is 0");
     scores.iter_mut().for_each(|score| *score = (*score - mean) / variance.sqrt());
     Ok(())
 }

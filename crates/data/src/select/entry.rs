@@ -1,36 +1,36 @@
-//! A way to make rows of scored responses: its entry, its options and its result.
+//! The entry, options and result of a row kind.
 
 use anyhow::Result;
 use serde_json::{Map, Value};
 
 use super::scored::ScoredResponses;
 
-/// A way to make rows, with its name.
+/// A named way to make rows from scored responses.
 pub struct RowKind {
     pub name: &'static str,
     pub doc: &'static str,
-    /// The options that it reads.
+    /// Options that this kind reads.
     pub reads: &'static [&'static str],
     pub make: fn(&ScoredResponses, &SelectOptions) -> Result<SelectedRows>,
 }
 
-/// The options of all ways; each reads those it names.
+/// Options of all kinds; each kind reads those in [`RowKind::reads`].
 #[derive(Clone, Debug, Default)]
 pub struct SelectOptions {
-    /// The least difference of the scores of a pair.
+    /// Smallest score difference of a pair.
     pub min_margin: f64,
-    /// The least score that counts as good.
+    /// Smallest good score.
     pub threshold: Option<f64>,
-    /// The text that a prompt becomes, with `{input}` and `{reward}`.
+    /// Template of a prompt, with `{input}` and `{reward}`.
     pub reward_template: String,
-    /// Scores less their mean, divided by their standard deviation.
+    /// True to subtract the mean of the scores and divide by their standard deviation.
     pub normalize_reward: bool,
 }
 
-/// Rows, and what was left out and why.
+/// Selected rows, and counts of skipped ones.
 #[derive(Clone, Debug, Default)]
 pub struct SelectedRows {
     pub rows: Vec<Map<String, Value>>,
-    /// Numbers of prompts or responses that were left out, with the reason.
+    /// Numbers of skipped prompts or responses, with the reason.
     pub left_out: Vec<(usize, String)>,
 }

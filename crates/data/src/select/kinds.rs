@@ -1,4 +1,4 @@
-//! What can be made of scored responses: a table of names, TRL's columns for our own, OpenRLHF's for the names of its processors.
+//! The table of row kinds. Our own kinds have TRL's columns; those named like OpenRLHF's processors have OpenRLHF's columns.
 
 use anyhow::{Result, anyhow, ensure};
 
@@ -10,11 +10,11 @@ use super::scored::{ScoredResponse, ScoredResponses};
 use crate::files::conversations::MESSAGES;
 use burnish_util::suggest::did_you_mean;
 
-/// All ways to make rows.
+/// All row kinds.
 pub static KINDS: &[RowKind] = &[
     RowKind {
         name: "best",
-        doc: "the best response to each prompt, of equals the first: prompt, completion, score, for trainer sft",
+        doc: "the best response to each prompt (the first of equals): prompt, completion, score, for trainer sft",
         reads: &[],
         make: |answers, _| Ok(best(answers, &OURS)),
     },
@@ -38,7 +38,7 @@ pub static KINDS: &[RowKind] = &[
     },
     RowKind {
         name: "rs",
-        doc: "best under the name and with the columns of OpenRLHF's rejection sampling: input, output, reward",
+        doc: "best, with the columns of OpenRLHF's rejection sampling: input, output, reward",
         reads: &[],
         make: |answers, _| Ok(best(texts(answers, "best")?, &OPENRLHF)),
     },
@@ -50,34 +50,34 @@ pub static KINDS: &[RowKind] = &[
     },
     RowKind {
         name: "csft",
-        doc: "every response, its score written into the prompt, for OpenRLHF's conditional SFT: input, output, reward",
+        doc: "every response, with its score in the prompt, for OpenRLHF's conditional SFT: input, output, reward",
         reads: &["reward_template", "normalize_reward"],
         make: |answers, options| conditional(texts(answers, "best, pairs, threshold or unpaired")?, options),
     },
 ];
 
-/// Finds the way of that name.
+/// Finds a row kind by name.
 ///
 /// # Errors
-/// If there is none; the message names all.
+/// If the name is unknown; the message lists all names.
 pub fn find(name: &str) -> Result<&'static RowKind> {
     KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
         let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         let hint = did_you_mean(name, known.iter().copied());
-        anyhow!("there are no rows \"{name}\" to select; there are {}.{hint}", known.join(", "))
+        anyhow!("unknown rows \"{name}\"; known are {}.{hint}", known.join(", "))
     })
 }
 
-/// Returns the responses, for rows whose response is a text, as OpenRLHF has it. `instead`: what to make of conversations.
+/// Returns the responses for rows with text responses, as in OpenRLHF. `instead`: the kinds for conversations.
 ///
 /// # Errors
-/// If one is a conversation, of which the text would have what tools said among what the model said.
+/// If a response is a conversation, since its text would mix the model's turns with tool results.
 fn texts<'a>(answers: &'a ScoredResponses, instead: &str) -> Result<&'a ScoredResponses> {
     let talks = answers.answers.iter().filter(|answer| answer.talk.is_some()).count();
     ensure!(
         talks == 0,
-        "{talks} responses are conversations with tools, users or environments (column \"{MESSAGES}\"), and these rows hold a response as \
-         text; write {instead}, whose rows hold messages"
+        "{talks} responses are conversations with tools, users or environments (column \"{MESSAGES}\"), but these rows have text \
+         responses; use {instead}, whose rows have messages"
     );
     Ok(answers)
 }
@@ -87,14 +87,14 @@ fn best(answers: &ScoredResponses, columns: &Columns) -> SelectedRows {
     SelectedRows { rows, left_out: vec![] }
 }
 
-/// Every answer, or with `only` the good ones; without it, a column says which are good.
+/// Returns every response with a label, or with `only` just the good ones.
 fn threshold(answers: &ScoredResponses, options: &SelectOptions, only: bool) -> Result<SelectedRows> {
-    let least = options.threshold.ok_or_else(|| anyhow!("--threshold is missing: the least score that counts as good"))?;
+    let least = options.threshold.ok_or_else(|| anyhow!("--threshold is missing: the smallest good score"))?;
     let is_good = |answer: &&ScoredResponse| answer.score >= least;
     if only {
         let rows: Vec<_> = answers.answers.iter().filter(is_good).map(|answer| OURS.row(answer)).collect();
         let below = answers.answers.len() - rows.len();
-        return Ok(SelectedRows { rows, left_out: vec![(below, format!("responses whose score is below {least}"))] });
+        return Ok(SelectedRows { rows, left_out: vec![(below, format!("responses with a score below {least}"))] });
     }
     let labelled = |answer: &ScoredResponse| {
         let mut row = OURS.row(answer);

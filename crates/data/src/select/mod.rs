@@ -1,8 +1,8 @@
-//! Makes rows for training out of scored responses: the best of a prompt, pairs of its best and worst, those above a threshold.
+//! Selects rows for training from scored responses: the best per prompt, pairs of the best and worst, those above a threshold.
 //!
-//! `scored` reads what `trainer generate` and `trainer eval` write, or OpenRLHF's rows; `kinds` is the table of what can be made
-//! of them (`entry`), with `preferences` and `conditional` beside it and the parts of a row in `row`; `write` writes the rows as
-//! JSON lines or parquet.
+//! `scored` reads the output of `trainer generate` and `trainer eval`, or OpenRLHF's rows. `kinds` is the table of row kinds
+//! (`entry`); `preferences` and `conditional` implement some of them, with helpers in `row`. `write` writes JSON lines or
+//! parquet.
 
 mod conditional;
 mod entry;

@@ -6,8 +6,8 @@ use super::entry::SelectedRows;
 use super::row::{highest, object, prompt, tools, turns};
 use super::scored::{ScoredResponse, ScoredResponses};
 
-/// Makes a pair of each prompt whose best and worst response differ in score, by at least `min_margin`, and in text; with TRL's
-/// columns (`ours`), or OpenRLHF's.
+/// Makes a pair for each prompt whose best and worst response differ in text, and in score by at least `min_margin`. Columns are
+/// TRL's (`ours`) or OpenRLHF's.
 pub fn preferences(answers: &ScoredResponses, min_margin: f64, ours: bool) -> SelectedRows {
     let (mut rows, mut tied, mut close, mut same, mut unlike) = (vec![], 0, 0, 0, 0);
     for group in answers.by_prompt() {
@@ -36,7 +36,7 @@ pub fn preferences(answers: &ScoredResponses, min_margin: f64, ours: bool) -> Se
     SelectedRows { rows, left_out }
 }
 
-/// Returns the first of the answers whose score is lowest.
+/// Returns the first response with the lowest score.
 fn lowest<'a>(answers: &[&'a ScoredResponse]) -> &'a ScoredResponse {
     answers
         .iter()

@@ -1,16 +1,16 @@
-//! The parts of a row that is made.
+//! Helpers for making rows.
 
 use serde_json::{Map, Value, json};
 
 use super::scored::ScoredResponse;
 
-/// The names of the columns of prompt, response and score.
+/// Column names of prompt, response and score.
 pub struct Columns([&'static str; 3]);
 pub const OURS: Columns = Columns(["prompt", "completion", "score"]);
 pub const OPENRLHF: Columns = Columns(["input", "output", "reward"]);
 
 impl Columns {
-    /// Returns the row of a response; ours has the messages and the tools of a conversation.
+    /// Returns the row of a response. Our own rows include the messages and tools of a conversation.
     pub fn row(&self, answer: &ScoredResponse) -> Map<String, Value> {
         let response = match self.0 == OURS.0 {
             true => turns(answer),
@@ -22,12 +22,12 @@ impl Columns {
     }
 }
 
-/// Returns the prompt of a response: the messages that the model read, where it is a conversation.
+/// Returns the prompt of a response: for a conversation, the messages that the model read.
 pub fn prompt(answer: &ScoredResponse) -> Value {
     answer.talk.as_ref().map_or_else(|| (*answer.prompt).clone(), |talk| talk.prompt.clone().into())
 }
 
-/// Returns the response in the form of its prompt: a text, or a conversation of the assistant's turns and what was said between.
+/// Returns the response in the form of its prompt: text, or messages from the assistant's first turn to its last.
 pub fn turns(answer: &ScoredResponse) -> Value {
     match &answer.talk {
         Some(talk) => talk.completion.clone().into(),
@@ -36,18 +36,18 @@ pub fn turns(answer: &ScoredResponse) -> Value {
     }
 }
 
-/// Returns the column of the tools of a conversation, as the JSON text that all stages read: their schemas have many shapes.
+/// Returns the column of a conversation's tools, as JSON text, which all stages read, because schemas differ in shape.
 pub fn tools(answer: &ScoredResponse) -> Option<(String, Value)> {
     let tools = answer.talk.as_ref().map(|talk| &talk.tools).filter(|tools| !tools.is_empty())?;
     Some(("tools".to_owned(), Value::from(tools.clone()).to_string().into()))
 }
 
-/// Returns an object of these fields.
+/// Returns an object with these fields.
 pub fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Returns the first of the answers whose score is highest.
+/// Returns the first response with the highest score.
 pub fn highest<'a>(answers: &[&'a ScoredResponse]) -> &'a ScoredResponse {
     answers
         .iter()

@@ -1,5 +1,5 @@
-//! Scored responses: a row of `trainer eval` has all responses to a prompt and their scores, a row of OpenRLHF's has one. A
-//! response that is a conversation of several turns is read from its messages, where the row has them.
+//! Scored responses. A row of `trainer eval` has all responses to a prompt with scores; a row of OpenRLHF has one. A multi-turn
+//! response is read from the row's messages, if present.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,53 +11,53 @@ use serde_json::Value;
 use crate::files::conversations::{MESSAGES, OF_LINE, WrittenConversation};
 use crate::files::rows::{Row, Rows};
 
-/// A response to a prompt, and its score.
+/// A response to a prompt, with its score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoredResponse {
-    /// A text, or a list of messages.
+    /// Text, or a list of messages.
     pub prompt: Arc<Value>,
     pub response: String,
     pub score: f64,
-    /// The conversation that the response is.
+    /// The conversation, for a multi-turn response.
     pub talk: Option<Conversation>,
 }
 
-/// A conversation of a model with tools, users or environments.
+/// A multi-turn conversation with tools, users or environments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversation {
-    /// The messages that the model read first.
+    /// Messages of the prompt.
     pub prompt: Vec<Value>,
-    /// The messages from the model's first turn to its last.
+    /// Messages from the model's first turn to its last.
     pub completion: Vec<Value>,
-    /// The schemas of the tools that it was shown.
+    /// Schemas of the tools in the prompt.
     pub tools: Vec<Value>,
 }
 
-/// All responses of some files, in their order.
+/// All responses of some files, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScoredResponses {
     pub answers: Vec<ScoredResponse>,
-    /// The number of responses that no reward function scored; they are left out.
+    /// Number of skipped responses without a score.
     pub unscored: usize,
-    /// The number of conversations whose messages are not known, or in which the model said nothing; they are left out.
+    /// Number of skipped conversations without known messages or without a turn of the model.
     pub untold: usize,
 }
 
-/// The names of the columns.
+/// Names of the columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectColumns {
     pub prompt: String,
-    /// A text, or a list of texts.
+    /// Text, or a list of texts.
     pub response: String,
     /// A number, or a list with one for each response.
     pub score: String,
 }
 
 impl SelectColumns {
-    /// The columns of `trainer eval`, and those of OpenRLHF's `batch_inference`.
+    /// Columns of `trainer eval`, and of OpenRLHF's `batch_inference`.
     const KNOWN: [[&str; 3]; 2] = [["prompt", "responses", "scores"], ["input", "output", "reward"]];
 
-    /// Returns the columns: the given ones, and for the others those of the first known layout that the files have whole.
+    /// Returns the given columns, and for the others those of the first known layout that the files have completely.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -72,15 +72,15 @@ impl SelectColumns {
 }
 
 impl ScoredResponses {
-    /// Reads the responses of some files.
+    /// Reads the responses of the files.
     ///
     /// # Errors
-    /// If a file lacks a column, or a row has something else in it than prompt, responses and as many scores.
+    /// If a file lacks a column, or a row does not have a prompt, responses and as many scores.
     pub fn read(files: &[PathBuf], keys: &SelectColumns) -> Result<Self> {
         let rows = Rows::read(files, &[&keys.prompt, &keys.response, &keys.score], &OF_LINE).map_err(|error| {
             anyhow!(
-                "{error:#} Responses with their scores are written by `trainer eval data.output_path=FILE.parquet`; --prompt-key, \
-                 --response-key and --score-key name other columns"
+                "{error:#} Write responses with scores by `trainer eval data.output_path=FILE.parquet`, or name other columns with \
+                 --prompt-key, --response-key and --score-key"
             )
         })?;
         let mut all = Self::default();
@@ -95,13 +95,13 @@ impl ScoredResponses {
         let prompt = row.column(&keys.prompt)?;
         ensure!(
             prompt.is_string() || prompt.is_array(),
-            "column \"{}\" must be a text or a list of messages, not {prompt}",
+            "column \"{}\" must be text or a list of messages, not {prompt}",
             keys.prompt
         );
         let (responses, scores) = (listed(row.column(&keys.response)?), listed(row.column(&keys.score)?));
         ensure!(
             responses.len() == scores.len(),
-            "\"{}\" has {} responses, and \"{}\" {} scores",
+            "\"{}\" has {} responses, but \"{}\" has {} scores",
             keys.response,
             responses.len(),
             keys.score,
@@ -116,7 +116,7 @@ impl ScoredResponses {
                     self.unscored += 1;
                     continue;
                 }
-                Value::Number(score) => score.as_f64().context("a score beyond the range of numbers")?,
+                Value::Number(score) => score.as_f64().context("a score is out of range")?,
                 Value::Bool(right) => f64::from(u8::from(*right)),
                 other => bail!("score {i} must be a number, not {other}"),
             };
@@ -133,8 +133,7 @@ impl ScoredResponses {
         Ok(())
     }
 
-    /// Returns the responses to each prompt, in the order in which prompts and responses first appear: a prompt may have several
-    /// rows.
+    /// Groups the responses by prompt, in the order of first appearance. A prompt may have several rows.
     pub fn by_prompt(&self) -> Vec<Vec<&ScoredResponse>> {
         let mut groups: IndexMap<String, Vec<&ScoredResponse>> = IndexMap::new();
         for answer in &self.answers {
@@ -144,24 +143,24 @@ impl ScoredResponses {
     }
 }
 
-/// Returns the conversations that the responses of a row are: texts of `trainer generate`, or the messages of a line of a run's
-/// rollouts. None if it has none.
+/// Returns the conversations of a row's responses: from text of `trainer generate`, or from a line of a run's rollouts. Empty for
+/// single-turn responses.
 fn conversations(row: &Row, responses: usize) -> Result<Vec<WrittenConversation>> {
     let Some(cell) = row.values.get(MESSAGES) else { return Ok(Vec::new()) };
     let conversations = match (WrittenConversation::listed(cell), cell) {
         (Some(conversations), _) => conversations,
         (None, Value::Array(_)) if row.values.get("end").is_some_and(Value::is_string) => {
-            vec![WrittenConversation::of_line(&row.values).context("column \"messages\"")?]
+            vec![WrittenConversation::from_line(&row.values).context("column \"messages\"")?]
         }
         _ => return Ok(Vec::new()),
     };
     let count = conversations.len();
-    ensure!(count == responses, "\"{MESSAGES}\" has {count} conversations, and there are {responses} responses");
+    ensure!(count == responses, "\"{MESSAGES}\" has {count} conversations, but there are {responses} responses");
     Ok(conversations)
 }
 
-/// Returns the messages of a conversation for training; `None` if they do not say what the model read and said. A prompt that is
-/// text was read without a template, which messages would be given.
+/// Returns the messages of a conversation for training; `None` if they do not represent its tokens. This includes text prompts,
+/// which had no template but would get one as messages.
 fn talk(conversation: &WrittenConversation, prompt: &Value) -> Option<Conversation> {
     let (asked, completion) = conversation.parts().ok()?;
     let is_text = prompt.is_string() && asked.iter().any(|message| message["content"] == *prompt);

@@ -1,4 +1,4 @@
-//! Writes rows of any columns as JSON lines or parquet, by the name of the file.
+//! Writes rows of any columns as JSON lines or parquet, depending on the file name.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use crate::files::table::Table;
 use burnish_util::fs::write_atomic;
 
-/// Writes the rows as a whole or not at all.
+/// Writes the rows atomically.
 ///
 /// # Errors
-/// If the name ends neither in .jsonl nor in .parquet, or the file cannot be written or would hold other rows.
+/// If the name does not end in .jsonl or .parquet, or the file cannot be written or cannot represent the rows.
 pub fn write_objects(path: &Path, rows: &[Map<String, Value>]) -> Result<()> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("jsonl") => {
@@ -31,12 +31,12 @@ pub fn write_objects(path: &Path, rows: &[Map<String, Value>]) -> Result<()> {
             let columns: Vec<(&str, &[Value])> = columns.iter().map(|(name, values)| (*name, values.as_slice())).collect();
             Table::without_columns(rows.len())?.write_columns(path, &[], &columns)
         }
-        _ => bail!("{}: a file of rows ends in .jsonl or .parquet", path.display()),
+        _ => bail!("{}: the file name must end in .jsonl or .parquet", path.display()),
     }
 }
 
-/// Checks that the calls in a column of messages can be rows of a table: it gives all of them the same arguments, null where a
-/// call has none.
+/// Checks that the tool calls in a column of messages fit in a table, which gives all calls the same arguments and adds null for
+/// missing ones.
 fn check_arguments(name: &str, values: &[Value]) -> Result<()> {
     let mut all = Vec::new();
     values.iter().for_each(|value| arguments_in(value, &mut all));
@@ -44,13 +44,13 @@ fn check_arguments(name: &str, values: &[Value]) -> Result<()> {
     let is_flat = |arguments: &&Map<String, Value>| !arguments.values().any(|value| value.is_object() || value.is_array());
     ensure!(
         all.iter().all(|arguments| is_flat(arguments) && names(arguments) == names(all[0])),
-        "column \"{name}\": the calls of tools have different arguments, which a table of parquet would make the same by adding null; write \
-         a file that ends in .jsonl"
+        "column \"{name}\": the tool calls have different arguments, and a parquet table would add null arguments; write a \
+         .jsonl file"
     );
     Ok(())
 }
 
-/// The arguments of all calls in a value.
+/// Collects the arguments of all calls in a value.
 fn arguments_in<'a>(value: &'a Value, all: &mut Vec<&'a Map<String, Value>>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| arguments_in(item, all)),

@@ -18,44 +18,44 @@ use super::source::as_jinja_reads;
 use super::variables::{TemplateVariables, mapping, to_template};
 use burnish_util::contained::{Limits, contained};
 
-/// The template of a tokenizer that has none: the contents of the messages, each followed by a newline.
+/// Default template: the contents of the messages, each followed by a newline.
 pub const DEFAULT_TEMPLATE: &str = "{% for message in messages %}{{ message['content'] ~ '\\n' }}{% endfor %}";
 
-/// The largest size of a template in bytes; real ones have some ten thousand.
+/// Size limit of a template, in bytes; real ones have about ten thousand.
 const MOST_BYTES: usize = 1 << 20;
-/// The largest size of a tag in bytes, without quoted texts; real ones have some hundred. minijinja's time grows with its square.
+/// Size limit of a tag without quoted text, in bytes; real ones have a few hundred. minijinja's time is quadratic in this size.
 const LONGEST_TAG: usize = 10_000;
-/// Bytes of stack for each byte of a template. minijinja parses `- - - x` and `1 + 1 + 1` recursively without a limit, with at
-/// most one level for each byte. Stack that is not used takes no memory.
+/// Bytes of stack per byte of a template. minijinja parses `- - - x` and `1 + 1 + 1` recursively without a limit, with at most
+/// one level per byte. Unused stack takes no memory.
 const STACK_PER_BYTE: usize = 1 << 10;
 const LEAST_STACK: usize = 4 << 20;
-/// The bounds of memory and time of compiling a template.
+/// Limits on memory and time for compiling a template.
 const COMPILING: (usize, Duration) = (1 << 30, Duration::from_secs(10));
 
 const NAME: &str = "chat_template";
-/// The name of the template that puts [`MARKS`] around what the assistant says, where the template tells.
+/// Name of the variant that puts [`MARKS`] around the assistant's text.
 const MARKED: &str = "chat_template with marks";
 
-/// The characters before and after what the assistant says. Unicode assigns them to nothing, ever.
+/// Characters before and after the assistant's text. Unicode guarantees that they are never assigned.
 const MARKS: [char; 2] = ['\u{fdd0}', '\u{fdd1}'];
-/// The filter that writes them.
+/// Name of the filter that writes the marks.
 const MARK: &str = "marked_as_generated";
 
 /// A compiled template with the special tokens it may use.
 pub struct ChatTemplate {
     environment: Arc<Environment<'static>>,
     taken: RenderBudget,
-    /// The beginning of an error, which names the template and its file.
+    /// Beginning of an error message, which names the template's file.
     failed: Arc<str>,
-    /// A mapping of the names of special tokens to their texts.
+    /// Texts of the special tokens, by name.
     special_tokens: Value,
     is_default: bool,
-    /// True if the template marks what the assistant says.
+    /// True if the template marks the assistant's text.
     marks: bool,
     warned: Once,
 }
 
-/// A conversation as text, and the parts of it that a template marks as the assistant's, in bytes.
+/// A rendered conversation, and the byte ranges that the template marks as the assistant's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marked {
     pub text: String,
@@ -63,8 +63,8 @@ pub struct Marked {
 }
 
 impl ChatTemplate {
-    /// Compiles a template. `source` is Jinja as transformers renders it, or `None` for [`DEFAULT_TEMPLATE`]; `special_tokens`
-    /// maps `bos_token`, `eos_token` … to their texts.
+    /// Compiles a template. `source` is Jinja for transformers, or `None` for [`DEFAULT_TEMPLATE`]. `special_tokens` maps
+    /// `bos_token`, `eos_token` … to their texts.
     pub fn new(source: Option<&str>, special_tokens: Map<String, serde_json::Value>) -> Result<Self> {
         let mut environment = Environment::new();
         environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
@@ -92,12 +92,12 @@ impl ChatTemplate {
         Ok(template.with_date(TemplateDate::today()))
     }
 
-    /// Returns the template with the place it was read from, which errors name.
+    /// Sets the file that errors name.
     pub fn read_from(self, place: &str) -> Self {
         Self { failed: format!("the chat template in {place} failed").into(), ..self }
     }
 
-    /// Returns the template with another date; by default it is the date on which it was compiled.
+    /// Returns the template with another date. The default is the date of compilation.
     pub fn with_date(&self, date: TemplateDate) -> Self {
         let mut environment = Environment::clone(&self.environment);
         environment.add_function("strftime_now", move |format: String| strftime_now(&date, &format));
@@ -112,21 +112,21 @@ impl ChatTemplate {
         }
     }
 
-    /// Returns true if the template has this text in its source.
+    /// Returns true if the template's source contains this text.
     pub fn has(&self, text: &str) -> bool {
         self.environment.get_template(NAME).is_ok_and(|template| template.source().contains(text))
     }
 
-    /// Returns true if the template marks what the assistant says (`{% generation %}`).
+    /// Returns true if the template marks the assistant's text (`{% generation %}`).
     pub fn marks(&self) -> bool {
         self.marks
     }
 
-    /// Renders `messages` as [`Self::render`] does, without a generation prompt, and finds what the template marks; `None` if it
-    /// marks nothing, in any conversation.
+    /// Renders `messages` like [`Self::render`], without a generation prompt, and finds the marked text; `None` if the template
+    /// has no marks.
     ///
     /// # Errors
-    /// Those of [`Self::render`]; text that has the characters which stand for the marks.
+    /// The errors of [`Self::render`]; text that contains the marks' characters.
     pub fn render_marked(&self, messages: &serde_json::Value, variables: impl Into<TemplateVariables>) -> Result<Option<Marked>> {
         if !self.marks {
             return Ok(None);
@@ -135,16 +135,16 @@ impl ChatTemplate {
         let marked = marked(&self.render_as(MARKED, messages, false, variables.clone())?);
         ensure!(
             marked.text == self.render_as(NAME, messages, false, variables)?,
-            "what the chat template marks as the assistant's ({{% generation %}}) cannot be found in its text: the template changes \
-             what it has marked, or a message has the character U+FDD0 or U+FDD1; write data.assistant_mask=prefix"
+            "the text that the chat template marks with {{% generation %}} cannot be found in the rendered conversation: the template \
+             changes marked text, or a message has the character U+FDD0 or U+FDD1; set data.assistant_mask=prefix"
         );
         Ok(Some(marked))
     }
 
-    /// Renders `messages` (a list of `{"role", "content"}`) as text, with further variables of the template.
+    /// Renders `messages` (a list of `{"role", "content"}`) as text, with additional variables.
     ///
     /// # Errors
-    /// If it is not a conversation, or the template fails or exceeds its bounds.
+    /// If `messages` is not a conversation, or the template fails or exceeds its limits.
     pub fn render(
         &self,
         messages: &serde_json::Value,
@@ -166,11 +166,11 @@ impl ChatTemplate {
             self.warned.call_once(|| {
                 tracing::warn!(
                     "the tokenizer has no chat template: message contents are joined, each followed by a newline; \
-                     put a chat_template.jinja beside tokenizer.json to change that"
+                     put a chat_template.jinja next to tokenizer.json to change that"
                 );
             });
         }
-        // `tools` and `documents` are none rather than undefined: some templates distinguish the two.
+        // `tools` and `documents` are set to none, not left undefined: some templates distinguish the two.
         let fixed = Value::from_pairs([
             ("messages", messages.iter().map(with_reasoning).collect()),
             ("tools", Value::from(())),
@@ -183,10 +183,10 @@ impl ChatTemplate {
 }
 
 fn compiled(mut environment: Environment<'static>, name: &'static str, text: String) -> Result<Environment<'static>> {
-    ensure!(text.len() <= MOST_BYTES, "the chat template has {} bytes: at most {MOST_BYTES} are read", text.len());
+    ensure!(text.len() <= MOST_BYTES, "the chat template has {} bytes; at most {MOST_BYTES} are allowed", text.len());
     if let Some(tag) = too_long_tag(&text) {
         let start: String = tag.chars().take(40).collect();
-        bail!("the chat template has a tag of more than {LONGEST_TAG} bytes, which begins {start}");
+        bail!("the chat template has a tag of more than {LONGEST_TAG} bytes; it begins with {start}");
     }
     let (memory, time) = COMPILING;
     let limits = Limits { memory, time: Some(time), stack: (LEAST_STACK + text.len() * STACK_PER_BYTE).next_power_of_two() };
@@ -194,7 +194,7 @@ fn compiled(mut environment: Environment<'static>, name: &'static str, text: Str
     contained(limits, compile).context("the chat template")?.context("the chat template is not valid Jinja")
 }
 
-/// Returns the first tag that is longer than [`LONGEST_TAG`], with the text that follows it.
+/// Returns the source from the first tag longer than [`LONGEST_TAG`].
 fn too_long_tag(source: &str) -> Option<&str> {
     let bytes = source.as_bytes();
     let is_pair = |at: usize, pairs: [&[u8]; 2]| pairs.contains(&bytes.get(at..at + 2).unwrap_or_default());
@@ -236,8 +236,8 @@ fn checked(messages: &serde_json::Value) -> Result<&[serde_json::Value]> {
     Ok(messages)
 }
 
-/// Returns the message with its reasoning under both names that templates read. As in transformers, the message may have it under
-/// any of three names.
+/// Returns the message with its reasoning under both names that templates read. As in transformers, the message may use any of
+/// three names.
 fn with_reasoning(message: &serde_json::Value) -> Value {
     let mut given = ["reasoning_content", "thinking", "reasoning"].into_iter().filter_map(|name| message.get(name));
     let (Some(reasoning), Some(fields)) = (given.find(|given| !given.is_null()), message.as_object()) else {
@@ -249,11 +249,11 @@ fn with_reasoning(message: &serde_json::Value) -> Value {
     to_template(&serde_json::Value::Object(named))
 }
 
-/// The tags by which transformers marks the assistant's text, and which print nothing.
+/// The tags that mark the assistant's text in transformers. They print nothing.
 static GENERATION: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}").expect("a constant pattern"));
 
-/// Replaces the tags of [`GENERATION`] with other block tags, which keep their nesting and whitespace control.
+/// Replaces the tags of [`GENERATION`] with other block tags; keeps nesting and whitespace control.
 fn with_generation_tags(source: &str, [open, close]: [&str; 2]) -> String {
     let replace = |tag: &regex::Captures| {
         let word = if tag.get(2).is_some() { close } else { open };
@@ -262,7 +262,7 @@ fn with_generation_tags(source: &str, [open, close]: [&str; 2]) -> String {
     GENERATION.replace_all(source, replace).into_owned()
 }
 
-/// Takes the marks out of a text. A mark within marked text is part of the outer one.
+/// Removes the marks from a text. A mark inside marked text belongs to the outer one.
 fn marked(text: &str) -> Marked {
     let (mut out, mut spans, mut starts) = (String::with_capacity(text.len()), Vec::new(), Vec::new());
     for piece in text.split_inclusive(MARKS) {
@@ -297,7 +297,7 @@ mod tests {
         format!("{}{middle}{}", open.repeat(count), close.repeat(count))
     }
 
-    /// A template may come from anywhere with a model: however deep it nests, the result is a text or an error, never a crash.
+    /// A template comes with a model from anywhere. However deep it nests, the result is a text or an error, never a crash.
     #[test]
     fn no_template_ends_the_process() {
         let inside = [
@@ -346,14 +346,14 @@ mod tests {
         };
         let count =
             thread::scope(|scope| thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, work).unwrap().join().unwrap());
-        assert!(count >= 5, "what fits is rendered, not {count}");
+        assert!(count >= 5, "only {count} templates were rendered");
         let long = made_error(&format!("{{{{ {} }}}}", "1+".repeat(MANY)));
-        assert!(long.contains("a tag of more than 10000 bytes, which begins {{ 1+1+"), "{long}");
+        assert!(long.contains("a tag of more than 10000 bytes; it begins with {{ 1+1+"), "{long}");
         let quoted = format!("{{{{ '{}' }}}}", "1+".repeat(MANY));
         assert!(ChatTemplate::new(Some(&quoted), Map::new()).is_ok());
     }
 
-    /// Whatever a template computes, it is stopped in time, before it takes all memory, and without a crash.
+    /// Every template is stopped in time, before it takes all memory, and without a crash.
     #[test]
     fn no_template_takes_all_memory_or_time() {
         let grow = |start: &str, step: &str, end: &str| {
@@ -384,7 +384,7 @@ mod tests {
                 first.starts_with("the chat template in F failed: it takes") && first.contains(expected),
                 "{source}: {first}"
             );
-            // It is not tried again for the next row.
+            // It is not rendered again for the next row.
             assert_eq!(error(), first);
         };
         thread::scope(|scope| cases.iter().for_each(|case| _ = scope.spawn(|| rendered(case))));

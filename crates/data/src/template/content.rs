@@ -1,5 +1,4 @@
-//! Conversations in the form that a chat template takes: messages without null fields, with contents that are text or parts of
-//! text.
+//! Conversations in the form for a chat template: messages without null fields, with contents of text or text parts.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -8,8 +7,7 @@ use anyhow::{Result, bail};
 use regex::{Match, Regex};
 use serde_json::{Map, Value, json};
 
-/// Returns the messages as transformers passes them to a template, without fields that are null. Parts of a content that are not
-/// text are refused, because prompts are text.
+/// Returns the messages as transformers passes them to a template, without null fields. Refuses content parts that are not text.
 ///
 /// # Errors
 /// If `conversation` is not a list of messages, or a message or a part is malformed.
@@ -33,7 +31,7 @@ fn read(i: usize, message: &Value) -> Result<Value> {
             "message {i}: \"content\" must be text or a list of parts such as {{\"type\": \"text\", \"text\": …}}, not {other}"
         );
     }
-    // The result of a tool may be any list.
+    // A tool result may be any list.
     let is_result =
         |items: &[Value]| fields["role"] == "tool" && !items.iter().any(|item| item.get("type").is_some_and(Value::is_string));
     if let Some(Value::Array(items)) =
@@ -45,7 +43,7 @@ fn read(i: usize, message: &Value) -> Result<Value> {
     Ok(fields.into())
 }
 
-/// Returns the fields that are not null.
+/// Returns the non-null fields.
 fn set(fields: &Map<String, Value>) -> Map<String, Value> {
     fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
@@ -60,9 +58,7 @@ fn part(i: usize, item: &Value) -> Result<Value> {
     };
     match fields.get("type").map(|kind| kind.as_str().unwrap_or_default()) {
         None | Some("text") => {}
-        Some(kind) => bail!(
-            "message {i}: its content has a part of type \"{kind}\"; prompts are text here, so only parts of type \"text\" can be read"
-        ),
+        Some(kind) => bail!("message {i}: the content has a part of type \"{kind}\"; only parts of type \"text\" are supported"),
     }
     if !fields.get("text").is_some_and(Value::is_string) {
         bail!(wrong());
@@ -72,7 +68,7 @@ fn part(i: usize, item: &Value) -> Result<Value> {
     Ok(fields.into())
 }
 
-/// Returns the parts of a message's content; `None` unless the content is a list of text parts.
+/// Returns the parts of a message's content; `None` if the content is not a list of text parts.
 pub fn parts(message: &Value) -> Option<&[Value]> {
     let parts = message.get("content")?.as_array()?;
     parts.iter().all(|part| part["type"] == "text" && part["text"].is_string()).then_some(parts)
@@ -88,8 +84,8 @@ pub fn joined(message: &Value) -> Value {
     message
 }
 
-/// Returns the messages with a unique text in place of each part, and these texts by message. Where they appear in a rendering
-/// shows how the template treats parts.
+/// Replaces each part's text by a unique mark, and returns the marks by message. Their positions in a rendering show how the
+/// template treats parts.
 pub fn marked(messages: &[Value]) -> (Vec<Value>, Vec<Vec<String>>) {
     let mut marks = vec![Vec::new(); messages.len()];
     let mut out = messages.to_vec();
@@ -104,7 +100,7 @@ pub fn marked(messages: &[Value]) -> (Vec<Value>, Vec<Vec<String>>) {
     (out, marks)
 }
 
-/// Returns the marks of [`marked`] that are in a rendering, and those that are in it between quotes.
+/// Returns the marks of [`marked`] in a rendering, and the marks between quotes.
 pub fn marks_in(text: &str) -> (HashSet<&str>, HashSet<&str>) {
     static MARK: LazyLock<Regex> = LazyLock::new(|| Regex::new("part[0-9]+of[0-9]+here").expect("a constant pattern"));
     let marks = || MARK.find_iter(text);
@@ -116,7 +112,7 @@ pub fn marks_in(text: &str) -> (HashSet<&str>, HashSet<&str>) {
     (marks().map(|mark| mark.as_str()).collect(), quoted)
 }
 
-/// Refuses text that is a conversation serialised as JSON or by Python's `str`.
+/// Refuses text that is a conversation written as JSON or by Python's `str`.
 pub fn refuse_written_messages(text: &str) -> Result<()> {
     let text = text.trim();
     let has = |value: &Value, key: &str| value.get(key).is_some_and(Value::is_string);
@@ -131,9 +127,9 @@ pub fn refuse_written_messages(text: &str) -> Result<()> {
     let what = match text.as_bytes().first() {
         Some(b'[' | b'{') if is_json() => "JSON text of a list of messages; store the list itself (json.loads)",
         Some(b'[' | b'{' | b'a') if is_python() => {
-            "a list of messages that Python wrote as text; store the list itself (ast.literal_eval)"
+            "a list of messages written as Python text; store the list itself (ast.literal_eval)"
         }
         _ => return Ok(()),
     };
-    bail!("it holds {what}: as text it would go to the model as it stands, brackets and quotes included")
+    bail!("it holds {what}: as text, the model would read it with all brackets and quotes")
 }

@@ -1,8 +1,8 @@
-//! Refuses conversations whose texts a chat template leaves out. Many templates have a branch for each role that they know, and
-//! write nothing of a message that has another one: `human`, `function_call`, a second system message.
+//! Refuses conversations whose texts a chat template leaves out. Many templates have a branch per known role and write nothing
+//! for a message with another role: `human`, `function_call`, a second system message.
 //!
-//! A template may strip, trim and escape what it writes, or leave thoughts out. So each text is replaced by a mark, a word of its
-//! own, and the marks are looked for in what the template makes of them. This is done once for conversations of one shape.
+//! A template may strip, trim and escape text, or leave out thoughts. So each text is replaced by a unique word, and these words
+//! are searched in the rendering. This is done once per shape of a conversation.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -15,23 +15,22 @@ use super::shapes::Verdict;
 use super::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
-/// The fields of a message that weigh what is learnt of it, of OpenAI's rows (`weight`), Mistral's and LLaMA-Factory's (`train`),
-/// slime's and ms-swift's (`loss`), and verl's users (`loss_mask`, `mask`). Supervised training takes them out before a template
-/// sees the message.
+/// Message fields with a loss weight: OpenAI's `weight`, LLaMA-Factory's and Mistral's `train`, slime's and ms-swift's `loss`,
+/// and verl users' `loss_mask` and `mask`. Supervised training removes them before a template sees the message.
 pub(crate) const WEIGHTS: &[&str] = &["weight", "train", "loss", "loss_mask", "mask"];
 
-/// The fields of thoughts, under the names that templates and data sets have for them.
+/// Field names of reasoning in templates and data sets.
 const THOUGHTS: &[&str] = &["reasoning_content", "reasoning", "thinking"];
 
-/// The fields that OpenAI's messages have, whether a template reads them or not.
+/// Fields of OpenAI's messages, which need no warning if a template ignores them.
 const USUAL: &[&str] =
     &["role", "content", "tool_calls", "tool_call_id", "name", "id", "type", "refusal", "annotations", "audio"];
 
-/// Returns the messages with roles whose texts the template writes. A message of a role that it leaves out gets the known role of
-/// that meaning (`human` is `user`), which is said once. `asks`: the conversation is a prompt.
+/// Returns the messages with roles that the template writes. A role that the template ignores is replaced by the standard role of
+/// that meaning (`human` by `user`), with one warning. `asks`: the conversation is a prompt.
 ///
 /// # Errors
-/// A message with a text or a call that the template leaves out.
+/// A message with a text or call that the template leaves out.
 pub(crate) fn fit_to_template(
     mut messages: Vec<Value>,
     asks: bool,
@@ -40,7 +39,7 @@ pub(crate) fn fit_to_template(
 ) -> Result<Vec<Value>> {
     let template = Template { asks, tokenizer, variables };
     if messages.iter().any(is_call) {
-        // The call is the template's to write, or else a text.
+        // The call becomes `tool_calls` if the template writes them, else text.
         let as_call = tokenizer.template_has("tool_calls");
         let mut called = messages.clone();
         called.iter_mut().for_each(|message| spoken(message, as_call));
@@ -59,7 +58,7 @@ pub(crate) fn fit_to_template(
     }
 }
 
-/// Returns a hash of all that decides whether the texts of a conversation are written, but for the texts.
+/// Returns a hash of everything that decides which texts are written, except the texts themselves.
 fn shape(messages: &[Value], template: &Template) -> u64 {
     let mut hasher = DefaultHasher::new();
     (template.asks, template.variables.has_tools()).hash(&mut hasher);
@@ -104,14 +103,14 @@ fn rename(messages: &mut [Value], from: &str, to: &str) {
     messages.iter_mut().filter(|message| message["role"] == from).for_each(|message| message["role"] = to.into());
 }
 
-/// The template as a conversation meets it.
+/// A chat template with its inputs.
 struct Template<'a> {
     asks: bool,
     tokenizer: &'a Tokenizer,
     variables: &'a TemplateVariables,
 }
 
-/// A part of a message that a mark stands for.
+/// The part of a message that a mark replaces.
 #[derive(Clone, Copy, PartialEq)]
 enum MarkedPart {
     Text,
@@ -128,7 +127,7 @@ impl Template<'_> {
         let (mut messages, mut renamed) = (messages.to_vec(), Vec::<(String, &str)>::new());
         loop {
             let lost = self.lost(&messages);
-            // A template that refuses a conversation may do so for a role.
+            // A template may refuse a conversation because of a role.
             let suspects = match &lost {
                 Some(None) => {
                     renamed.iter().for_each(|(from, to)| self.say_renamed(from, to));
@@ -145,20 +144,19 @@ impl Template<'_> {
                     renamed.push((from, to));
                 }
                 (None, Some((i, part))) => return Verdict::Lost(self.error(&messages, i, part)),
-                // The template's own error says what it refuses.
+                // The template's own error follows later.
                 (None, None) => return Verdict::Written(Vec::new()),
             }
         }
     }
 
     fn say_renamed(&self, from: &str, to: &str) {
-        self.tokenizer.shapes().say(format!(
-            "messages of the role \"{from}\" are read as those of the role \"{to}\": the chat template does not know \"{from}\""
-        ));
+        self.tokenizer
+            .shapes()
+            .say(format!("messages with the role \"{from}\" get the role \"{to}\": the chat template does not know \"{from}\""));
     }
 
-    /// Returns the first message with a part that is not written, if there is one; `None` if the template refuses the
-    /// conversation.
+    /// Returns the first message with a part that is not written, if any; `None` if the template refuses the conversation.
     fn lost(&self, messages: &[Value]) -> Option<Option<(usize, MarkedPart)>> {
         let (marked, marks) = marked(messages);
         let text = self.tokenizer.apply_chat_template(&marked.into(), self.asks, self.variables).ok()?.to_lowercase();
@@ -168,10 +166,10 @@ impl Template<'_> {
             if part == MarkedPart::Call || calls_too || !messages[i].get("tool_calls").is_some_and(is_something) {
                 return Some(Some((i, part)));
             }
-            // Some templates take the text of a turn with calls for thoughts, which they leave out as such.
+            // Some templates treat the text of a turn with calls as thoughts, which they leave out.
             self.tokenizer.shapes().say(
-                "messages of the assistant have a text next to their calls, and the chat template writes the calls alone: the text is not \
-                 part of what the model gets"
+                "messages of the assistant have text next to their calls, but the chat template only writes the calls: the model \
+                 does not see the text"
                     .to_owned(),
             );
         }
@@ -180,10 +178,10 @@ impl Template<'_> {
 
     fn error(&self, messages: &[Value], i: usize, part: MarkedPart) -> String {
         let role = messages[i]["role"].as_str().unwrap_or_default();
-        let skip = "data.on_malformed_row=skip leaves such rows out";
+        let skip = "data.on_malformed_row=skip skips such rows";
         if part == MarkedPart::Call {
             return format!(
-                "message {i} ({role}): the chat template writes nothing of its \"tool_calls\": give a template that writes calls, or \
+                "message {i} ({role}): the chat template does not write its \"tool_calls\": use a template that writes calls, or \
                  write the call into the message's \"content\"; {skip}"
             );
         }
@@ -195,15 +193,15 @@ impl Template<'_> {
         let others: Vec<&str> = known_roles().filter(|other| *other != role).filter(writes).collect();
         let others = match others.is_empty() {
             true => String::new(),
-            false => format!("write another role (in its place the template knows {}), ", others.join(", ")),
+            false => format!("use another role (the template writes {} there), ", others.join(", ")),
         };
         format!(
-            "message {i}: the chat template writes nothing of the text of a message of the role \"{role}\" there: {others}take the message out, \
-             or give another template; {skip}"
+            "message {i}: the chat template does not write the text of a message with the role \"{role}\" there: {others}remove \
+             the message, or use another template; {skip}"
         )
     }
 
-    /// Says which fields of messages neither training nor the template reads.
+    /// Warns about message fields that neither training nor the template reads.
     fn name_unread(&self, messages: &[Value]) {
         let fields = messages.iter().filter_map(Value::as_object).flatten();
         for (name, _) in fields.filter(|(name, value)| is_something(value) && !USUAL.contains(&name.as_str())) {
@@ -214,12 +212,12 @@ impl Template<'_> {
             }
             say(match (WEIGHTS.contains(&name), THOUGHTS.contains(&name)) {
                 (true, _) => format!(
-                    "messages have the field \"{name}\", which has no effect here: it weighs what supervised training learns of a \
-                     conversation (data.messages_key of trainer sft)"
+                    "messages have the field \"{name}\", which has no effect here: it is a loss weight for supervised training \
+                     (data.messages_key of trainer sft)"
                 ),
                 (_, true) => format!(
-                    "messages have thoughts in the field \"{name}\", and the chat template writes none: the model does not see them; \
-                     give a template that writes them, or write them into \"content\""
+                    "messages have thoughts in the field \"{name}\", but the chat template does not write them: the model does not see \
+                     them; use a template that writes them, or write them into \"content\""
                 ),
                 _ => format!("messages have the field \"{name}\", which neither training nor the chat template reads"),
             });
@@ -227,7 +225,7 @@ impl Template<'_> {
     }
 }
 
-/// Returns the messages with a word of its own in place of each text and of the name of each call, and these words.
+/// Replaces each text and the name of each call by a unique word, and returns these words.
 fn marked(messages: &[Value]) -> (Vec<Value>, Vec<(usize, MarkedPart, String)>) {
     let (mut messages, mut marks) = (messages.to_vec(), Vec::new());
     for (i, fields) in messages.iter_mut().enumerate().filter_map(|(i, message)| Some((i, message.as_object_mut()?))) {
@@ -258,10 +256,10 @@ fn marked(messages: &[Value]) -> (Vec<Value>, Vec<(usize, MarkedPart, String)>) 
     (messages, marks)
 }
 
-/// Returns the messages of a conversation, with that of a column `system` before them (ShareGPT, Alpaca).
+/// Returns the messages of a conversation, after the system message of a column `system` (ShareGPT, Alpaca).
 ///
 /// # Errors
-/// A row with both that column and another system message.
+/// A row with both this column and a different system message.
 pub(crate) fn with_system(columns: &Map<String, Value>, messages: Vec<Value>) -> Result<Vec<Value>> {
     let Some(system) = columns.get(SYSTEM).and_then(Value::as_str).filter(|text| !text.trim().is_empty()) else {
         return Ok(messages);
@@ -269,19 +267,19 @@ pub(crate) fn with_system(columns: &Map<String, Value>, messages: Vec<Value>) ->
     let first = messages.first().filter(|message| message["role"] == "system");
     match first {
         Some(message) if message["content"] == system => Ok(messages),
-        Some(_) => bail!("the conversation has a system message, and column \"{SYSTEM}\" is another: drop one of the two"),
+        Some(_) => bail!("the conversation has a system message, and column \"{SYSTEM}\" has another: remove one of the two"),
         None => Ok([vec![serde_json::json!({"role": "system", "content": system})], messages].concat()),
     }
 }
 
-/// The note of a row of plain texts that has a system message.
-pub(crate) const NO_SYSTEM: &str = "have a column \"system\" that nothing reads, because their prompts are plain text";
+/// Note for a row of plain texts with a system message.
+pub(crate) const NO_SYSTEM: &str = "have a column \"system\" that is not used, because their prompts are plain text";
 
-/// Returns the note of a row of plain texts, if it has a system message.
+/// Returns the note for a row of plain texts, if it has a system message.
 pub(crate) fn note_of_system(columns: &Map<String, Value>) -> Option<&'static str> {
     let system = columns.get(SYSTEM).and_then(Value::as_str);
     system.filter(|text| !text.trim().is_empty()).map(|_| NO_SYSTEM)
 }
 
-/// The column of a system message.
+/// Column of a system message.
 pub(crate) const SYSTEM: &str = "system";

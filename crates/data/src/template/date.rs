@@ -1,4 +1,4 @@
-//! The date that a chat template may print. It belongs to a run: prompts are the same the next day, and after resuming.
+//! The date that a chat template may print. It is fixed per run, so prompts are the same the next day and after resuming.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,9 +31,9 @@ impl TemplateDate {
     /// Reads a date, or a date and a time, in ISO 8601: `2025-01-31`, `2025-01-31T18:30:00`.
     ///
     /// # Errors
-    /// If the text is neither.
+    /// If the text is not a date.
     pub fn parse(text: &str) -> Result<Self> {
-        let wrong = || anyhow!("{text:?} is no date: write it as 2025-01-31 or 2025-01-31T18:30:00");
+        let wrong = || anyhow!("{text:?} is not a date: write it as 2025-01-31 or 2025-01-31T18:30:00");
         instant(text).map(Self::at).ok_or_else(wrong)
     }
 
@@ -43,7 +43,7 @@ impl TemplateDate {
         strftime(format, self.seconds, 0)
     }
 
-    /// Returns true if a template has asked for this date or for a clone of it.
+    /// Returns true if a template has printed this date or a clone of it.
     pub fn was_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }

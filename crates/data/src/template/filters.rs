@@ -1,4 +1,4 @@
-//! Jinja's filters that minijinja does not have, or computes otherwise.
+//! Jinja filters that minijinja lacks or computes differently.
 
 use minijinja::formatting::{FormatStyle, format};
 use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs, from_args};
@@ -10,7 +10,7 @@ use super::wrap::wrap;
 use burnish_util::python_number::{float_of, int_of};
 use burnish_util::python_text::is_word;
 
-/// The filter of a text that stands for Python's `text % value`.
+/// Name of the filter for Python's `text % value`.
 pub const PERCENT: &str = "python_percent";
 
 /// Adds the filters and the test `callable`.
@@ -43,7 +43,7 @@ pub fn add(environment: &mut Environment) {
         };
         Ok::<_, Error>(number.map_or_else(|| default.unwrap_or(Value::from(0.0)), Value::from))
     });
-    // Functions and macros are the only values without a kind of their own; Jinja's undefined value has a call that fails.
+    // Functions and macros are the only values of this kind. Jinja's undefined value is callable too; the call fails.
     environment.add_test("callable", |value: &Value| value.is_undefined() || value.kind() == ValueKind::Plain);
 }
 
@@ -51,7 +51,7 @@ fn wrong(message: &str) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.to_owned())
 }
 
-/// Returns an argument by its place or its name.
+/// Returns an argument by position or by name.
 fn given<T>(value: Option<T>, named: &Kwargs, name: &str) -> Result<Option<T>, Error>
 where
     Option<T>: for<'a> minijinja::value::ArgType<'a, Output = Option<T>>,
@@ -74,7 +74,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// Jinja's `int`: what is not a number is the default.
+/// Jinja's `int`: returns the default for other values than numbers.
 fn int(value: &Value, default: Option<Value>, base: Option<u32>, named: Kwargs) -> Result<Value, Error> {
     let default = given(default, &named, "default")?.unwrap_or(Value::from(0));
     let base = given(base, &named, "base")?.unwrap_or(10);
@@ -103,7 +103,7 @@ fn int(value: &Value, default: Option<Value>, base: Option<u32>, named: Kwargs) 
     Ok(read.map(Value::from).or_else(|| float_of(text).and_then(whole)).unwrap_or(default))
 }
 
-/// Python's `text % value`: the items of a tuple are values of their own, and all must be used.
+/// Python's `text % value`: the items of a tuple are separate values, and all must be used.
 fn percent(text: &str, value: &Value) -> Result<String, Error> {
     let mut values: Vec<Value> = if value.is_tuple() { value.try_iter()?.collect() } else { vec![value.clone()] };
     let (mut out, mut rest, mut used) = (String::new(), text, 0);
@@ -114,7 +114,7 @@ fn percent(text: &str, value: &Value) -> Result<String, Error> {
         let given = values.get_mut(used);
         out.extend([before, "%", flags]);
         rest = match conversion {
-            // Values that minijinja does not turn into these forms.
+            // Conversions that minijinja lacks.
             'd' | 'i' | 'u' => {
                 out.push('d');
                 if let Some((value, number)) = given.and_then(|value| float(value).map(|number| (value, number))) {

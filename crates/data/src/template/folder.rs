@@ -1,4 +1,4 @@
-//! The chat templates of a tokenizer's folder: finds them, and selects the one that writes a conversation.
+//! Finds the chat templates of a tokenizer folder, and selects the one for a conversation.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,36 +15,36 @@ use super::variables::TemplateVariables;
 use crate::tokens::added_tokens::TOKENIZER_CONFIG;
 use burnish_util::foreign;
 
-/// The file of a chat template; it takes precedence over templates in tokenizer_config.json.
+/// File of the chat template, which takes precedence over tokenizer_config.json.
 pub const CHAT_TEMPLATE: &str = "chat_template.jinja";
 
-/// The folder of further chat templates, each called NAME.jinja.
+/// Folder of further chat templates, each called NAME.jinja.
 pub const MORE_TEMPLATES: &str = "additional_chat_templates";
 
-/// The file in which processors of images kept a template, which no tokenizer reads.
+/// File in which image processors kept a template; tokenizers do not read it.
 const OF_PROCESSOR: &str = "chat_template.json";
 
 const DEFAULT: &str = "default";
-/// The name of the template that writes conversations with tools, if there is one.
+/// Name of the template for conversations with tools.
 const TOOL_USE: &str = "tool_use";
 
-/// The template of a tokenizer, or several under names.
+/// The chat templates of a tokenizer: one, or several with names.
 #[derive(Clone)]
 pub struct ChatTemplates {
     default: Option<Arc<ChatTemplate>>,
     tool_use: Option<Arc<ChatTemplate>>,
-    /// The names of all templates, including those that nothing uses.
+    /// Names of all templates, including unused ones.
     names: Vec<String>,
 }
 
 impl ChatTemplates {
-    /// Makes a single template, which replaces all others.
+    /// Compiles a single template, which replaces all others.
     pub fn one(source: Option<&str>, tokens: Map<String, Value>) -> Result<Self> {
         Ok(Self { default: Some(ChatTemplate::new(source, tokens)?.into()), tool_use: None, names: vec![DEFAULT.to_owned()] })
     }
 
-    /// Reads the templates of a folder, found as in transformers: the files [`CHAT_TEMPLATE`] (the default) and
-    /// [`MORE_TEMPLATES`]; only if there are none, tokenizer_config.json, `config`, with one text or named ones.
+    /// Reads the templates of a folder as transformers does: the files [`CHAT_TEMPLATE`] (the default) and [`MORE_TEMPLATES`];
+    /// without these, one text or named texts in tokenizer_config.json (`config`).
     ///
     /// # Errors
     /// If a file cannot be read, or a template is not valid Jinja.
@@ -63,7 +63,7 @@ impl ChatTemplates {
         if sources.is_empty() {
             if folder.join(OF_PROCESSOR).is_file() {
                 tracing::warn!(
-                    "{}: {OF_PROCESSOR} is a processor's, and no tokenizer reads it; put its template into {CHAT_TEMPLATE}",
+                    "{}: {OF_PROCESSOR} belongs to a processor and tokenizers do not read it; put its template into {CHAT_TEMPLATE}",
                     folder.display()
                 );
             }
@@ -87,32 +87,32 @@ impl ChatTemplates {
         Self { default: set(self.default), tool_use: set(self.tool_use), names: self.names }
     }
 
-    /// Renders a conversation as text; see [`ChatTemplate::render`]. Parts of a content are passed to the template as they are if
-    /// it writes their texts, else joined to one text.
+    /// Renders a conversation as text; see [`ChatTemplate::render`]. Content parts are passed on unchanged if the template writes
+    /// their texts, else joined to one text.
     ///
     /// # Errors
-    /// If it is not a conversation of text, there are several templates without a default, or the template fails.
+    /// If it is not a conversation of text, several templates have no default, or the template fails.
     pub fn render(&self, conversation: &Value, add_generation_prompt: bool, variables: &TemplateVariables) -> Result<String> {
         let template = self.choose(variables.has_tools())?;
         let messages = fitted(template, conversation, add_generation_prompt, variables)?;
         template.render(&messages, add_generation_prompt, variables)
     }
 
-    /// Renders a conversation and finds what the template marks as the assistant's; see [`ChatTemplate::render_marked`].
+    /// Renders a conversation and finds the assistant's text by marks; see [`ChatTemplate::render_marked`].
     ///
     /// # Errors
-    /// Those of [`Self::render`], and marks that cannot be found.
+    /// The errors of [`Self::render`], and marks that cannot be found.
     pub fn render_marked(&self, conversation: &Value, variables: &TemplateVariables) -> Result<Option<Marked>> {
         let template = self.choose(variables.has_tools())?;
         template.render_marked(&fitted(template, conversation, false, variables)?, variables)
     }
 
-    /// Returns true if the template of conversations with or without tools marks what the assistant says.
+    /// Returns true if the template for conversations (with tools if `tools`) marks the assistant's text.
     pub fn marks(&self, tools: bool) -> Result<bool> {
         Ok(self.choose(tools)?.marks())
     }
 
-    /// Returns true if a template has this text in its source.
+    /// Returns true if the source of a template contains this text.
     pub fn has(&self, text: &str) -> bool {
         self.default.iter().chain(&self.tool_use).any(|template| template.has(text))
     }
@@ -120,8 +120,7 @@ impl ChatTemplates {
     fn choose(&self, tools: bool) -> Result<&ChatTemplate> {
         let Some(template) = self.tool_use.as_ref().filter(|_| tools).or(self.default.as_ref()) else {
             bail!(
-                "the tokenizer has chat templates under names ({}), and none is called \"{DEFAULT}\": rename one, or put it into \
-                 {CHAT_TEMPLATE}",
+                "the tokenizer has named chat templates ({}), but not \"{DEFAULT}\": rename one, or put it into {CHAT_TEMPLATE}",
                 self.names.join(", ")
             );
         };
@@ -129,7 +128,7 @@ impl ChatTemplates {
     }
 }
 
-/// Returns the messages of a conversation, with contents in the form that the template writes.
+/// Returns the messages with contents in a form that the template writes.
 fn fitted(
     template: &ChatTemplate,
     conversation: &Value,
@@ -142,7 +141,7 @@ fn fitted(
     }
     let render = |messages: Vec<Value>| template.render(&messages.into(), add_generation_prompt, variables);
     let (marked, marks) = content::marked(&messages);
-    // Some templates write the parts of every message except the system's.
+    // Some templates write parts except in the system message.
     let joins: [fn(&Value) -> bool; 3] = [|_| false, |message| message["role"] == "system", |_| true];
     let attempt = |joins: fn(&Value) -> bool| {
         render(marked.iter().map(|m| if joins(m) { content::joined(m) } else { m.clone() }).collect())
@@ -151,12 +150,12 @@ fn fitted(
     };
     let (joins, written) = joins.into_iter().find_map(attempt).unwrap_or((joins[2], String::new()));
     let (printed, quoted) = content::marks_in(&written);
-    // A quoted text shows that the template has printed the list of parts.
+    // A quoted text shows that the template printed the list of parts itself.
     let is_written = |marks: &[String]| marks.iter().all(|mark| printed.contains(&**mark) && !quoted.contains(&**mark));
     let as_text = render(marked.iter().map(content::joined).collect()).unwrap_or_default();
     let (joined, _) = content::marks_in(&as_text);
     let is_text = |marks: &[String]| marks.iter().all(|mark| joined.contains(&**mark));
-    // Parts that the template changes, so that neither form is found, are passed as transformers passes them.
+    // If the template changes the texts so that neither form is found, parts are passed as in transformers.
     let fitting = |(message, marks): (&Value, &Vec<String>)| match joins(message) || !is_written(marks) && is_text(marks) {
         true => content::joined(message),
         false => message.clone(),
@@ -164,7 +163,7 @@ fn fitted(
     Ok(messages.iter().zip(&marks).map(fitting).collect())
 }
 
-/// Returns the template files of a folder with their names, sorted by name.
+/// Returns the template files of a folder by name, sorted.
 pub fn template_files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let mut files: Vec<(String, PathBuf)> = Vec::new();
     let more = folder.join(MORE_TEMPLATES);
@@ -186,7 +185,7 @@ pub fn template_files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(files)
 }
 
-/// Returns the templates of tokenizer_config.json; empty if it has none, `None` if they are malformed.
+/// Returns the templates of tokenizer_config.json; empty if missing, `None` if malformed.
 fn in_config(config: &Map<String, Value>) -> Option<BTreeMap<String, String>> {
     let text = |name: &str, source: &Value| Some((name.to_owned(), source.as_str()?.to_owned()));
     match config.get("chat_template") {

@@ -1,4 +1,4 @@
-//! The functions that Hugging Face adds to Jinja for chat templates: `tojson` without HTML escapes, `strftime_now` and
+//! Functions that transformers adds to Jinja for chat templates: `tojson` without HTML escapes, `strftime_now` and
 //! `raise_exception`.
 
 use minijinja::value::{Kwargs, ValueKind};
@@ -8,12 +8,13 @@ use super::date::TemplateDate;
 use super::values::float;
 use burnish_util::python_value::float_text;
 
-/// `raise_exception(message)`: fails, so that a template can refuse its input.
+/// `raise_exception(message)`: fails, so a template can refuse its input.
 pub fn raise_exception(message: String) -> Result<String, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message))
 }
 
-/// Python's `json.dumps(value, ensure_ascii=…, indent=…, separators=…, sort_keys=…)`; not ASCII-only unless asked.
+/// Python's `json.dumps(value, ensure_ascii=…, indent=…, separators=…, sort_keys=…)`; keeps non-ASCII text unless `ensure_ascii`
+/// is set.
 pub fn tojson(value: &Value, options: Kwargs) -> Result<String, Error> {
     let indent: Option<usize> = options.get("indent")?;
     let separators: Option<Vec<String>> = options.get("separators")?;
@@ -36,7 +37,7 @@ pub fn tojson(value: &Value, options: Kwargs) -> Result<String, Error> {
     Ok(out)
 }
 
-/// The deepest nesting of a value; Python's recursion limit allows some hundreds of levels.
+/// Nesting limit of a value; Python's recursion limit allows a few hundred levels.
 const DEEPEST: usize = 200;
 
 struct JsonStyle<'a> {
@@ -119,7 +120,7 @@ impl JsonStyle<'_> {
     }
 }
 
-/// `strftime_now(format)`: the date in a format of Python's codes.
+/// `strftime_now(format)`: the date, formatted with Python's codes.
 pub fn strftime_now(date: &TemplateDate, format: &str) -> Result<String, Error> {
     let unknown = |code| Error::new(ErrorKind::InvalidOperation, format!("strftime_now: unknown code {code} in \"{format}\""));
     date.strftime(format).map_err(unknown)

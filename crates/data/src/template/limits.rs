@@ -1,5 +1,5 @@
-//! Bounds on what a chat template takes: a template comes with a model, and may come from anywhere. minijinja counts instructions
-//! and no bytes, and one instruction can double a text, or visit a list of lists exponentially often.
+//! Limits on the memory and time of a chat template, which is untrusted since it comes with a model. minijinja counts
+//! instructions but not bytes, and one instruction can double a text or take exponential time on nested lists.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,34 +12,34 @@ use rustix::time::{ClockId, clock_gettime};
 
 use burnish_util::contained::{ContainedError, Limits, part};
 
-/// The number of instructions after which a template is stopped; real ones take some thousands.
+/// Limit on instructions per rendering; real templates take a few thousand.
 pub const FUEL: u64 = 1_000_000;
 
-/// The bounds of one rendering. The stack is that of a value nested as deeply as [`FUEL`] allows, at some hundred bytes a level;
-/// what is not used takes no memory.
+/// The limits of one rendering. The stack suffices for a value nested as deep as [`FUEL`] allows, at a few hundred bytes per
+/// level. Unused stack takes no memory.
 pub const RENDERING: Limits = Limits { memory: 256 << 20, time: Some(Duration::from_secs(5)), stack: 256 << 20 };
 
-/// The largest size of a rendered text, in bytes.
+/// Size limit of a rendered text, in bytes.
 const MOST_TEXT: usize = 32 << 20;
 
-/// The largest part of an error of a template that is shown, in bytes: its text is the template's.
+/// Largest part of a template's error to show, in bytes, since the template controls the text.
 const MOST_MESSAGE: usize = 2000;
 
-/// The time of one rendering that is not counted; real ones take less than a millisecond.
+/// Time of one rendering that is not counted; real ones take less than a millisecond.
 const FREE: Duration = Duration::from_millis(5);
-/// The time that all renderings may take together beyond [`FREE`].
+/// Total time of all renderings beyond [`FREE`].
 const SLOW: Duration = Duration::from_secs(5);
 
-/// The instructions and the time that the renderings of a template have taken so far.
+/// The time that the renderings of a template have taken so far.
 #[derive(Default)]
 pub struct RenderBudget {
     /// Microseconds beyond [`FREE`].
     slow: AtomicU64,
-    /// The reason why the template is not rendered again: it would exceed its bounds for every row.
+    /// Reason for giving up on the template: it would exceed its limits for every row.
     given_up: Arc<OnceLock<String>>,
 }
 
-/// The error of a template that was given up when it rendered another text.
+/// The error of a template that was given up on another text.
 #[derive(Debug)]
 pub struct GivenUpError(String);
 
@@ -55,7 +55,7 @@ impl RenderBudget {
     /// Renders the template `name` of `environment`; `failed` begins the message of an error.
     ///
     /// # Errors
-    /// If the template fails, or exceeds its bounds, now or before.
+    /// If the template fails, or exceeds its limits now or earlier.
     pub fn render(
         &self,
         environment: &Arc<Environment<'static>>,
@@ -78,23 +78,21 @@ impl RenderBudget {
         done.and_then(|(rendered, time)| self.checked(rendered, time)).with_context(|| failed.clone())
     }
 
-    /// Returns the rendered text, unless it or what was taken for it is too much.
+    /// Returns the rendered text, unless the text is too long or took too much time.
     fn checked(&self, rendered: Result<String, (ErrorKind, String)>, time: Duration) -> Result<String> {
         let beyond = time.saturating_sub(FREE).as_micros() as u64;
         if self.slow.fetch_add(beyond, Ordering::Relaxed) + beyond > SLOW.as_micros() as u64 {
-            return Err(
-                self.give_up(format!("it is too slow: it takes {:.0} milliseconds for one text", time.as_secs_f64() * 1e3))
-            );
+            return Err(self.give_up(format!("it takes too long: {:.0} milliseconds for one text", time.as_secs_f64() * 1e3)));
         }
         match rendered {
-            Ok(text) if text.len() > MOST_TEXT => bail!("it makes a text of more than {} MiB", MOST_TEXT >> 20),
+            Ok(text) if text.len() > MOST_TEXT => bail!("it renders a text of more than {} MiB", MOST_TEXT >> 20),
             Ok(text) => Ok(text),
             Err((ErrorKind::OutOfFuel, _)) => Err(self.give_up(format!("it takes more than {FUEL} instructions for one text"))),
             Err((_, message)) => bail!("{message}"),
         }
     }
 
-    /// Notes why the template is not rendered again; the error is a [`GivenUpError`] if that was known already.
+    /// Records why the template is given up. The error is a [`GivenUpError`] if it was given up before.
     fn give_up(&self, why: String) -> Error {
         match self.given_up.set(why) {
             Ok(()) => Error::msg(self.given_up.get().cloned().unwrap_or_default()),
@@ -103,7 +101,7 @@ impl RenderBudget {
     }
 }
 
-/// Returns the error in words, with its causes.
+/// Returns the error message with its causes.
 fn said(error: &minijinja::Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -118,7 +116,7 @@ fn said(error: &minijinja::Error) -> String {
     text
 }
 
-/// Returns the time that this thread has computed, at this work and at what it did before.
+/// Returns the CPU time of this thread so far.
 fn this_threads_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)

@@ -1,14 +1,14 @@
-//! Methods of Python's texts and lists that templates call, and minijinja does not have or reads otherwise.
+//! Methods of Python's `str` and `list` that minijinja lacks or implements differently.
 
 use minijinja::value::{Kwargs, Tuple, from_args};
 use minijinja::{Error, ErrorKind, Value};
 
 use burnish_util::python_text::is_space;
 
-/// The widest text that a method pads to, in characters; the time and memory of a template are bounded elsewhere.
+/// Largest width for padding, in characters. Time and memory of a template are limited elsewhere.
 const WIDEST: usize = 1 << 24;
 
-/// Returns the result of a method of text; `None` if it is not one of these.
+/// Calls a `str` method; `None` if the method is not implemented here.
 pub fn of_text(text: &str, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>> {
     Some(match name {
         "split" | "rsplit" => split(text, name == "rsplit", arguments),
@@ -41,7 +41,7 @@ pub fn of_text(text: &str, name: &str, arguments: &[Value]) -> Option<Result<Val
     })
 }
 
-/// Returns the result of a method of a list; `None` if it is not one of these.
+/// Calls a `list` method; `None` if the method is not implemented here.
 pub fn of_list(list: &Value, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>> {
     (name == "index").then(|| {
         let (what, from, until): (Value, Option<i64>, Option<i64>) = from_args(arguments)?;
@@ -56,12 +56,12 @@ fn wrong(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
-/// Returns a separator, which may not be empty.
+/// Checks that a separator is not empty.
 fn named(separator: &str) -> Result<Option<&str>, Error> {
     if separator.is_empty() { Err(wrong("empty separator")) } else { Ok(Some(separator)) }
 }
 
-/// Returns the place that a number of Python's means in something of this length.
+/// Returns the position of a Python index in a sequence of this length.
 fn place(at: i64, length: usize) -> usize {
     let length = length as i64;
     (if at < 0 { at.saturating_add(length).max(0) } else { at.min(length) }) as usize
@@ -99,7 +99,7 @@ fn split(text: &str, from_end: bool, arguments: &[Value]) -> Result<Value, Error
     Ok(parts.into_iter().map(Value::from).collect())
 }
 
-/// Returns the words between whitespace, with the rest of the text as the last or the first after `most` of them.
+/// Splits at whitespace into at most `most` words; the rest of the text is the last item, or the first if `from_end`.
 fn words(text: &str, from_end: bool, most: usize) -> Vec<&str> {
     let (mut words, mut rest) = (Vec::new(), text);
     loop {
@@ -128,10 +128,10 @@ fn words(text: &str, from_end: bool, most: usize) -> Vec<&str> {
     words
 }
 
-/// The number of characters before a part of a text, and the part.
+/// A slice of a text, with the number of characters before it.
 type Slice = (usize, String);
 
-/// Returns the text that is looked for, and the part in which it is looked for; `None` behind the end.
+/// Returns the text to find, and the slice to search; `None` for a start beyond the end.
 fn part<'a>(text: &str, arguments: &'a [Value]) -> Result<(&'a str, Option<Slice>), Error> {
     let (what, from, until): (&str, Option<i64>, Option<i64>) = from_args(arguments)?;
     let (from, length) = (from.unwrap_or(0), text.chars().count());
@@ -146,7 +146,7 @@ fn count(text: &str, arguments: &[Value]) -> Result<usize, Error> {
     Ok(part.map_or(0, |(_, part)| count(&part)))
 }
 
-/// Python's `find`, `index` and those from the end, which count characters.
+/// Python's `find`, `index`, `rfind` and `rindex`, in characters.
 fn find(text: &str, name: &str, arguments: &[Value]) -> Result<Value, Error> {
     let (what, part) = part(text, arguments)?;
     let found = part.and_then(|(before, part)| {
@@ -169,7 +169,7 @@ pub fn padded(text: &str, width: i64, fill: &str, name: &str) -> Result<String, 
     let length = text.chars().count();
     let width = usize::try_from(width).unwrap_or(0);
     if width > WIDEST {
-        return Err(wrong(format!("a text is padded to at most {WIDEST} characters")));
+        return Err(wrong(format!("padding is limited to {WIDEST} characters")));
     }
     let missing = width.saturating_sub(length);
     let left = match name {
@@ -186,7 +186,7 @@ fn swapped(text: &str) -> String {
     text.chars().map(swap).collect()
 }
 
-/// Every letter behind another letter is a small one, every other letter a capital.
+/// Python's `title`: lower case for a letter after a letter, upper case for other letters.
 fn titled(text: &str) -> String {
     let mut inside = false;
     let title = |c: char| {

@@ -1,5 +1,4 @@
-//! Makes minijinja follow Python where it follows Rust: what counts as whitespace, where lines end, how numbers are printed, and
-//! what can be iterated.
+//! Makes minijinja follow Python instead of Rust: whitespace, line ends, printed numbers, and iteration.
 
 use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind, Output, State, Value, escape_formatter};
@@ -8,15 +7,15 @@ use minijinja_contrib::pycompat::unknown_method_callback;
 use super::values::{lines, text};
 use super::{filters, methods};
 
-/// Replaces minijinja's rules by Python's. Remaining differences: a range that is printed, `[1e-7] ~ ''`,
-/// `{% for x in none %}`, which is empty here and an error there, and `|safe`, which here never makes the text next to it escape.
+/// Replaces minijinja's rules by Python's. Remaining differences: a printed range; `[1e-7] ~ ''`; `{% for x in none %}` (empty
+/// here, an error in Jinja); `|safe` (never escapes the text next to it here).
 pub fn follow_python(environment: &mut Environment) {
     environment.set_unknown_method_callback(method);
     environment.set_formatter(print);
     environment.add_filter("trim", |value: &Value, characters: Option<&str>| strip(&text(value), characters, true, true));
     environment.add_filter("string", text);
     filters::add(environment);
-    // An undefined value has no items, rather than being an error.
+    // An undefined value has no items and is not an error.
     environment.add_filter("items", |value: &Value| match value.is_undefined() {
         true => Ok(Value::from(Vec::<Value>::new())),
         false => minijinja::filters::items(value),
@@ -64,11 +63,11 @@ fn method(state: &mut State, value: &Value, name: &str, arguments: &[Value]) -> 
     Ok(Value::from(strip(value.as_str().unwrap_or_default(), characters, left, right)))
 }
 
-/// Returns the text without the `characters`, or without whitespace if there are none given, at its ends.
+/// Strips `characters` from the ends of a text, or whitespace if not given.
 fn strip(text: &str, characters: Option<&str>, left: bool, right: bool) -> String {
     let strips = |c: char| match characters {
         Some(characters) => characters.contains(c),
-        // Python also counts the separators of files, groups, records and units as whitespace.
+        // Python also treats the separators U+001C to U+001F as whitespace.
         None => c.is_whitespace() || ('\x1c'..='\x1f').contains(&c),
     };
     let text = if left { text.trim_start_matches(strips) } else { text };

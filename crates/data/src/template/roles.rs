@@ -1,11 +1,11 @@
-//! The names that data sets have for the roles of messages, and messages in ShareGPT's form.
+//! Role names of data sets, and messages in ShareGPT's form.
 
 use serde_json::{Map, Value, json};
 
-/// The role of an assistant's turn that is a call of a tool, in LLaMA-Factory's form of ShareGPT: its text is the call as JSON.
+/// Role of an assistant's tool call in LLaMA-Factory's variant of ShareGPT; the text is the call as JSON.
 const FUNCTION_CALL: &str = "function_call";
 
-/// Other names of the roles that chat templates know, in lower case.
+/// Alternative names of the standard roles, in lower case.
 const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("user", &["user", "human", "prompter", "customer"]),
     ("assistant", &["assistant", "gpt", "chatgpt", "model", "bot", "chatbot", "ai"]),
@@ -13,19 +13,19 @@ const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("tool", &["tool", "observation", "function", "function_response", "tool_response", "ipython"]),
 ];
 
-/// Returns the role that chat templates know by the name which they do not: `user` for `Human`.
+/// Returns the standard role for another name, such as `user` for `Human`; `None` if it is standard already or unknown.
 pub(crate) fn known_role(role: &str) -> Option<&'static str> {
     let lower = role.to_lowercase();
     let (known, _) = OTHER_NAMES.iter().find(|(_, names)| names.contains(&lower.as_str()))?;
     (*known != role).then_some(known)
 }
 
-/// Returns the roles that chat templates know.
+/// Returns the standard roles of chat templates.
 pub(crate) fn known_roles() -> impl Iterator<Item = &'static str> {
     OTHER_NAMES.iter().map(|(role, _)| *role)
 }
 
-/// Returns a message of ShareGPT's form (`from`, `value`) with the names that chat templates read; others stay as they are.
+/// Converts a message of ShareGPT's form (`from`, `value`) to `role` and `content`; returns others unchanged.
 pub(crate) fn named(message: &Value) -> Value {
     let Some(fields) = message.as_object().filter(|fields| fields.contains_key("from") && !fields.contains_key("role")) else {
         return message.clone();
@@ -38,7 +38,7 @@ pub(crate) fn named(message: &Value) -> Value {
     Value::Object(renamed.collect::<Map<_, _>>())
 }
 
-/// Returns the role of a speaker in ShareGPT's names.
+/// Returns the role of a ShareGPT speaker.
 fn role(from: &str) -> &str {
     match from {
         "human" => "user",
@@ -48,13 +48,13 @@ fn role(from: &str) -> &str {
     }
 }
 
-/// Returns true if a message has the role of a call.
+/// Returns true if a message has the role `function_call`.
 pub(crate) fn is_call(message: &Value) -> bool {
     message.get("role").is_some_and(|role| role == FUNCTION_CALL)
 }
 
-/// Makes a message of the role `function_call` the assistant's. Where the template writes calls, its text becomes `tool_calls`,
-/// if it is a call as JSON, or a list of calls.
+/// Converts a message with the role `function_call` to the assistant's. If `writes_calls`, a text that is a JSON call or a list
+/// of calls becomes `tool_calls`.
 pub(crate) fn spoken(message: &mut Value, writes_calls: bool) {
     let Some(fields) = message.as_object_mut().filter(|fields| fields.get("role").is_some_and(|role| role == FUNCTION_CALL))
     else {

@@ -1,19 +1,19 @@
-//! The verdicts on conversations of one shape (roles, kinds of contents, names of fields): whether a chat template writes all of
-//! them. A shape is tried once, however many rows have it.
+//! Remembers, per shape of a conversation (roles, content types, field names), if a chat template writes all of its texts. Each
+//! shape is tried once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The verdict on conversations of a shape: the template writes their texts, or not.
+/// The verdict on a shape: the template writes all texts, or loses some.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// It does, once messages of these roles have other roles: (role, the role that is written).
+    /// The template writes all texts, after these roles are replaced: (role, replacement).
     Written(Vec<(String, &'static str)>),
-    /// It does not: the error.
+    /// The template loses a text: the error message.
     Lost(String),
 }
 
-/// The verdicts on the shapes that were met, and what was said of them.
+/// The verdicts so far, and the warnings already given.
 #[derive(Default)]
 pub(crate) struct ShapeVerdicts {
     verdicts: Mutex<HashMap<u64, Arc<Verdict>>>,
@@ -21,7 +21,7 @@ pub(crate) struct ShapeVerdicts {
 }
 
 impl ShapeVerdicts {
-    /// Returns the verdict on a shape, which `judge` finds where it is not known. Two threads may both judge a new shape.
+    /// Returns the verdict on a shape; calls `judge` for a new one. Two threads may judge the same new shape.
     pub fn verdict(&self, shape: u64, judge: impl FnOnce() -> Verdict) -> Arc<Verdict> {
         let known = || self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(verdict) = known().get(&shape) {
@@ -31,7 +31,7 @@ impl ShapeVerdicts {
         known().entry(shape).or_insert(verdict).clone()
     }
 
-    /// Warns of something, once.
+    /// Logs a warning once.
     pub fn say(&self, text: String) {
         if self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
             tracing::warn!("{text}");

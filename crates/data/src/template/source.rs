@@ -1,16 +1,15 @@
-//! The source of a chat template, where Jinja reads it otherwise than minijinja: line ends, escapes of quoted text, and `'%s' %
-//! x`.
+//! Rewrites the source of a chat template where Jinja and minijinja differ: line ends, escapes in strings, and `'%s' % x`.
 
 use std::ops::Range;
 
 use super::filters::PERCENT;
 
-/// The deepest nesting of `'…' % x` that is read.
+/// Nesting limit of `'…' % x`.
 const DEEPEST: usize = 20;
 
-/// Returns a source that minijinja reads as Jinja reads this one.
+/// Returns a source that means the same to minijinja as `source` to Jinja.
 pub fn as_jinja_reads(source: &str) -> String {
-    // Jinja's lexer makes every line end a newline, also within quoted text. Escapes such as '\r' stay.
+    // Jinja's lexer converts every line end to a newline, even in strings. Escapes such as '\r' stay.
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let mut out = String::with_capacity(source.len());
     let mut at = 0;
@@ -23,7 +22,7 @@ pub fn as_jinja_reads(source: &str) -> String {
     out
 }
 
-/// Returns the bytes of the next `{{ … }}` or `{% … %}`, outside of comments and raw text.
+/// Returns the byte range of the next `{{ … }}` or `{% … %}` outside of comments and raw text.
 fn next_tag(source: &str, from: usize) -> Option<Range<usize>> {
     let mut at = from;
     loop {
@@ -44,7 +43,7 @@ fn next_tag(source: &str, from: usize) -> Option<Range<usize>> {
     }
 }
 
-/// Returns the end of a tag that begins at `at`: behind the first `}}` or `%}` outside of quotes and brackets.
+/// Returns the end of the tag that begins at `at`: after the first `}}` or `%}` outside of quotes and brackets.
 fn tag_end(source: &str, at: usize) -> Option<usize> {
     let close = if source[at..].starts_with("{{") { "}}" } else { "%}" };
     let (mut depth, mut i) = (0_usize, at + 2);
@@ -67,7 +66,7 @@ fn tag_end(source: &str, at: usize) -> Option<usize> {
     }
 }
 
-/// Returns the end of the quoted text that begins at `at`.
+/// Returns the end of the string that begins at `at`.
 fn quoted_end(source: &str, at: usize) -> Option<usize> {
     let quote = source[at..].chars().next()?;
     let mut escaped = false;
@@ -82,7 +81,7 @@ fn quoted_end(source: &str, at: usize) -> Option<usize> {
     None
 }
 
-/// Writes a tag: escapes of quoted text as Python has them, and `'…' % x` as a filter, at most `depth` of them within each other.
+/// Writes a tag with Python's escapes in strings, and with `'…' % x` as a filter, nested at most `depth` times.
 fn rewrite(tag: &str, depth: usize, out: &mut String) {
     let mut at = 0;
     while let Some(begin) = tag[at..].find(['\'', '"']).map(|begin| at + begin) {
@@ -100,7 +99,7 @@ fn rewrite(tag: &str, depth: usize, out: &mut String) {
     out.push_str(&tag[at..]);
 }
 
-/// Quoted text with the escapes that minijinja reads otherwise than Python.
+/// Writes a string with escapes that mean the same to minijinja as to Python.
 fn escapes(quoted: &str, out: &mut String) {
     let mut chars = quoted.chars();
     while let Some(c) = chars.next() {
@@ -112,7 +111,7 @@ fn escapes(quoted: &str, out: &mut String) {
             Some('/') => out.push_str("\\/"),
             Some('a') => out.push_str("x07"),
             Some('v') => out.push_str("x0b"),
-            // A line that goes on.
+            // A continued line.
             Some('\n') => _ = out.pop(),
             Some(other) => out.push(other),
             None => {}
@@ -120,7 +119,7 @@ fn escapes(quoted: &str, out: &mut String) {
     }
 }
 
-/// If a `%` stands at `at` and is an operator: the end of its right side, and the filter that stands for both.
+/// If a `%` operator follows at `at`, returns the end of its right operand and the filter that replaces both.
 fn percent(tag: &str, at: usize) -> Option<(usize, String)> {
     let rest = tag[at..].trim_start().strip_prefix('%').filter(|rest| !rest.starts_with('}'))?;
     let begin = tag.len() - rest.trim_start().len();
@@ -128,8 +127,7 @@ fn percent(tag: &str, at: usize) -> Option<(usize, String)> {
     Some((end, format!("|{PERCENT}({})", &tag[begin..end])))
 }
 
-/// Returns the end of an operand that begins at `begin`: a name, number, text or bracket, with what is called, looked up or
-/// filtered of it.
+/// Returns the end of the operand that begins at `begin`: a name, number, string or bracket, with its calls, lookups and filters.
 fn operand_end(tag: &str, begin: usize) -> Option<usize> {
     let mut at = begin + (tag[begin..].len() - tag[begin..].trim_start_matches(['-', '+']).len());
     at = primary_end(tag, at)?;

@@ -1,11 +1,11 @@
-//! Values of templates as Python writes them: `str`, `repr`, and the lines of a text.
+//! Template values in Python's form: `str`, `repr`, and `splitlines`.
 
 use minijinja::Value;
 use minijinja::value::ValueKind;
 
 use burnish_util::python_value::{float_text, quoted};
 
-/// Returns the value as a float, if it is a finite one.
+/// Returns the value as a float; `None` if it is not a finite float.
 pub fn float(value: &Value) -> Option<f64> {
     let is_float = value.kind() == ValueKind::Number && !value.is_integer();
     is_float.then(|| f64::try_from(value.clone()).ok()).flatten().filter(|x| x.is_finite())
@@ -19,7 +19,7 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// The deepest nesting that is printed by Python's rules alone.
+/// Nesting limit of Python's rules for printing; deeper values are printed by minijinja.
 const DEEPEST: usize = 100;
 
 /// Python's `repr(value)`.

@@ -1,19 +1,19 @@
-//! The variables that settings and rows add to a chat template, such as `enable_thinking` or `tools`.
+//! Variables that settings and rows add to a chat template, such as `enable_thinking` or `tools`.
 
 use minijinja::Value;
 use minijinja::value::merge_maps;
 use serde_json::Map;
 
-/// Variables of a chat template. They are turned into the template's values once, however many texts are rendered with them.
+/// Variables of a chat template, converted to template values only once.
 #[derive(Clone, Debug, Default)]
 pub struct TemplateVariables {
-    /// Mappings of names to values; the last one that has a name counts.
+    /// Mappings of names to values; a later one takes precedence.
     layers: Vec<Value>,
     has_tools: bool,
 }
 
 impl TemplateVariables {
-    /// Sets a variable, in place of an earlier one of this name.
+    /// Sets a variable; replaces an earlier value.
     pub fn insert(&mut self, name: String, value: serde_json::Value) {
         if name == TOOLS {
             self.has_tools = !value.is_null();
@@ -21,14 +21,14 @@ impl TemplateVariables {
         self.layers.push(Value::from_pairs([(name, to_template(&value))]));
     }
 
-    /// Returns true if the template is to describe tools.
+    /// Returns true if the template gets tools to describe.
     pub fn has_tools(&self) -> bool {
         self.has_tools
     }
 
-    /// Returns a mapping of these variables, and of those `beneath` that have other names.
+    /// Returns these variables merged over the mappings `beneath`.
     pub(crate) fn over(&self, beneath: impl IntoIterator<Item = Value>) -> Value {
-        // A later one overrides those before it.
+        // A later mapping overrides earlier ones.
         merge_maps(beneath.into_iter().chain(self.layers.iter().cloned()))
     }
 }
@@ -54,12 +54,12 @@ impl From<&Self> for TemplateVariables {
     }
 }
 
-/// Returns a JSON object as a value of templates.
+/// Converts a JSON object to a template value.
 pub(crate) fn mapping(object: &Map<String, serde_json::Value>) -> Value {
     Value::from_pairs(object.iter().map(|(name, value)| (name.as_str(), to_template(value))))
 }
 
-/// JSON as a value of templates.
+/// Converts JSON to a template value.
 pub(crate) fn to_template(value: &serde_json::Value) -> Value {
     match value {
         serde_json::Value::Null => Value::from(()),

@@ -1,12 +1,12 @@
-//! Python's `textwrap.wrap`, without expanding tabs or replacing whitespace, as Jinja's filter `wordwrap` calls it.
+//! Python's `textwrap.wrap`, called without expanding tabs or replacing whitespace, as in Jinja's filter `wordwrap`.
 
-/// Python's ASCII whitespace, at which lines may be broken.
+/// Returns true for ASCII whitespace, where a line may break.
 fn is_space(c: char) -> bool {
     matches!(c, '\t'..='\r' | ' ')
 }
 
-/// Returns the lines of at most `width` characters into which a text is broken. `long`: words that are longer are broken too;
-/// `hyphens`: words are also broken behind hyphens.
+/// Breaks a text into lines of at most `width` characters. `long`: breaks words that are too long; `hyphens`: breaks words after
+/// hyphens.
 pub fn wrap(text: &str, width: usize, long: bool, hyphens: bool) -> Vec<String> {
     let mut chunks: Vec<Vec<char>> = chunks(text, hyphens).into_iter().rev().collect();
     let is_blank = |chunk: &[char]| chunk.iter().all(|c| burnish_util::python_text::is_space(*c));
@@ -28,7 +28,7 @@ pub fn wrap(text: &str, width: usize, long: bool, hyphens: bool) -> Vec<String> 
                 let space = width.saturating_sub(length).max(usize::from(width < 1));
                 let mut at = space;
                 if hyphens && chunk.len() > space {
-                    // A hyphen within the space, with something else before it, is a better end.
+                    // Prefers a break after a hyphen that has other characters before it.
                     let hyphen = chunk[..space].iter().rposition(|c| *c == '-');
                     at = hyphen.filter(|&i| i > 0 && chunk[..i].iter().any(|c| *c != '-')).map_or(at, |i| i + 1);
                 }
@@ -46,7 +46,7 @@ pub fn wrap(text: &str, width: usize, long: bool, hyphens: bool) -> Vec<String> 
     lines
 }
 
-/// Returns the pieces between which a line may be broken.
+/// Returns the pieces between which a line may break.
 fn chunks(text: &str, hyphens: bool) -> Vec<Vec<char>> {
     let chars: Vec<char> = text.chars().collect();
     let (mut out, mut at) = (Vec::new(), 0);
@@ -62,7 +62,7 @@ fn chunks(text: &str, hyphens: bool) -> Vec<Vec<char>> {
     out
 }
 
-/// Returns the end of the piece that begins at `at`, by the pattern `wordsep_re` of Python's textwrap.
+/// Returns the end of the piece that begins at `at`, following `wordsep_re` of Python's textwrap.
 fn piece_end(chars: &[char], at: usize) -> usize {
     let is_word = |i: usize| chars.get(i).is_some_and(|c| burnish_util::python_text::is_word(*c));
     let is_punctuated = |i: usize| is_word(i) || chars.get(i).is_some_and(|c| "!\"'&.,?".contains(*c));

@@ -1,5 +1,5 @@
-//! Reads the special and added tokens that a tokenizer's folder names beside tokenizer.json, exactly as transformers 5.23 does
-//! (`PreTrainedTokenizerBase._from_pretrained`, `TokenizersBackend.__init__`): the same tokens are special.
+//! Reads the special and added tokens of a tokenizer folder, from the files next to tokenizer.json. Follows transformers 5.23
+//! exactly (`PreTrainedTokenizerBase._from_pretrained`, `TokenizersBackend.__init__`), so the same tokens are special.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -10,19 +10,19 @@ use tokenizers::AddedToken;
 
 use burnish_util::foreign;
 
-/// The names that every tokenizer may give a token; other names that end in `_token` belong to a single model.
+/// Standard names of special tokens. Other names that end in `_token` belong to a single model.
 const NAMES: &[&str] = &["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
-/// The key of special tokens without a name in transformers 5; in earlier versions, `additional_special_tokens`.
+/// Key of unnamed special tokens in transformers 5; `additional_special_tokens` in earlier versions.
 const EXTRA: &str = "extra_special_tokens";
 const ADDITIONAL: &str = "additional_special_tokens";
 
-/// The file in which transformers keeps a tokenizer's settings beside tokenizer.json.
+/// File of a tokenizer's settings in transformers, next to tokenizer.json.
 pub const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 const SPECIAL_TOKENS_MAP: &str = "special_tokens_map.json";
 const ADDED_TOKENS: &str = "added_tokens.json";
 
-/// A token as it is written in a file: text, which means a special token, or all of its flags.
+/// A token as written in a file: text (a special token), or an object with flags.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Token {
     Text(String),
@@ -30,8 +30,8 @@ enum Token {
 }
 
 impl Token {
-    /// Reads a string or an object with `content`; `None` if it is neither, as in `add_bos_token: true`. `special` is the default
-    /// for an object that does not say whether it is special.
+    /// Reads a string or an object with `content`; `None` for other values, as in `add_bos_token: true`. `special` is the default
+    /// of an object's flag.
     fn read(value: &Value, special: bool) -> Option<Self> {
         let flag = |name: &str| value.get(name).and_then(Value::as_bool);
         match value {
@@ -47,7 +47,7 @@ impl Token {
         }
     }
 
-    fn of(token: &AddedToken) -> Self {
+    fn from_added(token: &AddedToken) -> Self {
         let AddedToken { content, single_word, lstrip, rstrip, normalized, special } = token.clone();
         Self::Full { content, single_word, lstrip, rstrip, normalized: Some(normalized), special }
     }
@@ -58,8 +58,7 @@ impl Token {
         }
     }
 
-    /// Returns the token in the form that the tokenizer takes. A named token is special, and special tokens are normalized only
-    /// if they say so.
+    /// Converts the token for the tokenizer. A named token is special. Special tokens are normalized only if their flag says so.
     fn added(&self, is_named: bool) -> AddedToken {
         match self {
             Self::Text(content) => AddedToken::from(content.as_str(), true),
@@ -75,21 +74,21 @@ impl Token {
     }
 }
 
-/// The tokens that the files beside tokenizer.json name.
+/// The tokens in the files next to tokenizer.json.
 #[derive(Debug, Default)]
 pub struct SpecialTokens {
-    /// The names (`bos_token` …) and their tokens.
+    /// Named tokens (`bos_token` …).
     named: Vec<(String, Token)>,
-    /// Special tokens without a name.
+    /// Unnamed special tokens.
     extra: Vec<Token>,
-    /// Added tokens by id; only their order counts.
+    /// Added tokens by id; only the order matters.
     added: BTreeMap<u64, Token>,
-    /// The added tokens by their texts; the later of two with one text wins.
+    /// Added tokens by text; the last one with a text takes precedence.
     by_text: BTreeMap<String, Token>,
 }
 
 impl SpecialTokens {
-    /// Reads the tokens for the tokenizer of `folder`, whose tokenizer_config.json is `config`.
+    /// Reads the tokens of the tokenizer in `folder`. `config` is its tokenizer_config.json.
     ///
     /// # Errors
     /// If a file is not a JSON object, or an added token is malformed.
@@ -155,8 +154,8 @@ impl SpecialTokens {
         Ok(tokens)
     }
 
-    /// Reads the added tokens where tokenizer_config.json lists none: those of added_tokens.json, overridden by those of
-    /// tokenizer.json. The tokens of added_tokens.json are special if they are among `special`.
+    /// Reads the added tokens if tokenizer_config.json does not list them: from added_tokens.json, overridden by tokenizer.json.
+    /// Tokens of added_tokens.json are special if they are in `special`.
     fn read_added(&mut self, folder: &Path, special: &[String], inner: &tokenizers::Tokenizer) -> Result<()> {
         let path = folder.join(ADDED_TOKENS);
         for (content, id) in read_object(&path)? {
@@ -164,10 +163,10 @@ impl SpecialTokens {
                 .as_u64()
                 .with_context(|| format!("{}: the id of {content:?} must be a whole number, not {id}", path.display()))?;
             let special = special.contains(&content);
-            self.insert(id, Token::of(&AddedToken::from(content, special)));
+            self.insert(id, Token::from_added(&AddedToken::from(content, special)));
         }
         let known = inner.get_added_tokens_decoder();
-        known.iter().for_each(|(id, token)| self.insert(u64::from(*id), Token::of(token)));
+        known.iter().for_each(|(id, token)| self.insert(u64::from(*id), Token::from_added(token)));
         Ok(())
     }
 
@@ -176,7 +175,7 @@ impl SpecialTokens {
         self.added.insert(id, token);
     }
 
-    /// Adds the tokens to `inner`. Tokens that it did not have get the next ids and are returned with them.
+    /// Adds the tokens to `inner`. Returns the new tokens with their ids, which are the next free ones.
     ///
     /// # Errors
     /// If the tokenizer cannot normalize a token.
@@ -202,14 +201,14 @@ impl SpecialTokens {
         Ok(unknown.into_iter().filter_map(|text| Some((text.to_owned(), inner.token_to_id(text)?))).collect())
     }
 
-    /// Returns the texts of the named tokens by name, as a chat template sees them.
+    /// Returns the texts of the named tokens by name, for chat templates.
     pub fn texts(&self) -> Map<String, Value> {
         self.named.iter().map(|(name, token)| (name.clone(), token.content().into())).collect()
     }
 }
 
-/// Returns the special tokens whose text transformers compares with that of added tokens: those written as text, and those of
-/// special_tokens_map.json, `map`.
+/// Returns the texts of special tokens that transformers compares with added tokens: those written as text, and those of
+/// special_tokens_map.json (`map`).
 fn spelled(given: &Map<String, Value>, map: &Map<String, Value>) -> Vec<String> {
     let extra = |tokens: &Map<String, Value>| tokens.get(EXTRA).and_then(Value::as_array).cloned().unwrap_or_default();
     let named = |tokens: &Map<String, Value>| NAMES.iter().filter_map(|name| tokens.get(*name)).cloned().collect::<Vec<_>>();
@@ -218,7 +217,7 @@ fn spelled(given: &Map<String, Value>, map: &Map<String, Value>) -> Vec<String> 
     texts.filter_map(|token| Some(Token::read(&token, true)?.content().to_owned())).collect()
 }
 
-/// Returns a model's own named tokens: `*_token` keys beside the usual names, and `extra_special_tokens` as an object.
+/// Returns a model's own named tokens: other `*_token` keys than the standard names, and `extra_special_tokens` as an object.
 fn model_tokens(given: &Map<String, Value>) -> Vec<(String, Token)> {
     let is_own = |name: &str| name.ends_with("_token") && !NAMES.contains(&name);
     let named = given.iter().filter(|(name, _)| is_own(name));
@@ -231,7 +230,7 @@ fn decoded(decoder: &Value) -> Result<Vec<(u64, Token)>> {
     let wrong = "added_tokens_decoder must map ids to objects with \"content\"";
     let entry = |(id, token): (&String, &Value)| -> Result<(u64, Token)> {
         let token = Token::read(token, false).filter(|_| token.is_object());
-        Ok((id.parse().ok().context(wrong)?, token.with_context(|| format!("{wrong}; that of {id} is none"))?))
+        Ok((id.parse().ok().context(wrong)?, token.with_context(|| format!("{wrong}; the entry of {id} is not"))?))
     };
     match decoder {
         Value::Object(entries) => entries.iter().map(entry).collect(),

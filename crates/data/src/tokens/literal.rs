@@ -1,5 +1,5 @@
-//! Text that stands for itself: encodes a text in which the control tokens that people or tools wrote are ordinary text, while
-//! those that the chat template wrote stay what they are.
+//! Encodes a text so that special tokens in text of people or tools become ordinary text, while those of the chat template stay
+//! special tokens.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -10,31 +10,31 @@ use tokenizers::{AddedToken, AddedVocabulary};
 
 use super::tokenizer::Tokenizer;
 
-/// A token in front of a part of a text, so that the part is not taken for the beginning of one: tokenizers of words write a
-/// space there. Unicode assigns the character to nothing, ever.
+/// A token before a part of a text, so the part is not encoded as the beginning of a text, where word tokenizers add a space.
+/// Unicode guarantees that the character is never assigned.
 const BEFORE: &str = "\u{fdd2}";
 
-/// Encodes text in which parts stand for themselves.
+/// Encodes text with literal parts, in which special tokens are ordinary text.
 pub struct Literal {
     tokenizer: Tokenizer,
-    /// The texts of the control tokens, the longest first.
+    /// Texts of the special tokens, longest first.
     texts: Vec<String>,
     ids: BTreeSet<u32>,
-    /// The tokenizer without control tokens; it has the size of a vocabulary, and few conversations need it.
+    /// The tokenizer without special tokens, built on demand since it has the size of a vocabulary and few conversations need it.
     bare: OnceLock<Result<Bare, String>>,
 }
 
-/// A tokenizer that knows no control token.
+/// A tokenizer without special tokens.
 struct Bare {
     inner: tokenizers::Tokenizer,
     before: u32,
-    /// The ids that it gives to other added tokens, and theirs.
+    /// Its ids of other added tokens, and their original ids.
     ids: HashMap<u32, u32>,
 }
 
 impl Literal {
-    /// For a tokenizer. Its control tokens are those of the added tokens that are special, and those that the chat template
-    /// writes (`<tool_call>` is special in no tokenizer of Qwen's); runs of spaces are none.
+    /// Creates an encoder. Special tokens here are the added tokens that are special or that the chat template writes
+    /// (`<tool_call>` is not special in Qwen's tokenizers), except runs of spaces.
     pub fn new(tokenizer: &Tokenizer) -> Self {
         let mut texts = Vec::new();
         let mut ids = BTreeSet::new();
@@ -49,18 +49,18 @@ impl Literal {
         Self { tokenizer: tokenizer.clone(), texts, ids, bare: OnceLock::new() }
     }
 
-    /// Returns the texts of the control tokens, the longest first.
+    /// Returns the texts of the special tokens, longest first.
     pub fn control_texts(&self) -> &[String] {
         &self.texts
     }
 
-    /// Returns the ids of [`Tokenizer::encode`], with the bytes in `literal` (ascending, none of them shared) read as if no
-    /// control token had their text.
+    /// Returns the ids of [`Tokenizer::encode`], but encodes the byte ranges `literal` (ascending, disjoint) without special
+    /// tokens.
     ///
     /// # Errors
-    /// If the tokenizer cannot write a control token's text otherwise.
+    /// If the tokenizer has no other tokens for the text of a special token.
     pub fn encode(&self, text: &str, literal: &[Range<usize>]) -> Result<Vec<u32>> {
-        // The control tokens outside of these parts are found with letters in place of the parts.
+        // Letters replace the literal parts to find the special tokens outside of them.
         let mut filled = String::with_capacity(text.len());
         let mut end = 0;
         for part in literal {
@@ -92,7 +92,7 @@ impl Literal {
         Ok(out)
     }
 
-    /// Returns the ids of a part of a text that has no control tokens beside those in `literal`, which are read as text.
+    /// Returns the ids of a part of a text whose special tokens are all in `literal` and become text.
     fn plain(&self, text: &str, part: Range<usize>, literal: &[Range<usize>]) -> Result<Vec<u32>> {
         let bare = self.bare.get_or_init(|| self.bare().map_err(|error| format!("{error:#}")));
         let bare = bare.as_ref().map_err(|error| anyhow!("{error}"))?;
@@ -100,7 +100,7 @@ impl Literal {
         if ids.iter().all(|id| !self.ids.contains(id)) {
             return Ok(ids);
         }
-        // The vocabularies of some models have the text of a control token as a word: then its characters are taken one by one.
+        // Some vocabularies have the text of a special token as a word. Then its characters are encoded one by one.
         let mut cuts = vec![part.start];
         for range in literal {
             let inside = text[range.clone()].char_indices().map(|(at, _)| range.start + at);
@@ -113,7 +113,7 @@ impl Literal {
             ids.extend(bare.encode(&text[cut[0]..cut[1]], cut[0] == 0)?);
         }
         let control = ids.iter().find(|id| self.ids.contains(id));
-        ensure!(control.is_none(), "the tokenizer has no other tokens for a text that is a control token of its own");
+        ensure!(control.is_none(), "the tokenizer has no other tokens for the text of one of its special tokens");
         Ok(ids)
     }
 
@@ -139,7 +139,7 @@ impl Bare {
         let text = if is_first { text.to_owned() } else { format!("{BEFORE}{text}") };
         let encoding = self.inner.encode_fast(text, false).map_err(|error| anyhow!("cannot tokenize: {error}"))?;
         let ids = &encoding.get_ids()[usize::from(!is_first)..];
-        ensure!(!ids.contains(&self.before), "the text has the character U+FDD2, which is no character");
+        ensure!(!ids.contains(&self.before), "the text has the character U+FDD2, which Unicode reserves");
         Ok(ids.iter().map(|id| *self.ids.get(id).unwrap_or(id)).collect())
     }
 }
@@ -150,9 +150,9 @@ mod tests {
 
     use super::*;
 
-    /// Models of pieces have the text of a control token as a piece, and other added tokens keep their ids.
+    /// Unigram models have the text of a special token as a piece. Other added tokens keep their ids.
     #[test]
-    fn a_piece_that_is_a_control_token_is_taken_apart() {
+    fn a_piece_that_is_a_special_token_is_split() {
         let folder = tempfile::tempdir().unwrap();
         let pieces = ["<unk>", "</s>", "a", "<", "/", "s", ">", "b"];
         let vocab: Vec<_> = pieces.iter().map(|piece| json!([piece, if piece.len() > 1 { 0.0 } else { -1.0 }])).collect();

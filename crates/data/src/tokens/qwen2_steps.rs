@@ -1,6 +1,6 @@
-//! The steps of `Qwen2Tokenizer`, by which transformers 5 reads the tokenizer of every model whose `model_type` is `qwen2`,
-//! whatever its tokenizer.json and its `tokenizer_class` say (`MODELS_WITH_INCORRECT_HUB_TOKENIZER_CLASS`). For the other
-//! families here, the class `PreTrainedTokenizerFast` takes tokenizer.json as it is.
+//! The steps of `Qwen2Tokenizer`. transformers 5 uses them for every model of `model_type` `qwen2` and ignores its tokenizer.json
+//! and `tokenizer_class` (`MODELS_WITH_INCORRECT_HUB_TOKENIZER_CLASS`). For the other families here, `PreTrainedTokenizerFast`
+//! reads tokenizer.json unchanged.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::added_tokens::{TOKENIZER_CONFIG, read_object};
 use burnish_util::foreign;
 
-/// The only such family here.
+/// The only family here with these steps.
 const MODEL_TYPE: &str = "qwen2";
 const PATTERN: &str =
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -28,8 +28,8 @@ pub fn pre_tokenizer() -> Value {
     ]})
 }
 
-/// Returns in words how transformers 5 reads the tokenizer of a model's folder otherwise than its tokenizer.json says; `None` if
-/// it does not, as far as the folder's files tell, or the folder has no config.json or no tokenizer.json.
+/// Describes how transformers 5 deviates from a model folder's tokenizer.json. `None` if it does not deviate, or if config.json
+/// or tokenizer.json is missing.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -42,21 +42,21 @@ pub fn read_otherwise(folder: &Path) -> Result<Option<String>> {
         let tokenizer: Value = serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))?;
         return Ok(other_step(&tokenizer).map(|what| {
             format!(
-                "transformers 5 reads the tokenizer of every {MODEL_TYPE} model by the steps of Qwen2Tokenizer, and this one has {what}: \
-                 there a text gets other ids; tokenizers.Tokenizer.from_file reads tokenizer.json as it is"
+                "transformers 5 reads every {MODEL_TYPE} model with the steps of Qwen2Tokenizer, but this tokenizer has {what}, so \
+                 transformers gives other ids; tokenizers.Tokenizer.from_file reads tokenizer.json unchanged"
             )
         }));
     }
     let is_named = [&named, &config].iter().any(|file| file.get("tokenizer_class").is_some_and(|class| !class.is_null()));
     Ok((!is_named).then(|| {
         format!(
-            "no tokenizer_class is named: transformers 5 chooses one by model_type {model_type}, whose steps may differ from those of \
-             tokenizer.json; \"tokenizer_class\": \"PreTrainedTokenizerFast\" in {TOKENIZER_CONFIG} has it read as it is"
+            "no tokenizer_class is named: transformers 5 chooses a class by model_type {model_type}, and its steps may differ from \
+             tokenizer.json; to read it unchanged, set \"tokenizer_class\": \"PreTrainedTokenizerFast\" in {TOKENIZER_CONFIG}"
         )
     }))
 }
 
-/// Returns the first step of a tokenizer.json, in words, that `Qwen2Tokenizer` replaces by another.
+/// Describes the first step of a tokenizer.json that `Qwen2Tokenizer` replaces.
 fn other_step(tokenizer: &Value) -> Option<String> {
     let model = &tokenizer["model"];
     if model["type"] != "BPE" {
@@ -72,7 +72,7 @@ fn other_step(tokenizer: &Value) -> Option<String> {
     options.into_iter().find(is_set).map(|name| format!("`{name}` in its BPE"))
 }
 
-/// Returns a step without what changes no ids: where the offsets of a token begin and end.
+/// Removes the options of a step that do not change ids: those of token offsets.
 fn comparable(mut step: Value) -> Value {
     match &mut step {
         Value::Object(fields) => {
@@ -89,7 +89,7 @@ fn comparable(mut step: Value) -> Value {
 mod tests {
     use super::*;
 
-    /// Every folder of a model in the repository is read here and in transformers by the same steps.
+    /// Every model folder in the repository is read by the same steps here and in transformers.
     #[test]
     fn packaged_tokenizers_are_read_as_they_are() {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
@@ -138,7 +138,7 @@ mod tests {
                 "{place}: {found:?}"
             );
         }
-        // Of another family the class decides.
+        // For another family, the class decides.
         write(config, Some(("/model_type", &json!("llama"))));
         assert!(read_otherwise(folder.path()).unwrap().unwrap().contains("no tokenizer_class is named"));
     }

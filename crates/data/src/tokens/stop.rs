@@ -2,8 +2,7 @@
 
 use super::tokenizer::Tokenizer;
 
-/// Returns the first of the texts that ends behind the first `before` bytes of a text, by where it begins. The texts must not be
-/// empty.
+/// Returns the first stop text that ends after byte `before` of `text`, by start position. Stop texts must not be empty.
 pub fn first_stop<'a>(text: &str, before: usize, stop: &'a [String]) -> Option<(usize, &'a str)> {
     let found = stop.iter().filter_map(|stop| {
         let from = (before + 1).saturating_sub(stop.len());
@@ -13,18 +12,18 @@ pub fn first_stop<'a>(text: &str, before: usize, stop: &'a [String]) -> Option<(
     found.min_by_key(|(at, _)| *at)
 }
 
-/// Returns the number of bytes with which two texts begin alike.
+/// Returns the number of bytes in the common prefix of two texts.
 pub fn same_bytes(a: &str, b: &str) -> usize {
     a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
 }
 
-/// Returns true if the last token of a response completes one of the texts, and the token before did not. `specials`: true if
-/// special tokens have a text. The texts must not be empty.
+/// Returns true if the last token of a response completes a stop text. `specials`: true if special tokens have a text. Stop texts
+/// must not be empty.
 pub fn completes_stop(tokenizer: &Tokenizer, stop: &[String], ids: &[u32], specials: bool) -> bool {
     let longest = stop.iter().map(String::len).max().unwrap_or(0);
-    // Only the end is decoded, not the whole response again for every token. A stop text may begin as many bytes before the last
-    // token as it is long, however many tokens without a text are among them; 8 more bytes are for a character that is cut at the
-    // beginning. A token that cannot be decoded is reported where the response is decoded.
+    // Only the end is decoded, since this runs for every token. A stop text may begin its own length in bytes before the last
+    // token, and tokens without text may lie between. 8 more bytes allow for a character cut at the beginning. Undecodable tokens
+    // are reported where the response is decoded.
     let text = |ids: &[u32]| tokenizer.decode(ids, !specials).unwrap_or_default();
     let last = ids.len().saturating_sub(1);
     let mut tail = last.min(longest + 8);
@@ -44,7 +43,7 @@ mod tests {
 
     use super::*;
 
-    /// Tokens of some letters, bytes of characters and two special ones.
+    /// Returns a tokenizer of some letters, bytes of characters and two special tokens.
     fn tokenizer() -> Tokenizer {
         let folder = tempfile::tempdir().unwrap();
         let texts = ["<unk>", "<pad>", "<eos>", "a", "b", "ab", "bX", "XXXXXXXXXXXXXXXXXXXXXXXXXX", "<0xC3>", "<0xA9>", " "];
@@ -60,7 +59,7 @@ mod tests {
         Tokenizer::load(folder.path()).unwrap()
     }
 
-    /// Returns true if the whole text has a stop text that ends after the text of all tokens but the last.
+    /// Returns true if the whole text has a stop text that ends after the text of all tokens except the last.
     fn naive(tokenizer: &Tokenizer, stop: &[String], ids: &[u32], specials: bool) -> bool {
         let whole = tokenizer.decode(ids, !specials).unwrap();
         let before = tokenizer.decode(&ids[..ids.len() - 1], !specials).unwrap();

@@ -1,4 +1,4 @@
-//! A Hugging Face tokenizer folder: `tokenizer.json`, the special tokens named beside it, and the chat template.
+//! A Hugging Face tokenizer folder: `tokenizer.json`, special tokens from other files, and the chat template.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -22,10 +22,10 @@ use burnish_util::model_below::{models_below, where_it_is};
 
 pub use super::added_tokens::TOKENIZER_CONFIG;
 
-/// The file whose eos_token_id names every token that ends a response.
+/// File whose eos_token_id lists every token that ends a response.
 const GENERATION_CONFIG: &str = "generation_config.json";
 
-/// All that belongs to a tokenizer and is copied with an exported model: files, and a folder of files.
+/// Files and a folder that belong to a tokenizer and are copied with an exported model.
 const FILES: &[&str] = &[
     "tokenizer.json",
     TOKENIZER_CONFIG,
@@ -40,15 +40,14 @@ const FILES: &[&str] = &[
     GENERATION_CONFIG,
 ];
 
-/// The memory that reading a tokenizer.json may take: some ten bytes for each of the file's, and some for its automata.
+/// Memory limit for reading a tokenizer.json: a base for its automata, and bytes per byte of the file; real ones need about ten.
 const LEAST_MEMORY: usize = 256 << 20;
 const MEMORY_PER_BYTE: usize = 64;
 
-/// Texts that mark the end of text, tried where no file names one.
+/// Usual end-of-text tokens, tried if no file names one.
 const USUAL_EOS: &[&str] = &["<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>"];
 
-/// Turns text into ids and back, and knows the ids that end a text and the chat template. A clone shares vocabulary and
-/// templates.
+/// Converts text to ids and back, and knows the end tokens and the chat template. Clones share vocabulary and templates.
 #[derive(Clone)]
 pub struct Tokenizer {
     inner: Arc<tokenizers::Tokenizer>,
@@ -57,29 +56,28 @@ pub struct Tokenizer {
     date: TemplateDate,
     files: Vec<PathBuf>,
     vocab_size: usize,
-    /// Tokens that tokenizer.json does not have, and the ids they were given.
+    /// Tokens missing in tokenizer.json, with their new ids.
     new_tokens: Vec<(String, u32)>,
-    /// True if decoding removes the spaces before punctuation.
+    /// True if decoding removes spaces before punctuation.
     cleans_up: bool,
     eos_id: u32,
     eos_ids: Vec<u32>,
     special_ids: BTreeSet<u32>,
-    /// The texts that decoding leaves out with special tokens, the longest first.
+    /// Texts of the special tokens, longest first.
     special_texts: Arc<[String]>,
-    /// The tokens that are put before a text, such as `<s>`.
+    /// Tokens that the tokenizer adds before a text, such as `<s>`.
     first_ids: Vec<u32>,
 }
 
 impl Tokenizer {
-    /// Reads a folder. `tokenizer.json` is required. Special and added tokens are those that transformers takes from it and from
-    /// the files beside it. A generation ends, as in vLLM and TRL, at the eos_token of tokenizer_config.json or
-    /// special_tokens_map.json and at every eos_token_id of generation_config.json or, if that has none, of config.json. A
-    /// supervised response ends with the first of these.
+    /// Reads a folder. `tokenizer.json` is required. Special and added tokens follow transformers. As in vLLM and TRL, generation
+    /// ends at the eos_token of tokenizer_config.json or special_tokens_map.json, and at every eos_token_id of
+    /// generation_config.json (or else of config.json). A supervised response ends with the first of these.
     pub fn load(folder: &Path) -> Result<Self> {
         Self::load_with_template(folder, None)
     }
 
-    /// Reads a folder; a given chat template replaces its own.
+    /// Reads a folder. A given chat template replaces the folder's.
     pub fn load_with_template(folder: &Path, template: Option<&str>) -> Result<Self> {
         let path = folder.join("tokenizer.json");
         if !foreign::is_there(&path)? {
@@ -100,7 +98,7 @@ impl Tokenizer {
         let new_tokens = tokens.add_to(&mut inner).with_context(|| format!("the special tokens of {}", folder.display()))?;
         if !new_tokens.is_empty() {
             tracing::warn!(
-                "{}: tokens that are named beside tokenizer.json and not in it get ids of their own: {}",
+                "{}: these tokens are missing in tokenizer.json and get new ids: {}",
                 folder.display(),
                 list(&new_tokens)
             );
@@ -152,7 +150,7 @@ impl Tokenizer {
         Ok(tokenizer)
     }
 
-    /// Returns the tokenizer with another date for chat templates.
+    /// Sets the date for chat templates.
     pub fn with_date(self, date: TemplateDate) -> Self {
         Self { chat: self.chat.with_date(&date), date, ..self }
     }
@@ -162,7 +160,7 @@ impl Tokenizer {
         &self.date
     }
 
-    /// Adds the end tokens of the generation_config.json in a model's folder, unless the tokenizer's own folder has that file.
+    /// Adds the end tokens of a model folder's generation_config.json, unless the tokenizer's folder has that file.
     pub fn with_ends_of(mut self, model: &Path) -> Result<Self> {
         let path = model.join(GENERATION_CONFIG);
         let has_own = self.files.iter().any(|file| file.ends_with(GENERATION_CONFIG));
@@ -180,63 +178,63 @@ impl Tokenizer {
         self.eos_ids.dedup();
     }
 
-    /// Returns the ids of `text` without adding special tokens; those written out in `text` are recognised.
+    /// Returns the ids of `text` without adding special tokens. Special tokens written in `text` are recognised.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         self.ids(text, false)
     }
 
-    /// Returns the id of a text that is one token.
+    /// Returns the id of a text that is exactly one token.
     ///
     /// # Errors
-    /// If it is none, or several.
+    /// If the text is not exactly one token.
     pub fn single(&self, text: &str) -> Result<u32> {
         match self.encode(text)?.as_slice() {
             [id] => Ok(*id),
-            ids => bail!("{text:?} is {} tokens of the tokenizer, and must be one", ids.len()),
+            ids => bail!("{text:?} is {} tokens; it must be one token of the tokenizer", ids.len()),
         }
     }
 
-    /// Returns the id of a token in the spelling of the vocabulary, if there is such a token.
+    /// Returns the id of a token in the vocabulary's spelling, if it exists.
     pub fn token_id(&self, token: &str) -> Option<u32> {
         self.inner.token_to_id(token)
     }
 
-    /// Returns the ids of texts that are one token each.
+    /// Returns the ids of texts that are exactly one token each.
     ///
     /// # Errors
-    /// Like [`Self::single`], and if two are the same.
+    /// The errors of [`Self::single`]; two equal tokens.
     pub fn singles(&self, texts: &[String]) -> Result<Vec<u32>> {
         let ids: Vec<u32> = texts.iter().map(|text| self.single(text)).collect::<Result<_>>()?;
         match (1..ids.len()).find(|&i| ids[..i].contains(&ids[i])) {
-            Some(twice) => bail!("{:?} is there twice", texts[twice]),
+            Some(twice) => bail!("{:?} is listed twice", texts[twice]),
             None => Ok(ids),
         }
     }
 
-    /// Returns the ids of a text that no chat template wrote, with the tokens that the tokenizer puts around a text, such as a
-    /// first `<s>`: the same ids as transformers' `tokenizer(text)`, TRL and vLLM give a plain text prompt.
+    /// Returns the ids of a plain text, with the tokens that the tokenizer adds around a text, such as a first `<s>`. Same ids as
+    /// transformers' `tokenizer(text)`, TRL and vLLM for a plain text prompt.
     pub fn encode_plain(&self, text: &str) -> Result<Vec<u32>> {
         self.ids(text, true)
     }
 
-    /// Returns the ids of a text that no chat template wrote and that something may follow: with the tokens that the tokenizer
-    /// puts before a text, unless the text begins with them itself, and without those it puts behind one.
+    /// Returns the ids of the beginning of a plain text: with the tokens that the tokenizer adds before a text (unless the text
+    /// begins with them), and without those it adds after a text.
     pub fn encode_begun(&self, text: &str) -> Result<Vec<u32>> {
         let ids = self.encode(text)?;
         Ok(if ids.starts_with(&self.first_ids) { ids } else { [&self.first_ids[..], &ids].concat() })
     }
 
-    /// Returns the bytes of the longest token as the vocabulary spells it, which is at least as many as it has in a text.
+    /// Returns the length in bytes of the longest token in the vocabulary's spelling, an upper bound of its length in text.
     pub fn longest_token(&self) -> usize {
         self.inner.get_vocab(true).keys().map(String::len).max().unwrap_or(0)
     }
 
-    /// Returns the ids of [`Self::encode`], and the bytes of `text` that each stands for. The bytes of a token begin no later
-    /// than those of the token before it end; the tokens of one character all have its bytes.
+    /// Returns the ids of [`Self::encode`], and the byte range in `text` of each token. Ranges leave no gaps; all tokens of one
+    /// character have its whole range.
     pub fn encode_with_bytes(&self, text: &str) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
         let encoding = self.inner.encode(text, false).map_err(|e| anyhow!("cannot tokenize: {e}"))?;
         let mut before = 0;
-        // Some tokenizers leave spaces out of what they report.
+        // Some tokenizers leave out spaces in their offsets.
         let bytes = encoding.get_offsets().iter().map(|&(start, end)| start.min(std::mem::replace(&mut before, end))..end);
         Ok((encoding.get_ids().to_vec(), bytes.collect()))
     }
@@ -246,21 +244,20 @@ impl Tokenizer {
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// Returns the text of `ids`. Ids that the tokenizer does not know (a model's vocabulary may be padded) have no text.
+    /// Returns the text of `ids`. Unknown ids have no text, since a model's vocabulary may be padded.
     pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
         let text = self.inner.decode(ids, skip_special_tokens).map_err(|e| anyhow!("cannot decode tokens: {e}"))?;
         Ok(if self.cleans_up { cleaned_up(&text) } else { text })
     }
 
-    /// Returns a part of a text that was decoded with special tokens, without their texts.
+    /// Removes the texts of special tokens from a decoded text.
     pub fn without_special(&self, text: &str) -> String {
         let found = self.special_texts.iter().filter(|special| !special.is_empty());
         found.fold(text.to_owned(), |text, special| if text.contains(&**special) { text.replace(&**special, "") } else { text })
     }
 
-    /// Returns the text of each of `ids` in its context; joined, they are the text of all. A token that ends within a character
-    /// has no text, and the last token of that character has all of it. A token that turns bytes before it into no character
-    /// begins a context of its own.
+    /// Returns the text of each token in context; joined, they are the whole text. For a character of several tokens, the last
+    /// token has all of the text. A token that makes earlier bytes invalid starts a new context.
     pub fn pieces(&self, ids: &[u32]) -> Result<Vec<String>> {
         let mut stream = self.inner.decode_stream(false);
         let mut pieces = Vec::with_capacity(ids.len());
@@ -275,10 +272,10 @@ impl Tokenizer {
         Ok(pieces)
     }
 
-    /// Applies the chat template to a list of messages, with further variables.
+    /// Applies the chat template to a list of messages, with additional variables.
     ///
     /// # Errors
-    /// If it is not a conversation of text, or the template fails or exceeds its bounds.
+    /// If the messages are not a conversation of text, or the template fails or exceeds its limits.
     pub fn apply_chat_template(
         &self,
         messages: &Value,
@@ -288,55 +285,54 @@ impl Tokenizer {
         self.chat.render(messages, add_generation_prompt, &variables.into())
     }
 
-    /// Applies the chat template to a list of messages, and finds what it marks as the assistant's (`{% generation %}`); `None`
-    /// if the template has no marks.
+    /// Applies the chat template to a list of messages, and finds the assistant's text by marks (`{% generation %}`); `None` if
+    /// the template has no marks.
     ///
     /// # Errors
-    /// Those of [`Self::apply_chat_template`], and marks that cannot be found in the text.
+    /// The errors of [`Self::apply_chat_template`], and marks that cannot be found in the text.
     pub fn apply_marked_chat_template(&self, messages: &Value, variables: &TemplateVariables) -> Result<Option<Marked>> {
         self.chat.render_marked(messages, variables)
     }
 
-    /// Returns true if a chat template has this text in its source.
+    /// Returns true if a chat template's source contains this text.
     pub fn template_has(&self, text: &str) -> bool {
         self.chat.has(text)
     }
 
-    /// Returns the verdicts on the conversations that the chat template wrote.
+    /// Returns the verdicts on conversation shapes.
     pub(crate) fn shapes(&self) -> &ShapeVerdicts {
         &self.shapes
     }
 
-    /// Returns the tokenizer as its library has it.
+    /// Returns the tokenizer of the `tokenizers` crate.
     pub(crate) fn inner(&self) -> &tokenizers::Tokenizer {
         &self.inner
     }
 
-    /// Returns true if the chat template marks what the assistant says.
+    /// Returns true if the chat template marks the assistant's text.
     ///
     /// # Errors
-    /// If there are several templates without a default.
+    /// If several templates have no default.
     pub fn marks(&self, variables: &TemplateVariables) -> Result<bool> {
         self.chat.marks(variables.has_tools())
     }
 
-    /// Returns the size of the smallest embedding table that has a row for every token.
+    /// Returns the size of the smallest embedding table with a row for every token.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size
     }
 
-    /// Returns a list in words of the tokens that tokenizer.json lacks and the files beside it name; `None` if there are none.
+    /// Lists the tokens that other files name and tokenizer.json lacks; `None` if it lacks none.
     pub fn new_tokens(&self) -> Option<String> {
         (!self.new_tokens.is_empty()).then(|| list(&self.new_tokens))
     }
 
-    /// Returns a token, in words, that another tokenizer does not have under the same id; `None` if it reads all these ids as
-    /// intended.
+    /// Describes a token that another tokenizer lacks or has under another id; `None` if it reads all ids of this one the same.
     pub fn unknown_to(&self, other: &Self) -> Option<String> {
         let (own, theirs) = (self.inner.get_vocab(true), other.inner.get_vocab(true));
         let differs = own.iter().filter(|(token, id)| theirs.get(*token) != Some(id));
         let (token, id) = differs.min_by_key(|(_, id)| **id)?;
-        let there = theirs.get(token).map_or("there is no such token there".to_owned(), |id| format!("it is {id} there"));
+        let there = theirs.get(token).map_or("which is missing there".to_owned(), |id| format!("which is {id} there"));
         Some(format!("token {id} is {token:?}, {there}"))
     }
 
@@ -345,40 +341,39 @@ impl Tokenizer {
         self.eos_id
     }
 
-    /// Every token that ends a generation, ascending; [`Self::eos_id`] is one of them.
+    /// Returns every token that ends a generation, ascending, including [`Self::eos_id`].
     pub fn eos_ids(&self) -> &[u32] {
         &self.eos_ids
     }
 
-    /// Returns the tokens that end a response: the ends of a sequence unless they are ignored, and `further` ones.
+    /// Returns the tokens that end a response: the end tokens unless ignored, and `further` ones.
     pub fn stop_ids(&self, ignore_eos: bool, further: &[u32]) -> Vec<u32> {
         let ends = if ignore_eos { &[][..] } else { &self.eos_ids };
         [ends, further].concat()
     }
 
-    /// Returns true if the token is special, so that no text stands for it; all tokens that end a generation are.
+    /// Returns true if the token is special. All end tokens are.
     pub fn is_special(&self, id: u32) -> bool {
         self.special_ids.contains(&id)
     }
 
-    /// Returns true if the token is a byte (`<0x41>`): a decoder reads all that follow one another as one text.
+    /// Returns true if the token is a byte (`<0x41>`); a decoder joins consecutive ones.
     pub fn is_byte(&self, id: u32) -> bool {
         self.inner.id_to_token(id).is_some_and(|token| token.len() == 6 && token.starts_with("<0x") && token.ends_with('>'))
     }
 
-    /// Returns true if spaces before punctuation are left out of decoded text, so that a token can take one from the text before
-    /// it.
+    /// Returns true if decoding removes spaces before punctuation, so a token can change the text before it.
     pub fn cleans_up(&self) -> bool {
         self.cleans_up
     }
 
-    /// Returns the folder's tokenizer files, to be copied beside an exported model.
+    /// Returns the tokenizer files to copy with an exported model.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 }
 
-/// Returns the tokens that a tokenizer puts before a text.
+/// Returns the tokens that a tokenizer adds before a text.
 fn first_ids(inner: &tokenizers::Tokenizer) -> Vec<u32> {
     let ids = |add| inner.encode_fast("a", add).map_or_else(|_| Vec::new(), |encoding| encoding.get_ids().to_vec());
     let (bare, around) = (ids(false), ids(true));
@@ -394,17 +389,17 @@ fn read(path: &Path) -> Result<tokenizers::Tokenizer> {
     parsed?
 }
 
-/// Returns the tokens that a model's files name as ends of text.
+/// Returns the end tokens in a model's files.
 fn ends_of_model(folder: &Path, vocab_size: usize, special: &BTreeSet<u32>) -> Result<Vec<u32>> {
     let ends = known_ends(&folder.join(GENERATION_CONFIG), vocab_size)?;
     if !ends.is_empty() {
         return Ok(ends);
     }
-    // config.json often has the default of its model's class, which need not be an end token of this tokenizer.
+    // config.json often has the default of the model class, which may not be an end token of this tokenizer.
     Ok(eos_token_id(&folder.join("config.json"))?.into_iter().filter(|id| special.contains(id)).collect())
 }
 
-/// Reads the eos_token_id of a generation_config.json.
+/// Reads eos_token_id of a generation_config.json.
 fn known_ends(path: &Path, vocab_size: usize) -> Result<Vec<u32>> {
     let ids = eos_token_id(path)?;
     match ids.iter().find(|id| **id as usize >= vocab_size) {
@@ -413,13 +408,13 @@ fn known_ends(path: &Path, vocab_size: usize) -> Result<Vec<u32>> {
     }
 }
 
-/// Returns the end of text where no file names one.
+/// Returns a usual end-of-text token if no file names one.
 fn usual_end(folder: &Path, inner: &tokenizers::Tokenizer) -> Result<u32> {
     let usual = USUAL_EOS.iter().find_map(|text| Some((text, inner.token_to_id(text)?)));
     let Some((text, id)) = usual else {
-        bail!("{}: nothing names the end-of-text token; add a tokenizer_config.json with \"eos_token\"", folder.display());
+        bail!("{}: no file names the end-of-text token; add a tokenizer_config.json with \"eos_token\"", folder.display());
     };
-    tracing::warn!("{}: no file names the end-of-text token; {text} is taken", folder.display());
+    tracing::warn!("{}: no file names the end-of-text token; using {text}", folder.display());
     Ok(id)
 }
 
@@ -434,7 +429,7 @@ fn eos_token_id(path: &Path) -> Result<Vec<u32>> {
     .with_context(|| format!("{}: eos_token_id must be a token id or a list of them", path.display()))
 }
 
-/// The most tokens that a message lists.
+/// Largest number of tokens to list in a message.
 const MOST_LISTED: usize = 20;
 
 /// Lists tokens and their ids.
@@ -444,7 +439,7 @@ fn list(tokens: &[(String, u32)]) -> String {
     listed.chain((more > 0).then(|| format!("and {more} more"))).collect::<Vec<_>>().join(", ")
 }
 
-/// Removes the spaces that tokenizers of words leave (transformers' `clean_up_tokenization`).
+/// Removes the spaces that word tokenizers leave (transformers' `clean_up_tokenization`).
 fn cleaned_up(text: &str) -> String {
     let pairs = [(" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"), (" 's", "'s")];
     let pairs = pairs.into_iter().chain([(" 've", "'ve"), (" 're", "'re")]);

@@ -1,18 +1,18 @@
-//! A bound on how much longer than its input a tokenizer.json makes a text: a few replacements one after another could turn a
-//! line into more than fits into memory.
+//! Limits how much a tokenizer.json may lengthen a text: a few chained replacements could turn a line into more than fits in
+//! memory.
 
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-/// The most bytes that a byte of text may become; the `▁` that stands for a space has three.
+/// Largest number of bytes for one byte of text; the `▁` for a space has three.
 const MOST_TIMES: f64 = 1000.0;
-/// The most bytes that may be put before a text.
+/// Largest number of bytes to add to a text.
 const MOST_ADDED: f64 = 1e6;
 
-/// Refuses a tokenizer that makes texts too long.
+/// Refuses a tokenizer that can make a text too long.
 ///
 /// # Errors
-/// The parts of tokenizer.json that do so.
+/// The part of tokenizer.json that exceeds the limits.
 pub fn check(tokenizer: &tokenizers::Tokenizer) -> Result<()> {
     let parts = [
         ("normalizer", serde_json::to_value(tokenizer.get_normalizer())?),
@@ -24,8 +24,8 @@ pub fn check(tokenizer: &tokenizers::Tokenizer) -> Result<()> {
         let Expansion { times, added } = Expansion::from_part(part);
         if times > MOST_TIMES || added > MOST_ADDED {
             bail!(
-                "its {name} makes a text up to {times:.0} times as long, and {added:.0} bytes longer: at most {MOST_TIMES:.0} times and \
-                 {MOST_ADDED:.0} bytes are allowed, so that no text takes all memory"
+                "its {name} can make a text {times:.0} times as long and {added:.0} bytes longer; at most {MOST_TIMES:.0} times and \
+                 {MOST_ADDED:.0} bytes are allowed, to limit memory"
             );
         }
     }

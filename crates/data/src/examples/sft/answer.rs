@@ -1,4 +1,4 @@
-//! Prompts and their answers.
+//! Reads rows of a prompt and its answer.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::template::roles::named;
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
-const NO_HISTORY: &str = "have a column \"history\" that nothing reads, because their prompts are plain text";
+const NO_HISTORY: &str = "have a column \"history\" that is not used, because their prompts are plain text";
 
 /// Reads columns of a prompt and its answer, both text or both messages.
 pub(super) fn completion(
@@ -30,7 +30,7 @@ pub(super) fn completion(
     let mask = options.loss_mask;
     match (TextOrMessages::read(row, prompt_key)?, TextOrMessages::read(row, completion_key)?) {
         (TextOrMessages::Text(_), TextOrMessages::Text(_)) if mask.assistant => bail!(
-            "data.loss_mask has `assistant`, and \"{prompt_key}\" and \"{completion_key}\" are text, in which nobody is one; write \
+            "data.loss_mask has `assistant`, but \"{prompt_key}\" and \"{completion_key}\" are text without roles; set \
              data.loss_mask=completion or all"
         ),
         (TextOrMessages::Text(prompt), TextOrMessages::Text(answer)) => {
@@ -67,7 +67,7 @@ pub(super) fn completion(
     }
 }
 
-/// Returns the tokens of a prompt and its answer, of which the answer is learnt, or everything.
+/// Returns the tokens of a prompt and its answer. Learns the answer, or everything, depending on `mask`.
 fn masked(tokenizer: &Tokenizer, form: TextForm, prompt: &str, whole: &str, mask: LossMask) -> Result<SftTokens> {
     if !mask.completion {
         let ids = form.encode_whole(tokenizer, whole)?;
@@ -85,7 +85,7 @@ fn answered(mut ids: Vec<u32>, answer: &[u32], of_prompt: f32) -> Document {
     Document { ids, weights }
 }
 
-/// Reads a prompt, which the chat template renders, and appends the response and the end of text.
+/// Renders a prompt with the chat template, and appends the response and the end-of-text token.
 pub(super) fn response(
     row: &Row,
     (prompt_key, prompt_keys): (&str, &[String]),
@@ -99,7 +99,7 @@ pub(super) fn response(
         Value::String(text) => {
             content::refuse_written_messages(text).with_context(in_prompt)?;
             let mut messages = alpaca::history(row, prompt_key)?;
-            notes.extend((!messages.is_empty()).then_some(alpaca::GIVEN));
+            notes.extend((!messages.is_empty()).then_some(alpaca::HISTORY_NOT_LEARNT));
             messages.push(json!({"role": "user", "content": alpaca::question(row, prompt_key, text)}));
             messages
         }
@@ -121,13 +121,12 @@ pub(super) fn response(
     Ok(SftTokens { document: answered(prompt, &answer, of_prompt), notes })
 }
 
-/// Returns the value that these keys lead to inside a column. `setting` names the setting they come from.
+/// Follows keys inside a column. `setting` is the setting of these keys.
 fn follow<'a>(row: &'a Row, column: &str, keys: &[String], setting: &str) -> Result<&'a Value> {
     keys.iter().try_fold(row.column(column)?, |value, key| {
         let Some(fields) = value.as_object() else {
             bail!(
-                "column \"{column}\" has no field \"{key}\": it is no struct; where the column is itself what is wanted, set \
-                 {setting}=null"
+                "column \"{column}\" has no field \"{key}\" because it is not a struct; to use the column itself, set {setting}=null"
             );
         };
         fields.get(key).with_context(|| {

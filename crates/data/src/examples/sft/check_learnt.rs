@@ -1,4 +1,4 @@
-//! A check that the texts of learnt messages are in the learnt part of the conversation.
+//! Checks that the texts of learnt messages are in the learnt part of the conversation.
 
 use anyhow::{Result, bail};
 
@@ -6,17 +6,17 @@ use super::probe;
 use super::rendered::TurnFinder;
 use crate::template::content;
 
-/// The note of a message that the template does not write in full.
-const LOSES: &str = "have a message that is trained on and not written in full by the chat template (some leave out the thoughts of \
-                     earlier turns, or calls of tools); to train on all of it, give a template that writes it (model.custom_chat_template)";
+/// Note for a message that the template does not write completely.
+const LOSES: &str = "have a learnt message that the chat template does not write completely (some leave out the thoughts of earlier \
+                     turns, or tool calls); to train on all of it, use a template that writes it (model.custom_chat_template)";
 
-/// The fields of a message's thoughts.
+/// Field names of a message's reasoning.
 const THOUGHTS: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
-/// Looks for the texts of message `i` in what is learnt. Returns a note if some of them are not there as the row has them.
+/// Searches the texts of message `i` in the learnt text. Returns a note if some of them are missing.
 ///
 /// # Errors
-/// If the template writes nothing of the message.
+/// If the template does not write the message.
 pub(super) fn check(finder: &TurnFinder, i: usize, learnt: &str) -> Result<Option<&'static str>> {
     let message = content::joined(&finder.messages[i]);
     let said = message["content"].as_str().unwrap_or_default();
@@ -25,10 +25,10 @@ pub(super) fn check(finder: &TurnFinder, i: usize, learnt: &str) -> Result<Optio
     let lost = pieces.iter().filter(missing).count();
     let has_text = pieces.iter().any(|piece| !piece.is_empty());
     if lost > 0 && pieces.iter().all(|piece| piece.is_empty() || missing(&piece)) && !probe::has_calls(&message) {
-        // The template may write it otherwise, in capital letters perhaps.
+        // The template may change the text, such as to upper case.
         if has_text && probe::content(finder, finder.messages, i, &finder.whole.text).is_none() {
             bail!(
-                "message {i}: the chat template writes nothing of its text, so nothing of it would be learnt; give another template \
+                "message {i}: the chat template does not write its text, so it would not be learnt; use another template \
                  (model.custom_chat_template)"
             );
         }

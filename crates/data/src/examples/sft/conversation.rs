@@ -1,4 +1,4 @@
-//! Conversations.
+//! Reads rows of conversations.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -42,8 +42,8 @@ pub(super) fn column(
     Ok(said.tokens)
 }
 
-/// Reads a conversation that a model led, with the tools that it was shown where the row has no others. The turns that it sampled
-/// are learnt, not what its prompt lets the assistant say.
+/// Reads a sampled conversation, with its tools unless the row has others. Only the sampled turns are learnt, not the assistant's
+/// turns in the prompt.
 pub(super) fn written(
     conversation: &WrittenConversation,
     tokenizer: &Tokenizer,
@@ -64,7 +64,7 @@ pub(super) fn written(
     answer(prompt.to_vec(), completion.to_vec(), tokenizer, &variables, &sampled)
 }
 
-/// Reads the messages of a prompt and of its answer, where what the assistant says is learnt: in all of it, or in the answer.
+/// Reads the messages of a prompt and its answer. The assistant's text is learnt, in all messages or only in the answer.
 pub(super) fn answer(
     prompt: Vec<Value>,
     answer: Vec<Value>,
@@ -90,13 +90,13 @@ pub(super) fn answer(
     Ok(tokens)
 }
 
-/// A conversation of which the assistant's part is learnt.
+/// A conversation with the assistant's part learnt.
 struct LearntConversation {
     tokens: SftTokens,
     whole: RenderedConversation,
 }
 
-/// Finds what is learnt. `given`: the number of first messages that are not learnt, where the template has no marks.
+/// Finds the learnt tokens. `given`: number of first messages that are not learnt, for templates without marks.
 fn assistant(
     messages: Vec<Value>,
     weights: &[f32],
@@ -136,22 +136,22 @@ fn assistant(
     Ok(LearntConversation { tokens: SftTokens { document, notes }, whole })
 }
 
-/// Messages of which none weighs more or less than another, without the fields that say so. `needs`: the setting that weighs.
+/// Removes weights of 1 from messages. `needs`: the setting that supports other weights.
 ///
 /// # Errors
-/// If one does.
+/// If a message has another weight.
 pub(super) fn unweighted(messages: Vec<Value>, needs: &str) -> Result<Vec<Value>> {
     let (messages, weights) = weighted(messages)?;
     ensure!(
         weights.iter().all(|weight| *weight == 1.0),
-        "a message has a field that weighs what the assistant says ({}): it needs {needs}",
+        "a message has a loss weight ({}), which needs {needs}",
         WEIGHTS.join(", ")
     );
     Ok(messages)
 }
 
-/// Takes the weights out of messages. A message weighs the product of its fields [`WEIGHTS`]: each a number, or true for 1 and
-/// false for 0.
+/// Removes the weights from messages. A message's weight is the product of its fields [`WEIGHTS`], each a number, true (1) or
+/// false (0).
 fn weighted(mut messages: Vec<Value>) -> Result<(Vec<Value>, Vec<f32>)> {
     let weigh = |(i, message): (usize, &mut Value)| {
         let Some(fields) = message.as_object_mut() else { return Ok(1.0) };
@@ -160,7 +160,7 @@ fn weighted(mut messages: Vec<Value>) -> Result<(Vec<Value>, Vec<f32>)> {
                 None | Some(Value::Null | Value::Bool(true)) => 1.0,
                 Some(Value::Bool(false)) => 0.0,
                 Some(value) => value.as_f64().filter(|weight| weight.is_finite() && *weight >= 0.0).with_context(|| {
-                    format!("message {i}: \"{name}\" must be a number of at least 0, or true or false, not {value}")
+                    format!("message {i}: \"{name}\" must be a number of at least 0, true or false, not {value}")
                 })?,
             };
             Ok(product * weight as f32)

@@ -1,11 +1,10 @@
-//! Finds a turn in the rendering of the whole conversation.
+//! Finds a turn in the rendered conversation.
 //!
-//! A turn of the assistant begins behind the generation prompt, and the turn of another role where the template begins to write
-//! its text. It ends with the last special token of what the template writes behind the message. Most templates write a
-//! conversation so that it begins with what they write of fewer messages: then the places are the lengths of those. Others write
-//! a turn differently once others follow (Qwen3 takes the thoughts out of it), and there the message is looked for (`probe`):
-//! what changes in the whole when the message says something else is the message, what opens a turn stands before it, and what
-//! ends it behind it.
+//! An assistant's turn begins after the generation prompt; the turn of another role begins with its text. A turn ends with the
+//! last special token that the template writes after the message. With most templates, a rendered conversation begins with the
+//! rendering of fewer messages, so positions are lengths of renderings. Other templates write a turn differently once others
+//! follow (Qwen3 removes its thoughts). There, the message is found with a `probe`: the range that changes with its text. The
+//! turn's opening is before this range, and its end after it.
 
 use std::ops::Range;
 
@@ -16,20 +15,19 @@ use super::rendered::{RenderedConversation, TurnFinder};
 use crate::examples::prompt_boundary::{alike, common};
 use crate::template::content;
 
-/// The texts around a thought, as templates write them in a generation prompt.
+/// Texts around a thought in generation prompts.
 const THOUGHTS: [[&str; 2]; 3] = [["<think>", "</think>"], ["<seed:think>", "</seed:think>"], ["[THINK]", "[/THINK]"]];
 
-const MARK_IT: &str =
-    "give a chat template with {% generation %} marks around what the assistant says (model.custom_chat_template)";
+const MARK_IT: &str = "use a chat template with {% generation %} marks around the assistant's text (model.custom_chat_template)";
 
-const NO_END: &str = "the chat template ends the turn with no special token, so a model could not learn to stop; give another template \
+const NO_END: &str = "the chat template does not end the turn with a special token, so a model could not learn to stop; use another template \
                       (model.custom_chat_template)";
 
 impl TurnFinder<'_> {
-    /// Returns the bytes of the whole in which message `i` is, from the beginning of its turn to the token that ends it.
+    /// Returns the byte range of message `i` in the whole, from the beginning of its turn to the token that ends it.
     ///
     /// # Errors
-    /// If it is not there, or nothing ends it.
+    /// If the message is not found, or no special token ends it.
     pub fn find(&self, i: usize) -> Result<Range<usize>> {
         let is_last = i + 1 == self.messages.len();
         let through = if is_last { self.whole.text.clone() } else { self.render(self.messages[..=i].to_vec(), false)? };
@@ -70,14 +68,14 @@ impl TurnFinder<'_> {
     fn unwritten(&self, i: usize) -> String {
         let role = self.messages[i]["role"].as_str().unwrap_or_default();
         format!(
-            "message {i}: the chat template writes nothing of what the {role} says, in this conversation or in its beginning; give \
+            "message {i}: the chat template does not write the text of the {role} in this conversation or in its beginning; use \
              another template (model.custom_chat_template)"
         )
     }
 
-    /// Where the turn of an assistant begins: behind what a model is given to continue.
+    /// Returns the beginning of an assistant's turn: after the text that a model is given to continue.
     fn opened(&self, i: usize) -> Result<usize> {
-        // Nothing stands before the first message: what opens a turn is then seen behind the last.
+        // For the first message, the opening of a turn is taken from after the last message.
         let before = if i == 0 { self.messages } else { &self.messages[..i] };
         let asked = self.render(before.to_vec(), true)?;
         let bare = without_thought(&asked);
@@ -91,12 +89,12 @@ impl TurnFinder<'_> {
         match from.filter(|_| !opens.is_empty()).and_then(|from| Some(from + self.whole.text[from..said.start].find(&opens)?)) {
             Some(at) => Ok(at + opens.len()),
             None if opens.is_empty() => bail!(
-                "message {i}: the chat template writes what comes before the turn differently when others follow, and opens a turn with \
-                 no text of its own, so it is not known where the turn begins; {MARK_IT}"
+                "message {i}: the chat template writes the text before the turn differently when others follow, and does not open a \
+                 turn with a fixed text, so the beginning of the turn is unknown; {MARK_IT}"
             ),
             None => bail!(
-                "message {i}: the chat template opens a turn with {opens:?} where a model is asked to answer, and does not write that \
-                 before this turn in the whole conversation, so it is not known where the turn begins; {MARK_IT}"
+                "message {i}: the chat template opens a turn with {opens:?} in a generation prompt, but not before this turn in the \
+                 whole conversation, so the beginning of the turn is unknown; {MARK_IT}"
             ),
         }
     }
@@ -111,8 +109,7 @@ impl TurnFinder<'_> {
         Ok(bytes.get(same).map_or("", |token| &asked[token.start..]).to_owned())
     }
 
-    /// Returns the end of the last message before `i` whose place in the whole is known, and no later than `until`; `None` if
-    /// that is unclear.
+    /// Returns the end of the last message before `i` with a known position that ends by `until`; `None` if unclear.
     fn behind_others(&self, i: usize, until: usize) -> Option<usize> {
         for other in (0..i).rev() {
             let said = probe::content(self, self.messages, other, &self.whole.text);
@@ -126,21 +123,21 @@ impl TurnFinder<'_> {
         Some(0)
     }
 
-    /// Where the text of a message of another role begins: behind what the template writes before any text.
+    /// Returns the beginning of the text of another role's message: after the text that the template writes before it.
     fn headed(&self, i: usize) -> Result<usize> {
         let role = self.messages[i]["role"].as_str().unwrap_or_default();
         let said = probe::header(self, i);
         let Some(header) = said.filter(|header| self.whole.text.starts_with(header)) else {
             bail!(
-                "message {i}: it is not known where its text begins, for what the chat template writes before it depends on the text; \
-                 take \"{role}\" out of data.loss_roles, or give another template (model.custom_chat_template)"
+                "message {i}: the beginning of its text is unknown, because the text that the chat template writes before it depends \
+                 on it; remove \"{role}\" from data.loss_roles, or use another template (model.custom_chat_template)"
             );
         };
         Ok(header.len())
     }
 
-    /// Returns the end of a turn in these bytes, if its text stands right before its last special token or ends with that token,
-    /// and nothing else is behind it.
+    /// Returns the end of a turn in this byte range, if its text is right before the last special token or ends with that token,
+    /// and nothing else follows.
     fn plain_end(&self, i: usize, bytes: Range<usize>) -> Option<usize> {
         let message = content::joined(&self.messages[i]);
         let said = message["content"].as_str()?.trim();
@@ -152,7 +149,7 @@ impl TurnFinder<'_> {
         (alone && (ends_itself || before.trim_end().ends_with(said))).then_some(end)
     }
 
-    /// Returns the end of the last special token that reaches over `from`, and not over `until`.
+    /// Returns the end of the last special token that ends after `from` and by `until`.
     fn last_end(&self, from: usize, until: usize) -> Option<usize> {
         let tokens = self.whole.tokens(from..until.max(from));
         let ends = |token: &usize| {
@@ -162,9 +159,9 @@ impl TurnFinder<'_> {
         tokens.rev().find(ends).map(|token| self.whole.bytes[token].end)
     }
 
-    /// Returns the end of a turn that the template ends with another token when others follow, as that of gpt-oss does: the first
-    /// special token behind the message, if one more stands before the next text, and it does not open turns. `through`: the
-    /// conversation up to the message, which ends at `said` in it.
+    /// Returns the end of a turn that the template ends with another token when others follow, as gpt-oss's does: the first
+    /// special token after the message, if another special token comes before the next text and the first does not open turns.
+    /// `through`: the conversation up to the message, which ends at `said`.
     fn other_end(&self, i: usize, place: &MessagePlace, through: &str, said: usize) -> Result<usize> {
         let alone = RenderedConversation::of(through.to_owned(), self.tokenizer)?;
         let special = |ids: &[u32]| ids.iter().copied().find(|id| self.tokenizer.is_special(*id));
@@ -184,14 +181,14 @@ impl TurnFinder<'_> {
         match (ends.next(), ends.next()) {
             (Some(end), Some(_)) if opens != Some(self.whole.ids[end]) => Ok(self.whole.bytes[end].end),
             _ => bail!(
-                "message {i}: the chat template ends the turn with a special token when it is the last, and with another text when others \
-                 follow, so it is not known where it ends; {MARK_IT}"
+                "message {i}: the chat template ends the turn with a special token only if it is the last turn, so the end of the turn \
+                 is unknown; {MARK_IT}"
             ),
         }
     }
 }
 
-/// Returns a generation prompt without the beginning of a thought at its end, or an empty thought.
+/// Returns a generation prompt without an opened or empty thought at its end.
 fn without_thought(asked: &str) -> &str {
     let without = |[open, close]: &[&str; 2]| {
         let rest = asked.trim_end();

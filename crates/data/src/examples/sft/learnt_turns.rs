@@ -1,8 +1,8 @@
-//! The learnt part of a conversation, in the tokens of the whole.
+//! The learnt part of a conversation, in tokens.
 //!
-//! By marks: the template says itself what the assistant writes (`{% generation %}`). Otherwise each turn is found in the
-//! rendering of the whole conversation (`found`), where the template may write it otherwise than as the last one. Either way the
-//! text of a learnt message must be in the learnt part (`check_learnt`).
+//! With marks, the template itself shows the assistant's text (`{% generation %}`). Without marks, each turn is found in the
+//! rendered conversation (`find_turn`), where the template may write it differently than as the last turn. In both cases the text
+//! of a learnt message must be in the learnt part (`check_learnt`).
 
 use std::ops::Range;
 
@@ -14,34 +14,35 @@ use super::rendered::{RenderedConversation, TurnFinder};
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
-/// A message that is learnt.
+/// A learnt message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub index: usize,
     pub weight: f32,
 }
 
-/// SftTokens of the whole that are learnt.
+/// SftA range of learnt tokens.
 #[derive(Debug)]
 pub(super) struct Span {
     pub tokens: Range<usize>,
     pub weight: f32,
 }
 
-/// The conversation, what of it is learnt, and what is to be said of it.
+/// A rendered conversation, its learnt tokens, and notes for warnings.
 pub(super) struct LearntTurns {
     pub whole: RenderedConversation,
     pub spans: Vec<Span>,
     pub notes: Vec<&'static str>,
 }
 
-const NO_STOP: &str = "are trained to write a turn but not the token that ends it, which stands outside of the chat template's \
-                       {% generation %} marks: the model may not learn to stop";
+const NO_STOP: &str = "are trained on a turn without the token that ends it, which is outside of the chat template's {% generation %} \
+                       marks: the model may not learn to stop";
 
 /// Finds turns by the template's marks.
 ///
 /// # Errors
-/// If the template has none, it is not clear whose they are and that matters, or the template writes nothing of a message.
+/// If the template has no marks, the marks cannot be assigned to messages of different weights, or the template does not write a
+/// message.
 pub(super) fn by_marks(
     messages: &[Value],
     turns: &[Turn],
@@ -50,15 +51,15 @@ pub(super) fn by_marks(
 ) -> Result<LearntTurns> {
     let Some(marked) = tokenizer.apply_marked_chat_template(&messages.to_vec().into(), variables)? else {
         bail!(
-            "data.assistant_mask=generation_tags, and the chat template has no {{% generation %}} marks; write \
-             data.assistant_mask=auto, or put them into the template (model.custom_chat_template)"
+            "data.assistant_mask=generation_tags, but the chat template has no {{% generation %}} marks; set \
+             data.assistant_mask=auto, or add marks to the template (model.custom_chat_template)"
         );
     };
     let same = turns.iter().all(|turn| turn.weight == turns[0].weight);
     ensure!(
         same || marked.spans.len() == turns.len(),
-        "the messages weigh differently, and the chat template marks {} parts of {} messages of the assistant: it is not known which \
-         is whose; write data.assistant_mask=prefix",
+        "the messages have different weights, but the chat template marks {} parts for {} messages of the assistant, so they \
+         cannot be assigned; set data.assistant_mask=prefix",
         marked.spans.len(),
         turns.len()
     );
@@ -78,8 +79,8 @@ pub(super) fn by_marks(
     Ok(LearntTurns { whole: finder.whole, spans, notes })
 }
 
-/// Finds turns in the rendering of the whole conversation. `keeps_thoughts`: the beginning of a thought that the generation
-/// prompt writes belongs to the turn.
+/// Finds turns in the rendered conversation. `keeps_thoughts`: the beginning of a thought in the generation prompt belongs to the
+/// turn.
 ///
 /// # Errors
 /// If a turn cannot be found, or no special token ends it.

@@ -1,7 +1,7 @@
-//! Rows of supervised fine-tuning: a plain text, a prompt and its answer, or a conversation. `options` says which columns they
-//! are in and what of them is learnt; `text`, `answer` and `conversation` read one row each; `learnt_turns` finds what the assistant
-//! says by the template's marks, or in the whole conversation (`rendered`, `find_turn`, `probe`), and sees that its text is there
-//! (`check_learnt`); `read` works on files, `packing` joins documents to units of a batch.
+//! Rows of supervised fine-tuning: a plain text, a prompt with an answer, or a conversation. `options` has the columns and the
+//! learnt parts. `text`, `answer` and `conversation` each read one kind of row. `learnt_turns` finds the assistant's text by the
+//! template's marks or in the rendered conversation (`rendered`, `find_turn`, `probe`), and checks that the text is complete
+//! (`check_learnt`). `read` reads files, and `packing` joins documents.
 
 mod answer;
 mod check_learnt;

@@ -1,72 +1,71 @@
-//! The columns of supervised rows, and what of them is learnt.
+//! The columns of supervised rows, and their learnt parts.
 
 use crate::examples::overlong::Overlong;
 use crate::examples::row_variables::ChatColumns;
 use crate::files::row_selection::RowSelection;
 use crate::template::variables::TemplateVariables;
 
-/// The options for turning rows into examples: the `data` section of `trainer sft`.
+/// Options for turning rows into examples: the `data` section of `trainer sft`.
 #[derive(Clone, Debug)]
 pub struct SftOptions {
     pub columns: SftColumns,
     pub chat: ChatColumns,
     pub loss_mask: LossMask,
-    /// True if the mask is the usual one of such rows: of a completion in which tools or users speak, what the assistant says is
-    /// learnt.
+    /// True if the mask is the default for these rows. Then only the assistant's turns of a multi-turn completion are learnt.
     pub usual_mask: bool,
     pub assistant_mask: AssistantMask,
-    /// The roles whose messages are learnt where the mask is the assistant's.
+    /// Roles whose messages are learnt if the mask is `assistant`.
     pub loss_roles: Vec<String>,
-    /// The largest number of tokens of a whole example.
+    /// Largest number of tokens of an example.
     pub max_length: usize,
     pub overlong: Overlong,
-    /// Further variables of the chat template.
+    /// Additional variables of the chat template.
     pub chat_kwargs: TemplateVariables,
     pub reading: RowSelection,
 }
 
-/// The columns that hold an example.
+/// The columns of an example.
 #[derive(Clone, Debug)]
 pub enum SftColumns {
-    /// A text.
+    /// A plain text.
     Text { text_key: String },
     /// A prompt and its answer, both text or both messages (TRL).
     Completion { prompt_key: String, completion_key: String },
-    /// A prompt, which goes through the chat template, and its response as text (verl's SFTDataset).
+    /// A prompt for the chat template, and a response as text (verl's SFTDataset).
     Response {
-        /// The column of a list of messages, or of text, which becomes one user message.
+        /// Column of a list of messages, or of text, which becomes one user message.
         prompt_key: String,
-        /// The keys followed inside the prompt column, outermost first; empty where the column itself is the prompt.
+        /// Keys to follow inside the prompt column, outermost first; empty if the column itself is the prompt.
         prompt_dict_keys: Vec<String>,
-        /// The column of the response, which is text.
+        /// Column of the response, which is text.
         response_key: String,
         response_dict_keys: Vec<String>,
     },
     /// A conversation (verl's MultiTurnSFTDataset), also in ShareGPT's form.
     Messages {
-        /// The column of a list of messages.
+        /// Column of a list of messages.
         messages_key: String,
     },
 }
 
-/// The parts of a row that are learnt: a token counts where every part that is named has it, and everything counts where none is.
+/// The learnt parts of a row: a token is learnt if it is in every named part. Without named parts, everything is learnt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossMask {
-    /// What the assistant says.
+    /// The assistant's text.
     pub assistant: bool,
-    /// What follows the prompt.
+    /// The text after the prompt.
     pub completion: bool,
 }
 
 impl LossMask {
-    /// Everything.
+    /// No named part: everything is learnt.
     pub const ALL: Self = Self { assistant: false, completion: false };
     pub const ASSISTANT: Self = Self { assistant: true, completion: false };
     pub const COMPLETION: Self = Self { assistant: false, completion: true };
 }
 
 impl SftColumns {
-    /// Returns the usual mask of such rows: all of a text, the answer to a prompt, what the assistant says.
+    /// Returns the default mask: all of a text, the answer to a prompt, or the assistant's turns of a conversation.
     pub fn usual_mask(&self) -> LossMask {
         match self {
             Self::Text { .. } => LossMask::ALL,
@@ -75,7 +74,7 @@ impl SftColumns {
         }
     }
 
-    /// Returns true if the rows have what the mask names, and a way to learn it.
+    /// Returns true if the rows have the parts in the mask, and these can be learnt.
     pub fn has(&self, mask: LossMask) -> bool {
         match self {
             Self::Text { .. } => mask == LossMask::ALL,
@@ -86,15 +85,14 @@ impl SftColumns {
     }
 }
 
-/// The way to find what the assistant says.
+/// The method to find the assistant's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AssistantMask {
-    /// By the template's marks where it has them, else in the rendering of the whole conversation; the beginning of a thought
-    /// that the generation prompt writes belongs to the turn, as in TRL.
+    /// By the template's marks if it has them, else in the rendered conversation. The beginning of a thought in the generation
+    /// prompt belongs to the turn, as in TRL.
     Auto,
     /// By the template's `{% generation %}` marks.
     GenerationTags,
-    /// In the rendering of the whole conversation; what the generation prompt writes does not belong to the turn where the whole
-    /// has it, as in verl and OpenRLHF.
+    /// In the rendered conversation. Text of the generation prompt does not belong to the turn, as in verl and OpenRLHF.
     Prefix,
 }

@@ -1,4 +1,4 @@
-//! Packing: joins documents to units of about one length, as TRL does, over the whole data set rather than 1000 rows at a time.
+//! Packing: joins documents to units of similar length, as in TRL, but over the whole data set and not per 1000 rows.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::iter::once;
@@ -8,11 +8,11 @@ use crate::examples::document::{Document, SftExample};
 /// The way to join documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Best fit, longest first. Documents stay sequences of their own; what is longer than a unit is cut.
+    /// Best fit, longest first. Documents stay separate sequences; documents longer than a unit are cut.
     Bfd,
-    /// The same, but what is longer than a unit is split, and nothing is lost.
+    /// Like `Bfd`, but documents longer than a unit are split and nothing is lost.
     BfdSplit,
-    /// All documents one after another, cut into units: a document sees those before it.
+    /// All documents in a row, cut into units: a document sees the ones before it.
     Wrapped,
 }
 
@@ -25,9 +25,9 @@ pub fn pack(documents: Vec<Document>, packing: Packing, length: usize) -> Vec<Sf
     }
 }
 
-/// Returns the pieces of a document that have `length` tokens, and the rest; nothing of an empty one.
+/// Splits a document into pieces of `length` tokens, and the rest; nothing for an empty document.
 fn pieces(document: Document, length: usize) -> impl Iterator<Item = Document> {
-    // Most documents fit, and are not copied.
+    // Most documents fit and are not copied.
     let (whole, cut) = if document.ids.len() <= length { (Some(document), None) } else { (None, Some(document)) };
     let parts = cut.into_iter().flat_map(move |Document { ids, weights }| {
         let parts: Vec<Document> = ids
@@ -45,8 +45,8 @@ fn joined(documents: &[Document]) -> Document {
     Document { ids, weights: documents.iter().flat_map(|document| &document.weights).copied().collect() }
 }
 
-/// Puts each document, the longest first, into the unit with the least space in which it fits: of several, the one that came to
-/// that space first.
+/// Puts each document, longest first, into the fitting unit with the least space; on ties, into the unit that had this space
+/// first.
 fn best_fit(mut documents: Vec<Document>, length: usize) -> Vec<SftExample> {
     documents.sort_by_key(|document| std::cmp::Reverse(document.ids.len()));
     let mut units: Vec<SftExample> = Vec::new();

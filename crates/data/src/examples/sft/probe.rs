@@ -1,5 +1,4 @@
-//! Probes: a conversation is rendered with other texts in the place of a message's, and what changes shows where the template
-//! writes it.
+//! Probes: renders a conversation with other texts in a message. The changed part of the rendering is the message.
 
 use std::ops::Range;
 
@@ -8,22 +7,22 @@ use serde_json::Value;
 use super::rendered::TurnFinder;
 use crate::examples::prompt_boundary::alike;
 
-/// The field of a message's calls of tools.
+/// Field of a message's tool calls.
 const CALLS: &str = "tool_calls";
 
-/// Two texts that begin and end differently: whatever a message says, one of the two differs from it at each end.
+/// Two texts with different first and last characters, so at each end at least one of them differs from the message.
 const TEXTS: [&str; 2] = ["a", "b"];
 
-/// The place of a message in a text, in bytes.
+/// The position of a message in a text, in bytes.
 #[derive(Clone, Debug)]
 pub(super) struct MessagePlace {
-    /// The text of the message; its calls of tools, if the template writes nothing else of it.
+    /// Range of the message's text, or of its tool calls if the template writes nothing else.
     pub said: Range<usize>,
-    /// The end of all that it has.
+    /// End of the whole message.
     pub end: usize,
 }
 
-/// Where message `i` is in `text`, which is what the template makes of `messages`; `None` if the template writes nothing of it.
+/// Returns the position of message `i` in `text`, the rendering of `messages`; `None` if the template does not write it.
 pub(super) fn place(finder: &TurnFinder, messages: &[Value], i: usize, text: &str) -> Option<MessagePlace> {
     let of = |make: fn(&Value, &str) -> Option<Value>| changed(finder, messages, i, text, make);
     let content = of(saying);
@@ -33,7 +32,7 @@ pub(super) fn place(finder: &TurnFinder, messages: &[Value], i: usize, text: &st
     Some(MessagePlace { said, end })
 }
 
-/// Returns the part of a text that changes with the content of message `i`; `None` if the template does not write it.
+/// Returns the range of a text that changes with the content of message `i`; `None` if the template does not write it.
 pub(super) fn content(finder: &TurnFinder, messages: &[Value], i: usize, text: &str) -> Option<Range<usize>> {
     changed(finder, messages, i, text, saying)
 }
@@ -43,7 +42,7 @@ pub(super) fn has_calls(message: &Value) -> bool {
     message.get(CALLS).and_then(Value::as_array).is_some_and(|calls| !calls.is_empty())
 }
 
-/// Returns the part of a text in which it differs from both of two others, which have other texts in the place of a message.
+/// Returns the range of `text` that differs from two renderings with other texts in message `i`.
 fn changed(
     finder: &TurnFinder,
     messages: &[Value],
@@ -65,17 +64,17 @@ fn changed(
     Some(begin..begin.max(text.len() - behind))
 }
 
-/// Returns the number of bytes that two texts end with alike.
+/// Returns the number of bytes in the common end of two texts.
 pub(super) fn alike_behind(a: &str, b: &str) -> usize {
     a.chars().rev().zip(b.chars().rev()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
 }
 
-/// Returns a message with another text in the place of its content; `None` if its content is something else than text.
+/// Returns a message with another text as content; `None` if the content is not text or parts.
 fn saying(message: &Value, text: &str) -> Option<Value> {
     let mut message = message.clone();
     let content = match message.get("content") {
         None | Some(Value::Null | Value::String(_)) => Value::from(text),
-        // It keeps its form, for templates write a list of parts otherwise than a text.
+        // A list of parts stays a list, since templates write lists and texts differently.
         Some(Value::Array(parts)) => {
             let mut part = parts.first()?.clone();
             let place = if part.is_string() { &mut part } else { part.get_mut("text")? };
@@ -88,15 +87,14 @@ fn saying(message: &Value, text: &str) -> Option<Value> {
     Some(message)
 }
 
-/// Returns a message that says another text, and calls no tool.
+/// Returns a message with another text and without tool calls.
 fn saying_only(message: &Value, text: &str) -> Option<Value> {
     let mut message = saying(message, text)?;
     message.as_object_mut()?.shift_remove(CALLS);
     Some(message)
 }
 
-/// Returns the text that the template writes before any text of message `i` in the whole conversation; `None` if the content is
-/// not text, or is not written.
+/// Returns the rendered text before the content of message `i`; `None` if the content is not text or is not written.
 pub(super) fn header(finder: &TurnFinder, i: usize) -> Option<String> {
     let render = |said| {
         let mut messages = finder.messages.to_vec();

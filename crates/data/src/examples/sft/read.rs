@@ -26,18 +26,18 @@ const TOO_LONG: &str = "have more than data.max_length tokens";
 const NOTHING: &str = "have no trained token";
 const NOTHING_LEFT: &str = "have no trained token within data.max_length tokens";
 
-/// Reads `files` in order, and warns of what is left out.
+/// Reads `files` in order, and warns about skipped rows.
 ///
 /// # Errors
-/// A file or row that cannot be read, with its place; or if more than half of the rows are left out.
+/// If a file or row cannot be read (with its place), or more than half of the rows are skipped.
 pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) -> Result<Vec<Document>> {
     read_sft(files, tokenizer, options)?.checked("examples")
 }
 
-/// Reads `files` in order, and counts what is left out.
+/// Reads `files` in order, and counts skipped rows.
 ///
 /// # Errors
-/// A file or row that cannot be read, with its place.
+/// If a file or row cannot be read, with its place.
 pub fn read_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) -> Result<ReadRows<Document>> {
     let rows = options.reading.apply(open(files, options)?);
     let (of, with) = (options.clone(), tokenizer.clone());
@@ -66,7 +66,7 @@ fn open(files: &[PathBuf], options: &SftOptions) -> Result<Rows> {
         SftColumns::Messages { messages_key } => vec![(MESSAGES_KEY, messages_key)],
     };
     let required: Vec<&str> = columns.iter().map(|(_, column)| *column).collect();
-    // A text has no system message, and nothing but the text is read.
+    // A plain text has no system message, and only the text is read.
     let more: &[&str] = match &options.columns {
         SftColumns::Text { .. } => &[],
         SftColumns::Messages { .. } => &[SYSTEM],
@@ -77,12 +77,12 @@ fn open(files: &[PathBuf], options: &SftOptions) -> Result<Rows> {
     let optional = [&options.chat.names()[..], MEDIA_COLUMNS, more].concat();
     let rows = Rows::read(files, &required, &optional);
     rows.iter().for_each(|rows| name_unread(rows, &[&required[..], &optional].concat()));
-    // A row of a prompt and a response may be a whole conversation under another name.
+    // Instead of a prompt and a response, the row may have a whole conversation.
     let talks = matches!(options.columns, SftColumns::Response { .. }).then_some((MESSAGES_KEY, ""));
     rows.map_err(|error| with_remedies(error, &columns.into_iter().chain(talks).collect::<Vec<_>>()))
 }
 
-/// Returns the examples of a row: one, or those of the conversations that `trainer generate` has written to it.
+/// Returns the examples of a row: one, or one per conversation written by `trainer generate`.
 fn tokens(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Vec<SftTokens>> {
     let one = match &options.columns {
         SftColumns::Text { text_key } => text::read(row, text_key, tokenizer),
@@ -109,14 +109,14 @@ fn tokens(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Vec<
     Ok(vec![one?])
 }
 
-/// Cuts a document to `max_length`; the error is the reason for leaving the row out.
+/// Cuts a document to `max_length`. The inner error is the reason for skipping the row.
 fn cut(mut document: Document, options: &SftOptions) -> Result<Result<Document, &'static str>> {
     let (length, max) = (document.ids.len(), options.max_length);
     if length > max {
         match options.overlong {
             Overlong::Error => bail!(TooLongError(format!(
                 "the example has {length} tokens, more than data.max_length={max}; raise it, or shorten such rows with \
-                 data.truncation=left or right, or leave them out with data.truncation=filter"
+                 data.truncation=left or right, or skip them with data.truncation=filter"
             ))),
             Overlong::Filter => return Ok(Err(TOO_LONG)),
             Overlong::Left => {

@@ -1,4 +1,4 @@
-//! A conversation whose turns are looked for, and its rendering as a whole in tokens.
+//! A rendered conversation in tokens, and the input for finding its turns.
 
 use std::ops::Range;
 
@@ -8,21 +8,21 @@ use serde_json::Value;
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
-/// A conversation as the template writes it, in tokens.
+/// A rendered conversation in tokens.
 pub(super) struct RenderedConversation {
     pub text: String,
     pub ids: Vec<u32>,
-    /// The bytes of `text` that each token stands for.
+    /// Byte range of each token in `text`.
     pub bytes: Vec<Range<usize>>,
 }
 
-/// A conversation in which turns are looked for.
+/// A conversation for finding turns.
 pub(super) struct TurnFinder<'a> {
     pub messages: &'a [Value],
     pub tokenizer: &'a Tokenizer,
     pub variables: &'a TemplateVariables,
     pub whole: RenderedConversation,
-    /// True if the beginning of a thought that the generation prompt writes belongs to the turn.
+    /// True if the beginning of a thought in the generation prompt belongs to the turn.
     pub keeps_thoughts: bool,
 }
 
@@ -32,7 +32,7 @@ impl RenderedConversation {
         Ok(Self { text, ids, bytes })
     }
 
-    /// Returns the tokens that have some of these bytes.
+    /// Returns the tokens that overlap this byte range.
     pub fn tokens(&self, bytes: Range<usize>) -> Range<usize> {
         let first = self.bytes.partition_point(|token| token.end <= bytes.start);
         first..first + self.bytes[first..].partition_point(|token| token.start < bytes.end)
@@ -40,7 +40,7 @@ impl RenderedConversation {
 }
 
 impl TurnFinder<'_> {
-    /// Renders messages as those of the conversation are rendered; `asks`: with a generation prompt.
+    /// Renders messages with the conversation's variables. `asks`: adds a generation prompt.
     pub fn render(&self, messages: Vec<Value>, asks: bool) -> Result<String> {
         self.tokenizer.apply_chat_template(&messages.into(), asks, self.variables)
     }

@@ -9,11 +9,11 @@ use crate::files::rows::Row;
 use crate::template::content;
 use crate::tokens::tokenizer::Tokenizer;
 
-/// The note of a text in which a chat template's tokens stand.
-const RENDERED: &str = "hold special tokens within their text, as a chat template writes them: conversations belong in \
-                        data.messages_key, as lists of messages";
+/// Note for a text with special tokens of a chat template.
+const RENDERED: &str = "have special tokens in their text, as written by a chat template: put conversations in data.messages_key, as lists \
+                        of messages";
 
-/// Reads a column of text, all of which is learnt, with its end.
+/// Reads a column of text. The whole text and the end-of-text token are learnt.
 pub(super) fn read(row: &Row, key: &str, tokenizer: &Tokenizer) -> Result<SftTokens> {
     let text = row
         .column(key)?
@@ -25,7 +25,7 @@ pub(super) fn read(row: &Row, key: &str, tokenizer: &Tokenizer) -> Result<SftTok
     Ok(SftTokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes })
 }
 
-/// Returns the note of a text with special tokens other than those it begins and ends with.
+/// Returns the note for a text with special tokens other than at its ends.
 pub(super) fn rendered(ids: &[u32], tokenizer: &Tokenizer) -> Vec<&'static str> {
     let inner = ids.get(1..ids.len().saturating_sub(1)).unwrap_or_default();
     inner.iter().any(|id| tokenizer.is_special(*id)).then_some(RENDERED).into_iter().collect()

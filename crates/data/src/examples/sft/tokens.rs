@@ -2,7 +2,7 @@
 
 use crate::examples::document::Document;
 
-/// A row as a document, and what is to be said of it.
+/// A row as a document, with notes for warnings.
 pub(super) struct SftTokens {
     pub document: Document,
     pub notes: Vec<&'static str>,
