@@ -1,23 +1,21 @@
-//! The report of `--dry-run`: the model, the steps, the files, the memory of a run, and on a GPU the time of its steps.
+//! The report of `--dry-run`: the model, the steps, the files and the memory of a run.
 
 use anyhow::{Result, bail};
 
 use super::memory_estimate::MemoryEstimate;
-use super::time_estimate::TimeEstimate;
 use burnish_config::schema::{Init, Location};
 use burnish_model::DecoderConfig;
 use burnish_model::lora::peft::PeftAdapter;
 use burnish_model::weights::{WeightFiles, weights_file};
 
-/// The whole report: lines with their names, the memory, and the time on a GPU (`None` on a CPU). A run that this machine cannot hold
-/// is planned all the same, with a warning: it may be meant for another one.
-pub fn report(lines: &[(&str, String)], memory: &MemoryEstimate, time: Option<&TimeEstimate>) -> String {
+/// Returns the report: the named lines, then the memory. If this machine lacks memory, warns and reports all the same, because the run
+/// may be planned for a larger machine.
+pub fn report(lines: &[(&str, String)], memory: &MemoryEstimate) -> String {
     if let Some(lack) = memory.lack() {
         tracing::warn!("{lack}; on a larger one it may run");
     }
     let lines: String = lines.iter().map(|(name, text)| format!("{name:10}  {text}\n")).collect();
-    let time = time.map_or_else(String::new, |time| time.page(memory.peak().0));
-    format!("{lines}{memory}{time}nothing was trained or written (--dry-run)\n")
+    format!("{lines}{memory}nothing was trained or written (--dry-run)\n")
 }
 
 /// The model in a few words.

@@ -33,7 +33,6 @@ pub mod sources;
 mod start;
 pub mod teacher;
 pub mod template_date;
-pub mod time_estimate;
 pub mod token_rules;
 pub mod unused_options;
 pub mod unused_schedule;

@@ -14,12 +14,11 @@ use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::check_model;
 use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date;
-use crate::job::time_estimate::{Costs, Generation, TimeEstimate};
 use crate::job::token_rules::token_rules;
 use crate::job::unused_options::{Processes, UnusedOption, warn_of_unused};
 use crate::job::words::ToLayer;
 use burnish_config::Loaded;
-use burnish_config::schema::{self, Device, GenerationConfig, Location};
+use burnish_config::schema::{self, GenerationConfig, Location};
 use burnish_data::prompts::warn_of_ends;
 use burnish_data::rows::{MEDIA_COLUMNS, Row, Rows};
 use burnish_data::{
@@ -156,26 +155,6 @@ impl Inputs {
         memory.trajectories(side_by_side, lengths);
         memory.generation(slots, prompts, lengths, rollout.max_num_batched_tokens, model.dtype.is_bfloat16(trainer.device));
         memory
-    }
-
-    /// The time that a batch should take on a GPU, whose prompts have the mean length of all; `None` on a CPU.
-    pub fn time(&self) -> Option<TimeEstimate> {
-        let GenerationConfig { data, rollout, model, trainer, .. } = &self.config;
-        if trainer.device == Device::Cpu {
-            return None;
-        }
-        let prompts = data.batch_size.min(self.prompts.len());
-        let mut time = TimeEstimate::new("a batch", model.dtype.is_bfloat16(trainer.device), 1);
-        let generation = Generation {
-            prompts,
-            samples: data.n_samples,
-            slots: rollout.max_num_seqs.min(prompts.saturating_mul(data.n_samples)),
-            prompt: self.prompts.iter().map(Vec::len).sum::<usize>().div_ceil(self.prompts.len().max(1)),
-            response: rollout.response_length,
-            budget: rollout.max_num_batched_tokens,
-        };
-        time.generation("gen", &Costs::of(&self.decoder, None, false), generation);
-        Some(time)
     }
 }
 

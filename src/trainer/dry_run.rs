@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 
 use super::inputs::Inputs;
 use super::run_settings::run_settings;
-use super::{algorithms, reference_model, teacher, time_estimate, unused_options};
+use super::{algorithms, reference_model, teacher, unused_options};
 use crate::job::adapter;
 use crate::job::division::Division;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
@@ -71,8 +71,7 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     .chain(others)
     .chain(judge)
     .collect();
-    let time = time_estimate::of_step(&config, &inputs, &division)?;
-    Ok(report(&lines, &memory, time.as_ref()))
+    Ok(report(&lines, &memory))
 }
 
 /// The memory of a run, and its reference of another model and its critic in a few words.

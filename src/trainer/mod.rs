@@ -27,7 +27,6 @@ mod scores;
 pub mod setup;
 mod signal;
 mod teacher;
-mod time_estimate;
 mod timing;
 mod trl_metrics;
 mod turn_rewards;

@@ -11,7 +11,7 @@ use burnish_config::DistillConfig;
 use burnish_config::schema::DivergenceKind;
 use burnish_data::{SftExample, Tokenizer};
 use burnish_distributed::Ranks;
-use burnish_model::{CausalLm, DecoderConfig, Gradients, Sequence};
+use burnish_model::{CausalLm, Gradients, Sequence};
 use burnish_registry::Choice;
 
 use super::loss::{self, KdLoss, Sums};
@@ -98,10 +98,6 @@ impl Objective for Distill {
 
     fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Result<()> {
         if config.algorithm.is_without_teacher() { Ok(()) } else { teacher::memory(config, memory) }
-    }
-
-    fn beside(config: &DistillConfig) -> Result<Option<(&'static str, DecoderConfig)>> {
-        if config.algorithm.is_without_teacher() { Ok(None) } else { teacher::beside(config) }
     }
 
     fn describe(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Vec<(&'static str, String)>> {

@@ -155,13 +155,6 @@ pub(super) fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Res
     Ok(())
 }
 
-/// Returns the teacher that passes over every batch, unless its tokens are in a file.
-pub(super) fn beside(config: &DistillConfig) -> Result<Option<(&'static str, DecoderConfig)>> {
-    let Some(path) = config.teacher.path.as_ref().filter(|_| config.teacher.logits_file.is_none()) else { return Ok(None) };
-    let decoder = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
-    Ok(Some(("teacher", decoder)))
-}
-
 /// Describes the teacher for users, after the checks of a run.
 pub(super) fn describe(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<String> {
     let decoder = check(config, inputs)?;

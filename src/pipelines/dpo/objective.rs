@@ -17,7 +17,7 @@ use burnish_algorithm::preference;
 use burnish_config::DpoConfig;
 use burnish_data::Tokenizer;
 use burnish_distributed::Ranks;
-use burnish_model::{CausalLm, DecoderConfig, Gradients, Sequence};
+use burnish_model::{CausalLm, Gradients, Sequence};
 use burnish_registry::Choice;
 
 /// Returns every name that the registries know, for the configuration of preference optimisation.
@@ -105,15 +105,6 @@ impl Objective for Dpo {
             memory.reference(reference::other(config)?.as_ref());
         }
         Ok(())
-    }
-
-    fn beside(config: &DpoConfig) -> Result<Option<(&'static str, DecoderConfig)>> {
-        let loss = Loss::of(config)?;
-        if !loss.reads_reference() || config.reference.precompute_log_prob {
-            return Ok(None);
-        }
-        let other = reference::other(config)?;
-        Ok(Some(("reference", other.map_or_else(|| Self::decoder(config), Ok)?)))
     }
 
     fn describe(config: &DpoConfig, _inputs: &Inputs<PreferenceExample>) -> Result<Vec<(&'static str, String)>> {

@@ -6,7 +6,6 @@ use super::inputs::Inputs;
 use super::objective::Objective;
 use super::read::{longest, read};
 use super::settings::{cut, run_settings, unused_options};
-use super::time_estimate::of_step;
 use crate::job::adapter;
 use crate::job::division::Division;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
@@ -73,8 +72,7 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
     let mixture = mixture(inputs.sampler.shares(), data.train_files);
     let lines: Vec<_> =
         before.into_iter().chain(processes).chain(mixture).chain(O::describe(&config, &inputs)?).chain(after).collect();
-    let time = of_step::<O>(&config, &inputs, &division)?;
-    Ok(report(&lines, &memory, time.as_ref()))
+    Ok(report(&lines, &memory))
 }
 
 /// Returns the line with each file's share of an epoch, if `data.train_weights` is set.

@@ -13,7 +13,6 @@ mod objective;
 mod pipeline;
 mod read;
 mod settings;
-mod time_estimate;
 
 pub use batch::{Batch, Measured};
 pub use chat_keys::ChatKeys;

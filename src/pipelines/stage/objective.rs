@@ -130,14 +130,6 @@ pub trait Objective: Sized {
         Ok(())
     }
 
-    /// Returns another model that passes over every batch before the trained one, with its name.
-    ///
-    /// # Errors
-    /// If a model cannot be read.
-    fn beside(_config: &Self::Config) -> Result<Option<(&'static str, DecoderConfig)>> {
-        Ok(None)
-    }
-
     /// Completes the folder of the model and its tokenizer in a checkpoint.
     ///
     /// # Errors
