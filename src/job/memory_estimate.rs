@@ -6,7 +6,7 @@ use std::fmt::{self, Display};
 use anyhow::Result;
 
 use super::clock::resident_gib;
-use super::division::Division;
+use super::sharding_plan::ShardingPlan;
 use burnish_config::schema::Device;
 use burnish_model::DecoderConfig;
 use burnish_model::lora::peft::PeftAdapter;
@@ -42,7 +42,7 @@ const TOKEN: ElementCount = 4;
 const COLUMNS: ElementCount = 8;
 
 /// The most parameters whose division among processes is worked out one by one; of more, which no model has, it is taken to be even.
-const MOST_COUNTED: ElementCount = 1 << 20;
+const MOST_COUNTED: Numbers = 1 << 20;
 
 /// A name such as that of some parameters, their shape, and how many there are.
 type Shapes = (&'static str, Vec<usize>, ElementCount);
@@ -91,9 +91,9 @@ impl MemoryEstimate {
     }
 
     /// The state of the optimizer, of which each of the processes holds its part, and the sums of the gradients of several slices.
-    pub fn trained(&mut self, optimizer: &Optimizer, division: &Division) {
-        self.here = division.here as ElementCount;
-        let ranks = division.ranks;
+    pub fn trained(&mut self, optimizer: &Optimizer, sharding: &ShardingPlan) {
+        self.here = sharding.here as Numbers;
+        let ranks = sharding.ranks;
         let seen = |(name, shape, count): &Shapes| Some((*name, optimizer.updated_shape(name, shape, &self.decoder)?, *count));
         let shapes: Vec<Shapes> = self.shapes.iter().filter_map(seen).collect();
         let parameters: ElementCount = shapes.iter().map(|(_, _, count)| count).sum();
@@ -105,8 +105,8 @@ impl MemoryEstimate {
         };
         let part = if ranks > 1 { format!(", the largest of {ranks} parts") } else { String::new() };
         self.held.push(Item { name: "optimizer state", bytes, note: format!("of {}{part}", optimizer.name) });
-        if division.sums() > 0 {
-            self.hold("gradient sums", self.trained * division.sums() as ElementCount, "of slices that wait for others");
+        if sharding.partial_sums() > 0 {
+            self.hold("gradient sums", self.trained * sharding.partial_sums() as Numbers, "of slices that wait for others");
         }
     }
 

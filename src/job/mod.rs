@@ -4,17 +4,16 @@
 //! [`Run`] is the loop: step, validate, log, save, until the last step or until somebody asks it to stop. A pipeline fills in
 //! [`RunSettings`], builds its [`Pipeline`], and calls [`Run::start`] and [`Run::run`].
 
-pub mod adapter;
 pub mod agents;
 pub mod checkpoint_parts;
 pub mod clock;
 mod context;
 pub mod device_memory;
-pub mod division;
 pub mod dry_run;
 mod early_stopping;
 pub mod generation;
 pub mod hub_names;
+pub mod lora_settings;
 pub mod memory_estimate;
 pub mod models;
 pub mod nonfinite;
@@ -29,6 +28,7 @@ pub mod run_folder;
 mod saved;
 pub mod second_model;
 mod settings;
+pub mod sharding_plan;
 pub mod sources;
 mod start;
 pub mod teacher;

@@ -11,6 +11,7 @@ use super::resume::{check_is_seen, check_step, note_finished, report_length};
 use super::run::Run;
 use super::saved::{self, DATA, SavedState};
 use super::settings::{RunSettings, cannot_resume};
+use super::sharding_plan::slice_count;
 use burnish_checkpoint::{Best, Changes, Checkpoints, check_changes, step_of};
 use burnish_config::Tree;
 use burnish_distributed::{Ranks, Slices};
@@ -152,7 +153,7 @@ impl<P: Pipeline> Run<P> {
     /// Decides into how many slices mini-batches are cut: as the settings say, else as `before`, else one for each rank.
     fn cut_by(&self, before: Option<usize>) {
         let (ranks, settings) = (&self.at.ranks, &self.at.settings);
-        let count = settings.gradient_slices.or(before).unwrap_or(ranks.size());
+        let count = slice_count(settings.gradient_slices, || before, ranks);
         ranks.cut_by(Slices { count, balanced: settings.balance_batch });
         if let Some(before) = before.filter(|before| *before != count) {
             tracing::warn!(

@@ -6,14 +6,14 @@ use anyhow::{Context, Result};
 use super::inputs::Inputs;
 use super::run_settings::run_settings;
 use super::{algorithms, reference_model, teacher, unused_options};
-use crate::job::adapter;
-use crate::job::division::Division;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
 use crate::job::hub_names;
+use crate::job::lora_settings;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{open_device, optimizer};
 use crate::job::rank_device::rank_device;
 use crate::job::second_model::{SecondModel, check_adapter};
+use crate::job::sharding_plan::ShardingPlan;
 use crate::job::sources::NamedFiles;
 use burnish_algorithm::kl;
 use burnish_config::schema::{Init, TEACHER};
@@ -36,8 +36,8 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     ranks.agree(open_device("trainer.device", rank_device(config.trainer.device, ranks), &config.dtypes()))?;
     let inputs = Inputs::read(&config, &loaded.tree, &Interrupt::default())?;
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
-    let division = Division::of(ranks, trainer.gradient_slices, &trainer.resume());
-    let ignored = unused_options::warn(&loaded.tree, &config, &inputs, &division)?;
+    let sharding = ShardingPlan::new(ranks, trainer.gradient_slices, &trainer.resume());
+    let ignored = unused_options::warn(&loaded.tree, &config, &inputs, &sharding)?;
     let decoder = inputs.decoder(&config)?;
     check_weights(&parts.model.path, parts.model.init, &decoder).context("actor_rollout_ref.model.path")?;
     let mut settings = run_settings(&config, inputs.steps_per_epoch, inputs.total_steps);
@@ -45,10 +45,10 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     let resumed = settings.resumed_step(&loaded.tree)?;
 
     let response = config.data.max_response_length;
-    let adapter = adapter::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
-    let Estimate { memory, others } = estimate(&config, &inputs, &division)?;
+    let adapter = lora_settings::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
+    let Estimate { memory, others } = estimate(&config, &inputs, &sharding)?;
     let tokens = inputs.plan.trajectories_per_step * (inputs.longest_prompt() + response);
-    let processes = division.describe(memory.trained_numbers(), inputs.plan.actor.updates_per_step, tokens as ElementCount);
+    let processes = sharding.describe(memory.trained_numbers(), inputs.plan.actor.updates_per_step, tokens as Numbers);
     let reward_model = inputs.reward_model.as_ref();
     let judge =
         reward_model.map(|model| ("rewards", describe(&model.path, &model.decoder, config.reward_model.model.init, None)));
@@ -84,7 +84,7 @@ pub(super) struct Estimate {
 ///
 /// # Errors
 /// A configuration of a model that does not fit.
-pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs, division: &Division) -> Result<Estimate> {
+pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs, sharding: &ShardingPlan) -> Result<Estimate> {
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let decoder = inputs.decoder(config)?;
     let (response, plan) = (config.data.max_response_length, inputs.plan);
@@ -104,15 +104,15 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs, division: &Division)
     };
     let micro = micro_batch(&plan.actor);
     check_adapter(&parts.model.lora(), &inputs.tokenizer)?;
-    let adapter = adapter::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
+    let adapter = lora_settings::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
     let mut memory = MemoryEstimate::new(decoder.clone(), adapter.as_ref(), trainer.device);
-    memory.trained(&optimizer("actor_rollout_ref.actor.optim", &parts.actor.optim)?, division);
+    memory.trained(&optimizer("actor_rollout_ref.actor.optim", &parts.actor.optim)?, sharding);
     let validated = config.data.val_batch_size.unwrap_or(inputs.val.len()).min(inputs.val.len());
     let validated = if trainer.validates() { validated * parts.rollout.val_kwargs.n } else { 0 };
     let sampled = inputs.sampler.batch_size() * plan.samples_per_prompt;
     // A rank generates for its share of the prompts.
-    let trained_here = division.of_rank(inputs.sampler.batch_size()) * plan.samples_per_prompt;
-    let validated_here = division.of_rank(validated);
+    let trained_here = sharding.of_rank(inputs.sampler.batch_size()) * plan.samples_per_prompt;
+    let validated_here = sharding.of_rank(validated);
     // Beside those that decode, as many conversations may wait for their tools.
     let open = if inputs.agents.is_some() { 2 * parts.rollout.max_num_seqs } else { parts.rollout.max_num_seqs };
     let slots = open.min(trained_here.max(validated_here));
@@ -180,10 +180,10 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs, division: &Division)
         // Of a language model, the head is not read.
         let in_files = if hf.classifier().is_some() { decoder.clone() } else { hf.decoder()? };
         check_weights(&settings.model.path, settings.model.init, &in_files).context("critic.model.path")?;
-        let adapter = adapter::adapter(&settings.model.lora(), &decoder, settings.model.path.as_path(), trainer.seed)?;
+        let adapter = lora_settings::adapter(&settings.model.lora(), &decoder, settings.model.path.as_path(), trainer.seed)?;
         lines.push(("critic", describe(&settings.model.path, &decoder, settings.model.init, adapter.as_ref())));
         let mut critic = MemoryEstimate::new(decoder, adapter.as_ref(), trainer.device);
-        critic.trained(&optimizer("critic.optim", &settings.optim)?, division);
+        critic.trained(&optimizer("critic.optim", &settings.optim)?, sharding);
         let (tokens, count) = (settings.forward_max_token_len_per_gpu, settings.forward_micro_batch_size_per_gpu);
         critic.pass("values", widest(sequences(settings.use_dynamic_bsz, tokens, count)));
         let micro = micro_batch(&update);

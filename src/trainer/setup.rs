@@ -16,15 +16,15 @@ use super::sampling::{SamplingSide, crc_of};
 use super::{algorithms, dry_run, reference_model, teacher, unused_options};
 use crate::job::agents::Agents;
 use crate::job::device_memory::DeviceMemory;
-use crate::job::division::Division;
 use crate::job::generation::{native_engine, sampling};
 use crate::job::hub_names;
 use crate::job::memory_estimate::GIB;
 use crate::job::models::{is_bfloat16, learner, model_init, open_device};
 use crate::job::rank_device::rank_device;
+use crate::job::sharding_plan::ShardingPlan;
 use crate::job::sources::NamedFiles;
 use crate::job::words::ToLayer;
-use crate::job::{Run, RunSettings, adapter, template_date};
+use crate::job::{Run, RunSettings, lora_settings, template_date};
 use burnish_algorithm::{aggregate, kl};
 use burnish_config::Loaded;
 use burnish_config::schema::{Device, KlControllerKind, PpoConfig};
@@ -65,12 +65,12 @@ fn build(
     let config = &loaded.config;
     let device = open_device("trainer.device", device, &config.dtypes())?;
     let mut inputs = Inputs::read(config, &loaded.tree, interrupt)?;
-    let division = Division::of(ranks, config.trainer.gradient_slices, &config.trainer.resume());
-    let memory = dry_run::estimate(config, &inputs, &division)?.memory;
+    let sharding = ShardingPlan::new(ranks, config.trainer.gradient_slices, &config.trainer.resume());
+    let memory = dry_run::estimate(config, &inputs, &sharding)?.memory;
     memory.check_fits()?;
     let (needed, phase) = memory.peak();
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
-    let ignored = unused_options::warn(&loaded.tree, config, &inputs, &division)?;
+    let ignored = unused_options::warn(&loaded.tree, config, &inputs, &sharding)?;
     if weights.are_missing() {
         // The run would refuse this only after its models are loaded.
         let mut settings = run_settings(config, inputs.steps_per_epoch, inputs.total_steps);
@@ -201,7 +201,7 @@ fn load_critic(config: &PpoConfig, inputs: &Inputs, device: &burn::tensor::Devic
     inputs.check_model(&loaded.config, config).with_context(|| format!("critic.model.path={}", model.path))?;
     let bfloat16 = is_bfloat16(model.dtype, config.trainer.device, device);
     let computing = loaded.computing(bfloat16, model.enable_gradient_checkpointing);
-    adapter::adapt(computing, &model.lora(), model.path.as_path(), seed)
+    lora_settings::adapt(computing, &model.lora(), model.path.as_path(), seed)
 }
 
 fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<CausalLm> {
@@ -211,5 +211,5 @@ fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<Causa
         CausalLm::load_as(model.path.as_path(), hf_config(model)?, init, device).context("actor_rollout_ref.model.path")?;
     let bfloat16 = is_bfloat16(model.dtype, config.trainer.device, device);
     let computing = loaded.computing(bfloat16, model.enable_gradient_checkpointing);
-    adapter::adapt(computing, &model.lora(), model.path.as_path(), config.trainer.seed)
+    lora_settings::adapt(computing, &model.lora(), model.path.as_path(), config.trainer.seed)
 }

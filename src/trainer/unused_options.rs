@@ -6,9 +6,9 @@ use super::inputs::Inputs;
 use super::sampling::reward_model::judges_steps;
 use super::unused_training_options::of_run;
 use super::{algorithms, choices, teacher};
-use crate::job::adapter;
 use crate::job::agents::{Agents, of_conversations};
-use crate::job::division::Division;
+use crate::job::lora_settings;
+use crate::job::sharding_plan::ShardingPlan;
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of};
 use burnish_algorithm::policy_loss;
 use burnish_config::schema::{
@@ -18,7 +18,7 @@ use burnish_config::{Tree, Value};
 use burnish_registry::{Choice, Need};
 
 /// Says which settings of a run of reinforcement learning have no effect, and returns them.
-pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs, division: &Division) -> Result<Vec<String>> {
+pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs, sharding: &ShardingPlan) -> Result<Vec<String>> {
     let choices = choices();
     let loss = algorithms::policy_loss(config)?.name;
     let estimator = config.algorithm.adv_estimator.as_str();
@@ -40,13 +40,13 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs, division: &Divisio
     let of_estimators = of_estimators.filter(|(key, _)| !is_own || !reads_advantages || Need::Components.reads().contains(key));
     let mut processes = inputs.agents.as_ref().map(Agents::processes).unwrap_or_default();
     processes.python |= is_own || config.algorithm.post_processing.path.is_some();
-    let model = adapter::unused_options(&config.actor_rollout_ref.model.lora());
-    let critic = config.has_critic().then(|| adapter::unused_options(&config.critic.model.lora()));
+    let model = lora_settings::unused_options(&config.actor_rollout_ref.model.lora());
+    let critic = config.has_critic().then(|| lora_settings::unused_options(&config.critic.model.lora()));
     let of_lora = model.into_iter().chain(critic.into_iter().flatten());
     let options: Vec<UnusedOption> = teacher::unread(config)
         .into_iter()
         .chain(others(config))
-        .chain(of_run(config, inputs, division)?)
+        .chain(of_run(config, inputs, sharding)?)
         .chain(of_conversations(&config.actor_rollout_ref.rollout.conversations()))
         .chain(of_lora)
         .chain(of_rewards(&config.rewards(), &inputs.rewards, processes))

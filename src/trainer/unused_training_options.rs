@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 
 use super::inputs::Inputs;
 use super::{algorithms, teacher};
-use crate::job::division::Division;
+use crate::job::sharding_plan::ShardingPlan;
 use crate::job::unused_options::UnusedOption;
 use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
 use burnish_algorithm::policy_loss::CLIPPING;
@@ -16,7 +16,7 @@ use burnish_config::schema::ResumeMode;
 ///
 /// # Errors
 /// See [`of_schedule`] and `algorithms::corrections`.
-pub fn of_run(config: &PpoConfig, inputs: &Inputs, division: &Division) -> Result<Vec<UnusedOption>> {
+pub fn of_run(config: &PpoConfig, inputs: &Inputs, sharding: &ShardingPlan) -> Result<Vec<UnusedOption>> {
     let (data, trainer, parts) = (&config.data, &config.trainer, &config.actor_rollout_ref);
     let (actor, rollout, reference, critic) = (&parts.actor, &parts.rollout, &parts.reference, &config.critic);
     let validates = trainer.validates();
@@ -44,8 +44,6 @@ pub fn of_run(config: &PpoConfig, inputs: &Inputs, division: &Division) -> Resul
     let by_sequences = |dynamic: bool| (!dynamic, "passes are cut by sequences (use_dynamic_bsz is false)");
 
     let mut rows: Vec<((bool, &'static str), &'static str)> = vec![
-        ((division.slices == 1, "a mini-batch is one slice (trainer.gradient_slices)"), "trainer.balance_batch"),
-        ((division.ranks == 1, "one process waits for nobody"), "actor_rollout_ref.nccl_timeout"),
         (unvalidated, "data.val_max_samples"),
         (unvalidated, "data.val_batch_size"),
         (unvalidated, "data.validation_shuffle"),
@@ -89,6 +87,7 @@ pub fn of_run(config: &PpoConfig, inputs: &Inputs, division: &Division) -> Resul
     ];
     rows.extend(CLIPPING.iter().map(|key| (once, *key)));
     let mut options: Vec<UnusedOption> = rows.into_iter().map(|((unused, reason), key)| (unused, key, reason)).collect();
+    options.extend(sharding.unused_options("actor_rollout_ref.nccl_timeout"));
     let context = "lr_scheduler_type";
     options.extend(of_schedule(schedule_keys!("actor_rollout_ref.actor.optim"), &actor.optim).context(context)?);
     options.extend(of_schedule(schedule_keys!("critic.optim"), &critic.optim).context(context)?);

@@ -6,14 +6,14 @@ use super::inputs::Inputs;
 use super::objective::Objective;
 use super::read::{longest, read};
 use super::settings::{cut, run_settings, unused_options};
-use crate::job::adapter;
-use crate::job::division::Division;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
 use crate::job::hub_names;
+use crate::job::lora_settings;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{open_device, optimizer};
 use crate::job::rank_device::rank_device;
 use crate::job::second_model::check_adapter;
+use crate::job::sharding_plan::ShardingPlan;
 use crate::job::sources::NamedFiles;
 use crate::job::unused_options::warn_of_unused;
 use burnish_config::Loaded;
@@ -35,8 +35,8 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
     let keys = config.stage();
     let (data, model, trainer) = (keys.data, keys.model, keys.trainer);
     ranks.agree(open_device("trainer.device", rank_device(trainer.device, ranks), &config.dtypes()))?;
-    let division = Division::of(ranks, trainer.gradient_slices, &trainer.resume());
-    let ignored = warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(&config, &division)?)?;
+    let sharding = ShardingPlan::new(ranks, trainer.gradient_slices, &trainer.resume());
+    let ignored = warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(&config, &sharding)?)?;
     let inputs = read::<O>(&config)?;
     let decoder = O::decoder(&config)?;
     check_weights(&model.path, model.init, &O::decoder_in_files(&config)?).context("model.path")?;
@@ -45,8 +45,8 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
     (settings.compared.ignored, settings.compared.sources) = (ignored, sources);
     let resumed = settings.resumed_step(&loaded.tree)?;
 
-    let adapter = adapter::adapter(&model.lora(), &decoder, model.path.as_path(), trainer.seed)?;
-    let memory = estimate::<O>(&config, &inputs, &division)?;
+    let adapter = lora_settings::adapter(&model.lora(), &decoder, model.path.as_path(), trainer.seed)?;
+    let memory = estimate::<O>(&config, &inputs, &sharding)?;
     let (batch, longest) = (data.train_batch_size, inputs.train.iter().chain(&inputs.val).map(longest::<O>).max().unwrap_or(0));
     let validation = match data.val_files {
         Some(files) => format!("{} examples from {}", inputs.val.len(), names(files)),
@@ -68,7 +68,7 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
         ("plan", format!("each step: {batch} examples, in micro-batches of {micro} = 1 update")),
         ("steps", steps(inputs.total_steps, per_epoch, resumed)),
     ];
-    let processes = division.describe(memory.trained_numbers(), 1, (batch * longest) as ElementCount);
+    let processes = sharding.describe(memory.trained_numbers(), 1, (batch * longest) as Numbers);
     let mixture = mixture(inputs.sampler.shares(), data.train_files);
     let lines: Vec<_> =
         before.into_iter().chain(processes).chain(mixture).chain(O::describe(&config, &inputs)?).chain(after).collect();
@@ -93,18 +93,18 @@ fn mixture(shares: &[Share], files: &OneOrMany<Location>) -> Option<(&'static st
 pub(super) fn estimate<O: Objective>(
     config: &O::Config,
     inputs: &Inputs<O::Example>,
-    division: &Division,
+    sharding: &ShardingPlan,
 ) -> Result<MemoryEstimate> {
     let (keys, cut, mut sampler) = (config.stage(), cut(config), inputs.sampler.clone());
     let decoder = O::decoder(config)?;
     check_adapter(&keys.model.lora(), &inputs.tokenizer)?;
-    let adapter = adapter::adapter(&keys.model.lora(), &decoder, keys.model.path.as_path(), keys.trainer.seed)?;
+    let adapter = lora_settings::adapter(&keys.model.lora(), &decoder, keys.model.path.as_path(), keys.trainer.seed)?;
     // One epoch suffices, because every later one has the same examples.
     let batches = sampler.batches_per_epoch().min(inputs.total_steps);
     let trained = (0..batches).map(|_| widest::<O>(sampler.next_batch().iter().map(|&i| &inputs.train[i]), cut));
     let (trained, pieces): (Vec<LargestBatch>, Vec<usize>) = trained.unzip();
     let mut memory = MemoryEstimate::new(decoder, adapter.as_ref(), keys.trainer.device);
-    memory.trained(&optimizer("optim", &keys.optim.optim())?, division);
+    memory.trained(&optimizer("optim", &keys.optim.optim())?, sharding);
     O::memory(config, &mut memory)?;
     if !inputs.val.is_empty() {
         memory.pass("validation", widest::<O>(inputs.val.iter(), cut).0);

@@ -14,14 +14,14 @@ use super::objective::Objective;
 use super::read::read;
 use super::settings::{cut, run_settings, unused_options};
 use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner, state_part};
-use crate::job::division::Division;
 use crate::job::hub_names;
 use crate::job::models::{is_bfloat16, learner, open_device};
 use crate::job::nonfinite::report;
 use crate::job::rank_device::rank_device;
+use crate::job::sharding_plan::ShardingPlan;
 use crate::job::sources::NamedFiles;
 use crate::job::unused_options::warn_of_unused;
-use crate::job::{Context, Pipeline, Run, adapter, template_date};
+use crate::job::{Context, Pipeline, Run, lora_settings, template_date};
 use burnish_checkpoint::Best;
 use burnish_config::Loaded;
 use burnish_config::schema::{Device, StageConfig};
@@ -241,10 +241,10 @@ fn open<O: Objective>(
     let config = &loaded.config;
     let keys = config.stage();
     let device = open_device("trainer.device", device, &config.dtypes())?;
-    let division = Division::of(ranks, keys.trainer.gradient_slices, &keys.trainer.resume());
-    let ignored = warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(config, &division)?)?;
+    let sharding = ShardingPlan::new(ranks, keys.trainer.gradient_slices, &keys.trainer.resume());
+    let ignored = warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(config, &sharding)?)?;
     let inputs = read::<O>(config)?;
-    estimate::<O>(config, &inputs, &division)?.check_fits()?;
+    estimate::<O>(config, &inputs, &sharding)?.check_fits()?;
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
     if weights.are_missing() {
         // Without this check, the run would fail only after its models are loaded.
@@ -260,7 +260,7 @@ fn open<O: Objective>(
     let bfloat16 = is_bfloat16(keys.model.dtype, keys.trainer.device, &device);
     let model = O::model(config, &device)?.computing(bfloat16, keys.model.enable_gradient_checkpointing);
     let model = O::prepared(config, &inputs, model)?;
-    let model = adapter::adapt(model, &keys.model.lora(), keys.model.path.as_path(), keys.trainer.seed)?;
+    let model = lora_settings::adapt(model, &keys.model.lora(), keys.model.path.as_path(), keys.trainer.seed)?;
     Ok((inputs, model, ignored))
 }
 

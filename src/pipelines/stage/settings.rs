@@ -4,11 +4,11 @@ use anyhow::Result;
 
 use super::objective::Objective;
 use crate::job::checkpoint_parts::loaded;
-use crate::job::division::Division;
 use crate::job::models::rate_follows_length;
+use crate::job::sharding_plan::ShardingPlan;
 use crate::job::unused_options::UnusedOption;
 use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
-use crate::job::{EarlyStopping, RunSettings, adapter};
+use crate::job::{EarlyStopping, RunSettings, lora_settings};
 use burnish_checkpoint::Compared;
 use burnish_config::schema::CheckpointContent::Extra;
 use burnish_config::schema::{Init, ResumeMode, StageConfig, StageKeys, StageTrainerConfig};
@@ -62,15 +62,13 @@ fn watched(trainer: &StageTrainerConfig) -> Watched {
 ///
 /// # Errors
 /// If the schedule or another name of the stage does not exist.
-pub(super) fn unused_options<O: Objective>(config: &O::Config, division: &Division) -> Result<Vec<UnusedOption>> {
+pub(super) fn unused_options<O: Objective>(config: &O::Config, sharding: &ShardingPlan) -> Result<Vec<UnusedOption>> {
     let StageKeys { data, model, optim, trainer, checkpoint: _ } = config.stage();
     let dynamic = data.use_dynamic_bsz;
     let lora = model.lora();
     let new_adapter = lora.rank > 0 && lora.adapter_path.is_none();
     let draws = data.shuffle && data.seed.is_none() || model.init == Init::Random || new_adapter || O::draws(config)?;
     let rows = [
-        (division.slices == 1, "trainer.balance_batch", "a mini-batch is one slice (trainer.gradient_slices)"),
-        (division.ranks == 1, "trainer.nccl_timeout", "one process waits for nobody"),
         (!dynamic, "data.max_token_len_per_gpu", "it needs data.use_dynamic_bsz=true"),
         (dynamic, "data.micro_batch_size_per_gpu", "data.use_dynamic_bsz=true cuts by data.max_token_len_per_gpu"),
         (data.val_files.is_none(), "data.val_max_samples", "there is no validation, data.val_files is null"),
@@ -104,7 +102,15 @@ pub(super) fn unused_options<O: Objective>(config: &O::Config, division: &Divisi
     let of_schedule = of_schedule(schedule_keys!("optim"), &optim)?;
     let of_optimizer = of_optimizer(optimizer_keys!("optim"), &optim);
     let of_stage = O::unused_options(config)?;
-    Ok(of_stage.into_iter().chain(rows).chain(of_schedule).chain(of_optimizer).chain(adapter::unused_options(&lora)).collect())
+    let of_sharding = sharding.unused_options("trainer.nccl_timeout");
+    Ok(of_stage
+        .into_iter()
+        .chain(of_sharding)
+        .chain(rows)
+        .chain(of_schedule)
+        .chain(of_optimizer)
+        .chain(lora_settings::unused_options(&lora))
+        .collect())
 }
 
 /// Returns the limit of a micro-batch on the device.

@@ -65,7 +65,7 @@ impl LearningSide {
         batch.set(Column::TeacherLogProb, log_prob);
     }
 
-    /// The division of a batch for passes of models that are not trained.
+    /// The sharding of a batch for passes of models that are not trained.
     fn reference_cut(&self, batch: &Batch) -> Cut {
         let config = &self.config.actor_rollout_ref.reference;
         let (by_tokens, tokens) = (config.log_prob_use_dynamic_bsz, config.log_prob_max_token_len_per_gpu);

@@ -1,4 +1,4 @@
-//! The division of the batch of a step: into mini-batches, one optimizer update each, and these into micro-batches for the
+//! The sharding of the batch of a step: into mini-batches, one optimizer update each, and these into micro-batches for the
 //! device.
 
 use crate::trainer::batch::Batch;
@@ -57,7 +57,7 @@ pub fn lengths(sequences: &[Sequence]) -> Vec<usize> {
     sequences.iter().map(Sequence::len).collect()
 }
 
-/// The division of a whole batch for forward passes.
+/// The sharding of a whole batch for forward passes.
 pub fn forward_cut(by_tokens: bool, tokens: usize, sequences: Option<usize>, batch: &Batch) -> Cut {
     if by_tokens { Cut::Tokens(tokens) } else { Cut::Sequences(sequences.unwrap_or(batch.len())) }
 }

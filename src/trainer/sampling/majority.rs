@@ -8,7 +8,7 @@ use rayon::prelude::*;
 /// Probabilities below this are left out: they change no digit of a sum of probabilities.
 const NEGLIGIBLE: f64 = 1e-20;
 
-/// The probability that an answer wins the vote, for each division of samples among answers that occurs: prompts and variables
+/// The probability that an answer wins the vote, for each sharding of samples among answers that occurs: prompts and variables
 /// share them.
 pub struct Votes(HashMap<(Vec<usize>, usize), Vec<f64>>);
 
