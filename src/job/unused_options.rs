@@ -9,6 +9,18 @@ use burnish_reward::Rewards;
 /// An option that may have no effect: whether it has none, its key, and why.
 pub type UnusedOption = (bool, &'static str, &'static str);
 
+/// Condition under which settings have no effect, and the reason to print.
+pub type Condition = (bool, &'static str);
+
+/// Returns the settings of a table, each with the condition of its row.
+pub fn table(rows: &[(Condition, &[&'static str])]) -> Vec<UnusedOption> {
+    let options = |((unused, reason), keys): &(Condition, &[&'static str])| {
+        let (unused, reason) = (*unused, *reason);
+        keys.iter().map(move |key| (unused, *key, reason)).collect::<Vec<_>>()
+    };
+    rows.iter().flat_map(options).collect()
+}
+
 /// Says which of `options` were set, to other than the default, and have no effect. Returns those without an effect, set or not.
 ///
 /// # Errors
@@ -106,22 +118,17 @@ pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards, others: Processes) -> Ve
     let no_value = (keys.reward.on_error != OnError::Value, "reward.on_error is another than value");
     let no_sandbox = (rewards.services().sandbox.is_none(), "no data source has programs to run");
     let prime = (no_file.0 && keys.manager == Some(RewardManager::Prime), no_file.1);
-    let rows = [
-        (no_file, "custom_reward_function.name"),
-        (no_file, "custom_reward_function.reward_kwargs"),
-        (prime, "reward_model.reward_manager"),
-        (no_call, "reward.timeout"),
-        (no_process, "reward.start_timeout"),
-        (no_python, "reward.python"),
-        (no_process, "reward.pass_env"),
-        (no_python, "reward.memory_limit_mb"),
-        (no_python, "reward.cpu_limit"),
-        (no_remote, "reward.remote_retries"),
-        (no_remote, "reward.remote_token_env"),
-        (no_value, "reward.error_value"),
-        (no_sandbox, "reward.sandbox_fusion.url"),
-        (no_sandbox, "reward.sandbox_fusion.max_concurrent"),
-        (no_sandbox, "reward.sandbox_fusion.memory_limit_mb"),
-    ];
-    rows.into_iter().map(|((unused, reason), key)| (unused, key, reason)).collect()
+    table(&[
+        (no_file, &["custom_reward_function.name", "custom_reward_function.reward_kwargs"]),
+        (prime, &["reward_model.reward_manager"]),
+        (no_call, &["reward.timeout"]),
+        (no_process, &["reward.start_timeout", "reward.pass_env"]),
+        (no_python, &["reward.python", "reward.memory_limit_mb", "reward.cpu_limit"]),
+        (no_remote, &["reward.remote_retries", "reward.remote_token_env"]),
+        (no_value, &["reward.error_value"]),
+        (
+            no_sandbox,
+            &["reward.sandbox_fusion.url", "reward.sandbox_fusion.max_concurrent", "reward.sandbox_fusion.memory_limit_mb"],
+        ),
+    ])
 }

@@ -31,7 +31,6 @@ mod timing;
 mod trl_metrics;
 mod turn_rewards;
 pub mod unused_options;
-pub mod unused_training_options;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use super::learning::distillation::{Distillation, Measure};
 use crate::job::models::is_bfloat16;
 use crate::job::second_model::SecondModel;
 use crate::job::teacher::check_tokens;
-use crate::job::unused_options::UnusedOption;
+use crate::job::unused_options::{Condition, UnusedOption, table};
 use burnish_algorithm::kl;
 use burnish_algorithm::loss::PolicyObjective;
 use burnish_algorithm::options::OptionValue;
@@ -111,64 +111,65 @@ pub fn unread(config: &PpoConfig) -> Vec<UnusedOption> {
     let (no_advantages, no_scores) = (!config.reads_advantages(), !config.reads_scores());
     let placed = no_advantages && config.algorithm.turn_rewards == TurnRewards::Place;
     let dapo = no_scores && config.reward_model.reward_manager == Some(RewardManager::Dapo);
-    let all = |unused: bool, keys: &[&'static str], why| keys.iter().map(|key| (unused, *key, why)).collect::<Vec<_>>();
-    [
-        all(no_advantages, &of_advantages, ALONE),
-        all(no_advantages, &["actor_rollout_ref.actor.calculate_sum_pi_squared"], ALONE),
-        all(placed, &["algorithm.turn_rewards"], ALONE),
-        all(!config.reads_importance_weights(), &of_weights, "the teacher's is the only loss, and has no importance weights"),
-        all(no_scores, &of_scores, "the teacher's is the only loss, and nothing learns from scores"),
-        all(no_scores, &of_manager, "the teacher's is the only loss, and nothing learns from scores"),
-        all(dapo, &["reward_model.reward_manager"], "the teacher's is the only loss, and nothing learns from scores"),
-    ]
-    .concat()
+    let no_weights = (!config.reads_importance_weights(), "the teacher's is the only loss, and has no importance weights");
+    let scores = "the teacher's is the only loss, and nothing learns from scores";
+    table(&[
+        ((no_advantages, ALONE), &of_advantages),
+        ((no_advantages, ALONE), &["actor_rollout_ref.actor.calculate_sum_pi_squared"]),
+        ((placed, ALONE), &["algorithm.turn_rewards"]),
+        (no_weights, &of_weights),
+        ((no_scores, scores), &of_scores),
+        ((no_scores, scores), &of_manager),
+        ((dapo, scores), &["reward_model.reward_manager"]),
+    ])
 }
 
 /// The settings that have no effect beside those of distillation, and the other way round. `once`: true, with a reason, if every ratio
 /// is 1.
-pub fn unused_options(config: &DistillationConfig, once: (bool, &'static str)) -> Vec<UnusedOption> {
+pub fn unused_options(config: &DistillationConfig, once: Condition) -> Vec<UnusedOption> {
     macro_rules! key {
         ($name:literal) => {
             concat!("distillation.distillation_loss.", $name)
         };
     }
-    let off = "distillation.enabled is false";
+    if !config.enabled {
+        let all = [
+            TEACHER,
+            key!("loss_mode"),
+            key!("topk"),
+            key!("beta"),
+            key!("use_task_rewards"),
+            key!("distillation_loss_coef"),
+            key!("loss_max_clamp"),
+            key!("log_prob_min_clamp"),
+            key!("use_policy_gradient"),
+            key!("clip_ratio"),
+            key!("clip_ratio_low"),
+            key!("clip_ratio_high"),
+        ];
+        return table(&[((true, "distillation.enabled is false"), &all)]);
+    }
     let loss = &config.distillation_loss;
-    let sparse = loss.loss_mode == DistillationMode::ForwardKlTopk;
+    let dense = (loss.loss_mode != DistillationMode::ForwardKlTopk, "it needs loss_mode=forward_kl_topk");
+    let other = (loss.loss_mode != DistillationMode::Jsd, "it needs loss_mode=jsd");
+    let alone = (!loss.use_task_rewards, "the teacher's is the only loss");
+    let direct = (!loss.use_policy_gradient, "it needs use_policy_gradient=true");
     let both = loss.clip_ratio_low.is_some() && loss.clip_ratio_high.is_some();
-    let (alone, direct) = ("the teacher's is the only loss", "it needs use_policy_gradient=true");
-    let all = [
-        TEACHER,
-        key!("loss_mode"),
-        key!("topk"),
-        key!("beta"),
-        key!("use_task_rewards"),
-        key!("distillation_loss_coef"),
-        key!("loss_max_clamp"),
-        key!("log_prob_min_clamp"),
-        key!("use_policy_gradient"),
-        key!("clip_ratio"),
-        key!("clip_ratio_low"),
-        key!("clip_ratio_high"),
-    ];
-    let rows = [
-        (!sparse, key!("topk"), "it needs loss_mode=forward_kl_topk"),
-        (!sparse, key!("log_prob_min_clamp"), "it needs loss_mode=forward_kl_topk"),
-        (loss.loss_mode != DistillationMode::Jsd, key!("beta"), "it needs loss_mode=jsd"),
-        (!loss.use_task_rewards, key!("distillation_loss_coef"), alone),
-        (!loss.use_policy_gradient, key!("clip_ratio"), direct),
-        (!loss.use_policy_gradient, key!("clip_ratio_low"), direct),
-        (!loss.use_policy_gradient, key!("clip_ratio_high"), direct),
-        (both, key!("clip_ratio"), "clip_ratio_low and clip_ratio_high stand in its place"),
-        (!loss.loss_mode.is_signed(), key!("clip_ratio_high"), "the loss is never negative, so that no advantage is positive"),
-        (once.0, key!("clip_ratio"), once.1),
-        (once.0, key!("clip_ratio_low"), once.1),
-        (once.0, key!("clip_ratio_high"), once.1),
-    ];
-    // Those of the loss of the rewards; the dual clip is also that of the policy gradient.
-    let of_rewards = [LOSS_MODE, "actor_rollout_ref.actor.policy_loss.top_entropy_quantile"];
-    let of_rewards = CLIPPING.iter().copied().filter(|key| !loss.use_policy_gradient || *key != DUAL_CLIP).chain(of_rewards);
-    let of_rewards = of_rewards.map(|key| (!loss.use_task_rewards, key, alone));
-    let rows = rows.into_iter().chain(of_rewards);
-    all.into_iter().map(|key| (!config.enabled, key, off)).chain(rows.filter(|_| config.enabled)).collect()
+    let both = (both, "clip_ratio_low and clip_ratio_high stand in its place");
+    let unsigned = (!loss.loss_mode.is_signed(), "the loss is never negative, so that no advantage is positive");
+    let clipping = [key!("clip_ratio"), key!("clip_ratio_low"), key!("clip_ratio_high")];
+    // The dual clip also belongs to the policy gradient of the teacher's loss.
+    let dual_clip = |key: &&str| *key == DUAL_CLIP && loss.use_policy_gradient;
+    let of_task: Vec<&str> = CLIPPING.iter().copied().filter(|key| !dual_clip(key)).collect();
+    table(&[
+        (dense, &[key!("topk"), key!("log_prob_min_clamp")]),
+        (other, &[key!("beta")]),
+        (alone, &[key!("distillation_loss_coef")]),
+        (direct, &clipping),
+        (both, &[key!("clip_ratio")]),
+        (unsigned, &[key!("clip_ratio_high")]),
+        (once, &clipping),
+        (alone, &of_task),
+        (alone, &[LOSS_MODE, "actor_rollout_ref.actor.policy_loss.top_entropy_quantile"]),
+    ])
 }

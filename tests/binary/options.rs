@@ -252,7 +252,7 @@ fn every_key_of_the_algorithms_is_tested() {
         ("reward_model.reward_manager", "the same"),
         ("reward_model.reward_tokens", "trained_reward_models_score_responses"),
     ];
-    // What an entry names in its `reads` is changed, one by one, where src/trainer/unused_options.rs tests that it is read.
+    // What an entry names in its `reads` is changed, one by one, where src/trainer/unused_options/reads_tests.rs tests that it is read.
     let known = burnish::cli::choices(burnish::config::Kind::Rl);
     let is_read = |key: &str| known.iter().any(|choice| choice.reads.contains(&key));
     let tree = burnish::config::defaults("ppo_trainer").unwrap();

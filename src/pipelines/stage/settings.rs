@@ -6,7 +6,7 @@ use super::objective::Objective;
 use crate::job::checkpoint_parts::loaded;
 use crate::job::models::rate_follows_length;
 use crate::job::sharding_plan::ShardingPlan;
-use crate::job::unused_options::UnusedOption;
+use crate::job::unused_options::{UnusedOption, table};
 use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
 use crate::job::{EarlyStopping, RunSettings, lora_settings};
 use burnish_checkpoint::Compared;
@@ -68,36 +68,26 @@ pub(super) fn unused_options<O: Objective>(config: &O::Config, sharding: &Shardi
     let lora = model.lora();
     let new_adapter = lora.rank > 0 && lora.adapter_path.is_none();
     let draws = data.shuffle && data.seed.is_none() || model.init == Init::Random || new_adapter || O::draws(config)?;
-    let rows = [
-        (!dynamic, "data.max_token_len_per_gpu", "it needs data.use_dynamic_bsz=true"),
-        (dynamic, "data.micro_batch_size_per_gpu", "data.use_dynamic_bsz=true cuts by data.max_token_len_per_gpu"),
-        (data.val_files.is_none(), "data.val_max_samples", "there is no validation, data.val_files is null"),
-        (data.val_files.is_none(), "trainer.eval_delay", "there is no validation, data.val_files is null"),
-        (
-            !trainer.test_freq.is_due_before(trainer.eval_delay),
-            "trainer.eval_delay",
-            "trainer.test_freq selects no step before it",
-        ),
-        (trainer.metric_for_best_model.is_none(), "trainer.greater_is_better", "trainer.metric_for_best_model is null"),
-        (
-            trainer.test_freq.is_never(),
-            "trainer.early_stopping_patience",
-            "trainer.test_freq=-1 validates only after the last step",
-        ),
-        (
-            trainer.early_stopping_patience.is_none(),
-            "trainer.early_stopping_threshold",
-            "trainer.early_stopping_patience is null",
-        ),
-        (!data.shuffle, "data.seed", "data.shuffle is false"),
-        (!draws, "trainer.seed", "no weights are drawn, and data.shuffle is false or data.seed set"),
-        (trainer.total_training_steps.is_some(), "trainer.total_epochs", "trainer.total_training_steps is the length of the run"),
-        (
-            trainer.resume_mode == ResumeMode::Disable,
-            "checkpoint.load_contents",
-            "trainer.resume_mode=disable loads no checkpoint",
-        ),
-    ];
+    let unvalidated = (data.val_files.is_none(), "there is no validation, data.val_files is null");
+    let undelayed = (!trainer.test_freq.is_due_before(trainer.eval_delay), "trainer.test_freq selects no step before it");
+    let unwatched = (trainer.metric_for_best_model.is_none(), "trainer.metric_for_best_model is null");
+    let never_early = (trainer.test_freq.is_never(), "trainer.test_freq=-1 validates only after the last step");
+    let no_patience = (trainer.early_stopping_patience.is_none(), "trainer.early_stopping_patience is null");
+    let counted = (trainer.total_training_steps.is_some(), "trainer.total_training_steps is the length of the run");
+    let afresh = (trainer.resume_mode == ResumeMode::Disable, "trainer.resume_mode=disable loads no checkpoint");
+    let rows = table(&[
+        ((!dynamic, "it needs data.use_dynamic_bsz=true"), &["data.max_token_len_per_gpu"]),
+        ((dynamic, "data.use_dynamic_bsz=true cuts by data.max_token_len_per_gpu"), &["data.micro_batch_size_per_gpu"]),
+        (unvalidated, &["data.val_max_samples", "trainer.eval_delay"]),
+        (undelayed, &["trainer.eval_delay"]),
+        (unwatched, &["trainer.greater_is_better"]),
+        (never_early, &["trainer.early_stopping_patience"]),
+        (no_patience, &["trainer.early_stopping_threshold"]),
+        ((!data.shuffle, "data.shuffle is false"), &["data.seed"]),
+        ((!draws, "no weights are drawn, and data.shuffle is false or data.seed set"), &["trainer.seed"]),
+        (counted, &["trainer.total_epochs"]),
+        (afresh, &["checkpoint.load_contents"]),
+    ]);
     let optim = optim.optim();
     let of_schedule = of_schedule(schedule_keys!("optim"), &optim)?;
     let of_optimizer = of_optimizer(optimizer_keys!("optim"), &optim);

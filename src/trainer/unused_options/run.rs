@@ -1,13 +1,12 @@
-//! Options that frame a run of reinforcement learning and have no effect beside the others. Those of its algorithm are in
-//! [`super::unused_options`].
+//! Settings of the frame of a run of reinforcement learning that have no effect with the other settings.
 
 use anyhow::{Context, Result};
 
-use super::inputs::Inputs;
-use super::{algorithms, teacher};
 use crate::job::sharding_plan::ShardingPlan;
-use crate::job::unused_options::UnusedOption;
+use crate::job::unused_options::{UnusedOption, table};
 use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
+use crate::trainer::inputs::Inputs;
+use crate::trainer::{algorithms, teacher};
 use burnish_algorithm::policy_loss::CLIPPING;
 use burnish_config::PpoConfig;
 use burnish_config::schema::ResumeMode;
@@ -43,50 +42,60 @@ pub fn of_run(config: &PpoConfig, inputs: &Inputs, sharding: &ShardingPlan) -> R
     let by_tokens = |dynamic: bool| (dynamic, "passes are cut by tokens (use_dynamic_bsz)");
     let by_sequences = |dynamic: bool| (!dynamic, "passes are cut by sequences (use_dynamic_bsz is false)");
 
-    let mut rows: Vec<((bool, &'static str), &'static str)> = vec![
-        (unvalidated, "data.val_max_samples"),
-        (unvalidated, "data.val_batch_size"),
-        (unvalidated, "data.validation_shuffle"),
-        (unvalidated, "actor_rollout_ref.rollout.val_kwargs.top_k"),
-        (unvalidated, "actor_rollout_ref.rollout.val_kwargs.top_p"),
-        (unvalidated, "actor_rollout_ref.rollout.val_kwargs.temperature"),
-        (unvalidated, "actor_rollout_ref.rollout.val_kwargs.n"),
-        (unvalidated, "actor_rollout_ref.rollout.val_kwargs.do_sample"),
-        (unvalidated, "trainer.log_val_generations"),
+    let mut options = table(&[
+        (
+            unvalidated,
+            &[
+                "data.val_max_samples",
+                "data.val_batch_size",
+                "data.validation_shuffle",
+                "actor_rollout_ref.rollout.val_kwargs.top_k",
+                "actor_rollout_ref.rollout.val_kwargs.top_p",
+                "actor_rollout_ref.rollout.val_kwargs.temperature",
+                "actor_rollout_ref.rollout.val_kwargs.n",
+                "actor_rollout_ref.rollout.val_kwargs.do_sample",
+                "trainer.log_val_generations",
+                "trainer.validation_data_dir",
+            ],
+        ),
         (
             (!trainer.test_freq.is_due_before(trainer.eval_delay), "trainer.test_freq chooses no step before it"),
-            "trainer.eval_delay",
+            &["trainer.eval_delay"],
         ),
-        (unvalidated, "trainer.validation_data_dir"),
-        (every_row, "data.validation_shuffle"),
-        (in_order, "data.seed"),
-        (afresh, "actor_rollout_ref.actor.checkpoint.load_contents"),
-        (afresh, "critic.checkpoint.load_contents"),
-        (counted, "trainer.total_epochs"),
-        (never_synced, "actor_rollout_ref.ref.sync_ref_model"),
-        (never_synced, "actor_rollout_ref.ref.ref_model_mixup_alpha"),
-        (both, "actor_rollout_ref.actor.clip_ratio"),
-        ((!actor.shuffle, "actor_rollout_ref.actor.shuffle is false"), "actor_rollout_ref.actor.data_loader_seed"),
-        ((!critic.shuffle, "critic.shuffle is false"), "critic.data_loader_seed"),
-        (by_tokens(actor.use_dynamic_bsz), "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"),
-        (by_sequences(actor.use_dynamic_bsz), "actor_rollout_ref.actor.ppo_max_token_len_per_gpu"),
-        (no_pass, "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu"),
-        (no_pass, "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz"),
-        (no_pass, "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu"),
-        (by_tokens(rollout.log_prob_use_dynamic_bsz), "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu"),
-        (by_sequences(rollout.log_prob_use_dynamic_bsz), "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu"),
-        (no_reference, "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu"),
-        (no_reference, "actor_rollout_ref.ref.log_prob_use_dynamic_bsz"),
-        (no_reference, "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu"),
-        (by_tokens(reference.log_prob_use_dynamic_bsz), "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu"),
-        (by_sequences(reference.log_prob_use_dynamic_bsz), "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu"),
-        (by_tokens(critic.use_dynamic_bsz), "critic.ppo_micro_batch_size_per_gpu"),
-        (by_tokens(critic.use_dynamic_bsz), "critic.forward_micro_batch_size_per_gpu"),
-        (by_sequences(critic.use_dynamic_bsz), "critic.ppo_max_token_len_per_gpu"),
-        (by_sequences(critic.use_dynamic_bsz), "critic.forward_max_token_len_per_gpu"),
-    ];
-    rows.extend(CLIPPING.iter().map(|key| (once, *key)));
-    let mut options: Vec<UnusedOption> = rows.into_iter().map(|((unused, reason), key)| (unused, key, reason)).collect();
+        (every_row, &["data.validation_shuffle"]),
+        (in_order, &["data.seed"]),
+        (afresh, &["actor_rollout_ref.actor.checkpoint.load_contents", "critic.checkpoint.load_contents"]),
+        (counted, &["trainer.total_epochs"]),
+        (never_synced, &["actor_rollout_ref.ref.sync_ref_model", "actor_rollout_ref.ref.ref_model_mixup_alpha"]),
+        (both, &["actor_rollout_ref.actor.clip_ratio"]),
+        ((!actor.shuffle, "actor_rollout_ref.actor.shuffle is false"), &["actor_rollout_ref.actor.data_loader_seed"]),
+        ((!critic.shuffle, "critic.shuffle is false"), &["critic.data_loader_seed"]),
+        (by_tokens(actor.use_dynamic_bsz), &["actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"]),
+        (by_sequences(actor.use_dynamic_bsz), &["actor_rollout_ref.actor.ppo_max_token_len_per_gpu"]),
+        (
+            no_pass,
+            &[
+                "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu",
+                "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz",
+                "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu",
+            ],
+        ),
+        (by_tokens(rollout.log_prob_use_dynamic_bsz), &["actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu"]),
+        (by_sequences(rollout.log_prob_use_dynamic_bsz), &["actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu"]),
+        (
+            no_reference,
+            &[
+                "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu",
+                "actor_rollout_ref.ref.log_prob_use_dynamic_bsz",
+                "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu",
+            ],
+        ),
+        (by_tokens(reference.log_prob_use_dynamic_bsz), &["actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu"]),
+        (by_sequences(reference.log_prob_use_dynamic_bsz), &["actor_rollout_ref.ref.log_prob_max_token_len_per_gpu"]),
+        (by_tokens(critic.use_dynamic_bsz), &["critic.ppo_micro_batch_size_per_gpu", "critic.forward_micro_batch_size_per_gpu"]),
+        (by_sequences(critic.use_dynamic_bsz), &["critic.ppo_max_token_len_per_gpu", "critic.forward_max_token_len_per_gpu"]),
+        (once, CLIPPING),
+    ]);
     options.extend(sharding.unused_options("actor_rollout_ref.nccl_timeout"));
     let context = "lr_scheduler_type";
     options.extend(of_schedule(schedule_keys!("actor_rollout_ref.actor.optim"), &actor.optim).context(context)?);
