@@ -17,6 +17,7 @@ pub mod dry_run;
 mod estimator;
 mod inputs;
 mod learning;
+mod memory_plan;
 mod metrics;
 mod nonfinite;
 mod post_processing;
