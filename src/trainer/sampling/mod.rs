@@ -6,6 +6,7 @@ mod recorded;
 mod reported;
 mod reward_metrics;
 pub mod reward_model;
+mod sample;
 pub mod samples;
 mod score;
 pub mod scoring;

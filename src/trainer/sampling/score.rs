@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::generate::Sampled;
 use super::reward_model::CUT;
+use super::sample::Sampled;
 use super::scoring::{DecodedResponse, input};
 use super::side::SamplingSide;
 use crate::job::{Context, NothingUpdated};

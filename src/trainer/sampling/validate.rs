@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::generate::SampleRequest;
+use super::sample::SampleRequest;
 use super::samples::{generations, sample_of, show, write_generations};
 use super::side::SamplingSide;
 use super::val_metrics::{self, Group};
