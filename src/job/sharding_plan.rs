@@ -5,7 +5,7 @@ use super::saved;
 use super::unused_options::UnusedOption;
 use burnish_config::schema::ResumeKeys;
 use burnish_distributed::Ranks;
-use burnish_model::memory::{BYTES, Numbers};
+use burnish_model::memory::{BYTES, ElementCount};
 use burnish_util::machine::amount;
 
 /// Number of ranks that train together, and of slices whose gradients are summed.
@@ -46,7 +46,7 @@ impl ShardingPlan {
 
     /// Returns the line of a dry run about ranks and slices; `None` for one rank with one slice. `trained`: trained parameters.
     /// `updates`: updates of a step. `tokens`: most tokens of a step.
-    pub fn describe(&self, trained: Numbers, updates: usize, tokens: Numbers) -> Option<(&'static str, String)> {
+    pub fn describe(&self, trained: ElementCount, updates: usize, tokens: ElementCount) -> Option<(&'static str, String)> {
         if self.ranks == 1 && self.slices == 1 {
             return None;
         }
@@ -55,9 +55,9 @@ impl ShardingPlan {
             1 => String::new(),
             _ => {
                 // A rank sends the gradients of the others' shards, the new weights of its own shard, and ids and columns of the batch.
-                let others = *ranks as Numbers - 1;
-                let of_update = 2 * trained * BYTES * others / *ranks as Numbers;
-                let of_step = of_update * updates as Numbers + TOKEN * tokens * others / *ranks as Numbers;
+                let others = *ranks as ElementCount - 1;
+                let of_update = 2 * trained * BYTES * others / *ranks as ElementCount;
+                let of_step = of_update * updates as ElementCount + TOKEN * tokens * others / *ranks as ElementCount;
                 format!("; each sends about {} in a step", amount(of_step))
             }
         };
@@ -72,4 +72,4 @@ pub fn slice_count(setting: Option<usize>, of_checkpoint: impl FnOnce() -> Optio
 }
 
 /// Bytes sent for each token of a batch: its id, text, log-probs under several models, entropies and ratios.
-const TOKEN: Numbers = 60;
+const TOKEN: ElementCount = 60;

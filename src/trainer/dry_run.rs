@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 
-use super::inputs::Inputs;
+use super::inputs::TrainerInputs;
 use super::memory_plan::{MemoryPlan, plan_memory};
 use super::run_settings::run_settings;
 use super::unused_options;
@@ -16,7 +16,7 @@ use crate::job::sharding_plan::ShardingPlan;
 use crate::job::sources::NamedFiles;
 use burnish_config::{Loaded, PpoConfig};
 use burnish_distributed::Ranks;
-use burnish_model::memory::Numbers;
+use burnish_model::memory::ElementCount;
 use burnish_util::interrupt::Interrupt;
 
 /// Describes what a run of reinforcement learning would do.
@@ -30,7 +30,7 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     let sources = named.checksums_to_resume(&loaded.config.trainer.resume())?;
     let config = loaded.config;
     ranks.agree(open_device("trainer.device", rank_device(config.trainer.device, ranks), &config.dtypes()))?;
-    let inputs = Inputs::read(&config, &loaded.tree, &Interrupt::default())?;
+    let inputs = TrainerInputs::read(&config, &loaded.tree, &Interrupt::default())?;
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let sharding = ShardingPlan::new(ranks, trainer.gradient_slices, &trainer.resume());
     let ignored = unused_options::warn(&loaded.tree, &config, &inputs, &sharding)?;
@@ -44,7 +44,7 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     let adapter = lora_settings::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
     let MemoryPlan { memory, other_models } = plan_memory(&config, &inputs, &sharding)?;
     let tokens = inputs.plan.trajectories_per_step * (inputs.longest_prompt() + response);
-    let processes = sharding.describe(memory.trained_numbers(), inputs.plan.actor.updates_per_step, tokens as Numbers);
+    let processes = sharding.describe(memory.trained_numbers(), inputs.plan.actor.updates_per_step, tokens as ElementCount);
     let reward_model = inputs.reward_model.as_ref();
     let judge =
         reward_model.map(|model| ("rewards", describe(&model.path, &model.decoder, config.reward_model.model.init, None)));

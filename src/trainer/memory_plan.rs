@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use super::inputs::Inputs;
+use super::inputs::TrainerInputs;
 use super::{algorithms, reference_model, teacher};
 use crate::job::dry_run::{check_weights, describe};
 use crate::job::lora_settings;
@@ -14,7 +14,7 @@ use burnish_algorithm::kl;
 use burnish_config::schema::{Init, TEACHER};
 use burnish_config::{MicroBatch, PpoConfig, UpdatePlan};
 use burnish_model::hf_config::HfConfig;
-use burnish_model::memory::Widest;
+use burnish_model::memory::LargestBatch;
 
 /// Line of a dry run: its name and its text.
 type Line = (&'static str, String);
@@ -29,7 +29,7 @@ pub(super) struct MemoryPlan {
 ///
 /// # Errors
 /// If a model cannot be read or does not fit the others.
-pub(super) fn plan_memory(config: &PpoConfig, inputs: &Inputs, sharding: &ShardingPlan) -> Result<MemoryPlan> {
+pub(super) fn plan_memory(config: &PpoConfig, inputs: &TrainerInputs, sharding: &ShardingPlan) -> Result<MemoryPlan> {
     let (trainer, parts, plan) = (&config.trainer, &config.actor_rollout_ref, inputs.plan);
     let sizes = Sizes::new(config, inputs);
     check_adapter(&parts.model.lora(), &inputs.tokenizer)?;
@@ -68,7 +68,7 @@ pub(super) fn plan_memory(config: &PpoConfig, inputs: &Inputs, sharding: &Shardi
 }
 
 /// Adds the responses of a step or a validation, and their generation. Returns the number of responses held at once.
-fn add_generation(memory: &mut MemoryEstimate, config: &PpoConfig, inputs: &Inputs, sharding: &ShardingPlan) -> usize {
+fn add_generation(memory: &mut MemoryEstimate, config: &PpoConfig, inputs: &TrainerInputs, sharding: &ShardingPlan) -> usize {
     let (rollout, plan) = (&config.actor_rollout_ref.rollout, inputs.plan);
     let validated = config.data.val_batch_size.unwrap_or(inputs.val.len()).min(inputs.val.len());
     let validated = if config.trainer.validates() { validated * rollout.val_kwargs.n } else { 0 };
@@ -92,7 +92,7 @@ fn add_generation(memory: &mut MemoryEstimate, config: &PpoConfig, inputs: &Inpu
 fn add_reference(
     memory: &mut MemoryEstimate,
     config: &PpoConfig,
-    inputs: &Inputs,
+    inputs: &TrainerInputs,
     sizes: &Sizes,
     is_adapted: bool,
 ) -> Result<Option<Line>> {
@@ -111,7 +111,7 @@ fn add_reference(
 }
 
 /// Adds the teacher, if there is one, and returns a line about it.
-fn add_teacher(memory: &mut MemoryEstimate, config: &PpoConfig, inputs: &Inputs, sizes: &Sizes) -> Result<Option<Line>> {
+fn add_teacher(memory: &mut MemoryEstimate, config: &PpoConfig, inputs: &TrainerInputs, sizes: &Sizes) -> Result<Option<Line>> {
     let Some((path, decoder)) = teacher::decoder(config, inputs)? else { return Ok(None) };
     check_weights(path, Init::Pretrained, &decoder).context(TEACHER)?;
     let line = ("teacher", describe(path, &decoder, Init::Pretrained, None));
@@ -125,7 +125,7 @@ fn add_teacher(memory: &mut MemoryEstimate, config: &PpoConfig, inputs: &Inputs,
 /// Returns the memory of the critic, and a line about it.
 fn plan_critic(
     config: &PpoConfig,
-    inputs: &Inputs,
+    inputs: &TrainerInputs,
     sharding: &ShardingPlan,
     sizes: &Sizes,
     update: &UpdatePlan,
@@ -167,7 +167,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn new(config: &PpoConfig, inputs: &Inputs) -> Self {
+    fn new(config: &PpoConfig, inputs: &TrainerInputs) -> Self {
         Self {
             prompt: longest_trained(inputs, config.algorithm.filter_groups.enable),
             response: config.data.max_response_length,
@@ -182,12 +182,12 @@ impl Sizes {
     }
 
     /// Returns the size of a pass over so many sequences.
-    fn widest(&self, sequences: usize) -> Widest {
+    fn widest(&self, sequences: usize) -> LargestBatch {
         let (sequences, together) = (sequences.max(1), self.together);
         // A micro-batch that does not end with the last response to a prompt has one prompt more.
         let prompts = (sequences.div_ceil(together) + usize::from(!sequences.is_multiple_of(together))).min(sequences);
         let predicted = sequences * self.response;
-        Widest { rows: prompts * self.prompt + predicted, predicted, longest: self.longest() }
+        LargestBatch { rows: prompts * self.prompt + predicted, predicted, longest: self.longest() }
     }
 
     /// Returns the number of sequences in a micro-batch of an update.
@@ -199,13 +199,13 @@ impl Sizes {
     }
 
     /// Returns the size of a pass without gradients, cut by tokens or by sequences.
-    fn of_pass(&self, by_tokens: bool, tokens: usize, sequences: Option<usize>) -> Widest {
+    fn of_pass(&self, by_tokens: bool, tokens: usize, sequences: Option<usize>) -> LargestBatch {
         let sequences = if by_tokens { tokens / self.longest() } else { sequences.unwrap_or(self.trajectories) };
         self.widest(sequences.min(self.trajectories))
     }
 
     /// Returns the size of a pass of the reference or the teacher.
-    fn of_frozen(&self, config: &PpoConfig) -> Widest {
+    fn of_frozen(&self, config: &PpoConfig) -> LargestBatch {
         let settings = &config.actor_rollout_ref.reference;
         let (tokens, count) = (settings.log_prob_max_token_len_per_gpu, settings.log_prob_micro_batch_size_per_gpu);
         self.of_pass(settings.log_prob_use_dynamic_bsz, tokens, count)
@@ -214,7 +214,7 @@ impl Sizes {
 
 /// Returns the length of the longest prompt that the planned steps reach; a run of less than one epoch does not see all prompts.
 /// With filtered groups, steps may take any number of batches.
-fn longest_trained(inputs: &Inputs, is_filtered: bool) -> usize {
+fn longest_trained(inputs: &TrainerInputs, is_filtered: bool) -> usize {
     let length = |i: usize| inputs.train[i].ids.len();
     if is_filtered || inputs.total_steps >= inputs.sampler.batches_per_epoch() {
         return (0..inputs.train.len()).map(length).max().unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use super::inputs::Inputs;
+use super::inputs::TrainerInputs;
 use crate::job::models::is_bfloat16;
 use crate::job::second_model::SecondModel;
 use burnish_config::PpoConfig;
@@ -21,7 +21,7 @@ fn path(config: &PpoConfig) -> Option<&Location> {
 /// # Errors
 /// A model that cannot read the sequences of the run or has other tokens: only of the same tokens two models have probabilities that
 /// can be compared.
-pub fn decoder<'a>(config: &'a PpoConfig, inputs: &Inputs) -> Result<Option<(&'a Location, DecoderConfig)>> {
+pub fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Result<Option<(&'a Location, DecoderConfig)>> {
     let Some(path) = path(config) else { return Ok(None) };
     let decoder = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
     inputs.check_model(&decoder, config).with_context(|| format!("{KEY}={path}"))?;

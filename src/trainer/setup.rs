@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::Trainer;
 use super::advantages::Advantages;
 use super::estimator::RunEstimator;
-use super::inputs::{Inputs, hf_config};
+use super::inputs::{TrainerInputs, hf_config};
 use super::learning::LearningSide;
 use super::memory_plan::plan_memory;
 use super::run_settings::run_settings;
@@ -65,7 +65,7 @@ fn build(
     let weights = hub_names::find(loaded)?;
     let config = &loaded.config;
     let device = open_device("trainer.device", device, &config.dtypes())?;
-    let mut inputs = Inputs::read(config, &loaded.tree, interrupt)?;
+    let mut inputs = TrainerInputs::read(config, &loaded.tree, interrupt)?;
     let sharding = ShardingPlan::new(ranks, config.trainer.gradient_slices, &config.trainer.resume());
     let memory = plan_memory(config, &inputs, &sharding)?.memory;
     memory.check_fits()?;
@@ -106,8 +106,13 @@ fn build(
     Ok((trainer, settings, (needed, phase)))
 }
 
-fn sampling_side(config: &Arc<PpoConfig>, inputs: Inputs, device: &burn::tensor::Device, ranks: &Ranks) -> Result<SamplingSide> {
-    let Inputs { plan, rewards, agents, tokenizer, train, val, sampler, reward_model, rules, .. } = inputs;
+fn sampling_side(
+    config: &Arc<PpoConfig>,
+    inputs: TrainerInputs,
+    device: &burn::tensor::Device,
+    ranks: &Ranks,
+) -> Result<SamplingSide> {
+    let TrainerInputs { plan, rewards, agents, tokenizer, train, val, sampler, reward_model, rules, .. } = inputs;
     let rollout = &config.actor_rollout_ref.rollout;
     Ok(SamplingSide {
         config: config.clone(),
@@ -135,7 +140,7 @@ fn sampling_side(config: &Arc<PpoConfig>, inputs: Inputs, device: &burn::tensor:
 
 fn learning_side(
     config: &Arc<PpoConfig>,
-    inputs: &Inputs,
+    inputs: &TrainerInputs,
     model: CausalLm,
     critic: Option<CausalLm>,
     advantages: &Advantages,
@@ -195,7 +200,7 @@ fn advantages(config: &Arc<PpoConfig>, estimator: Option<Arc<RunEstimator>>, ran
     })
 }
 
-fn load_critic(config: &PpoConfig, inputs: &Inputs, device: &burn::tensor::Device) -> Result<CausalLm> {
+fn load_critic(config: &PpoConfig, inputs: &TrainerInputs, device: &burn::tensor::Device) -> Result<CausalLm> {
     let (model, seed) = (&config.critic.model, config.trainer.seed);
     let init = model_init(model.init, seed);
     let loaded = CausalLm::load_scalar(model.path.as_path(), init, Some(seed), device).context("critic.model.path")?;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 
 use super::algorithms::options;
-use super::inputs::Inputs;
+use super::inputs::TrainerInputs;
 use super::learning::distillation::{Distillation, Measure};
 use crate::job::models::is_bfloat16;
 use crate::job::second_model::SecondModel;
@@ -27,7 +27,7 @@ pub const ALONE: &str = "the teacher's is the only loss, and nothing reads advan
 ///
 /// # Errors
 /// A model that cannot read the sequences of the run or has other tokens.
-pub fn decoder<'a>(config: &'a PpoConfig, inputs: &Inputs) -> Result<Option<(&'a Location, DecoderConfig)>> {
+pub fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Result<Option<(&'a Location, DecoderConfig)>> {
     let Some(path) = config.distillation.teacher() else { return Ok(None) };
     let theirs = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(TEACHER)?;
     inputs.check_model(&theirs, config).with_context(|| format!("{TEACHER}={path}"))?;
@@ -50,7 +50,7 @@ pub fn decoder<'a>(config: &'a PpoConfig, inputs: &Inputs) -> Result<Option<(&'a
 ///
 /// # Errors
 /// If [`decoder`] refuses it; weights that cannot be read or do not fit config.json.
-pub fn load(config: &PpoConfig, inputs: &Inputs, policy: &CausalLm) -> Result<Option<Distillation>> {
+pub fn load(config: &PpoConfig, inputs: &TrainerInputs, policy: &CausalLm) -> Result<Option<Distillation>> {
     let Some((path, _)) = decoder(config, inputs)? else { return Ok(None) };
     let loaded = CausalLm::load(path.as_path(), Init::Pretrained, &policy.device).context(TEACHER)?;
     let bfloat16 = is_bfloat16(config.actor_rollout_ref.model.dtype, config.trainer.device, &policy.device);

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use crate::job::sharding_plan::ShardingPlan;
 use crate::job::unused_options::{UnusedOption, table};
 use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
-use crate::trainer::inputs::Inputs;
+use crate::trainer::inputs::TrainerInputs;
 use crate::trainer::{algorithms, teacher};
 use burnish_algorithm::policy_loss::CLIPPING;
 use burnish_config::PpoConfig;
@@ -15,7 +15,7 @@ use burnish_config::schema::ResumeMode;
 ///
 /// # Errors
 /// See [`of_schedule`] and `algorithms::corrections`.
-pub fn of_run(config: &PpoConfig, inputs: &Inputs, sharding: &ShardingPlan) -> Result<Vec<UnusedOption>> {
+pub fn of_run(config: &PpoConfig, inputs: &TrainerInputs, sharding: &ShardingPlan) -> Result<Vec<UnusedOption>> {
     let (data, trainer, parts) = (&config.data, &config.trainer, &config.actor_rollout_ref);
     let (actor, rollout, reference, critic) = (&parts.actor, &parts.rollout, &parts.reference, &config.critic);
     let validates = trainer.validates();

@@ -8,14 +8,14 @@ use crate::job::agents::{Agents, of_conversations};
 use crate::job::lora_settings;
 use crate::job::sharding_plan::ShardingPlan;
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of};
-use crate::trainer::inputs::Inputs;
+use crate::trainer::inputs::TrainerInputs;
 use crate::trainer::{algorithms, choices, teacher};
 use burnish_config::schema::{ADV_ESTIMATOR, LOSS_MODE, PpoConfig};
 use burnish_config::{Tree, Value};
 use burnish_registry::{Choice, Need};
 
 /// Says which settings of a run of reinforcement learning have no effect, and returns them.
-pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs, sharding: &ShardingPlan) -> Result<Vec<String>> {
+pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &TrainerInputs, sharding: &ShardingPlan) -> Result<Vec<String>> {
     let choices = choices();
     let loss = algorithms::policy_loss(config)?.name;
     let estimator = config.algorithm.adv_estimator.as_str();

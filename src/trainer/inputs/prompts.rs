@@ -1,0 +1,82 @@
+//! Reads the prompts of training and validation.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::job::agents::Agents;
+use crate::job::words::ToLayer;
+use burnish_config::PpoConfig;
+use burnish_data::{AgentRows, Prompt, PromptOptions, RowSelection, RowNeeds, Take, Tokenizer, load_prompts};
+
+/// The prompts of training and validation.
+pub struct Prompts {
+    pub train: Vec<Arc<Prompt>>,
+    pub val: Vec<Arc<Prompt>>,
+}
+
+impl Prompts {
+    /// Reads and tokenizes the rows.
+    ///
+    /// # Errors
+    /// If a file or row cannot be read, with its key and place.
+    pub fn read(config: &PpoConfig, tokenizer: &Tokenizer, needs: RowNeeds, agents: Option<&Agents>) -> Result<Self> {
+        let keys = config.actor_rollout_ref.rollout.conversations();
+        let rows = agents.map(Agents::rows).transpose()?;
+        let rows = rows.unwrap_or_else(|| AgentRows { ignores_names: !keys.agent.read_agent_name, ..AgentRows::default() });
+        let read = |training| prompts(config, needs, tokenizer, &rows, training);
+        Ok(Self { train: read(true)?, val: read(false)? })
+    }
+}
+
+fn prompts(
+    config: &PpoConfig,
+    needs: RowNeeds,
+    tokenizer: &Tokenizer,
+    agents: &AgentRows,
+    training: bool,
+) -> Result<Vec<Arc<Prompt>>> {
+    let data = &config.data;
+    let (key, files, max, shuffle) = match training {
+        true => ("data.train_files", &data.train_files, data.train_max_samples, data.shuffle),
+        false => ("data.val_files", &data.val_files, data.val_max_samples, data.validation_shuffle),
+    };
+    let seed = data.seed.unwrap_or(config.trainer.seed);
+    let take = usize::try_from(max).ok().map(|most| Take { most, shuffle, seed });
+    let options = PromptOptions {
+        prompt_key: data.prompt_key.clone(),
+        reward_fn_key: data.reward_fn_key.clone(),
+        max_prompt_length: data.max_prompt_length,
+        truncation: data.truncation.to_layer(),
+        filter_overlong_prompts: data.filter_overlong_prompts,
+        needs,
+        chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
+        agents: agents.clone(),
+        reading: RowSelection { take, on_malformed: data.on_malformed_row.to_layer() },
+    };
+    let files = files.paths();
+    refuse_dumps_of_inputs(config, key, &files)?;
+    let prompts = load_prompts(&files, tokenizer, &options).context(key)?;
+    Ok(prompts.into_iter().map(Arc::new).collect())
+}
+
+/// Refuses input files that the run would overwrite with its dumps, `STEP.jsonl`.
+fn refuse_dumps_of_inputs(config: &PpoConfig, key: &str, files: &[PathBuf]) -> Result<()> {
+    let trainer = &config.trainer;
+    let folders =
+        [("trainer.rollout_data_dir", &trainer.rollout_data_dir), ("trainer.validation_data_dir", &trainer.validation_data_dir)];
+    for file in files.iter().filter_map(|file| file.canonicalize().ok()) {
+        let is_dump = file.extension().is_some_and(|extension| extension == "jsonl")
+            && file.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| stem.parse::<u64>().is_ok());
+        for (setting, folder) in folders.iter().filter_map(|(setting, folder)| Some((setting, folder.as_ref()?))) {
+            let same = folder.as_path().canonicalize().is_ok_and(|folder| file.parent() == Some(&folder));
+            ensure!(
+                !(is_dump && same),
+                "{setting}={folder} would be written over the rows of {key}, {}: the run writes its files STEP.jsonl there; name another folder",
+                file.display()
+            );
+        }
+    }
+    Ok(())
+}
