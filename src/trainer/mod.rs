@@ -7,7 +7,6 @@
 //! never stopped.
 
 mod advantages;
-mod agent_metrics;
 mod algorithms;
 mod announce;
 mod batch;
@@ -27,38 +26,36 @@ pub mod sampling;
 mod scores;
 pub mod setup;
 mod signal;
+mod state;
 mod teacher;
-mod timing;
-mod trl_metrics;
 mod turn_rewards;
 pub mod unused_options;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Error, Result, bail};
-use serde::{Deserialize, Serialize};
+use anyhow::{Context as _, Result};
 
 pub use self::algorithms::options;
 pub use self::choices::choices;
 
 use self::advantages::Advantages;
-use self::agent_metrics::ToolWatch;
 use self::learning::LearningSide;
+use self::metrics::agent_metrics::{self, ToolWatch};
+use self::metrics::{timing, trl_metrics};
 use self::sampling::{ReportedNames, SamplingSide, samples};
 use self::signal::Signal;
+use self::state::{TrainerState, nothing_updated};
 use crate::job::clock::Clock;
 use crate::job::device_memory::DeviceMemory;
-use crate::job::{Context, NothingUpdated, Pipeline};
+use crate::job::{Context, Pipeline};
 use burnish_algorithm::advantage::Need;
-use burnish_algorithm::kl::KlController;
 use burnish_checkpoint::Changes;
 use burnish_config::PpoConfig;
 use burnish_data::{Sampler, SamplerState};
 use burnish_optim::StatePart;
 use burnish_reward::python::PythonPostProcessing;
 use burnish_tracking::Metrics;
-use burnish_util::interrupt::Interrupted;
 
 /// Reinforcement learning of one policy, set up from its configuration by [`setup::start`].
 pub struct Trainer {
@@ -73,23 +70,6 @@ pub struct Trainer {
     gpu: Option<DeviceMemory>,
     /// Tokens of all prompts and responses trained on since the run began.
     tokens: u64,
-}
-
-/// The state that a step changes beside the weights, the optimizers and the position in the data.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct TrainerState {
-    kl_controller: Option<KlController>,
-    reported: ReportedNames,
-    #[serde(default)]
-    tokens: u64,
-}
-
-/// An error before the first update of a step, which ends the run with the state before it.
-fn nothing_updated(error: Error, step: u64) -> Error {
-    match error.is::<Interrupted>() {
-        true => error,
-        false => NothingUpdated(error.context(format!("step {step}"))).into(),
-    }
 }
 
 impl Pipeline for Trainer {
@@ -227,18 +207,7 @@ impl Pipeline for Trainer {
     }
 
     fn adapt(&self, state: TrainerState, data: &SamplerState, changes: &Changes) -> Result<TrainerState> {
-        let resized = ["data.gen_batch_size", "algorithm.filter_groups.enable"].into_iter().filter(|key| changes.has(key));
-        let resized: Vec<&str> = resized.collect();
-        if !resized.is_empty() && data.counts_batches() {
-            bail!(
-                "it is of an earlier version, whose position in the data counts batches, and {} has changed since: put it back, \
-                 or take `extra` out of {}",
-                resized.join(", "),
-                learning::LOAD_CONTENTS
-            );
-        }
-        let kl_controller = self.advantages.resumed_kl_controller(state.kl_controller, changes);
-        Ok(TrainerState { kl_controller, ..state })
+        state.adapted(&self.advantages, data, changes)
     }
 
     fn announce(&self, at: &Context) {

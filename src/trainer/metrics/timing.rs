@@ -1,9 +1,9 @@
 //! The times of a whole step, per token too, its throughput and the memory in use: `timing_per_token_ms/*`, `perf/*`.
 
-use super::batch::Batch;
-use super::columns::Column;
 use crate::job::clock::{Clock, resident_gib};
 use crate::job::device_memory::DeviceMemory;
+use crate::trainer::batch::Batch;
+use crate::trainer::columns::Column;
 use burnish_distributed::Ranks;
 use burnish_tracking::Metrics;
 

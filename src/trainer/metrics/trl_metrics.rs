@@ -4,10 +4,10 @@
 //! padded position, and averages padding into `policy/entropy_avg` and `val/ratio`), scores are reported before they are
 //! normalised (after, their mean is 0), `eps` is no integer, and `val/ratio_var` is over tokens, not over the means of micro-batches.
 
-use super::batch::Batch;
-use super::columns::Column;
-use super::metrics::variance;
-use super::signal::groups_of_scores;
+use super::batch_metrics::variance;
+use crate::trainer::batch::Batch;
+use crate::trainer::columns::Column;
+use crate::trainer::signal::groups_of_scores;
 use burnish_algorithm::rounding::settled;
 use burnish_config::schema::MetricNames;
 use burnish_tracking::Metrics;

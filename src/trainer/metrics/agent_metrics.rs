@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::batch::Batch;
-use super::metrics::spread;
+use super::batch_metrics::spread;
+use crate::trainer::batch::Batch;
 use burnish_agent::loops::BRANCHES;
 use burnish_agent::{CallRecord, End, Episode, Trouble};
 use burnish_tracking::Metrics;

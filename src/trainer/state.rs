@@ -1,0 +1,50 @@
+//! The state of a trainer other than weights, optimizers and position in the data, and its return from a checkpoint.
+
+use anyhow::{Error, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use super::advantages::Advantages;
+use super::learning::LOAD_CONTENTS;
+use super::sampling::ReportedNames;
+use crate::job::NothingUpdated;
+use burnish_algorithm::kl::KlController;
+use burnish_checkpoint::Changes;
+use burnish_data::SamplerState;
+use burnish_util::interrupt::Interrupted;
+
+/// The state that a step changes, other than weights, optimizers and the position in the data.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct TrainerState {
+    pub kl_controller: Option<KlController>,
+    pub reported: ReportedNames,
+    #[serde(default)]
+    pub tokens: u64,
+}
+
+impl TrainerState {
+    /// Returns the state as a run with changed settings continues from it.
+    ///
+    /// # Errors
+    /// If the batch size has changed and the checkpoint, from an earlier version, counts batches.
+    pub fn adapted(self, advantages: &Advantages, data: &SamplerState, changes: &Changes) -> Result<Self> {
+        let resized = ["data.gen_batch_size", "algorithm.filter_groups.enable"].into_iter().filter(|key| changes.has(key));
+        let resized: Vec<&str> = resized.collect();
+        if !resized.is_empty() && data.counts_batches() {
+            bail!(
+                "it is of an earlier version, whose position in the data counts batches, and {} has changed since: put it back, \
+                 or take `extra` out of {LOAD_CONTENTS}",
+                resized.join(", ")
+            );
+        }
+        let kl_controller = advantages.resumed_kl_controller(self.kl_controller, changes);
+        Ok(Self { kl_controller, ..self })
+    }
+}
+
+/// Marks an error before the first update of `step`: it ends the run with the state before the step. An interrupt stays an interrupt.
+pub fn nothing_updated(error: Error, step: u64) -> Error {
+    match error.is::<Interrupted>() {
+        true => error,
+        false => NothingUpdated(error.context(format!("step {step}"))).into(),
+    }
+}
