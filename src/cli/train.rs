@@ -6,7 +6,7 @@ use super::args::ConfigArgs;
 use super::error::CliError;
 use super::print::print;
 use super::together::{agreed, load, together};
-use crate::trainer::{dry_run, setup};
+use crate::trainer::setup;
 use burnish_config::PpoConfig;
 use burnish_run::Output;
 
@@ -23,7 +23,7 @@ pub fn run(args: &TrainArgs, output: Output) -> Result<(), CliError> {
     together(|ranks, interrupt| {
         let loaded = load::<PpoConfig>(ranks, &args.config)?;
         if args.dry_run {
-            let described = agreed(ranks, dry_run::dry_run(loaded, ranks))?;
+            let described = agreed(ranks, setup::dry_run(loaded, ranks))?;
             return if ranks.is_first() { print(&described) } else { Ok(()) };
         }
         // A run that only validates saves nothing, so signals keep their default effect.

@@ -1,14 +1,13 @@
 //! Phase `adv`: from scores to advantages. Plain Rust on ragged columns, in the order of the functions here.
 
-use crate::trainer::turn_rewards;
+use crate::trainer::batch::{Batch, turn_rewards};
 use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::batch::Batch;
-use super::columns::Column;
-use super::estimator::RunEstimator;
-use super::sampling::ReportedNames;
+use crate::trainer::algorithms::RunEstimator;
+use crate::trainer::batch::columns::Column;
+use crate::trainer::sampling::ReportedNames;
 use burnish_algorithm::advantage::{Component, Need};
 use burnish_algorithm::kl::{KlController, KlPenalty, apply_kl_in_reward};
 use burnish_algorithm::pf_ppo::{Reweighting, resample};

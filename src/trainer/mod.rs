@@ -8,43 +8,27 @@
 
 mod advantages;
 mod algorithms;
-mod announce;
 mod batch;
-mod choices;
-mod columns;
-pub mod dry_run;
-mod estimator;
-mod inputs;
 mod learning;
-mod memory_plan;
 mod metrics;
-mod nonfinite;
-mod post_processing;
-mod reference_model;
-mod run_settings;
 pub mod sampling;
-mod scores;
 pub mod setup;
-mod signal;
 mod state;
-mod teacher;
-mod turn_rewards;
-pub mod unused_options;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 
-pub use self::algorithms::options;
-pub use self::choices::choices;
+pub use self::algorithms::{choices, options};
 
 use self::advantages::Advantages;
+use self::batch::{nonfinite, post_processing};
 use self::learning::LearningSide;
 use self::metrics::agent_metrics::{self, ToolWatch};
+use self::metrics::signal::{self, Signal};
 use self::metrics::{timing, trl_metrics};
 use self::sampling::{ReportedNames, SamplingSide, samples};
-use self::signal::Signal;
 use self::state::{TrainerState, nothing_updated};
 use crate::job::clock::Clock;
 use crate::job::device_memory::DeviceMemory;
@@ -211,6 +195,6 @@ impl Pipeline for Trainer {
     }
 
     fn announce(&self, at: &Context) {
-        announce::announce(&self.config, &self.sampling, &self.learning, at);
+        setup::announce(&self.config, &self.sampling, &self.learning, at);
     }
 }

@@ -3,10 +3,10 @@
 use anyhow::{Error, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::advantages::Advantages;
-use super::learning::LOAD_CONTENTS;
-use super::sampling::ReportedNames;
 use crate::job::NothingUpdated;
+use crate::trainer::advantages::Advantages;
+use crate::trainer::learning::LOAD_CONTENTS;
+use crate::trainer::sampling::ReportedNames;
 use burnish_algorithm::kl::KlController;
 use burnish_checkpoint::Changes;
 use burnish_data::SamplerState;

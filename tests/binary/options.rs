@@ -240,7 +240,7 @@ fn every_key_of_the_algorithms_is_tested() {
         ("actor_rollout_ref.actor.policy_loss.loss_mode", "improve.rs"),
         ("algorithm.custom_adv_estimator.", "estimators.rs"),
         ("algorithm.post_processing.", "estimators.rs"),
-        ("algorithm.turn_rewards", "its unit tests in src/trainer/turn_rewards.rs"),
+        ("algorithm.turn_rewards", "its unit tests in src/trainer/batch/turn_rewards.rs"),
         ("algorithm.lam", "ignored: there is no critic yet"),
         ("algorithm.use_kl_in_reward", "end_to_end.rs, and beside kl_penalty"),
         ("algorithm.kl_ctrl.type", "end_to_end.rs"),
@@ -252,7 +252,7 @@ fn every_key_of_the_algorithms_is_tested() {
         ("reward_model.reward_manager", "the same"),
         ("reward_model.reward_tokens", "trained_reward_models_score_responses"),
     ];
-    // What an entry names in its `reads` is changed, one by one, where src/trainer/unused_options/reads_tests.rs tests that it is read.
+    // What an entry names in its `reads` is changed, one by one, where src/trainer/setup/unused_options/reads_tests.rs tests that it is read.
     let known = burnish::cli::choices(burnish::config::Kind::Rl);
     let is_read = |key: &str| known.iter().any(|choice| choice.reads.contains(&key));
     let tree = burnish::config::defaults("ppo_trainer").unwrap();

@@ -5,7 +5,7 @@ use super::mini_batch::{cut_slice, forward_cut};
 use super::passes;
 use super::side::LearningSide;
 use crate::trainer::batch::Batch;
-use crate::trainer::columns::Column;
+use crate::trainer::batch::columns::Column;
 use burnish_algorithm::aggregate::{token_weights, trained_sequences};
 use burnish_model::{CausalLm, Comparison, Cut, Sequence, TokenStats};
 use burnish_tracking::Metrics;

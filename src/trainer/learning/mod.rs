@@ -7,7 +7,9 @@ mod log_prob;
 mod mini_batch;
 mod passes;
 mod reference;
+pub mod reference_model;
 mod side;
+pub mod teacher;
 pub(super) mod totals;
 mod update;
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::trainer::nonfinite::Fault;
+use crate::trainer::batch::nonfinite::Fault;
 use burnish_algorithm::loss::LossResult;
 use burnish_algorithm::policy_loss::Metric;
 use burnish_algorithm::sequences;

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::signal::{equal_groups, groups_of_scores};
 use crate::trainer::batch::Batch;
-use crate::trainer::columns::Column;
-use crate::trainer::signal::{equal_groups, groups_of_scores};
+use crate::trainer::batch::columns::Column;
 use burnish_config::schema::DataConfig;
 use burnish_data::named_source;
 use burnish_tracking::Metrics;

@@ -2,6 +2,7 @@
 
 pub mod agent_metrics;
 mod batch_metrics;
+pub mod signal;
 pub mod timing;
 pub mod trl_metrics;
 

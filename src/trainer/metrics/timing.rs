@@ -3,7 +3,7 @@
 use crate::job::clock::{Clock, resident_gib};
 use crate::job::device_memory::DeviceMemory;
 use crate::trainer::batch::Batch;
-use crate::trainer::columns::Column;
+use crate::trainer::batch::columns::Column;
 use burnish_distributed::Ranks;
 use burnish_tracking::Metrics;
 

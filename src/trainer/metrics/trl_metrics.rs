@@ -5,9 +5,9 @@
 //! normalised (after, their mean is 0), `eps` is no integer, and `val/ratio_var` is over tokens, not over the means of micro-batches.
 
 use super::batch_metrics::variance;
+use super::signal::groups_of_scores;
 use crate::trainer::batch::Batch;
-use crate::trainer::columns::Column;
-use crate::trainer::signal::groups_of_scores;
+use crate::trainer::batch::columns::Column;
 use burnish_algorithm::rounding::settled;
 use burnish_config::schema::MetricNames;
 use burnish_tracking::Metrics;

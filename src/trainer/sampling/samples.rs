@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::talk::turns;
 use crate::job::Context;
 use crate::trainer::batch::Batch;
-use crate::trainer::columns::Column;
+use crate::trainer::batch::columns::Column;
 use burnish_agent::Episode;
 use burnish_config::schema::{Location, TrainerConfig};
 use burnish_data::Tokenizer;

@@ -11,7 +11,7 @@ use super::scorers::{Scorers, checked_rewards};
 use crate::job::agents::{Agents, check_single_turns};
 use crate::job::models::check_model;
 use crate::job::token_rules::token_rules;
-use crate::trainer::estimator::RunEstimator;
+use crate::trainer::algorithms::RunEstimator;
 use crate::trainer::sampling::reward_model;
 use burnish_config::{BatchPlan, PpoConfig, Tree};
 use burnish_data::{Prompt, Sampler, Tokenizer};

@@ -1,9 +1,9 @@
 //! The lines that a run of reinforcement learning logs before its first step.
 
-use super::learning::LearningSide;
-use super::sampling::SamplingSide;
 use crate::job::Context;
 use crate::job::checkpoint_parts::has_weights;
+use crate::trainer::learning::LearningSide;
+use crate::trainer::sampling::SamplingSide;
 use burnish_config::PpoConfig;
 use burnish_config::schema::KlControllerKind;
 

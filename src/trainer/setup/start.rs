@@ -6,15 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::Trainer;
-use super::advantages::Advantages;
-use super::estimator::RunEstimator;
 use super::inputs::{TrainerInputs, hf_config};
-use super::learning::LearningSide;
 use super::memory_plan::plan_memory;
 use super::run_settings::run_settings;
-use super::sampling::{SamplingSide, crc_of};
-use super::{algorithms, reference_model, teacher, unused_options};
+use super::unused_options;
 use crate::job::agents::Agents;
 use crate::job::device_memory::DeviceMemory;
 use crate::job::generation::{native_engine, sampling};
@@ -26,6 +21,11 @@ use crate::job::sharding_plan::ShardingPlan;
 use crate::job::sources::NamedFiles;
 use crate::job::words::ToLayer;
 use crate::job::{Run, RunSettings, lora_settings, template_date};
+use crate::trainer::advantages::Advantages;
+use crate::trainer::algorithms::RunEstimator;
+use crate::trainer::learning::{LearningSide, reference_model, teacher};
+use crate::trainer::sampling::{SamplingSide, crc_of};
+use crate::trainer::{Trainer, algorithms};
 use burnish_algorithm::{aggregate, kl};
 use burnish_config::Loaded;
 use burnish_config::schema::{Device, KlControllerKind, PpoConfig};

@@ -3,13 +3,14 @@
 use anyhow::{Context, Result};
 
 use super::inputs::TrainerInputs;
-use super::{algorithms, reference_model, teacher};
 use crate::job::dry_run::{check_weights, describe};
 use crate::job::lora_settings;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::optimizer;
 use crate::job::second_model::{SecondModel, check_adapter};
 use crate::job::sharding_plan::ShardingPlan;
+use crate::trainer::algorithms;
+use crate::trainer::learning::{reference_model, teacher};
 use burnish_algorithm::kl;
 use burnish_config::schema::{Init, TEACHER};
 use burnish_config::{MicroBatch, PpoConfig, UpdatePlan};

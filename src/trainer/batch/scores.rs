@@ -1,6 +1,6 @@
 //! The scores of a batch, read by name and by function.
 
-use super::batch::Batch;
+use super::Batch;
 use burnish_algorithm::advantage::Component;
 use burnish_reward::FunctionReward;
 

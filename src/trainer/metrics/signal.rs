@@ -1,8 +1,8 @@
 //! The watch over what a run learns from its scores. A run whose every advantage is 0 goes on and finishes like any other, with a loss of 0, a
 //! KL of 0 and no clipped token, which look like health: so it is said, once, when it has lasted, and again at the end.
 
-use super::batch::Batch;
-use super::columns::Column;
+use crate::trainer::batch::Batch;
+use crate::trainer::batch::columns::Column;
 use burnish_algorithm::advantage::Need;
 use burnish_tracking::Metrics;
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::algorithms;
-use super::batch::Batch;
+use super::Batch;
 use super::columns::Column;
-use super::estimator::RunEstimator;
 use crate::job::Context;
 use crate::job::reward_plan::pool_options;
+use crate::trainer::algorithms;
+use crate::trainer::algorithms::RunEstimator;
 use burnish_algorithm::advantage::Need;
 use burnish_algorithm::gather;
 use burnish_config::PpoConfig;

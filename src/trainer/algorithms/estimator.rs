@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::algorithms;
-use super::batch::Batch;
-use super::columns::{Column, Per};
+use super::resolve;
 use crate::job::reward_plan::pool_options;
+use crate::trainer::batch::Batch;
+use crate::trainer::batch::columns::{Column, Per};
 use burnish_algorithm::advantage::{self, AdvantageInput, AdvantageOutput, Component, Estimator, Need, comparable};
 use burnish_algorithm::options::Options;
 use burnish_algorithm::{gather, scatter};
@@ -46,9 +46,9 @@ impl RunEstimator {
         let algorithm = &config.algorithm;
         let Some(path) = &algorithm.custom_adv_estimator.path else {
             let estimator = advantage::find(&algorithm.adv_estimator).context("unknown adv_estimator")?;
-            return Ok(Self::BuiltIn(estimator, algorithms::options(config, estimator.reads)?));
+            return Ok(Self::BuiltIn(estimator, resolve::options(config, estimator.reads)?));
         };
-        let settings = algorithms::section(config)?;
+        let settings = resolve::section(config)?;
         let options = pool_options(&config.reward, interrupt);
         let estimator = PythonEstimator::start(&path.to_string(), &algorithm.adv_estimator, settings, options);
         let estimator = estimator.context(PATH)?;
@@ -161,10 +161,10 @@ fn in_python(
 fn check(estimator: &PythonEstimator, config: &PpoConfig, plan: &BatchPlan) -> Result<()> {
     let (name, path) = (estimator.name(), estimator.path());
     let algorithm = &config.algorithm;
-    let old_log_probs = algorithms::needs_old_log_probs(config, plan, &algorithms::corrections(config)?);
+    let old_log_probs = resolve::needs_old_log_probs(config, plan, &resolve::corrections(config)?);
     let there = |column: Column| match column {
         Column::Values => config.has_critic(),
-        Column::SumPiSquared => algorithms::reads_sum_pi_squared(config),
+        Column::SumPiSquared => resolve::reads_sum_pi_squared(config),
         Column::OldLogProb => old_log_probs,
         Column::RefLogProb => config.has_reference(),
         Column::RolloutIsWeights => algorithm.rollout_correction.as_ref().is_some_and(|settings| settings.rollout_is.is_some()),

@@ -5,7 +5,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::batch::Batch;
+use super::Batch;
 use super::columns::Column;
 use crate::job::Context;
 use crate::job::nonfinite::report;
@@ -129,8 +129,8 @@ pub fn numbers(values: &[f32]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::batch::tests::two_responses;
     use super::*;
+    use crate::trainer::batch::tests::two_responses;
 
     #[test]
     fn a_fault_is_written_with_its_numbers_and_refused_or_left_out() {

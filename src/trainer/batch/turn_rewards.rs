@@ -1,6 +1,6 @@
 //! Rewards that tools, users and environments gave within conversations: where they join the score (`algorithm.turn_rewards`).
 
-use super::batch::Batch;
+use super::Batch;
 use super::columns::Column;
 use burnish_agent::Episode;
 use burnish_config::schema::TurnRewards;

@@ -2,13 +2,13 @@
 
 use anyhow::{Context, Result, ensure};
 
-use super::algorithms::options;
-use super::inputs::TrainerInputs;
-use super::learning::distillation::{Distillation, Measure};
+use super::distillation::{Distillation, Measure};
 use crate::job::models::is_bfloat16;
 use crate::job::second_model::SecondModel;
 use crate::job::teacher::check_tokens;
 use crate::job::unused_options::{Condition, UnusedOption, table};
+use crate::trainer::algorithms::options;
+use crate::trainer::setup::inputs::TrainerInputs;
 use burnish_algorithm::kl;
 use burnish_algorithm::loss::PolicyObjective;
 use burnish_algorithm::options::OptionValue;

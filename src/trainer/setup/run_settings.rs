@@ -1,9 +1,9 @@
 //! The settings of reinforcement learning that every training run has.
 
-use super::learning::LOAD_CONTENTS;
 use crate::job::RunSettings;
 use crate::job::checkpoint_parts::loaded;
 use crate::job::models::rate_follows_length;
+use crate::trainer::learning::LOAD_CONTENTS;
 use burnish_checkpoint::{CheckpointPart, Compared};
 use burnish_config::PpoConfig;
 use burnish_config::schema::CheckpointContent::Extra;

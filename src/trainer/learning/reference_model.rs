@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 
-use super::inputs::TrainerInputs;
 use crate::job::models::is_bfloat16;
 use crate::job::second_model::SecondModel;
+use crate::trainer::setup::inputs::TrainerInputs;
 use burnish_config::PpoConfig;
 use burnish_config::schema::Location;
 use burnish_model::hf_config::HfConfig;

@@ -1,0 +1,12 @@
+//! The algorithms of a run, looked up by the names in its settings.
+
+mod choices;
+mod estimator;
+mod resolve;
+
+pub use choices::choices;
+pub use estimator::RunEstimator;
+pub use resolve::{
+    Correction, batch_shaping, corrections, needs_old_log_probs, normalize_advantages, objective, options, pf_ppo, policy_loss,
+    reads_sum_pi_squared, section, shaping,
+};
