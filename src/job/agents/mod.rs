@@ -3,17 +3,17 @@
 mod begin;
 mod choices;
 mod describe;
+mod loop_config;
+mod prompt_parts;
 mod read;
 mod rows;
-mod seen;
 mod server;
 mod start;
 mod unused_options;
-mod written;
 
 pub use choices::choices;
+pub use loop_config::config_of_own_loops;
 pub use read::files_crc;
 pub use rows::check_single_turns;
-pub use seen::seen_by_own;
 pub use start::{AgentSettings, Agents, EndpointSettings};
 pub use unused_options::of_conversations;

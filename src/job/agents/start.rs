@@ -43,7 +43,7 @@ pub struct AgentSettings<'a> {
     /// True if no reward function is named, so that the reward of an environment is the score.
     pub scores_by_rule: bool,
     /// What loops of the user's own see of the settings; null without such loops.
-    pub seen_by_own: Value,
+    pub config_of_own_loops: Value,
     pub endpoint: EndpointSettings,
 }
 
@@ -129,7 +129,7 @@ impl Agents {
         };
         let (built_in, mut setup, users) = read(&keys, &servers)?;
         if let Some(setup) = &mut setup {
-            setup.loop_config = settings.seen_by_own.clone();
+            setup.loop_config = settings.config_of_own_loops.clone();
         }
         let options = SessionOptions {
             python: process.python.to_string(),

@@ -11,7 +11,7 @@ pub mod samples;
 mod score;
 pub mod scoring;
 mod side;
-mod talk;
+mod transcript_text;
 pub mod val_metrics;
 mod validate;
 

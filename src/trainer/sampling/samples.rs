@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::{Map, Value};
 
-use super::talk::turns;
+use super::transcript_text::turns;
 use crate::job::Context;
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;

@@ -6,7 +6,7 @@ use burnish_config::schema::AgentKeys;
 
 /// `sections` (`data`, `actor_rollout_ref` and others) with the names that verl's rollout has beside ours; null without such
 /// loops.
-pub fn seen_by_own(keys: &AgentKeys, lengths: (usize, usize), sections: impl FnOnce() -> Value) -> Value {
+pub fn config_of_own_loops(keys: &AgentKeys, lengths: (usize, usize), sections: impl FnOnce() -> Value) -> Value {
     if keys.agent.agent_loop_config_path.is_none() {
         return Value::Null;
     }
