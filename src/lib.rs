@@ -1,8 +1,8 @@
 //! burnish: reinforcement-learning post-training of language models on the burn framework.
 //!
-//! Reading order: [`trainer`] is the algorithm, phase by phase; [`pipelines`] holds the stages around it, [`job`] the parts that all
-//! training runs share, [`cli`] the commands. Everything below them is a crate of its own under `crates/`, re-exported here by its
-//! name: [`algorithm`] holds the formulas, [`model`] the network, [`rollout`] generation, [`reward`] the scores, and so on.
+//! Reading order: [`trainer`] is the algorithm, phase by phase; [`pipelines`] holds the stages around it, [`job`] the parts that
+//! all training runs share, [`cli`] the commands. Everything below them is a separate crate under `crates/`, re-exported here by
+//! its name: [`algorithm`] holds the formulas, [`model`] the network, [`rollout`] generation, [`reward`] the scores, and so on.
 //! `CONTRIBUTING.md` lists the crates; `docs/tour.md` follows one training step through them.
 
 pub mod cli;

@@ -1,4 +1,4 @@
-//! `trainer`: parse, set up logging, run, and turn a failure into a message and an exit code.
+//! `trainer`: parses the command line, sets up logging, runs the command, and turns an error into a message and an exit code.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt};
 
-// burn allocates and frees an activation per operation; the system's allocator returns the pages each time.
+// burn allocates and frees an activation per operation, and the system's allocator would return the pages each time.
 #[global_allocator]
 static ALLOCATOR: LimitedMemory<mimalloc::MiMalloc> = LimitedMemory(mimalloc::MiMalloc);
 
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     ExitCode::from(failure.code())
 }
 
-/// Events that RUST_LOG lets through go to standard error and, with their time, to the log file of the run; so does a panic.
+/// Sends events that RUST_LOG lets through, and panics, to standard error and, with their time, to the log file of the run.
 fn log_to(output: &Output) {
     let Output { progress, log } = output.clone();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,burnish=info"));

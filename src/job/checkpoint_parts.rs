@@ -1,4 +1,4 @@
-//! The parts of a trained model that go into a checkpoint and come out of it: one call per [`Learner`].
+//! Saves the parts of a trained model to a checkpoint and loads them again, one call per [`Learner`].
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use burnish_config::schema::CheckpointContent::{self, Extra, HfModel, Model, Opt
 use burnish_optim::learner::{HUGGINGFACE, OPTIMIZER, SavedParts};
 use burnish_optim::{Learner, StatePart};
 
-/// True if `contents` has the weights.
+/// Returns true if `contents` has the weights.
 pub fn has_weights(contents: &[CheckpointContent]) -> bool {
     contents.iter().any(|part| matches!(part, Model | HfModel))
 }
@@ -20,20 +20,19 @@ pub fn save_learner(learner: &Learner, folder: &Path, contents: &[CheckpointCont
     learner.save(folder, SavedParts { model: has(Model), merged: has(HfModel), optimizer: has(Optimizer) }, tokenizer)
 }
 
-/// The answer of a rank that does not write a checkpoint to the one that does: its numbers of a part of the state of one of its
-/// `learners`.
+/// Returns this rank's values of a part of an optimizer's state, for the rank that writes a checkpoint.
 ///
 /// # Panics
-/// If no learner has that name: all ranks build the same ones.
+/// If no learner has that name: all ranks build the same learners.
 pub fn state_part<'a>(learners: impl IntoIterator<Item = &'a Learner>, part: &StatePart) -> Vec<f32> {
     let learner = learners.into_iter().find(|learner| learner.name == part.learner);
     learner.unwrap_or_else(|| panic!("no learner `{}`", part.learner)).state_part(part)
 }
 
-/// Restores the parts of a learner that `contents` (`checkpoint.load_contents`) names. `key`: where those are set.
+/// Restores the parts of a learner that `contents` (`checkpoint.load_contents`) names. `key`: the setting of `contents`.
 ///
 /// # Errors
-/// A part that the checkpoint does not hold.
+/// If the checkpoint lacks a part.
 pub fn load_learner(learner: &mut Learner, folder: &Path, contents: &[CheckpointContent], key: &str) -> Result<()> {
     let (weights, optimizer) = (has_weights(contents), contents.contains(&Optimizer));
     for (part, wanted, file) in [("model", weights, HUGGINGFACE), ("optimizer", optimizer, OPTIMIZER)] {
@@ -42,18 +41,18 @@ pub fn load_learner(learner: &mut Learner, folder: &Path, contents: &[Checkpoint
     learner.load(folder, weights, optimizer)
 }
 
-/// Says what is left out, and refuses what is not there.
+/// Warns of a part that is not wanted, and refuses a checkpoint without a wanted part.
 pub fn check_part(part: &str, wanted: bool, file: &Path, key: &str) -> Result<()> {
     if wanted && !file.exists() {
-        bail!("the checkpoint holds no `{part}`; take it out of {key}");
+        bail!("the checkpoint has no `{part}`; remove it from {key}");
     }
     if !wanted {
-        tracing::warn!("{key} has no `{part}`: that starts afresh");
+        tracing::warn!("{key} has no `{part}`, so it starts from scratch");
     }
     Ok(())
 }
 
-/// The parts of a checkpoint that `contents` (`checkpoint.load_contents`) loads, as far as settings can make them wrong.
+/// Returns the parts of a checkpoint that `contents` (`checkpoint.load_contents`) loads, for a comparison of settings.
 pub fn loaded(contents: &[CheckpointContent]) -> Vec<CheckpointPart> {
     let policy = has_weights(contents) || contents.contains(&Optimizer);
     let parts = [(policy, CheckpointPart::Policy), (contents.contains(&Extra), CheckpointPart::Data)];

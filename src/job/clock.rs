@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use burnish_run::Stage;
 use burnish_tracking::Metrics;
 
-/// Times the phases of a step.
+/// Measures the phases of a step.
 pub struct Clock {
     stage: Stage,
     start: Instant,
@@ -13,12 +13,12 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// `stage` is told of every phase.
+    /// Starts the clock. `stage` gets the name of each phase.
     pub fn start(stage: &Stage) -> Self {
         Self { stage: stage.clone(), start: Instant::now(), phases: Vec::new() }
     }
 
-    /// Runs a phase and remembers how long it took, beside what the same phase took before.
+    /// Runs a phase, and adds its time to earlier time of the same phase.
     pub fn time<T>(&mut self, phase: &'static str, run: impl FnOnce() -> T) -> T {
         self.stage.enter(phase);
         let start = Instant::now();
@@ -31,7 +31,7 @@ impl Clock {
         result
     }
 
-    /// Counts a part of what a phase took as another's.
+    /// Moves a part of the time of one phase to another.
     pub fn shift(&mut self, from: &'static str, to: &'static str, part: Duration) {
         if self.seconds(to).is_none() {
             self.phases.push((to, 0.0));
@@ -49,12 +49,12 @@ impl Clock {
         self.phases.iter().find(|(name, _)| *name == phase).map(|(_, seconds)| *seconds)
     }
 
-    /// `timing_s/PHASE` of every phase.
+    /// Reports `timing_s/PHASE` for every phase.
     pub fn report(&self, metrics: &mut Metrics) {
         metrics.extend(self.phases.iter().map(|(phase, seconds)| (format!("timing_s/{phase}"), *seconds)));
     }
 
-    /// The phases so far, with their seconds.
+    /// Phases so far, with their seconds.
     pub fn phases(&self) -> &[(&'static str, f64)] {
         &self.phases
     }
@@ -65,7 +65,7 @@ impl Clock {
     }
 }
 
-/// A memory figure of this process in GiB, where /proc has it.
+/// Returns a memory figure of this process in GiB, if `/proc` has it.
 pub fn resident_gib(field: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;

@@ -1,4 +1,4 @@
-//! The position of a run, and the receivers of what a step reports.
+//! The position of a run, and the receivers of a step's reports.
 
 use anyhow::Result;
 
@@ -9,30 +9,30 @@ use burnish_run::Record;
 use burnish_tracking::Progress;
 use burnish_util::interrupt::{Interrupt, Interrupted};
 
-/// The position of a run, and the receivers of what a step reports.
+/// The position of a run, and the receivers of a step's reports.
 pub struct Context {
     pub settings: RunSettings,
-    /// The processes that train together.
+    /// The ranks that train together.
     pub ranks: Ranks,
-    /// Steps done, or the one being made.
+    /// Number of steps done, or of the current step.
     pub step: u64,
     pub record: Record,
     pub progress: Progress,
-    /// Asked when somebody wants this process to stop; see [`Self::asked_to_stop`].
+    /// Tells whether this process was asked to stop; see [`Self::asked_to_stop`].
     pub interrupt: Interrupt,
-    /// The step after which validation measures something else than before, where this process has changed that.
+    /// Step after which validation measures something else, if this process has changed that.
     pub validated_after: Option<u64>,
-    /// The validations since the last improvement, where `early_stopping` follows them.
+    /// Validations since the last improvement, if `early_stopping` is set.
     pub improvement: Option<Improvement>,
 }
 
 impl Context {
-    /// True on all ranks if somebody wants one of them to stop. Collective.
+    /// Returns true on all ranks if one of them was asked to stop. Collective.
     pub fn asked_to_stop(&self) -> bool {
         self.ranks.any(self.interrupt.asked())
     }
 
-    /// Abandons a step that has changed nothing yet, by an error that the caller that began the step catches. Collective.
+    /// Abandons a step that has not updated anything yet; the run loop catches the error. Collective.
     ///
     /// # Errors
     /// [`Interrupted`], if the run was asked to stop.
@@ -44,12 +44,12 @@ impl Context {
         self.settings.total_steps
     }
 
-    /// True if nothing is left to train.
+    /// Returns true if nothing is left to train.
     pub fn is_done(&self) -> bool {
         self.step == self.settings.total_steps || self.stops_early()
     }
 
-    /// True if the last validations were no improvement, so that the run ends before its last step.
+    /// Returns true if the run ends before its last step because validations stopped improving.
     pub(super) fn stops_early(&self) -> bool {
         self.settings.early_stopping.is_some_and(|stopping| stopping.stops(self.improvement.as_ref()))
     }

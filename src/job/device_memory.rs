@@ -1,4 +1,4 @@
-//! The most memory of a GPU that was in use at once.
+//! Peak memory of a GPU.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use burn::tensor::Device;
 
-/// CubeCL counts what is in use now and keeps no peak of it, so a thread looks this often, as long as somebody wants to know.
+/// Time between two samples: CubeCL reports current use but no peak, so a thread polls it.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Peaks since [`DeviceMemory::watch`], of this process alone. A peak shorter than `INTERVAL` may be missed.
+/// Peaks of this process since [`DeviceMemory::watch`]. A peak shorter than `INTERVAL` may be missed.
 pub struct DeviceMemory(Arc<Peaks>);
 
 struct Peaks {
     device: Device,
     /// Bytes of tensors.
     allocated: AtomicU64,
-    /// Bytes taken from the driver, those kept for later tensors included.
+    /// Bytes taken from the driver, including those kept for later tensors.
     reserved: AtomicU64,
 }
 
 impl DeviceMemory {
-    /// `None` where the device counts nothing, as the CPU.
+    /// Starts to watch; `None` if the device reports no memory, like the CPU.
     pub fn watch(device: &Device) -> Option<Self> {
         device.memory_pool_usage()?;
         let peaks = Arc::new(Peaks { device: device.clone(), allocated: AtomicU64::new(0), reserved: AtomicU64::new(0) });
@@ -30,7 +30,7 @@ impl DeviceMemory {
         Some(Self(peaks))
     }
 
-    /// Peaks of allocated and reserved memory, in GiB.
+    /// Returns the peaks of allocated and reserved memory, in GiB.
     pub fn peaks_gib(&self) -> [f64; 2] {
         self.0.update();
         [&self.0.allocated, &self.0.reserved].map(|peak| peak.load(Ordering::Relaxed) as f64 / (1u64 << 30) as f64)

@@ -18,7 +18,7 @@ pub fn report(lines: &[(&str, String)], memory: &MemoryEstimate) -> String {
     format!("{lines}{memory}nothing was trained or written (--dry-run)\n")
 }
 
-/// The model in a few words.
+/// Describes the model in one line.
 pub fn describe(path: &Location, decoder: &DecoderConfig, init: Init, adapter: Option<&PeftAdapter>) -> String {
     let d = decoder;
     let weights = match adapter {
@@ -27,7 +27,7 @@ pub fn describe(path: &Location, decoder: &DecoderConfig, init: Init, adapter: O
             format!("trained: {trained} in LoRA adapters of rank {} on {count} matrices", adapter.rank)
         }
         None if init == Init::Random => match weights_file(path.as_path()) {
-            Some(file) => format!("random weights: {file} is there and not read"),
+            Some(file) => format!("random weights: {file} exists and is not read"),
             None => "random weights".to_owned(),
         },
         None => "its own weights".to_owned(),
@@ -41,20 +41,20 @@ pub fn describe(path: &Location, decoder: &DecoderConfig, init: Init, adapter: O
     )
 }
 
-/// The number of steps and where they start.
+/// Returns the number of steps and the step where they start.
 pub fn steps(total: u64, per_epoch: u64, resumed: Option<u64>) -> String {
     let epochs = total as f64 / per_epoch as f64;
     let from = resumed.map_or(String::new(), |step| format!("; {} left after the checkpoint of step {step}", total - step));
     format!("{total}, {per_epoch} per epoch, {:.3} epochs{from}", epochs).replace(".000 epochs", " epochs")
 }
 
-/// File names for people.
+/// Joins file names for people.
 pub fn names(files: &[Location]) -> String {
     files.iter().map(|file| file.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Checks that pretrained weights exist and are as many as the model has; only their headers are read. Those of a name on the Hub that
-/// are not in the cache are left unchecked.
+/// Checks that pretrained weights exist and that their number fits the model; reads only the headers. Skips weights on the Hub
+/// that are not in the cache.
 pub fn check_weights(model: &Location, init: Init, decoder: &DecoderConfig) -> Result<()> {
     if init != Init::Pretrained || model.lacks_weights() {
         return Ok(());
@@ -64,7 +64,7 @@ pub fn check_weights(model: &Location, init: Init, decoder: &DecoderConfig) -> R
     let found: usize = tensors.values().map(|tensor| tensor.shape().iter().product::<usize>()).sum();
     let wanted = decoder.num_parameters();
     if found != wanted {
-        bail!("{model} holds {found} weights, its config.json describes a model of {wanted}");
+        bail!("{model} has {found} weights, but its config.json describes a model with {wanted}");
     }
     Ok(())
 }

@@ -1,13 +1,13 @@
-//! The end of a run whose validations no longer improve, as by transformers' `EarlyStoppingCallback`.
+//! Ends a run whose validations no longer improve, like transformers' `EarlyStoppingCallback`.
 
 use serde::{Deserialize, Serialize};
 
-/// When a run ends before its last step.
+/// The rule that ends a run before its last step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EarlyStopping {
     /// Validations in a row without an improvement.
     pub patience: u64,
-    /// An improvement is larger than this.
+    /// Minimum size of an improvement; a smaller change does not count.
     pub threshold: f64,
 }
 
@@ -15,16 +15,16 @@ pub struct EarlyStopping {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Improvement {
     pub metric: String,
-    /// The value of the last improvement.
+    /// Value of the last improvement.
     #[serde(with = "burnish_util::json_number")]
     pub value: f64,
-    /// The validations after it.
+    /// Number of validations after it.
     pub waited: u64,
 }
 
 impl EarlyStopping {
-    /// Returns the state after one more validation. A value that is NaN is no improvement; a metric that was not followed before
-    /// begins anew.
+    /// Returns the state after one more validation. NaN is not an improvement. A metric that was not followed before starts from
+    /// scratch.
     pub fn follow(self, before: Option<&Improvement>, metric: &str, value: f64, greater_is_better: bool) -> Improvement {
         let metric = metric.to_owned();
         match before.filter(|before| before.metric == metric) {
@@ -39,7 +39,7 @@ impl EarlyStopping {
         }
     }
 
-    /// True if the run ends.
+    /// Returns true if the run ends.
     pub fn stops(self, state: Option<&Improvement>) -> bool {
         state.is_some_and(|state| state.waited >= self.patience)
     }

@@ -1,10 +1,10 @@
-//! The engine that generates, and how it draws tokens, as the settings say.
+//! The generation engine and the sampling settings of a run.
 
 use burnish_config::schema::SamplingKeys;
 use burnish_engine::NativeEngine;
 use burnish_rollout::{Logprobs, Sampling};
 
-/// The engine of this program.
+/// Returns the native engine.
 pub fn native_engine(keys: &SamplingKeys) -> NativeEngine {
     NativeEngine {
         max_num_seqs: keys.max_num_seqs,
@@ -14,11 +14,11 @@ pub fn native_engine(keys: &SamplingKeys) -> NativeEngine {
     }
 }
 
-/// Responses of at most `max_tokens` tokens; without `do_sample` they are greedy.
+/// Returns the sampling settings for responses of at most `max_tokens` tokens; greedy without `do_sample`.
 pub fn sampling(keys: &SamplingKeys, max_tokens: usize, logprobs: Logprobs) -> Sampling {
     Sampling {
         temperature: if keys.do_sample { keys.temperature as f32 } else { 0.0 },
-        // -1 keeps all tokens, as 0 does.
+        // -1 keeps all tokens, like 0.
         top_k: usize::try_from(keys.top_k).unwrap_or(0),
         top_p: keys.top_p as f32,
         min_p: keys.min_p as f32,

@@ -1,7 +1,7 @@
-//! Names on Hugging Face's Hub in the settings: each becomes files before anything is read, so that the rest of the program sees
-//! folders and files alone. The settings, which the run and its checkpoints record, get the name with its commit.
+//! Names on Hugging Face's Hub in the settings. Each becomes files before anything is read, so the rest of the program sees only
+//! folders and files. The recorded settings get the name with its commit.
 //!
-//! Weights, which are most of a model's bytes, come last: once everything that can be checked without them has been checked.
+//! Weights, most of a model's bytes, come last: after every check that works without them.
 
 use std::path::{Path, PathBuf};
 
@@ -11,18 +11,18 @@ use burnish_config::schema::{Location, Place, Schema, Thing};
 use burnish_config::{ConfigError, Loaded, Node, Problem, Tree, Value};
 use burnish_hub::{Failure, Found, Hub, HubName, Kind, ModelParts, Purpose};
 
-/// The models on the Hub whose weights are loaded, and may not be here yet.
-#[must_use = "the weights are not here yet"]
+/// The models on the Hub whose weights will be loaded and may still be missing.
+#[must_use = "the weights are still missing"]
 pub struct Weights(Vec<Wanted>);
 
 /// A setting that names a model on the Hub.
 struct Setting {
-    /// The key of its place.
+    /// Key of the place in the settings.
     place: String,
-    /// The key that the user knows, and the value there.
+    /// Key that the user knows, and the value there.
     key: String,
     node: Option<Node>,
-    /// The text that was taken for a name.
+    /// Text that was read as a name.
     text: String,
     name: HubName,
 }
@@ -44,15 +44,15 @@ impl Setting {
 }
 
 impl Weights {
-    /// True if some weights are not here.
+    /// Returns true if some weights are missing.
     pub fn are_missing(&self) -> bool {
         self.0.iter().any(|wanted| wanted.is_missing)
     }
 
-    /// Downloads those that are not here.
+    /// Downloads the missing weights.
     ///
     /// # Errors
-    /// Weights that cannot be had, with the key and its place.
+    /// If weights cannot be downloaded, with the key and its place.
     pub fn fetch<T: Schema>(self, config: &mut T) -> Result<(), ConfigError> {
         let mut hub = None;
         for Wanted { setting, .. } in self.0 {
@@ -65,18 +65,18 @@ impl Weights {
         Ok(())
     }
 
-    /// Says which weights are not here, and stay unchecked: for a dry run.
+    /// Reports which weights are missing and stay unchecked, for a dry run.
     pub fn leave(self) {
         for Wanted { setting: Setting { key, name, .. }, .. } in self.0.iter().filter(|wanted| wanted.is_missing) {
-            tracing::info!("{key}: the weights of {name} are not in the cache, and not checked");
+            tracing::info!("{key}: the weights of {name} are not in the cache and were not checked");
         }
     }
 }
 
-/// Finds or downloads all that the settings name on the Hub, but for weights that are not here, which it returns.
+/// Finds or downloads everything that the settings name on the Hub, except missing weights, which it returns.
 ///
 /// # Errors
-/// A name that cannot be had, with its key and place, and what to do.
+/// If a name cannot be found, with its key, its place and the remedy.
 pub fn find<T: Schema>(loaded: &mut Loaded<T>) -> Result<Weights, ConfigError> {
     let (config, tree) = (&mut loaded.config, &mut loaded.tree);
     let (mut hub, mut weights) = (None, Vec::new());
@@ -104,20 +104,20 @@ pub fn find<T: Schema>(loaded: &mut Loaded<T>) -> Result<Weights, ConfigError> {
     Ok(Weights(weights))
 }
 
-/// A model that is named on the command line: a path, or a name on the Hub.
+/// A model named on the command line: a path, or a name on the Hub.
 pub struct NamedModel {
     option: &'static str,
-    /// The path or name as it was written.
+    /// Path or name as written.
     text: String,
     folder: PathBuf,
     name: Option<HubName>,
 }
 
 impl NamedModel {
-    /// Finds it; of a name on the Hub, everything but the weights.
+    /// Finds the model; from the Hub, everything but the weights.
     ///
     /// # Errors
-    /// A name that cannot be had, with the option.
+    /// If a name cannot be found, with the option.
     pub fn find(option: &'static str, folder: &Path) -> Result<Self> {
         Self::with(option, folder, ModelParts::WeightsLater)
     }
@@ -125,7 +125,7 @@ impl NamedModel {
     /// Finds the tokenizer of a model.
     ///
     /// # Errors
-    /// As [`Self::find`].
+    /// Like [`Self::find`].
     pub fn tokenizer(option: &'static str, folder: &Path) -> Result<PathBuf> {
         Ok(Self::with(option, folder, ModelParts::Tokenizer)?.folder)
     }
@@ -138,15 +138,14 @@ impl NamedModel {
         Ok(model)
     }
 
-    /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Downloads the weights that are not here.
+    /// Downloads missing weights.
     ///
     /// # Errors
-    /// Weights that cannot be had, with the option.
+    /// If weights cannot be downloaded, with the option.
     pub fn fetch_weights(&mut self) -> Result<()> {
         self.get(ModelParts::Whole)
     }
@@ -160,10 +159,10 @@ impl NamedModel {
     }
 }
 
-/// The folder of a whole model that is named on the command line: a path, or a name on the Hub.
+/// Returns the folder of a whole model named on the command line: a path, or a name on the Hub.
 ///
 /// # Errors
-/// A name that cannot be had, with the option.
+/// If a name cannot be found, with the option.
 pub fn model_folder(option: &'static str, folder: &Path) -> Result<PathBuf> {
     Ok(NamedModel::with(option, folder, ModelParts::Whole)?.folder)
 }
@@ -194,7 +193,7 @@ fn get(hub: &Hub, name: &HubName, thing: Thing) -> Result<Found, Failure> {
     }
 }
 
-/// The key of a value: of a list that is written without brackets, the list's own.
+/// Returns the key of a value; for an item of a list written without brackets, the key of the list.
 fn key_of(tree: &Tree, key: &str) -> String {
     match (tree.value(key), key.rsplit_once('.')) {
         (None, Some((list, _))) => list.to_owned(),
@@ -206,7 +205,7 @@ fn put(place: Place, found: Found) {
     *place.location = Location::found(&found.name.address(), found.paths, found.left_out > 0);
 }
 
-/// The beginning of a message about what is no path either.
+/// Returns the beginning of a message about a text that is not a path either.
 fn no_path(text: &str) -> String {
     if text.starts_with("hf://") { String::new() } else { format!("no `{text}` is here, and ") }
 }

@@ -9,7 +9,7 @@ use burnish_config::schema::LoraKeys;
 use burnish_model::lora::peft::PeftAdapter;
 use burnish_model::{CausalLm, DecoderConfig, LoraSettings};
 
-/// The adapter that a run starts with; `None` without LoRA. `base`: the model's folder.
+/// Returns the adapter that a run starts with; `None` without LoRA. `base`: the model's folder.
 pub fn adapter(keys: &LoraKeys, config: &DecoderConfig, base: &Path, seed: u64) -> Result<Option<PeftAdapter>> {
     let settings = LoraSettings {
         rank: keys.rank,
@@ -22,7 +22,7 @@ pub fn adapter(keys: &LoraKeys, config: &DecoderConfig, base: &Path, seed: u64) 
     settings.start(config, base, seed)
 }
 
-/// The model with that adapter.
+/// Returns the model with that adapter.
 pub fn adapt(model: CausalLm, keys: &LoraKeys, base: &Path, seed: u64) -> Result<CausalLm> {
     match adapter(keys, &model.config, base, seed)? {
         Some(adapter) => model.adapted(&adapter),
@@ -30,8 +30,8 @@ pub fn adapt(model: CausalLm, keys: &LoraKeys, base: &Path, seed: u64) -> Result
     }
 }
 
-/// The keys that have no effect beside the others.
+/// Returns the keys without an effect.
 pub fn unused_options(keys: &LoraKeys) -> [UnusedOption; 3] {
-    let why = if keys.adapter_path.is_some() { "the adapter of lora_adapter_path has its own" } else { "lora_rank is 0" };
+    let why = if keys.adapter_path.is_some() { "lora_adapter_path names an adapter that has its own" } else { "lora_rank is 0" };
     keys.of_new.map(|key| (keys.rank == 0 || keys.adapter_path.is_some(), key, why))
 }

@@ -1,4 +1,4 @@
-//! An estimate of the memory that a run takes, from the shapes of its models and the lengths of its sequences.
+//! Estimates the memory of a run from the shapes of its models and the lengths of its sequences.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -14,37 +14,37 @@ use burnish_model::memory::{BYTES, ElementCount, LargestBatch};
 use burnish_optim::{Optimizer, Parameter};
 use burnish_util::machine::{amount, check_fits, memory};
 
-/// An estimate of the memory of a run: what it holds throughout, and what each phase holds beside that.
+/// Memory of a run: what it holds throughout, and what each phase adds.
 pub struct MemoryEstimate {
     decoder: DecoderConfig,
-    /// Numbers that are trained.
+    /// Trained elements.
     trained: ElementCount,
-    /// Parameters that are trained: a name such as theirs, a shape, and how many there are.
+    /// Trained parameters: an example name, a shape, and how many parameters have it.
     shapes: Vec<Shapes>,
-    /// The numbers that adapters keep of each row for the backward pass.
+    /// Elements that adapters keep of each row for the backward pass.
     inner: ElementCount,
     on_cpu: bool,
-    /// The processes of the run on this machine.
+    /// Ranks on this machine.
     here: ElementCount,
-    /// A teacher that passes over every micro-batch of an update, and whether its head stands beside that of the policy.
+    /// A teacher that passes over every micro-batch of an update, and whether the loss compares its head with the policy's.
     teacher: Option<(DecoderConfig, bool)>,
-    /// True if the head keeps logits until their gradient is known.
+    /// True if the head keeps logits until their gradient is computed.
     keeps_logits: bool,
     held: Vec<Item>,
     phases: Vec<(&'static str, Vec<Item>)>,
 }
 
-/// Bytes of a trajectory beside its tokens.
+/// Bytes of a trajectory, without its tokens.
 const TRAJECTORY: ElementCount = 400;
-/// Bytes of a token, or of a number for it.
+/// Bytes of a token, or of one value for it.
 const TOKEN: ElementCount = 4;
-/// Numbers for each token of a response: itself, log-probabilities, masks, advantages.
+/// Values per response token: id, log-probs, masks, advantages.
 const COLUMNS: ElementCount = 8;
 
-/// The most parameters whose division among processes is worked out one by one; of more, which no model has, it is taken to be even.
+/// Maximum number of parameters whose sharding among ranks is computed exactly. More, which no model has, are divided evenly.
 const MOST_COUNTED: Numbers = 1 << 20;
 
-/// A name such as that of some parameters, their shape, and how many there are.
+/// An example name of some parameters, their shape, and their number.
 type Shapes = (&'static str, Vec<usize>, ElementCount);
 
 struct Item {
@@ -54,7 +54,7 @@ struct Item {
 }
 
 impl MemoryEstimate {
-    /// Weights, and what this process holds already.
+    /// Starts an estimate with the weights and the memory that this process already uses.
     pub fn new(decoder: DecoderConfig, adapter: Option<&PeftAdapter>, device: Device) -> Self {
         let on_cpu = device == Device::Cpu;
         let trained = adapter.map_or(decoder.num_parameters(), PeftAdapter::num_parameters) as ElementCount;
@@ -81,7 +81,7 @@ impl MemoryEstimate {
         }
         memory.hold("weights", memory.decoder.num_parameters() as ElementCount, "");
         if adapter.is_some() {
-            memory.hold("adapters", trained, "which alone are trained");
+            memory.hold("adapters", trained, "the only trained parameters");
         }
         memory
     }
@@ -90,7 +90,7 @@ impl MemoryEstimate {
         self.held.push(Item { name, bytes: numbers * BYTES, note: note.to_owned() });
     }
 
-    /// The state of the optimizer, of which each of the processes holds its part, and the sums of the gradients of several slices.
+    /// Adds the optimizer state, sharded among the ranks, and the gradient sums of several slices.
     pub fn trained(&mut self, optimizer: &Optimizer, sharding: &ShardingPlan) {
         self.here = sharding.here as Numbers;
         let ranks = sharding.ranks;
@@ -103,14 +103,14 @@ impl MemoryEstimate {
             let of = |(name, shape, count): &Shapes| count * optimizer.state_bytes(Parameter { name, shape }) as ElementCount;
             shapes.iter().map(of).sum::<ElementCount>().div_ceil(ranks as ElementCount)
         };
-        let part = if ranks > 1 { format!(", the largest of {ranks} parts") } else { String::new() };
+        let part = if ranks > 1 { format!(", the largest of {ranks} shards") } else { String::new() };
         self.held.push(Item { name: "optimizer state", bytes, note: format!("of {}{part}", optimizer.name) });
         if sharding.partial_sums() > 0 {
             self.hold("gradient sums", self.trained * sharding.partial_sums() as Numbers, "of slices that wait for others");
         }
     }
 
-    /// The parameters that are trained one by one, by names that differ and are in about the order of theirs: layer by layer.
+    /// Lists the trained parameters one by one, under distinct names in about their real order: layer by layer.
     fn each(&self, shapes: &[Shapes]) -> BTreeMap<String, Vec<usize>> {
         let layers = self.decoder.num_hidden_layers.max(1) as ElementCount;
         let copies = |(index, (name, shape, count)): (usize, &Shapes)| {
@@ -124,41 +124,41 @@ impl MemoryEstimate {
         shapes.iter().enumerate().flat_map(copies).collect()
     }
 
-    /// The numbers that are trained.
+    /// Trained elements.
     pub fn trained_numbers(&self) -> ElementCount {
         self.trained
     }
 
-    /// A frozen copy of the initial weights, or another model.
+    /// Adds a reference: a frozen copy of the initial weights, or another model.
     pub fn reference(&mut self, other: Option<&DecoderConfig>) {
         let note = if other.is_some() { "" } else { "shared with the weights until the first update" };
         self.hold("reference model", other.unwrap_or(&self.decoder).num_parameters() as ElementCount, note);
     }
 
-    /// The head of an update computes its logits once, for a loss that reads each token by itself.
+    /// Makes the head of an update compute its logits once, for a loss that reads each token separately.
     pub fn by_token(&mut self) {
         self.keeps_logits = self.on_cpu;
     }
 
-    /// A teacher that passes over every micro-batch before the policy does. `in_head`: their heads are compared, tile by tile.
+    /// Adds a teacher that passes over every micro-batch before the policy. `in_head`: the loss compares both heads tile by tile.
     pub fn teacher(&mut self, decoder: DecoderConfig, in_head: bool) {
         self.hold("teacher", decoder.num_parameters() as ElementCount, "");
         self.teacher = Some((decoder, in_head));
     }
 
-    /// A teacher that passes over every sequence once, in forward passes of this width.
+    /// Adds a teacher that passes once over every sequence, in forward passes of this size.
     pub fn teacher_of_samples(&mut self, decoder: &DecoderConfig, widest: LargestBatch) {
         self.hold("teacher", decoder.num_parameters() as ElementCount, "");
         self.pass_of("teacher", Some(decoder), widest);
     }
 
-    /// A teacher that is dropped before the first step.
+    /// Adds a teacher that is dropped before the first step.
     pub fn teacher_before(&mut self, decoder: &DecoderConfig) {
         let note = "which is dropped before the first step".to_owned();
         self.phases.push(("teacher's tokens", vec![part("teacher", decoder.num_parameters() as ElementCount, note)]));
     }
 
-    /// Beside the policy, a critic with its own weights, optimizer and phases.
+    /// Adds a critic with its weights, optimizer and phases.
     pub fn critic(&mut self, critic: Self) {
         for Item { name, bytes, note } in critic.held {
             let name = match name {
@@ -173,15 +173,14 @@ impl MemoryEstimate {
         self.phases.extend(names);
     }
 
-    /// A reward model and its forward pass.
+    /// Adds a reward model and its forward pass.
     pub fn reward_model(&mut self, decoder: &DecoderConfig, widest: LargestBatch) {
         self.hold("reward model", decoder.num_parameters() as ElementCount, "");
         let note = format!("{} tokens", widest.rows);
         self.phases.push(("reward", vec![part("forward pass", decoder.forward(widest, self.on_cpu), note)]));
     }
 
-    /// The texts of a step, of up to so many tokens of prompt and response: their tokens, and the columns of numbers for each token
-    /// of a response.
+    /// Adds the responses of a step: their tokens, and the columns of each response token. `(prompt, response)`: token limits.
     pub fn trajectories(&mut self, count: usize, (prompt, response): (usize, usize)) {
         let [count, prompt, response] = [count, prompt, response].map(|size| size as ElementCount);
         let bytes = count * (TRAJECTORY + TOKEN * prompt + COLUMNS * TOKEN * response);
@@ -189,10 +188,10 @@ impl MemoryEstimate {
         self.held.push(Item { name: "trajectories", bytes, note });
     }
 
-    /// Refuses to start what cannot fit into this machine: what a run holds throughout. On a GPU its memory is not known here.
+    /// Refuses a run that holds more than this machine has. Does not check a GPU, whose memory is unknown here.
     ///
     /// # Errors
-    /// If it does not fit; the message has the parts.
+    /// If the run does not fit; the message lists the parts.
     pub fn check_fits(&self) -> Result<()> {
         if !self.on_cpu {
             return Ok(());
@@ -205,8 +204,8 @@ impl MemoryEstimate {
         check_fits(self.here * total(&self.held), parts)
     }
 
-    /// Returns what a run lacks on this machine, in words; `None` if it would fit. A dry run may be that of another machine, so it
-    /// is no error there. On a GPU its memory is not known here.
+    /// Returns what this machine lacks, in words; `None` if the run would fit. Not an error, because a dry run may plan for
+    /// another machine. Does not check a GPU, whose memory is unknown here.
     pub fn lack(&self) -> Option<String> {
         let most = memory().filter(|_| self.on_cpu)?;
         let ((peak, phase), held) = (self.peak(), self.here * total(&self.held));
@@ -219,7 +218,7 @@ impl MemoryEstimate {
         }
     }
 
-    /// Generation of so many sequences side by side, of so many prompts, of up to so many tokens of prompt and response.
+    /// Adds generation: sequences that decode at once (`slots`), their prompts, and the token limits of prompt and response.
     pub fn generation(
         &mut self,
         slots: usize,
@@ -235,18 +234,18 @@ impl MemoryEstimate {
         self.phases.push(("generation", vec![cache, rest]));
     }
 
-    /// A forward pass without gradients.
+    /// Adds a forward pass without gradients.
     pub fn pass(&mut self, name: &'static str, widest: LargestBatch) {
         self.pass_of(name, None, widest);
     }
 
-    /// A forward pass without gradients through another model, if there is one.
+    /// Adds a forward pass without gradients through another model, if there is one.
     pub fn pass_of(&mut self, name: &'static str, other: Option<&DecoderConfig>, widest: LargestBatch) {
         let (note, decoder) = (format!("{} tokens", widest.rows), other.unwrap_or(&self.decoder));
         self.phases.push((name, vec![part("forward pass", decoder.forward(widest, self.on_cpu), note)]));
     }
 
-    /// Forward, backward and update; with `several` micro-batches, gradients are added to those of the ones before.
+    /// Adds forward, backward and update. `several`: the gradients of several micro-batches are summed.
     pub fn update(&mut self, widest: LargestBatch, several: bool, checkpointing: bool) {
         let (d, note) = (&self.decoder, format!("{} tokens", widest.rows));
         let chunk = if self.keeps_logits { d.kept_logits(widest) } else { d.vocabulary_chunk(widest, self.on_cpu) };
@@ -270,7 +269,7 @@ impl MemoryEstimate {
         self.phases.push(("update", parts));
     }
 
-    /// The reference's side of the exact divergence, in the phase before.
+    /// Adds the reference's side of the exact divergence to the last phase.
     pub fn full_kl(&mut self, widest: LargestBatch) {
         let chunk = part("reference chunk", self.decoder.reference_chunk(widest, self.on_cpu), String::new());
         if let Some((_, parts)) = self.phases.last_mut() {
@@ -278,7 +277,7 @@ impl MemoryEstimate {
         }
     }
 
-    /// The most that is held at once, and the phase that holds it.
+    /// Returns the peak, and the phase where it occurs.
     pub fn peak(&self) -> (ElementCount, &'static str) {
         let phases = self.phases.iter().map(|(name, parts)| (total(parts), *name));
         let (bytes, name) = phases.max_by_key(|(bytes, _)| *bytes).unwrap_or((0, "start"));
@@ -299,7 +298,7 @@ pub const GIB: f64 = (1u64 << 30) as f64;
 impl Display for MemoryEstimate {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let groups = std::iter::once(("throughout", &self.held)).chain(self.phases.iter().map(|(name, parts)| (*name, parts)));
-        writeln!(f, "memory      of float32 numbers, for responses as long as they may be")?;
+        writeln!(f, "memory      in float32, if every response is as long as allowed")?;
         for (group, parts) in groups {
             for (index, Item { name, bytes, note }) in parts.iter().enumerate() {
                 let group = if index == 0 { group } else { "" };

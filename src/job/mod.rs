@@ -1,7 +1,7 @@
-//! A training run, whatever it trains: its loop, its checkpoints, its record, its dry run. Reinforcement learning (`src/trainer/`) and
-//! supervised fine-tuning (`src/pipelines/`) are a [`Pipeline`] each and share the rest.
+//! The parts of every training run: its loop, its checkpoints, its record, its dry run. Reinforcement learning (`src/trainer/`)
+//! and the supervised stages (`src/pipelines/`) each implement [`Pipeline`] and share the rest.
 //!
-//! [`Run`] is the loop: step, validate, log, save, until the last step or until somebody asks it to stop. A pipeline fills in
+//! [`Run`] is the loop: step, validate, log, save, until the last step or until the run is asked to stop. A pipeline fills in
 //! [`RunSettings`], builds its [`Pipeline`], and calls [`Run::start`] and [`Run::run`].
 
 pub mod agents;

@@ -1,4 +1,4 @@
-//! From settings to a device, a model that is trained, its optimizer and its schedule.
+//! From settings to a device, a trained model, its optimizer and its schedule.
 
 use anyhow::{Context, Result, bail};
 
@@ -8,7 +8,7 @@ use burnish_distributed::Ranks;
 use burnish_model::{CausalLm, DecoderConfig};
 use burnish_optim::{Learner, Optimizer, Schedule, Settings, schedule};
 
-/// A model with an optimizer and its schedule. `section`: the key of their settings, which names the learner.
+/// Returns a model with an optimizer and its schedule. `section`: the key of their settings, which names the learner.
 ///
 /// # Errors
 /// The errors of [`optimizer`] and [`schedule()`].
@@ -31,10 +31,10 @@ pub fn learner(
     })
 }
 
-/// The optimizer that the settings name; `section` is their key.
+/// Returns the optimizer that the settings name. `section`: the key of the settings.
 ///
 /// # Errors
-/// If an entry of `override_optimizer_config` is unknown to it or has a value that it cannot have.
+/// If `override_optimizer_config` has an entry that the optimizer does not know, or an invalid value.
 pub fn optimizer(section: &str, optim: &OptimConfig) -> Result<Optimizer> {
     let (lr, betas, eps, weight_decay) = (optim.lr, optim.betas, optim.eps, optim.weight_decay);
     let (no_decay, options) = (optim.no_decay_name_list.clone(), optim.override_optimizer_config.clone());
@@ -43,7 +43,7 @@ pub fn optimizer(section: &str, optim: &OptimConfig) -> Result<Optimizer> {
     built.with_context(|| format!("{section}.override_optimizer_config"))
 }
 
-/// The learning rates of a run of `total_steps`.
+/// Returns the learning rates of a run of `total_steps`.
 pub fn schedule(optim: &OptimConfig, total_steps: u64) -> Result<Schedule> {
     let schedule_steps = optim.schedule_steps(total_steps as usize);
     let share = |rate: f64| if optim.lr > 0.0 { rate / optim.lr } else { 0.0 };
@@ -62,14 +62,14 @@ pub fn schedule(optim: &OptimConfig, total_steps: u64) -> Result<Schedule> {
     })
 }
 
-/// True if the learning rate at some step depends on the length of the run.
+/// Returns true if the learning rate at some step depends on the length of the run.
 pub fn rate_follows_length(optim: &OptimConfig) -> bool {
     let warms_up = optim.lr_warmup_steps <= 0 && optim.lr_warmup_steps_ratio > 0.0;
     let falls = schedule::find(&optim.lr_scheduler_type).is_some_and(|kind| kind.follows_length);
     optim.total_training_steps < 0 && (warms_up || falls)
 }
 
-/// The model layer's name for an `init`.
+/// Converts an `init` to the model layer's type.
 pub fn model_init(init: Init, seed: u64) -> burnish_model::Init {
     match init {
         Init::Pretrained => burnish_model::Init::Pretrained,
@@ -77,15 +77,15 @@ pub fn model_init(init: Init, seed: u64) -> burnish_model::Init {
     }
 }
 
-/// Refuses a tokenizer with more tokens than the model knows, and sequences longer than it has positions for.
-/// `shorten`: the keys to lower in the latter case.
+/// Refuses a tokenizer with more tokens than the model has embeddings for, and sequences longer than its positions. `shorten`:
+/// the keys that shorten the sequences.
 pub fn check_model(model: &DecoderConfig, tokenizer: &Tokenizer, longest: usize, shorten: &str) -> Result<()> {
     let (tokens, rows) = (tokenizer.vocab_size(), model.vocab_size);
     if tokens > rows {
         let new = tokenizer.new_tokens().map_or(String::new(), |new| {
-            format!("; tokenizer.json does not have all that the files beside it name: {new}; take those names away, or add rows to the model")
+            format!("; tokenizer.json lacks tokens that other files of its folder name: {new}; remove those names, or add rows to the model")
         });
-        bail!("the tokenizer has {tokens} tokens, the model an embedding for {rows}{new}");
+        bail!("the tokenizer has {tokens} tokens, the model has embeddings for {rows}{new}");
     }
     let limit = model.max_position_embeddings;
     if longest > limit {
@@ -94,10 +94,10 @@ pub fn check_model(model: &DecoderConfig, tokenizer: &Tokenizer, longest: usize,
     Ok(())
 }
 
-/// Opens the device that the setting `key` names, for models of these number formats, each with its key.
+/// Opens the device that the setting `key` names, for models of these dtypes, each with its key.
 ///
 /// # Errors
-/// A device that is not there or not built in, with those that are; a number format that the device does not compute in.
+/// If the device is missing or not built in, with those that exist; if the device cannot compute in a dtype.
 pub fn open_device(key: &str, device: Device, dtypes: &[(&str, Dtype)]) -> Result<burn::tensor::Device> {
     let gpu = match device {
         Device::Cpu => None,
@@ -111,7 +111,7 @@ pub fn open_device(key: &str, device: Device, dtypes: &[(&str, Dtype)]) -> Resul
     }
 }
 
-/// True if a number format is bfloat16 on the device that the settings name, which is open.
+/// Returns true if a dtype is bfloat16 on the open device that the settings name.
 pub fn is_bfloat16(dtype: Dtype, device: Device, opened: &burn::tensor::Device) -> bool {
     dtype.is_bfloat16(device) && burnish_model::gpu_backends::has_bfloat16(opened)
 }

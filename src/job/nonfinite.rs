@@ -1,4 +1,4 @@
-//! A number that is NaN or infinite: written to a file with what it came from, and refused or left out (`trainer.on_nonfinite`).
+//! Handles NaN and infinite values: writes them to a file with their origin, then refuses or skips them (`trainer.on_nonfinite`).
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 use burnish_config::schema::OnNonfinite;
 use burnish_util::fs::write_atomic;
 
-/// Writes `rows`, what a mini-batch was made of, to `<dir>/nonfinite/step_<step>.jsonl`, or where that is there already to
-/// `step_<step>-2.jsonl` and so on, and does as `policy` says.
+/// Writes the `rows` of a mini-batch to `<dir>/nonfinite/step_<step>.jsonl`, or to `step_<step>-2.jsonl` and so on if that file
+/// exists. Then follows `policy`.
 ///
 /// # Errors
-/// With [`OnNonfinite::Error`] always; else where the file cannot be written.
+/// With [`OnNonfinite::Error`] always; otherwise if the file cannot be written.
 pub fn report(policy: OnNonfinite, dir: &Path, step: u64, what: &str, rows: &[Value]) -> Result<()> {
     let name = |n: usize| if n == 1 { format!("step_{step}.jsonl") } else { format!("step_{step}-{n}.jsonl") };
     let (folder, mut n) = (dir.join("nonfinite"), 1);
@@ -22,10 +22,10 @@ pub fn report(policy: OnNonfinite, dir: &Path, step: u64, what: &str, rows: &[Va
     let path = folder.join(name(n));
     let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
     write_atomic(&path, lines.as_bytes())?;
-    let message = format!("step {step}: {what} is not finite; what it was computed from is in {}", path.display());
+    let message = format!("step {step}: {what} is not finite; its inputs are in {}", path.display());
     match policy {
-        OnNonfinite::Error => bail!("{message}; trainer.on_nonfinite=skip would leave it out"),
-        OnNonfinite::Skip => tracing::warn!("{message}; it is left out"),
+        OnNonfinite::Error => bail!("{message}; trainer.on_nonfinite=skip would skip it"),
+        OnNonfinite::Skip => tracing::warn!("{message}; it is skipped"),
     }
     Ok(())
 }

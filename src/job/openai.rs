@@ -1,4 +1,4 @@
-//! OpenAI's addresses, for every server that answers at them, and its errors.
+//! The addresses of OpenAI's API, for every server that offers them, and its errors.
 
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
@@ -11,7 +11,7 @@ const CHAT: &str = "/v1/chat/completions";
 const TEXT: &str = "/v1/completions";
 const MODELS: &str = "/v1/models";
 
-/// What an address of OpenAI's asks for.
+/// The subject of a request, by its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     Complete(Api),
@@ -21,18 +21,18 @@ pub enum Address {
 }
 
 impl Address {
-    /// What a path asks for; `None` if it is none of OpenAI's that are here.
+    /// Returns the subject of a path; `None` if the path is not one of OpenAI's that is offered here.
     pub fn of(path: &str) -> Option<Self> {
         match path {
             CHAT => Some(Self::Complete(Api::Chat)),
             TEXT => Some(Self::Complete(Api::Text)),
             MODELS => Some(Self::Models),
-            // Names of models have slashes, which some clients escape.
+            // Model names contain slashes, which some clients escape.
             path => Some(Self::Model(unescaped(path.strip_prefix(MODELS)?.strip_prefix('/')?))),
         }
     }
 
-    /// The methods that it takes.
+    /// Returns the methods that the address takes.
     pub fn methods(&self) -> &'static [Method] {
         match self {
             Self::Complete(_) => &[Method::POST],
@@ -41,16 +41,17 @@ impl Address {
     }
 }
 
-/// The refusal of an address that is not there. `further`: those that a server has beside OpenAI's.
+/// Returns the refusal of an unknown address. `further`: addresses that the server offers in addition to OpenAI's.
 pub fn not_there(head: &Parts, further: &str) -> HttpError {
-    let message = format!("{} {}: there is {CHAT}, {TEXT}, {MODELS}, {MODELS}/NAME{further}", head.method, head.uri.path());
+    let message =
+        format!("{} {}: this server has {CHAT}, {TEXT}, {MODELS}, {MODELS}/NAME{further}", head.method, head.uri.path());
     HttpError::new(StatusCode::NOT_FOUND, message)
 }
 
-/// Checks the method of a request. `names`: those in `allowed`.
+/// Checks the method of a request. `names`: the names of those in `allowed`.
 ///
 /// # Errors
-/// If it is another.
+/// If the method is not allowed.
 pub fn check_method(head: &Parts, allowed: &[Method], names: &'static str) -> Result<(), HttpError> {
     if allowed.contains(&head.method) {
         return Ok(());
@@ -59,12 +60,12 @@ pub fn check_method(head: &Parts, allowed: &[Method], names: &'static str) -> Re
     Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, message).with(ALLOW, names))
 }
 
-/// The names of the methods of [`Address::methods`].
+/// Returns the names of the methods of [`Address::methods`].
 pub fn names(allowed: &[Method]) -> &'static str {
     if allowed.len() == 1 { "POST" } else { "GET, HEAD" }
 }
 
-/// The answer about models.
+/// Returns the reply about models.
 ///
 /// # Errors
 /// If no model has the name.
@@ -72,7 +73,7 @@ pub fn models(model: &Model, name: Option<&str>) -> Result<Sent, Refused> {
     name.map_or_else(|| Ok(model.list()), |name| model.named(name)).map(Sent::Answer)
 }
 
-/// The answer that a client is sent.
+/// Returns the HTTP reply.
 pub fn response(sent: Sent) -> HttpResponse {
     match sent {
         Sent::Answer(body) => json_response(StatusCode::OK, &body),
@@ -88,7 +89,7 @@ pub fn response(sent: Sent) -> HttpResponse {
     }
 }
 
-/// The answer with these server-sent events.
+/// Returns a reply of server-sent events.
 pub fn events_of(body: Body) -> HttpResponse {
     let mut response = HttpResponse::new(body);
     let headers = response.headers_mut();
@@ -97,13 +98,13 @@ pub fn events_of(body: Body) -> HttpResponse {
     response
 }
 
-/// A refusal by the server below, in OpenAI's form.
+/// Converts a refusal by the underlying server to OpenAI's form.
 pub fn refusal(refusal: HttpError) -> HttpResponse {
     let body = Refused::status(refusal.status.as_u16(), refusal.message.clone()).to_json();
     refusal.response_with(&body)
 }
 
-/// A part of an address, with its `%41` as characters.
+/// Decodes percent escapes such as `%41` in a part of an address.
 pub fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,9 +1,9 @@
-//! The names that the registries of schedules and optimizers give to the keys of an `optim` section.
+//! The names that the registries of schedules and optimizers offer for the keys of an `optim` section.
 
 use burnish_optim::schedule;
 use burnish_registry::Choice;
 
-/// The choices of a section, given its key.
+/// Returns the choices of a section, given its key.
 macro_rules! optim_choices {
     ($optim:literal) => {
         crate::job::optim_choices::of([

@@ -1,4 +1,4 @@
-//! Resuming from a checkpoint: which one, whether it fits, and what is said of it.
+//! Chooses the checkpoint to resume from, checks it, and reports on it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use burnish_run::{RunInfo, State};
 use burnish_util::shell;
 use burnish_util::time::unix_time;
 
-/// The checkpoint that `trainer.resume_mode` and `trainer.resume_from_path` name, verified; `None` to start afresh.
+/// Returns the checkpoint named by `trainer.resume_mode` and `trainer.resume_from_path`, verified; `None` for a new run.
 pub fn find_checkpoint(checkpoints: &mut Checkpoints, keys: &ResumeKeys) -> Result<Option<PathBuf>> {
     let from = keys.from.as_ref();
     let mode = match keys.mode {
@@ -24,7 +24,7 @@ pub fn find_checkpoint(checkpoints: &mut Checkpoints, keys: &ResumeKeys) -> Resu
     checkpoints.resolve(mode, from.map(|path| path.as_path()))
 }
 
-/// The checkpoint that a run will probably resume from: which one it is, is found out when the run is set up.
+/// Returns the checkpoint that a run will probably resume from. The start of the run decides.
 pub fn likely_checkpoint(keys: &ResumeKeys) -> Option<PathBuf> {
     match keys.mode {
         ResumeMode::Disable => None,
@@ -33,20 +33,21 @@ pub fn likely_checkpoint(keys: &ResumeKeys) -> Option<PathBuf> {
     }
 }
 
-/// Checks that this process sees a folder that another one has made or chosen.
+/// Checks that this process sees a folder that another process has created or chosen.
 pub fn check_is_seen(folder: &Path) -> Result<()> {
     match folder.is_dir() {
         true => Ok(()),
         false => bail!(
-            "{} is not here: trainer.default_local_dir must be on a file system that all machines of the run share",
+            "{} is missing on this machine: trainer.default_local_dir must be on a file system that all machines of the run share",
             folder.display()
         ),
     }
 }
 
-/// Refuses a checkpoint beyond the last step; one at the last step leaves nothing to do, which is said.
+/// Refuses a checkpoint beyond the last step; warns of one at the last step, which leaves nothing to train.
 pub fn check_step(step: u64, total_steps: u64) -> Result<()> {
-    let remedy = "raise trainer.total_training_steps or trainer.total_epochs, or start afresh with trainer.resume_mode=disable";
+    let remedy =
+        "raise trainer.total_training_steps or trainer.total_epochs, or start a new run with trainer.resume_mode=disable";
     if step > total_steps {
         bail!("its step {step} is beyond the last step, {total_steps}; {remedy}");
     }
@@ -56,7 +57,7 @@ pub fn check_step(step: u64, total_steps: u64) -> Result<()> {
     Ok(())
 }
 
-/// Says how a run resumes from the checkpoint that it has just saved.
+/// Returns the command that resumes from the checkpoint just saved.
 pub fn how_to_resume(mode: ResumeMode, saved: &Path) -> String {
     let mode = match (mode, saved.parent()) {
         (ResumeMode::Auto, _) => String::new(),
@@ -70,8 +71,8 @@ pub fn how_to_resume(mode: ResumeMode, saved: &Path) -> String {
     format!("the same command{mode} resumes from {}", saved.display())
 }
 
-/// Says that the run has another length than the one that saved the checkpoint, which the settings alone do not show: the data may
-/// decide it.
+/// Warns if the run has another length than the run that saved the checkpoint. The settings alone do not show it, since the data
+/// may decide the length.
 pub fn report_length(saved: u64, total_steps: u64, rate_follows_length: bool) {
     if saved == total_steps {
         return;
@@ -80,8 +81,8 @@ pub fn report_length(saved: u64, total_steps: u64, rate_follows_length: bool) {
     tracing::warn!("changed since the checkpoint: the run ends at step {total_steps} instead of {saved}{schedule}");
 }
 
-/// Leaves the record in `dir` of a run of which nothing is left as it is; only one that was stopped between its last checkpoint and its
-/// end is noted as finished. One that failed there, say in its last validation, stays failed.
+/// Updates the record in `dir` of a run that is complete: a run stopped between its last checkpoint and its end becomes finished.
+/// A run that failed there, for example in its last validation, stays failed.
 pub fn note_finished(dir: &Path, step: u64, total_steps: u64) {
     let Ok(info) = RunInfo::read(dir) else { return };
     if [State::Finished, State::Failed].contains(&info.state) || info.total_steps != total_steps {
@@ -90,6 +91,6 @@ pub fn note_finished(dir: &Path, step: u64, total_steps: u64) {
     let ended = info.ended.or_else(|| Some(unix_time()));
     let info = RunInfo { state: State::Finished, step, error: None, phase: None, ended, ..info };
     if let Err(error) = info.write(dir) {
-        tracing::warn!("that the run has finished is not recorded: {error:#}");
+        tracing::warn!("cannot record that the run has finished: {error:#}");
     }
 }

@@ -1,4 +1,4 @@
-//! The reward functions of a configuration, ready to be asked: `reward_model`, `reward` and `custom_reward_function`.
+//! The reward functions of a configuration, ready to be called: `reward_model`, `reward` and `custom_reward_function`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use burnish_reward::{OnError, Reward, RewardOptions, Rewards, Runs, Service, Ser
 use burnish_util::interrupt::Interrupt;
 use burnish_util::secret::remember;
 
-/// The rewards of a configuration, with its Python functions started: they are refused now rather than after a model was
-/// loaded, and say what they read of a row.
+/// The rewards of a configuration. Its Python functions are already started, so that errors come before a model is loaded, and so
+/// that it is known which columns of a row they read.
 pub struct RewardPlan<'a> {
     keys: RewardKeys<'a>,
     pool: Option<Arc<Pool>>,
@@ -34,17 +34,17 @@ impl<'a> RewardPlan<'a> {
         Ok(Self { keys, pool, needs, interrupt: interrupt.clone() })
     }
 
-    /// True if a reward function asks the rule of each row's data source.
+    /// Returns true if a reward function uses the rule of each row's data source.
     pub fn asks_rules(&self) -> bool {
         let own = |name: &str| self.pool.as_ref().is_some_and(|pool| pool.functions().iter().any(|f| f.name == name));
         let asks = |name: &str| burnish_reward::function(name).is_some_and(|function| function.needs.contains(&Service::Rules));
         self.keys.functions().iter().any(|name| asks(name) && !own(name))
     }
 
-    /// The reward functions, and whatever else the rules of these data sources need.
+    /// Returns the reward functions, with the services that the rules of these data sources need.
     ///
     /// # Errors
-    /// Functions that do not exist, data sources without a rule, services that are not there, each with the key that names it.
+    /// If a function does not exist, a data source has no rule, or a service is missing, with the key that names it.
     pub fn rewards(self, data_sources: &BTreeSet<&str>) -> Result<Rewards> {
         let (keys, reward) = (&self.keys, self.keys.reward);
         let names = keys.functions();
@@ -114,8 +114,8 @@ impl<'a> RewardPlan<'a> {
     }
 }
 
-/// Warns where prompts end with the tag that a reward function wants a response to begin with: no response then earns what it gives for
-/// that, and responses that are right look wrong. `rows`: of each row its data source and its prompt as the model reads it.
+/// Warns if prompts end with the tag that a reward function expects at the beginning of a response. No response then earns that
+/// part of the reward, and correct responses look wrong. `rows`: data source and prompt text of each row.
 pub fn warn_of_prefilled<'a>(rewards: &Rewards, rows: impl Iterator<Item = (&'a str, &'a str)>) {
     let mut counts: BTreeMap<Tagged, [usize; 2]> = BTreeMap::new();
     for (data_source, prompt) in rows {
@@ -144,27 +144,27 @@ pub fn warn_of_prefilled<'a>(rewards: &Rewards, rows: impl Iterator<Item = (&'a 
     }
 }
 
-/// Refuses rows that no response can be scored against, before there is one. `failures`: of each row its place and what is wrong with
-/// it, if anything is. Where failures do not end a run, they are counted.
+/// Refuses rows whose responses could never be scored, before sampling. `failures`: for each row its place and error, or `None`.
+/// If errors do not end the run, only counts the rows.
 ///
 /// # Errors
-/// The first of them.
+/// The first failure.
 pub fn check_rows(rewards: &Rewards, failures: Vec<Option<(String, Error)>>) -> Result<()> {
     let total = failures.len();
     let mut failures = failures.into_iter().flatten();
     let Some((place, error)) = failures.next() else { return Ok(()) };
     let others = match failures.count() {
         0 => String::new(),
-        others => format!(" ({} of {total} rows are such)", others + 1),
+        others => format!(" ({} of {total} rows)", others + 1),
     };
     if rewards.fails() {
         return Err(error.context(format!("{place}{others}")));
     }
-    tracing::warn!("no response to such a row can be scored: {place}{others}: {error:#}");
+    tracing::warn!("responses to this row cannot be scored: {place}{others}: {error:#}");
     Ok(())
 }
 
-/// The processes of `custom_reward_function`.
+/// Starts the processes of `custom_reward_function`.
 fn custom(keys: &RewardKeys, interrupt: &Interrupt) -> Result<Option<Arc<Pool>>> {
     let custom = keys.custom;
     let Some(path) = &custom.path else { return Ok(None) };
@@ -186,7 +186,7 @@ fn custom(keys: &RewardKeys, interrupt: &Interrupt) -> Result<Option<Arc<Pool>>>
     Ok(Some(Arc::new(pool)))
 }
 
-/// The limits of the Python processes.
+/// Returns the limits of the Python processes.
 pub fn pool_options(reward: &RewardConfig, interrupt: &Interrupt) -> PoolOptions {
     PoolOptions {
         python: reward.python.to_string(),
@@ -200,15 +200,14 @@ pub fn pool_options(reward: &RewardConfig, interrupt: &Interrupt) -> PoolOptions
     }
 }
 
-/// The columns of a row that these functions read. Functions of TRL and OpenRLHF know neither verl's columns nor its data
-/// sources.
+/// Returns the columns that these functions read. Functions of TRL and OpenRLHF know neither verl's columns nor its data sources.
 fn needs(names: &[String], pool: Option<&Pool>) -> RowNeeds {
     let styles: Vec<Option<Style>> = names
         .iter()
         .map(|name| pool.and_then(|pool| pool.functions().iter().find(|function| function.name == *name)).map(|f| f.style))
         .collect();
     let foreign = |style: &Option<Style>| matches!(style, Some(Style::Trl | Style::OpenRlhf));
-    // A model reads the tokens alone.
+    // A model reads only the tokens.
     let by_model = |name: &String| name == REWARD_MODEL || name == REMOTE;
     RowNeeds {
         data_source: !styles.iter().all(foreign),

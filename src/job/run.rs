@@ -1,4 +1,4 @@
-//! The run loop: steps, validation, logging, saving, stopping. It is the same whatever is trained.
+//! The run loop of every pipeline: steps, validation, logging, saving, stopping.
 
 use std::path::Path;
 
@@ -25,9 +25,9 @@ pub struct Run<P: Pipeline> {
     pub(super) checkpoints: Checkpoints,
     /// The best checkpoint, by `trainer.metric_for_best_model`.
     pub(super) best: Option<Best>,
-    /// The step that is named as the best while none is: the best by what validation measured before.
+    /// Step of the checkpoint named as the best by an earlier kind of validation, while there is no new best.
     pub(super) named: Option<u64>,
-    /// The step of the last checkpoint in the run's folder that this process saved or resumed from.
+    /// Step of the last checkpoint in the run's folder that this process saved or resumed from.
     pub(super) saved: Option<u64>,
 }
 
@@ -35,9 +35,8 @@ impl<P: Pipeline> Run<P> {
     /// Trains to the last step. A resumed run continues where its checkpoint stopped.
     ///
     /// # Errors
-    /// The errors of a step, and [`Interrupted`] once the run was asked to stop: a step that has updated nothing is left as if
-    /// it had
-    /// not begun, any other is finished; then the state is saved, whatever `trainer.save_freq` is.
+    /// The errors of a step, and [`Interrupted`] once the run was asked to stop. A step without an update is undone, any other
+    /// step is finished; then the state is saved, even if `trainer.save_freq` chooses another step.
     pub fn run(mut self) -> Result<()> {
         self.at.record.set_interrupt(&self.at.interrupt);
         let result = self.train();
@@ -48,7 +47,7 @@ impl<P: Pipeline> Run<P> {
 
     fn train(&mut self) -> Result<()> {
         self.at.progress.start(self.at.step, self.at.total_steps());
-        // A resumed run has its first validation behind it; validation alone is wanted at any step.
+        // A resumed run already had its first validation; validation alone is possible at any step.
         if self.at.settings.val_only || self.at.step == 0 && self.at.settings.val_before_train {
             self.at.record.stage().enter("testing");
             let metrics = match self.pipeline.validate(&mut self.at) {
@@ -86,7 +85,7 @@ impl<P: Pipeline> Run<P> {
                     Err(error) if error.is::<NothingUpdated>() || error.is::<Interrupted>() => {
                         self.pipeline.complete(&mut metrics);
                         self.log(metrics);
-                        tracing::warn!("step {} is not validated; trainer.val_only=true does so", self.at.step);
+                        tracing::warn!("step {} was not validated; trainer.val_only=true validates it", self.at.step);
                         return if error.is::<Interrupted>() { self.stop() } else { Err(self.saving(error)) };
                     }
                     result => result?,
@@ -95,8 +94,8 @@ impl<P: Pipeline> Run<P> {
                 metrics.extend(validation);
                 clock.report(&mut metrics);
             }
-            // Saving comes after the row is written, so that a checkpoint never holds a step whose row could be lost; its
-            // time is reported with the next row.
+            // Saving comes after the row is written, so a checkpoint never has a step whose row could be lost. The next row
+            // reports the time of saving.
             metrics.extend(save_time.take().map(|seconds: f64| ("timing_s/save_checkpoint", seconds)));
             self.pipeline.complete(&mut metrics);
             let (headline, throughput) = (self.pipeline.headline(&metrics), metrics.get("perf/throughput").unwrap_or(0.0));
@@ -105,7 +104,7 @@ impl<P: Pipeline> Run<P> {
             let stops_early = self.at.stops_early() && self.at.step < last;
             if stops_early {
                 tracing::info!(
-                    "no validation has improved for {} in a row: the run ends after step {}",
+                    "{} validations in a row without an improvement: the run ends after step {}",
                     self.patience(),
                     self.at.step
                 );
@@ -116,21 +115,20 @@ impl<P: Pipeline> Run<P> {
                 save_time = clock.seconds("save_checkpoint");
             }
         }
-        // Without save_freq, a run that resumed from its own checkpoint would leave that as its last state, and the same command
-        // would repeat the steps after it.
+        // Without this, a run without save_freq that resumed from its own checkpoint would leave that checkpoint as the last, and
+        // the same command would repeat the steps after it.
         if !self.at.settings.val_only && self.saved.is_some_and(|saved| saved < self.at.step) {
             self.save()?;
         }
         Ok(())
     }
 
-    /// Logs the row of this step.
     fn log(&mut self, metrics: Metrics) {
         let row = self.pipeline.renamed(metrics);
         self.at.record.log(self.at.step, row);
     }
 
-    /// The error that ends a run between two steps, after saving the state whatever `trainer.save_freq` is.
+    /// Returns the error that ends a run between two steps, after saving the state even if `trainer.save_freq` chooses another step.
     fn saving(&mut self, error: Error) -> Error {
         let step = self.at.step;
         if step == 0 || self.at.settings.val_only {
@@ -144,12 +142,12 @@ impl<P: Pipeline> Run<P> {
         anyhow!("{error:#}\nthe state after step {step} is saved; {}", self.how_to_resume())
     }
 
-    /// Says how the run resumes from the step that it has just saved.
+    /// Returns the command that resumes from the step just saved.
     fn how_to_resume(&self) -> String {
         how_to_resume(self.at.settings.resume.mode, &self.checkpoints.path(self.at.step))
     }
 
-    /// Ends a run that was asked to stop, with every step done whole.
+    /// Ends a run that was asked to stop, after a whole step.
     fn stop(&mut self) -> Result<()> {
         let step = self.at.step;
         if step == 0 {
@@ -161,8 +159,7 @@ impl<P: Pipeline> Run<P> {
         Err(Interrupted(format!("interrupted after step {step}; {}", self.how_to_resume())).into())
     }
 
-    /// Notes whether this step, just validated, is the best of those that are saved, and an improvement where the run stops early
-    /// without one.
+    /// Records a validation: the best among the saved steps, and the improvement for early stopping.
     fn follow(&mut self, validation: &Metrics) -> Result<()> {
         let Watched { metric, greater_is_better } = &self.at.settings.watched;
         let Some(metric) = metric else { return Ok(()) };
@@ -181,7 +178,7 @@ impl<P: Pipeline> Run<P> {
         self.at.settings.early_stopping.map_or(0, |stopping| stopping.patience)
     }
 
-    /// Saves `global_step_N` as a whole or not at all. Rank 0 writes it, and asks the others for what only they have.
+    /// Saves `global_step_N` as a whole or not at all. Rank 0 writes it, and asks the other ranks for their shards.
     fn save(&mut self) -> Result<()> {
         let state = self.state();
         let Self { pipeline, at, config_yaml, checkpoints, named, .. } = self;
@@ -198,7 +195,7 @@ impl<P: Pipeline> Run<P> {
             write_config(folder, config_yaml)
         };
         let best = state.best.as_ref().map(|best| best.step);
-        // A checkpoint that is saved again is another one.
+        // A checkpoint that is saved again replaces the named one.
         let best = best.or(named.filter(|named| *named != at.step));
         let alive = || ranks.beat();
         let saved = ranks.lead(|| checkpoints.save(at.step, best, &alive, write).map(drop), |part| pipeline.state_part(part));
@@ -208,8 +205,8 @@ impl<P: Pipeline> Run<P> {
         Ok(())
     }
 
-    /// Adds to an error of weights that are not finite the step and what is left of the run: nothing of such a step is saved, and
-    /// every checkpoint before it stays. Other errors are returned as they are.
+    /// Adds to an error about nonfinite weights the step and the remaining checkpoint. Nothing of such a step is saved, and every
+    /// earlier checkpoint stays. Returns other errors unchanged.
     fn naming_what_is_left(&self, error: Error) -> Error {
         if !error.chain().any(|cause| cause.is::<BrokenWeights>() || cause.is::<NotFiniteError>()) {
             return error;
@@ -224,7 +221,7 @@ impl<P: Pipeline> Run<P> {
         anyhow!("step {}: {error:#}; nothing of this step is saved, and {left}", self.at.step)
     }
 
-    /// The state as it is now.
+    /// Returns the current state.
     fn state(&mut self) -> SavedState<P::State> {
         SavedState {
             step: self.at.step,
@@ -238,12 +235,12 @@ impl<P: Pipeline> Run<P> {
         }
     }
 
-    /// Takes back a state.
+    /// Restores a state.
     ///
     /// # Errors
-    /// A position in the data that the data does not have.
+    /// If the position is not in the data.
     pub(super) fn set_state(&mut self, state: SavedState<P::State>) -> Result<()> {
-        // All of it, so that who adds to the state says here whether it or the settings count.
+        // Lists all fields, so that a new field must say here whether the state or the settings decide.
         let SavedState { step, total_steps: _, gradient_slices: _, best, validation: _, improvement, pipeline, data } = state;
         (self.at.step, self.best, self.at.improvement) = (step, best, improvement);
         self.pipeline.set_state(pipeline);

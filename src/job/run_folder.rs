@@ -1,4 +1,4 @@
-//! The folder of a run that begins afresh: another run's work in it is neither replaced nor deleted.
+//! The folder of a new run: another run's work there is neither replaced nor deleted.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use burnish_config::schema::{Location, ResumeMode};
 use burnish_config::{Tree, Value};
 use burnish_run::EarlierRun;
 
-/// The setting of the folder of a run.
+/// The setting of a run's folder.
 pub const DIR: &str = "trainer.default_local_dir";
-/// The setting that says how a run begins.
+/// The setting that decides whether a run resumes.
 const MODE: &str = "trainer.resume_mode";
 
-/// The folder that a run takes in place of the one that is set, if `trainer.resume_mode` is disable and that one holds the work of another
-/// run: the first of NAME-2, NAME-3, … that holds none.
+/// Returns the folder that a run uses instead of the set one, if `trainer.resume_mode` is disable and the set folder has the work
+/// of another run: the first of NAME-2, NAME-3, … without work.
 pub fn taken_instead(tree: &Tree) -> Option<PathBuf> {
     let text = |key: &str| match tree.value(key) {
         Some(Value::Text(text)) => Some(text.as_str()),
@@ -25,35 +25,36 @@ pub fn taken_instead(tree: &Tree) -> Option<PathBuf> {
     let dir = Location::new(text(DIR).filter(|_| is_afresh)?);
     let work = work(dir.as_path())?;
     let free = next_free(dir.as_path());
-    tracing::warn!("{dir} holds {work}, which stays as it is: this run is in {} ({MODE}=disable)", free.display());
+    tracing::warn!("{dir} has {work}, which stays unchanged: this run is in {} ({MODE}=disable)", free.display());
     Some(free)
 }
 
-/// Refuses a folder whose work a run would replace: one that does not go on from a checkpoint there. `from`: where it goes on.
+/// Refuses a folder whose work a run would replace, unless the run continues it. `from`: the checkpoint that the run continues
+/// from.
 ///
 /// # Errors
-/// A finished run, or checkpoints, with the ways to begin elsewhere.
+/// If the folder has a finished run or checkpoints, with the ways to start elsewhere.
 pub fn check(dir: &Path, mode: ResumeMode, from: Option<&Path>) -> Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
     if from.is_some_and(|from| from.parent().and_then(real) == real(dir)) {
         return Ok(());
     }
-    // A run that has not finished and has saved nothing is begun again by the same command.
+    // The same command starts again a run that has neither finished nor saved anything.
     let is_only_begun = !has_checkpoints(dir) && EarlierRun::look(dir).is_some_and(|run| !run.is_finished());
     let Some(work) = work(dir).filter(|_| !is_only_begun) else { return Ok(()) };
     let free = next_free(dir);
     let other = match (mode, from) {
-        (ResumeMode::ResumePath, Some(_)) => format!("go on from its own checkpoint with {MODE}=auto"),
-        _ => format!("begin afresh with {MODE}=disable, which takes such a folder by itself"),
+        (ResumeMode::ResumePath, Some(_)) => format!("continue from its own checkpoint with {MODE}=auto"),
+        _ => format!("start a new run with {MODE}=disable, which chooses such a folder itself"),
     };
     bail!(
-        "{} holds {work}, whose record a new run would replace: name another folder, such as {DIR}={}, or {other}",
+        "{} has {work}, whose record a new run would replace: name another folder, such as {DIR}={}, or {other}",
         dir.display(),
         free.display()
     )
 }
 
-/// The work of a run in a folder, in a few words; `None` if nothing of it could be lost.
+/// Describes the work of a run in a folder in a few words; `None` if nothing could be lost.
 fn work(dir: &Path) -> Option<String> {
     let run = EarlierRun::look(dir);
     let described = run.as_ref().map(EarlierRun::describe);

@@ -1,5 +1,5 @@
-//! The small state of a run: `trainer_state.json` and `data.json` of a checkpoint, and what is kept over a step that may be left
-//! unfinished. Random streams are keyed by seed and step, so the step is all of their state.
+//! The small state of a run: `trainer_state.json` and `data.json` of a checkpoint, also kept during a step to undo it. Random
+//! streams are keyed by seed and step, so the step is their whole state.
 
 use std::path::Path;
 
@@ -11,25 +11,25 @@ use burnish_checkpoint::Best;
 use burnish_data::SamplerState;
 use burnish_util::fs::{read_json, write_json};
 
-/// The position in the data, in a file of its own as in verl.
+/// Position in the data, in a separate file as in verl.
 pub const DATA: &str = "data.json";
 const STATE: &str = "trainer_state.json";
 
-/// The state that a step changes beside weights and optimizers. `S` is the part that the pipeline adds.
+/// State that a step changes, other than weights and optimizers. `S` is the part that the pipeline adds.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct SavedState<S> {
     #[serde(default)]
     pub step: u64,
     pub total_steps: u64,
-    /// The slices of a mini-batch whose gradients are added up.
+    /// Number of slices of a mini-batch whose gradients are summed.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub gradient_slices: usize,
     #[serde(default)]
     pub best: Option<Best>,
-    /// CRC-32 of what validation measured the best value on; some checkpoints do not say.
+    /// CRC-32 of the validation data that the best value was measured on; some checkpoints lack it.
     #[serde(default)]
     pub validation: Option<String>,
-    /// The validations since the last improvement, where the run may stop early.
+    /// Validations since the last improvement, if the run may stop early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub improvement: Option<Improvement>,
     #[serde(flatten)]
@@ -53,7 +53,7 @@ impl<S: Serialize> SavedState<S> {
     }
 }
 
-/// The slices of a mini-batch in a checkpoint's folder, if it has a state.
+/// Returns the number of slices in a checkpoint's folder, if it has a state.
 pub fn slices(folder: &Path) -> Option<usize> {
     #[derive(Deserialize)]
     struct Slices {
@@ -63,7 +63,7 @@ pub fn slices(folder: &Path) -> Option<usize> {
     read_json::<Slices>(&folder.join(STATE)).ok().map(|state| state.gradient_slices)
 }
 
-/// The position in the data and, where it is there, the state: the oldest checkpoints of supervised training have none.
+/// Reads the position in the data and, if present, the state: the oldest checkpoints of supervised training lack it.
 pub fn read<S: for<'a> Deserialize<'a>>(folder: &Path) -> Result<(SamplerState, Option<SavedState<S>>)> {
     let data: SamplerState = read_json(&folder.join(DATA))?;
     let state = folder.join(STATE);

@@ -1,4 +1,4 @@
-//! A model with the policy, or with the one that is trained, reads the tokens of the run: its tokens must be the same.
+//! Checks that a second model, next to the trained one, reads the same tokens.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use burnish_config::schema::LoraKeys;
 use burnish_data::Tokenizer;
 use burnish_util::foreign;
 
-/// A second model of a run, in messages.
+/// A second model of a run, for messages.
 #[derive(Clone, Copy)]
 pub struct SecondModel<'a> {
     /// The setting that names it.
@@ -16,15 +16,15 @@ pub struct SecondModel<'a> {
     pub folder: &'a Path,
     /// Its role, such as "reference".
     pub role: &'a str,
-    /// The role of the model whose tokens are those of the run, such as "policy".
+    /// Role of the model whose tokens the run uses, such as "policy".
     pub first: &'a str,
 }
 
 impl SecondModel<'_> {
-    /// Reads the tokenizer of its folder, where there is one, which must have every token of the run under the same id.
+    /// Reads the tokenizer of the model's folder, if there is one. It must have every token of the run under the same id.
     ///
     /// # Errors
-    /// A tokenizer with other tokens, or one that cannot be read.
+    /// If the tokenizer has other tokens or cannot be read.
     pub fn tokenizer(&self, of_run: &Tokenizer) -> Result<Option<Tokenizer>> {
         let Self { key, folder, role, .. } = self;
         if !foreign::is_there(&folder.join("tokenizer.json"))? {
@@ -40,10 +40,10 @@ impl SecondModel<'_> {
         }
     }
 
-    /// Refuses vocabularies of two sizes: of its own and of the first model's.
+    /// Refuses vocabularies of two sizes. `theirs`: of this model. `own`: of the first model.
     ///
     /// # Errors
-    /// Two sizes.
+    /// If the sizes differ.
     pub fn same_size(&self, theirs: usize, own: usize) -> Result<()> {
         let Self { key, folder, role, first } = self;
         ensure!(
@@ -54,11 +54,11 @@ impl SecondModel<'_> {
         Ok(())
     }
 
-    /// Checks the tokens of a model whose vocabulary may be padded to another size if a tokenizer in its folder shows that it is no more
-    /// than padding. Returns the tokenizer, where there is one.
+    /// Checks the tokens of a model whose vocabulary may have another size through padding; a tokenizer in its folder must show
+    /// that it is padding. Returns the tokenizer, if there is one.
     ///
     /// # Errors
-    /// Other tokens; two sizes without a tokenizer.
+    /// If tokens differ, or sizes differ without a tokenizer.
     pub fn padded(&self, of_run: &Tokenizer, (theirs, own): (usize, usize)) -> Result<Option<Tokenizer>> {
         let Self { key, folder, first, .. } = self;
         let tokenizer = self.tokenizer(of_run)?;
@@ -71,11 +71,11 @@ impl SecondModel<'_> {
     }
 }
 
-/// Checks the adapter that a run starts from: where its folder has a tokenizer, as PEFT's and TRL's folders do, it was trained on the
-/// tokens of that.
+/// Checks the adapter that a run starts from. A tokenizer in its folder, as PEFT and TRL write it, is the one that it was trained
+/// with.
 ///
 /// # Errors
-/// A tokenizer with other tokens than the run's.
+/// If that tokenizer has other tokens than the run's.
 pub fn check_adapter(keys: &LoraKeys, tokenizer: &Tokenizer) -> Result<()> {
     let Some(path) = keys.adapter_path else { return Ok(()) };
     let key = format!("{}.lora_adapter_path", keys.group);
@@ -83,10 +83,11 @@ pub fn check_adapter(keys: &LoraKeys, tokenizer: &Tokenizer) -> Result<()> {
     adapter.tokenizer(tokenizer).map(drop)
 }
 
-/// Names what differs where a setting gives a model another tokenizer than its folder holds: tokens of other ids are other words to it.
+/// Warns of differences if a setting gives a model another tokenizer than its folder has: the model reads a token under another
+/// id as another word.
 ///
 /// # Errors
-/// A tokenizer of the model that cannot be read.
+/// If the model's tokenizer cannot be read.
 pub fn note_other_tokenizer(key: &str, tokenizer: &Tokenizer, model: &Path) -> Result<()> {
     if !foreign::is_there(&model.join("tokenizer.json"))? {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The settings that every training run has, whatever it trains.
+//! The settings that every training run has.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -14,45 +14,45 @@ use burnish_config::schema::{Frequency, OnNonfinite, ResumeKeys, ResumeMode};
 use burnish_run::{Output, RunInfo, Watched};
 use burnish_tracking::Session;
 
-/// The settings that every training run has, whatever it trains. A pipeline fills them in from its own configuration.
+/// The settings that every training run has. A pipeline fills them in from its configuration.
 #[derive(Clone)]
 pub struct RunSettings {
-    /// The pipeline, as `run.json` names it.
+    /// Name of the pipeline in `run.json`.
     pub kind: &'static str,
     pub project: String,
     pub experiment: String,
     pub device: String,
-    /// Path and size of the model that is trained.
+    /// Path and size of the trained model.
     pub model: String,
     pub loggers: Vec<String>,
-    /// Python of the trackers that are Python packages.
+    /// Python for trackers that are Python packages.
     pub python: String,
     pub resume: ResumeKeys,
-    /// Checkpoints that are kept; `None` keeps all.
+    /// Number of checkpoints to keep; `None` keeps all.
     pub max_to_keep: Option<usize>,
     pub save_freq: Frequency,
     pub test_freq: Frequency,
-    /// The first step that `test_freq` may choose.
+    /// First step that `test_freq` may choose.
     pub eval_delay: u64,
-    /// True if the last step is saved and validated whatever these two say, as in verl's SFT trainer.
+    /// True if the last step is always saved and validated, as in verl's SFT trainer.
     pub ends_saved: bool,
     pub on_nonfinite: OnNonfinite,
     pub val_before_train: bool,
     pub val_only: bool,
-    /// The metric that says which checkpoint is the best.
+    /// Metric that decides which checkpoint is the best.
     pub watched: Watched,
-    /// When the run ends before its last step, by the same metric.
+    /// Rule that ends the run before its last step, by the same metric.
     pub early_stopping: Option<EarlyStopping>,
     /// True if `checkpoint.save_contents` has `extra`: the state of the run and the position in the data.
     pub saves_extra: bool,
-    /// True if `checkpoint.load_contents` has `extra`; the key is where that is set.
+    /// True if `checkpoint.load_contents` has `extra`; `load_contents_key` is the key of that setting.
     pub loads_extra: bool,
     pub load_contents_key: &'static str,
-    /// The knowledge that a checkpoint is compared with, in addition to the settings.
+    /// Data that a checkpoint is compared with, in addition to the settings.
     pub compared: Compared,
     /// True if a learning rate depends on the length of the run.
     pub rate_follows_length: bool,
-    /// Steps that are called an epoch; at least 1.
+    /// Steps called an epoch; at least 1.
     pub steps_per_epoch: u64,
     pub total_steps: u64,
     /// `trainer.gradient_slices` and `trainer.balance_batch`; see [`Slices`](burnish_distributed::Slices).
@@ -61,17 +61,17 @@ pub struct RunSettings {
 }
 
 impl RunSettings {
-    /// The folder of the run.
+    /// Folder of the run.
     pub fn dir(&self) -> &Path {
         &self.resume.dir
     }
 
-    /// True if the state is saved after `step`, whatever happens in it.
+    /// Returns true if the state is saved after `step`.
     pub fn saves_at(&self, step: u64) -> bool {
         self.is_due(self.save_freq, step)
     }
 
-    /// True if `step` is validated.
+    /// Returns true if `step` is validated.
     pub fn validates_at(&self, step: u64) -> bool {
         self.is_due(self.test_freq, step) && (step >= self.eval_delay || step == self.total_steps)
     }
@@ -80,10 +80,10 @@ impl RunSettings {
         self.ends_saved && step == self.total_steps || frequency.is_due(step, self.total_steps, self.steps_per_epoch)
     }
 
-    /// The checkpoints of the run's folder. Validation alone leaves it as it is, and does not wait for another process to leave it.
+    /// Opens the checkpoints of the run's folder. Validation alone only reads them, and does not wait for another process.
     ///
     /// # Errors
-    /// The folder cannot be made, or another process trains there.
+    /// If the folder cannot be created, or another process trains there.
     pub fn checkpoints(&self) -> Result<Checkpoints> {
         match self.val_only {
             true => Ok(Checkpoints::look(self.dir())),
@@ -91,10 +91,10 @@ impl RunSettings {
         }
     }
 
-    /// The checkpoint that the run resumes from, verified.
+    /// Returns the verified checkpoint that the run resumes from.
     ///
     /// # Errors
-    /// One that is named and not there, or damaged; a folder whose work the run would replace.
+    /// If the named checkpoint is missing or damaged, or the run would replace the work in its folder.
     pub fn resume_from(&self, checkpoints: &mut Checkpoints) -> Result<Option<PathBuf>> {
         let found = find_checkpoint(checkpoints, &self.resume)?;
         if !self.val_only {
@@ -103,11 +103,11 @@ impl RunSettings {
         Ok(found)
     }
 
-    /// The step that the run would resume from, for a dry run: nothing is created or cleared. The settings of the run, `tree`, must fit
-    /// what it would load.
+    /// Returns the step that the run would resume from, for a dry run: creates and clears nothing. The settings of the run,
+    /// `tree`, must fit the checkpoint.
     ///
     /// # Errors
-    /// A checkpoint that the run would refuse.
+    /// If the run would refuse the checkpoint.
     pub fn resumed_step(&self, tree: &Tree) -> Result<Option<u64>> {
         let dir = self.dir();
         if let Some(there) = dir.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {
@@ -126,7 +126,7 @@ impl RunSettings {
         resume().with_context(|| cannot_resume(&folder))
     }
 
-    /// The description of the run for its trackers.
+    /// Describes the run for its trackers.
     pub(super) fn session(&self, tree: &Tree, resumed_step: Option<u64>, output: &Output) -> Session {
         Session {
             project: self.project.clone(),
@@ -142,7 +142,7 @@ impl RunSettings {
         }
     }
 
-    /// The description of the run in `run.json`.
+    /// Describes the run for `run.json`.
     pub(super) fn info(&self, tree: &Tree, validated_after: Option<u64>) -> RunInfo {
         RunInfo {
             device: self.device.clone(),
@@ -153,7 +153,7 @@ impl RunSettings {
     }
 }
 
-/// The beginning of an error of resuming.
+/// Returns the beginning of an error about resuming.
 pub(super) fn cannot_resume(folder: &Path) -> String {
     format!("cannot resume from {}", folder.display())
 }

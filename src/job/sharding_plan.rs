@@ -54,7 +54,8 @@ impl ShardingPlan {
         let sent = match ranks {
             1 => String::new(),
             _ => {
-                // A rank sends the gradients of the others' shards, the new weights of its own shard, and ids and columns of the batch.
+                // A rank sends gradients to the owners of the other shards, its updated weights, and ids and columns of the
+                // batch.
                 let others = *ranks as ElementCount - 1;
                 let of_update = 2 * trained * BYTES * others / *ranks as ElementCount;
                 let of_step = of_update * updates as ElementCount + TOKEN * tokens * others / *ranks as ElementCount;

@@ -1,5 +1,5 @@
-//! Checksums of what the settings of a run name: models, tokenizers, adapters, training rows and Python files. A resumed run compares
-//! them with those of its checkpoint.
+//! Checksums of the files that settings name: models, tokenizers, adapters, training rows and Python files. A resumed run
+//! compares them with those of its checkpoint.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,22 +12,22 @@ use burnish_config::schema::{ResumeKeys, Schema, Thing};
 use burnish_config::{Tree, Value};
 use burnish_util::content::checksum;
 
-/// The setting of a tokenizer, and that of the model that has it otherwise.
+/// The setting of a tokenizer, and the setting of the model whose tokenizer is the default.
 const TOKENIZERS: &[(&str, &str)] = &[("data.tokenizer", "actor_rollout_ref.model.path"), ("model.tokenizer_path", "model.path")];
-/// The files of a tokenizer that decide what ids a text has, and the others, such as those of chat templates.
+/// Files of a tokenizer that decide the ids of a text; the second list has the others, such as chat templates.
 const IDS: &[&str] = &["tokenizer.json"];
 const TEMPLATES: &[&str] =
     &["tokenizer_config.json", "special_tokens_map.json", "generation_config.json", "chat_template.jinja", "chat_template.json"];
-/// The word before the checksum of a model with its weights.
+/// Word before the checksum of a model with its weights.
 const MODEL: &str = "model";
-/// The name of the second part of a tokenizer, behind its key.
+/// Name of the second part of a tokenizer, after its key.
 const TEMPLATE: &str = "(chat template and special tokens)";
 
-/// The files that settings name: the key, a word for the part of the thing that they are, and the files.
+/// Files that settings name: the key, a word for the kind of files, and the files.
 pub struct NamedFiles(Vec<(String, &'static str, Vec<PathBuf>)>);
 
 impl NamedFiles {
-    /// Lists what the settings name, as far as it is there: what is not there is missed by what reads it.
+    /// Lists the files that the settings name, if they exist. The reader of a missing file reports it.
     pub fn of<T: Schema>(config: &mut T, tree: &Tree) -> Self {
         let mut found = Self(Vec::new());
         let mut folders = Vec::new();
@@ -44,9 +44,9 @@ impl NamedFiles {
                 }
                 Thing::Adapter => found.add(&key, "adapter", files_of(folder, |name| name.starts_with("adapter_"))),
                 Thing::Tokenizer => folders.push((key, folder.to_owned())),
-                // The items of a list are one setting, and their order counts.
+                // The items of a list are one setting, and their order matters.
                 Thing::TrainingData => found.add(key.rsplit_once('.').map_or(&key, |(list, _)| list), "rows", location.paths()),
-                // Validation compares its rows themselves.
+                // Validation compares its rows itself.
                 Thing::ValidationData | Thing::Data => {}
             }
         }
@@ -74,20 +74,20 @@ impl NamedFiles {
         }
     }
 
-    /// Reads the files for a dry run, which needs them where the run would go on from a checkpoint.
+    /// Computes the checksums for a dry run if the run would resume from a checkpoint.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// If a file cannot be read.
     pub fn checksums_to_resume(&self, keys: &ResumeKeys) -> Result<Sources> {
         if likely_checkpoint(keys).is_some() { self.checksums() } else { Ok(Sources::default()) }
     }
 
-    /// Reads the files.
+    /// Computes the checksums.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// If a file cannot be read.
     pub fn checksums(&self) -> Result<Sources> {
-        // A critic is of the policy's files as a rule.
+        // A critic usually has the policy's files.
         let mut known: Vec<(&[PathBuf], String)> = Vec::new();
         let mut sources = Sources::default();
         for (key, what, files) in &self.0 {
@@ -102,20 +102,21 @@ impl NamedFiles {
     }
 }
 
-/// The files that make a model: its shape and its weights.
+/// Lists the files of a model: its shape and its weights.
 fn model_files(folder: &Path) -> Vec<PathBuf> {
     files_of(folder, |name| name == "config.json" || name.starts_with("model") && name.ends_with(".safetensors"))
 }
 
-/// The checksum of a model with its weights, as [`NamedFiles::checksums`] has it of a setting that names the model.
+/// Returns the checksum of a model with its weights, equal to that of [`NamedFiles::checksums`] for a setting that names the
+/// model.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// If a file cannot be read.
 pub fn of_model(folder: &Path) -> Result<String> {
     Ok(format!("{MODEL} {}", checksum(&model_files(folder))?))
 }
 
-/// The wanted files of a folder, by name.
+/// Lists the wanted files of a folder, by name.
 fn files_of(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_wanted = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(&wanted) && path.is_file();

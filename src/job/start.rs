@@ -1,4 +1,4 @@
-//! The start of a run: its checkpoint, its record, and what it says of itself. Nothing is trained yet.
+//! The start of a run: its checkpoint, its record, and its announcement. Trains nothing.
 
 use std::path::Path;
 
@@ -19,12 +19,12 @@ use burnish_run::{EarlierRun, Output, Record};
 use burnish_util::interrupt::Interrupt;
 
 impl<P: Pipeline> Run<P> {
-    /// Finds the checkpoint to resume from and opens the record of the run. Nothing is trained or written yet but for the run's folder.
-    /// Whoever holds `interrupt` can ask the run to stop. `tree`: the resolved settings. Collective: rank 0 alone locks the folder,
-    /// chooses the checkpoint and keeps the record.
+    /// Finds the checkpoint to resume from and opens the record of the run. Writes nothing except the run's folder. `interrupt`:
+    /// asks the run to stop. `tree`: the resolved settings. Collective: rank 0 alone locks the folder, chooses the checkpoint and
+    /// keeps the record.
     ///
     /// # Errors
-    /// A checkpoint that cannot be resumed from, with the reason; a tracker that refuses.
+    /// If a checkpoint cannot be resumed from, with the reason; if a tracker refuses.
     pub fn start(
         pipeline: P,
         settings: RunSettings,
@@ -67,11 +67,11 @@ impl<P: Pipeline> Run<P> {
             ranks.same("the model", &run.pipeline.fingerprint())?;
             ranks.same("the data", &run.pipeline.data_crc())?;
         }
-        // Last: opening a metrics file drops the rows that this run will write again. Validation alone is not a run, and
-        // leaves the files of one as they are; so does a command that finds nothing left to train.
+        // Last, because opening a metrics file drops the rows that this run will write again. Validation alone is not a run, and
+        // leaves the files of a run unchanged; so does a command that finds nothing left to train.
         let settings = &run.at.settings;
         if settings.val_only {
-            tracing::info!("trainer.val_only=true: metrics go to the console alone");
+            tracing::info!("trainer.val_only=true: metrics go only to the console");
         } else if run.at.is_done() {
             if is_first {
                 note_finished(run.checkpoints.dir(), run.at.step, settings.total_steps);
@@ -98,8 +98,8 @@ impl<P: Pipeline> Run<P> {
         Ok(run)
     }
 
-    /// Resumes from a checkpoint, whose settings must fit those of this run, `tree`. Returns the number of slices whose gradients were
-    /// added up before, if the state of the run is loaded. Not collective.
+    /// Resumes from a checkpoint, whose settings must fit those of this run, `tree`. Returns the number of slices whose gradients
+    /// were summed before, if the state of the run is loaded. Not collective.
     fn restore(&mut self, folder: &Path, tree: &Tree) -> Result<Option<usize>> {
         let settings = self.at.settings.clone();
         self.at.step = step_of(folder)?;
@@ -125,7 +125,7 @@ impl<P: Pipeline> Run<P> {
                 }
             }
         }
-        // The best checkpoint of this run is not looked for in the folder of another run.
+        // The best checkpoint of this run is not in the folder of another run.
         let real = |path: &Path| path.canonicalize().ok();
         let is_own = folder.parent().and_then(real) == real(self.checkpoints.dir());
         self.saved = Some(self.at.step).filter(|_| is_own);
@@ -136,28 +136,28 @@ impl<P: Pipeline> Run<P> {
         Ok(slices)
     }
 
-    /// Keeps the checkpoint that is named as the best where it is not the best that is followed any more: its comparison has ended, and
-    /// nobody has asked for its end.
+    /// Protects the checkpoint named as the best if the run no longer follows it: its comparison has ended, but nobody asked to
+    /// delete it.
     fn keep_best(&mut self) -> Result<()> {
         self.named = self.checkpoints.keep_best(self.best.as_ref().map(|best| best.step))?;
         if let Some(step) = self.named {
             let folder = self.checkpoints.path(step);
             tracing::warn!(
-                "{} is the best so far and not compared with what follows: it stays until you delete it",
+                "{} is the best so far and is not compared with later steps: it stays until you delete it",
                 folder.display()
             );
         }
         Ok(())
     }
 
-    /// Decides into how many slices mini-batches are cut: as the settings say, else as `before`, else one for each rank.
+    /// Decides into how many slices mini-batches are cut. `before`: the number in the checkpoint.
     fn cut_by(&self, before: Option<usize>) {
         let (ranks, settings) = (&self.at.ranks, &self.at.settings);
         let count = slice_count(settings.gradient_slices, || before, ranks);
         ranks.cut_by(Slices { count, balanced: settings.balance_batch });
         if let Some(before) = before.filter(|before| *before != count) {
             tracing::warn!(
-                "gradients are added up from {count} slices, before the checkpoint from {before}: their last digits change"
+                "gradients are summed over {count} slices, before the checkpoint over {before}: their last digits change"
             );
         }
         if count < ranks.size() {
@@ -171,11 +171,11 @@ impl<P: Pipeline> Run<P> {
         }
     }
 
-    /// Drops the best value so far where validation measures something else now.
+    /// Drops the best value so far if validation now measures something else.
     fn forget_other_validations(&mut self, state: &mut SavedState<P::State>, changes: &Changes) {
         let now = self.pipeline.validation_crc();
         let others = state.validation.as_deref().zip(now).is_some_and(|(before, now)| before != now);
-        let others = others.then(|| "the prompts of validation are others".to_owned());
+        let others = others.then(|| "the validation prompts have changed".to_owned());
         let why: Vec<String> = changes.validation.iter().cloned().chain(others).collect();
         if !why.is_empty() {
             self.at.validated_after = Some(self.at.step);
@@ -191,7 +191,8 @@ impl<P: Pipeline> Run<P> {
     }
 }
 
-/// Keeps the record of a run that has made steps, but neither finished nor saved anything, where this one begins in its folder.
+/// Moves aside the record of an earlier run that made steps but neither finished nor saved anything, if this run starts in its
+/// folder.
 fn move_earlier_record(dir: &Path) -> Result<()> {
     if let Some(run) = EarlierRun::look(dir).filter(EarlierRun::has_results) {
         let folder = run.move_aside(dir)?;

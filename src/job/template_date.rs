@@ -1,4 +1,4 @@
-//! The date that chat templates are told (`data.chat_template_date`): the day of the first start, whichever day a run is resumed.
+//! The date that chat templates read (`data.chat_template_date`): the day of the first start, even after a resume on another day.
 
 use anyhow::{Context, Result};
 
@@ -9,13 +9,13 @@ use burnish_config::{Tree, Value};
 use burnish_data::{TemplateDate, Tokenizer};
 use burnish_util::foreign;
 
-/// The key, of every kind of configuration that has it.
+/// The key, in every kind of configuration that has it.
 pub const KEY: &str = "data.chat_template_date";
 
-/// The tokenizer with the date that is set, or that of the checkpoint that the run resumes from, or today's.
+/// Returns the tokenizer with the set date, else the date in the checkpoint that the run resumes from, else today's.
 ///
 /// # Errors
-/// A text that is no date, which validation excludes.
+/// If the text is not a date, which validation excludes.
 pub fn dated(tokenizer: Tokenizer, setting: Option<&str>, resuming: Option<&ResumeKeys>) -> Result<Tokenizer> {
     let saved = || resuming.and_then(saved_date);
     match setting.map(str::to_owned).or_else(saved) {
@@ -24,19 +24,18 @@ pub fn dated(tokenizer: Tokenizer, setting: Option<&str>, resuming: Option<&Resu
     }
 }
 
-/// Once the prompts are read: where a template asked for the date, says which it was told, and puts it into the settings, which
-/// checkpoints keep. Where none did, a date that was set has no effect.
+/// Called after the prompts are read. If a template asked for the date, logs the date and puts it into the settings, which
+/// checkpoints keep. If none asked, warns that a set date has no effect.
 pub fn note(date: &TemplateDate, tree: &mut Tree) {
     if date.was_asked() {
-        tracing::info!("the chat template asks for the date and is told {date} (UTC); {KEY} sets another");
+        tracing::info!("the chat template asks for the date and gets {date} (UTC); {KEY} sets another");
         tree.set(KEY, Value::Text(date.to_string()));
     } else if matches!(tree.value(KEY), Some(Value::Text(_))) {
         tracing::warn!("ignored: {KEY}: the chat template does not ask for the date");
     }
 }
 
-/// The date in the settings of the checkpoint. Which one it will be is found out, and its files are verified, when the run is set
-/// up; all of a run have the same date.
+/// Returns the date in the settings of the checkpoint. All checkpoints of a run have the same date, so the probable one will do.
 fn saved_date(resuming: &ResumeKeys) -> Option<String> {
     let folder = likely_checkpoint(resuming)?;
     let text = foreign::read_text(&folder.join(CONFIG_FILE), foreign::SETTINGS).ok()?;

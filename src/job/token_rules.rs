@@ -1,4 +1,4 @@
-//! The rules about single tokens that `logit_bias`, `bad_words` and `allowed_token_ids` of a rollout group come to.
+//! From `logit_bias`, `bad_words` and `allowed_token_ids` of a rollout group to rules about single tokens.
 
 use anyhow::{Context, Result, bail};
 
@@ -8,12 +8,10 @@ use burnish_data::Tokenizer;
 use burnish_rollout::TokenRules;
 use burnish_util::python_text::strip_start;
 
-/// Returns the rules; `None` if there are none. `group`: the dotted key of the group that holds the keys; `vocab`: the number of
-/// logits of the model.
+/// Returns the rules; `None` without any rule. `group`: the dotted key of the group. `vocab`: the number of logits of the model.
 ///
 /// # Errors
-/// An id that the model does not have, a bad word without tokens, and rules that could leave no token to draw, each with the place
-/// where it is written.
+/// If the model lacks an id, a bad word has no tokens, or the rules could leave no token to draw, each with its place.
 pub fn token_rules(
     keys: &TokenRuleKeys,
     group: &str,
@@ -72,8 +70,8 @@ pub fn token_rules(
     Ok(Some(rules))
 }
 
-/// The token sequences that a bad word forbids, as vLLM 0.33.0 has them (`SamplingParams.update_from_tokenizer`): those of the word, and those of
-/// the word behind a space if that begins with another token and has as many.
+/// Returns the token sequences that a bad word forbids, as in vLLM 0.33.0 (`SamplingParams.update_from_tokenizer`): those of the
+/// word, and those of the word after a space if they begin with another token and are as many.
 fn sequences_of(word: &str, encode: impl Fn(&str) -> Result<Vec<u32>>) -> Result<Vec<Vec<u32>>> {
     let (written, word) = (word, strip_start(word));
     let alone = encode(word)?;

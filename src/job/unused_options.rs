@@ -1,4 +1,4 @@
-//! Options that have no effect beside the others: they are named at start-up, so that nobody sets one and waits for its effect.
+//! Settings that have no effect with the other settings. The start of a run names them, so that nobody waits for their effect.
 
 use anyhow::Result;
 
@@ -6,7 +6,7 @@ use burnish_config::schema::{OnError, RewardKeys, RewardManager, Schema};
 use burnish_config::{Tree, Value, defaults};
 use burnish_reward::Rewards;
 
-/// An option that may have no effect: whether it has none, its key, and why.
+/// A setting that may have no effect: true if it has none, its key, and the reason.
 pub type UnusedOption = (bool, &'static str, &'static str);
 
 /// Condition under which settings have no effect, and the reason to print.
@@ -21,7 +21,8 @@ pub fn table(rows: &[(Condition, &[&'static str])]) -> Vec<UnusedOption> {
     rows.iter().flat_map(options).collect()
 }
 
-/// Says which of `options` were set, to other than the default, and have no effect. Returns those without an effect, set or not.
+/// Warns of the `options` that were set, to other than the default, and have no effect. Returns all options without an effect,
+/// set or not.
 ///
 /// # Errors
 /// If the built-in configuration does not compose, which tests exclude.
@@ -30,8 +31,7 @@ pub fn warn_of_unused<T: Schema>(tree: &Tree, options: &[UnusedOption]) -> Resul
     warn_of::<T>(tree, &unused)
 }
 
-/// [`warn_of_unused`] of settings that all have no effect, (key, reason): each is named once, in one line with others of the same
-/// reason.
+/// Like [`warn_of_unused`], for settings (key, reason) that all have no effect. Names each setting once, in one line per reason.
 ///
 /// # Errors
 /// The errors of [`warn_of_unused`].
@@ -57,7 +57,7 @@ pub fn warn_of<T: Schema>(tree: &Tree, unused: &[(&str, &str)]) -> Result<Vec<St
     Ok(keys.iter().copied().filter(is_idle).map(str::to_owned).collect())
 }
 
-/// The settings whose default is another setting: (the setting, the one it follows).
+/// Returns the settings whose default is another setting: (the setting, the one it follows).
 fn references(defaults: &Tree) -> Vec<(String, String)> {
     let follows = |key: String| {
         let Some(Value::Text(text)) = defaults.value(&key) else { return None };
@@ -71,7 +71,7 @@ fn references(defaults: &Tree) -> Vec<(String, String)> {
     defaults.keys().into_iter().filter_map(follows).collect()
 }
 
-/// Says whether a setting that is not among the `unused` ones takes its value from this one.
+/// Returns true if a setting that is not in `unused` takes its value from this one.
 fn is_followed(tree: &Tree, references: &[(String, String)], unused: &[&str], key: &str) -> bool {
     let written = |key: &str| tree.value(key).map(|value| value.to_yaml());
     references
@@ -80,15 +80,15 @@ fn is_followed(tree: &Tree, references: &[(String, String)], unused: &[&str], ke
         .any(|(follower, _)| !unused.contains(&follower.as_str()) || is_followed(tree, references, unused, follower))
 }
 
-/// Says whether somebody set a setting, to another value than its default. The built-in files of verl's defaults do not count.
+/// Returns true if a setting has another value than its default. The built-in files of verl's defaults do not count.
 fn is_set(tree: &Tree, defaults: &Tree, key: &str) -> bool {
-    // What is added to a mapping was written elsewhere than the mapping.
+    // An entry added to a mapping has another origin than the mapping.
     let below = format!("{key}.");
     if tree.is_built_in(key) && tree.keys().iter().filter(|other| other.starts_with(&below)).all(|other| tree.is_built_in(other))
     {
         return false;
     }
-    // As text, for lists remember where their items were written.
+    // Compares text, because lists remember the places of their items.
     let written = |tree: &Tree, key: &str| tree.value(key).map(|value| value.to_yaml());
     // A default that refers to another setting changes with it, and was not set.
     let follows = references(defaults).into_iter().find(|(follower, _)| follower == key);
@@ -99,23 +99,24 @@ fn is_set(tree: &Tree, defaults: &Tree, key: &str) -> bool {
     written(tree, key) != default
 }
 
-/// Whoever reads the settings of processes beside reward functions.
+/// Readers of the process settings, other than reward functions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Processes {
-    /// There is code in Python.
+    /// Python code runs.
     pub python: bool,
-    /// There are servers of tools.
+    /// Tool servers run.
     pub servers: bool,
 }
 
-/// Settings of rewards that nothing asks for, of a run or of responses in a file. `others`: what there is beside reward functions.
+/// Returns the settings of rewards that nothing reads, of a run or of responses in a file. `others`: readers other than reward
+/// functions.
 pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards, others: Processes) -> Vec<UnusedOption> {
     let no_file = (keys.custom.path.is_none(), "custom_reward_function.path is null");
     let no_python = (no_file.0 && rewards.services().math_verify.is_none() && !others.python, "no function runs in Python");
     let no_process = (no_python.0 && !others.servers, no_python.1);
     let no_remote = (keys.remote_url.is_none(), "reward_model.remote_url is null");
-    let no_call = (no_python.0 && no_remote.0, "no reward function is asked outside this process");
-    let no_value = (keys.reward.on_error != OnError::Value, "reward.on_error is another than value");
+    let no_call = (no_python.0 && no_remote.0, "no reward function runs outside this process");
+    let no_value = (keys.reward.on_error != OnError::Value, "reward.on_error is not value");
     let no_sandbox = (rewards.services().sandbox.is_none(), "no data source has programs to run");
     let prime = (no_file.0 && keys.manager == Some(RewardManager::Prime), no_file.1);
     table(&[

@@ -1,4 +1,4 @@
-//! Options of an optimizer and its schedule that have no effect beside the others.
+//! Settings of an optimizer and its schedule that have no effect with the other settings.
 
 use anyhow::Result;
 
@@ -6,7 +6,7 @@ use super::models::schedule;
 use super::unused_options::UnusedOption;
 use burnish_config::schema::OptimConfig;
 
-/// The number of `schedule_keys`.
+/// Number of `schedule_keys`.
 const KEYS: usize = 12;
 
 /// The keys of [`of_schedule`] below the mapping of an optimizer.
@@ -30,12 +30,12 @@ macro_rules! schedule_keys {
 }
 pub(crate) use schedule_keys;
 
-/// Finds the keys of `schedule_keys` that change no learning rate of a run, whatever its length.
+/// Finds the keys of `schedule_keys` that change no learning rate, for any length of the run.
 ///
 /// # Errors
-/// A schedule that does not exist.
+/// If the schedule does not exist.
 pub fn of_schedule(keys: [&'static str; KEYS], optim: &OptimConfig) -> Result<[UnusedOption; KEYS]> {
-    const WHY: &str = "lr_scheduler_type and lr_warmup_steps leave nothing for it to change";
+    const WHY: &str = "it changes nothing with this lr_scheduler_type and lr_warmup_steps";
     const STEPS: usize = 40;
     let rates = |change: &dyn Fn(&mut OptimConfig)| -> Result<Vec<f64>> {
         let mut optim = optim.clone();
@@ -46,7 +46,7 @@ pub fn of_schedule(keys: [&'static str; KEYS], optim: &OptimConfig) -> Result<[U
     let other = |share: f64| if share < 0.5 { 1.0 } else { 0.0 };
     let changes: [&dyn Fn(&mut OptimConfig); KEYS] = [
         &|optim| optim.lr_warmup_steps_ratio = other(optim.lr_warmup_steps_ratio),
-        // The higher one of `min_lr` and `min_lr_ratio` counts, so each is compared with none.
+        // The larger of `min_lr` and `min_lr_ratio` counts, so each is compared with 0.
         &|optim| optim.lr_warmup_init = if optim.lr_warmup_init > 0.0 { 0.0 } else { optim.lr },
         &|optim| optim.min_lr = if optim.min_lr > 0.0 { 0.0 } else { optim.lr },
         &|optim| optim.min_lr_ratio = if optim.min_lr_ratio > 0.0 { 0.0 } else { 1.0 },
@@ -80,12 +80,12 @@ macro_rules! optimizer_keys {
 }
 pub(crate) use optimizer_keys;
 
-/// Finds the keys of `optimizer_keys` that change nothing of this optimizer.
+/// Finds the keys of `optimizer_keys` that change nothing in this optimizer.
 pub fn of_optimizer(keys: [&'static str; 4], optim: &OptimConfig) -> [UnusedOption; 4] {
     let reads = burnish_optim::find(&optim.optimizer).map_or(&[][..], |kind| kind.reads);
     let reads = |key: &str| reads.iter().any(|name| key.ends_with(&format!(".{name}")));
     let unread = |key: &'static str| (!reads(key), key, "the optimizer has no such option");
     let [betas, eps, decay, no_decay] = keys;
     let decays = reads(decay) && optim.weight_decay > 0.0;
-    [unread(betas), unread(eps), unread(decay), (!decays, no_decay, "no weight decays")]
+    [unread(betas), unread(eps), unread(decay), (!decays, no_decay, "no weight decay is applied")]
 }

@@ -1,4 +1,4 @@
-//! The settings that are one of a few words, in the types of the layers that work with them. A word has the same name on both sides.
+//! Converts settings with a few allowed words to the enums of the layers that use them. A word has the same name on both sides.
 
 use burnish_algorithm::rollout_correction::BypassLoss;
 use burnish_config::schema;
@@ -6,13 +6,13 @@ use burnish_data::examples::{AssistantMask, Overlong, Packing};
 use burnish_data::{OnMalformed, Truncation};
 use burnish_rollout::Logprobs;
 
-/// A setting that is one of a few words, as the layer `L` names it.
+/// A setting with a few allowed words, convertible to the enum `L` of a layer.
 pub trait ToLayer<L> {
-    /// Returns the word of the same name of the layer.
+    /// Returns the variant of the same name.
     fn to_layer(self) -> L;
 }
 
-/// Converts each word of a setting into the word of the same name of a layer.
+/// Implements [`ToLayer`] for each pair of enums, word by word.
 macro_rules! words {
     ($($setting:path => $layer:path { $($word:ident),+ })+) => {
         $(impl ToLayer<$layer> for $setting {

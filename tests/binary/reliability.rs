@@ -207,7 +207,7 @@ fn the_best_checkpoint_stays_and_is_remembered() {
 
     // If validation measures something else, the earlier best value is not comparable.
     for (steps, change, said) in [
-        ("trainer.total_training_steps=6", "data.val_max_samples=16", "the prompts of validation are others"),
+        ("trainer.total_training_steps=6", "data.val_max_samples=16", "the validation prompts have changed"),
         ("trainer.total_training_steps=7", "actor_rollout_ref.rollout.val_kwargs.n=2", "val_kwargs.n: 1 -> 2"),
     ] {
         let mut command = small_run(&run, &options(steps));

@@ -280,7 +280,7 @@ fn what_rows_lack_is_said_before_the_first_response() {
         assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in\n{message}");
         assert!(!message.contains("step 1"), "{message}");
     };
-    let said = ["number.jsonl, row 5 (3 of 8 rows are such)", "must be text, such as \"6\", not the number 6"];
+    let said = ["number.jsonl, row 5 (3 of 8 rows)", "must be text, such as \"6\", not the number 6"];
     refused(&run("train", &number, &good, &[]).1, &[&said[..], &["data.train_files"]].concat());
     refused(&run("val", &good, &number, &[]).1, &[&said[..], &["data.val_files"]].concat());
     refused(&run("dry", &good, &number, &["--dry-run".to_owned()]).1, &said);

@@ -174,7 +174,7 @@ fn a_run_without_improvement_stops_early() {
         assert!(output.status.code() == Some(2) && stderr.contains(said) && !at.exists(), "{stderr}");
     }
     let said = run(&[]);
-    assert!(said.contains("no validation has improved for 2 in a row: the run ends after step 3"), "{said}");
+    assert!(said.contains("2 validations in a row without an improvement: the run ends after step 3"), "{said}");
     assert_eq!(rows(&at).len(), 3);
     assert!(at.join("global_step_3").is_dir());
     let file = |name: &str| std::fs::read_to_string(at.join(name)).unwrap();

@@ -1,4 +1,4 @@
-//! The conversation that a row begins.
+//! Begins the conversation of a row.
 
 use std::sync::Arc;
 
@@ -28,16 +28,16 @@ use burnish_config::schema::AGENT_LOOPS;
 use burnish_data::{AGENT_NAME, Prompt, TemplateVariables, selected};
 use burnish_rollout::Sampling;
 
-/// The response templates of TRL that read the formats of other names.
+/// Response templates of TRL for formats of another name.
 const RESPONSE_TEMPLATES: &[(&str, &str)] =
     &[("hermes", "qwen3"), ("qwen3_coder", "qwen3_5"), ("glm", "glm4moe"), ("llama3_json", "llama3"), ("gpt-oss", "gptoss")];
 
 impl Agents {
-    /// The conversation of a row, whose turns are sampled by `sampling`. `request_id` names it for tools and users, the same in
-    /// each run. Nothing is asked of anybody yet.
+    /// Returns the conversation of a row, with turns sampled by `sampling`. `request_id`: its name for tools and users, the same
+    /// in a resumed run. Asks nobody anything yet.
     ///
     /// # Errors
-    /// A row that names what there is not, or lacks what its tools or its user need.
+    /// If the row names something unknown, or lacks what its tools or its user need.
     pub fn begin(&self, prompt: &Arc<Prompt>, request_id: &str, sampling: &Sampling) -> Result<Box<dyn AgentLoop>> {
         let record = |ids: &[u32]| Record::new(messages(prompt), ids.to_vec(), self.limits.clone());
         let parts = self.parts()?;
@@ -52,7 +52,7 @@ impl Agents {
             }
             other => {
                 let all = AGENT_LOOPS.into_iter().chain(self.own_loops().iter().map(|own| own.name.as_str()));
-                bail!("agent_name is {other:?}: there is no such loop; there are {}", all.collect::<Vec<_>>().join(", "))
+                bail!("agent_name is {other:?}, which is not a loop; the loops are {}", all.collect::<Vec<_>>().join(", "))
             }
         })
     }
@@ -79,7 +79,7 @@ impl Agents {
                 tool_selection: offered.map(|tool| tool.name.clone()).collect(),
                 request_id: request_id.to_owned(),
             };
-            // An empty selection would mean all of them.
+            // An empty selection would mean all tools.
             if !row.tool_selection.is_empty() {
                 boxes.push(Box::new(PythonTools::new(session.clone(), host.offers(), None, row, self.limits.call_timeout)));
             }
@@ -93,8 +93,8 @@ impl Agents {
         })
     }
 
-    /// Tools whose answers are recorded, where there is a record. A user in Python has a state, which answers of tools do not
-    /// bring back: conversations with one begin again.
+    /// Returns tools whose results are recorded, if there is a recorder. Conversations with a user in Python begin again instead,
+    /// because recorded results do not restore the user's state.
     fn recorded(&self, tools: Box<dyn Toolbox>, request_id: &str) -> Box<dyn Toolbox> {
         let has_state = self.users.iter().any(|user| users::find(&user.class_name).is_none());
         let Some(recorder) = self.recorder.as_ref().filter(|_| !has_state) else { return tools };
@@ -104,7 +104,7 @@ impl Agents {
         Box::new(RecordedTools::new(tools, outside, recorder.clone(), request_id))
     }
 
-    /// The schemas of the tools that a row may use, as its prompt shows them.
+    /// Returns the schemas of the tools that a row may use, as its prompt shows them.
     fn shown(&self, info: &Value) -> Result<Vec<Value>> {
         let offers = self.host.as_ref().map(Host::offers);
         let offered = offers.into_iter().flat_map(|offers| &offers.tools).map(|tool| tool.schema.clone());
@@ -112,7 +112,7 @@ impl Agents {
         selected(&all, info)
     }
 
-    /// The user that a row names in its `interaction_kwargs`; the only one there is, where it names none.
+    /// Returns the user that a row names in its `interaction_kwargs`; if it names none, the only user.
     fn user(&self, info: &Value, session: Option<&Session>, request_id: &str) -> Result<Option<Box<dyn User>>> {
         let Some(only) = self.users.first() else { return Ok(None) };
         let kwargs = info.get("interaction_kwargs").filter(|kwargs| !kwargs.is_null());
@@ -133,7 +133,7 @@ impl Agents {
         Ok(Some(Box::new(PythonUser::new(session, name, without_nulls(kwargs), request_id.to_owned(), timeout))))
     }
 
-    /// The chat of rows with these tools.
+    /// Returns the chat for rows with these tools.
     fn chat(&self, schemas: &[Value]) -> Result<Arc<TemplateChat>> {
         let names: Vec<String> = schemas.iter().map(|one| one["function"]["name"].to_string()).collect();
         let mut chats = self.chats.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -157,7 +157,7 @@ impl Agents {
         Ok(chat)
     }
 
-    /// The beginning of a conversation with an environment: its reset says what is appended to the last message.
+    /// Begins a conversation with an environment, whose reset returns text to append to the last message.
     fn environment(&self, prompt: Arc<Prompt>, request_id: &str) -> Result<Begin> {
         let parts = self.parts()?;
         let host = self.host.as_ref().with_context(|| format!("{}.agent.environment.path names no environment", self.group))?;
@@ -190,7 +190,7 @@ impl Agents {
             let messages = messages(&prompt);
             let quoting = chat.quoting.as_deref();
             let ids = match (&said, quoting) {
-                // The row's own words are a prompt's, and those of the environment are another's.
+                // Special tokens of the row stay special; those in the environment's text become text.
                 (Some(said), Some(quoting)) => {
                     let own = quoting.quoted_where(&messages, |_| false);
                     let text =
@@ -212,12 +212,12 @@ impl Agents {
         }))
     }
 
-    /// Loops of the user's own.
+    /// Returns the user's agent loops.
     pub(super) fn own_loops(&self) -> &[OfferedLoop] {
         self.host.as_ref().map_or(&[], |host| &host.offers().loops)
     }
 
-    /// The beginning of a loop of the user's own.
+    /// Begins a loop written by the user.
     fn own(&self, prompt: &Prompt, record: Record, request_id: &str, sampling: &Sampling) -> Result<Box<dyn AgentLoop>> {
         let host = self.host.as_ref().with_context(|| format!("{}.agent.agent_loop_config_path names no loop", self.group))?;
         let tokens = self.parts()?.tokens.clone();
@@ -243,7 +243,7 @@ impl Agents {
         Ok(Box::new(TextEnvironmentLoop::new(messages(prompt), prompt.text.clone(), label, limits, codec, Box::new(environment))))
     }
 
-    /// A conversation that a program leads, by requests to the server of the run.
+    /// Begins a conversation led by a program through requests to the run's server.
     fn server_agent(&self, prompt: &Prompt, request_id: &str) -> Result<Box<dyn AgentLoop>> {
         let server = self.server.as_ref().with_context(|| format!("{}.agent.server.path names no program", self.group))?;
         let host = self.host.as_ref().context("the program of agent.server.path has no process")?;
@@ -256,7 +256,7 @@ impl Agents {
     }
 }
 
-/// The arguments of verl's `run`: the columns of a row, and what verl's data set adds to them.
+/// Returns the arguments of verl's `run`: the columns of a row, and the fields that verl's data set adds.
 fn own_row(prompt: &Prompt) -> Map<String, Value> {
     let mut row = prompt.columns.clone();
     row.remove(AGENT_NAME);
@@ -278,7 +278,7 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
     prompt.messages.as_array().cloned().unwrap_or_default()
 }
 
-/// A prompt with what an environment says behind its last message.
+/// Appends an environment's text to the last message of a prompt.
 fn with_said(mut messages: Vec<Value>, said: &str) -> Vec<Value> {
     if let Some(last) = messages.last_mut().filter(|_| !said.is_empty()) {
         match &mut last["content"] {
@@ -295,16 +295,16 @@ fn with_tools(parts: &PromptParts, schemas: &[Value]) -> TemplateVariables {
     variables
 }
 
-/// The response template that reads turns in a format.
+/// Returns the response template that reads turns in a format.
 fn response_template(format: &Format) -> Result<&'static str> {
     let named = RESPONSE_TEMPLATES.iter().find(|(name, _)| *name == format.name).map_or(format.name, |(_, template)| template);
     template_named(named).map(|template| template.name).with_context(|| {
         let readable: Vec<&str> = RESPONSE_TEMPLATES.iter().map(|(name, _)| *name).collect();
-        format!("turns in this format are not read beside an environment; {} are", readable.join(", "))
+        format!("an environment cannot read turns in this format; it reads {}", readable.join(", "))
     })
 }
 
-/// Arguments without those that are null: a struct of a parquet file makes absent ones null.
+/// Drops arguments that are null: a struct in a Parquet file makes absent arguments null.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -1,10 +1,10 @@
-//! The agents of a run in a line, for its dry run.
+//! One line about the agents of a run, for its dry run.
 
 use super::start::Agents;
 use burnish_agent::session::Host;
 
 impl Agents {
-    /// The loop of rows that name none, the tools, users, environments and loops of the user's own.
+    /// Names the default loop, tools, users, environments and the user's loops.
     pub fn describe(&self) -> String {
         let offers = self.host.as_ref().map(Host::offers);
         let mut tools: Vec<&str> = self.built_in.iter().map(|made| made.name()).collect();

@@ -1,10 +1,10 @@
-//! What agent loops of the user's own see of the settings.
+//! The settings that the user's agent loops read.
 
 use serde_json::Value;
 
 use burnish_config::schema::AgentKeys;
 
-/// `sections` (`data`, `actor_rollout_ref` and others) with the names that verl's rollout has beside ours; null without such
+/// Returns `sections` (`data`, `actor_rollout_ref` and others) with the additional names of verl's rollout; null without such
 /// loops.
 pub fn config_of_own_loops(keys: &AgentKeys, lengths: (usize, usize), sections: impl FnOnce() -> Value) -> Value {
     if keys.agent.agent_loop_config_path.is_none() {

@@ -1,4 +1,4 @@
-//! The agents of a run: the tools, users and environments that its settings name, started once, and the conversation that each row begins.
+//! The agents of a run: tools, users and environments, started once, and the conversation that each row begins.
 
 mod begin;
 mod choices;

@@ -1,4 +1,4 @@
-//! What conversations are written with: the tokenizer and its chat template, the format of calls, and the model as programs ask
+//! The parts that write the prompts of conversations: tokenizer, chat template, format of calls, and the model as programs see
 //! it.
 
 use std::sync::{Arc, Mutex};
@@ -14,17 +14,17 @@ use burnish_agent::tokens::Quoting;
 use burnish_data::{TemplateVariables, Tokenizer};
 use burnish_util::time::unix_time;
 
-/// The least bytes per token that a text may have: whitespace and words that a tokenizer does not know can be long.
+/// Lower bound for the bytes per token of a text: whitespace and words unknown to a tokenizer can be long.
 const LEAST: usize = 32;
-/// The name of the model in the requests of programs.
+/// Name of the model in the requests of programs.
 const MODEL_NAME: &str = "policy";
 
 impl Agents {
-    /// Adds what conversations are written with: the tokenizer, the variables of its template, the model's `model_type`, and the
-    /// greatest length of its sequences.
+    /// Adds the parts that write prompts: the tokenizer, the variables of its template, the model's `model_type`, and its longest
+    /// sequence.
     ///
     /// # Errors
-    /// A format of calls that cannot be found out.
+    /// If the format of calls cannot be determined.
     pub fn write_with(&mut self, tokenizer: &Tokenizer, variables: TemplateVariables, model: (&str, usize)) -> Result<()> {
         let (model_type, longest) = model;
         let format = format_of(&self.format, tokenizer).with_context(|| format!("{}.multi_turn.format", self.group))?;
@@ -53,7 +53,7 @@ impl Agents {
         Ok(())
     }
 
-    /// The model as programs ask it.
+    /// Returns the model as programs see it.
     fn model(
         &self,
         settings: &EndpointSettings,
@@ -77,18 +77,18 @@ impl Agents {
         }
     }
 
-    /// Tokens that end a turn in the format of calls, beside the tokenizer's own. A token that the tokenizer does not have ends
-    /// nothing.
+    /// Returns the tokens that end a turn in the format of calls, in addition to the tokenizer's. Skips tokens that the tokenizer
+    /// lacks.
     pub fn stop_ids(&self) -> Vec<u32> {
         let of = |parts: &PromptParts| parts.format.stop.iter().filter_map(|text| parts.tokenizer.single(text).ok()).collect();
         self.prompt.as_ref().map(of).unwrap_or_default()
     }
 }
 
-/// The format of this name; `auto` is what the chat template shows.
+/// Returns the format of this name; `auto` detects it in the chat template.
 ///
 /// # Errors
-/// A name of no format, a template that shows none.
+/// If no format has the name, or the template shows none.
 fn format_of(name: &str, tokenizer: &Tokenizer) -> Result<&'static Format> {
     if name != "auto" {
         return format_named(name).with_context(|| format!("unknown format {name}"));

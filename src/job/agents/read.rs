@@ -1,4 +1,4 @@
-//! The files that settings of conversations name: tools, users, loops, and files of Python.
+//! Reads the files that settings of conversations name: tools, users, loops, and Python files.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use burnish_config::schema::{AGENT_LOOPS, AgentKeys, Location};
 use burnish_config::yaml_file::YamlFile;
 use burnish_util::crc::IEEE;
 
-/// The tools that are built in or offered by servers, what Python is to load, and the users.
+/// Returns the tools that are built in or offered by servers, the Python files to load, and the users.
 pub(super) fn read(keys: &AgentKeys, servers: &mcp::Options) -> Result<(Vec<Made>, Option<Setup>, Vec<UserConfig>)> {
     let AgentKeys { group, multi_turn, agent } = *keys;
     let (mut made, mut setup) = (Vec::new(), Setup::default());
@@ -71,7 +71,7 @@ pub(super) fn read(keys: &AgentKeys, servers: &mcp::Options) -> Result<(Vec<Made
     Ok((made, uses_python.then_some(setup), all_users))
 }
 
-/// A checksum of the files that settings of conversations name. What these files name or import is not in it.
+/// Returns a checksum of the files that settings of conversations name, without files that these name or import.
 pub fn files_crc(keys: &AgentKeys) -> u32 {
     let AgentKeys { multi_turn, agent, .. } = *keys;
     let named = [
@@ -84,17 +84,17 @@ pub fn files_crc(keys: &AgentKeys) -> u32 {
         &agent.server.path,
         &agent.agent_loop_config_path,
     ];
-    // A file that cannot be read has been an error before, but for `pkg://MODULE`.
+    // Unreadable files were refused before, except `pkg://MODULE`.
     let bytes = |path: &Location| std::fs::read(path.strip_prefix("file://").unwrap_or(path)).unwrap_or_default();
     named.into_iter().flatten().fold(IEEE.of(&[]), |crc, path| IEEE.extend(crc, &bytes(path)))
 }
 
-/// The loops of the user's own. Their modules may lie beside the file that lists them.
+/// Reads the user's loops. Their modules may lie in the folder of the file that lists them.
 fn read_loops(group: &str, path: &Location, setup: &mut Setup) -> Result<()> {
     let file = YamlFile::read(&format!("{group}.agent.agent_loop_config_path"), path.as_path())?;
     for own in loops(file.value()).map_err(|wrong| file.wrong(&wrong.key, wrong.message))? {
         if AGENT_LOOPS.contains(&own.name.as_str()) {
-            let message = format!("{} is the name of a loop that is built in: give this one another", own.name);
+            let message = format!("{} is the name of a built-in loop: rename this one", own.name);
             return Err(file.wrong(&format!("{}.name", own.place), message).into());
         }
         let mut entry = own.arguments;
@@ -107,10 +107,10 @@ fn read_loops(group: &str, path: &Location, setup: &mut Setup) -> Result<()> {
     Ok(())
 }
 
-/// A file of Python that a setting names: a path, `file://PATH` or `pkg://MODULE`.
+/// Returns the Python file that a setting names: a path, `file://PATH` or `pkg://MODULE`.
 fn python_file(group: &str, key: &str, path: Option<&Location>) -> Result<Option<String>> {
     let Some(path) = path.map(ToString::to_string) else { return Ok(None) };
     let is_there = path.starts_with("pkg://") || Path::new(path.strip_prefix("file://").unwrap_or(&path)).is_file();
-    ensure!(is_there, "{group}.{key}: there is no file {path}");
+    ensure!(is_there, "{group}.{key}: {path} is missing");
     Ok(Some(path))
 }

@@ -1,4 +1,4 @@
-//! What rows ask of the agents of a run, checked before the first conversation.
+//! Checks, before the first conversation, what rows ask of the agents of a run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use burnish_config::schema::AgentKeys;
 use burnish_data::{AGENT_NAME, Prompt};
 use burnish_rollout::Sampling;
 
-/// The settings of tools that loops of the user's own read too.
+/// Settings of tools that the user's loops read too.
 const TOOLS_OF_OWN_LOOPS: [&str; 2] = ["multi_turn.tool_config_path", "multi_turn.function_tool_path"];
 
 /// Checks the rows of a run without agents, whose responses are single turns.
 ///
 /// # Errors
-/// The first row that names a loop of several turns.
+/// If a row names a loop of several turns; reports the first.
 pub fn check_single_turns<'a>(keys: &AgentKeys, mut prompts: impl Iterator<Item = &'a Arc<Prompt>>) -> Result<()> {
     let Some(prompt) = prompts.find(|prompt| !["", SINGLE_TURN].contains(&prompt.agent.as_str())) else { return Ok(()) };
     let needed = keys.needed_by(&prompt.agent);
@@ -24,7 +24,7 @@ pub fn check_single_turns<'a>(keys: &AgentKeys, mut prompts: impl Iterator<Item 
     Err(nothing_to_call(keys.group, &keys.agent.default_agent_loop, &prompt.agent, &needed)).with_context(|| prompt.place())
 }
 
-/// The error of a row whose loop has nothing to call, where there is a `default` loop.
+/// Returns the error of a row whose loop has nothing to call. `default`: the default loop.
 fn nothing_to_call(group: &str, default: &str, name: &str, needed: &[&str]) -> anyhow::Error {
     let needed: Vec<String> = needed.iter().map(|key| format!("{group}.{key}=FILE")).collect();
     anyhow::anyhow!(
@@ -38,8 +38,8 @@ impl Agents {
     /// Begins the conversation of every row, without asking anybody anything.
     ///
     /// # Errors
-    /// The first row that names what there is not, or lacks what its tools or its user need; tools, users, environments or loops
-    /// that no row uses.
+    /// If a row names something unknown, or lacks what its tools or its user need; if no row uses some tools, users, environments
+    /// or loops.
     pub fn check<'a>(&self, prompts: impl Iterator<Item = &'a Arc<Prompt>>) -> Result<()> {
         let mut loops = BTreeSet::new();
         for prompt in prompts {
@@ -60,7 +60,7 @@ impl Agents {
             );
         }
         for (name, (settings, _)) in &self.read_by {
-            // Loops of the user's own get verl's tools of Python files, as in verl.
+            // The user's loops get verl's tools of Python files, as in verl.
             let is_read =
                 |key: &str| loops.contains(name) || has_own && self.built_in.is_empty() && TOOLS_OF_OWN_LOOPS.contains(&key);
             let unread: Vec<&str> = settings.iter().copied().filter(|key| !is_read(key)).collect();
@@ -76,7 +76,7 @@ impl Agents {
         Ok(())
     }
 
-    /// The words to write so that rows, which ask for `loops` now, ask for this loop.
+    /// Returns the setting to write so that rows use this loop. `loops`: the loops that rows use now.
     fn remedy(&self, name: &str, loops: &BTreeSet<&str>) -> String {
         let group = self.group;
         if self.default != name {
@@ -85,16 +85,16 @@ impl Agents {
         let asked = loops.iter().copied().collect::<Vec<_>>().join(", ");
         format!(
             ", because the column {AGENT_NAME} of every row names another ({asked}): write {group}.agent.read_agent_name=false, \
-             or take the column out"
+             or remove the column"
         )
     }
 
-    /// True if rows that name no loop need no reward function.
+    /// Returns true if rows that name no loop need no reward function.
     pub fn scores_by_default(&self) -> bool {
         self.scores_in(&self.default)
     }
 
-    /// True if the loop of a row scores its conversation itself, so that no reward function is asked.
+    /// Returns true if the loop of a row scores its conversation itself, so that no reward function is called.
     pub fn scores(&self, prompt: &Prompt) -> bool {
         self.scores_in(&prompt.agent)
     }

@@ -1,5 +1,5 @@
-//! The server that the programs of conversations ask for turns of the model: at this machine's own address, by OpenAI's protocol.
-//! The key that a program is given tells its conversation.
+//! The server where programs that lead conversations ask the model for turns: on this machine, by OpenAI's protocol. Each program
+//! has a key that identifies its conversation.
 
 use std::collections::HashMap;
 use std::net::TcpListener;
@@ -20,19 +20,19 @@ use burnish_agent::session::{Access, PythonProgram, word};
 use burnish_server::{Handler, Hosts, HttpError, HttpResponse, Limits, serve};
 use burnish_util::interrupt::Interrupt;
 
-/// The number of connections: programs may have several each.
+/// Maximum number of connections: a program may have several.
 const CONNECTIONS: usize = 1 << 14;
-/// The largest sum of the bodies of requests that wait, in bytes: those of all conversations of a step may.
+/// Maximum bytes of all waiting request bodies: all conversations of a step may wait at once.
 const IN_FLIGHT: usize = 1 << 30;
 
-/// The server of a run. It ends when it is dropped.
+/// The server of a run. It stops when dropped.
 pub struct AgentServer {
     base_url: String,
     programs: Arc<Programs>,
     interrupt: Interrupt,
 }
 
-/// The programs that run, by their keys.
+/// The running programs, by their keys.
 struct Programs {
     model: Arc<Model>,
     desks: Mutex<HashMap<String, Desk>>,
@@ -42,7 +42,7 @@ impl AgentServer {
     /// Listens at a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// If the system has no port or thread for it.
+    /// If the system has no free port or thread.
     pub fn start(model: Arc<Model>) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).context("the programs of conversations need a port of 127.0.0.1")?;
         let base_url = format!("http://{}/v1", listener.local_addr()?);
@@ -59,19 +59,19 @@ impl AgentServer {
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || {
             if let Err(error) = runtime.block_on(serve(listener, site, Hosts::loopback(), limits, &stop)) {
-                tracing::error!("the server for the programs of conversations broke off: {error}");
+                tracing::error!("the server for the programs of conversations stopped: {error}");
             }
         };
         thread::Builder::new().name("agent server".to_owned()).spawn(run)?;
         Ok(Self { base_url, programs, interrupt })
     }
 
-    /// The model that is asked.
+    /// Returns the served model.
     pub fn model(&self) -> Arc<Model> {
         self.programs.model.clone()
     }
 
-    /// The part that begins programs, for conversations that outlive no server.
+    /// Returns the part that begins programs, for conversations that live no longer than the server.
     pub fn reception(&self) -> Reception {
         Reception { base_url: self.base_url.clone(), programs: self.programs.clone() }
     }
@@ -91,10 +91,10 @@ pub struct Reception {
 }
 
 impl Reception {
-    /// Begins a program, whose requests come in at what is returned.
+    /// Begins a program, and returns the inbox of its requests.
     ///
     /// # Errors
-    /// If the system lacks a thread or a random number for it.
+    /// If the system lacks a thread or a random value.
     pub fn begin(&self, program: PythonProgram) -> Result<Inbox> {
         let (api_key, (mut inbox, desk)) = (word()?, Inbox::open());
         self.programs.desks().insert(api_key.clone(), desk.clone());
@@ -111,13 +111,13 @@ impl Programs {
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The desk of the conversation whose key a request has.
+    /// Returns the handle of the conversation whose key a request has.
     fn desk(&self, head: &Parts) -> Result<Desk, HttpError> {
         let header = head.headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
         let key = header.and_then(|header| header.strip_prefix("Bearer ")).unwrap_or_default();
         let desk = self.desks().get(key).cloned();
         desk.ok_or_else(|| {
-            let message = "the key is that of no conversation which goes on: make the client within the function that leads the \
+            let message = "the key belongs to no running conversation: create the client within the function that leads the \
                            conversation, with its api_key";
             HttpError::new(StatusCode::UNAUTHORIZED, message)
         })

@@ -1,4 +1,4 @@
-//! From settings to tools, users and environments that are ready, with every mistake reported before the first conversation.
+//! Starts the tools, users and environments that settings name, and reports every mistake before the first conversation.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -24,66 +24,66 @@ use burnish_data::{AgentRows, TemplateVariables, Tokenizer};
 use burnish_rollout::Sampling;
 use burnish_util::interrupt::Interrupt;
 
-/// The loops that are built in.
+/// Names of the built-in loops.
 pub(super) const SINGLE_TURN: &str = "single_turn_agent";
 pub(super) const TOOLS: &str = "tool_agent";
 pub(super) const ENVIRONMENT: &str = "environment_agent";
 pub(super) const TEXT_ENVIRONMENT: &str = "text_environment_agent";
 pub(super) const SERVER: &str = "server_agent";
 
-/// The settings of conversations, and those that concern them elsewhere.
+/// The settings of conversations, and the settings elsewhere that concern them.
 pub struct AgentSettings<'a> {
     pub keys: AgentKeys<'a>,
     pub process: ProcessKeys<'a>,
-    /// The number of tokens of a prompt that are kept, from its end.
+    /// Number of tokens kept of a prompt, from its end.
     pub prompt_length: usize,
-    /// The number of tokens of a response.
+    /// Token limit of a response.
     pub response_length: usize,
     pub max_model_len: Option<usize>,
     /// True if no reward function is named, so that the reward of an environment is the score.
     pub scores_by_rule: bool,
-    /// What loops of the user's own see of the settings; null without such loops.
+    /// Settings that the user's loops read; null without such loops.
     pub config_of_own_loops: Value,
     pub endpoint: EndpointSettings,
 }
 
 /// The agents of a run.
 pub struct Agents {
-    /// The dotted key of the group that holds the settings of conversations.
+    /// Dotted key of the group of the settings of conversations.
     pub(super) group: &'static str,
     pub(super) limits: Limits,
-    /// The loop of rows that name none.
+    /// Loop of rows that name none.
     pub(super) default: String,
-    /// True if every row has that loop, whatever it names.
+    /// True if every row has that loop, even if it names another.
     pub(super) ignores_names: bool,
     pub(super) built_in: Vec<Made>,
     pub(super) host: Option<Host>,
     pub(super) users: Vec<UserConfig>,
-    /// The name of the format of calls (`multi_turn.format`).
+    /// Name of the format of calls (`multi_turn.format`).
     pub(super) format: String,
     pub(super) ignore_in_thinking: bool,
     pub(super) tells_unreadable: bool,
     pub(super) neutralise: bool,
     pub(super) max_iterations: Option<usize>,
-    /// True if the reward of an environment is the score, because no reward function was named.
+    /// True if the reward of an environment is the score, because no reward function is named.
     pub(super) environment_scores: bool,
-    /// True if what a program returns is the score.
+    /// True if a program returns the score.
     pub(super) program_scores: bool,
-    /// What the answers to programs are sampled and written with; `None` without a program.
+    /// Sampling and template of replies to programs; `None` without a program.
     pub(super) endpoint: Option<EndpointSettings>,
     pub(super) interrupt: Interrupt,
-    /// By the loop that reads them: the settings that bring something, and those of which it needs one.
+    /// By loop: the settings that give it something to call, and the settings that it needs at least one of.
     pub(super) read_by: BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)>,
     pub(super) prompt: Option<PromptParts>,
-    /// What was answered before this process, and is now.
+    /// Recorder of results, including those of an earlier process.
     pub(super) recorder: Option<Recorder>,
-    /// The chats of `tool_agent`, by the names of the tools that a row may use.
+    /// Chats of `tool_agent`, by the names of the tools that a row may use.
     pub(super) chats: Mutex<HashMap<Vec<String>, Arc<TemplateChat>>>,
-    /// The server that programs ask.
+    /// Server that programs send requests to.
     pub(super) server: Option<AgentServer>,
 }
 
-/// What the answers to programs are sampled and written with.
+/// Sampling and template of the replies to programs.
 #[derive(Clone)]
 pub struct EndpointSettings {
     pub sampling: Sampling,
@@ -93,24 +93,24 @@ pub struct EndpointSettings {
     pub stop_token_ids: Vec<u32>,
 }
 
-/// What conversations are written with, which is known when the tokenizer is read.
+/// The parts that write prompts, known once the tokenizer is read.
 pub(super) struct PromptParts {
     pub tokenizer: Tokenizer,
-    /// Makes control tokens that others write text (`agent.neutralise_control_tokens`).
+    /// Escapes special tokens in the text of tools and users (`agent.neutralise_control_tokens`).
     pub quoting: Option<Arc<Quoting>>,
-    /// The variables of the chat template, without tools.
+    /// Variables of the chat template, without tools.
     pub variables: TemplateVariables,
     pub model_type: String,
     pub format: &'static Format,
-    /// What loops of the user's own ask for.
+    /// Token functions for the user's loops.
     pub tokens: Arc<TemplateTokens>,
 }
 
 impl Agents {
-    /// Starts what the settings name; `None` for a run whose responses are single turns.
+    /// Starts the agents that the settings name; `None` for a run whose responses are single turns.
     ///
     /// # Errors
-    /// A file or an entry that is wrong, with its place; Python code that cannot be loaded.
+    /// If a file or an entry is wrong, with its place; if Python code cannot be loaded.
     pub fn start(settings: &AgentSettings, interrupt: &Interrupt) -> Result<Option<Self>> {
         let keys = settings.keys;
         let group = keys.group;
@@ -192,30 +192,30 @@ impl Agents {
         }))
     }
 
-    /// The processes and services of tools, users and environments.
+    /// Returns the kinds of processes that run tools, users and environments.
     pub fn processes(&self) -> Processes {
         Processes { python: self.host.is_some(), servers: self.built_in.iter().any(Made::is_of_service) }
     }
 
-    /// True if somebody outside this process is asked in conversations, who may answer otherwise the next time.
+    /// Returns true if conversations ask processes or servers whose results may differ the next time.
     pub fn asks_others(&self) -> bool {
         self.host.is_some() || self.built_in.iter().any(Made::waits)
     }
 
-    /// Has answers recorded from now on, and takes those that are.
+    /// Records results from now on, and replays those already recorded.
     pub fn record_to(&mut self, recorder: Recorder) {
         self.recorder = Some(recorder);
     }
 
-    /// The record of answers, if there is one.
+    /// Returns the recorder of results, if there is one.
     pub fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_ref()
     }
 
-    /// What rows must know to be rendered.
+    /// Returns what the rendering of rows depends on.
     ///
     /// # Errors
-    /// Two tools of one name.
+    /// If two tools have the same name.
     pub fn rows(&self) -> Result<AgentRows> {
         let offers = self.host.as_ref().map(Host::offers);
         let mut of_tools: Vec<Value> = self.built_in.iter().map(|made| made.schema().clone()).collect();
@@ -224,7 +224,7 @@ impl Agents {
         let name = |schema: &Value| schema["function"]["name"].as_str().unwrap_or_default().to_owned();
         for (i, schema) in of_tools.iter().enumerate() {
             if of_tools[..i].iter().any(|other| name(other) == name(schema)) {
-                bail!("two tools have the name {}: give one of them another in its schema, or leave it out", name(schema));
+                bail!("two tools have the name {}: rename one in its schema, or remove it", name(schema));
             }
         }
         let mut of_environment: Vec<Value> = offered.map(|tool| tool.schema.clone()).collect();

@@ -1,16 +1,16 @@
-//! Settings of conversations that have no effect beside the others. See [`crate::job::unused_options`].
+//! Settings of conversations that have no effect with the other settings. See [`crate::job::unused_options`].
 
 use super::start::{ENVIRONMENT, SERVER, TEXT_ENVIRONMENT, TOOLS};
 use crate::job::unused_options::UnusedOption;
 use burnish_config::schema::AgentKeys;
 
-/// Stands for loops of the user's own.
+/// Stands for the user's loops.
 const OWN: &str = "";
 
 const ALL: &[&str] = &[TOOLS, ENVIRONMENT, TEXT_ENVIRONMENT, SERVER, OWN];
-const NOBODY: &str = "nobody but the model speaks in a response: there are no tools, users or environments";
+const NOBODY: &str = "a response has only turns of the model: there are no tools, users or environments";
 
-/// Each setting, the loops that read it, and why the others do not. Loops of the user's own find all of `multi_turn` in their settings.
+/// Each setting, the loops that read it, and why the others do not. The user's loops get all of `multi_turn` in their settings.
 const READ_BY: &[(&str, &[&str], &str)] = &[
     ("actor_rollout_ref.rollout.multi_turn.max_assistant_turns", ALL, NOBODY),
     ("actor_rollout_ref.rollout.multi_turn.max_user_turns", ALL, NOBODY),
@@ -22,28 +22,20 @@ const READ_BY: &[(&str, &[&str], &str)] = &[
     (
         "actor_rollout_ref.rollout.agent.neutralise_control_tokens",
         &[TOOLS, ENVIRONMENT, SERVER, OWN],
-        "text_environment_agent appends what the environment says as it is, with the control tokens of the next turn in it",
+        "text_environment_agent appends the environment's text verbatim, including special tokens of the next turn",
     ),
     ("actor_rollout_ref.rollout.multi_turn.max_parallel_calls", &[TOOLS, OWN], CALLS_OF_OTHERS),
     ("actor_rollout_ref.rollout.multi_turn.max_tool_response_length", &[TOOLS, OWN], CALLS_OF_OTHERS),
     ("actor_rollout_ref.rollout.multi_turn.tool_response_truncate_side", &[TOOLS, OWN], CALLS_OF_OTHERS),
-    ("actor_rollout_ref.rollout.agent.tell_unreadable_calls", &[TOOLS], "only tool_agent can tell that"),
+    ("actor_rollout_ref.rollout.agent.tell_unreadable_calls", &[TOOLS], "only tool_agent can report them to the model"),
     ("actor_rollout_ref.rollout.multi_turn.format", &[TOOLS, ENVIRONMENT, SERVER, OWN], "there are no tools to call"),
     (
         "actor_rollout_ref.rollout.agent.ignore_calls_in_thinking",
         &[TOOLS, SERVER, OWN],
         "environment_agent reads turns as TRL does, and in other loops there are no tools to call",
     ),
-    (
-        "actor_rollout_ref.rollout.agent.server.name",
-        &[SERVER],
-        "there is no program that leads conversations (agent.server.path)",
-    ),
-    (
-        "actor_rollout_ref.rollout.agent.server.scores",
-        &[SERVER],
-        "there is no program that leads conversations (agent.server.path)",
-    ),
+    ("actor_rollout_ref.rollout.agent.server.name", &[SERVER], "no program leads conversations (agent.server.path is null)"),
+    ("actor_rollout_ref.rollout.agent.server.scores", &[SERVER], "no program leads conversations (agent.server.path is null)"),
     (
         "actor_rollout_ref.rollout.agent.max_tool_calling_iterations",
         &[ENVIRONMENT],
@@ -53,7 +45,7 @@ const READ_BY: &[(&str, &[&str], &str)] = &[
 const CALLS_OF_OTHERS: &str = "environment_agent carries out every call and keeps every answer, as TRL does; \
                                in text_environment_agent there are no calls, and in server_agent the program carries them out";
 
-/// Settings of conversations that no loop of the run reads, by their keys in training.
+/// Returns the settings of conversations that no loop of the run reads, by their keys in training.
 pub fn of_conversations(keys: &AgentKeys) -> Vec<UnusedOption> {
     let mut loops: Vec<&str> =
         [TOOLS, ENVIRONMENT, TEXT_ENVIRONMENT, SERVER].into_iter().filter(|name| !keys.read_by(name).is_empty()).collect();
@@ -61,7 +53,7 @@ pub fn of_conversations(keys: &AgentKeys) -> Vec<UnusedOption> {
     let chosen = (
         keys.multi_turn.enable && !keys.default_loop().by_enable,
         "actor_rollout_ref.rollout.multi_turn.enable",
-        "rows and agent.default_agent_loop alone choose the loop, and the latter names one or there is none for it",
+        "only rows and agent.default_agent_loop choose the loop, and it names one, or multi_turn.enable has no loop to choose",
     );
     let unread = READ_BY.iter().map(|(key, readers, why)| {
         let why = if loops.is_empty() && readers.len() > 1 { NOBODY } else { why };
