@@ -14,10 +14,10 @@ LOW, HIGH = 50.0, 100.0
 
 PAGE = """# Every estimator and every loss, measured
 
-Greedy accuracy on the 512 test problems of `data/arithmetic/` (%), {steps} steps of 64 prompts × 8 samples in two updates per step,
-one seed, default learning rate for all: what is compared is that each learns, not which is best. One standard deviation of an
-accuracy is one to two points. `grpo_passk` has 2 responses to a prompt: it learns from groups with a single best response alone.
-`gae` waits for its critic.
+Greedy accuracy on the 512 test problems of `data/arithmetic/` (%), {steps} steps of 64 prompts × 8 samples in two updates
+per step, one seed, default learning rate for all. The page shows that each learns, not which is best. One standard
+deviation of an accuracy is one to two points. `grpo_passk` has 2 responses per prompt: it learns only from groups with
+a single best response. `gae` waits for its critic.
 
     BURNISH_CURVES=FOLDER BURNISH_STEPS={steps} cargo test --release --test binary improve
     python3 scripts/bench/algorithm_curves.py FOLDER docs/benchmarks

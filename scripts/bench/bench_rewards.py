@@ -92,13 +92,13 @@ def throughput(folder):
             name, median, min(took), max(took), format(round(COUNT / median), ","), median / COUNT * 1e6))
     overhead = (statistics.median(seconds["a Python file, 1 worker"]) - plain) / COUNT * 1e6
     lines.append("")
-    lines.append("The start of the processes is in these times. A call through a worker costs %.0f µs more than the function itself." % overhead)
+    lines.append("These times include the start of the processes. A call through a worker costs %.0f µs more than the function itself." % overhead)
     return lines
 
 
 def misbehaviour(folder):
-    lines = ["| The file… | Exit code | What the user reads | State after step 1 | The same command afterwards |", "|---|---:|---|---|---|"]
-    whole = None
+    lines = ["| The file… | Exit code | State after step 1 | The same command afterwards |", "|---|---:|---|---|"]
+    messages, whole = [], None
     for does, title, options in [("nothing", "behaves", []), *CASES]:
         run = os.path.join(folder, does)
 
@@ -122,30 +122,32 @@ def misbehaviour(folder):
         message = message.replace(run, "RUN").strip()
         message = re.sub(r'\("[^"]*"\)', "(…)", message)
         message = re.sub(r'File "[^"]*/([^/"]+)"', r'File "…/\1"', message)
-        message = message.split("\nthe state after")[0].replace("|", "\\|").replace("\n", "<br>")
+        message = message.split("\nthe state after")[0]
         again = train("nothing")
         assert again.returncode == 0, again.stderr
         intact = "whole" if weights(1) == whole[0] else "CHANGED"
         after = "ends as an undisturbed run" if weights(3) == whole[1] else "OTHER WEIGHTS"
-        lines.append("| %s | %d | %s | %s | %s |" % (title, first.returncode, "`%s`" % message if message and "<br>" not in message else message or "nothing: the run is as without it", intact, after))
+        lines.append("| %s | %d | %s | %s |" % (title, first.returncode, intact, after))
+        messages += ["%s:" % title.capitalize(), "", "```text", message, "```", ""] if message else []
     slow = subprocess.run([
         TRAINER, "--config", "ppo_trainer.yaml", "custom_reward_function.path=tests/data/rewards/slow.py", "reward.start_timeout=2",
         "trainer.default_local_dir=" + os.path.join(folder, "slow"),
     ], capture_output=True, text=True)
-    message = re.sub(r'File "[^"]*/([^/"]+)"', r'File "…/\1"', slow.stderr.strip()).replace("\n", "<br>")
-    lines.append("| takes minutes to load | %d | %s | not begun | |" % (slow.returncode, message))
-    return lines
+    message = re.sub(r'File "[^"]*/([^/"]+)"', r'File "…/\1"', slow.stderr.strip())
+    lines.append("| takes minutes to load | %d | not begun | |" % slow.returncode)
+    messages += ["Takes minutes to load:", "", "```text", message, "```"]
+    return [*lines, "", "The messages:", "", *messages]
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        text = ["# Rewards: what they cost, and what happens when they misbehave", "",
+        text = ["# Rewards: cost, and files that misbehave", "",
                 "<!-- Written by scripts/bench/bench_rewards.py. -->", "",
                 "Measured on %d cores. 5 repeats in turn, median (least to most)." % os.cpu_count(), "", "## Time", ""]
         text += throughput(folder)
         text += ["", "## Files that misbehave", "",
-                 "A run of three steps, saved after each; from the second step on the file does what the first column says. “Whole”: the",
-                 "checkpoint of step 1 has the same bytes as that of an undisturbed run.", ""]
+                 "A run has three steps, saved after each. From the second step on, the file misbehaves as the first column says. “Whole”: the",
+                 "checkpoint of step 1 has the same bytes as that of an undisturbed run. Without a message, the run is an undisturbed one.", ""]
         text += misbehaviour(folder)
     with open("docs/benchmarks/rewards.md", "w") as page:
         page.write("\n".join(text) + "\n")

@@ -179,8 +179,8 @@ def report(server, seconds):
     ended = time.monotonic() - begun
     flat = last <= highest + SLACK
     rows = [
-        ("good requests", f"{len(times)}, of which {len(server.wrong)} not answered as they should be"),
-        ("time to their answer", f"median {statistics.median(times) * 1e3:.0f} ms, 99 % within {times[len(times) * 99 // 100] * 1e3:.0f} ms, longest {times[-1] * 1e3:.0f} ms"),
+        ("good requests", f"{len(times)}; {len(server.wrong)} wrong replies"),
+        ("time to their reply", f"median {statistics.median(times) * 1e3:.0f} ms, 99 % within {times[len(times) * 99 // 100] * 1e3:.0f} ms, longest {times[-1] * 1e3:.0f} ms"),
         ("memory", f"{server.memory[0][1]:.0f} MB at the start; at most {highest:.0f} MB in the first third, {last:.0f} MB in the last tenth"),
         ("processor", f"{cpu:.0f} s"),
         ("SIGTERM", f"exit code {code} after {ended:.2f} s"),
@@ -221,7 +221,7 @@ def main():
     text = "\n\n".join([
         "## A thousand connections",
         f"`serve-rm` and `report --watch` at the same time, each under {options.connections} connections for {options.seconds} seconds, on {os.cpu_count()} cores: {shares}. "
-        f"Good clients ask every {PAUSE:.0f} seconds over a connection that stays; the others come back {PAUSE:.0f} seconds after their end.",
+        f"Good clients send a request every {PAUSE:.0f} seconds over a lasting connection; the others return {PAUSE:.0f} seconds after their end.",
         "    python3 scripts/check/soak.py --trainer target/release/trainer --markdown docs/benchmarks/reliability.md",
         *("\n".join(lines) for lines, _ in results),
     ]) + "\n"
