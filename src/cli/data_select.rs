@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use super::failure::Failure;
+use super::error::CliError;
 use burnish_data::select::{self, KINDS, ScoredResponses, SelectColumns, SelectOptions};
 use burnish_util::fs::{check_writable, refuse_input};
 

@@ -42,7 +42,7 @@ const TOKEN: ElementCount = 4;
 const COLUMNS: ElementCount = 8;
 
 /// Maximum number of parameters whose sharding among ranks is computed exactly. More, which no model has, are divided evenly.
-const MOST_COUNTED: Numbers = 1 << 20;
+const MOST_COUNTED: ElementCount = 1 << 20;
 
 /// An example name of some parameters, their shape, and their number.
 type Shapes = (&'static str, Vec<usize>, ElementCount);
@@ -92,7 +92,7 @@ impl MemoryEstimate {
 
     /// Adds the optimizer state, sharded among the ranks, and the gradient sums of several slices.
     pub fn trained(&mut self, optimizer: &Optimizer, sharding: &ShardingPlan) {
-        self.here = sharding.here as Numbers;
+        self.here = sharding.here as ElementCount;
         let ranks = sharding.ranks;
         let seen = |(name, shape, count): &Shapes| Some((*name, optimizer.updated_shape(name, shape, &self.decoder)?, *count));
         let shapes: Vec<Shapes> = self.shapes.iter().filter_map(seen).collect();
@@ -106,7 +106,7 @@ impl MemoryEstimate {
         let part = if ranks > 1 { format!(", the largest of {ranks} shards") } else { String::new() };
         self.held.push(Item { name: "optimizer state", bytes, note: format!("of {}{part}", optimizer.name) });
         if sharding.partial_sums() > 0 {
-            self.hold("gradient sums", self.trained * sharding.partial_sums() as Numbers, "of slices that wait for others");
+            self.hold("gradient sums", self.trained * sharding.partial_sums() as ElementCount, "of slices that wait for others");
         }
     }
 

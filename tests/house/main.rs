@@ -4,6 +4,6 @@ mod docs;
 mod extending;
 mod features;
 mod layers;
-mod prose;
 mod names;
+mod prose;
 mod report;

@@ -68,7 +68,7 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
         ("plan", format!("each step: {batch} examples, in micro-batches of {micro} = 1 update")),
         ("steps", steps(inputs.total_steps, per_epoch, resumed)),
     ];
-    let processes = sharding.describe(memory.trained_numbers(), 1, (batch * longest) as Numbers);
+    let processes = sharding.describe(memory.trained_numbers(), 1, (batch * longest) as ElementCount);
     let mixture = mixture(inputs.sampler.shares(), data.train_files);
     let lines: Vec<_> =
         before.into_iter().chain(processes).chain(mixture).chain(O::describe(&config, &inputs)?).chain(after).collect();

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::job::agents::Agents;
 use crate::job::words::ToLayer;
 use burnish_config::PpoConfig;
-use burnish_data::{AgentRows, Prompt, PromptOptions, RowSelection, RowNeeds, Take, Tokenizer, load_prompts};
+use burnish_data::{AgentRows, Prompt, PromptOptions, RowNeeds, RowSelection, Take, Tokenizer, load_prompts};
 
 /// The prompts of training and validation.
 pub struct Prompts {
