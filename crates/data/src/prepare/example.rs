@@ -3,10 +3,10 @@
 use anyhow::Result;
 use serde_json::json;
 
-use super::mapped::{Mapped, text};
 use super::preparer::Preparer;
+use super::row_mapping::{RowMapping, text};
 use super::schema::VerlRow;
-use crate::rows::Row;
+use crate::files::rows::Row;
 
 pub(super) static RIDDLES: Preparer = Preparer {
     name: "riddles",
@@ -16,7 +16,7 @@ pub(super) static RIDDLES: Preparer = Preparer {
     licence: "CC0",
     run: |args| {
         args.only_settings(&[])?;
-        Mapped { reads: &["riddle", "answer"], drops: &[], row }.write_splits(args, &["train", "test"])
+        RowMapping { reads: &["riddle", "answer"], drops: &[], row }.write_splits(args, &["train", "test"])
     },
 };
 
