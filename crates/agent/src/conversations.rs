@@ -1,4 +1,4 @@
-//! Conversations side by side: while some of them wait for tools, the engine samples turns of the others.
+//! Concurrent conversations: while some wait for tools, the engine samples turns of the others.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,66 +11,66 @@ use super::{AgentLoop, Ask, Episode, Next};
 use burnish_rollout::{Arrival, Response, Sampling, TurnRequest, Turns};
 use burnish_util::rng::Stream;
 
-/// The largest number of conversations that are with their tools at the same time; each takes a thread.
+/// The limit of conversations that wait for tools at the same time; each takes a thread.
 const MOST_THREADS: usize = 256;
 
-/// The time that the engine waits at the start for conversations that have not said what they begin with: those of one prompt that begin
-/// together share the work on it.
+/// The time that the engine waits at the start for the first requests of all conversations: identical prompts that arrive
+/// together share their prefill.
 const GATHERING: Duration = Duration::from_millis(250);
 
-/// The interval in which the engine's thread is told that it waits.
+/// The interval between calls of `waiting` while all conversations wait.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// What conversations have in common.
+/// Settings and callbacks that all conversations share.
 pub struct Common<'a> {
-    /// `max_tokens` is what each turn asks for.
+    /// Sampling settings; each turn sets its own `max_tokens`.
     pub sampling: Sampling,
-    /// Returns the random stream of (conversation, turn of the model), where the turn is its number or what [`Ask::draws`] says.
+    /// Returns the random stream of (conversation, turn); the turn is its number or [`SampleRequest::draws`].
     pub stream: &'a (dyn Fn(usize, usize) -> Stream + Sync),
-    /// Takes each conversation when it ends, on one of several threads.
+    /// Takes each finished conversation, on one of several threads.
     pub finished: &'a (dyn Fn(usize, Episode) + Sync),
     /// Called now and then while all conversations wait.
     pub waiting: &'a (dyn Fn() + Sync),
 }
 
-/// Conversations, as a source of turns for an engine.
+/// A set of conversations, as the engine's source of turns.
 pub struct Conversations<'a> {
     common: Common<'a>,
     loops: Vec<Mutex<Option<Box<dyn AgentLoop>>>>,
     state: Mutex<State>,
-    /// A job was added, or there will be none any more.
+    /// Signals that a job was added, or that no more will come.
     job_came: Condvar,
-    /// News came in.
+    /// Signals that an arrival was added.
     news_came: Condvar,
 }
 
 struct State {
-    /// The conversations that take a turn, and the number of turns before it.
+    /// The conversations that are to advance, each with its sampled turn (`None` at the start).
     jobs: VecDeque<(usize, Option<Response>)>,
-    /// What the engine has not heard yet.
+    /// Arrivals that the engine has not taken yet.
     news: Vec<Arrival>,
     /// The number of turns of each conversation.
     turns: Vec<usize>,
     /// The number of conversations that have not ended.
     left: usize,
-    /// The error of the first conversation, by its place, that ended the run.
+    /// The first error that ended the run: (conversation, error), by the index of the conversation.
     failed: Option<(usize, Error)>,
     /// True once the engine has waited for all conversations to begin.
     gathered: bool,
 }
 
 impl State {
-    /// True if no conversation takes a turn any more.
+    /// True if no conversation will advance any more.
     fn is_over(&self) -> bool {
         self.failed.is_some() || self.left == 0
     }
 }
 
 impl<'a> Conversations<'a> {
-    /// Has an engine sample these conversations to their ends: `converse` calls it with this source of turns.
+    /// Samples these conversations to their ends: calls `converse` with the source of turns.
     ///
     /// # Errors
-    /// The errors of `converse`, and the first of those that end the run in a conversation.
+    /// The errors of `converse`, and the first error of a conversation that ends the run.
     pub fn run(
         loops: Vec<Box<dyn AgentLoop>>,
         common: Common<'a>,
@@ -101,7 +101,7 @@ impl<'a> Conversations<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries conversations on that have a turn to take, until all are over.
+    /// Advances conversations that have a turn to take, until all are over.
     fn work(&self) {
         let _watch = Watch(self);
         while let Some((conversation, turn)) = self.job() {
@@ -127,7 +127,7 @@ impl<'a> Conversations<'a> {
         }
     }
 
-    /// Waits for a job; `None` if there will be none any more.
+    /// Waits for a job; `None` if no more will come.
     fn job(&self) -> Option<(usize, Option<Response>)> {
         let mut state = self.state();
         loop {
@@ -163,7 +163,7 @@ impl<'a> Conversations<'a> {
         Ok(Arrival { sequence: conversation, turn: Some(turn) })
     }
 
-    /// Lets the threads go, after the engine has returned.
+    /// Releases the threads, after the engine has returned.
     fn end(&self, failed: bool) {
         let mut state = self.state();
         if failed {
@@ -173,13 +173,13 @@ impl<'a> Conversations<'a> {
         self.job_came.notify_all();
     }
 
-    /// Waits for news, at most for a while.
+    /// Waits for arrivals, for at most this time.
     fn wait<'s>(&self, state: MutexGuard<'s, State>, at_most: Duration) -> MutexGuard<'s, State> {
         self.news_came.wait_timeout(state, at_most).unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
-/// Ends all conversations if the thread that has it panics: the others would wait for it for ever.
+/// Ends all conversations if its thread panics: otherwise the other threads would wait forever.
 struct Watch<'c, 'a>(&'c Conversations<'a>);
 
 impl Drop for Watch<'_, '_> {
@@ -219,7 +219,7 @@ impl Turns for Conversations<'_> {
         }
         let is_over = state.failed.is_some() || state.left == 0 && state.news.is_empty();
         (!is_over).then(|| {
-            // By place, so that conversations with the same prompt come one after another.
+            // In order of conversations, so that those with the same prompt are adjacent.
             let mut news = std::mem::take(&mut state.news);
             news.sort_by_key(|arrival| arrival.sequence);
             news
@@ -227,7 +227,7 @@ impl Turns for Conversations<'_> {
     }
 }
 
-/// Waits for a thread, and panics as it did.
+/// Joins a thread, and passes on its panic.
 fn join(worker: ScopedJoinHandle<()>) {
     worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }

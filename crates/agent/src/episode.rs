@@ -1,4 +1,4 @@
-//! What a conversation leaves behind: the tokens that are trained on, and the record of what happened.
+//! The result of a conversation: the tokens that are trained, and the record of the events.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,49 +10,49 @@ use burnish_rollout::Finish;
 pub struct Episode {
     /// The token ids of the prompt.
     pub prompt: Vec<u32>,
-    /// The token ids of the response: what the model sampled, and what tools and users said between its turns.
+    /// The token ids of the response: the model's turns, and the messages of tools and users between them.
     pub ids: Vec<u32>,
     /// For each id of the response, true if the model sampled it.
     pub sampled: Vec<bool>,
-    /// [`Response::log_probs`](burnish_rollout::Response) of sampled tokens, 0 for the others.
+    /// Log-probabilities of sampled tokens ([`Response::log_probs`](burnish_rollout::Response)); 0 for the others.
     pub log_probs: Vec<f32>,
-    /// [`Response::rollout_log_probs`](burnish_rollout::Response) of sampled tokens, 0 for the others.
+    /// Log-probabilities at sampling time ([`Response::rollout_log_probs`](burnish_rollout::Response)); 0 for the others.
     pub rollout_log_probs: Vec<f32>,
     /// [`Finish::Length`] if the last turn was cut off.
     pub finish: Finish,
     pub end: End,
-    /// The conversation with the prompt's messages: what was said, calls and answers as well as they could be read.
-    /// The assistant's messages are the sampled turns, one for each, without special tokens.
+    /// All messages, the prompt's first. Tool calls and their results are included as far as they could be parsed. There is one
+    /// assistant message per sampled turn, without special tokens.
     pub messages: Vec<Value>,
-    /// The number of messages that the prompt has.
+    /// The number of messages in the prompt.
     pub asked: usize,
-    /// The schemas of the tools that the model was shown (OpenAI's form).
+    /// The schemas of the tools that the model was shown, in OpenAI's form.
     pub tools: Vec<Value>,
-    /// True if the text between the turns, or before the first, is known as tokens only. Messages of the user have this text then, with
-    /// the words of the template.
+    /// True if the text between the turns, or before the first turn, is known as tokens only. Messages of the user then hold the
+    /// decoded text, including the words of the template.
     pub tokens_only: bool,
-    /// Turns of the model.
+    /// The number of turns of the model.
     pub assistant_turns: usize,
-    /// Turns of tools, users and environments.
+    /// The number of turns of tools, users and environments.
     pub user_turns: usize,
-    /// Every call of a tool, in order.
+    /// Every tool call, in order.
     pub calls: Vec<CallRecord>,
-    /// Rewards of tools and environments, in the order in which they were earned.
+    /// The rewards of tools and environments, oldest first.
     pub rewards: Vec<TurnReward>,
-    /// The score, of loops that score themselves; no reward function is called then.
+    /// The score, from loops that score themselves; no reward function is called then.
     pub score: Option<f64>,
-    /// What the loop hands to reward functions beside that, in `extra_info`.
+    /// Other values that the loop passes to reward functions, in `extra_info`.
     pub extra: Map<String, Value>,
-    /// Texts that looked like calls and could not be read.
+    /// The number of texts that looked like calls and could not be parsed.
     pub unreadable_calls: usize,
-    /// Calls beyond [`Limits::max_parallel_calls`](super::Limits), which were not carried out.
+    /// The number of calls beyond [`Limits::max_parallel_calls`](super::Limits), which were not run.
     pub dropped_calls: usize,
-    /// Seconds that the conversation waited for tools, users and environments. Beside metrics of time nothing may depend on it.
+    /// Seconds that the conversation waited for tools, users and environments. Only time metrics may depend on this field.
     pub waited: f64,
 }
 
 impl Episode {
-    /// The number of messages after the prompt's, and one more for that, as verl counts turns.
+    /// Returns the number of turns as verl counts them: the messages after the prompt, plus one for the prompt.
     pub fn num_turns(&self) -> usize {
         self.assistant_turns + self.user_turns + 1
     }
@@ -62,21 +62,21 @@ impl Episode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// The model answered without a call.
+    /// The model responded without a tool call.
     Answer,
-    /// The turn has what looks like a call and cannot be read.
+    /// The turn has text that looks like a call and cannot be parsed.
     UnreadableCall,
-    /// `multi_turn.max_assistant_turns`.
+    /// The limit `multi_turn.max_assistant_turns` was reached.
     AssistantTurns,
-    /// `multi_turn.max_user_turns`.
+    /// The limit `multi_turn.max_user_turns` was reached.
     UserTurns,
-    /// The response reached its length, or the model's.
+    /// The token limit of the response or of the model was reached.
     Length,
-    /// What a tool or a user said did not fit into the response any more, and was left out.
+    /// The next message of a tool or user did not fit into the response, and was left out.
     ContextTooLong,
-    /// The environment or the user ended it.
+    /// The environment or the user ended the conversation.
     Done,
-    /// `agent.conversation_timeout`.
+    /// The conversation exceeded `agent.conversation_timeout`.
     Timeout,
     /// The environment, the user or the loop failed.
     Failed,
@@ -96,7 +96,7 @@ impl End {
         Self::Failed,
     ];
 
-    /// Its name in metrics and files.
+    /// Returns the name in metrics and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Answer => "answer",
@@ -112,31 +112,31 @@ impl End {
     }
 }
 
-/// A call that was carried out, or could not be.
+/// A tool call, with or without a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
     pub name: String,
-    /// The reason why there is no answer of the tool; the model was told.
+    /// The reason why the call has no result of the tool; the model was given an error text.
     pub trouble: Option<Trouble>,
-    /// True if the answer was cut to `max_tool_response_length`.
+    /// True if the result was cut to `max_tool_response_length`.
     pub cut: bool,
-    /// Seconds. Beside metrics of time nothing may depend on it.
+    /// Duration in seconds. Only time metrics may depend on this field.
     pub seconds: f64,
 }
 
-/// The reason why a call has no answer of its tool.
+/// The reason why a call has no result of its tool, or a participant no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
-    /// No tool has this name.
+    /// There is no tool of this name.
     UnknownTool,
-    /// The arguments are no JSON.
+    /// The arguments are not JSON.
     Arguments,
-    /// The tool raised an error, or returned what is no answer.
+    /// The tool raised an error, or returned a value of the wrong type.
     Raised,
-    /// It took longer than `agent.call_timeout`.
+    /// The call took longer than `agent.call_timeout`.
     Timeout,
-    /// Its process died.
+    /// The tool's process died.
     Died,
 }
 
@@ -144,7 +144,7 @@ impl Trouble {
     /// All reasons.
     pub const ALL: [Self; 5] = [Self::UnknownTool, Self::Arguments, Self::Raised, Self::Timeout, Self::Died];
 
-    /// Its name in metrics and files.
+    /// Returns the name in metrics and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::UnknownTool => "unknown_tool",
@@ -156,12 +156,12 @@ impl Trouble {
     }
 }
 
-/// A reward that a tool, a user or an environment gave within a conversation.
+/// A reward that a tool, a user or an environment gave during a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnReward {
-    /// The index in the response of the sampled token that earned it: the last of its turn.
+    /// The index in the response of the sampled token that earned the reward: the last token of its turn.
     pub at: usize,
     pub value: f64,
-    /// True for a reward of a tool (verl's `tool_rewards`), false for that of a user or an environment (`turn_scores`).
+    /// True for a tool's reward (verl's `tool_rewards`), false for one of a user or an environment (`turn_scores`).
     pub of_tool: bool,
 }

@@ -1,12 +1,12 @@
-//! Agents: responses of many turns, in which the model calls tools, answers a user, or plays in an environment.
+//! Agents: multi-turn responses, in which the model calls tools, talks with a simulated user, or plays in an environment.
 //!
-//! A conversation is driven by a loop ([`AgentLoop`], one file per kind in `loops`). The model samples a turn; the loop reads the
-//! calls in it (`calls`), has them carried out (`tools`, in a process of the user's code: `session`), and says how the
-//! conversation goes on: with which token ids (`tokens`). A program of the user may lead it instead, by OpenAI's protocol
-//! (`program`, `endpoint`). [`Episode`] is what comes of it.
+//! A loop drives each conversation ([`AgentLoop`], one file per kind in `loops`). The model samples a turn. The loop reads its
+//! tool calls (`calls`) and runs them (`tools`; user code runs in a process of `session`). Then it appends the token ids that
+//! continue the conversation (`tokens`). A program of the user may drive the conversation instead, by OpenAI's protocol
+//! (`program`, `endpoint`). The result is an [`Episode`].
 //!
-//! The ids that were sampled are the ids that are trained: a turn is never decoded and encoded again, context is appended as ids.
-//! Everything a conversation does depends on its own turns alone, so that neither its neighbours nor the time that a tool takes change it.
+//! The sampled ids are the ids that are trained: no turn is decoded and encoded again, and context is appended as ids. A
+//! conversation depends on its own turns alone: neither other conversations nor the time that a tool takes change it.
 
 pub mod calls;
 pub mod config;

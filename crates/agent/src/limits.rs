@@ -1,40 +1,40 @@
-//! The bounds of a conversation.
+//! Limits of a conversation.
 
 use std::time::Duration;
 
-/// The bounds of a conversation. `None` is no bound.
+/// Limits of a conversation; `None` means unlimited.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The number of turns that the model may take (`multi_turn.max_assistant_turns`).
+    /// The limit of turns of the model (`multi_turn.max_assistant_turns`).
     pub max_assistant_turns: Option<usize>,
-    /// The number of turns that tools and users may take (`multi_turn.max_user_turns`); the calls of one turn are one.
+    /// The limit of turns of tools and users (`multi_turn.max_user_turns`); all calls of one turn count as one.
     pub max_user_turns: Option<usize>,
-    /// The number of calls of one turn that are carried out (`multi_turn.max_parallel_calls`).
+    /// The limit of calls that are run per turn (`multi_turn.max_parallel_calls`).
     pub max_parallel_calls: usize,
-    /// The longest answer of a tool in characters (`multi_turn.max_tool_response_length`).
+    /// The limit of a tool result in characters (`multi_turn.max_tool_response_length`).
     pub max_tool_response_length: usize,
     pub truncate: TruncateSide,
-    /// The number of tokens of a prompt that are kept, from its end.
+    /// The token limit of the prompt; the last tokens are kept.
     pub prompt_length: usize,
-    /// The number of tokens of a response: all turns, and what tools and users say between them.
+    /// The token limit of the response: all turns, and the messages of tools and users between them.
     pub response_length: usize,
-    /// The number of tokens of prompt and response together.
+    /// The token limit of prompt and response together.
     pub max_model_len: Option<usize>,
-    /// The most bytes of text that a token stands for: a longer text than the room allows is not tokenized.
+    /// The largest number of bytes that one token decodes to. Texts that cannot fit are not tokenized at all.
     pub longest_token: usize,
-    /// The time that one call of a tool may take.
+    /// The time limit of one tool call.
     pub call_timeout: Duration,
-    /// The time that a conversation may take in tools, users and environments, in all.
+    /// The limit of the total time that a conversation waits for tools, users and environments.
     pub conversation_timeout: Option<Duration>,
 }
 
-/// The side on which a tool's answer is cut, as the edition of verl names it that a configuration is written for.
+/// The side on which a tool result is cut, in the words of the configuration's verl version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TruncateSide {
-    /// The beginning goes.
+    /// The beginning is cut off.
     Left,
-    /// The middle goes.
+    /// The middle is cut out.
     Middle,
-    /// The end goes.
+    /// The end is cut off.
     Right,
 }

@@ -1,5 +1,5 @@
-//! The parties of a conversation beside the model and its tools: users, environments, and loops of the user's own. What they do
-//! wrong is no error of the run: they return [`Fault`].
+//! The participants of a conversation other than the model and its tools: simulated users, environments, and custom loops. Their
+//! failures do not end the run: they return [`PartyError`].
 
 use anyhow::Result;
 use serde_json::{Map, Value};
@@ -7,98 +7,97 @@ use serde_json::{Map, Value};
 use super::Trouble;
 use super::tools::Seen;
 
-/// A party that failed, took too long, or died; its state is lost then.
+/// A participant that failed, timed out, or died; its state is lost then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     pub trouble: Trouble,
-    /// One line for people: what happened, and where.
+    /// One line for people: what failed, and where.
     pub message: String,
     pub seconds: f64,
 }
 
 /// A simulated user (verl's interactions).
 pub trait User: Send {
-    /// Answers the conversation so far.
+    /// Replies to the conversation so far.
     ///
     /// # Errors
-    /// What ends the run, such as an interrupt.
+    /// Errors that end the run, such as an interrupt.
     fn respond(&mut self, seen: &Seen) -> Result<Result<Reply, Fault>>;
 }
 
-/// What a simulated user says.
+/// A reply of a simulated user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
     pub text: String,
-    /// True if this ends the conversation; the text is not appended then.
+    /// True if the reply ends the conversation; its text is not appended then.
     pub ends: bool,
     pub score: Option<f64>,
     pub seconds: f64,
 }
 
-/// An environment of texts (OpenRLHF's agent instances): what it says is appended as it is.
+/// A text environment (OpenRLHF's agent instances); its feedback is appended verbatim.
 pub trait TextEnvironment: Send {
-    /// Begins an episode; returns the prompt's text as the environment changes it.
+    /// Begins an episode; returns the prompt's text as the environment changed it.
     ///
     /// # Errors
-    /// What ends the run, such as an interrupt.
+    /// Errors that end the run, such as an interrupt.
     fn reset(&mut self, observation: &str, label: &Value) -> Result<Result<String, Fault>>;
 
-    /// Takes what the model wrote, behind all text so far.
+    /// Passes the model's turn to the environment; `observation` is all text before that turn.
     ///
     /// # Errors
-    /// What ends the run, such as an interrupt.
+    /// Errors that end the run, such as an interrupt.
     fn step(&mut self, observation: &str, action: &str) -> Result<Result<Step, Fault>>;
 }
 
-/// What an environment of texts answers.
+/// The result of one step of a text environment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     pub reward: f64,
-    /// The score that stands in place of the sum of rewards.
+    /// The score, which replaces the sum of rewards.
     pub score: Option<f64>,
     pub feedback: String,
     pub done: bool,
-    /// The most tokens of the next turn, if the environment changes it.
+    /// The token limit of the next turn, if the environment sets one.
     pub max_tokens: Option<usize>,
-    /// Numbers for metrics.
+    /// Values for metrics.
     pub extra: Map<String, Value>,
     pub seconds: f64,
 }
 
-/// A loop of the user's own (verl's agent loops), which leads a conversation: it asks for turns of the model and for tokens,
-/// until it is done.
+/// A custom agent loop (verl's agent loops). It leads a conversation: it requests turns of the model and tokens until it is done.
 pub trait OwnLoop: Send {
-    /// Begins, or takes the answer to what was wanted, and returns what is wanted next. An answer `{"error": TEXT}` is an error
-    /// to it.
+    /// Starts the loop, or passes the reply to its last request; returns its next request. A reply `{"error": TEXT}` raises an
+    /// error in the loop.
     ///
     /// # Errors
-    /// What ends the run, such as an interrupt.
+    /// Errors that end the run, such as an interrupt.
     fn go_on(&mut self, answer: Option<Value>) -> Result<Result<Wanted, Fault>>;
 }
 
-/// What a loop of the user's own wants next.
+/// A request of a custom loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wanted {
-    /// A turn of the model behind these ids, sampled by these parameters in vLLM's names.
+    /// A turn of the model that follows these ids, with sampling parameters in vLLM's names.
     Turn { ids: Vec<u32>, params: Map<String, Value> },
-    /// What the tokenizer or the chat template says, see [`Tokens`](super::loops::Tokens).
+    /// An operation of the tokenizer or the chat template, see [`Tokens`](super::loops::Tokens).
     Tokens(Value),
-    /// Nothing more.
+    /// The loop is done.
     Done(Output),
 }
 
-/// What a loop of the user's own makes of its conversation (verl's `AgentLoopOutput`).
+/// The result of a custom loop (verl's `AgentLoopOutput`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
     pub prompt: Vec<u32>,
-    /// The ids of the response.
+    /// The token ids of the response.
     pub ids: Vec<u32>,
-    /// For each id of the response, true if it is to be trained: the model sampled it.
+    /// For each id of the response, true if it is trained; the model must have sampled it.
     pub mask: Vec<bool>,
     /// The score, from loops that score themselves.
     pub score: Option<f64>,
     /// The number of turns; `None` if the loop did not count them.
     pub num_turns: Option<usize>,
-    /// What the loop leaves for reward functions (`extra_fields`).
+    /// The loop's values for reward functions (`extra_fields`).
     pub extra: Map<String, Value>,
 }

@@ -1,4 +1,4 @@
-//! A conversation as a file keeps it: what was said, why it ended, and what reward functions read of it; not its tokens.
+//! A finished conversation as files store it: messages, end, rewards and extras, without tokens.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use burnish_reward::Conversation;
 use burnish_reward::failure::Failure;
 use burnish_util::json_number;
 
-/// A conversation that was led, and is scored later.
+/// A finished conversation that is scored later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Told {
     /// All messages, the prompt's first.
@@ -27,13 +27,13 @@ pub struct Told {
     pub end: End,
     /// [`Episode::num_turns`].
     pub num_turns: usize,
-    /// The rewards of tools, in the order in which they were earned.
+    /// The rewards of tools, oldest first.
     #[serde(with = "json_number")]
     pub tool_rewards: Vec<f64>,
-    /// The rewards of users and environments, in the order in which they were earned.
+    /// The rewards of users and environments, oldest first.
     #[serde(with = "json_number")]
     pub turn_scores: Vec<f64>,
-    /// The score, of loops that score themselves.
+    /// The score, from loops that score themselves.
     #[serde(with = "json_number")]
     pub score: Option<f64>,
     /// [`Episode::extra`].
@@ -58,8 +58,8 @@ impl From<&Episode> for Told {
 }
 
 impl Told {
-    /// The conversation beside reward functions that are named: the reward of an environment is then that of its last turn, as in
-    /// training.
+    /// Prepares the conversation for scoring by named reward functions: the reward of an environment then becomes the reward of
+    /// its last turn, as in training.
     pub fn beside_functions(mut self) -> Self {
         if self.extra.contains_key(ENVIRONMENT_REWARD) {
             self.turn_scores.extend(self.score.take());

@@ -1,4 +1,4 @@
-//! What the rest of a run reads of an episode: training its tokens, reward functions its conversation.
+//! The views of an episode that the rest of a run uses: tokens for training, the conversation for reward functions.
 
 use serde_json::{Map, Value};
 
@@ -7,11 +7,11 @@ use burnish_reward::Conversation;
 use burnish_reward::failure::{Failure, FailureKind};
 use burnish_rollout::Response;
 
-/// The name in [`Episode::extra`] of what an environment, a user or a loop did wrong: a line for people, or `{trouble, message}`.
+/// The key of [`Episode::extra`] with the error of an environment, user or loop: one line for people, or `{trouble, message}`.
 pub const FAULT: &str = "fault";
 
 impl Episode {
-    /// The response that is trained on: all ids, with a log-probability of 0 where the model did not sample.
+    /// Returns the response for training: all ids, with a log-probability of 0 for tokens that the model did not sample.
     pub fn response(&self) -> Response {
         Response {
             ids: self.ids.clone(),
@@ -21,7 +21,7 @@ impl Episode {
         }
     }
 
-    /// The sum of the rewards that tools, users and environments gave.
+    /// Returns the sum of the rewards from tools, users and environments.
     pub fn earned(&self) -> f64 {
         self.rewards.iter().map(|reward| reward.value).sum()
     }
@@ -31,7 +31,7 @@ impl Episode {
     }
 }
 
-/// The failure of an environment, a user or the loop, which leaves nothing to be scored; `extra` is [`Episode::extra`].
+/// Returns the failure of an environment, user or loop, which leaves nothing to score; `extra` is [`Episode::extra`].
 pub(super) fn failure(end: End, extra: &Map<String, Value>) -> Option<Failure> {
     let fault = extra.get(FAULT).filter(|fault| !fault.is_null());
     if !(end == End::Failed || end == End::Timeout && fault.is_some()) {
@@ -130,7 +130,7 @@ mod tests {
         let died = json!({"trouble": "died", "message": "env.py: killed"});
         assert_eq!(ended(End::Failed, died, None), said(FailureKind::Crash, "env.py: killed"));
         assert_eq!(ended(End::Timeout, json!("60 s"), None), said(FailureKind::Timeout, "60 s"));
-        // Tools alone took too long: what there is is scored.
+        // Only tools took too long: the conversation is scored up to there.
         assert_eq!(ended(End::Timeout, Value::Null, None), None);
     }
 }

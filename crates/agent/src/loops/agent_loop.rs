@@ -1,4 +1,4 @@
-//! What every kind of conversation is: a state that asks for turns, and an episode at its end.
+//! The interface of every kind of conversation: a state machine that requests turns and ends with an episode.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,52 +10,52 @@ use burnish_rollout::{Response, Sampling, TurnStops};
 
 /// The state of one conversation.
 ///
-/// Whoever drives it calls [`next`](Self::next) without a turn first, has the model sample what [`Next::Generate`] asks for, calls it with that
-/// turn, and so on until [`Next::End`]; then [`finish`](Self::finish), once.
+/// The driver first calls [`next`](Self::next) without a turn. It samples the turn that [`Next::Generate`] requests and calls
+/// `next` with it, until `next` returns [`Next::End`]. Then it calls [`finish`](Self::finish) once.
 pub trait AgentLoop: Send {
-    /// Takes the turn that was sampled, and says what comes next. It blocks while tools, users or environments are at work, within the times
+    /// Takes the sampled turn and returns the next action. Blocks while tools, users or environments work, within the time limits
     /// of [`Limits`](super::super::Limits).
     ///
     /// # Errors
-    /// What ends the run: an interrupt, a template that fails. What a tool or an environment does wrong is no error: it is told to the
-    /// model, or ends the conversation.
+    /// Errors that end the run: an interrupt, a template that fails. Failures of a tool or an environment are not errors here:
+    /// the model gets an error text, or the conversation ends.
     fn next(&mut self, turn: Option<Response>) -> Result<Next>;
 
-    /// The conversation, after its end.
+    /// Returns the episode, after the end.
     fn finish(self: Box<Self>) -> Episode;
 }
 
-/// What a conversation does next.
+/// The next action of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     Generate(Ask),
     End,
 }
 
-/// A turn to sample.
+/// A request to sample a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
-    /// All tokens so far, the prompt's too. The engine keeps the keys and values of the part that it knows already.
+    /// All token ids so far, including the prompt. The engine reuses its cached keys and values for the known prefix.
     pub ids: Vec<u32>,
-    /// The number of tokens that the turn may have, at least 1.
+    /// The token limit of the turn, at least 1.
     pub max_tokens: usize,
-    /// How the turn is sampled, where that is not as all other turns of the run are; `max_tokens` in it is not read.
+    /// Sampling settings of this turn, if they differ from the run's settings; their `max_tokens` is ignored.
     pub sampling: Option<Sampling>,
-    /// What ends the turn, beside what ends every turn of the run.
+    /// Stop conditions of this turn, in addition to those of the run.
     pub stops: Option<AskStops>,
-    /// The number that tells the turn's random numbers from those of the conversation's other turns; `None` for the number of
-    /// turns before. It is for conversations whose turns have no order of their own.
+    /// The number of the turn's random stream within its conversation; `None` for the number of turns before it. For
+    /// conversations whose turns have no fixed order.
     pub draws: Option<usize>,
 }
 
 impl Ask {
-    /// A turn that is sampled and ends as every turn of the run.
+    /// Creates a request with the sampling settings and stop conditions of the run.
     pub fn new(ids: Vec<u32>, max_tokens: usize) -> Self {
         Self { ids, max_tokens, sampling: None, stops: None, draws: None }
     }
 }
 
-/// What ends a turn; equal if it is the same function.
+/// A stop condition; equal to another if both are the same function.
 #[derive(Clone)]
 pub struct AskStops(pub TurnStops);
 

@@ -1,13 +1,14 @@
-//! The arguments of a call, as Python's `json.loads` reads them.
+//! Tool-call arguments, parsed like Python's `json.loads`.
 
 use serde_json::Value;
 
 use burnish_util::python_json::loads;
 
-/// Reads the arguments of a call. What Python reads and a [`Value`] cannot hold, such as `NaN`, is the text that the model wrote.
+/// Parses the arguments of a call. If Python can parse them and a [`Value`] cannot hold them, such as `NaN`, returns the model's
+/// text.
 ///
 /// # Errors
-/// What Python says, if they are no JSON.
+/// Python's message, if the arguments are not JSON.
 pub fn read_arguments(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).or_else(|_| loads(text).map(|_| text.into()))
 }

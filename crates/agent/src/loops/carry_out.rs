@@ -1,5 +1,5 @@
-//! Has calls carried out: what is no call of a known tool is answered here, the others by the tools. Loops of every edition do it alike;
-//! they word the answers in their own ways.
+//! Runs tool calls. Calls of unknown tools, or with bad arguments, get an error text here; the others go to the tools. All loops
+//! share this code; each words its own error texts.
 
 use std::time::Instant;
 
@@ -11,28 +11,28 @@ use super::super::{CallRecord, Trouble};
 use super::record::Record;
 use burnish_util::excerpt;
 
-/// The most characters of an error that the model is told.
+/// The limit in characters of an error text that the model is shown.
 const LONGEST_ERROR: usize = 10_000;
 
-/// A call to carry out, or the name and the answer of one that is not carried out.
+/// A call to run, or the name and error text of one that is not run.
 pub type Checked = Result<Call, Box<(String, Answer)>>;
 
-/// The answer to a call that is not carried out.
+/// Returns the error text for a call that is not run.
 pub fn refusal(text: String, reward: Option<f64>, trouble: Trouble) -> Answer {
     Answer { text, reward, trouble: Some(trouble), seconds: 0.0, extra: serde_json::Map::new() }
 }
 
-/// The names of tools, in the order of their schemas.
+/// Returns the names of tools, in the order of their schemas.
 pub fn names(schemas: &[Value]) -> impl Iterator<Item = &str> {
     schemas.iter().filter_map(|schema| schema["function"]["name"].as_str())
 }
 
-/// Has calls carried out and returns their answers, in the order of the calls: rewards, records and what tools leave are in the record then.
-/// `missing` is the answer of tools that give none; `cut` shortens an answer that is too long, and returns none for the others. Errors are
-/// cut too, and have at most [`LONGEST_ERROR`] characters in every loop.
+/// Runs calls and returns their results in the same order. Adds rewards, call records and the tools' extra values to the record.
+/// `missing` makes the result of a tool that returns none. `cut` shortens a result that is too long, and returns `None` for the
+/// others. Error texts are cut too, and have at most [`LONGEST_ERROR`] characters in every loop.
 ///
 /// # Errors
-/// What ends the run.
+/// Errors that end the run.
 pub fn carry_out(
     record: &mut Record,
     tools: &mut dyn Toolbox,
@@ -66,7 +66,7 @@ pub fn carry_out(
         if answer.trouble.is_some() {
             answer.text = excerpt::beginning_of(&answer.text, LONGEST_ERROR);
         }
-        // A refusal is a text of the loop's own.
+        // The loop itself wrote the text of a refusal.
         let shorter = if is_refused { None } else { cut(&answer.text) };
         record.note_call(CallRecord { name, trouble: answer.trouble, cut: shorter.is_some(), seconds: answer.seconds });
         if let Some(text) = shorter {

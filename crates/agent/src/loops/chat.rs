@@ -1,4 +1,4 @@
-//! How a conversation with tools reads what a model wrote, and continues it.
+//! Reads the turns of a conversation with tools, and continues it.
 
 use std::sync::Arc;
 
@@ -9,33 +9,34 @@ use super::super::calls::{Format, Parsed, parse};
 use super::super::tokens::{Appended, Continuation};
 use burnish_data::Tokenizer;
 
-/// Reads a model's turns, and continues its tokens.
+/// Parses a model's turns, and appends messages as tokens.
 pub trait Chat: Send + Sync {
-    /// Returns the text of ids without that of special tokens.
+    /// Decodes ids without special tokens.
     ///
     /// # Errors
     /// Ids that cannot be decoded.
     fn plain_text(&self, ids: &[u32]) -> Result<String>;
 
-    /// Finds the calls in a turn. The content has no special tokens, and calls that cannot be read; it is the whole text where none can.
+    /// Finds the calls in a turn. The content has no special tokens, but includes calls that cannot be parsed. If no call can be
+    /// parsed, it is the whole text.
     ///
     /// # Errors
     /// Ids that cannot be decoded.
     fn read(&self, ids: &[u32], tools: &[Value]) -> Result<Parsed>;
 
-    /// The ids that `new` messages add, see [`Continuation::append`].
+    /// Returns the ids that `new` messages add, see [`Continuation::append`].
     ///
     /// # Errors
     /// Messages that cannot be appended, a template that fails.
     fn append(&self, history: &[Value], ids: &[u32], new: &[Value]) -> Result<Appended>;
 }
 
-/// A chat by a tokenizer's template and a format of calls.
+/// A chat with a tokenizer's chat template and a tool-call format.
 pub struct TemplateChat {
     pub tokenizer: Tokenizer,
     pub continuation: Arc<Continuation>,
     pub format: &'static Format,
-    /// Whether calls inside `<think>…</think>` are thinking; verl carries them out.
+    /// True if calls inside `<think>…</think>` are ignored; verl runs them.
     pub ignore_in_thinking: bool,
 }
 
@@ -45,7 +46,7 @@ impl Chat for TemplateChat {
     }
 
     fn read(&self, ids: &[u32], tools: &[Value]) -> Result<Parsed> {
-        // Formats know the special tokens that calls begin and end with.
+        // Formats match the special tokens at the beginning and end of calls.
         let mut parsed = parse(self.format, &self.tokenizer.decode(ids, false)?, tools, self.ignore_in_thinking);
         parsed.content = match parsed.calls.is_empty() {
             true => self.plain_text(ids)?,

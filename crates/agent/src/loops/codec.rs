@@ -1,24 +1,24 @@
-//! Text of token ids, and back.
+//! Conversion between text and token ids.
 
 use anyhow::Result;
 
 use burnish_data::Tokenizer;
 
-/// Turns token ids into text and text into token ids.
+/// Encodes text to token ids and decodes token ids to text.
 pub trait Codec: Send + Sync {
-    /// Returns the text of ids, with that of special tokens.
+    /// Decodes ids, including special tokens.
     ///
     /// # Errors
     /// Ids that cannot be decoded.
     fn text(&self, ids: &[u32]) -> Result<String>;
 
-    /// Returns the text of ids without that of special tokens.
+    /// Decodes ids without special tokens.
     ///
     /// # Errors
     /// Ids that cannot be decoded.
     fn plain_text(&self, ids: &[u32]) -> Result<String>;
 
-    /// Returns the ids of a text; nothing is put around it.
+    /// Encodes a text without adding special tokens.
     ///
     /// # Errors
     /// A text that cannot be tokenized.

@@ -1,4 +1,4 @@
-//! A conversation whose beginning takes time, such as the reset of an environment: it begins when it is first driven, on the thread that
+//! A conversation whose start takes time, such as the reset of an environment. It starts at the first `next`, on the thread that
 //! drives it.
 
 use anyhow::{Result, bail};
@@ -8,17 +8,17 @@ use super::agent_loop::{AgentLoop, Next};
 use super::record::Record;
 use burnish_rollout::Response;
 
-/// Begins a conversation, whose record is still empty.
+/// Starts a conversation, given its empty record.
 pub type Begin = Box<dyn FnOnce(Record) -> Result<Box<dyn AgentLoop>> + Send>;
 
-/// A conversation that has not begun, or has.
+/// A conversation that starts at its first `next`.
 pub struct Deferred {
     waiting: Option<(Record, Begin)>,
     begun: Option<Box<dyn AgentLoop>>,
 }
 
 impl Deferred {
-    /// A conversation that `begin` begins.
+    /// Wraps a conversation that `begin` starts.
     pub fn new(record: Record, begin: Begin) -> Self {
         Self { waiting: Some((record, begin)), begun: None }
     }
@@ -31,7 +31,7 @@ impl AgentLoop for Deferred {
         }
         match &mut self.begun {
             Some(own) => own.next(turn),
-            None => bail!("a conversation that could not begin goes on"),
+            None => bail!("a conversation that could not begin was continued"),
         }
     }
 

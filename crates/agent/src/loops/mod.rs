@@ -1,7 +1,7 @@
-//! The kinds of conversations, one file each, and what they share: how a conversation is recorded (`record`), what of its length
-//! is left (`budget`), how a model's tokens are read and continued (`codec`, `chat`, `trl_chat`), and for loops of the user's own
-//! how a single turn is sampled (`sampled`), what the tokenizer answers (`tokens`), what was sampled (`served`), and the messages of tokens
-//! (`pieces`).
+//! The kinds of conversations, one file each, and their shared parts: the record of a conversation (`episode_record`), remaining
+//! limits (`budget`), and the reading and continuing of tokens (`codec`, `chat`, `trl_chat`). Custom loops also use sampling
+//! parameters (`sampling_params`), tokenizer requests (`tokens`), the sampled turns (`sampled_turns`), and messages built from
+//! tokens (`pieces`).
 
 mod agent_loop;
 mod arguments;

@@ -1,18 +1,18 @@
-//! A loop of the user's own (verl's agent loops): its code asks for turns of the model and for tokens, and says at the end which
-//! tokens are the prompt and the response, and which of them are trained.
+//! A custom agent loop (verl's agent loops). The user's code requests turns and tokens. At the end it returns the prompt, the
+//! response, and which response tokens are trained.
 //!
-//! It may ask for turns behind any ids, as often as it likes and on several branches. What it returns is compared with what was
-//! sampled: every token that it wants trained must have been sampled there, behind exactly the same ids; its log-probabilities
-//! are those of that sampling. A conversation for which this does not hold has failed, and says at which token. verl trains
-//! whatever a loop returns.
+//! The loop may request turns after any ids, any number of times and on several branches. Its output is checked against the
+//! sampled turns: each token marked as trained must have been sampled at that place, after exactly the same ids. Its
+//! log-probabilities are those of that sampling. Otherwise the conversation has failed, and the message names the token. verl
+//! trains every token that a loop returns.
 //!
-//! As in verl: a turn may have `min(response_length, prompt_length + response_length - ids)` tokens, at least 1, or the
-//! `max_tokens` that the loop gives; the response is cut to its length at the end. Where it differs:
-//! - `max_tokens` of the loop do not go beyond that bound. In verl they go to the length of the model.
-//! - A prompt that is longer than `prompt_length` is a failure with a message. verl's fails in the middle of the batch.
-//! - The messages of a conversation are its tokens: what the model sampled is the assistant's, what the loop put between is the user's.
+//! The token limit of a turn is verl's: `min(response_length, prompt_length + response_length - ids)`, at least 1, or the
+//! loop's `max_tokens`. The response is truncated at the end. Differences from verl:
+//! - `max_tokens` of the loop cannot exceed that limit. In verl they may reach the length of the model.
+//! - A prompt longer than `prompt_length` is a failure with a message. verl fails in the middle of the batch.
+//! - Messages are built from the tokens: sampled text is the assistant's, text that the loop inserted is the user's.
 //! - `response_logprobs` and `metrics` are not read: both are known here.
-//! - A conversation that asks for [`MOST_TURNS`] turns has failed, so that every conversation ends.
+//! - A conversation that requests [`MOST_TURNS`] turns has failed, so that every conversation ends.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,32 +32,32 @@ use super::served::{Served, Source};
 use super::tokens::Tokens;
 use burnish_rollout::{Finish, Response, Sampling};
 
-/// The most turns of a conversation.
+/// The limit of turns of a conversation.
 const MOST_TURNS: usize = 4096;
 
-/// A conversation that a loop of the user's own leads.
+/// A conversation that a custom loop leads.
 pub struct OwnAgent {
     record: Record,
     /// The name of the loop, for messages.
     name: String,
     own: Box<dyn OwnLoop>,
     tokens: Arc<dyn Tokens>,
-    /// How turns are sampled for which the loop says nothing else.
+    /// Sampling settings of turns for which the loop sets none.
     sampling: Sampling,
     served: Served,
-    /// The number of turns that could not be sampled as they were asked for.
+    /// The number of turn requests that were refused.
     unserved: usize,
-    /// The ids that the turn is sampled behind.
+    /// The ids that precede the requested turn.
     asked: Vec<u32>,
-    /// True if the loop says that it scores all its conversations itself.
+    /// True if the loop declares that it scores all its conversations itself.
     scores: bool,
-    /// Ids of the model are below this.
+    /// Upper bound (exclusive) of valid token ids.
     known: usize,
     num_turns: Option<usize>,
 }
 
 impl OwnAgent {
-    /// A conversation of a row, whose messages and prompt the record has, with a loop of this name.
+    /// Creates a conversation from a row's messages and prompt (in `record`), with a loop of this name.
     pub fn new(record: Record, name: &str, own: Box<dyn OwnLoop>, tokens: Arc<dyn Tokens>, sampling: Sampling) -> Self {
         let known = tokens.vocabulary();
         let (served, asked) = Default::default();
@@ -76,12 +76,12 @@ impl OwnAgent {
         }
     }
 
-    /// With `scores`, a conversation for which the loop returns no score has failed.
+    /// With `scores`, a conversation without a score from the loop has failed.
     pub fn scores(self, scores: bool) -> Self {
         Self { scores, ..self }
     }
 
-    /// Takes a turn, and returns it as the loop gets it (verl's `TokenOutput`).
+    /// Stores a sampled turn, and returns it in the form that the loop gets (verl's `TokenOutput`).
     fn serve(&mut self, turn: Response) -> Value {
         self.known = turn.ids.iter().fold(self.known, |known, id| known.max(*id as usize + 1));
         let answer = json!({ "token_ids": turn.ids, "log_probs": turn.rollout_log_probs, "stop_reason": "completed" });
@@ -89,10 +89,10 @@ impl OwnAgent {
         answer
     }
 
-    /// The turn that the loop asks for.
+    /// Checks a turn request of the loop.
     ///
     /// # Errors
-    /// What cannot be sampled, in words for the loop.
+    /// The reason why the turn cannot be sampled, in words for the loop.
     fn ask(&mut self, ids: Vec<u32>, params: &serde_json::Map<String, Value>) -> Result<Ask, String> {
         let limits = self.record.limits();
         let read = read_params(&self.sampling, params)?;
@@ -117,7 +117,7 @@ impl OwnAgent {
         Ok(Ask { sampling, stops: stops.map(AskStops), ..Ask::new(ids, max_tokens) })
     }
 
-    /// Ends with what the loop returned.
+    /// Ends the conversation with the loop's output.
     fn done(&mut self, output: Output) -> Result<Next> {
         if let Err(message) = self.checked(&output) {
             let fault =
@@ -148,10 +148,10 @@ impl OwnAgent {
         Ok(self.record.end(end))
     }
 
-    /// Checks what a loop returned against what was sampled.
+    /// Checks the loop's output against the sampled turns.
     ///
     /// # Errors
-    /// The first thing that is wrong, in words for whoever wrote the loop.
+    /// The first mistake, in words for the author of the loop.
     fn checked(&self, output: &Output) -> Result<(), String> {
         let Output { prompt, ids, mask, score, .. } = output;
         let longest = self.record.limits().prompt_length;
@@ -169,10 +169,10 @@ impl OwnAgent {
             return Err(format!("its prompt_ids are {length} tokens, more than data.max_prompt_length={longest}"));
         }
         if let Some(id) = prompt.iter().chain(ids).find(|id| **id as usize >= self.known) {
-            return Err(format!("the id {id} in its output is no token; ids of the tokenizer are below {}", self.known));
+            return Err(format!("the id {id} in its output is not a token; ids of the tokenizer are below {}", self.known));
         }
         if score.is_some_and(|score| !score.is_finite()) {
-            return Err("its reward_score is no finite number".to_owned());
+            return Err("its reward_score is not a finite number".to_owned());
         }
         let sources = self.served.sources(prompt, ids);
         let is_wrong = |place: &usize| mask[*place] && sources[*place].is_none();
@@ -180,21 +180,19 @@ impl OwnAgent {
         let to = (from..ids.len()).find(|place| !is_wrong(place)).unwrap_or(ids.len());
         let text = self.tokens.text(&ids[from..to]).unwrap_or_default();
         let why = match self.served.sampled_anywhere(&ids[from..to]) {
-            true => {
-                "were sampled behind other ids than those before them here: return what comes before a turn as generate got it"
-            }
-            false => "were not sampled there: return the token_ids of generate as they are, neither encoded again nor changed",
+            true => "were sampled after other ids than here: return the ids before a turn exactly as you passed them to generate",
+            false => "were not sampled there: return the token_ids of generate unchanged, without encoding them again",
         };
         Err(format!("response_mask has 1 for the tokens {from} to {} of its response, {text:?}, which {why}", to - 1))
     }
 
-    /// Ends because the loop failed.
+    /// Ends the conversation because the loop failed.
     fn failed(&mut self, fault: Fault) -> Result<Next> {
         self.fill_with_served()?;
         Ok(self.record.fault(fault))
     }
 
-    /// Records the tokens up to the end of the last turn, for a conversation that returned nothing.
+    /// Records the tokens up to the end of the last turn, for a loop that returned nothing.
     fn fill_with_served(&mut self) -> Result<()> {
         let prompt = self.served.first().map_or_else(|| self.record.ids(), <[u32]>::to_vec);
         let whole = self.served.last().unwrap_or_else(|| prompt.clone());
@@ -202,7 +200,7 @@ impl OwnAgent {
         self.fill(prompt, &ids, |_, source| source)
     }
 
-    /// Records a conversation. `trained`: the source of the token at a place if it is to be trained.
+    /// Records the tokens of a conversation. `trained` returns the source of the token at an index if it is to be trained.
     fn fill(&mut self, prompt: Vec<u32>, ids: &[u32], trained: impl Fn(usize, Option<Source>) -> Option<Source>) -> Result<()> {
         let sampled = self.served.sources(&prompt, ids);
         let sources: Vec<Option<Source>> = sampled.iter().enumerate().map(|(place, source)| trained(place, *source)).collect();
@@ -225,7 +223,7 @@ impl OwnAgent {
             }
             from = to;
         }
-        // A turn that the loop does not want trained is the model's, too.
+        // Turns that the loop does not train are still the model's messages.
         let turn = |place: usize| sampled[place].map(|source: Source| source.turn);
         let messages = messages_of(ids, turn, |ids| self.tokens.plain_text(ids))?;
         self.record.tokens_only = !is_of_row || has_context(&messages);
@@ -275,7 +273,7 @@ impl AgentLoop for OwnAgent {
     fn finish(self: Box<Self>) -> Episode {
         let counted = self.num_turns.filter(|turns| *turns > 0);
         let mut episode = self.record.episode();
-        // The loop's own count of turns, the prompt's among them.
+        // The loop's own count of turns includes the prompt.
         if let Some(turns) = counted {
             episode.assistant_turns = episode.assistant_turns.min(turns - 1);
             episode.user_turns = turns - 1 - episode.assistant_turns;
@@ -284,7 +282,7 @@ impl AgentLoop for OwnAgent {
     }
 }
 
-/// An answer that is an error to the loop.
+/// Returns a reply that raises an error in the loop.
 fn refused(error: String) -> Value {
     json!({ "error": error })
 }

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// The tokens of a response as messages: each turn of the model is the assistant's, and the text between turns is the user's.
-/// `turn`: the turn that the token at a place is from, if the model sampled it; `text`: the text of tokens.
+/// Converts the tokens of a response to messages: each turn of the model is an assistant message, the text between turns is the
+/// user's. `turn` returns the turn that sampled the token at an index, if any; `text` decodes tokens.
 ///
 /// # Errors
-/// The pieces of `text`.
+/// The errors of `text`.
 pub fn messages_of(
     ids: &[u32],
     turn: impl Fn(usize) -> Option<usize>,
@@ -23,7 +23,7 @@ pub fn messages_of(
     Ok(messages)
 }
 
-/// True if something other than the model speaks before its last turn.
+/// Returns true if there is a message other than the model's before the model's last turn.
 pub fn has_context(messages: &[Value]) -> bool {
     let is_model = |message: &Value| message["role"] == "assistant";
     let last = messages.iter().rposition(is_model).unwrap_or(0);

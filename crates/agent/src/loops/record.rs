@@ -1,8 +1,8 @@
-//! A conversation in the making: what every kind of loop records, and the rules that hold for all of them.
+//! The record of a running conversation, and the rules that hold for all kinds of loops.
 //!
-//! Every conversation ends: a turn or what is said behind it makes it longer, up to its length, and one that stays as long as it was has
-//! failed. A party that fails ends it with [`End::Failed`] or [`End::Timeout`], a line for people in [`Episode::extra`] under [`FAULT`],
-//! and no score: what counts in its place is for the run to decide, as with a reward function that fails.
+//! Every conversation ends: each turn makes it longer, up to its token limit, and one that stops growing has failed. A
+//! participant that fails ends it with [`End::Failed`] or [`End::Timeout`], one line for people in [`Episode::extra`] under
+//! [`FAULT`], and no score. The run decides which score replaces it, as for a reward function that fails.
 
 use std::mem;
 
@@ -16,15 +16,15 @@ use super::agent_loop::{Ask, Next};
 use super::budget::{bound_reached, room};
 use burnish_rollout::{Finish, Response};
 
-/// The key of [`Episode::extra`] under which an episode that a party's fault ended says what happened.
+/// The key of [`Episode::extra`] with the message of the error that ended the conversation.
 pub const FAULT: &str = "fault";
 
-/// A conversation in the making.
+/// The record of a running conversation.
 pub struct Record {
     limits: Limits,
     sequence: Sequence,
     messages: Vec<Value>,
-    /// The number of messages of the prompt.
+    /// The number of messages in the prompt.
     asked: usize,
     assistant_turns: usize,
     user_turns: usize,
@@ -38,21 +38,22 @@ pub struct Record {
     pub tools: Vec<Value>,
     /// [`Episode::tokens_only`].
     pub tokens_only: bool,
-    /// What is handed to reward functions.
+    /// Values for reward functions.
     pub extra: Map<String, Value>,
-    /// The score, of loops that score themselves.
+    /// The score, from loops that score themselves.
     pub score: Option<f64>,
     waited: f64,
     finish: Finish,
-    /// The most tokens of the next turn; the room there is where nothing else was asked for.
+    /// The token limit of the requested turn; `None` for all remaining tokens.
     most: Option<usize>,
-    /// The turns and the length at the last turn that was asked for.
+    /// The number of turns and the length at the last request of a turn.
     asked_at: Option<(usize, usize)>,
     end: Option<End>,
 }
 
 impl Record {
-    /// A conversation that begins with these messages, which are these tokens; of more than [`Limits::prompt_length`] the last are kept.
+    /// Begins a conversation with these messages, rendered as these tokens. Only the last [`Limits::prompt_length`] tokens are
+    /// kept.
     pub fn new(messages: Vec<Value>, prompt: Vec<u32>, limits: Limits) -> Self {
         let mut record = Self {
             limits,
@@ -81,7 +82,7 @@ impl Record {
         record
     }
 
-    /// Makes these tokens the prompt, before the first turn; returns true if only the last of them are kept.
+    /// Sets the prompt, before the first turn; returns true if it was truncated to its last tokens.
     pub fn begin_with(&mut self, mut prompt: Vec<u32>) -> bool {
         let beyond = prompt.len().saturating_sub(self.limits.prompt_length);
         prompt.drain(..beyond);
@@ -89,27 +90,27 @@ impl Record {
         beyond > 0
     }
 
-    /// The bounds of the conversation.
+    /// Returns the limits of the conversation.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The messages so far, the prompt's too.
+    /// Returns the messages so far, including the prompt's.
     pub fn messages(&self) -> &[Value] {
         &self.messages
     }
 
-    /// The number of tokens that the response may still have.
+    /// Returns the number of tokens left for the response.
     pub fn room(&self) -> usize {
         room(&self.limits, self.sequence.prompt.len(), self.sequence.ids.len())
     }
 
-    /// All tokens so far.
+    /// Returns all tokens so far.
     pub fn ids(&self) -> Vec<u32> {
         self.sequence.all()
     }
 
-    /// How the last turn of the model ended; [`Finish::Length`] before the first.
+    /// Returns the finish of the model's last turn; [`Finish::Length`] before the first.
     pub fn last_finish(&self) -> Finish {
         self.finish
     }
@@ -118,17 +119,17 @@ impl Record {
         self.end.is_some()
     }
 
-    /// True if the conversation ended because a party failed or took too long.
+    /// Returns true if the conversation ended because a participant failed or timed out.
     pub fn has_failed(&self) -> bool {
         self.extra.contains_key(FAULT)
     }
 
-    /// Asks for a turn of all tokens that there is room for; where there is none, the conversation ends.
+    /// Requests a turn with all remaining tokens; ends the conversation if none remain.
     pub fn ask(&mut self) -> Next {
         self.ask_at_most(usize::MAX)
     }
 
-    /// Asks for a turn of at most this many tokens, and at least 1.
+    /// Requests a turn of at most this many tokens, and at least 1.
     pub fn ask_at_most(&mut self, most: usize) -> Next {
         let room = self.room();
         if room == 0 {
@@ -138,7 +139,7 @@ impl Record {
         if self.asked_at.is_some_and(|(before, shorter)| turns > before && length <= shorter) {
             return self.failed(
                 End::Failed,
-                "the conversation does not go on: neither the model nor the others say anything".to_owned(),
+                "the conversation no longer grows: neither the model nor the others add any text".to_owned(),
             );
         }
         self.asked_at = Some((turns, length));
@@ -147,7 +148,7 @@ impl Record {
         Next::Generate(Ask::new(self.ids(), max_tokens))
     }
 
-    /// Takes a turn of the model, and returns it without the tokens beyond those that were asked for.
+    /// Records a turn of the model, and returns it truncated to the requested length.
     pub fn take(&mut self, mut turn: Response) -> Response {
         let most = self.most.take().unwrap_or_else(|| self.room()).min(self.room());
         if turn.ids.len() > most {
@@ -162,34 +163,34 @@ impl Record {
         turn
     }
 
-    /// The bound that a turn of the model reached, if any.
+    /// Returns the limit that a turn of the model reached, if any.
     pub fn bound_reached(&self) -> Option<End> {
         bound_reached(&self.limits, self.room(), self.assistant_turns, self.user_turns)
     }
 
-    /// The bound on turns that is reached, whatever room there is.
+    /// Returns the limit on turns that was reached, ignoring the token limit.
     pub fn turns_reached(&self) -> Option<End> {
         bound_reached(&self.limits, usize::MAX, self.assistant_turns, self.user_turns)
     }
 
-    /// The most bytes of text that there is room for. Longer texts need not be tokenized.
+    /// Returns the number of bytes of text that could still fit. Longer texts need not be tokenized.
     pub fn room_for_text(&self) -> usize {
         self.room().saturating_mul(self.limits.longest_token)
     }
 
-    /// True if messages have more text than there is room for.
+    /// Returns true if messages have more text than could fit.
     pub fn is_beyond(&self, said: &[Value]) -> bool {
         said.iter().filter_map(|said| said["content"].as_str()).map(str::len).sum::<usize>() > self.room_for_text()
     }
 
-    /// The numbers of tokens that prompt and response would have with what is to be appended.
+    /// Returns the lengths of prompt and response in tokens, once this is appended.
     pub fn lengths_with(&self, appended: &Appended) -> (usize, usize) {
         let response = (self.sequence.ids.len() + appended.ids.len()).saturating_sub(appended.remove);
         (self.sequence.prompt.len(), response)
     }
 
-    /// Appends what was said to the model and counts it as a turn, if there is room for a token behind it. The conversation ends else, with
-    /// the turn of the model as its last: only the first `before` messages stay.
+    /// Appends messages to the model and counts them as a turn, if at least one token remains after them. Otherwise ends the
+    /// conversation with the model's last turn, and keeps only the first `before` messages.
     pub fn append_if_fits(&mut self, appended: &Appended, before: usize) -> Next {
         let (prompt, response) = self.lengths_with(appended);
         if room(&self.limits, prompt, response) == 0 {
@@ -200,7 +201,7 @@ impl Record {
         self.ask()
     }
 
-    /// Appends what was said to the model, however long it is; counts it as a turn.
+    /// Appends messages to the model regardless of their length; counts them as a turn.
     pub fn append(&mut self, appended: &Appended) {
         self.sequence.apply(appended);
         self.user_turns += 1;
@@ -215,7 +216,7 @@ impl Record {
         self.messages.push(message);
     }
 
-    /// Forgets messages behind the first `count`.
+    /// Removes the messages after the first `count`.
     pub fn unsay(&mut self, count: usize) {
         self.messages.truncate(count);
     }
@@ -232,14 +233,14 @@ impl Record {
         self.dropped_calls += calls;
     }
 
-    /// Records a reward that the last turn of the model earned, at its last token.
+    /// Records a reward for the model's last turn, at its last token.
     pub fn reward(&mut self, value: f64, of_tool: bool) {
         let column = if of_tool { &mut self.tool_rewards } else { &mut self.turn_scores };
         column.push(value);
         self.rewards.push(TurnReward { at: self.sequence.ids.len().saturating_sub(1), value, of_tool });
     }
 
-    /// Takes what a party leaves for reward functions; the last that has a key counts. [`FAULT`] is not theirs.
+    /// Adds a participant's values for reward functions; later values replace earlier ones. [`FAULT`] is reserved.
     pub fn leave(&mut self, extra: Map<String, Value>) {
         self.extra.extend(extra.into_iter().filter(|(key, _)| key != FAULT));
     }
@@ -249,17 +250,17 @@ impl Record {
         self.waited += seconds.max(0.0);
     }
 
-    /// Ends a conversation that has waited longer than it may.
+    /// Ends a conversation that exceeded its waiting time.
     pub fn end_if_late(&mut self) -> Option<Next> {
         let most = self.limits.conversation_timeout.filter(|most| self.waited > most.as_secs_f64())?;
         let message = format!(
-            "the conversation waited longer for its tools and parties than the {} s of agent.conversation_timeout",
+            "the conversation waited longer for its tools and participants than the {} s of agent.conversation_timeout",
             most.as_secs_f64()
         );
         Some(self.failed(End::Timeout, message))
     }
 
-    /// Ends the conversation because a party failed.
+    /// Ends the conversation because a participant failed.
     pub fn fault(&mut self, fault: Fault) -> Next {
         self.waited(fault.seconds);
         let end = if fault.trouble == Trouble::Timeout { End::Timeout } else { End::Failed };
@@ -278,7 +279,7 @@ impl Record {
         Next::End
     }
 
-    /// What tools and users may see.
+    /// Returns the view that tools and users get.
     pub fn seen(&self) -> Seen<'_> {
         Seen {
             messages: &self.messages,
@@ -292,7 +293,7 @@ impl Record {
         }
     }
 
-    /// The conversation, after its end. One that is left before has failed.
+    /// Returns the episode, after the end. A conversation left before its end has failed.
     pub fn episode(mut self) -> Episode {
         if self.end.is_none() {
             self.failed(End::Failed, "the conversation was left before its end".to_owned());
@@ -327,8 +328,8 @@ impl Record {
     }
 }
 
-/// Moves rewards to sampled tokens: the token that ended their turn may have been taken off again, where it is the opening of what was said
-/// next. Takes time linear in both.
+/// Moves rewards to sampled tokens. The token that ended a turn may have been removed again because it opens the next message.
+/// Takes linear time.
 fn place(rewards: &mut [TurnReward], sampled: &[bool]) {
     let first = sampled.iter().position(|&sampled| sampled).unwrap_or(0);
     let mut last = first;

@@ -1,10 +1,10 @@
-//! How a single turn is sampled: the parameters that a loop of the user's own gives, in vLLM's names.
+//! Sampling parameters of a single turn, which a custom loop gives in vLLM's names.
 
 use serde_json::{Map, Value, json};
 
 use burnish_rollout::Sampling;
 
-/// Parameters that change the text or the form of an answer, and no token of it.
+/// Parameters that change the form of a response, but none of its tokens.
 const WITHOUT_EFFECT: &[&str] = &[
     "detokenize",
     "include_stop_str_in_output",
@@ -14,11 +14,11 @@ const WITHOUT_EFFECT: &[&str] = &[
     "spaces_between_special_tokens",
 ];
 
-/// Sampling parameters as they are read.
+/// Parsed sampling parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
     pub sampling: Sampling,
-    /// The most tokens of the turn; `None` for what there is room for.
+    /// The token limit of the turn; `None` for all remaining tokens.
     pub max_tokens: Option<usize>,
     /// Ids that end the turn.
     pub stop_ids: Vec<u32>,
@@ -26,7 +26,7 @@ pub struct Params {
     pub stop: Vec<String>,
 }
 
-/// The parameters that a loop gets, as verl makes them of the settings: `top_k` is -1 for all tokens.
+/// Returns the parameters that a loop gets, in verl's form: `top_k` is -1 for all tokens.
 pub fn params_of(sampling: &Sampling) -> Map<String, Value> {
     // The shortest text of an f32 is the number that the user wrote.
     let number = |value: f32| value.to_string().parse::<f64>().unwrap_or_else(|_| value.into());
@@ -41,10 +41,10 @@ pub fn params_of(sampling: &Sampling) -> Map<String, Value> {
     params.as_object().cloned().unwrap_or_default()
 }
 
-/// Reads the parameters of a turn; what is not among them, or is null, is as in `base`.
+/// Parses the parameters of a turn; missing or null parameters keep the values of `base`.
 ///
 /// # Errors
-/// A parameter that turns do not have, or a value that it cannot take, in words for whoever wrote it.
+/// An unknown parameter or an invalid value, in words for the author of the loop.
 pub fn read_params(base: &Sampling, params: &Map<String, Value>) -> Result<Params, String> {
     let mut read = Params { sampling: *base, max_tokens: None, stop_ids: Vec::new(), stop: Vec::new() };
     for (name, value) in params.iter().filter(|(_, value)| !value.is_null()) {

@@ -1,16 +1,16 @@
-//! The turns that were sampled for a loop of the user's own, and where they are in what it returns: a token is trained only if
-//! the model sampled it there, behind the same tokens.
+//! The turns that were sampled for a custom loop, and their places in the loop's output. A token is trained only if the model
+//! sampled it there, after the same tokens.
 
 use burnish_rollout::Response;
 
-/// The turns of a conversation, in the order in which they were sampled.
+/// The turns of a conversation, in the order of sampling.
 #[derive(Default)]
 pub struct Served {
-    /// The ids that each turn was sampled behind, and the turn.
+    /// For each turn: the ids before it, and the turn.
     turns: Vec<(Vec<u32>, Response)>,
 }
 
-/// A token that was sampled: the turn, and its place in that.
+/// The source of a sampled token: a turn, and the index in that turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     pub turn: usize,
@@ -18,36 +18,36 @@ pub struct Source {
 }
 
 impl Served {
-    /// Adds a turn that was sampled behind these ids.
+    /// Adds a turn that was sampled after these ids.
     pub fn add(&mut self, ids: Vec<u32>, turn: Response) {
         self.turns.push((ids, turn));
     }
 
-    /// The number of turns.
+    /// Returns the number of turns.
     pub fn len(&self) -> usize {
         self.turns.len()
     }
 
-    /// The ids that the first turn was sampled behind.
+    /// Returns the ids before the first turn.
     pub fn first(&self) -> Option<&[u32]> {
         self.turns.first().map(|(ids, _)| ids.as_slice())
     }
 
-    /// All ids up to the end of the last turn.
+    /// Returns all ids up to the end of the last turn.
     pub fn last(&self) -> Option<Vec<u32>> {
         self.turns.last().map(|(ids, turn)| [&ids[..], &turn.ids].concat())
     }
 
-    /// The turn of this number, from 0.
+    /// Returns a turn by its number, from 0.
     pub fn turn(&self, turn: usize) -> Option<&Response> {
         self.turns.get(turn).map(|(_, turn)| turn)
     }
 
-    /// For each id of a response, where it was sampled behind exactly the prompt and the ids before it, if it was. Of several
-    /// turns behind the same ids the one with the most tokens in common counts, and of turns that begin within others the last.
+    /// For each id of a response, returns its source: a turn that sampled it after exactly the prompt and the preceding ids. Among
+    /// turns after the same ids, the one with the longest common prefix counts; among nested turns, the last.
     pub fn sources(&self, prompt: &[u32], ids: &[u32]) -> Vec<Option<Source>> {
         let whole = [prompt, ids].concat();
-        // The beginning of each turn, the number of its tokens that are there, and its number.
+        // Per matching turn: start, number of tokens in common, number of the turn.
         let mut there: Vec<(usize, usize, usize)> = Vec::new();
         for (nth, (before, turn)) in self.turns.iter().enumerate() {
             if let Some(rest) = whole.strip_prefix(&before[..]) {
@@ -67,7 +67,7 @@ impl Served {
         sources
     }
 
-    /// True if a turn has this token at some place, whatever it was sampled behind.
+    /// Returns true if a turn contains these tokens anywhere.
     pub fn sampled_anywhere(&self, ids: &[u32]) -> bool {
         !ids.is_empty() && self.turns.iter().any(|(_, turn)| turn.ids.windows(ids.len()).any(|part| part == ids))
     }
@@ -92,16 +92,16 @@ mod tests {
         let mut served = Served::default();
         served.add(vec![1, 2], turn(&[3, 4, 5]));
         served.add(vec![1, 2], turn(&[3, 4, 6]));
-        // Behind a part of the first, and something that was said.
+        // After a part of the first turn and inserted text.
         served.add(vec![1, 2, 3, 4, 9], turn(&[7, 8]));
         let found = |ids: &[u32]| -> Vec<Option<(usize, usize)>> {
             served.sources(&[1, 2], ids).into_iter().map(|one| one.map(|one| (one.turn, one.at))).collect()
         };
         assert_eq!(found(&[3, 4, 6]), [Some((1, 0)), Some((1, 1)), Some((1, 2))]);
         assert_eq!(found(&[3, 4, 9, 7, 1]), [Some((1, 0)), Some((1, 1)), None, Some((2, 0)), None]);
-        // Other ids before it: it was not sampled there.
+        // Other ids come before it: it was not sampled there.
         assert_eq!(found(&[3, 9, 7, 8]), [Some((1, 0)), None, None, None]);
-        // A prompt that holds a part of a turn.
+        // A prompt that contains a part of a turn.
         assert_eq!(served.sources(&[1, 2, 3], &[4, 5]), [Some(Source { turn: 0, at: 1 }), Some(Source { turn: 0, at: 2 })]);
         assert!(served.sampled_anywhere(&[7, 8]) && !served.sampled_anywhere(&[8, 7]) && !served.sampled_anywhere(&[]));
         assert_eq!(served.last().unwrap(), [1, 2, 3, 4, 9, 7, 8]);

@@ -1,16 +1,17 @@
-//! A program of the user leads the conversation: it asks the model by OpenAI's protocol, as often as it likes, and ends when it
-//! likes.
+//! A program of the user leads the conversation: it sends requests by OpenAI's protocol, any number of them, and ends when it
+//! returns.
 //!
-//! What was served becomes the response: a request goes on with a trajectory if its ids, or else its messages, begin with what
-//! was served ([`endpoint::Record`](crate::endpoint::Record)); the sampled ids stay as they were sampled. Anything else
-//! begins a branch. Requests of one program are answered one after another. Of several trajectories the one with the most sampled
-//! tokens is the response, of equal ones that with the smaller ids, so that the order in which requests at the same time come in
-//! decides nothing; the others are counted under [`BRANCHES`] in [`Episode::extra`]. The random numbers of a turn depend on its
-//! conversation and the ids that it goes on with, for the same reason.
+//! The served turns become the response. A request continues a trajectory if its ids, or else its messages, begin with the served
+//! ones ([`endpoint::ServedConversations`](crate::endpoint::ServedConversations)); sampled ids stay unchanged. Any other request
+//! begins a branch. Requests of one program are processed one after another.
 //!
-//! [`Limits::prompt_length`] bounds the first request of a trajectory, `response_length` and `max_model_len` the rest; what does
-//! not fit is refused, with OpenAI's code for it. A program that fails because of that has reached the end of its response, as
-//! one that returns.
+//! The response is the trajectory with the most sampled tokens; ties go to the smaller ids, so that the order
+//! of concurrent requests does not matter. The others are counted under [`BRANCHES`] in [`Episode::extra`]. The random stream of
+//! a turn depends on its conversation and the ids before it, for the same reason.
+//!
+//! [`Limits::prompt_length`] limits the first request of a trajectory; `response_length` and `max_model_len` limit the rest. A
+//! request that does not fit is refused with OpenAI's code for it. A program that fails because of a refusal has reached the end
+//! of its response, as if it had returned.
 
 use std::collections::HashMap;
 use std::mem;
@@ -35,52 +36,51 @@ use burnish_rollout::{Finish, Response};
 /// The key of [`Episode::extra`] with the number of trajectories that are not the response.
 pub const BRANCHES: &str = "branches_dropped";
 
-/// The number of turns of a conversation where `multi_turn.max_assistant_turns` is no bound: a program may begin branch after
-/// branch.
+/// The turn limit of a conversation without `multi_turn.max_assistant_turns`: a program could begin branches without end.
 const MOST_TURNS: usize = 1000;
-/// The number of refusals after which a program is ended that asks again and again.
+/// The number of refusals after which the program is ended.
 const MOST_REFUSED: usize = 100;
-/// The key of the only conversation in the record.
+/// The key of the only conversation that is served.
 const KEY: &str = "";
 
-/// What the conversations of a run have in common.
+/// Options that the conversations of a run share.
 #[derive(Clone)]
 pub struct ServerOptions {
-    /// `n` of a request is 1 at most.
+    /// The model; `n` of a request is at most 1.
     pub model: Arc<Model>,
     pub limits: Limits,
-    /// True if what the program returns is the score, false if it is a reward beside that of reward functions.
+    /// True if the program's return value is the score, false if it is an additional reward next to reward functions.
     pub scores: bool,
 }
 
-/// Begins the program of a conversation.
+/// Starts the program of a conversation.
 pub type BeginProgram = Box<dyn FnOnce() -> Result<Inbox> + Send>;
 
 /// A conversation that a program leads.
 pub struct ServerAgent {
     options: ServerOptions,
-    /// The messages and the tokens of the row, for a conversation in which nothing is said.
+    /// The messages and tokens of the row, for a conversation without any turn.
     row: (Vec<Value>, Vec<u32>),
     begin: Option<BeginProgram>,
     inbox: Option<Inbox>,
     pending: Option<Pending>,
     served: Record,
-    /// The tools of the first request that was served, and what tells them and the variables of its template from others.
+    /// The tools of the first served request, with the hash of its tools and template variables.
     tools: Option<(u64, Vec<Value>)>,
-    /// True if a later request had others.
+    /// True if a later request had other tools or variables.
     others: bool,
-    /// The turns that were served, and those of them that went on with another.
+    /// The number of served turns, and how many of them continued another turn.
     turns: usize,
     continued: usize,
     unreadable: usize,
-    /// The number of refusals, and the last.
+    /// The number of refusals, and the last message.
     refused: usize,
     refusal: Option<String>,
-    /// The answers that nobody waited for any more.
+    /// The number of replies whose client had left.
     left: usize,
-    /// The bound for which a request was refused.
+    /// The limit for which a request was refused.
     full: Option<End>,
-    /// For each prompt, the number of times that it was asked for.
+    /// For each prompt (by hash), the number of requests for it.
     drawn: HashMap<u64, u64>,
     ended: Option<Result<Verdict, Fault>>,
     waited: f64,
@@ -95,7 +95,7 @@ struct Pending {
 }
 
 impl ServerAgent {
-    /// A conversation of a row with these messages and tokens.
+    /// Creates a conversation from a row's messages and tokens.
     pub fn new(messages: Vec<Value>, prompt: Vec<u32>, options: ServerOptions, begin: BeginProgram) -> Self {
         Self {
             options,
@@ -119,7 +119,7 @@ impl ServerAgent {
         }
     }
 
-    /// Sends the answer with a turn, and notes it if somebody still waits for it.
+    /// Sends a sampled turn to the client, and records it if the client still waits.
     fn serve(&mut self, turn: Response) {
         let Some(Pending { request, asked, start, id }) = self.pending.take() else { return };
         let model = &self.options.model;
@@ -179,7 +179,7 @@ impl ServerAgent {
         request.answer(Sent::Refusal(refused));
     }
 
-    /// Reads a request, and says what is to be sampled for it.
+    /// Parses a request, and determines what to sample for it.
     fn read(&mut self, api: Api, body: &[u8]) -> Result<(Asked, Start, Ask), Refused> {
         let ServerOptions { model, limits, .. } = self.options.clone();
         let mut asked = model.read(api, body, None)?;
@@ -188,7 +188,7 @@ impl ServerAgent {
         let found = self.served.find(KEY, &prompt, asked.setting);
         let start = model.start(found, prompt, &asked);
         if let Way::Broken(reason) = &start.way {
-            tracing::debug!("what was served to a program cannot be continued, and another trajectory begins: {reason}");
+            tracing::debug!("cannot continue a served trajectory of the program, so another one begins: {reason}");
         }
         let room = self.room(&start, &limits)?;
         let max_tokens = asked.options.max_tokens.map_or(room, |most| most.min(room));
@@ -197,7 +197,7 @@ impl ServerAgent {
         Ok((asked, start, ask))
     }
 
-    /// The number of tokens that an answer may have, at least 1.
+    /// Returns the token limit of a response, at least 1.
     fn room(&mut self, start: &Start, limits: &Limits) -> Result<usize, Refused> {
         let (prompt, response) = (start.prompt, start.ids.len().saturating_sub(start.prompt));
         let bound = |bound: Option<usize>| bound.filter(|bound| *bound > 0);
@@ -205,12 +205,12 @@ impl ServerAgent {
         let room = room(limits, prompt, response);
         let (end, message) = if prompt > limits.prompt_length {
             let most = limits.prompt_length;
-            let message = format!("the conversation begins with {prompt} tokens, and data.max_prompt_length is {most}");
+            let message = format!("the conversation begins with {prompt} tokens; data.max_prompt_length is {most}");
             (End::ContextTooLong, message)
         } else if room == 0 {
             let most = limits.response_length;
             let message = format!(
-                "the conversation has {response} tokens behind a first request of {prompt}, and no room for another turn: \
+                "the conversation has {response} tokens after a first request of {prompt}, and no room for another turn: \
                  data.max_response_length is {most}"
             );
             (End::ContextTooLong, message)
@@ -220,7 +220,7 @@ impl ServerAgent {
             );
             (End::AssistantTurns, message)
         } else if goes_on(start) && bound(limits.max_user_turns).is_some_and(|most| self.continued >= most) {
-            let message = "the conversation has gone on as often as actor_rollout_ref.rollout.multi_turn.max_user_turns allows";
+            let message = "the conversation was continued as often as actor_rollout_ref.rollout.multi_turn.max_user_turns allows";
             (End::UserTurns, message.to_owned())
         } else {
             return Ok(room);
@@ -229,8 +229,8 @@ impl ServerAgent {
         Err(Refused::too_long("messages", message))
     }
 
-    /// The number of a turn's random numbers: the same for the same ids, and another each time that they are asked for. It is no
-    /// number of turns.
+    /// Returns the number of a turn's random stream: it depends on the ids alone, and differs for each repeated request. It is
+    /// not a count of turns.
     fn draws(&mut self, ids: &[u32]) -> usize {
         let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
         let number = digest(&bytes);
@@ -239,11 +239,11 @@ impl ServerAgent {
         (number.wrapping_add(*times - 1) | 1 << 63) as usize
     }
 
-    /// Waits for the program, until it asks for a turn or ends.
+    /// Waits until the program requests a turn or ends.
     fn wait(&mut self, inbox: &Inbox) -> Result<Next> {
         loop {
             let was_refused = (self.refused >= MOST_REFUSED).then(|| format!("was refused {MOST_REFUSED} times"));
-            let has_left = || (self.left >= MOST_TURNS).then(|| format!("did not wait for {MOST_TURNS} answers"));
+            let has_left = || (self.left >= MOST_TURNS).then(|| format!("left {MOST_TURNS} requests before their replies"));
             if let Some(what) = was_refused.or_else(has_left) {
                 let message = format!("the program {what}, and was ended");
                 self.ended = Some(Err(Fault { trouble: Trouble::Raised, message, seconds: 0.0 }));
@@ -263,8 +263,8 @@ impl ServerAgent {
         }
     }
 
-    /// The reason for the end of a conversation with this response, the score or reward, what is left for reward functions, and
-    /// what went wrong.
+    /// Returns the end reason of a conversation with this response, the score or reward, the values for reward functions, and the
+    /// error.
     fn verdict(&mut self, response: Option<&Trajectory>) -> (End, Option<f64>, Map<String, Value>, Option<String>) {
         let scores = self.options.scores;
         let because = self.refusal.take().map(|refusal| format!("; it was refused: {refusal}")).unwrap_or_default();
@@ -276,9 +276,9 @@ impl ServerAgent {
             }
             (Some(Err(fault)), _) if fault.trouble == Trouble::Timeout => (End::Timeout, None, Map::new(), Some(fault.message)),
             (Some(Err(fault)), _) => failed(format!("{}{because}", fault.message)),
-            (Some(Ok(_)), None) => failed(format!("the program got no answer of the model{because}")),
+            (Some(Ok(_)), None) => failed(format!("the program got no response of the model{because}")),
             (Some(Ok(Verdict { reward: None, .. })), _) if scores => failed(format!(
-                "the program returned no reward, and its reward is the score (actor_rollout_ref.rollout.agent.server.scores){because}"
+                "the program returned no reward, but actor_rollout_ref.rollout.agent.server.scores makes its reward the score{because}"
             )),
             (Some(Ok(Verdict { reward, extra })), Some(response)) => {
                 let end = if response.finish == Finish::Length { End::Length } else { End::Done };
@@ -289,8 +289,8 @@ impl ServerAgent {
 }
 
 impl ServerAgent {
-    /// The messages of a trajectory, the number of those of its prompt, and whether the tools or variables of its template are not known;
-    /// `None` if they have not all of its turns, because some were completions of text.
+    /// Returns the messages of a trajectory, the number of prompt messages, and true if its tools or template variables are
+    /// unknown. `None` if the messages do not have all turns, because some were text completions.
     fn told(&self, mut messages: Vec<Value>, asked: usize, turns: usize) -> Option<(Vec<Value>, usize, bool)> {
         let tokenizer = self.options.model.renderer.tokenizer();
         let said = messages.get_mut(asked..)?.iter_mut().filter(|message| message["role"] == "assistant");
@@ -338,7 +338,7 @@ impl AgentLoop for ServerAgent {
         extra.remove(FAULT);
         extra.extend(fault.map(|fault| (FAULT.to_owned(), fault.into())));
         extra.insert(BRANCHES.to_owned(), branches.into());
-        // Between two turns there is something that the model did not sample.
+        // Two turns are separated by tokens that the model did not sample.
         let begins = |at: &usize| sampled[*at] && (*at == 0 || !sampled[*at - 1]);
         let begun: Vec<usize> = (0..sampled.len()).filter(begins).collect();
         let turns = begun.len();
@@ -367,7 +367,7 @@ impl AgentLoop for ServerAgent {
             tokens_only,
             assistant_turns: turns,
             user_turns: turns.saturating_sub(1),
-            // The program carries out its calls itself, unseen from here.
+            // The program runs its calls itself.
             calls: Vec::new(),
             rewards: beside.map(|value| TurnReward { at: last, value, of_tool: false }).into_iter().collect(),
             score,

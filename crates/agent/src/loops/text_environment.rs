@@ -1,15 +1,16 @@
 //! OpenRLHF 0.11's loop: text in, text out, without messages and templates (`MultiTurnAgentExecutor`).
 //!
-//! The environment changes the prompt; then each turn is sampled, given to the environment as text, and its feedback appended as it is, until
-//! the environment is done or nothing is left to sample. OpenRLHF's `max_len` is both [`Limits::max_model_len`](super::super::Limits) and
-//! `response_length`, and `prompt_length` is `max_len` − `max_new_tokens`. The bounds of turns hold too, where they are set. Feedback has the
-//! control tokens of the next turn in it, and so they are control tokens.
+//! The environment changes the prompt. Then each turn is sampled and passed to the environment as text, and the environment's
+//! feedback is appended verbatim, until the environment is done or no tokens remain. OpenRLHF's `max_len` is both
+//! [`Limits::max_model_len`](super::super::Limits) and `response_length`; `prompt_length` is `max_len` − `max_new_tokens`. Turn
+//! limits apply too, if they are set. Feedback contains the special tokens of the next turn, so they are encoded as special
+//! tokens.
 //!
-//! Feedback is appended after the last turn too, as OpenRLHF does, and what is beyond the length is cut off at the end. The score is the sum
-//! of the rewards of all steps; the last step's `scores`, or the sum where it has none, are under `scores` in
-//! [`Episode::extra`], its `extra_logs` under that name: OpenRLHF selects prompts by the former and trains on the latter.
+//! Feedback is appended after the last turn too, as in OpenRLHF; tokens beyond the limit are cut off at the end. The score is the
+//! sum of the rewards of all steps. The last step's `scores` (or the sum, without them) are under `scores` in [`Episode::extra`],
+//! its `extra_logs` under that name. OpenRLHF selects prompts by `scores` and trains on the sum.
 //!
-//! Where it differs from OpenRLHF: `max_tokens` that a step asks for bound the next turn. OpenRLHF overwrites them.
+//! Difference from OpenRLHF: the `max_tokens` of a step limit the next turn. OpenRLHF overwrites them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,20 +26,20 @@ use super::codec::Codec;
 use super::record::Record;
 use burnish_rollout::Response;
 
-/// A conversation with an environment of texts.
+/// A conversation with a text environment.
 pub struct TextEnvironmentLoop {
     record: Record,
     codec: Arc<dyn Codec>,
     environment: Box<dyn TextEnvironment>,
     label: Value,
-    /// All text so far; the prompt's, until the environment has seen it.
+    /// All text so far; only the prompt's text before the reset.
     observation: String,
     total: f64,
 }
 
 impl TextEnvironmentLoop {
-    /// A conversation that begins with the text of a prompt; `messages` are that prompt's, for the episode, and `label` what its row has for
-    /// the environment.
+    /// Creates a conversation that begins with the text of a prompt. `messages` are that prompt's, for the episode; `label` is
+    /// the row's label for the environment.
     pub fn new(
         messages: Vec<Value>,
         prompt: String,
@@ -51,7 +52,7 @@ impl TextEnvironmentLoop {
         Self { record, codec, environment, label, observation: prompt, total: 0.0 }
     }
 
-    /// Lets the environment change the prompt, and asks for the first turn.
+    /// Lets the environment change the prompt, and requests the first turn.
     fn begin(&mut self) -> Result<Next> {
         let begun = Instant::now();
         let fault = match self.environment.reset(&self.observation, &self.label)? {
@@ -72,7 +73,7 @@ impl TextEnvironmentLoop {
         })
     }
 
-    /// Gives a turn to the environment, and says what comes next.
+    /// Passes a turn to the environment, and returns the next action.
     fn step(&mut self, turn: Response) -> Result<Next> {
         let turn = self.record.take(turn);
         let action = self.codec.text(&turn.ids)?;
@@ -92,7 +93,7 @@ impl TextEnvironmentLoop {
             self.record.say(json!({"role": "user", "content": step.feedback}));
         }
         let (was_full, turns) = (self.record.room() == 0, self.record.turns_reached());
-        // Text behind the room is cut off at the end, and is not tokenized for that.
+        // Text beyond the token limit is cut off at the end, so most of it is not even tokenized.
         let most = step.feedback.floor_char_boundary(self.record.room_for_text().saturating_mul(2).saturating_add(64));
         self.record.append(&Appended { remove: 0, ids: self.codec.ids(&step.feedback[..most])? });
         self.observation.push_str(&action);

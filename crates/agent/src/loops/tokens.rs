@@ -1,8 +1,8 @@
-//! The tokenizer and the chat template, as a loop of the user's own asks for them from its process.
+//! Requests of custom loops to the tokenizer and the chat template, from their process.
 //!
 //! A request is an object with `op` and its arguments:
 //!
-//! | `op` | Arguments | Answer |
+//! | `op` | Arguments | Reply |
 //! |---|---|---|
 //! | `render` | `messages`, `tools`, `variables`, `add_generation_prompt`, `tokenize` | the ids of a conversation, or its text |
 //! | `encode` | `text`, `add_special_tokens` | ids |
@@ -22,56 +22,56 @@ use super::super::tokens::{Continuation, Quoting};
 use burnish_data::{TemplateVariables, Tokenizer, completes_stop};
 use burnish_rollout::TurnStops;
 
-/// The number of continuations that are kept: one for each set of tools and variables.
+/// The limit of cached continuations: one for each set of tools and variables.
 const MOST_KEPT: usize = 64;
 
-/// Answers what a loop asks of the tokenizer.
+/// Handles tokenizer requests of a loop.
 pub trait Tokens: Send + Sync {
-    /// Answers a request.
+    /// Handles a request.
     ///
     /// # Errors
-    /// A request that cannot be answered, for the code that asks.
+    /// A request that cannot be handled, in words for the calling code.
     fn answer(&self, request: &Value) -> Result<Value>;
 
-    /// Returns the text of ids, with that of special tokens.
+    /// Decodes ids, including special tokens.
     ///
     /// # Errors
     /// Ids that cannot be decoded.
     fn text(&self, ids: &[u32]) -> Result<String>;
 
-    /// Returns the text of ids without that of special tokens.
+    /// Decodes ids without special tokens.
     ///
     /// # Errors
     /// Ids that cannot be decoded.
     fn plain_text(&self, ids: &[u32]) -> Result<String>;
 
-    /// The number of ids that there are.
+    /// Returns the size of the vocabulary.
     fn vocabulary(&self) -> usize;
 
-    /// What ends a turn at one of these ids, or behind one of these texts; `None` without any.
+    /// Returns a condition that stops at these ids or after these texts; `None` without any.
     fn stops(&self, ids: Vec<u32>, texts: Vec<String>) -> Option<TurnStops>;
 }
 
-/// The tokens of a tokenizer with its chat template.
+/// A tokenizer with its chat template.
 pub struct TemplateTokens {
     pub tokenizer: Tokenizer,
     pub model_type: String,
-    /// The format of calls that the name `auto` means.
+    /// The tool-call format that `auto` selects.
     pub format: &'static Format,
-    /// Whether calls inside `<think>…</think>` are thinking; verl carries them out.
+    /// True if calls inside `<think>…</think>` are ignored; verl runs them.
     pub ignore_in_thinking: bool,
-    /// Makes control tokens in appended messages, and in those of tools, text; without it they are control tokens, as in verl.
+    /// Encodes special tokens in appended messages, and in tool messages, as text. `None` keeps them special, as in verl.
     pub quoting: Option<Arc<Quoting>>,
-    /// By their tools and variables.
+    /// Cached continuations, by tools and variables.
     pub continuations: Mutex<HashMap<String, Arc<Continuation>>>,
 }
 
 impl TemplateTokens {
-    /// What a tokenizer of transformers has as its attributes. Padding is with the end of a sequence, as verl has it for
-    /// tokenizers without a token for it.
+    /// Returns the attributes of a transformers tokenizer. The padding token is the end-of-sequence token, as in verl for
+    /// tokenizers without one.
     ///
     /// # Errors
-    /// An end of a sequence that cannot be decoded.
+    /// An end-of-sequence token that cannot be decoded.
     pub fn about(&self) -> Result<Value> {
         let id = self.tokenizer.eos_id();
         let text = self.tokenizer.decode(&[id], false)?;
@@ -84,7 +84,7 @@ impl TemplateTokens {
         }))
     }
 
-    /// The continuation of conversations with these tools and variables.
+    /// Returns the continuation of conversations with these tools and variables.
     fn continuation(&self, request: &Value) -> Result<Arc<Continuation>> {
         let key = json!([request["tools"], request["variables"]]).to_string();
         let mut kept = self.continuations.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +105,7 @@ impl TemplateTokens {
         let format = if name == "auto" { Some(self.format) } else { format_named(name) };
         let format = format.with_context(|| {
             let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-            format!("there is no format of calls {name:?}; there are {}", names.join(", "))
+            format!("unknown tool-call format {name:?}; the formats are {}", names.join(", "))
         })?;
         let written = self.tokenizer.decode(&ids(request)?, false)?;
         let parsed = parse(format, &written, list(request, "tools"), self.ignore_in_thinking);
@@ -119,7 +119,7 @@ impl Tokens for TemplateTokens {
         let is = |name: &str| request[name].as_bool().unwrap_or_default();
         Ok(match text(request, "op")? {
             "render" => {
-                // In a text that is returned, nothing could tell them from control tokens.
+                // Special tokens can be told apart in ids, but not in a returned text.
                 let quoting = self.quoting.as_deref().filter(|_| is("tokenize"));
                 let is_tool = |message: &Value| message["role"] == "tool";
                 let quoted = quoting.map(|quoting| quoting.quoted_where(list(request, "messages"), is_tool).into());
@@ -144,7 +144,7 @@ impl Tokens for TemplateTokens {
                 json!({ "removed": appended.remove, "added": appended.ids })
             }
             "calls" => self.calls(request)?,
-            other => bail!("the tokenizer here does not do {other:?}"),
+            other => bail!("the tokenizer does not support the operation {other:?}"),
         })
     }
 
@@ -172,7 +172,7 @@ impl Tokens for TemplateTokens {
     }
 }
 
-/// The variables of the chat template that a request has, its tools among them.
+/// Returns the chat-template variables of a request, including its tools.
 fn variables(request: &Value) -> TemplateVariables {
     let mut variables: Map<String, Value> = request["variables"].as_object().cloned().unwrap_or_default();
     if !list(request, "tools").is_empty() {
@@ -190,6 +190,6 @@ fn list<'a>(request: &'a Value, name: &str) -> &'a [Value] {
 }
 
 fn ids(request: &Value) -> Result<Vec<u32>> {
-    let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok()).with_context(|| format!("{id} is no token id"));
+    let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok()).with_context(|| format!("{id} is not a token id"));
     list(request, "ids").iter().map(id).collect()
 }

@@ -1,17 +1,17 @@
-//! A model with tools, and perhaps a simulated user (verl's `tool_agent`): the loop of verl 0.9.1, with the users of verl 0.7.
+//! A model with tools, and optionally a simulated user (verl's `tool_agent`): the loop of verl 0.9.1, with the users of verl 0.7.
 //!
-//! A turn is sampled. If it reaches a bound, the conversation ends with it: its calls are not carried out. If it has calls, their answers
-//! are appended and the model goes on; if it has none, the user answers, or the conversation ends. The response always ends with a sampled
-//! token.
+//! A turn is sampled. If it reaches a limit, the conversation ends without running its calls. If it has calls, their results are
+//! appended and the model continues. Otherwise the user replies, or the conversation ends. The response always ends with a
+//! sampled token.
 //!
-//! Where it differs from verl:
-//! - The messages have every turn of the model, also one that reached a bound, and all of its calls, also the ones that are not carried
-//!   out. As in TRL they have no special tokens, and no answers that did not fit. verl's reward functions see no messages.
-//! - What a user says to end the conversation is in the messages and not in the tokens; what a user says is appended only if it fits, as
-//!   the answers of tools are. verl 0.7 appends both, so that the response ends with tokens that are not trained.
-//! - With [`ToolAgent::tells_unreadable`] a model whose calls cannot be read is told so and goes on. verl takes such a turn for the answer,
-//!   which is the default here too, with an end of its own ([`End::UnreadableCall`]).
-//! - What reaches the length of the model ends the conversation as what reaches that of the response does; verl's engine fails then.
+//! Differences from verl:
+//! - The messages have every turn of the model, including one that reached a limit, and all calls, including those that are not
+//! run. As in TRL they have no special tokens, and no results that did not fit. verl's reward functions see no messages.
+//! - A user's closing message is in the messages but not in the tokens. Other messages of a user are appended only if they fit,
+//! like tool results. verl 0.7 appends both, so that the response ends with tokens that are not trained.
+//! - With [`ToolAgent::tells_unreadable`], a model whose calls cannot be parsed gets an error message and continues. verl takes
+//! such a turn for the final response. That is the default here too, with a separate end reason ([`End::UnreadableCall`]).
+//! - Reaching the length of the model ends the conversation like reaching the response length; verl's engine fails then.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -32,17 +32,17 @@ use super::record::Record;
 use burnish_rollout::Response;
 use burnish_util::python_value::quoted;
 
-/// What a model is told whose calls cannot be read.
+/// The message to a model whose calls cannot be parsed.
 const UNREADABLE: &str =
     "The call of a tool in your last message could not be read. Write it again in the form that you were shown.";
 
-/// A conversation of a model with tools, and perhaps a user.
+/// A conversation of a model with tools, and optionally a user.
 pub struct ToolAgent {
     record: Record,
     chat: Arc<dyn Chat>,
     tools: Box<dyn Toolbox>,
     user: Option<Box<dyn User>>,
-    /// With a user: the places of messages with calls, and the whole texts of their turns.
+    /// With a user: the indices of messages with calls, and the whole texts of their turns.
     texts: Vec<(usize, String)>,
     tells_unreadable: bool,
 }
@@ -52,17 +52,17 @@ impl ToolAgent {
         Self { record, chat, tools, user: None, texts: Vec::new(), tells_unreadable: false }
     }
 
-    /// Adds a user, who answers turns without calls.
+    /// Adds a user, who replies to turns without calls.
     pub fn with_user(self, user: Box<dyn User>) -> Self {
         Self { user: Some(user), ..self }
     }
 
-    /// Whether a model is told that none of its calls could be read, and goes on.
+    /// With `true`, a model gets an error message if none of its calls could be parsed, and continues.
     pub fn tells_unreadable(self, tells_unreadable: bool) -> Self {
         Self { tells_unreadable, ..self }
     }
 
-    /// Records the message of a turn of the model.
+    /// Records the message of a model's turn.
     fn say(&mut self, ids: &[u32], parsed: &Parsed) -> Result<()> {
         let mut message = json!({"role": "assistant", "content": parsed.content});
         if !parsed.calls.is_empty() {
@@ -75,7 +75,7 @@ impl ToolAgent {
         Ok(())
     }
 
-    /// Has the calls of a turn carried out, and continues with their answers.
+    /// Runs the calls of a turn, and continues with their results.
     fn answer_calls(&mut self, calls: Vec<ToolCall>) -> Result<Next> {
         let ids: Vec<Option<String>> = calls.iter().map(|call| call.id.clone()).collect();
         let calls = calls.into_iter().map(|call| checked(call, self.tools.schemas())).collect();
@@ -101,7 +101,7 @@ impl ToolAgent {
         self.go_on(messages)
     }
 
-    /// Lets the user answer.
+    /// Lets the user reply.
     fn answer_by_user(&mut self) -> Result<Next> {
         let Some(user) = &mut self.user else { return Ok(self.record.end(End::Answer)) };
         let begun = Instant::now();
@@ -124,7 +124,7 @@ impl ToolAgent {
         self.go_on(vec![message])
     }
 
-    /// Continues with messages to the model.
+    /// Continues with new messages to the model.
     fn go_on(&mut self, new: Vec<Value>) -> Result<Next> {
         let history = self.record.messages().len();
         for message in new {
@@ -177,7 +177,7 @@ impl AgentLoop for ToolAgent {
     }
 }
 
-/// The messages as users see them: as with verl 0.7, the text of a turn has its calls too.
+/// Returns the messages that users see: as in verl 0.7, the text of a turn includes its calls.
 fn with_texts<'a>(messages: &'a [Value], texts: &[(usize, String)]) -> Cow<'a, [Value]> {
     let mut shown = Cow::Borrowed(messages);
     for (at, text) in texts {
@@ -186,8 +186,8 @@ fn with_texts<'a>(messages: &'a [Value], texts: &[(usize, String)]) -> Cow<'a, [
     shown
 }
 
-/// The messages before answers of tools, of whose last the calls without an answer are left out: templates find the call of an answer by its
-/// place.
+/// Returns the messages before tool results, without the last message's calls that have no result: templates match calls and
+/// results by position.
 fn carried_out<'a>(before: &'a [Value], answers: &[Value]) -> Cow<'a, [Value]> {
     let calls = before.last().and_then(|message| message.get("tool_calls")?.as_array()).map_or(0, Vec::len);
     let mut before = Cow::Borrowed(before);
@@ -199,7 +199,7 @@ fn carried_out<'a>(before: &'a [Value], answers: &[Value]) -> Cow<'a, [Value]> {
     before
 }
 
-/// A call in the message of a turn: arguments that are no JSON object stay the text they are.
+/// Returns a call as part of a message; arguments that are not a JSON object stay text.
 fn call_message(call: &ToolCall) -> Value {
     let arguments = read_arguments(&call.arguments).ok().filter(Value::is_object);
     let arguments = arguments.unwrap_or_else(|| call.arguments.clone().into());
@@ -210,7 +210,8 @@ fn call_message(call: &ToolCall) -> Value {
     message
 }
 
-/// A call, if there is such a tool and the arguments are JSON of any kind; else what the model is told, with verl's reward of 0.
+/// Returns the call if the tool exists and the arguments are JSON of any type; otherwise the error text for the model, with
+/// verl's reward of 0.
 fn checked(call: ToolCall, schemas: &[Value]) -> Checked {
     let name = &call.name;
     if !names(schemas).any(|known| known == name) {

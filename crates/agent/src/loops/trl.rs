@@ -1,14 +1,14 @@
 //! TRL 1.16's loop: a model with plain functions, or the methods of an environment, as its tools (`GRPOTrainer._tool_call_loop`).
 //!
-//! Every call of a turn is carried out, and the model goes on, until it calls nothing, has been answered `max_tool_calling_iterations`
-//! times, or answers do not fit any more: these are forgotten, and the response ends with the turn that called. The bounds of turns hold
-//! too, where they are set: the turn that reaches one is the last, and its calls are not carried out. Bounds of parallel calls and of the
-//! length of an answer are not TRL's and have no effect here.
+//! Every call of a turn is run and the model continues, until a turn has no calls, `max_tool_calling_iterations` turns had calls,
+//! or results do not fit. Results that do not fit are dropped, and the response ends with the turn that called. Turn limits apply
+//! too, if they are set: the turn that reaches one is the last, and its calls are not run. The limits of parallel calls and of
+//! result length do not exist in TRL and have no effect here.
 //!
-//! Where it differs from TRL:
-//! - Answers are in the order of the calls. TRL puts those of asynchronous functions behind the others.
-//! - An answer is text. TRL hands a list to the template as it is, which some templates write as nothing.
-//! - A turn without a token is no message. TRL's parser fails on an empty first turn.
+//! Differences from TRL:
+//! - Results are in the order of the calls. TRL puts the results of asynchronous functions last.
+//! - A result is text. TRL passes a list to the template unchanged, which some templates render as nothing.
+//! - A turn without a token is not a message. TRL's parser fails on an empty first turn.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ use super::trl_chat::TrlChat;
 use burnish_rollout::Response;
 use burnish_util::python_value::quoted;
 
-/// The reward that an environment gives for the whole conversation (`get_reward`), if it gives one; asked for once, at its end.
+/// Returns the environment's reward for the whole conversation (`get_reward`), if it gives one; called once, at the end.
 pub type EnvironmentReward = Box<dyn FnMut() -> Result<Result<Option<f64>, Fault>> + Send>;
 
-/// The key of [`Episode::extra`] that holds the reward of an environment.
+/// The key of [`Episode::extra`] with the reward of an environment.
 pub const ENVIRONMENT_REWARD: &str = "environment_reward";
 
 /// A conversation of a model with functions as its tools.
@@ -38,7 +38,7 @@ pub struct Trl {
     record: Record,
     chat: Arc<dyn TrlChat>,
     tools: Box<dyn Toolbox>,
-    /// The number of times that calls may still be answered.
+    /// The number of times that calls may still be run; `None` for no limit.
     iterations_left: Option<usize>,
     reward: Option<EnvironmentReward>,
     /// True if the reward of the environment is the score.
@@ -46,7 +46,7 @@ pub struct Trl {
 }
 
 impl Trl {
-    /// `max_tool_calling_iterations` is TRL's: none is no bound, 0 is no call at all.
+    /// `max_tool_calling_iterations` is TRL's: `None` means unlimited, 0 forbids calls.
     pub fn new(
         record: Record,
         chat: Arc<dyn TrlChat>,
@@ -56,14 +56,14 @@ impl Trl {
         Self { record, chat, tools, iterations_left: max_tool_calling_iterations, reward: None, scores: false }
     }
 
-    /// Adds the reward of an environment. It is kept under `environment_reward` in [`Episode::extra`]. It is the score if `scores`, in
-    /// which case no reward function is asked; else the last of the rewards of turns, which `algorithm.turn_rewards=sum` adds to the score of
-    /// functions, as TRL adds it.
+    /// Adds the reward of an environment, stored under `environment_reward` in [`Episode::extra`]. With `scores` it is the score,
+    /// and no reward function is called. Otherwise it is the last turn reward, which `algorithm.turn_rewards=sum` adds to the
+    /// score of functions, as TRL does.
     pub fn with_reward(self, reward: EnvironmentReward, scores: bool) -> Self {
         Self { reward: Some(reward), scores, ..self }
     }
 
-    /// Takes a turn, and says what comes next.
+    /// Takes a turn, and returns the next action.
     fn go_on(&mut self, turn: Response) -> Result<Next> {
         let before = self.record.ids();
         let turn = self.record.take(turn);
@@ -90,7 +90,7 @@ impl Trl {
         }
     }
 
-    /// Has the calls of a turn carried out, and continues with their answers.
+    /// Runs the calls of a turn, and continues with their results.
     fn answer_calls(&mut self, calls: Vec<ToolCall>) -> Result<Next> {
         let names: Vec<String> = calls.iter().map(|call| call.name.clone()).collect();
         let calls = calls.into_iter().map(|call| checked(call, self.tools.schemas())).collect();
@@ -107,7 +107,7 @@ impl Trl {
             self.record.unsay(before);
             return Ok(self.record.end(End::ContextTooLong));
         }
-        let suffix = self.chat.suffix(&self.record.messages()[before..]).context("the answers of tools cannot be appended")?;
+        let suffix = self.chat.suffix(&self.record.messages()[before..]).context("the results of tools cannot be appended")?;
         let appended = Appended { remove: 0, ids: suffix };
         let (prompt, response) = self.record.lengths_with(&appended);
         let limits = self.record.limits();
@@ -151,13 +151,13 @@ impl AgentLoop for Trl {
     }
 }
 
-/// The fault of an environment that is to score a conversation, and does not.
+/// Returns the error of an environment that must score the conversation, but returned no reward.
 fn no_reward() -> Fault {
     let message = "get_reward of the environment returned None, and there is no other reward".to_owned();
     Fault { trouble: Trouble::Raised, message, seconds: 0.0 }
 }
 
-/// A call of a message.
+/// Reads a call from a message.
 fn call(written: &Value) -> ToolCall {
     let function = &written["function"];
     ToolCall {
@@ -167,7 +167,7 @@ fn call(written: &Value) -> ToolCall {
     }
 }
 
-/// A call, if there is such a tool; else what the model is told.
+/// Returns the call if the tool exists; otherwise the error text for the model.
 fn checked(call: ToolCall, schemas: &[Value]) -> Checked {
     if !names(schemas).any(|known| known == call.name) {
         let answer = error(&format!("Tool {} not found.", call.name), Trouble::UnknownTool);
@@ -177,7 +177,7 @@ fn checked(call: ToolCall, schemas: &[Value]) -> Checked {
     Ok(Call { written: call, arguments })
 }
 
-/// An error as TRL words it: `str({"error": message})`.
+/// Returns an error in TRL's wording: `str({"error": message})`.
 fn error(message: &str, trouble: Trouble) -> Answer {
     refusal(format!("{{'error': {}}}", quoted(message)), None, trouble)
 }

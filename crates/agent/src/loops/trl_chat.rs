@@ -1,4 +1,4 @@
-//! How TRL's loop reads what a model wrote, and continues it.
+//! Reads the turns of TRL's loop, and continues it.
 
 use std::sync::Arc;
 
@@ -10,40 +10,40 @@ use super::super::calls::response::parse_response;
 use super::super::tokens::{Quoting, trl_suffix};
 use burnish_data::{TemplateVariables, Tokenizer};
 
-/// A turn of the model, read.
+/// A parsed turn of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said {
     /// The message; `tool_calls` holds its calls, if it has any.
     pub message: Value,
-    /// The number of texts that look like a call and cannot be read.
+    /// The number of texts that look like a call and cannot be parsed.
     pub unreadable: usize,
 }
 
-/// Reads a model's turns, and continues its tokens, as TRL 1.16 does.
+/// Parses a model's turns, and continues its tokens, as TRL 1.16 does.
 pub trait TrlChat: Send + Sync {
-    /// Reads a turn that follows the tokens `before`.
+    /// Parses a turn that follows the tokens `before`.
     ///
     /// # Errors
-    /// Ids that cannot be decoded, a tokenizer whose turns cannot be read.
+    /// Ids that cannot be decoded, or a tokenizer without a known response template.
     fn read(&self, before: &[u32], turn: &[u32], tools: &[Value]) -> Result<Said>;
 
-    /// The ids that these answers of tools add, up to the opening of the model's next turn.
+    /// Returns the ids that these tool results add, up to the opening of the model's next turn.
     ///
     /// # Errors
     /// A template that fails.
     fn suffix(&self, answers: &[Value]) -> Result<Vec<u32>>;
 }
 
-/// A chat by a tokenizer's template and the response template that belongs to it.
+/// A chat with a tokenizer's chat template and its response template.
 pub struct ResponseTemplateChat {
     pub tokenizer: Tokenizer,
     /// The variables of the chat template, without tools.
     pub variables: TemplateVariables,
     /// The name of the response template.
     pub template: String,
-    /// The format of calls by which those are counted that cannot be read: TRL takes a turn with one for plain text.
+    /// The tool-call format used to count calls that cannot be parsed: TRL takes a turn with one for plain text.
     pub format: Option<&'static Format>,
-    /// Makes control tokens in the answers of tools text; without it they are control tokens, as in TRL.
+    /// Encodes special tokens in tool results as text. `None` keeps them special, as in TRL.
     pub quoting: Option<Arc<Quoting>>,
 }
 

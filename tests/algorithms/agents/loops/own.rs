@@ -122,13 +122,13 @@ fn what_was_not_sampled_is_not_trained() {
     let score = |score| Output { score: Some(score), ..output(&[7, 8], &[1, 2], &[1, 1]) };
     for (done, part) in [
         (output(&[7, 8], &[1, 5, 90], &[1, 1, 0]), "mine: response_mask has 1 for the tokens 1 to 1 of its response"),
-        (output(&[7, 8], &[1, 5, 90], &[1, 1, 0]), "neither encoded again nor changed"),
-        (output(&[7, 8], &[1, 2, 91, 3, 4], &[1, 1, 0, 1, 1]), "sampled behind other ids"),
+        (output(&[7, 8], &[1, 5, 90], &[1, 1, 0]), "token_ids of generate unchanged"),
+        (output(&[7, 8], &[1, 2, 91, 3, 4], &[1, 1, 0, 1, 1]), "sampled after other ids"),
         (output(&[7, 8], &[1, 2], &[1]), "response_mask has 1 numbers"),
         (output(&[], &[1, 2], &[1, 1]), "prompt_ids are empty"),
         (output(&[7, 8, 1, 2, 90], &[3], &[1]), "data.max_prompt_length=4"),
-        (output(&[7, 8], &[1, 2, 4_000_000], &[1, 1, 0]), "4000000 in its output is no token"),
-        (score(f64::NAN), "no finite number"),
+        (output(&[7, 8], &[1, 2, 4_000_000], &[1, 1, 0]), "4000000 in its output"),
+        (score(f64::NAN), "reward_score"),
     ] {
         let message = failed(done);
         assert!(message.contains(part), "{message}");
