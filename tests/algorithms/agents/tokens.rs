@@ -323,7 +323,7 @@ fn checks_name_what_cannot_be_continued() {
     let silent = Tokenizer::load_with_template(folder, Some(silent)).unwrap();
     let silent = Continuation::new(silent, "llama", TemplateVariables::default()).unwrap();
     let refused = format!("{:#}", silent.check(true, false).unwrap_err());
-    assert!(refused.contains("leaves out what it says"), "{refused}");
+    assert!(refused.contains("leaves out"), "{refused}");
 }
 
 /// Templates that know neither a system nor two messages of users in a row, as those of Gemma, are continued too.

@@ -1,10 +1,10 @@
-//! What is appended to the tokens of a conversation.
+//! Tokens to append to a conversation.
 
-/// What is to be appended to a conversation's ids.
+/// Tokens to append to a conversation's ids.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Appended {
-    /// The number of ids that are taken off the end first.
+    /// The number of ids to remove from the end first.
     pub remove: usize,
-    /// The ids behind that, none of them sampled.
+    /// The ids to append; none of them was sampled.
     pub ids: Vec<u32>,
 }

@@ -1,4 +1,4 @@
-//! A check before a run: a synthetic conversation is continued, and compared with its rendering as a whole.
+//! A check before a run: continues a synthetic conversation, and compares it with a rendering of the whole.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -7,25 +7,25 @@ use super::appended::Appended;
 use super::renderer::Renderer;
 use super::rules::Rules;
 
-/// What tools and users say in the synthetic conversation: letters, so that no template and no tokenizer changes them.
+/// The text of tools and users in the synthetic conversation: letters only, so that no template or tokenizer changes it.
 const SAID: &str = "syntheticanswer";
 
-/// The most characters of a difference that a message shows.
+/// The limit in characters of a difference that a message shows.
 const SHOWN: usize = 60;
 
-/// Appends `new` messages to those of `history`, which have the tokens `ids`.
+/// Returns the tokens that append `new` messages to `history`, whose tokens are the ids.
 type Append<'a> = &'a dyn Fn(&[Value], &[u32], &[Value]) -> Result<Appended>;
 
-/// What is checked.
+/// The parts of a continuation that the check uses.
 pub struct Checked<'a> {
     pub renderer: &'a Renderer,
     pub rules: &'a dyn Rules,
-    /// The reason why no family's rule is taken.
+    /// The reason why no family's rules are used.
     pub plain: Option<&'a str>,
     pub append: Append<'a>,
 }
 
-/// A conversation that is continued.
+/// A conversation to continue.
 struct Scene {
     what: &'static str,
     history: Vec<Value>,
@@ -33,15 +33,15 @@ struct Scene {
 }
 
 impl Checked<'_> {
-    /// Checks answers of tools, messages of users, or both. Returns warnings.
+    /// Checks tool results, messages of users, or both. Returns warnings.
     pub fn check(&self, tools: bool, users: bool) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
         for scene in self.scenes(tools, users) {
             warnings.extend(self.continued(&scene)?);
         }
         if let (Some(why), false) = (self.plain, warnings.is_empty()) {
-            let plain = "what is appended stands directly behind the model's turn";
-            warnings.insert(0, format!("{plain}: {why} of what stands between a turn and what follows it"));
+            let plain = "appended tokens directly follow the model's turn";
+            warnings.insert(0, format!("{plain}: {why}"));
         }
         Ok(warnings)
     }
@@ -57,21 +57,21 @@ impl Checked<'_> {
         let said = || json!({"role": "assistant", "content": "synthetic"});
         let mut scenes = Vec::new();
         if tools {
-            scenes.push(Scene { what: "the answer of a tool", history: vec![user(), calls(1)], new: vec![answer()] });
+            scenes.push(Scene { what: "the result of a tool", history: vec![user(), calls(1)], new: vec![answer()] });
             let new = vec![answer(), answer()];
-            scenes.push(Scene { what: "the answers of two calls", history: vec![user(), calls(2)], new });
+            scenes.push(Scene { what: "the results of two calls", history: vec![user(), calls(2)], new });
         }
         if users {
             scenes.push(Scene { what: "a message of the user", history: vec![user(), said()], new: vec![user()] });
         }
         if tools && users {
             let history = vec![user(), calls(1), answer(), said()];
-            scenes.push(Scene { what: "a message of the user after the answer of a tool", history, new: vec![user()] });
+            scenes.push(Scene { what: "a message of the user after the result of a tool", history, new: vec![user()] });
         }
         scenes
     }
 
-    /// Continues a conversation; returns a warning.
+    /// Continues a conversation; returns a warning if the result differs from the whole rendering.
     fn continued(&self, scene: &Scene) -> Result<Option<String>> {
         let Scene { what, history, new } = scene;
         let turn = self.turn(history);
@@ -84,10 +84,9 @@ impl Checked<'_> {
         let tokenizer = self.renderer.tokenizer();
         let text: String = tokenizer.decode(&appended.ids, false)?.split_whitespace().collect();
         if text.matches(SAID).count() < new.len() {
-            bail!("{what} cannot be appended to a conversation: the chat template leaves out what it says");
+            bail!("{what} cannot be appended to a conversation: the chat template leaves out its text");
         }
-        let begins =
-            |why: String| Some(format!("{what}: {why}; each turn is trained in the conversation that it was sampled in"));
+        let begins = |why: String| Some(format!("{what}: {why}; each turn is trained in the context in which it was sampled"));
         if let Err(error) = turn {
             return Ok(begins(format!("the conversation cannot be compared with its rendering as a whole ({error:#})")));
         }
@@ -97,7 +96,7 @@ impl Checked<'_> {
             Ok(whole) => whole,
             Err(error) => return Ok(begins(format!("the conversation cannot be rendered as a whole ({error:#})"))),
         };
-        // Where a turn begins with a space, the whole may have another token at the seam, for the same text.
+        // If a turn begins with a space, the whole may have another token at the boundary, for the same text.
         if ours == whole || tokenizer.decode(&ours, false)? == tokenizer.decode(&whole, false)? {
             return Ok(None);
         }
@@ -111,8 +110,8 @@ impl Checked<'_> {
         )))
     }
 
-    /// The tokens of a conversation that the model has just continued: with the last message as the template writes it, up to the
-    /// token that ends it.
+    /// Returns the tokens of a conversation up to the model's last turn, as the template renders it, including the token that
+    /// ends the turn.
     fn turn(&self, history: &[Value]) -> Result<Vec<u32>> {
         let before = &history[..history.len().saturating_sub(1)];
         let tokenizer = self.renderer.tokenizer();
@@ -121,7 +120,7 @@ impl Checked<'_> {
         if !ids.starts_with(&prompt) {
             let (whole, opened) = (tokenizer.decode(&ids, false)?, tokenizer.decode(&prompt, false)?);
             let Some(said) = whole.strip_prefix(&opened) else {
-                bail!("the template writes a turn of the assistant otherwise than it opens one");
+                bail!("the template's rendering of an assistant turn does not begin with its opening of one");
             };
             ids = [prompt.clone(), tokenizer.encode(said)?].concat();
         }

@@ -12,61 +12,62 @@ use super::renderer::Renderer;
 use super::rules::{Junction, Rules};
 use burnish_data::{TemplateVariables, Tokenizer};
 
-/// The roles of messages that may be appended.
+/// The roles of messages that can be appended.
 const ROLES: &[&str] = &["assistant", "system", "tool", "user"];
 
-/// Continues the conversations of one model. Several threads may use one.
+/// Continues the conversations of one model; can be shared between threads.
 pub struct Continuation {
     renderer: Renderer,
     rules: Box<dyn Rules>,
-    /// The reason why no family's rule is taken.
+    /// The reason why no family's rules are used.
     plain: Option<String>,
     neutralise: bool,
 }
 
 impl Continuation {
-    /// For a model with this `model_type` in its config.json, and with these variables of the template, tools among them. A model whose
-    /// tokenizer has not the tokens of its family is continued as one of no family; verl 0.9.1 refuses it.
+    /// Creates the continuation for a model with this `model_type` in its config.json and these template variables, including
+    /// tools. A model whose tokenizer lacks the tokens of its family is continued without a family; verl 0.9.1 refuses it.
     ///
     /// # Errors
-    /// If the special tokens of the tokenizer cannot be looked for in texts.
+    /// If the special tokens of the tokenizer cannot be compiled to a pattern.
     pub fn new(tokenizer: Tokenizer, model_type: &str, variables: TemplateVariables) -> Result<Self> {
         let family = FAMILIES.iter().find(|family| family.model_types.contains(&model_type));
         let own = family.map(|family| (family.rules)(&tokenizer));
         let (rules, plain) = match own {
             Some(Ok(rules)) => (rules, None),
             Some(Err(error)) => {
-                ((PLAIN.rules)(&tokenizer)?, Some(format!("the rule of \"{model_type}\" does not fit ({error:#})")))
+                ((PLAIN.rules)(&tokenizer)?, Some(format!("the rules of \"{model_type}\" do not fit ({error:#})")))
             }
-            None => ((PLAIN.rules)(&tokenizer)?, Some(format!("there is no rule for \"{model_type}\""))),
+            None => ((PLAIN.rules)(&tokenizer)?, Some(format!("there are no rules for \"{model_type}\""))),
         };
         let renderer = Renderer::new(tokenizer, variables, &rules.no_arguments())?;
         Ok(Self { renderer, rules, plain, neutralise: true })
     }
 
-    /// Sets whether control tokens in what tools and users say are text (the default), or control tokens as they are in verl.
+    /// Sets how special tokens in tool and user messages are encoded: as text (the default), or as special tokens (verl).
     #[must_use]
     pub fn with_neutralise(self, neutralise: bool) -> Self {
         Self { neutralise, ..self }
     }
 
-    /// The ids of a conversation's first messages and of the opening of the model's turn. Control tokens in them are control tokens, as
-    /// they are in every prompt.
+    /// Returns the ids of a conversation's first messages and of the opening of the model's turn. Special tokens in them stay
+    /// special, as in every prompt.
     ///
     /// # Errors
-    /// If it is no conversation of text, or the template fails.
+    /// If the messages have content other than text, or the template fails.
     pub fn prompt(&self, messages: &[Value]) -> Result<Vec<u32>> {
         self.renderer.ids(messages, true)
     }
 
-    /// The ids that `new` messages of tools or users, and the opening of the model's next turn, add to a conversation: `history` are its
-    /// messages, `ids` its tokens so far. The last ids are looked at, and none is changed but those that [`Appended::remove`] counts.
+    /// Returns the ids that `new` messages of tools or users, and the opening of the model's next turn, add to a conversation.
+    /// `history` are its messages, `ids` its tokens so far. The existing ids stay unchanged, except for the last ones that
+    /// [`Appended::remove`] counts.
     ///
     /// # Errors
-    /// Messages that cannot be appended, a template that fails.
+    /// Messages that cannot be appended, or a template that fails.
     pub fn append(&self, history: &[Value], ids: &[u32], new: &[Value]) -> Result<Appended> {
         if let Some(other) = new.iter().map(role).find(|role| !ROLES.contains(role)) {
-            bail!("a message of the role \"{other}\" cannot be appended, only of {}", ROLES.join(", "));
+            bail!("a message of the role \"{other}\" cannot be appended; the roles are {}", ROLES.join(", "));
         }
         let quoted = self.neutralise.then(|| self.renderer.quoting().quoted(new));
         let new = quoted.as_deref().unwrap_or(new);
@@ -74,11 +75,11 @@ impl Continuation {
         Ok(self.rules.boundary(&Junction { ids, history, new }, context))
     }
 
-    /// Checks with a synthetic conversation that messages can be appended at all: answers of tools if `tools`, messages of users if `users`.
-    /// Returns what is worth a warning: the conversation as a whole would have other tokens.
+    /// Checks with a synthetic conversation that messages can be appended: tool results if `tools`, messages of users if `users`.
+    /// Returns a warning for each case in which the whole conversation would have other tokens.
     ///
     /// # Errors
-    /// If there are no tokens to append for such a message, because the template fails or changes earlier messages.
+    /// If no tokens can be appended for such a message, because the template fails or changes earlier messages.
     pub fn check(&self, tools: bool, users: bool) -> Result<Vec<String>> {
         check::Checked {
             renderer: &self.renderer,
@@ -90,14 +91,14 @@ impl Continuation {
     }
 }
 
-/// The messages that `updated` has behind those of `previous`.
+/// Returns the messages that `updated` has after those of `previous`.
 ///
 /// # Errors
 /// If `updated` does not begin with `previous`.
 pub fn continued<'a>(previous: &[Value], updated: &'a [Value]) -> Result<&'a [Value]> {
     ensure!(
         updated.len() >= previous.len(),
-        "the conversation has {} messages, fewer than the {} that it had: messages can only be appended",
+        "the conversation has {} messages, fewer than the {} before: messages can only be appended",
         updated.len(),
         previous.len()
     );

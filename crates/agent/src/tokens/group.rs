@@ -1,17 +1,17 @@
-//! Messages that are rendered together: the answers to the calls of one turn, or one other message.
+//! Messages that are rendered together: the results of the calls of one turn, or one other message.
 
 use serde_json::Value;
 
-/// A group of messages and what is before it.
+/// A group of messages and its context.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<'a> {
-    /// The messages of the group: of tools, or a single other one.
+    /// The messages of the group: one or more tool results, or one other message.
     pub messages: &'a [Value],
-    /// The conversation before the messages that are appended.
+    /// The conversation before the appended messages.
     pub history: &'a [Value],
-    /// The messages that are appended before this group.
+    /// The appended messages before this group.
     pub earlier: &'a [Value],
-    /// True if the model's next turn is opened behind it.
+    /// True if the model's next turn is opened after the group.
     pub opens: bool,
 }
 
@@ -27,26 +27,26 @@ impl<'a> Group<'a> {
         groups
     }
 
-    /// The role of its messages.
+    /// Returns the role of the messages.
     pub fn role(&self) -> &'a str {
         self.messages.first().map_or("", role)
     }
 
-    /// The messages before it, the latest first.
+    /// Returns the messages before the group, the latest first.
     pub fn before(&self) -> impl Iterator<Item = &'a Value> + use<'a> {
         self.history.iter().chain(self.earlier).rev()
     }
 }
 
-/// The role of tools' answers.
+/// The role of tool results.
 pub const TOOL: &str = "tool";
 
-/// The role of a message; empty if it has none.
+/// Returns the role of a message; empty if it has none.
 pub fn role(message: &Value) -> &str {
     message.get("role").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The text of a content: a text, or the texts of its parts; other content is written as Python's `str` writes it.
+/// Returns the text of a content: a text, or the texts of its parts; other content as Python's `str` writes it.
 pub fn text_of(content: Option<&Value>) -> String {
     match content {
         None | Some(Value::Null) => String::new(),

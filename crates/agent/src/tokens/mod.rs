@@ -1,9 +1,9 @@
-//! The token ids that continue a conversation: the difference of two renderings of the chat template, with the boundary rule of the model's
-//! family. Sampled ids are never touched.
+//! The token ids that continue a conversation: the difference of two renderings of the chat template, joined by the rules of the
+//! model's family. Sampled ids never change.
 //!
-//! [`Continuation`] does what verl 0.9.1 does (`verl/utils/tokenizer/continuous_token.py`), id by id; `trl` has TRL's rule beside it. Messages
-//! are rendered in groups (`group`) behind a synthetic conversation (`synthetic`) by the `renderer`, which takes what tools write as text
-//! and nothing else (`quoted`). What differs between families of models is a file in `families`. [`Sequence`] is a conversation in tokens.
+//! [`Continuation`] matches verl 0.9.1 (`verl/utils/tokenizer/continuous_token.py`) id by id; `trl` has TRL's rules. Messages are
+//! rendered in groups (`group`) after a synthetic conversation (`synthetic`) by the `renderer`. It encodes special tokens in tool
+//! messages as text (`escape`). Each family of models has a file in `families`. [`Sequence`] is a conversation in tokens.
 
 mod appended;
 mod check;

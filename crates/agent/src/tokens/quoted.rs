@@ -1,7 +1,8 @@
-//! The control tokens that tools and users write, as text: a page that a tool returns may hold `<|im_end|>`, and must not end a turn.
+//! Escapes special tokens in the messages of tools and users: a page that a tool returns may contain `<|im_end|>`, and must not
+//! end a turn.
 //!
-//! They are replaced by words before the template sees them, so that it does not act upon them either (some look for `</think>`), and
-//! become text again in the rendering. Messages without any are rendered as they are.
+//! Placeholder words replace special tokens before the template runs, so that the template does not act on them (some look for
+//! `</think>`). After rendering they become text again. Messages without special tokens are rendered unchanged.
 
 use std::sync::LazyLock;
 
@@ -12,23 +13,23 @@ use serde_json::Value;
 use super::group::{TOOL, role};
 use burnish_data::{Literal, Tokenizer};
 
-/// The word that stands for the control token of a number; a message that has the word itself has it replaced, too.
+/// The placeholder of a special token, followed by a number. The word itself is escaped too.
 const WORD: &str = "burnishcontroltoken";
 
 static WORDS: LazyLock<Regex> = LazyLock::new(|| Regex::new(&format!("{WORD}([0-9]+)end")).expect("a constant pattern"));
 
-/// Finds control tokens in messages, and encodes them as text.
+/// Finds special tokens in messages, and encodes them as text.
 pub struct Quoting {
     literal: Literal,
     tokenizer: Tokenizer,
-    /// Matches [`WORD`] and the texts of control tokens.
+    /// Matches [`WORD`] and the texts of special tokens.
     found: Regex,
     /// Matches [`WORD`].
     word: Regex,
 }
 
 impl Quoting {
-    /// For the control tokens of a tokenizer.
+    /// Creates the escaper for the special tokens of a tokenizer.
     pub fn new(tokenizer: &Tokenizer) -> Result<Self> {
         let literal = Literal::new(tokenizer);
         let texts = [WORD].into_iter().chain(literal.control_texts().iter().map(String::as_str));
@@ -38,7 +39,7 @@ impl Quoting {
         Ok(Self { literal, tokenizer: tokenizer.clone(), found, word })
     }
 
-    /// Replaces the control tokens in what tools and users say by words; what the assistant says is the model's.
+    /// Escapes the special tokens in messages of tools and users; messages of the assistant stay unchanged.
     pub fn quoted(&self, messages: &[Value]) -> Vec<Value> {
         let mut messages = messages.to_vec();
         for message in messages.iter_mut().filter(|message| role(message) != "assistant") {
@@ -49,8 +50,8 @@ impl Quoting {
         messages
     }
 
-    /// A whole conversation with words in place of the control tokens in what tools say, and in what anybody but the assistant says behind
-    /// its first message. Those of the messages before are control tokens, as in every prompt.
+    /// Escapes a whole conversation: special tokens in tool messages, and in all other messages after the assistant's first one,
+    /// except the assistant's own. Special tokens in the messages before stay special, as in every prompt.
     pub fn quoted_conversation(&self, messages: &[Value]) -> Vec<Value> {
         let mut has_answered = false;
         self.quoted_where(messages, |message| {
@@ -60,12 +61,12 @@ impl Quoting {
         })
     }
 
-    /// A conversation with words in place of the control tokens in the messages of others, which `of_others` tells.
+    /// Escapes the special tokens in the messages for which `of_others` returns true.
     pub fn quoted_where(&self, messages: &[Value], mut of_others: impl FnMut(&Value) -> bool) -> Vec<Value> {
         let mut messages = messages.to_vec();
         for message in &mut messages {
             let quotes = of_others(message);
-            // The word itself must come back as text from any field.
+            // The placeholder word itself must come back as text from any field.
             message.as_object_mut().into_iter().flatten().for_each(|(name, field)| {
                 self.quote(field, if quotes && name == "content" { &self.found } else { &self.word });
             });
@@ -73,7 +74,7 @@ impl Quoting {
         messages
     }
 
-    /// A text with words in place of its control tokens.
+    /// Escapes the special tokens in a text.
     pub fn quoted_text(&self, text: &str) -> String {
         self.replaced(text, &self.found)
     }
@@ -91,12 +92,12 @@ impl Quoting {
         found.replace_all(text, |found: &Captures| format!("{WORD}{}end", self.number(&found[0]))).into_owned()
     }
 
-    /// The number of a control token: its place in the list, where 0 is [`WORD`].
+    /// Returns the number of a special token: its position in the list plus one, where 0 is [`WORD`].
     fn number(&self, text: &str) -> usize {
         self.literal.control_texts().iter().position(|control| control == text).map_or(0, |at| at + 1)
     }
 
-    /// The ids of a rendering, in which words stand for control tokens.
+    /// Returns the ids of a rendering with escaped special tokens.
     pub fn encode(&self, rendered: &str) -> Result<Vec<u32>> {
         let (mut text, mut literal, mut end) = (String::new(), Vec::new(), 0);
         for found in WORDS.captures_iter(rendered) {

@@ -1,4 +1,4 @@
-//! What differs between the families of models: the trait of their rules, and the entry of a family.
+//! The interface of a family's token rules, and the entry of a family.
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
@@ -8,17 +8,17 @@ use super::group::{Group, TOOL};
 use super::renderer::Renderer;
 use burnish_data::Tokenizer;
 
-/// A family of models.
+/// A family of models with common token rules.
 pub struct Family {
-    /// Its values of `model_type` in config.json.
+    /// The values of `model_type` in config.json.
     pub model_types: &'static [&'static str],
-    /// The rule in words.
+    /// A summary of the rules.
     pub doc: &'static str,
-    /// Looks up what the rule needs; an error if the tokenizer has it not.
+    /// Looks up the tokens that the rules use; an error if the tokenizer lacks one.
     pub rules: fn(&Tokenizer) -> Result<Box<dyn Rules>>,
 }
 
-/// The place at which messages are appended.
+/// The place where messages are appended.
 #[derive(Clone, Copy, Debug)]
 pub struct Junction<'a> {
     /// The tokens so far.
@@ -27,41 +27,41 @@ pub struct Junction<'a> {
     pub new: &'a [Value],
 }
 
-/// The rules of a family. What a rule does not say is done as for a model that verl does not know.
+/// The token rules of a family. The defaults are those for a model that verl does not know.
 pub trait Rules: Send + Sync {
-    /// The arguments of a synthetic call without arguments, in the form that the template takes.
+    /// Returns the arguments of a synthetic call without arguments, in the form that the template takes.
     fn no_arguments(&self) -> Value {
         json!({})
     }
 
-    /// The ids of the answers of tools.
+    /// Returns the ids of tool results.
     fn tools(&self, renderer: &Renderer, group: &Group) -> Result<Vec<u32>> {
         renderer.tools(group.messages, &self.no_arguments(), group.opens)
     }
 
-    /// The ids of another message.
+    /// Returns the ids of another message.
     fn message(&self, renderer: &Renderer, group: &Group) -> Result<Vec<u32>> {
         renderer.message(group.messages, group.opens)
     }
 
-    /// Changes the ids of the groups so far before those of another are put behind them.
+    /// Changes the ids of the groups so far, before those of another group follow.
     fn join(&self, renderer: &Renderer, group: &Group, ids: &mut Vec<u32>) -> Result<()> {
         let _ = (renderer, group, ids);
         Ok(())
     }
 
-    /// True if the model's turn is opened in the rendering of the last group, false if it is by [`Self::opening`].
+    /// Returns true if rendering the last group also opens the model's turn, false if [`Self::opening`] does.
     fn opens_with_group(&self) -> bool {
         true
     }
 
-    /// The ids that open the model's turn behind all messages.
+    /// Returns the ids that open the model's turn after all messages.
     fn opening(&self, renderer: &Renderer, history: &[Value], new: &[Value]) -> Result<Vec<u32>> {
         let _ = (renderer, history, new);
         Ok(Vec::new())
     }
 
-    /// The ids of all messages that are appended.
+    /// Returns the ids of all appended messages.
     fn context(&self, renderer: &Renderer, history: &[Value], new: &[Value]) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         let groups = Group::split(history, new);

@@ -3,7 +3,7 @@
 use super::appended::Appended;
 use burnish_rollout::Response;
 
-/// A conversation in tokens: its prompt, and a response in which turns of the model and what others said between them follow each other.
+/// A conversation in tokens: its prompt, and a response of alternating model turns and inserted messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sequence {
     pub prompt: Vec<u32>,
@@ -11,19 +11,19 @@ pub struct Sequence {
     pub ids: Vec<u32>,
     /// For each id of the response, true if the model sampled it.
     pub sampled: Vec<bool>,
-    /// [`Response::log_probs`] of sampled tokens, 0 for the others.
+    /// [`Response::log_probs`] of sampled tokens; 0 for the others.
     pub log_probs: Vec<f32>,
-    /// [`Response::rollout_log_probs`] of sampled tokens, 0 for the others.
+    /// [`Response::rollout_log_probs`] of sampled tokens; 0 for the others.
     pub rollout_log_probs: Vec<f32>,
 }
 
 impl Sequence {
-    /// A conversation that begins.
+    /// Begins a conversation.
     pub fn new(prompt: Vec<u32>) -> Self {
         Self { prompt, ..Self::default() }
     }
 
-    /// The ids of prompt and response.
+    /// Returns the ids of prompt and response.
     pub fn all(&self) -> Vec<u32> {
         [&self.prompt[..], &self.ids].concat()
     }
@@ -37,7 +37,7 @@ impl Sequence {
         self.fill();
     }
 
-    /// Appends what others said. Ids that this takes off the end lose their mask and log-probabilities with them.
+    /// Appends messages of others. Ids that are removed from the end lose their mask and log-probabilities.
     pub fn apply(&mut self, appended: &Appended) {
         self.shorten(appended.remove);
         self.ids.extend(&appended.ids);
@@ -53,7 +53,7 @@ impl Sequence {
         self.rollout_log_probs.truncate(length);
     }
 
-    /// Takes ids off the end: of the response, and behind those of the prompt.
+    /// Removes ids from the end: first of the response, then of the prompt.
     fn shorten(&mut self, by: usize) {
         let of_prompt = by.saturating_sub(self.ids.len());
         self.truncate(self.ids.len().saturating_sub(by));

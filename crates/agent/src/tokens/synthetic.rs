@@ -1,19 +1,19 @@
-//! The synthetic conversation behind which messages are rendered. Its own tokens are cut off again.
+//! The synthetic conversation after which messages are rendered. Its own tokens are cut off again.
 
 use serde_json::{Value, json};
 
 /// The beginnings of synthetic conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// A system message and a user's, as verl has it.
+    /// A system message and a user's, as in verl.
     System,
-    /// A user's message, for templates that refuse the roles of verl's: Gemma's have none of a system, and neither they nor those of
-    /// earlier Mistrals take two messages of users in a row. verl cannot continue such conversations.
+    /// A user's message, for templates that refuse verl's roles. Gemma's templates have no system role, and neither they nor
+    /// those of early Mistral models take two consecutive messages of users. verl cannot continue such conversations.
     User,
 }
 
 impl Base {
-    /// The conversation before a message of a user or a system.
+    /// Returns the conversation before a message of a user or system.
     pub fn before_message(self) -> Vec<Value> {
         match self {
             Self::System => vec![system(), user()],
@@ -21,7 +21,7 @@ impl Base {
         }
     }
 
-    /// The conversation before the answers of tools; `calls` is the assistant's message that made the calls.
+    /// Returns the conversation before tool results; `calls` is the assistant's message with the calls.
     pub fn before_tools(self, calls: Value) -> Vec<Value> {
         match self {
             Self::System => vec![system(), user(), calls],
@@ -38,7 +38,7 @@ fn user() -> Value {
     json!({"role": "user", "content": "continuous token synthetic user"})
 }
 
-/// The assistant's message with a call for each answer of a tool, under the answer's own id and name if it has them. The arguments
+/// Returns an assistant message with a call for each tool result, under the result's id and name if it has them. The arguments
 /// are an empty object, in the form that the template takes.
 pub fn calls_for(answers: &[Value], arguments: &Value) -> Value {
     let call = |(i, answer): (usize, &Value)| {
@@ -49,18 +49,18 @@ pub fn calls_for(answers: &[Value], arguments: &Value) -> Value {
     calling(answers.iter().enumerate().map(call).collect())
 }
 
-/// The assistant's message with these calls.
+/// Returns an assistant message with these calls.
 pub fn calling(calls: Vec<Value>) -> Value {
     json!({"role": "assistant", "content": "", "reasoning_content": "reasoning", "tool_calls": calls})
 }
 
-/// The name that a tool's answer has, in Python's words for what is no text.
+/// Returns the name in a tool result; values other than text as Python's `str` writes them.
 pub fn name(answer: &Value) -> Option<String> {
     let name = answer.get("name").filter(|name| !matches!(name, Value::Null | Value::Bool(false)))?;
     Some(burnish_util::python_value::text_of(name)).filter(|name| !name.is_empty())
 }
 
-/// The id of the call that is answered, or one made of its position.
+/// Returns the id of the call that a result belongs to, or one made from its position.
 pub fn call_id(answer: &Value, position: usize) -> Value {
     let own = answer.get("tool_call_id").filter(|id| !id.is_null());
     own.cloned().unwrap_or_else(|| format!("continuous_token_call_{position}").into())

@@ -1,4 +1,4 @@
-//! TRL's rule for answers of tools (TRL 1.16, `GRPOTrainer._get_tool_suffix_ids` and `chat_template_utils`).
+//! TRL's rules for tool results (TRL 1.16, `GRPOTrainer._get_tool_suffix_ids` and `chat_template_utils`).
 
 use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::quoted::Quoting;
 use burnish_data::{TemplateVariables, Tokenizer};
 
-/// The ids that answers of tools, and the opening of the model's next turn, add behind the token that ends a turn: a newline behind that
-/// token is among them. `variables` are those of the template; TRL leaves the tools out. Control tokens in the answers are text with
-/// `quoting`, and control tokens without, as in TRL.
+/// Returns the ids that tool results, and the opening of the model's next turn, add after the token that ends a turn, including a
+/// newline after that token. `variables` are those of the template; TRL leaves the tools out. With an `escaper`, special tokens
+/// in the results are encoded as text; without it they stay special, as in TRL.
 ///
 /// # Errors
-/// If the first answer has no name, the template fails, or it changes what is before the answers.
+/// If the first result has no name, or the template fails or changes the text before the results.
 pub fn trl_suffix(
     tokenizer: &Tokenizer,
     variables: &TemplateVariables,
@@ -19,7 +19,7 @@ pub fn trl_suffix(
     quoting: Option<&Quoting>,
 ) -> Result<Vec<u32>> {
     let Some(name) = answers.first().and_then(|answer| answer.get("name")) else {
-        bail!("the first answer of a tool must have its \"name\"");
+        bail!("the first tool result must have a \"name\"");
     };
     let base = called(name, json!({}));
     let mut prefix = tokenizer.encode(&tokenizer.apply_chat_template(&base.clone().into(), false, variables)?)?;
@@ -32,13 +32,13 @@ pub fn trl_suffix(
     }
     ensure!(
         ids.starts_with(&prefix),
-        "the chat template writes what is before the answer of a tool otherwise when that answer follows, so that no tokens can be appended \
+        "the chat template changes the text before a tool result if the result follows, so no tokens can be appended \
          for it"
     );
     Ok(ids.split_off(prefix.len()))
 }
 
-/// True if the template writes a call of a tool in the same way when its answer follows.
+/// Returns true if the template renders a tool call the same way with and without its result.
 ///
 /// # Errors
 /// If the template fails.
@@ -50,12 +50,12 @@ pub fn is_prefix_preserving(tokenizer: &Tokenizer, variables: &TemplateVariables
         messages.push(answer.clone());
         Ok::<_, anyhow::Error>((before, tokenizer.encode(&tokenizer.apply_chat_template(&messages.into(), true, variables)?)?))
     };
-    // Some templates take arguments as text alone.
+    // Some templates accept only text as arguments.
     let (before, whole) = ids(json!({})).or_else(|error| ids("{}".into()).map_err(|_| error))?;
     Ok(whole.starts_with(&before))
 }
 
-/// True if the template writes calls and answers of tools: some fail at them, others leave them out.
+/// Returns true if the template renders calls and results of tools: some fail, others leave them out.
 pub fn writes_tools(tokenizer: &Tokenizer, variables: &TemplateVariables) -> bool {
     let [name, key, value, said] =
         ["tool_name_a8f3e2b1", "tool_arg_key_b9d4f5c2", "tool_arg_val_d6e7a9f3", "tool_content_c4f9a8e2"];
@@ -68,7 +68,7 @@ pub fn writes_tools(tokenizer: &Tokenizer, variables: &TemplateVariables) -> boo
     text.is_ok_and(|text| [name, key, value, said].iter().all(|part| text.contains(part)))
 }
 
-/// A conversation that ends with a call.
+/// Returns a conversation that ends with a call.
 fn called(name: &Value, arguments: Value) -> Vec<Value> {
     let call = json!({"type": "function", "function": {"name": name, "arguments": arguments}});
     vec![json!({"role": "user", "content": "dummy"}), json!({"role": "assistant", "content": "", "tool_calls": [call]})]

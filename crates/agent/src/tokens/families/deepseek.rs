@@ -1,4 +1,4 @@
-//! DeepSeek V2 and V3: the end of tools' answers goes where a user speaks behind them.
+//! DeepSeek V2 and V3: the marker that ends tool results is removed if a message of the user follows.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::tokens::renderer::Renderer;
 use crate::tokens::rules::{Family, Junction, Rules};
 use burnish_data::Tokenizer;
 
-/// As in verl 0.9.1 (`DeepSeekContinuousTokenBuilder`).
+/// Matches verl 0.9.1 (`DeepSeekContinuousTokenBuilder`).
 pub static FAMILY: Family = Family {
     model_types: &["deepseek_v2", "deepseek_v3"],
     doc: "no <｜tool▁outputs▁end｜> before a message of the user; arguments are text",
@@ -27,14 +27,14 @@ impl DeepSeek {
         Ok(Self { outputs_end: tokenizer.encode("<｜tool▁outputs▁end｜>")? })
     }
 
-    /// The number of ids that the end of tools' answers has at the end of `ids`.
+    /// Returns the length in ids of the end marker of tool results, if `ids` ends with it; else 0.
     fn at_end_of(&self, ids: &[u32]) -> usize {
         if ids.ends_with(&self.outputs_end) { self.outputs_end.len() } else { 0 }
     }
 }
 
 impl Rules for DeepSeek {
-    /// The templates put it between other texts, which fails for an object.
+    /// The templates concatenate the arguments with other texts, which fails for an object.
     fn no_arguments(&self) -> Value {
         "{}".into()
     }

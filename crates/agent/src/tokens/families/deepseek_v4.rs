@@ -1,4 +1,4 @@
-//! DeepSeek V4: no template, messages are written by the encoder of the model.
+//! DeepSeek V4: there is no template; the model's own encoder writes messages.
 
 use anyhow::{Result, bail, ensure};
 use serde_json::Value;
@@ -9,11 +9,11 @@ use crate::tokens::renderer::Renderer;
 use crate::tokens::rules::{Family, Junction, Rules};
 use burnish_data::Tokenizer;
 
-/// As in verl 0.9.1 (`DeepSeekV4ContinuousTokenBuilder`), which can also append calls that the assistant made and messages with tasks.
-/// Reasoning is asked for where the template's own prompt ends with `<think>`; verl reads `enable_thinking`.
+/// Matches verl 0.9.1 (`DeepSeekV4ContinuousTokenBuilder`), which can also append calls of the assistant and messages with tasks.
+/// Reasoning is on if the template's own prompt ends with `<think>`; verl reads `enable_thinking`.
 pub static FAMILY: Family = Family {
     model_types: &["deepseek_v4"],
-    doc: "messages of users and tools in one turn of the user; <｜end▁of▁sentence｜> behind an assistant's turn that lacks it",
+    doc: "messages of users and tools in one user turn; <｜end▁of▁sentence｜> after an assistant turn that lacks it",
     rules: |tokenizer| Ok(Box::new(DeepSeekV4::new(tokenizer)?)),
 };
 
@@ -50,7 +50,7 @@ impl Rules for DeepSeekV4 {
                     let reasoning = if thinks { format!("<think>{reasoning}") } else { String::new() };
                     text.push_str(&format!("<｜Assistant｜>{reasoning}</think>{content}<｜end▁of▁sentence｜>"));
                 }
-                _ => bail!("messages that continue a conversation cannot have calls of the assistant, nor end with what it says"),
+                _ => bail!("messages that continue a conversation cannot contain calls of the assistant or end with its text"),
             }
         }
         text.push_str("<｜Assistant｜>");

@@ -1,4 +1,4 @@
-//! Gemma 4: answers of tools stand within the model's turn, which goes on behind them.
+//! Gemma 4: tool results are part of the model's turn, which continues after them.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -11,18 +11,18 @@ use crate::tokens::rules::{Family, Junction, Rules};
 use crate::tokens::synthetic::{call_id, calling};
 use burnish_data::Tokenizer;
 
-/// As in verl 0.9.1 (`Gemma4ContinuousTokenBuilder`).
+/// Matches verl 0.9.1 (`Gemma4ContinuousTokenBuilder`).
 pub static FAMILY: Family = Family {
     model_types: &["gemma4"],
-    doc: "<|tool_response> before answers of tools, which need no opening behind them; <turn|> and a newline before a user's message",
+    doc: "<|tool_response> before tool results, without an opening after them; <turn|> and a newline before a user's message",
     rules: |tokenizer| Ok(Box::new(Gemma4::new(tokenizer)?)),
 };
 
 struct Gemma4 {
     response: u32,
-    /// What ends a turn.
+    /// The ids that end a turn.
     separator: Vec<u32>,
-    /// What opens the model's turn.
+    /// The ids that open the model's turn.
     header: Vec<u32>,
 }
 
@@ -79,7 +79,7 @@ impl Rules for Gemma4 {
         let (mut remove, mut ids) = (0, at.ids);
         let first = at.new.first().map_or("", role);
         let last = at.history.iter().rev().map(role).find(|role| *role != TOOL);
-        // What the assistant says behind what it has said is the same turn.
+        // Consecutive messages of the assistant are one turn.
         if first == "assistant" && last == Some("assistant") {
             if ids.ends_with(&self.separator) {
                 remove = self.separator.len();
@@ -89,7 +89,7 @@ impl Rules for Gemma4 {
                 context.drain(..self.header.len());
             }
         }
-        // The template writes this token in the assistant's message already when answers follow.
+        // The template already writes this token in the assistant's message if results follow.
         if first == TOOL && ids.last() != Some(&self.response) && context.first() != Some(&self.response) {
             context.insert(0, self.response);
         }

@@ -1,4 +1,4 @@
-//! GLM 4.5 and later: the token that ends a turn is the one that opens the next message.
+//! GLM 4.5 and later: the token that ends a turn also opens the next message.
 
 use anyhow::Result;
 
@@ -6,10 +6,10 @@ use crate::tokens::appended::Appended;
 use crate::tokens::rules::{Family, Junction, Rules};
 use burnish_data::Tokenizer;
 
-/// As in verl 0.9.1 (`GLMContinuousTokenBuilder`).
+/// Matches verl 0.9.1 (`GLMContinuousTokenBuilder`).
 pub static FAMILY: Family = Family {
     model_types: &["glm4_moe", "glm_moe_dsa", "glm4v", "glm4v_moe"],
-    doc: "an <|observation|> or <|user|> that ends a turn gives way to that of the next message",
+    doc: "an <|observation|> or <|user|> that ends a turn is replaced by the next message's",
     rules: |tokenizer| Ok(Box::new(Glm::new(tokenizer)?)),
 };
 

@@ -1,4 +1,4 @@
-//! gpt-oss: answers of tools are written without the template, which knows one call for each turn.
+//! gpt-oss: tool results are written without the template, which supports one call per turn.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -8,10 +8,10 @@ use crate::tokens::group::{Group, role, text_of};
 use crate::tokens::renderer::Renderer;
 use crate::tokens::rules::{Family, Rules};
 
-/// As in verl 0.9.1 (`GptOssContinuousTokenBuilder`).
+/// Matches verl 0.9.1 (`GptOssContinuousTokenBuilder`).
 pub static FAMILY: Family = Family {
     model_types: &["gpt_oss"],
-    doc: "answers of tools as messages of functions.NAME, their content as JSON text; the turn is opened by the whole conversation",
+    doc: "tool results as messages of functions.NAME, their content as JSON text; the whole conversation opens the turn",
     rules: |_| Ok(Box::new(GptOss)),
 };
 
@@ -34,7 +34,7 @@ impl Rules for GptOss {
         if role(message) != "assistant" || calls {
             return renderer.message(group.messages, group.opens);
         }
-        // What the assistant said before keeps its reasoning, and does not end with the token of a last turn.
+        // Earlier messages of the assistant keep their reasoning, and do not end with the token of a last turn.
         let mut given = ["thinking", "reasoning_content", "reasoning"].into_iter().filter_map(|name| message.get(name));
         let thinking = text_of(given.find(|given| !given.is_null()));
         let mut text = String::new();

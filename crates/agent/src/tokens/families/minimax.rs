@@ -1,11 +1,11 @@
-//! MiniMax: a newline behind `[e~[`.
+//! MiniMax: a newline after `[e~[`.
 
 use super::newline::Newline;
 use crate::tokens::rules::Family;
 
-/// As in verl 0.9.1 (`MiniMaxContinuousTokenBuilder`).
+/// Matches verl 0.9.1 (`MiniMaxContinuousTokenBuilder`).
 pub static FAMILY: Family = Family {
     model_types: &["minimax", "minimax_text_01", "minimax_m2"],
-    doc: "a newline behind [e~[",
+    doc: "a newline after [e~[",
     rules: |tokenizer| Newline::behind(tokenizer, "[e~["),
 };

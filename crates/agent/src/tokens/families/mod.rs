@@ -1,4 +1,4 @@
-//! The families of models that have rules of their own, found by the `model_type` of config.json, one file each.
+//! The families of models with token rules, found by the `model_type` of config.json; one file each.
 
 pub mod deepseek;
 pub mod deepseek_v4;
@@ -16,7 +16,7 @@ pub mod qwen;
 
 pub use super::rules::{Family, Junction, Rules};
 
-/// Every family. To add one, write a file with its `FAMILY`, and add a line here. Others are continued as `plain` has it.
+/// Every family. To add one, write a file with its `FAMILY`, and add a line here. Other models use `plain`.
 pub static FAMILIES: &[&Family] = &[
     &qwen::FAMILY,
     &minimax::FAMILY,

@@ -1,4 +1,4 @@
-//! The names of tools that answers are from, for templates that write them.
+//! The names of tools for their results, for templates that write them.
 
 use anyhow::{Result, bail, ensure};
 use serde_json::Value;
@@ -7,11 +7,11 @@ use crate::tokens::group::{Group, role};
 use crate::tokens::synthetic::name;
 use burnish_util::python_value::text_of;
 
-/// The name of the tool that an answer of a group is from: its own, or that of the call with its id, or that of the call at its place
-/// in the last message of the assistant.
+/// Returns the name of the tool for a result of a group: the result's own name, the name of the call with its id, or the name of
+/// the call at its position in the assistant's last message.
 ///
 /// # Errors
-/// If there is no such call, or there are more calls than answers or fewer.
+/// If there is no such call, or the numbers of calls and results differ.
 pub fn tool_name(group: &Group, index: usize) -> Result<String> {
     let answer = &group.messages[index];
     if let Some(name) = name(answer) {
@@ -28,7 +28,7 @@ pub fn tool_name(group: &Group, index: usize) -> Result<String> {
     }
     ensure!(
         calls.len() == group.messages.len(),
-        "the chat format writes the names of tools, and answers without \"name\" cannot be matched with calls: there are {} answers, and the \
+        "the chat format writes the names of tools, and results without \"name\" cannot be matched with calls: there are {} results, and the \
          assistant's last message has {} calls",
         group.messages.len(),
         calls.len()

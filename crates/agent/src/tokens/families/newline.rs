@@ -1,4 +1,4 @@
-//! A newline behind the token that ends a turn: templates write it, models stop before it.
+//! A newline after the token that ends a turn: templates write it, models stop before it.
 
 use anyhow::Result;
 
@@ -6,17 +6,17 @@ use crate::tokens::appended::Appended;
 use crate::tokens::rules::{Junction, Rules};
 use burnish_data::Tokenizer;
 
-/// Puts a newline behind a turn that was ended; one that was cut off stays open.
+/// Adds a newline after a turn that ended with its end token; a turn that was cut off stays open.
 pub struct Newline {
     end: u32,
     newline: u32,
 }
 
 impl Newline {
-    /// For turns that end with this token.
+    /// Creates the rules for turns that end with this token.
     ///
     /// # Errors
-    /// If the token or the newline is none, or several, of the tokenizer.
+    /// If the tokenizer does not have the token or the newline as one token.
     pub fn behind(tokenizer: &Tokenizer, end: &str) -> Result<Box<dyn Rules>> {
         Ok(Box::new(Self { end: tokenizer.single(end)?, newline: tokenizer.single("\n")? }))
     }

@@ -1,10 +1,10 @@
-//! Models of no family: what is appended stands directly behind the model's turn.
+//! The rules of all other models: appended tokens directly follow the model's turn.
 
 use crate::tokens::rules::{Family, Rules};
 
-/// The rules of models that are in no family. As in verl 0.9.1 (`ContinuousTokenBuilder`).
+/// The rules of models without a family. Matches verl 0.9.1 (`ContinuousTokenBuilder`).
 pub static PLAIN: Family =
-    Family { model_types: &[], doc: "what is appended stands directly behind the model's turn", rules: |_| Ok(Box::new(Plain)) };
+    Family { model_types: &[], doc: "appended tokens directly follow the model's turn", rules: |_| Ok(Box::new(Plain)) };
 
 struct Plain;
 
