@@ -242,7 +242,7 @@ fn mistakes_are_told_at_the_start() {
         (one(json!({"command": "no-such-program"})), &mcp, &null, &["the server `s` cannot be used", "no-such-program"][..]),
         (one(json!({"command": "python3", "cwd": "/no/such"})), &mcp, &null, &["folder /no/such"]),
         (started("exit"), &mcp, &null, &["`s` does not begin a session", "exit status 1", "no key: set SECRET_KEY"]),
-        (started("hang"), &mcp, &null, &["does not answer within 1 s"]),
+        (started("hang"), &mcp, &null, &["within 1 s"]),
         (started("version"), &mcp, &null, &["\"1999-01-01\"", "2025-11-25"]),
         (started("empty"), &mcp, &null, &["offers no tools"]),
         (started("endless"), &mcp, &null, &["pages"]),
@@ -251,7 +251,7 @@ fn mistakes_are_told_at_the_start() {
         (one(site.at("/none")), &mcp, &null, &["does not begin a session"]),
         (one(json!({"url": "http://127.0.0.1:9/mcp"})), &mcp, &null, &["cannot be reached"]),
         (one(json!({"url": "http://127.0.0.1:9/sse"})), &mcp, &null, &["cannot be reached"]),
-        (one(json!({"url": "http://127.0.0.1:9/ x"})), &mcp, &null, &["is no address"]),
+        (one(json!({"url": "http://127.0.0.1:9/ x"})), &mcp, &null, &["not a valid address"]),
         (one(json!({"comand": "x"})), &mcp, &null, &["servers.json: `mcpServers.s.comand`", "Did you mean \"command\"?"]),
         (one(program(&[])), &mcp, &json!(["ecko"]), &["no server", "Did you mean \"echo\"?"]),
         (twice.clone(), &mcp, &json!(["echo"]), &["Did you mean \"a_echo\"?"]),
@@ -271,7 +271,7 @@ fn mistakes_are_told_at_the_start() {
     let own = ToolConfig { class_name: "my.Tool".into(), ..entry(folder.path(), &twice, &mcp, &null) };
     assert!(format!("{:#}", offered(&own, &options()).err().unwrap()).contains("MCPBaseTool"));
     let damaged = entry(folder.path(), &twice, &mcp, &null);
-    for (content, part) in [("{", "servers.json is no JSON"), ("{}", "has no `mcpServers`")] {
+    for (content, part) in [("{", "servers.json is not valid JSON"), ("{}", "has no `mcpServers`")] {
         std::fs::write(folder.path().join("servers.json"), content).unwrap();
         assert!(format!("{:#}", offered(&damaged, &options()).err().unwrap()).contains(part));
     }

@@ -1,15 +1,15 @@
-//! Several toolboxes as one.
+//! Several toolboxes joined to one.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::{Answer, Call, Seen, Toolbox};
 
-/// The tools of several toolboxes, such as built-in ones and those of Python.
+/// The tools of several toolboxes, such as built-in ones and Python tools.
 pub struct Joined {
     parts: Vec<Box<dyn Toolbox>>,
     schemas: Vec<Value>,
-    /// For each schema its name and the index of its toolbox.
+    /// For each schema, the tool's name and the index of its toolbox.
     names: Vec<(String, usize)>,
 }
 
@@ -25,7 +25,7 @@ impl Joined {
             for schema in part.schemas() {
                 let name = schema["function"]["name"].as_str().context("the schema of a tool has no function.name")?;
                 if names.iter().any(|(known, _)| known == name) {
-                    bail!("two tools have the name {name}: give one of them another in its schema, or leave it out");
+                    bail!("two tools have the name {name}: rename one of them in its schema, or leave it out");
                 }
                 names.push((name.to_owned(), index));
                 schemas.push(schema.clone());
@@ -40,7 +40,7 @@ impl Toolbox for Joined {
         &self.schemas
     }
 
-    /// The toolboxes carry out their calls at the same time.
+    /// The toolboxes run their calls concurrently.
     fn call(&mut self, calls: &[Call], seen: &Seen) -> Result<Vec<Answer>> {
         let part_of = |call: &Call| self.names.iter().find(|(name, _)| *name == call.written.name).map(|(_, index)| *index);
         let owners: Vec<usize> = calls
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::calls::ToolCall;
 
-    /// Answers with its own name, the call's and the number of calls that it got.
+    /// Returns its own name, the call's and the number of calls that it got.
     struct Named(&'static str, Vec<Value>);
 
     impl Named {

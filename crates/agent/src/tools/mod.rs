@@ -1,5 +1,5 @@
-//! Tools: what a model may call. The tools of a conversation are a [`Toolbox`]; those of this program are in `built_in`, and
-//! those of servers of the Model Context Protocol in `mcp`.
+//! The tools that a model may call. Each conversation has a [`Toolbox`]; built-in tools are in `built_in`, tools of Model Context
+//! Protocol servers in `mcp`.
 
 pub mod built_in;
 pub mod joined;

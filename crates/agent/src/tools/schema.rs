@@ -1,15 +1,15 @@
-//! Schemas of tools in OpenAI's form, and what verl makes of them.
+//! Tool schemas in OpenAI's form, and their reduction to verl's fields.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
-/// Returns a schema with what verl 0.9.1 keeps of it (`OpenAIFunctionToolSchema`): of a function name, description, parameters and strict, of its
-/// parameters type, properties and required, of each of these type, description and enum, in this order and without nulls. All else, such
-/// as `items`, `default` and nested properties, does not reach the prompt of verl. Schemas are kept as they are written unless equal
+/// Returns a schema reduced to the fields that verl 0.9.1 keeps (`OpenAIFunctionToolSchema`), in verl's order and without nulls.
+/// A function keeps name, description, parameters and strict; parameters keep type, properties and required; each property keeps
+/// type, description and enum. Other fields, such as `items`, `default` and nested properties, do not reach verl's prompt.
+/// Schemas stay unchanged unless the configuration asks for verl's prompts.
 /// prompts are asked for.
 ///
-/// # Errors
-/// If a field that verl demands is absent, or one has another type. They name the field.
+/// If a field that verl requires is missing or has the wrong type; the message names the field.
 pub fn narrowed(schema: &Value) -> Result<Value> {
     let schema = object(schema, "the schema of a tool")?;
     let mut out = Map::new();
@@ -85,7 +85,7 @@ fn texts(value: &Value, name: &str) -> Result<Value> {
     }
 }
 
-/// A truth value, or a word or number that pydantic takes for one.
+/// Reads a boolean, or a word or number that pydantic accepts as one.
 fn boolean(value: &Value) -> Result<bool> {
     let word = match value {
         Value::Bool(value) => return Ok(*value),

@@ -1,4 +1,4 @@
-//! The tools of a conversation: what they are asked, what they may see of it, and what they answer.
+//! The tools of a conversation: their calls, results, and view of the conversation.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -9,18 +9,18 @@ use crate::calls::ToolCall;
 
 /// The tools of one conversation.
 pub trait Toolbox: Send {
-    /// The schemas in OpenAI's form, as the chat template gets them.
+    /// Returns the schemas in OpenAI's form, as the chat template gets them.
     fn schemas(&self) -> &[Value];
 
-    /// Carries out the calls of one turn at the same time, and returns their answers in the order of the calls. Names and arguments have been
-    /// checked: the name is one of the schemas', the arguments are JSON. Takes at most the time of a call.
+    /// Runs the calls of one turn concurrently, and returns their results in the order of the calls. The calls are checked: each
+    /// name is in the schemas, and the arguments are JSON. Takes at most the time limit of one call.
     ///
     /// # Errors
-    /// What ends the run, such as an interrupt.
+    /// Errors that end the run, such as an interrupt.
     fn call(&mut self, calls: &[Call], seen: &Seen) -> Result<Vec<Answer>>;
 }
 
-/// A call to carry out.
+/// A checked call to run.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub written: ToolCall,
@@ -28,7 +28,7 @@ pub struct Call {
     pub arguments: Value,
 }
 
-/// What a tool may see of its conversation (verl's `agent_data`).
+/// The view of a conversation that tools get (verl's `agent_data`).
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     pub messages: &'a [Value],
@@ -42,7 +42,7 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'static> {
-    /// A first turn of which nothing is known, for whoever calls tools outside a conversation.
+    /// An empty first turn, for calls of tools outside a conversation.
     pub const NOTHING: Self = Self {
         messages: &[],
         assistant_turns: 1,
@@ -55,14 +55,14 @@ impl Seen<'static> {
     };
 }
 
-/// The answer to a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What the model is told, not yet cut.
+    /// The text for the model, not yet truncated.
     pub text: String,
     pub reward: Option<f64>,
     pub trouble: Option<Trouble>,
     pub seconds: f64,
-    /// What the tool leaves for reward functions.
+    /// The tool's values for reward functions.
     pub extra: Map<String, Value>,
 }

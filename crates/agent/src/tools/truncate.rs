@@ -1,15 +1,15 @@
-//! Cuts long answers of tools, as verl 0.9.1 does.
+//! Truncation of long tool results, as in verl 0.9.1.
 
 use std::borrow::Cow;
 
 use super::super::TruncateSide;
 use burnish_util::python_text::tail;
 
-/// Returns an answer of at most `longest` characters (Unicode scalar values) as it is, and of a longer one what is kept, with a mark where
-/// the rest was. The mark comes on top of `longest`.
+/// Returns a result of at most `longest` characters (Unicode scalar values) unchanged, and a truncated copy of a longer one, with
+/// a mark at the cut. The mark is added on top of `longest`.
 ///
-/// verl keeps the whole text beside the mark where `longest` is 0 or, for the middle, 1, since it counts from the end with −0; nothing is
-/// kept here.
+/// If `longest` is 0 (or 1 for the middle), nothing is kept. verl keeps the whole text there, because it slices from the end with
+/// −0.
 pub fn truncated(text: &str, longest: usize, side: TruncateSide) -> Cow<'_, str> {
     let Some((whole, _)) = text.char_indices().nth(longest) else { return Cow::Borrowed(text) };
     Cow::Owned(match side {
@@ -23,7 +23,7 @@ pub fn truncated(text: &str, longest: usize, side: TruncateSide) -> Cow<'_, str>
     })
 }
 
-/// The last characters of a text.
+/// Returns the last characters of a text.
 fn last(text: &str, count: usize) -> &str {
     if count == 0 { "" } else { tail(text, count) }
 }

@@ -1,4 +1,4 @@
-//! verl's tool that judges answers to GSM8K: `verl.tools.gsm8k_tool.Gsm8kTool` of verl up to 0.7.
+//! verl's tool that judges answers to GSM8K (`verl.tools.gsm8k_tool.Gsm8kTool` of verl up to 0.7).
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use burnish_util::python_value::{quoted, text_of};
 pub(super) static GSM8K: Kind = Kind {
     name: "calc_gsm8k_reward",
     class_names: &["verl.tools.gsm8k_tool.Gsm8kTool"],
-    doc: "tells whether an answer equals the row's tools_kwargs.calc_gsm8k_reward.create_kwargs.ground_truth, and gives -0.05 for one that \
-          is no better than the conversation's last",
+    doc: "compares an answer with the row's tools_kwargs.calc_gsm8k_reward.create_kwargs.ground_truth; the reward is -0.05 for an answer \
+          not better than the conversation's last one",
     settings: &[],
     schema: || {
         json!({"type": "function", "function": {
@@ -34,7 +34,7 @@ pub(super) static GSM8K: Kind = Kind {
 
 struct Gsm8k;
 
-/// `#### ` before an answer that has none, as verl's tool and interaction write it before scoring.
+/// Adds `#### ` before an answer without it, as verl's tool and interaction do before scoring.
 pub(crate) fn marked(answer: &str) -> String {
     if answer.starts_with("#### ") { answer.to_owned() } else { format!("#### {answer}") }
 }
@@ -49,18 +49,18 @@ impl BuiltIn for Gsm8k {
         Ok(json!({"truth": truth, "reward": 0.0}))
     }
 
-    /// As verl's `execute`. Its instance lives as long as the conversation: verl 0.7 makes a new one for each call, so that no answer is
-    /// ever worse than an earlier one there.
+    /// Matches verl's `execute`. Its state lasts as long as the conversation. verl 0.7 creates a new instance for each call, so
+    /// that no answer there is worse than an earlier one.
     fn call(&self, arguments: &Value, state: &mut Value, _: Duration) -> Result<Told, Failed> {
         let answer = match arguments {
             Value::Object(fields) => fields.get("answer").map_or_else(String::new, text_of),
-            _ => return Err(Failed::raised("the arguments are no object")),
+            _ => return Err(Failed::raised("the arguments must be an object")),
         };
         let parsed = extract_solution(&marked(&answer), Method::Flexible);
         let reward = if parsed.is_some() && parsed.as_deref() == state["truth"].as_str() { 1.0 } else { 0.0 };
         let tool_reward = if reward > state["reward"].as_f64().unwrap_or(0.0) { 0.0 } else { -0.05 };
         state["reward"] = reward.into();
-        // verl's scorer returns the whole number 0 where it finds no answer.
+        // verl's scorer returns the integer 0 if it finds no answer.
         let shown = if parsed.is_none() {
             "0"
         } else if reward > 0.0 {

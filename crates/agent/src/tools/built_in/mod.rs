@@ -1,4 +1,4 @@
-//! The tools of this program: one file each, found by the class names that tool configurations have.
+//! The built-in tools: one file each, selected by the class names of tool configurations.
 
 mod calculator;
 #[cfg(test)]
@@ -22,7 +22,7 @@ pub use toolbox::{BuiltInTools, Made};
 /// Every built-in tool.
 pub static BUILT_IN: &[&Kind] = &[&calculator::CALCULATOR, &gsm8k::GSM8K, &search::SEARCH, &sandbox::SANDBOX];
 
-/// The tool that `class_name` stands for; `None` if it is a class of the user's.
+/// Returns the tool with this class name; `None` for a class of the user.
 pub fn find(class_name: &str) -> Option<&'static Kind> {
     BUILT_IN.iter().find(|kind| kind.class_names.contains(&class_name)).copied()
 }

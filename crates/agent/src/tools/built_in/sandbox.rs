@@ -1,4 +1,5 @@
-//! verl's tool that runs programs: `verl.tools.sandbox_fusion_tools.SandboxFusionTool` of verl up to 0.7, by a Sandbox Fusion service.
+//! verl's tool that runs programs in a Sandbox Fusion service (`verl.tools.sandbox_fusion_tools.SandboxFusionTool` of verl up to
+//! 0.7).
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use burnish_util::python_value::text_of;
 pub(super) static SANDBOX: Kind = Kind {
     name: "code_interpreter",
     class_names: &["verl.tools.sandbox_fusion_tools.SandboxFusionTool"],
-    doc: "what a Python program prints, run by the service of sandbox_fusion_url",
+    doc: "the output of a Python program, which the service at sandbox_fusion_url runs",
     settings: &[
         "sandbox_fusion_url",
         "default_timeout",
@@ -46,7 +47,7 @@ pub(super) static SANDBOX: Kind = Kind {
             url: url.to_string(),
             max_concurrent: usize::try_from(most).context("`rate_limit` is too large")?,
             memory_limit_mb: count(config, "memory_limit_mb", 1024)?,
-            // The toolbox watches for the interrupt.
+            // The toolbox checks for interrupts.
             interrupt: Interrupt::default(),
         };
         Ok(Box::new(Code { service: Sandbox::new(options)?, timeout: seconds(config, "default_timeout", 30)? }))
@@ -63,10 +64,10 @@ impl BuiltIn for Code {
         true
     }
 
-    /// What the program prints, and behind it its errors, as verl's `execute_code` returns it. A service that fails is an error here; verl
-    /// tells the model `no stdout here`.
+    /// Returns the program's output followed by its errors, like verl's `execute_code`. A failing service is an error here; in
+    /// verl the model gets `no stdout here`.
     fn call(&self, arguments: &Value, _: &mut Value, timeout: Duration) -> Result<Told, Failed> {
-        let Value::Object(fields) = arguments else { return Err(Failed::raised("the arguments are no object")) };
+        let Value::Object(fields) = arguments else { return Err(Failed::raised("the arguments must be an object")) };
         let code = fields.get("code").map_or_else(String::new, text_of);
         let limit = fields.get("timeout").and_then(Value::as_f64).filter(|seconds| *seconds > 0.0);
         let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(self.timeout).min(timeout);

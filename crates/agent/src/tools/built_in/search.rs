@@ -1,4 +1,4 @@
-//! verl's search tool: `verl.tools.search_tool.SearchTool` of verl up to 0.7, for a retrieval service as Search-R1 has it.
+//! verl's search tool (`verl.tools.search_tool.SearchTool` of verl up to 0.7), for a retrieval service like Search-R1's.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,17 +12,17 @@ use super::settings::{address, count, seconds};
 use super::slots::Slots;
 use super::tool::{BuiltIn, Failed, Kind, Told};
 
-/// The number of times that a service is asked that fails for a while.
+/// The limit of attempts while a service fails temporarily.
 const TRIES: u32 = 10;
-/// The pause before the second attempt; each further one is longer by as much.
+/// The pause before the second attempt; each further pause is longer by this time.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The largest size of an answer, in bytes.
+/// The limit of a reply in bytes.
 const MOST_BYTES: u64 = 16 << 20;
 
 pub(super) static SEARCH: Kind = Kind {
     name: "search",
     class_names: &["verl.tools.search_tool.SearchTool"],
-    doc: "passages of a retrieval service, asked by POST {queries, topk, return_scores}",
+    doc: "passages of a retrieval service, requested by POST {queries, topk, return_scores}",
     settings: &[
         "retrieval_service_url",
         "topk",
@@ -68,7 +68,7 @@ struct Search {
     agent: Agent,
     url: Uri,
     topk: u64,
-    /// The time of one attempt.
+    /// The time limit of one attempt.
     timeout: Duration,
     slots: Slots,
     pause: Duration,
@@ -79,7 +79,7 @@ impl BuiltIn for Search {
         true
     }
 
-    /// As verl's `execute`: errors are texts, too, and the reward is 0. Attempts end with the time of the call.
+    /// Matches verl's `execute`: errors are results too, and the reward is 0. Attempts end at the time limit of the call.
     fn call(&self, arguments: &Value, _: &mut Value, timeout: Duration) -> Result<Told, Failed> {
         let end = Instant::now() + timeout;
         let Some(queries) = arguments["query_list"].as_array().filter(|queries| !queries.is_empty()) else {
@@ -95,7 +95,7 @@ impl BuiltIn for Search {
             match self.ask(&body, left.min(self.timeout)) {
                 Ok(answer) => return Ok(told(&passages(&answer))),
                 Err((why, true)) if attempt < TRIES => {
-                    tracing::debug!("the search service {} fails and is asked again: {why}", self.url);
+                    tracing::debug!("the search service {} fails, trying again: {why}", self.url);
                     let pause = self.pause * attempt;
                     if pause >= end.saturating_duration_since(Instant::now()) {
                         break;
@@ -110,7 +110,7 @@ impl BuiltIn for Search {
 }
 
 impl Search {
-    /// Makes one attempt; the `bool` of an error is true if another may succeed.
+    /// Makes one attempt; the `bool` of an error is true if another attempt may succeed.
     fn ask(&self, body: &str, timeout: Duration) -> Result<Value, (String, bool)> {
         let broken = |error: Error| match error {
             Error::Timeout(_) => (format!("Timeout Error: no answer within {timeout:?}"), true),
@@ -131,17 +131,17 @@ impl Search {
     }
 }
 
-/// The answer as verl's tool gives it: JSON with one field.
+/// Returns the result in the form of verl's tool: JSON with one field.
 fn told(result: &str) -> Told {
     Told::text(format!("{{\"result\": {}}}", Value::from(result)))
 }
 
-/// The passages of an answer as one text: numbered in each query's list, which are separated by lines of hyphens.
+/// Returns the passages of a reply as one text: numbered within each query, with lines of hyphens between queries.
 fn passages(answer: &Value) -> String {
     let lists = match &answer["result"] {
         Value::Array(lists) if !lists.is_empty() => lists,
         Value::Null | Value::Array(_) if answer.is_object() => return "No search results found.".to_owned(),
-        _ => return "Error processing search results: `result` is no list".to_owned(),
+        _ => return "Error processing search results: `result` is not a list".to_owned(),
     };
     let mut texts = Vec::with_capacity(lists.len());
     for list in lists {

@@ -1,4 +1,4 @@
-//! The settings that a tool configuration gives to a built-in tool.
+//! The settings of a built-in tool in a tool configuration.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use ureq::http::Uri;
 
 use burnish_util::suggest::did_you_mean;
 
-/// Fails on a key of `config` that is not one of those that the tool reads. `type` belongs to every tool.
+/// Fails if `config` has a key that the tool does not read. Every tool accepts `type`.
 pub(in crate::tools) fn only_known(known: &[&str], config: &Value) -> Result<()> {
     let fields = match config {
         Value::Null => return Ok(()),
@@ -25,7 +25,7 @@ pub(in crate::tools) fn only_known(known: &[&str], config: &Value) -> Result<()>
     Ok(())
 }
 
-/// A whole number of at least 1, or what stands for a key that is absent or null.
+/// Returns an integer of at least 1; the default if the key is missing or null.
 pub(super) fn count(config: &Value, key: &str, default: u64) -> Result<u64> {
     match &config[key] {
         Value::Null => Ok(default),
@@ -36,7 +36,7 @@ pub(super) fn count(config: &Value, key: &str, default: u64) -> Result<u64> {
     }
 }
 
-/// A time in seconds, more than 0.
+/// Returns a positive time in seconds; the default if the key is missing or null.
 pub(in crate::tools) fn seconds(config: &Value, key: &str, default: u64) -> Result<Duration> {
     let time = match &config[key] {
         Value::Null => Some(Duration::from_secs(default)),
@@ -45,12 +45,12 @@ pub(in crate::tools) fn seconds(config: &Value, key: &str, default: u64) -> Resu
     time.with_context(|| format!("`{key}` must be a number of seconds above 0, not {}", config[key]))
 }
 
-/// The address of a service.
+/// Returns the address of a service.
 pub(super) fn address(config: &Value, key: &str, example: impl Display) -> Result<Uri> {
     let text = config[key].as_str().unwrap_or_default();
     ensure!(!text.is_empty(), "`{key}` is not set: the address of the service, such as {example}");
-    let parsed: Uri = text.parse().with_context(|| format!("`{key}`: {text} is no address"))?;
+    let parsed: Uri = text.parse().with_context(|| format!("`{key}`: {text} is not a valid address"))?;
     let known = matches!(parsed.scheme_str(), Some("http" | "https")) && parsed.host().is_some();
-    ensure!(known, "`{key}`: {text} is no address that begins with http:// or https://, such as {example}");
+    ensure!(known, "`{key}`: {text} must begin with http:// or https://, such as {example}");
     Ok(parsed)
 }

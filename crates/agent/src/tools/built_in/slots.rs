@@ -1,9 +1,9 @@
-//! The number of calls that a service gets at once.
+//! A limit on concurrent calls of a service.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Calls that may be made at once.
+/// The free slots for concurrent calls.
 pub(super) struct Slots {
     free: Mutex<u64>,
     freed: Condvar,
@@ -14,7 +14,7 @@ impl Slots {
         Self { free: Mutex::new(count), freed: Condvar::new() }
     }
 
-    /// Waits for a slot until `end`; it is free again when what is returned is dropped.
+    /// Waits for a slot until `end`; dropping the returned slot frees it.
     pub(super) fn take(&self, end: Instant) -> Option<Slot<'_>> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {

@@ -1,4 +1,4 @@
-//! A server for tests that answers by a script.
+//! A scripted HTTP server for tests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::thread;
 
 use serde_json::Value;
 
-/// Starts a server that gives each answer once, and the last one for ever. Returns its address and the bodies of the requests.
+/// Starts a server that sends each reply once, and repeats the last one. Returns its address and the bodies of the requests.
 pub(super) fn serve(answers: Vec<(u16, String)>) -> (String, Arc<Mutex<Vec<Value>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());

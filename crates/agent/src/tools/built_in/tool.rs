@@ -1,4 +1,4 @@
-//! What a built-in tool is.
+//! The interface of built-in tools.
 
 use std::time::Duration;
 
@@ -7,77 +7,77 @@ use serde_json::Value;
 
 use crate::Trouble;
 
-/// A tool of this program.
+/// A kind of built-in tool.
 pub struct Kind {
-    /// The name of the tool, unless its schema in the configuration has another.
+    /// The name of the tool, unless the configuration's schema has another.
     pub name: &'static str,
-    /// The classes that `class_name` names it by in a tool configuration.
+    /// The values of `class_name` in tool configurations that select the tool.
     pub class_names: &'static [&'static str],
-    /// One line: what it does, and what it agrees with.
+    /// One line: the tool's purpose, and its counterpart.
     pub doc: &'static str,
-    /// The keys of `config` that it reads, beside `type`.
+    /// The keys of `config` that the tool reads, except `type`.
     pub settings: &'static [&'static str],
-    /// Its schema in OpenAI's form, for a configuration without one.
+    /// The schema in OpenAI's form, for a configuration without one.
     pub schema: fn() -> Value,
-    /// Makes it of `config`, an object.
+    /// Creates the tool from `config`, an object.
     ///
     /// # Errors
-    /// A setting that is missing or wrong.
+    /// A missing or invalid setting.
     pub make: fn(&Value) -> Result<Box<dyn BuiltIn>>,
 }
 
-/// A tool that was made. It answers the calls of all conversations, from many threads.
+/// A tool that handles the calls of all conversations, from many threads.
 pub trait BuiltIn: Send + Sync {
-    /// The state with which a conversation begins, made of the row's `tools_kwargs.NAME.create_kwargs`; null if there are none.
+    /// Returns the state at the start of a conversation, from the row's `tools_kwargs.NAME.create_kwargs` (null if missing).
     ///
     /// # Errors
-    /// What the row lacks.
+    /// A value that the row lacks.
     fn begin(&self, _kwargs: &Value) -> Result<Value> {
         Ok(Value::Null)
     }
 
-    /// True if a call waits for something outside this process. Such calls are carried out on threads of their own, and keep no state.
+    /// Returns true if calls wait for something outside this process. Such calls run on separate threads, and keep no state.
     fn waits(&self) -> bool {
         false
     }
 
-    /// Answers one call within the time. The arguments are JSON, usually an object.
+    /// Runs one call within the time limit. The arguments are JSON, usually an object.
     ///
     /// # Errors
-    /// [`Failed`] if there is no answer; the model is told the message.
+    /// [`ToolError`] if there is no result; the model gets its message.
     fn call(&self, arguments: &Value, state: &mut Value, timeout: Duration) -> Result<Told, Failed>;
 }
 
-/// What a tool answers.
+/// The output of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
     pub text: String,
-    /// `None` is not recorded.
+    /// The reward; `None` is not recorded.
     pub reward: Option<f64>,
 }
 
 impl Told {
-    /// An answer with the reward of 0 that tools of verl give where they judge nothing.
+    /// Returns an output with the reward 0, which verl's tools give if they judge nothing.
     pub fn text(text: String) -> Self {
         Self { text, reward: Some(0.0) }
     }
 }
 
-/// A call without an answer.
+/// The error of a call without a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
     pub trouble: Trouble,
-    /// One line.
+    /// The error in one line.
     pub message: String,
 }
 
 impl Failed {
-    /// What a tool of Python would raise.
+    /// Returns the error for an exception of a tool.
     pub fn raised(message: impl Into<String>) -> Self {
         Self { trouble: Trouble::Raised, message: message.into() }
     }
 
-    /// A call that took longer than it may.
+    /// Returns the error for a call that exceeded its time limit.
     pub fn late(timeout: Duration) -> Self {
         Self { trouble: Trouble::Timeout, message: format!("timed out after {} s", timeout.as_secs_f64()) }
     }

@@ -13,10 +13,10 @@ use super::tool::{BuiltIn, Failed, Kind, Told};
 use crate::tools::{Answer, Call, Seen, Toolbox};
 use burnish_util::interrupt::Interrupt;
 
-/// The longest time that an interrupt goes unnoticed.
+/// The longest time until an interrupt is noticed.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A built-in tool, or one of a service, made once for all conversations.
+/// A built-in tool, or one of a service, created once for all conversations.
 #[derive(Clone)]
 pub struct Made {
     name: String,
@@ -26,10 +26,10 @@ pub struct Made {
 }
 
 impl Made {
-    /// Makes a tool of an entry of a tool configuration: its `config`, and its `tool_schema` if it has one.
+    /// Creates a tool from an entry of a tool configuration: its `config`, and its `tool_schema` if it has one.
     ///
     /// # Errors
-    /// A setting that is unknown, missing or wrong, or a schema without a name.
+    /// An unknown, missing or invalid setting, or a schema without a name.
     pub fn new(kind: &Kind, config: &Value, schema: Option<Value>) -> Result<Self> {
         let make = || -> Result<Self> {
             only_known(kind.settings, config)?;
@@ -40,7 +40,7 @@ impl Made {
         make().with_context(|| format!("the tool {}", kind.class_names[0]))
     }
 
-    /// A tool that a service offers by this schema.
+    /// Creates a tool that a service offers with this schema.
     ///
     /// # Errors
     /// A schema without a name.
@@ -49,22 +49,22 @@ impl Made {
         Ok(Self { name, schema, tool, of_service: true })
     }
 
-    /// What the model is told of it, in OpenAI's form.
+    /// Returns the schema that the model gets, in OpenAI's form.
     pub fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// True if a service offers it, which was started or connected to for that.
+    /// Returns true if the tool belongs to a service that was started or connected to for it.
     pub fn is_of_service(&self) -> bool {
         self.of_service
     }
 
-    /// True if its calls wait for something outside this process.
+    /// Returns true if calls of the tool wait for something outside this process.
     pub fn waits(&self) -> bool {
         self.tool.waits()
     }
 
-    /// The name by which the model calls it.
+    /// Returns the name by which the model calls the tool.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -79,11 +79,11 @@ pub struct BuiltInTools {
 }
 
 impl BuiltInTools {
-    /// Begins a conversation whose row has these `tools_kwargs`: an object with an object for each tool, or null. `timeout` is the time of
-    /// one call.
+    /// Begins a conversation whose row has these `tools_kwargs`: an object with one object per tool, or null. `timeout` is the
+    /// time limit of one call.
     ///
     /// # Errors
-    /// What the row lacks for a tool.
+    /// A value that the row lacks for a tool.
     pub fn new(made: &[Made], tools_kwargs: &Value, timeout: Duration, interrupt: Interrupt) -> Result<Self> {
         let begin = |made: &Made| {
             let state = made.tool.begin(&tools_kwargs[&made.name]["create_kwargs"]);
@@ -94,7 +94,7 @@ impl BuiltInTools {
         Ok(Self { tools, schemas, timeout, interrupt })
     }
 
-    /// Carries out a call of a tool that waits on a thread of its own, for which nobody has to wait: a service can hang for any time.
+    /// Runs a call of a waiting tool on a separate thread, which nobody has to join: a service can hang for any time.
     fn start(&self, tool: &Arc<dyn BuiltIn>, call: &Call) -> Result<Receiver<(Result<Told, Failed>, f64)>> {
         let (send, receive) = sync_channel(1);
         let (tool, arguments, timeout) = (tool.clone(), call.arguments.clone(), self.timeout);
@@ -103,7 +103,7 @@ impl BuiltInTools {
             let told = tool.call(&arguments, &mut Value::Null, timeout);
             _ = send.send((told, begun.elapsed().as_secs_f64()));
         };
-        thread::Builder::new().name("tool".to_owned()).spawn(run).context("no thread for a call of a tool")?;
+        thread::Builder::new().name("tool".to_owned()).spawn(run).context("cannot start a thread for a tool call")?;
         Ok(receive)
     }
 
@@ -155,7 +155,7 @@ impl Toolbox for BuiltInTools {
     }
 }
 
-/// The answer that the model is told; that of a call that failed in verl's words.
+/// Returns the result for the model; errors are worded as in verl.
 fn answer(name: &str, told: Result<Told, Failed>, seconds: f64) -> Answer {
     match told {
         Ok(Told { text, reward }) => Answer { text, reward, trouble: None, seconds, extra: Map::new() },
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn calls_of_a_turn_are_answered_in_order_within_the_time_of_one() {
-        // Somebody who never answers: connections wait in the listener's queue.
+        // A server that never replies: connections wait in the listener's queue.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", silent.local_addr().unwrap());
         let tools = [

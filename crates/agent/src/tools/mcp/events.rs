@@ -1,35 +1,35 @@
-//! Reads a stream of server-sent events (the HTML standard, section 9.2).
+//! A reader of server-sent events (the HTML standard, section 9.2).
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
 use super::message::MOST_BYTES;
 
-/// An event.
+/// A server-sent event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Its kind; empty is `message`.
+    /// The event type; empty means `message`.
     pub name: String,
     pub data: String,
 }
 
-/// The events of a stream.
+/// A reader of the events of a stream.
 pub struct Events<R> {
     stream: BufReader<R>,
-    /// The name of the last event that had one, from which the server can go on in another stream.
+    /// The id of the last event that had one, from which the server can resume in another stream.
     pub last_id: Option<String>,
     most: usize,
 }
 
 impl<R: Read> Events<R> {
-    /// Reads the events of this stream.
+    /// Creates a reader of this stream.
     pub fn new(stream: R) -> Self {
         Self { stream: BufReader::new(stream), last_id: None, most: MOST_BYTES }
     }
 
-    /// The next event with data; `None` at the end of the stream. What follows the last empty line is no event.
+    /// Returns the next event with data; `None` at the end of the stream. An event without a final empty line is dropped.
     ///
     /// # Errors
-    /// A stream that breaks off, an event of more bytes than a message may have.
+    /// A broken stream, or an event larger than the limit of a message.
     pub fn read(&mut self) -> io::Result<Option<Event>> {
         let (mut event, mut has_data) = (Event::default(), false);
         loop {
@@ -58,7 +58,7 @@ impl<R: Read> Events<R> {
                     has_data = true;
                 }
                 "id" if !value.contains('\0') => self.last_id = Some(value.to_owned()).filter(|id| !id.is_empty()),
-                // Comments, by which servers keep a stream alive, and what is not known.
+                // Comments, which servers send to keep a stream alive, and unknown fields.
                 _ => {}
             }
         }

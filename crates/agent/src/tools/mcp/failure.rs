@@ -1,29 +1,30 @@
-//! The reason why a request has no answer.
+//! The error of a request.
 
-/// A request without an answer.
+/// The error of a request without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The server answered with an error, or with what is no answer; its words.
+    /// The server replied with an error, or with an invalid result; its text.
     Refused(String),
-    /// There was no answer within the time.
+    /// There was no reply within the time limit.
     Late,
-    /// There is no link any more, for this reason. `delivered` is true if the server may have got the request and carried it out.
+    /// The connection has ended, for this reason. `delivered` is true if the server may have received the request and acted on
+    /// it.
     Gone { why: String, delivered: bool },
     /// The run was asked to stop.
     Interrupted,
 }
 
 impl Failure {
-    /// The end of a link before a request went out.
+    /// Returns the error for a connection that ended before the request was sent.
     pub fn not_there(why: impl Into<String>) -> Self {
         Self::Gone { why: why.into(), delivered: false }
     }
 
-    /// The failure in words, after the name of the server. `seconds` is the time that there was.
+    /// Returns the error in words that follow the name of the server. `seconds` is the time limit.
     pub fn words(&self, seconds: f64) -> String {
         match self {
-            Self::Refused(words) => format!("answers: {words}"),
-            Self::Late => format!("does not answer within {seconds} s"),
+            Self::Refused(words) => format!("failed: {words}"),
+            Self::Late => format!("does not reply within {seconds} s"),
             Self::Gone { why, .. } => why.clone(),
             Self::Interrupted => "was not waited for, because the run was asked to stop".to_owned(),
         }

@@ -1,4 +1,4 @@
-//! A server at an address that takes each message by POST, and answers with JSON or with a stream of events (streamable HTTP).
+//! The streamable HTTP transport: the client sends each message by POST, and the server replies with JSON or a stream of events.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,12 +17,12 @@ use super::site::{EVENTS, Site, body, failure, header, refused};
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
-/// The time for messages that nobody waits for.
+/// The time limit of messages without a reply.
 const BESIDE: Duration = Duration::from_secs(5);
-/// The pause before a stream is asked for again that ended before its answer came.
+/// The pause before requesting a stream again that ended before its reply.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The connections to an address.
+/// A connection to a server by streamable HTTP.
 pub struct Http {
     site: Site,
     last: AtomicU64,
@@ -30,7 +30,7 @@ pub struct Http {
     agreed: Mutex<Agreed>,
 }
 
-/// What the server said at the beginning, and is told with each message.
+/// Session id and protocol version from the server's first reply, sent with each message.
 #[derive(Clone, Default)]
 struct Agreed {
     session: Option<String>,
@@ -38,7 +38,7 @@ struct Agreed {
 }
 
 impl Http {
-    /// A server at a site. Nothing is sent yet.
+    /// Creates a connection; sends nothing yet.
     pub fn new(site: Site) -> Self {
         Self { site, last: AtomicU64::new(0), is_open: AtomicBool::new(true), agreed: Mutex::default() }
     }
@@ -52,10 +52,10 @@ impl Http {
         [(SESSION, session), (VERSION, version)].into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    /// Sends a message that has no answer. What goes wrong is seen at the next request.
+    /// Sends a message without a reply. The next request reports errors.
     fn send(&self, message: &Value) {
         if let Err(why) = self.site.post(&self.site.url, message, &self.headers(), Instant::now() + BESIDE) {
-            tracing::debug!("a message to {} is lost: it {}", self.site.url, why.words(BESIDE.as_secs_f64()));
+            tracing::debug!("a message to {} was lost: it {}", self.site.url, why.words(BESIDE.as_secs_f64()));
         }
     }
 
@@ -77,10 +77,10 @@ impl Http {
         }
         let messages = incoming(&body(response)?);
         let found = messages.into_iter().flatten().find_map(|message| self.take(id, message));
-        found.unwrap_or_else(|| Err(Failure::Refused("what is no answer of the protocol".to_owned())))
+        found.unwrap_or_else(|| Err(Failure::Refused("the reply does not follow the protocol".to_owned())))
     }
 
-    /// The answer in a stream. A stream that ends before is asked for again from its last event, if that had a name.
+    /// Reads the reply from a stream. If the stream ends early, requests it again from its last event, if that had an id.
     fn of_stream(&self, id: u64, mut response: Response<Body>, end: Instant) -> Result<Value, Failure> {
         let mut last_id: Option<String> = None;
         loop {
@@ -103,7 +103,7 @@ impl Http {
             }
             last_id = events.last_id.or(last_id);
             let Some(last) = &last_id else {
-                return Err(broken.unwrap_or_else(|| Failure::Refused("a stream without the answer".to_owned())));
+                return Err(broken.unwrap_or_else(|| Failure::Refused("a stream without a reply".to_owned())));
             };
             if end.saturating_duration_since(Instant::now()) < PAUSE {
                 return Err(Failure::Late);
@@ -118,7 +118,7 @@ impl Http {
         }
     }
 
-    /// What a message means to the request of this number; questions of the server are answered.
+    /// Handles a message while a request waits: returns the reply to the request with this id; replies to requests of the server.
     fn take(&self, id: u64, message: Incoming) -> Option<Result<Value, Failure>> {
         match message {
             Incoming::Answer(number, answer) if number == id => Some(answer.map_err(Failure::Refused)),

@@ -1,4 +1,4 @@
-//! What a connection to a server can do, whatever it is made of.
+//! The interface of a connection to a server, for all transports.
 
 use std::time::Instant;
 
@@ -8,34 +8,34 @@ use super::failure::Failure;
 
 /// A connection to a server, used from many threads at once.
 pub trait Link: Send + Sync {
-    /// Sends a request and waits for its answer until `end`. A call of a tool that nobody waits for any more is cancelled.
+    /// Sends a request and waits for its reply until `end`. A tool call that times out is cancelled.
     ///
     /// # Errors
-    /// [`Failure`] if there is no answer.
+    /// [`McpError`] if there is no reply.
     fn request(&self, method: &str, params: Value, end: Instant) -> Result<Value, Failure>;
 
-    /// Sends a message without an answer. If it does not arrive, the next request says so.
+    /// Sends a message without a reply. If it does not arrive, the next request fails.
     fn notify(&self, method: &str);
 
-    /// Is told the version of the protocol that was agreed upon.
+    /// Stores the agreed version of the protocol.
     fn speaks(&self, _version: &str) {}
 
-    /// True if a request can still be sent.
+    /// Returns true if requests can still be sent.
     fn is_open(&self) -> bool;
 
-    /// True if the other side is a program of ours, which is ended with the link.
+    /// Returns true if the server is a child process, which ends with the connection.
     fn is_program(&self) -> bool {
         false
     }
 
-    /// Ends the connection, and with it all requests, for this reason.
+    /// Closes the connection and fails all its requests, for this reason.
     fn close(&self, why: &str);
 
-    /// What the other side printed last, for the end of a message; empty if nothing is known.
+    /// Returns the last output of the server, for the end of a message; empty without any.
     fn last_words(&self) -> String {
         String::new()
     }
 }
 
-/// The request whose answer may be worth nothing after a while, so that it is cancelled then.
+/// The method of tool calls, which are cancelled when they time out.
 pub const CALL: &str = "tools/call";

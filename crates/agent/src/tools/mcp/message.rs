@@ -1,29 +1,29 @@
-//! The messages of JSON-RPC 2.0, as the protocol uses them.
+//! JSON-RPC 2.0 messages, as the protocol uses them.
 
 use serde_json::{Value, json};
 
 use burnish_util::excerpt::beginning;
 
-/// The most bytes of a message.
+/// The limit of a message in bytes.
 pub const MOST_BYTES: usize = 64 << 20;
 
-/// A message of a server.
+/// A message from a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Incoming {
-    /// The answer to the request of this number: a result, or the words of an error.
+    /// The reply to the request with this id: a result, or the text of an error.
     Answer(u64, Result<Value, String>),
-    /// A request of the server, with its own name for it.
+    /// A request from the server, with the server's id.
     Request { id: Value, method: String },
-    /// What nobody waits for: notifications, answers without a number.
+    /// A message without effect: a notification, or a reply without an id.
     Other,
 }
 
-/// A request.
+/// Returns a request.
 pub fn request(id: u64, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// A message without an answer.
+/// Returns a notification.
 pub fn notification(method: &str, params: Option<Value>) -> Value {
     let mut message = json!({"jsonrpc": "2.0", "method": method});
     if let Some(params) = params {
@@ -32,12 +32,12 @@ pub fn notification(method: &str, params: Option<Value>) -> Value {
     message
 }
 
-/// The notification that nobody waits for the answer to a request any more.
+/// Returns the notification that a request is cancelled.
 pub fn cancelled(id: u64) -> Value {
     notification("notifications/cancelled", Some(json!({"requestId": id, "reason": "it took too long"})))
 }
 
-/// The answer to a request of a server: it may ask whether anybody is there, and nothing else is offered.
+/// Returns the reply to a request of a server: `ping` is supported, nothing else.
 pub fn answer(id: &Value, method: &str) -> Value {
     match method {
         "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
@@ -45,7 +45,7 @@ pub fn answer(id: &Value, method: &str) -> Value {
     }
 }
 
-/// Reads what a server sent: a message, or a list of them as version 2025-03-26 allows. `None` if it is neither.
+/// Parses the bytes of a server: one message, or a list of messages (version 2025-03-26). `None` if they are neither.
 pub fn incoming(bytes: &[u8]) -> Option<Vec<Incoming>> {
     match serde_json::from_slice(bytes).ok()? {
         Value::Array(messages) => messages.into_iter().map(one).collect(),
@@ -65,7 +65,7 @@ fn one(mut message: Value) -> Option<Incoming> {
         (None, Some(error)) => Err(error_words(error)),
         (None, None) => return None,
     };
-    // Servers return the numbers that they were sent, some of them as texts.
+    // Servers return the ids that they received, some of them as text.
     let number = id.and_then(|id| id.as_u64().or_else(|| id.as_str()?.parse().ok()));
     Some(number.map_or(Incoming::Other, |number| Incoming::Answer(number, answer)))
 }

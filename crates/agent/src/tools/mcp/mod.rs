@@ -1,12 +1,12 @@
-//! Servers of the Model Context Protocol, whose tools conversations call (verl's tools of the type mcp).
+//! Servers of the Model Context Protocol, whose tools conversations call (verl's tools of type mcp).
 //!
-//! A server is started, or connected to, once for all conversations (`server`): their calls go over one link at the same time,
-//! told apart by the numbers of their messages (`message`, `waiting`). A link is a program's input and output (`stdio`,
-//! `process`), an address that takes messages by POST (`http`), or one with a stream of answers (`sse`), both of which read event
-//! streams (`events`) of a `site`. What a server offers becomes tools like those of this program (`offered`, `text`).
+//! Each server is started, or connected to, once for all conversations (`server`). Concurrent calls share one connection; message
+//! ids tell them apart (`message`, `pending`). There are three transports (`transport`): a program's input and output (`stdio`,
+//! `process`), HTTP POST (`http`), and HTTP with one stream of replies (`sse`). The last two read event streams (`events`) of an
+//! `http_endpoint`. The server's tools become tools like the built-in ones (`server_tools`, `text`).
 //!
-//! Source: the specification of the protocol, versions 2024-11-05 to 2025-11-25 (modelcontextprotocol.io). Nothing is offered to
-//! servers: no files, no questions to the model or to the user.
+//! Source: the specification of the protocol, versions 2024-11-05 to 2025-11-25 (modelcontextprotocol.io). The client offers
+//! servers nothing: no files, no requests to the model or the user.
 
 mod events;
 mod failure;

@@ -1,4 +1,4 @@
-//! From an entry of a tool configuration to the tools that its servers offer.
+//! The tools that servers offer, from an entry of a tool configuration.
 
 use std::env;
 use std::path::Path;
@@ -16,18 +16,18 @@ use crate::config::{Reach, ServerConfig, ToolConfig, servers};
 use crate::tools::built_in::{BuiltIn, Failed, Made, Told, only_known, seconds};
 use burnish_util::{foreign, secret, suggest};
 
-/// The classes of verl, and how each reads an answer.
+/// verl's classes, and how each reads a result.
 const CLASSES: &[(&str, Reading)] =
     &[("verl.tools.mcp_base_tool.MCPBaseTool", text::joined), ("verl.tools.mcp_search_tool.MCPSearchTool", text::results)];
-/// The keys of `config` beside `type`.
+/// The keys of `config`, except `type`.
 const SETTINGS: &[&str] = &["rate_limit", "timeout"];
 
 /// A tool of a server.
 struct Offered {
     server: Arc<Server>,
-    /// The name by which the server knows it.
+    /// The server's name of the tool.
     name: String,
-    /// True if a call that may have been carried out can be made once more.
+    /// True if a call may be repeated although the server may already have run it.
     again: bool,
     reading: Reading,
     timeout: Option<Duration>,
@@ -60,18 +60,18 @@ impl BuiltIn for Offered {
     }
 }
 
-/// Starts the servers of an entry, and returns the tools that they offer and the entry selects: in the order of the file, and of
-/// each server's list. Beside other servers a tool is called `SERVER_TOOL`, as in verl, whose client fastmcp names them so; a
-/// server with `auth_token` is no other server there.
+/// Starts the servers of an entry, and returns their tools that the entry selects, in the order of the file and of each server's
+/// list. If there are several servers, a tool is named `SERVER_TOOL`, as in verl (by its client fastmcp). A server with
+/// `auth_token` does not count as another server there.
 ///
 /// # Errors
-/// A mistake in the entry or in the file of servers, a server that cannot be started, a selected tool that none offers.
+/// A mistake in the entry or in the file of servers, a server that cannot be started, or a selected tool that no server offers.
 pub fn offered(entry: &ToolConfig, options: &Options) -> Result<Vec<Made>> {
     let Some((_, reading)) = CLASSES.iter().find(|(name, _)| *name == entry.class_name) else {
         let known = CLASSES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" and ");
-        bail!("a class of your own around servers is not run ({}): there are {known}", entry.class_name);
+        bail!("`class_name` {} is not supported for servers: the classes are {known}", entry.class_name);
     };
-    ensure!(entry.schema.is_none(), "`tool_schema` says nothing here: the schemas are those of the servers");
+    ensure!(entry.schema.is_none(), "`tool_schema` has no effect here: the servers provide the schemas");
     let config = Value::Object(entry.config.clone());
     only_known(SETTINGS, &config)?;
     let timeout = if config["timeout"].is_null() { None } else { Some(seconds(&config, "timeout", 0)?) };
@@ -118,12 +118,12 @@ pub fn offered(entry: &ToolConfig, options: &Options) -> Result<Vec<Made>> {
     Ok(found.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|((_, made), _)| made).collect())
 }
 
-/// Reads a file of servers, and keeps what is secret in it out of all output.
+/// Reads a file of servers, and masks its secrets in all output.
 fn read(path: &str) -> Result<Vec<ServerConfig>> {
     let text = foreign::read_text(Path::new(path), foreign::SETTINGS).context("`mcp_servers_config_path`")?;
     secret::remember_in(&text);
-    let file: Value = serde_json::from_str(&text).map_err(|error| anyhow!("{path} is no JSON: {error}"))?;
-    // Wherever it stands: in an argument or an address too.
+    let file: Value = serde_json::from_str(&text).map_err(|error| anyhow!("{path} is not valid JSON: {error}"))?;
+    // Secret variables are masked wherever they occur, in arguments and addresses too.
     let variable = |name: &str| {
         let value = env::var(name).ok();
         value.iter().filter(|_| secret::is_secret(name)).for_each(|value| secret::remember(value));
@@ -142,7 +142,7 @@ fn read(path: &str) -> Result<Vec<ServerConfig>> {
             secret::remember(value.strip_prefix("Bearer ").unwrap_or(value));
         }
         if !server.ignored.is_empty() {
-            tracing::info!("{path}: {} of the server `{}` has no effect here", server.ignored.join(", "), server.name);
+            tracing::info!("{path}: {} of the server `{}` has no effect", server.ignored.join(", "), server.name);
         }
     }
     Ok(servers)

@@ -1,7 +1,8 @@
-//! The process of a server: started without the secrets of the environment, and killed with all of its children.
+//! The process of a server: it starts without the environment's secrets, and is killed with all its children.
 //!
-//! It is the leader of a process group. A watcher in the same group, a shell that reads from a pipe of ours, kills the group when
-//! that pipe ends: so nothing is left of a server that ignores the end of its input, however this process ends.
+//! The process leads a process group. A watcher in the same group, a shell that reads from our pipe, kills the group when the
+//! pipe closes. So no process of a server survives, even if the server ignores the end of its input, and no matter how this
+//! process ends.
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -18,10 +19,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use burnish_python::printed::Printed;
 
-/// The interval at which an ending process is looked at.
+/// The interval for polling an ending process.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A process that runs, or has ended.
+/// A process that runs or has ended.
 pub struct Process {
     group: Pid,
     state: Mutex<State>,
@@ -31,16 +32,16 @@ pub struct Process {
 struct State {
     child: Child,
     watcher: Child,
-    /// What the watcher reads; it is never written to.
+    /// The pipe that the watcher reads; nothing is ever written to it.
     _watched: Option<ChildStdin>,
     ended: bool,
 }
 
 impl Process {
-    /// Starts a program with exactly this environment. `name` is what the log calls it when it prints to its error stream.
+    /// Starts a program with exactly this environment. `name` labels its error output in the log.
     ///
     /// # Errors
-    /// A program that is not there or cannot be started.
+    /// A program that is missing or cannot be started.
     pub fn start(
         name: &str,
         command: &str,
@@ -83,7 +84,10 @@ impl Process {
                 _ = poll(&mut [PollFd::new(&readable, PollFlags::IN)], None);
             }
         };
-        thread::Builder::new().name("mcp-errors".to_owned()).spawn(read).context("no thread for the output of a server")?;
+        thread::Builder::new()
+            .name("mcp-errors".to_owned())
+            .spawn(read)
+            .context("cannot start a thread for the output of a server")?;
         Ok((process, input, output))
     }
 
@@ -91,20 +95,20 @@ impl Process {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Logs what was printed; false once nothing more can come.
+    /// Logs new output; returns false once no more can come.
     fn read_printed(&self) -> bool {
         let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
         printed.read();
         printed.pipe().is_some()
     }
 
-    /// The last lines of its error stream, for the end of a message.
+    /// Returns the last lines of the error stream, for the end of a message.
     pub fn last_words(&self) -> String {
         self.read_printed();
         self.printed.lock().unwrap_or_else(PoisonError::into_inner).last_words()
     }
 
-    /// Gives it this time to end by itself, and kills it with its group. Returns how it ended.
+    /// Waits this long for the process to end, then kills it with its group. Returns its exit status.
     pub fn end(&self, grace: Duration) -> Option<ExitStatus> {
         let begun = Instant::now();
         loop {
@@ -112,9 +116,9 @@ impl Process {
             let status = if state.ended { None } else { state.child.try_wait().ok().flatten() };
             if state.ended || status.is_some() || begun.elapsed() >= grace {
                 if !state.ended {
-                    // The watcher is one of the group and has not been waited for, so no other group has this number.
+                    // The watcher belongs to the group and has not been waited for, so no other group can have this id.
                     _ = kill_process_group(self.group, Signal::KILL);
-                    // One that has left its group would be waited for without end.
+                    // A child that left the group would otherwise be waited for without end.
                     _ = state.child.kill();
                     state.ended = true;
                     _ = state.watcher.wait();
@@ -134,7 +138,7 @@ impl Drop for Process {
     }
 }
 
-/// The end of a process in words, after its name.
+/// Returns the end of a process in words that follow its name.
 pub fn ended(status: Option<ExitStatus>) -> String {
     match status.map(|status| (status.code(), status.signal())) {
         Some((Some(code), _)) => format!("ended with exit status {code}"),

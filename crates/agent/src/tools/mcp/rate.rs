@@ -1,24 +1,24 @@
-//! The number of calls of a server in a second (verl's `rate_limit`).
+//! A limit on the calls of a server per second (verl's `rate_limit`).
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A bucket that fills with so many calls in a second, and holds as many, as verl's `TokenBucket`. One of less than a call in a
-/// second holds one call; in verl none is ever made then.
+/// A token bucket like verl's `TokenBucket`: it fills at this rate per second, and holds one second's calls. A rate below 1 holds
+/// one call; in verl no call is ever made then.
 pub struct Rate {
     per_second: f64,
-    /// The calls that may be made, and when they were counted.
+    /// The available calls, and the time of the last count.
     state: Mutex<(f64, Instant)>,
 }
 
 impl Rate {
-    /// A full bucket. `per_second`: the number of calls in a second, above 0.
+    /// Creates a full bucket. `per_second` is the number of calls per second, above 0.
     pub fn new(per_second: f64) -> Self {
         Self { per_second, state: Mutex::new((per_second.max(1.0), Instant::now())) }
     }
 
-    /// Waits until a call may be made; false if that is not before `end`.
+    /// Waits until a call may be made; returns false if that is not before `end`.
     pub fn wait(&self, end: Instant) -> bool {
         loop {
             let now = Instant::now();

@@ -1,4 +1,4 @@
-//! A server: started or connected to, asked what it offers, called, and started again when it has ended.
+//! A server: starts or connects to it, lists and calls its tools, and restarts it if it has ended.
 
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,11 +20,11 @@ use burnish_python::environment;
 use burnish_python::words::Words;
 use burnish_util::interrupt::Interrupt;
 
-/// The versions of the protocol that are spoken, the last of which is offered.
+/// The supported versions of the protocol; the client offers the last.
 const VERSIONS: &[&str] = &["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-/// The most pages of a list of tools.
+/// The limit of pages in a list of tools.
 const MOST_PAGES: usize = 1000;
-/// The longest time in which a program answers that it is there, after a call that took too long.
+/// The time in which a program must reply to a ping, after a call that took too long.
 const PING: Duration = Duration::from_secs(5);
 
 /// The settings that messages name.
@@ -37,30 +37,30 @@ static WORDS: Words = Words {
     cpu_limit: "",
 };
 
-/// How servers are started.
+/// Options for starting servers.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The environment variables that programs get in addition to the usual ones and their own.
+    /// Environment variables that programs get, in addition to the usual ones and those in their entry.
     pub pass_env: Vec<String>,
-    /// The time for a start, with the list of tools.
+    /// The time limit of a start, including the list of tools.
     pub start_timeout: Duration,
     pub interrupt: Interrupt,
 }
 
-/// A server that runs. Its calls come from many threads at once.
+/// A running server. Its calls come from many threads at once.
 pub struct Server {
     config: ServerConfig,
-    /// Its name and file, for messages.
+    /// Name and file of the server, for messages.
     place: String,
     options: Options,
     link: Mutex<Option<Arc<dyn Link>>>,
 }
 
 impl Server {
-    /// Starts a server and returns it with the tools that it offers, in its order. `file` is where it is listed.
+    /// Starts a server and returns it with its tools, in the server's order. `file` is the file that lists the server.
     ///
     /// # Errors
-    /// A program or an address that is not there, no answer in time, a version of the protocol that is not spoken here, no tools.
+    /// A missing program or unreachable address, no reply in time, an unsupported version of the protocol, or no tools.
     pub fn start(config: ServerConfig, file: &str, options: Options) -> Result<(Self, Vec<Value>)> {
         let place = format!("{file}: the server `{}`", config.name);
         let server = Self { config, place, options, link: Mutex::new(None) };
@@ -68,19 +68,19 @@ impl Server {
         let link = server.connect(end).map_err(|why| anyhow!("{} {why}", server.place))?;
         let tools = list(&*link, end).map_err(|failure| {
             let words = failure.words(server.options.start_timeout.as_secs_f64());
-            anyhow!("{}, asked for its tools, {words}{}", server.place, link.last_words())
+            anyhow!("{}, while listing its tools, {words}{}", server.place, link.last_words())
         })?;
-        ensure!(!tools.is_empty(), "{} offers no tools: leave it out", server.place);
+        ensure!(!tools.is_empty(), "{} offers no tools: remove it from the file", server.place);
         *server.link.lock().unwrap_or_else(PoisonError::into_inner) = Some(link);
         Ok((server, tools))
     }
 
-    /// The longest time of a call, if the server has its own.
+    /// Returns the server's own time limit of a call, if it has one.
     pub fn timeout(&self) -> Option<Duration> {
         self.config.timeout
     }
 
-    /// Connects and agrees on the protocol; the error is what the server does, after its name.
+    /// Connects and agrees on the protocol version; the error follows the name of the server.
     fn connect(&self, end: Instant) -> Result<Arc<dyn Link>, String> {
         let seconds = self.options.start_timeout.as_secs_f64();
         let link = self.reach(end).map_err(|error| self.with_hint(format!("cannot be used: {error:#}")))?;
@@ -96,7 +96,7 @@ impl Server {
         let version = answer["protocolVersion"].as_str().unwrap_or_default();
         if !VERSIONS.contains(&version) {
             let known = VERSIONS.join(", ");
-            return Err(format!("speaks version {version:?} of the protocol; spoken here are {known}"));
+            return Err(format!("speaks version {version:?} of the protocol; supported are {known}"));
         }
         link.speaks(version);
         link.notify("notifications/initialized");
@@ -116,7 +116,7 @@ impl Server {
         Ok(match &self.config.reach {
             Reach::Program { command, args, env, folder } => {
                 let mut all = environment::of_workers(&self.options.pass_env, &WORDS)?;
-                // What the file says comes last, and counts.
+                // Variables in the file come last, so they override the others.
                 all.extend(env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
                 Arc::new(Stdio::start(&self.config.name, (command, args), all, folder.as_deref(), interrupt)?)
             }
@@ -133,8 +133,8 @@ impl Server {
         })
     }
 
-    /// The link, made anew if it has ended. Whoever comes meanwhile waits for it; `None` if the time of its call is over then, so
-    /// that a server that does not start is not tried once for each of them.
+    /// Returns the connection, and restarts the server if it has ended. Concurrent callers wait for the restart. Returns `None`
+    /// if the time limit of the call is over by then, so that not every caller retries a server that cannot start.
     fn link(&self, end: Instant) -> Result<Option<Arc<dyn Link>>, String> {
         let mut kept = self.link.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(link) = kept.as_ref().filter(|link| link.is_open()) {
@@ -144,17 +144,17 @@ impl Server {
             return Ok(None);
         }
         let words = kept.take().map(|link| link.last_words()).unwrap_or_default();
-        tracing::warn!("{} has ended and is started again{words}", self.place);
+        tracing::warn!("{} has ended, restarting it{words}", self.place);
         let link = self.connect(Instant::now() + self.options.start_timeout)?;
         *kept = Some(link.clone());
         Ok(Some(link))
     }
 
-    /// Calls a tool. A server that has ended is started again, once; what it was asked before it ended is asked again only if
-    /// `again`: it may have done it.
+    /// Calls a tool. If the server has ended, restarts it once. A request that the server may have received is repeated only if
+    /// `again`: the server may already have run it.
     ///
     /// # Errors
-    /// [`Failed`] if there is no answer; the model is told the message.
+    /// [`ToolError`] if there is no result; the model gets its message.
     pub fn call(&self, tool: &str, arguments: &Value, again: bool, timeout: Duration) -> Result<Value, Failed> {
         let end = Instant::now() + timeout;
         let died = |why: &str| {
@@ -167,7 +167,7 @@ impl Server {
                 tracing::warn!("{} {why}", self.place);
                 died("cannot be started again")
             })?;
-            // What the model was told is late must not be carried out later.
+            // A call that was reported as late must not run afterwards.
             let Some(link) = link.filter(|_| Instant::now() < end) else { return Err(Failed::late(timeout)) };
             match link.request(CALL, json!({"name": tool, "arguments": arguments}), end) {
                 Ok(answer) => return Ok(answer),
@@ -183,23 +183,23 @@ impl Server {
         }
     }
 
-    /// Looks whether a program still answers after a call that took too long. One that does not would let all further calls wait,
-    /// so it is ended, and the next call starts it again.
+    /// Pings a program after a call that took too long. If it does not reply, all further calls would wait, so it is killed, and
+    /// the next call restarts it.
     fn look(&self, link: &dyn Link) {
         if link.is_program() && link.is_open() && link.request("ping", json!({}), Instant::now() + PING) == Err(Failure::Late) {
-            tracing::warn!("{} does not answer any more, and is killed", self.place);
-            link.close("did not answer any more, and was killed");
+            tracing::warn!("{} no longer replies, killing it", self.place);
+            link.close("no longer replied, and was killed");
         }
     }
 }
 
-/// Every tool that a server offers, page by page.
+/// Returns all tools of a server, page by page.
 fn list(link: &dyn Link, end: Instant) -> Result<Vec<Value>, Failure> {
     let (mut tools, mut asked) = (Vec::new(), json!({}));
     for _ in 0..MOST_PAGES {
         let mut page = link.request("tools/list", asked.clone(), end)?;
         let Value::Array(more) = page["tools"].take() else {
-            return Err(Failure::Refused("no list of tools".to_owned()));
+            return Err(Failure::Refused("the reply has no list of tools".to_owned()));
         };
         tools.extend(more);
         match page["nextCursor"].take() {

@@ -1,4 +1,4 @@
-//! An address of a server: what every request to it has.
+//! An HTTP endpoint of a server: address, headers and requests.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use super::failure::Failure;
 use super::message::MOST_BYTES;
 use burnish_util::excerpt::beginning;
 
-/// The type of an answer that is one message.
+/// The content type of a reply with one message.
 pub const JSON: &str = "application/json";
-/// The type of an answer that is a stream of events.
+/// The content type of a reply with a stream of events.
 pub const EVENTS: &str = "text/event-stream";
 /// The time for which an unused connection is kept: servers close theirs after some seconds.
 const IDLE: Duration = Duration::from_secs(2);
-/// The number of times that an address may say that it has moved.
+/// The limit of redirects.
 const MOST_MOVES: usize = 3;
 
-/// An address and the headers that go there.
+/// An address, and the headers of all requests to it.
 pub struct Site {
     agent: Agent,
     pub url: Uri,
@@ -29,17 +29,17 @@ pub struct Site {
 }
 
 impl Site {
-    /// The site at an address. Requests to this machine go through no proxy, others through that of the environment.
+    /// Creates an endpoint. Requests to this machine use no proxy; others use the proxy of the environment.
     ///
     /// # Errors
-    /// What is no address, or no header.
+    /// An invalid address or header.
     pub fn new(url: &str, headers: &[(String, String)]) -> Result<Self> {
-        let url: Uri = url.parse().with_context(|| format!("`url`: {url} is no address"))?;
-        let Some(host) = url.host() else { bail!("`url`: {url} names no host") };
+        let url: Uri = url.parse().with_context(|| format!("`url`: {url} is not a valid address"))?;
+        let Some(host) = url.host() else { bail!("`url`: {url} has no host") };
         let host = host.trim_matches(['[', ']']);
         let is_local = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
         let header = |(name, value): &(String, String)| {
-            let bad = || format!("`headers`: {name} is no header, or its value has characters that no header may have");
+            let bad = || format!("`headers`: the name or the value of {name} has characters that headers may not contain");
             Ok((name.parse().with_context(bad)?, value.parse().with_context(bad)?))
         };
         let headers = headers.iter().map(header).collect::<Result<_>>()?;
@@ -55,7 +55,7 @@ impl Site {
         Ok(Self { agent: config.build().into(), url, headers })
     }
 
-    /// The address that an answer names, if it is on the same site: the headers may go nowhere else.
+    /// Resolves an address in a reply; `None` if it is on another site, because the headers must not be sent there.
     pub fn same_site(&self, named: &str) -> Option<Uri> {
         let authority = self.url.authority()?.as_str();
         let scheme = self.url.scheme_str()?;
@@ -73,30 +73,30 @@ impl Site {
         same.then_some(uri)
     }
 
-    /// Sends a message, and waits for its answer until `end`.
+    /// Sends a message, and waits for the reply until `end`.
     ///
     /// # Errors
-    /// No answer.
+    /// No reply.
     pub fn post(&self, url: &Uri, message: &Value, more: &[(&str, String)], end: Instant) -> Result<Response<Body>, Failure> {
         let accepted = format!("{JSON}, {EVENTS}");
         let more = [more, &[("content-type", JSON.to_owned()), ("accept", accepted)]].concat();
         self.run(Method::POST, url, &more, message.to_string().as_str(), Some(end))
     }
 
-    /// Opens a stream of events; without an `end` it may last for ever.
+    /// Opens a stream of events; without an `end` it may last forever.
     ///
     /// # Errors
-    /// No answer.
+    /// No reply.
     pub fn get(&self, more: &[(&str, String)], end: Option<Instant>) -> Result<Response<Body>, Failure> {
         self.run(Method::GET, &self.url, &[more, &[("accept", EVENTS.to_owned())]].concat(), (), end)
     }
 
-    /// Tells the site that a session has ended, in so much time; nothing depends on it.
+    /// Reports the end of a session to the server, within this time; failures are ignored.
     pub fn delete(&self, more: &[(&str, String)], time: Duration) {
         _ = self.run(Method::DELETE, &self.url, more, (), Some(Instant::now() + time));
     }
 
-    /// Makes a request, and follows where the site has moved to.
+    /// Sends a request, and follows redirects.
     fn run<B: AsSendBody + Copy>(
         &self,
         method: Method,
@@ -114,7 +114,8 @@ impl Site {
             for (name, value) in more {
                 request = request.header(*name, value);
             }
-            let request = request.body(body).map_err(|error| Failure::Refused(format!("what cannot be sent back: {error}")))?;
+            let request =
+                request.body(body).map_err(|error| Failure::Refused(format!("a value that cannot be sent back: {error}")))?;
             let time = end.map(left).transpose()?;
             let response = self.agent.run(self.agent.configure_request(request).timeout_global(time).build()).map_err(failure)?;
             let named = match response.status().as_u16() {
@@ -132,31 +133,31 @@ impl Site {
     }
 }
 
-/// The time until `end`.
+/// Returns the time until `end`.
 fn left(end: Instant) -> Result<Duration, Failure> {
     let left = end.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(Failure::Late) } else { Ok(left) }
 }
 
-/// The value of a header, if it is text.
+/// Returns the value of a header, if it is text.
 pub fn header(response: &Response<Body>, name: &str) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(str::to_owned)
 }
 
-/// The whole body of an answer.
+/// Reads the whole body of a reply.
 ///
 /// # Errors
-/// One that breaks off, or is too large.
+/// A body that breaks off or is too large.
 pub fn body(mut response: Response<Body>) -> Result<Vec<u8>, Failure> {
     response.body_mut().with_config().limit(MOST_BYTES as u64).read_to_vec().map_err(failure)
 }
 
-/// An answer with a status that says that something is wrong.
+/// Returns the error for a reply with an error status.
 pub fn refused(response: Response<Body>) -> Failure {
     let status = response.status();
     let words = body(response).map(|bytes| String::from_utf8_lossy(bytes.trim_ascii()).into_owned()).unwrap_or_default();
     let advice = match status.as_u16() {
-        401 | 403 => "; it wants a token (`headers` or `auth`)",
+        401 | 403 => "; it requires a token (`headers` or `auth`)",
         404 | 405 => "; is `url` the address of the protocol, and `transport` (http or sse) right?",
         _ => "",
     };
@@ -164,7 +165,7 @@ pub fn refused(response: Response<Body>) -> Failure {
     Failure::Refused(format!("status {status}{words}{advice}"))
 }
 
-/// An error of the client.
+/// Converts an error of the HTTP client.
 pub fn failure(error: Error) -> Failure {
     match error {
         Error::Timeout(_) => Failure::Late,

@@ -1,5 +1,4 @@
-//! A server at an address with one stream for all of its answers, which names the address that takes messages (HTTP with SSE, of
-//! 2024-11-05).
+//! The transport HTTP with SSE (2024-11-05): one event stream has all replies, and names the address for messages.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -17,15 +16,15 @@ use super::site::{Site, refused};
 use super::waiting::Waiting;
 use burnish_util::interrupt::Interrupt;
 
-/// The time for messages that nobody waits for.
+/// The time limit of messages without a reply.
 const BESIDE: Duration = Duration::from_secs(5);
-/// The interval at which a start looks for an interrupt.
+/// The interval between interrupt checks during the start.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A stream of answers, and where messages go.
+/// A connection: a stream of replies, and an address for messages.
 pub struct Sse {
     shared: Arc<Shared>,
-    /// Where messages go.
+    /// The address for messages.
     door: Uri,
     interrupt: Interrupt,
 }
@@ -36,15 +35,15 @@ struct Shared {
 }
 
 impl Sse {
-    /// Opens the stream, and waits until `end` for the address that takes messages.
+    /// Opens the stream, and waits until `end` for the address for messages.
     ///
     /// # Errors
-    /// A server that is not there, or does not speak this protocol.
+    /// An unreachable server, or one that does not speak this protocol.
     pub fn open(site: Site, interrupt: Interrupt, end: Instant) -> Result<Self, Failure> {
         let shared = Arc::new(Shared { site, waiting: Waiting::default() });
         let (sender, doors) = channel();
         let reader = shared.clone();
-        // The thread ends with the stream. With a server that keeps it open, that is the end of this process.
+        // The thread ends with the stream. If the server keeps the stream open, it ends with this process.
         let thread = thread::Builder::new().name("mcp-events".to_owned());
         let read = move || {
             let end = reader.read(&sender);
@@ -60,7 +59,7 @@ impl Sse {
                 Err(_) => {}
             }
         };
-        // The reader ends with the next thing that the server says.
+        // The reader ends with the next event of the server.
         shared.waiting.end(&left.words(0.0));
         Err(left)
     }
@@ -76,7 +75,7 @@ impl Shared {
         if response.status().is_success() { Ok(()) } else { Err(refused(response)) }
     }
 
-    /// Reads the stream to its end; says where messages go, once it is known. Returns why the stream ended.
+    /// Reads the stream to its end, and sends the address for messages once it is known. Returns the reason for the end.
     fn read(&self, doors: &Sender<Result<Uri, Failure>>) -> Failure {
         let response = match self.site.get(&[], None) {
             Ok(response) if response.status().is_success() => response,
@@ -96,7 +95,7 @@ impl Shared {
             }
             if event.name == "endpoint" && door.is_none() {
                 let Some(named) = self.site.same_site(event.data.trim()) else {
-                    return Failure::Refused(format!("messages are to go to {}, another site", event.data));
+                    return Failure::Refused(format!("the address for messages, {}, is on another site", event.data));
                 };
                 _ = doors.send(Ok(named.clone()));
                 door = Some(named);

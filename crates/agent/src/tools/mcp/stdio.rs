@@ -1,4 +1,4 @@
-//! A server that is a program: a message is a line of its input, an answer a line of its output.
+//! The stdio transport: the server is a program; each message is a line of its input or output.
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read, Write};
@@ -19,7 +19,7 @@ use super::waiting::Waiting;
 use burnish_util::excerpt::excerpt;
 use burnish_util::interrupt::Interrupt;
 
-/// The time that a server has to end by itself after the end of its input.
+/// The time that a server has to end by itself once its input is closed.
 const GRACE: Duration = Duration::from_millis(500);
 const CHUNK: usize = 1 << 16;
 
@@ -31,7 +31,7 @@ pub struct Stdio {
     interrupt: Interrupt,
 }
 
-/// The lines that are to be written. Without a sender the input of the program ends.
+/// The queue of lines to write. Dropping the sender closes the program's input.
 #[derive(Clone)]
 struct Lines(Arc<Mutex<Option<Sender<Vec<u8>>>>>);
 
@@ -50,7 +50,7 @@ impl Lines {
 }
 
 impl Stdio {
-    /// Starts a program, as [`Process::start`] does.
+    /// Starts a program, see [`Process::start`].
     ///
     /// # Errors
     /// A program that cannot be started.
@@ -66,7 +66,7 @@ impl Stdio {
         let (waiting, lines) = (Arc::<Waiting>::default(), Lines(Arc::new(Mutex::new(Some(sender)))));
         let spawn = |what: &str, work: Box<dyn FnOnce() + Send>| {
             let named = thread::Builder::new().name(format!("mcp-{what}"));
-            named.spawn(work).context("no thread for the pipes of a server")
+            named.spawn(work).context("cannot start a thread for the pipes of a server")
         };
         spawn("write", Box::new(move || write(input, receiver)))?;
         let reader = Reader { name: name.to_owned(), process: process.clone(), waiting: waiting.clone(), lines: lines.clone() };
@@ -116,7 +116,7 @@ impl Drop for Stdio {
     }
 }
 
-/// Writes lines until there are no more. A program that does not read is waited for here, by nobody else.
+/// Writes lines until the queue ends. If the program does not read, only this thread waits.
 fn write(mut input: ChildStdin, lines: std::sync::mpsc::Receiver<Vec<u8>>) {
     for line in lines {
         if input.write_all(&line).and_then(|()| input.flush()).is_err() {
@@ -125,7 +125,7 @@ fn write(mut input: ChildStdin, lines: std::sync::mpsc::Receiver<Vec<u8>>) {
     }
 }
 
-/// What reads the output of a program.
+/// The thread that reads the output of a program.
 struct Reader {
     name: String,
     process: Arc<Process>,
@@ -159,7 +159,7 @@ impl Reader {
         if let Some(why) = &why {
             self.waiting.end(why);
         }
-        // A program that has closed its output can answer nothing any more, even if it still runs.
+        // A program that closed its output cannot reply any more, even if it still runs.
         let status = self.process.end(if why.is_some() { Duration::ZERO } else { GRACE });
         self.waiting.end(&ended(status));
     }
@@ -170,7 +170,11 @@ impl Reader {
             return;
         }
         let Some(messages) = incoming(line) else {
-            tracing::debug!("the server {} prints what is no message: {}", self.name, excerpt(&String::from_utf8_lossy(line)));
+            tracing::debug!(
+                "the server {} prints a line that is not a message: {}",
+                self.name,
+                excerpt(&String::from_utf8_lossy(line))
+            );
             return;
         };
         for message in messages {

@@ -1,4 +1,4 @@
-//! What a server says, as the text of an answer, and as the schema of a tool.
+//! Conversion of a server's results to text, and of its tools to schemas.
 
 use serde_json::{Map, Value, json};
 
@@ -8,14 +8,14 @@ use regex::Regex;
 
 use burnish_util::excerpt::{beginning, beginning_of};
 
-/// The most characters of an error that the model is told.
+/// The limit in characters of an error text that the model is shown.
 const LONGEST_ERROR: usize = 8000;
 
-/// The way in which a class of verl reads the content of an answer.
+/// A function that converts a result to text, like one of verl's classes.
 pub type Reading = fn(&Value) -> String;
 
-/// The schema of a tool in OpenAI's form, made as verl makes it: the server's `inputSchema` as it is, with a list of required
-/// arguments even if that is empty. `None` if the tool has no name. A description that is absent is empty, as chat templates
+/// Returns the schema of a tool in OpenAI's form, like verl: the server's `inputSchema` unchanged, with a list of required
+/// arguments even if that is empty. `None` if the tool has no name. A missing description becomes empty, because chat templates
 /// expect one.
 pub fn schema(tool: &Value) -> Option<Value> {
     let name = tool["name"].as_str().filter(|name| !name.is_empty())?;
@@ -31,8 +31,8 @@ pub fn schema(tool: &Value) -> Option<Value> {
     Some(json!({"type": "function", "function": function}))
 }
 
-/// The parts of an answer, with spaces between them, as `MCPBaseTool` of verl joins texts. verl leaves out what is no text; a
-/// note stands in its place here. An answer without parts is its structured content.
+/// Joins the parts of a result with spaces, like verl's `MCPBaseTool`. verl leaves out parts other than text; here a note
+/// replaces them. For a result without parts, returns its structured content.
 pub fn joined(answer: &Value) -> String {
     let parts: Vec<String> = answer["content"].as_array().into_iter().flatten().map(part).collect();
     match &answer["structuredContent"] {
@@ -41,7 +41,7 @@ pub fn joined(answer: &Value) -> String {
     }
 }
 
-/// The lists that are called `results` in the texts of an answer, as `MCPSearchTool` of verl takes them.
+/// Returns the lists named `results` in the texts of a result, like verl's `MCPSearchTool`.
 pub fn results(answer: &Value) -> String {
     static RESULTS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(?s)"results"\s*:\s*(\[.*?\])"#).ok());
     let texts = answer["content"].as_array().into_iter().flatten().filter(|part| part["type"] == "text");
@@ -49,7 +49,7 @@ pub fn results(answer: &Value) -> String {
     texts.filter_map(|text| Some(RESULTS.as_ref()?.captures(&text)?.get(1)?.as_str().to_owned())).collect()
 }
 
-/// The error that an answer tells: its parts, of which no more are told than of an error of Python.
+/// Returns the text of an error result, cut to the same length as Python errors.
 pub fn error(answer: &Value) -> String {
     let text = joined(answer);
     match text.is_empty() {

@@ -1,4 +1,4 @@
-//! The requests that wait for an answer of a link with one stream of answers.
+//! The pending requests of a transport whose replies share one stream.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -10,12 +10,12 @@ use serde_json::Value;
 use super::failure::Failure;
 use burnish_util::interrupt::Interrupt;
 
-/// The longest time that an interrupt goes unnoticed.
+/// The longest time until an interrupt is noticed.
 const POLL: Duration = Duration::from_millis(50);
 
 type Answer = Result<Value, Failure>;
 
-/// Who waits for which number.
+/// The pending requests, by their ids.
 #[derive(Default)]
 pub struct Waiting(Mutex<State>);
 
@@ -23,11 +23,11 @@ pub struct Waiting(Mutex<State>);
 struct State {
     last: u64,
     senders: HashMap<u64, SyncSender<Answer>>,
-    /// The reason why there will be no answers any more.
+    /// The reason why no more replies will come.
     over: Option<String>,
 }
 
-/// The place of one request.
+/// A pending request.
 pub struct Place<'a> {
     waiting: &'a Waiting,
     pub id: u64,
@@ -39,10 +39,10 @@ impl Waiting {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a new request.
+    /// Registers a new request.
     ///
     /// # Errors
-    /// If the link has ended.
+    /// If the connection has ended.
     pub fn place(&self) -> Result<Place<'_>, Failure> {
         let mut state = self.state();
         if let Some(why) = &state.over {
@@ -54,14 +54,14 @@ impl Waiting {
         Ok(Place { waiting: self, id, receiver })
     }
 
-    /// Hands an answer to whoever waits for it. Answers that nobody waits for any more are late.
+    /// Passes a reply to its request. Replies to requests that timed out are dropped.
     pub fn answer(&self, id: u64, answer: Result<Value, String>) {
         if let Some(sender) = self.state().senders.remove(&id) {
             _ = sender.try_send(answer.map_err(Failure::Refused));
         }
     }
 
-    /// Ends the waiting of all requests for this reason, unless it was ended before.
+    /// Fails all pending requests for this reason, unless the connection already ended.
     pub fn end(&self, why: &str) {
         let mut state = self.state();
         if state.over.is_none() {
@@ -72,14 +72,14 @@ impl Waiting {
         }
     }
 
-    /// True if the link has ended.
+    /// Returns true if the connection has ended.
     pub fn is_over(&self) -> bool {
         self.state().over.is_some()
     }
 }
 
 impl Place<'_> {
-    /// Waits for the answer until `end`.
+    /// Waits for the reply until `end`.
     pub fn wait(&self, end: Instant, interrupt: &Interrupt) -> Answer {
         loop {
             let left = end.saturating_duration_since(Instant::now());

@@ -1,16 +1,16 @@
-//! Expressions of the calculator: read and computed in one pass, with Python's precedence.
+//! Expressions of the calculator, parsed and computed in one pass, with Python's precedence.
 
 use super::number::{Number, Operator};
 
-/// The longest expression, in bytes.
+/// The limit of an expression in bytes.
 const MOST_BYTES: usize = 1000;
-/// The deepest nesting of parentheses, signs and powers, each of which takes stack.
+/// The limit of nested parentheses, signs and powers, which use the stack.
 const MOST_DEPTH: usize = 100;
 
-/// The value of an expression of `+ - * / // % **`, signs, parentheses and numbers, as text.
+/// Computes an expression of `+ - * / // % **`, signs, parentheses and numbers; returns the value as text.
 ///
 /// # Errors
-/// One line that says what cannot be read or computed.
+/// One line about the part that cannot be parsed or computed.
 pub fn evaluate(expression: &str) -> Result<String, String> {
     if expression.len() > MOST_BYTES {
         return Err(format!("the expression has more than {MOST_BYTES} characters"));
@@ -30,13 +30,13 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The next character that is no white space, which becomes the first of the rest.
+    /// Skips white space, and returns the next character without consuming it.
     fn peek(&mut self) -> Option<char> {
         self.rest = self.rest.trim_start();
         self.rest.chars().next()
     }
 
-    /// Takes the text if the rest begins with it.
+    /// Consumes the text if the rest begins with it.
     fn take(&mut self, text: &str) -> bool {
         self.peek();
         let rest = self.rest.strip_prefix(text);
@@ -68,7 +68,7 @@ impl Reader<'_> {
     fn product(&mut self) -> Result<Number, String> {
         let mut value = self.signed()?;
         loop {
-            // What begins with another of them comes first; `**` belongs to `power`, which has taken it.
+            // Longer operators come first; `power` has already consumed `**`.
             let operators =
                 [("//", Operator::FloorDivide), ("/", Operator::Divide), ("*", Operator::Multiply), ("%", Operator::Remainder)];
             let Some((_, operator)) = operators.into_iter().find(|(text, _)| self.take(text)) else { return Ok(value) };
@@ -76,7 +76,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A sign binds less than a power: -2**2 is -4.
+    /// Parses a signed value. A sign binds less tightly than a power: -2**2 is -4.
     fn signed(&mut self) -> Result<Number, String> {
         self.depth += 1;
         if self.depth > MOST_DEPTH {
@@ -93,7 +93,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    /// Powers are taken from the right, and their exponent may have a sign: 2**-1.
+    /// Parses a power. Powers are right-associative, and an exponent may have a sign: 2**-1.
     fn power(&mut self) -> Result<Number, String> {
         let base = self.atom()?;
         if self.take("**") { base.apply(Operator::Power, self.signed()?) } else { Ok(base) }
@@ -121,7 +121,7 @@ impl Reader<'_> {
     }
 }
 
-/// The length of the number at the beginning; 0 if there is none.
+/// Returns the length of the number at the beginning; 0 without one.
 fn literal(text: &[u8]) -> usize {
     let digits = |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let before = digits(0);
@@ -147,7 +147,7 @@ fn literal(text: &[u8]) -> usize {
 mod tests {
     use super::evaluate;
 
-    /// The right column was printed by Python 3.11, `eval` of the left one.
+    /// The right column is the output of Python 3.11's `eval` for the left one.
     #[test]
     fn numbers_are_pythons() {
         for (expression, expected) in [
@@ -193,7 +193,7 @@ mod tests {
         ] {
             assert_eq!(evaluate(expression).as_deref(), Ok(expected), "{expression}");
         }
-        // Python says 42.0; a quotient that comes out even stays whole here.
+        // Python prints 42.0; a quotient without remainder stays an integer here.
         assert_eq!(evaluate("84/2").as_deref(), Ok("42"));
     }
 

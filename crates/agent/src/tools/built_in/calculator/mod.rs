@@ -1,4 +1,4 @@
-//! A calculator: exact on whole numbers, and as Python on decimals.
+//! A calculator: exact for integers, and like Python for decimals.
 
 mod expression;
 mod number;

@@ -1,13 +1,13 @@
-//! Numbers of the calculator: whole numbers of any size within a bound, and floats, with Python's rules.
+//! Values of the calculator: integers up to a size limit, and floats, with Python's rules.
 
 use num_bigint::{BigInt, Sign};
 
 use burnish_util::python_value::float_text;
 
-/// The largest size of a whole number, in bits: 10,000 decimal digits.
+/// The limit of an integer in bits: 10,000 decimal digits.
 const MOST_BITS: u64 = 33_219;
 
-/// A number as Python has it.
+/// A number with Python's semantics.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Number {
     Int(BigInt),
@@ -15,7 +15,7 @@ pub(super) enum Number {
 }
 use Number::{Float, Int};
 
-/// An operator of two numbers.
+/// A binary operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Add,
@@ -28,16 +28,16 @@ pub(super) enum Operator {
 }
 
 impl Number {
-    /// Reads a literal: digits with at most one dot, and an exponent.
+    /// Parses a literal: digits with at most one dot, and an exponent.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let invalid = || format!("{text} is no number");
+        let invalid = || format!("{text} is not a number");
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
             return bounded(text.parse().map_err(|_| invalid())?);
         }
         finite(text.parse().map_err(|_| invalid())?)
     }
 
-    /// `-self`.
+    /// Returns `-self`.
     pub(super) fn negated(self) -> Self {
         match self {
             Int(number) => Int(-number),
@@ -45,10 +45,10 @@ impl Number {
         }
     }
 
-    /// The result of an operator, as Python computes it; only a quotient of whole numbers that comes out even stays whole.
+    /// Applies an operator like Python; a quotient of integers without remainder stays an integer.
     ///
     /// # Errors
-    /// A division by zero, a result that is too large or not real.
+    /// A division by zero, or a result that is too large or not real.
     pub(super) fn apply(self, operator: Operator, right: Self) -> Result<Self, String> {
         match (self, right) {
             (Int(left), Int(right)) => whole(left, operator, right),
@@ -64,7 +64,7 @@ impl Number {
         }
     }
 
-    /// The number as Python prints it.
+    /// Returns the number as Python prints it.
     pub(super) fn text(&self) -> String {
         match self {
             Int(number) => number.to_string(),
@@ -113,7 +113,7 @@ fn whole(left: BigInt, operator: Operator, right: BigInt) -> Result<Number, Stri
             floats(float(left)?, operator, float(right)?)
         }
         Operator::Power => match left.bits() {
-            // 0, 1 and -1 have small powers however large the exponent is.
+            // 0, 1 and -1 have small powers for any exponent.
             0 => Ok(Int(BigInt::from(u8::from(is_zero)))),
             1 => Ok(Int(if right.bit(0) { left } else { BigInt::from(1) })),
             bits => match u32::try_from(&right) {
@@ -125,7 +125,7 @@ fn whole(left: BigInt, operator: Operator, right: BigInt) -> Result<Number, Stri
     }
 }
 
-/// The quotient rounded down, and the remainder that has the divisor's sign.
+/// Returns the quotient rounded down, and the remainder with the divisor's sign.
 fn floored(left: &BigInt, right: &BigInt) -> (BigInt, BigInt) {
     let (quotient, remainder) = (left / right, left % right);
     if remainder != BigInt::ZERO && (remainder.sign() != right.sign()) {
@@ -134,9 +134,9 @@ fn floored(left: &BigInt, right: &BigInt) -> (BigInt, BigInt) {
     (quotient, remainder)
 }
 
-/// The float nearest to a quotient of whole numbers, which is rounded once; `None` if it is beyond all floats.
+/// Returns the float nearest to a quotient of integers, rounded once; `None` if it exceeds all floats.
 fn ratio(left: &BigInt, right: &BigInt) -> Option<f64> {
-    // The quotient is scaled to about 70 bits; its last bit stands for all that follow.
+    // Scale the quotient to about 70 bits; its last bit is set if any bits were lost.
     let shift = 70 - left.bits() as i64 + right.bits() as i64;
     let (mut above, mut below) = (left.magnitude().clone(), right.magnitude().clone());
     if shift >= 0 {
@@ -147,7 +147,7 @@ fn ratio(left: &BigInt, right: &BigInt) -> Option<f64> {
     let quotient = &above / &below;
     let is_exact = &quotient * &below == above;
     let quotient = u128::try_from(quotient).ok()? | u128::from(!is_exact);
-    // Two factors, since one alone may be beyond the floats where the product is not.
+    // Two factors, because a single one may overflow although the result does not.
     let half = (-shift / 2) as i32;
     let value = quotient as f64 * 2_f64.powi(half) * 2_f64.powi(-shift as i32 - half);
     let signed = if (left.sign() == Sign::Minus) == (right.sign() == Sign::Minus) { value } else { -value };
@@ -171,7 +171,7 @@ fn floats(left: f64, operator: Operator, right: f64) -> Result<Number, String> {
     })
 }
 
-/// Python's `divmod` of floats: the remainder is exact and has the divisor's sign.
+/// Python's `divmod` for floats: the remainder is exact and has the divisor's sign.
 fn divided(left: f64, right: f64) -> (f64, f64) {
     let mut remainder = left % right;
     let mut quotient = (left - remainder) / right;

@@ -10,7 +10,7 @@ use crate::tools::built_in::tool::{BuiltIn, Failed, Kind, Told};
 pub(in crate::tools::built_in) static CALCULATOR: Kind = Kind {
     name: "calculator",
     class_names: &["burnish.Calculator"],
-    doc: "the value of an expression of numbers, + - * / // % ** and parentheses: whole numbers exactly, up to 10,000 digits, and decimals \
+    doc: "the value of an expression of numbers, + - * / // % ** and parentheses: integers exactly, up to 10,000 digits, and decimals \
           as Python computes them",
     settings: &[],
     schema: || {
