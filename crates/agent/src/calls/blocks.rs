@@ -1,29 +1,29 @@
-//! Text between two markers, and what formats share in reading it.
+//! Text between two markers, and other helpers that formats share.
 
 use super::format::{Parsed, ToolCall};
 use burnish_util::python_json::loads;
 use burnish_util::python_object::{Fields, Object};
 use burnish_util::python_text::strip;
 
-/// Paddings of tokenizers. A turn has them only if the model sampled them.
+/// Padding tokens of tokenizers. A turn contains them only if the model sampled them.
 pub const PADDINGS: &[&str] = &["<|pad|>", "<|padding|>", "<pad>"];
 
-/// The text without any of these.
+/// Returns the text without any of these tokens.
 pub fn without(text: &str, tokens: &[&str]) -> String {
     tokens.iter().fold(text.to_owned(), |text, token| if text.contains(token) { text.replace(token, "") } else { text })
 }
 
-/// The blocks from an opening marker to the next closing one.
+/// The blocks between an opening marker and the next closing one.
 pub struct Blocks<'a> {
-    /// What stands inside each.
+    /// The text inside each block.
     pub inside: Vec<&'a str>,
-    /// The text before the first opening marker; all of it if there is none.
+    /// The text before the first opening marker; the whole text without one.
     pub before: &'a str,
-    /// The text without the blocks.
+    /// The text outside the blocks.
     pub beside: String,
-    /// True if a marker opens a block that nothing closes.
+    /// True if an opening marker has no closing one.
     pub unclosed: bool,
-    /// True if there is a closing marker, wherever it is.
+    /// True if there is a closing marker anywhere.
     closes: bool,
 }
 
@@ -51,10 +51,10 @@ impl<'a> Blocks<'a> {
         blocks
     }
 
-    /// Reads the calls in each block, for formats that take the text before the first block for the content, and a turn without a block
-    /// for text. `None` from `read` is a block that cannot be read.
+    /// Parses the calls in each block, for formats whose content is the text before the first block. A turn without a block is
+    /// text. `read` returns `None` for a block that cannot be parsed.
     pub fn calls(self, text: &str, mut read: impl FnMut(&str) -> Option<Vec<ToolCall>>) -> Parsed {
-        // As verl does it: both markers must occur, but not in their order.
+        // As in verl, both markers must occur, in any order.
         let mut parsed = Parsed::text(if self.closes { self.before } else { text }, usize::from(self.unclosed));
         for inside in self.inside {
             match read(inside) {
@@ -66,24 +66,24 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// A value that is JSON, or else its text; without the space around it.
+/// Parses a value as JSON; otherwise returns its text without surrounding whitespace.
 pub fn json_or_text(raw: &str) -> Object {
     let value = strip(raw);
     loads(value).unwrap_or_else(|_| Object::Text(value.to_owned()))
 }
 
-/// A call without an id; `None` if JSON cannot hold the arguments.
+/// Returns a call without an id; `None` if JSON cannot represent the arguments.
 pub fn call(name: &str, arguments: &Object) -> Option<ToolCall> {
     Some(ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_json()? })
 }
 
-/// A call that is a JSON object with a `name` and `arguments`, or one of the other keys for them.
+/// Reads a call from a JSON object with a `name` and `arguments` (or another key of `keys`).
 pub fn json_call(value: &Object, keys: &[&str]) -> Option<ToolCall> {
     let Object::Text(name) = value.get("name")? else { return None };
     call(name, keys.iter().find_map(|key| value.get(key))?)
 }
 
-/// A list of calls, or one call, as JSON; `None` if any of them cannot be read.
+/// Parses a JSON list of calls, or one call; `None` if any of them is invalid.
 pub fn json_calls(text: &str, keys: &[&str]) -> Option<Vec<ToolCall>> {
     match loads(text).ok()? {
         Object::List(values) => values.iter().map(|value| json_call(value, keys)).collect(),
@@ -91,7 +91,7 @@ pub fn json_calls(text: &str, keys: &[&str]) -> Option<Vec<ToolCall>> {
     }
 }
 
-/// The arguments from pairs of a key and a text, the key without the space around it.
+/// Collects arguments from pairs of key and text; whitespace around keys is removed.
 pub fn arguments<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Object {
     let mut fields = Fields::default();
     for (key, value) in pairs {
@@ -100,7 +100,7 @@ pub fn arguments<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Object 
     fields.dict()
 }
 
-/// The turn without the special tokens that end it, such as `<|eot_id|>`.
+/// Returns the turn without the special tokens that end it, such as `<|eot_id|>`.
 pub fn without_end(text: &str) -> &str {
     let mut text = text.trim();
     loop {

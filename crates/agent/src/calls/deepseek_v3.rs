@@ -1,4 +1,4 @@
-//! `deepseek_v3`: calls between special tokens, with arguments in a fence.
+//! `deepseek_v3`: calls between special tokens, with arguments in a code fence.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ pub static DEEPSEEK_V3: Format = Format {
     name: "deepseek_v3",
     aliases: &["deepseek", "deepseek_v31", "deepseek_r1"],
     doc: "DeepSeek-V3 and R1: `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME`, then the arguments in a `json` fence on a \
-          line of their own; V3.1 has the name first and no fence. Arguments are not checked.",
+          separate line; V3.1 has the name first and no fence. Arguments are not checked.",
     stop: &[],
     signs: &["<｜tool▁calls▁begin｜>"],
     parse,

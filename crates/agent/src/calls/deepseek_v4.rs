@@ -1,4 +1,4 @@
-//! `deepseek_v4`: functions that are invoked, with parameters that say whether they are text.
+//! `deepseek_v4`: `invoke` tags with parameters that declare whether they are text.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ pub static DEEPSEEK_V4: Format = Format {
     name: "deepseek_v4",
     aliases: &["deepseek-v4", "deepseek_v32", "deepseek-v4-dsml"],
     doc: "DeepSeek-V4: `<｜DSML｜tool_calls><｜DSML｜invoke name=\"NAME\"><｜DSML｜parameter name=\"KEY\" string=\"true\">VALUE…`. The content is \
-          what stands behind the last `</think>`.",
+          the text after the last `</think>`.",
     stop: &[],
     signs: &["｜DSML｜"],
     parse,
@@ -54,7 +54,7 @@ fn parse(text: &str, _tools: &[Value]) -> Parsed {
     parsed
 }
 
-/// What the model wrote for the user.
+/// Returns the text after the thinking.
 fn answer(text: &str) -> &str {
     text.rsplit_once("</think>").map_or(text, |(_, answer)| answer)
 }

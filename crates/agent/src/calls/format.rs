@@ -1,26 +1,26 @@
-//! What a format of calls is, and what reading a turn returns.
+//! The definition of a tool-call format, and the result of parsing a turn.
 
 use serde_json::Value;
 
-/// A call that a model wrote.
+/// A tool call that the model wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
     /// The id, in formats that have one.
     pub id: Option<String>,
     pub name: String,
-    /// JSON as Python's `json.dumps(…, ensure_ascii=False)` writes it; what the model wrote, in formats that do not check it.
+    /// JSON as Python's `json.dumps(…, ensure_ascii=False)` writes it; the model's text, in formats that do not check it.
     pub arguments: String,
 }
 
-/// A turn of the model, read.
+/// A parsed turn of the model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
-    /// The text beside the calls.
+    /// The text outside the calls.
     pub content: String,
     pub calls: Vec<ToolCall>,
-    /// The number of texts that look like a call and cannot be read.
+    /// The number of texts that look like a call and cannot be parsed.
     pub unreadable: usize,
-    /// The texts of such calls that the content does not have. Only `hermes` gives them.
+    /// The texts of such calls that are not in the content. Only `hermes` sets this.
     pub left_out: Vec<String>,
 }
 
@@ -31,18 +31,18 @@ impl Parsed {
     }
 }
 
-/// A format of calls.
+/// A tool-call format.
 pub struct Format {
     /// The name in `multi_turn.format`.
     pub name: &'static str,
-    /// Other names for it, of vLLM's parsers and of models.
+    /// Other names: of vLLM's parsers and of models.
     pub aliases: &'static [&'static str],
-    /// The models that write it, and how it looks.
+    /// The models that write the format, and its syntax.
     pub doc: &'static str,
-    /// Tokens that end a turn, beside the tokenizer's.
+    /// Tokens that end a turn, in addition to the tokenizer's.
     pub stop: &'static [&'static str],
-    /// Texts that the chat templates of its models contain, all of them. None if no template tells it.
+    /// Texts that the chat templates of its models contain, all of them. Empty if templates do not show the format.
     pub signs: &'static [&'static str],
-    /// Reads a turn: its text with special tokens, and the schemas of the tools (OpenAI's form). Takes time linear in the text.
+    /// Parses a turn: its text with special tokens, and the schemas of the tools (OpenAI's form). Takes time linear in the text.
     pub parse: fn(text: &str, tools: &[Value]) -> Parsed,
 }

@@ -1,4 +1,4 @@
-//! The table of formats, and what finds one by its name or by the chat template of a tokenizer.
+//! The table of formats, with lookup by name or by the tokenizer's chat template.
 
 use super::format::Format;
 use super::{
@@ -25,16 +25,16 @@ pub static FORMATS: &[&Format] = &[
     &gemma::GEMMA,
 ];
 
-/// The format of this name, or of which this is another name.
+/// Returns the format with this name or alias.
 pub fn format_named(name: &str) -> Option<&'static Format> {
     FORMATS.iter().copied().find(|format| format.name == name || format.aliases.contains(&name))
 }
 
-/// The format that models write whose chat template has the texts of which `has` is true: of those all of whose signs are in it, the one
-/// with the most. `None` if the template says nothing of calls.
+/// Returns the format that a chat template shows; `has` returns true for texts that the template contains. Of the formats whose
+/// signs are all in the template, the one with the most signs counts. `None` if no format matches.
 pub fn format_shown(has: impl Fn(&str) -> bool) -> Option<&'static Format> {
     let fits = |format: &&Format| !format.signs.is_empty() && format.signs.iter().all(|sign| has(sign));
-    // Of several with as many signs the first counts.
+    // Among equal counts, the first format wins.
     FORMATS.iter().copied().filter(fits).rev().max_by_key(|format| format.signs.len())
 }
 

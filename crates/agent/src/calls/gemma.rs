@@ -10,7 +10,7 @@ pub static GEMMA: Format = Format {
     name: "gemma",
     aliases: &["gemma2", "gemma3", "tool_code"],
     doc: "Gemma 2 and 3, as their documentation asks for it: calls in a fence of `tool_code`, one to a line or in a list, each alone or inside \
-          `print(…)`. The content is the text beside the fences.",
+          `print(…)`. The content is the text outside the fences.",
     stop: &[],
     signs: &["tool_code"],
     parse,

@@ -1,4 +1,4 @@
-//! `gemma4`: calls with bare keys, and strings between tokens of their own.
+//! `gemma4`: calls with bare keys, and strings between special quote tokens.
 
 use std::sync::LazyLock;
 
@@ -43,7 +43,7 @@ fn arguments(body: &str) -> Object {
     const QUOTE: &str = "<|\"|>";
     let mut fields = Fields::default();
     let mut at = 0;
-    // A string has no line breaks. A quote that nothing closes is a bare value; that nothing closes it need be found out only once.
+    // A string has no line breaks. An unclosed quote is a bare value; `last_quote` avoids searching for its end again.
     let last_quote = body.rfind(QUOTE).unwrap_or_default();
     while let Some(found) = KEY.captures_at(body, at) {
         let start = found.get_match().end();

@@ -1,4 +1,4 @@
-//! `glm`: the name of a function, then keys and values with a tag each.
+//! `glm`: the name of a function, then keys and values in tags.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ pub static GLM: Format = Format {
     name: "glm",
     aliases: &["glm4", "glm45", "glm47", "glm4_moe", "glm4moe", "glm5"],
     doc: "GLM 4.5 and later: `<tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>`. Values that are JSON are read \
-          as JSON whatever the schema says: `42` is a number. An empty block is a call of a function without a name.",
+          as JSON regardless of the schema: `42` is a number. An empty block is a call of a function without a name.",
     stop: &["<|observation|>"],
     signs: &["<tool_call>", "<arg_key>"],
     parse,
@@ -48,7 +48,7 @@ fn read(inside: &str) -> Option<ToolCall> {
     call(strip(name), &arguments(pairs.map(|[key, value]| (key, value))))
 }
 
-/// The text without the thinking that it starts with, or the end of one that began in the prompt.
+/// Returns the text without leading thinking, including thinking that began in the prompt.
 fn without_thinking(text: &str) -> &str {
     let closed = strip_start(text).strip_prefix("<think>").and_then(|rest| rest.split_once("</think>"));
     let text = closed.map_or(text, |(_, rest)| rest);

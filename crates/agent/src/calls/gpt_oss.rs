@@ -12,8 +12,8 @@ pub static GPT_OSS: Format = Format {
     name: "gpt-oss",
     aliases: &["gpt_oss", "openai", "harmony"],
     doc: "gpt-oss: `<|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`. Analysis channels \
-          are removed first, and arguments are not checked. A call that is the first thing sampled is not seen, because its start is in the \
-          prompt, nor is the order of the published template (`assistant to=functions.NAME<|channel|>commentary json`).",
+          are removed first, and arguments are not checked. A call at the very start of a turn is not recognized, because its opening is in the \
+          prompt. The order of the published template (`assistant to=functions.NAME<|channel|>commentary json`) is not recognized either.",
     stop: &[],
     signs: &["<|start|>assistant", "<|channel|>"],
     parse,

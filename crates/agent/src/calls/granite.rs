@@ -1,4 +1,4 @@
-//! `granite`: a JSON list behind a token.
+//! `granite`: a JSON list after a special token.
 
 use serde_json::Value;
 

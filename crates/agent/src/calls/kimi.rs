@@ -1,4 +1,4 @@
-//! `kimi`: a section of calls between special tokens, with ids from which names are guessed.
+//! `kimi`: a section of calls between special tokens, with ids from which the names are derived.
 
 use std::sync::LazyLock;
 
@@ -15,8 +15,8 @@ pub static KIMI: Format = Format {
     name: "kimi",
     aliases: &["kimi_k2", "kimi-k2"],
     doc: "Kimi K2: `<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`. The \
-          name is the tool of that name, else the only tool whose name the id contains, else the only one all of whose required arguments \
-          are there, else the id. Arguments that are no JSON object are empty.",
+          name is the tool of that name, else the only tool whose name the id contains, else the only one whose required arguments are all \
+          given, else the id. Arguments that are not a JSON object become empty.",
     stop: &["<|im_end|>"],
     signs: &["<|tool_calls_section_begin|>"],
     parse,
@@ -38,7 +38,7 @@ fn parse(text: &str, tools: &[Value]) -> Parsed {
             Ok(arguments @ Object::Dict(_)) => arguments,
             _ => Object::Dict(Vec::new()),
         };
-        // Half of a surrogate pair, which verl keeps and no text here can hold.
+        // Half of a surrogate pair, which verl keeps and Rust strings cannot hold.
         let Some(json) = arguments.to_json() else {
             parsed.unreadable += 1;
             continue;

@@ -10,7 +10,7 @@ pub static LLAMA3_JSON: Format = Format {
     name: "llama3_json",
     aliases: &["llama3", "llama4_json", "llama3_1", "llama3_2"],
     doc: "Llama 3.1 and later: `{\"name\": …, \"parameters\": {…}}`, several with `;` between them, as vLLM reads it. The turn has no other \
-          content. If one of them cannot be read, all of it is text. Braces may nest deeper than vLLM's two levels, and `;` may stand in text.",
+          content. If one of them cannot be read, all of it is text. Braces may nest deeper than vLLM's two levels, and `;` may occur in text.",
     stop: &[],
     signs: &["{\"name\": function name, \"parameters\""],
     parse,
@@ -23,7 +23,7 @@ fn parse(text: &str, _tools: &[Value]) -> Parsed {
     let mut rest = &text[start..];
     loop {
         let Some(call) = object(rest).and_then(|end| read(&rest[..end]).map(|call| (call, end))) else {
-            // Prose has braces too: only what names a function looks like a call.
+            // Prose may contain braces too: only text that names a function looks like a call.
             return Parsed::text(text, usize::from(tag || rest.contains("\"name\"")));
         };
         let (call, end) = call;
@@ -40,7 +40,7 @@ fn read(json: &str) -> Option<ToolCall> {
     json_call(&loads(json).ok()?, &["arguments", "parameters"])
 }
 
-/// The length of the object with which a text starts.
+/// Returns the length of the object with which a text starts.
 pub fn object(text: &str) -> Option<usize> {
     let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
     for (at, byte) in text.bytes().enumerate() {

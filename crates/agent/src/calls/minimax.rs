@@ -1,4 +1,4 @@
-//! `minimax`: functions that are invoked, with named parameters.
+//! `minimax`: `invoke` tags with named parameters.
 
 use std::sync::LazyLock;
 

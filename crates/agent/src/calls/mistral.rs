@@ -1,4 +1,4 @@
-//! `mistral`: a token before the calls, which are a list, or a name and an object each.
+//! `mistral`: a special token before the calls: a JSON list, or a name and an object per call.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub static MISTRAL: Format = Format {
     name: "mistral",
     aliases: &["mixtral", "magistral", "ministral", "devstral"],
     doc: "Mistral: `[TOOL_CALLS][{\"name\": …, \"arguments\": {…}}]`, and since its tokenizer of version 11 `[TOOL_CALLS]NAME{…}` for each \
-          call. If one cannot be read, all of the turn is text, without the token. Calls have no ids: vLLM makes random ones.",
+          call. If one cannot be read, the whole turn is text, without the token. Calls have no ids: vLLM makes random ones.",
     stop: &[],
     signs: &["[TOOL_CALLS]"],
     parse,
@@ -33,7 +33,7 @@ fn listed(text: &str) -> Option<Vec<ToolCall>> {
     json_calls(text, keys).or_else(|| json_calls(&text[text.find("[{")?..=text.rfind("}]")? + 1], keys))
 }
 
-/// A name and its object; between them newer tokenizers have `[CALL_ID]…[ARGS]`.
+/// Parses a name and its object; newer tokenizers put `[CALL_ID]…[ARGS]` between them.
 fn named(text: &str) -> Option<ToolCall> {
     let text = text.trim();
     let (head, arguments) = text.split_at(text.find('{')?);

@@ -1,7 +1,7 @@
-//! The formats in which models write calls of tools: one file each, found by the name that `multi_turn.format` has.
+//! The formats in which models write tool calls: one file each, selected by `multi_turn.format`.
 //!
-//! Nine are verl's and read every text as verl 0.9.1 does, to the byte; the others read what vLLM's parsers of 2025 read. `response`
-//! has the templates by which TRL reads a turn.
+//! Nine of them parse every text exactly as verl 0.9.1; the others follow vLLM's parsers of 2025. `response` has the templates by
+//! which TRL parses a turn.
 
 mod blocks;
 mod deepseek_v3;

@@ -1,4 +1,4 @@
-//! `qwen3_coder`: functions and parameters in XML's manner, with values typed by the schema of the tool.
+//! `qwen3_coder`: XML-like functions and parameters, with values typed by the tool's schema.
 
 use serde_json::Value;
 
@@ -14,8 +14,8 @@ use burnish_util::python_value::text_of;
 pub static QWEN3_CODER: Format = Format {
     name: "qwen3_coder",
     aliases: &["qwen3_xml", "qwen3_5", "qwen35"],
-    doc: "Qwen3-Coder, Qwen 3.5: `<tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>`. What is not closed \
-          runs to the end. The text behind the first call is lost; one value that JSON cannot hold makes the whole turn text.",
+    doc: "Qwen3-Coder, Qwen 3.5: `<tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>`. An unclosed tag \
+          extends to the end. The text after the first call is lost; one value that JSON cannot hold makes the whole turn text.",
     stop: &[],
     signs: &["<tool_call>", "<function="],
     parse,
@@ -38,7 +38,8 @@ fn parse(text: &str, tools: &[Value]) -> Parsed {
     if found { parsed } else { Parsed::text(text, 1) }
 }
 
-/// What stands behind each opening marker: up to the closing one, or to the end of the text; there without a last newline if it is `cut`.
+/// Returns the text after each opening marker, up to the closing one or to the end of the text. With `cut`, a final newline at
+/// the end of the text is removed.
 fn pieces<'a>(text: &'a str, open: &'a str, close: &'a str, cut: bool) -> impl Iterator<Item = &'a str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -57,10 +58,10 @@ fn pieces<'a>(text: &'a str, open: &'a str, close: &'a str, cut: bool) -> impl I
     })
 }
 
-/// Reads a function. `None` if its name has no end.
+/// Parses a function. `None` if its name is not closed.
 ///
 /// # Errors
-/// If JSON cannot hold a value.
+/// If JSON cannot represent a value.
 fn read(function: &str, tools: &[Value]) -> Result<Option<ToolCall>, ()> {
     let Some((name, body)) = function.split_once('>') else { return Ok(None) };
     let mut fields = Fields::default();

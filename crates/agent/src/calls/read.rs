@@ -1,12 +1,12 @@
-//! Reads a turn in a format, with or without the calls in its thinking.
+//! Parses a turn in a format, with or without the calls in its thinking.
 
 use serde_json::Value;
 
 use super::format::{Format, Parsed};
 use super::thinking::ignore_in_thinking as hide;
 
-/// Reads a turn: its text with special tokens, and the schemas of the tools (OpenAI's form). With `ignore_in_thinking`, calls that stand
-/// inside `<think>…</think>` are part of the thinking; without it, they are what the format takes them for, as with verl.
+/// Parses a turn: its text with special tokens, and the schemas of the tools (OpenAI's form). With `ignore_in_thinking`, calls
+/// inside `<think>…</think>` are part of the thinking; without it, the format parses them like any others, as in verl.
 pub fn parse(format: &Format, text: &str, tools: &[Value], ignore_in_thinking: bool) -> Parsed {
     if !ignore_in_thinking || !text.contains("think>") {
         return (format.parse)(text, tools);

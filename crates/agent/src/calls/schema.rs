@@ -1,18 +1,18 @@
-//! What formats ask the schemas of tools (OpenAI's form).
+//! Helpers that look up functions in the schemas of tools (OpenAI's form).
 
 use serde_json::Value;
 
-/// The names of the functions, in order.
+/// Returns the names of the functions, in order.
 pub fn names(tools: &[Value]) -> impl Iterator<Item = &str> {
     functions(tools).filter_map(|function| function["name"].as_str())
 }
 
-/// The functions, in order.
+/// Returns the functions, in order.
 pub fn functions(tools: &[Value]) -> impl Iterator<Item = &Value> {
     tools.iter().filter(|tool| tool["type"] == "function").map(|tool| &tool["function"])
 }
 
-/// The schema of a function's parameter.
+/// Returns the schema of a function's parameter.
 pub fn parameter<'a>(tools: &'a [Value], function: &str, name: &str) -> Option<&'a Value> {
     functions(tools).find(|known| known["name"] == function)?["parameters"]["properties"].get(name)
 }

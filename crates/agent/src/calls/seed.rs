@@ -1,4 +1,4 @@
-//! `seed`: one function to a block, with parameters in XML's manner.
+//! `seed`: one function per block, with XML-like parameters.
 
 use std::sync::LazyLock;
 

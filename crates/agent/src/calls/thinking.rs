@@ -1,21 +1,21 @@
-//! Hides what stands inside `<think>…</think>` from formats that would carry out the calls drafted there.
+//! Hides the text inside `<think>…</think>` from formats that would run the calls drafted there.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// A text the thinking of which is replaced by short marks.
+/// A text with short marks in place of its thinking.
 pub struct Hidden {
-    /// The text to read. The tags of the thinking are still there.
+    /// The text to parse, including the tags of the thinking.
     pub text: String,
-    /// What stood between the tags, in order.
+    /// The hidden texts between the tags, in order.
     thoughts: Vec<String>,
-    /// A character that the text did not have, on both sides of a mark.
+    /// A character that does not occur in the text, on both sides of each mark.
     mark: char,
 }
 
-/// Hides the thinking of a turn: between `<think>` and `</think>`, or the end of the turn; and before a first `</think>` without an
-/// opening tag, which was then in the prompt. A tag inside a call is no thinking.
+/// Hides the thinking of a turn: between `<think>` and `</think>` or the end of the turn, and before a first `</think>` whose
+/// opening tag was in the prompt. A tag inside a call is not thinking.
 pub fn ignore_in_thinking(text: &str) -> Hidden {
     static MARKERS: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"</?think>|<tool_call>|<seed:tool_call>|<minimax:tool_call>|<｜DSML｜tool_calls>|<\|tool_calls_section_begin\|>|\[TOOL_CALLS\]|<｜tool▁calls▁begin｜>|<\|tool_call>|<\|tool_call\|>|<\|python_tag\|>").expect("a constant pattern")
@@ -23,7 +23,7 @@ pub fn ignore_in_thinking(text: &str) -> Hidden {
     let private = (0xf0000..=0xffffd).filter_map(char::from_u32);
     let mark = private.clone().find(|mark| !text.contains(*mark)).unwrap_or('\u{f0000}');
     let mut hidden = Hidden { text: String::new(), thoughts: Vec::new(), mark };
-    // What begins in the prompt ends before any other thinking begins.
+    // Thinking that began in the prompt ends before any other thinking begins.
     let opened = text.find("<think>").unwrap_or(text.len());
     let mut rest = text;
     if let Some(end) = text[..opened].find("</think>") {
@@ -69,7 +69,7 @@ impl Hidden {
         }
     }
 
-    /// Puts the thinking back into what was read of the text.
+    /// Puts the thinking back into a parsed text.
     pub fn shown(&self, text: &str) -> String {
         let thought = |(i, piece): (usize, &str)| {
             let thought = (i % 2 == 1).then(|| piece.parse::<usize>().ok().and_then(|at| self.thoughts.get(at)));

@@ -1,4 +1,4 @@
-//! Types the arguments of a call by the schema of its tool.
+//! Converts the arguments of a call to the types in its tool's schema.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use burnish_util::python_number::{float_of, int_of, whole};
 use burnish_util::python_object::Object;
 use burnish_util::python_text::strip;
 
-/// Types the arguments that are text.
+/// Converts arguments that are text to their declared types.
 pub fn coerce(function: &mut Object, tools: &[Value]) {
     let Some(Object::Text(name)) = function.get("name").cloned() else { return };
     let mut schemas = tools.iter().map(|tool| tool.get("function").unwrap_or(tool));
-    // Of several tools of a name the last counts.
+    // Among tools with the same name, the last counts.
     let Some(schema) = schemas.rfind(|schema| schema["name"] == name.as_str()) else { return };
     let Object::Dict(fields) = function else { return };
     let arguments = fields.iter_mut().find(|(key, _)| matches!(key, Object::Text(key) if key == "arguments"));
@@ -36,7 +36,7 @@ pub fn coerce(function: &mut Object, tools: &[Value]) {
     }
 }
 
-/// The types that a schema allows, in its order.
+/// Returns the types that a schema allows, in its order.
 fn types(schema: &Value) -> Vec<&str> {
     let mut found: Vec<&str> = match &schema["type"] {
         Value::String(name) => vec![name],

@@ -1,4 +1,4 @@
-//! Reads the text of a region.
+//! Parses the text of a region.
 
 use std::sync::LazyLock;
 
@@ -10,10 +10,10 @@ use burnish_util::python_json::loads;
 use burnish_util::python_object::{Fields, Object};
 use burnish_util::python_text::strip;
 
-/// Returns the function of a call: a dict with its name and arguments, or what the model wrote in its place.
+/// Returns the function of a call: a dict with its name and arguments, or the model's text in its place.
 ///
 /// # Errors
-/// If the text cannot be read.
+/// If the text cannot be parsed.
 pub fn function(read: &Read, name: Option<String>, body: &str) -> Result<Object, String> {
     let arguments = match read {
         Read::Text => Object::Text(strip(body).to_owned()),
@@ -38,7 +38,7 @@ fn pairs(found_by: &'static str, body: &str, value: fn(&str) -> Object) -> Resul
     Ok(fields.dict())
 }
 
-/// JSON with strings in single quotes, or else text. A last quote that nothing closes is none.
+/// Parses JSON with strings in single quotes; otherwise returns text. An unclosed last quote is an ordinary character.
 fn quoted(value: &str) -> Object {
     let pieces: Vec<&str> = value.split('\'').collect();
     let mut json = String::new();
@@ -52,7 +52,7 @@ fn quoted(value: &str) -> Object {
     loads(&json).unwrap_or_else(|_| Object::Text(value.to_owned()))
 }
 
-/// Writes JSON with bare keys, and with strings between `<|"|>`, as JSON.
+/// Converts JSON with bare keys, and with strings between `<|"|>`, to standard JSON.
 fn strict(body: &str) -> Result<String, String> {
     static KEY: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"([{,])(\w+):").expect("a constant pattern"));
     const QUOTE: &str = "<|\"|>";
@@ -62,7 +62,7 @@ fn strict(body: &str) -> Result<String, String> {
     let pieces: Vec<&str> = body.split(QUOTE).collect();
     let mut outside = String::new();
     for (i, piece) in pieces.iter().enumerate() {
-        // A mark stands for a string, so that keys are found only outside; a last quote that nothing closes is none.
+        // Marks replace the strings, so that keys are found only outside; an unclosed last quote is an ordinary text.
         match (i % 2 == 1, i + 1 == pieces.len()) {
             (true, false) => outside.push('\x01'),
             (true, true) => outside.extend([QUOTE, piece]),

@@ -1,51 +1,51 @@
-//! What a response template is made of.
+//! The parts of a response template.
 
-/// A template.
+/// A response template.
 pub struct Template {
     pub name: &'static str,
-    /// The models that it also is for.
+    /// Other models that use the template.
     pub aliases: &'static [&'static str],
-    /// The pattern that ends the header of an assistant's turn. What the prompt has behind the last one belongs to the turn.
+    /// The pattern that ends the header of an assistant's turn. The prompt's text after the last match belongs to the turn.
     pub anchor: &'static str,
     pub fields: &'static [Field],
     /// The token that ends a turn, which is removed from the content.
     pub eos: &'static str,
-    /// Special tokens, which a turn that cannot be read is shown without.
+    /// Special tokens, which are removed from a turn that cannot be parsed.
     pub special: &'static [&'static str],
 }
 
-/// A part of the message.
+/// A field of the message.
 pub struct Field {
     pub name: &'static str,
     pub open: Open,
-    /// The pattern that ends it.
+    /// The pattern that ends the field.
     pub close: &'static str,
-    /// True if the end of the text (before a last newline) is such an end too.
+    /// True if the end of the text (before a last newline) ends the field too.
     pub end_closes: bool,
     pub read: Read,
 }
 
-/// What begins a field.
+/// The beginning of a field.
 pub enum Open {
-    /// Everything that is in no other field.
+    /// All text outside the other fields.
     Rest,
     /// A pattern; its group is the name of a function.
     Pattern(&'static str),
-    /// Nothing, if the text goes on with this somewhere.
+    /// The current position, if this text follows anywhere.
     Before(&'static str),
 }
 
-/// How the text of a field is read.
+/// The format of a field's text.
 pub enum Read {
     Text,
     /// The function of a call, as JSON.
     Function,
-    /// The arguments of a call as JSON.
+    /// The arguments of a call, as JSON.
     Json,
-    /// As JSON with bare keys and strings between tokens of their own (Gemma 4).
+    /// JSON with bare keys and strings between special quote tokens (Gemma 4).
     Lax,
-    /// As pairs that a pattern finds: a key and a text.
+    /// Pairs that a pattern finds: a key and a text.
     Pairs(&'static str),
-    /// As pairs of a key and a value: JSON with strings in single quotes, or else text (LFM2.5).
+    /// Pairs of a key and a value: JSON with strings in single quotes, or else text (LFM2.5).
     Quoted(&'static str),
 }

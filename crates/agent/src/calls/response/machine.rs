@@ -1,4 +1,4 @@
-//! Cuts a turn into the regions of a template.
+//! Splits a turn into the regions of a template.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use regex::Regex;
 use super::field::{Open, Template};
 use super::patterns::pattern;
 
-/// A part of the turn.
+/// A region of the turn.
 #[derive(Debug)]
 pub struct Region {
-    /// The field, by its place in the template.
+    /// The index of the field in the template.
     pub field: usize,
     /// The name of a function, from the pattern that began the region.
     pub name: Option<String>,
     pub body: String,
 }
 
-/// A pattern that is looked for, and what was found of it: the first match at or behind a place is that at or behind a later one too.
+/// A pattern with its cached next match (still valid for any later start before that match).
 struct Watched {
     field: usize,
     opens: bool,
@@ -30,7 +30,7 @@ enum Pattern {
     Regex(Arc<Regex>),
     /// The end of the text, before a last newline.
     End,
-    /// Here, if this follows.
+    /// The current position, if this text follows.
     Before(&'static str),
 }
 
@@ -41,10 +41,10 @@ struct Match {
     name: Option<String>,
 }
 
-/// Cuts what the prompt has of the turn, and the turn.
+/// Splits the turn, including the part that the prompt already contains, into regions.
 ///
 /// # Errors
-/// If a pattern of the template is wrong.
+/// If a pattern of the template is invalid.
 pub fn regions(template: &Template, prefix: &str, text: &str) -> Result<Vec<Region>, String> {
     let from = pattern(template.anchor)?.find_iter(prefix).last().map_or(0, |found| found.end());
     let mut watched = Vec::new();
@@ -70,25 +70,25 @@ pub fn regions(template: &Template, prefix: &str, text: &str) -> Result<Vec<Regi
     Ok(machine.found)
 }
 
-/// Where a match begins, how long it is, and whether it closes: the least counts.
+/// The order of matches (the smallest wins): start, reversed length, true if it closes.
 type Rank = (usize, Reverse<usize>, bool);
 
 struct Machine {
     buffer: String,
     at: usize,
-    /// The field that has what is in no other.
+    /// Index of the catch-all field.
     rest: Option<usize>,
-    /// The field that is open, and the name of its function; none where the text goes to `rest`.
+    /// The open field and the name of its function; `None` while text goes to `rest`.
     current: Option<(usize, Option<String>)>,
     body: String,
     found: Vec<Region>,
 }
 
 impl Machine {
-    /// Reads on. Before the end of the text a match that touches its edge may still grow and has to wait.
+    /// Processes the buffer. Before the end of the text, a match that touches the buffer's edge waits, because it may still grow.
     fn run(&mut self, watched: &mut [Watched], ended: bool) {
         loop {
-            // The earliest match, of those the longest, of those one that opens.
+            // The earliest match wins; ties go to the longest, then to an opening one.
             let mut best: Option<(Rank, usize, Option<String>)> = None;
             for watched in watched.iter_mut() {
                 let concerns = match &self.current {
@@ -99,7 +99,7 @@ impl Machine {
                     continue;
                 }
                 let Some(found) = watched.find(&self.buffer, self.at) else {
-                    // What has to follow may still come, and would then begin here.
+                    // The text that must follow may still come, and the field would then begin here.
                     if !ended && matches!(watched.pattern, Pattern::Before(_)) {
                         return;
                     }

@@ -1,4 +1,4 @@
-//! Makes a message of a turn.
+//! Builds a message from a turn.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -10,18 +10,19 @@ use super::templates::{TEMPLATES, template_named};
 use burnish_util::python_object::Object;
 use burnish_util::python_text::strip;
 
-/// Reads a turn by a template: `prefix` is the text of the prompt, `text` that of the turn with special tokens, `tools` the schemas of the
-/// tools. Returns the message: `role`, `content`, and where the turn has them `reasoning_content` or `thinking`, and `tool_calls`.
+/// Parses a turn by a template: `prefix` is the text of the prompt, `text` is the turn with special tokens, `tools` are the
+/// schemas of the tools. Returns the message: `role`, `content`, and if the turn has them `reasoning_content` or `thinking`, and
+/// `tool_calls`.
 ///
-/// A turn that cannot be read is text without special tokens, as with TRL. An empty turn, for which TRL raises an error, is an empty
-/// message. A number that JSON here cannot hold is rounded to a float, and null if that is not finite.
+/// A turn that cannot be parsed becomes text without special tokens, as in TRL. An empty turn becomes an empty message; TRL
+/// raises an error. An integer beyond 64 bits is rounded to a float, and becomes null if that is not finite.
 ///
 /// # Errors
-/// If there is no such template.
+/// If the template is unknown.
 pub fn parse_response(template: &str, prefix: &str, text: &str, tools: &[Value]) -> Result<Value, String> {
     let known = || TEMPLATES.iter().map(|template| template.name).collect::<Vec<_>>().join(", ");
     let template =
-        template_named(template).ok_or_else(|| format!("there is no response template {template}; known: {}", known()))?;
+        template_named(template).ok_or_else(|| format!("unknown response template {template}; the templates are {}", known()))?;
     if text.is_empty() {
         return Ok(json!({"role": "assistant", "content": ""}));
     }
@@ -58,10 +59,10 @@ fn message(template: &Template, prefix: &str, text: &str, tools: &[Value]) -> Re
     Ok(Value::Object(message))
 }
 
-/// A function has a name that is text. Missing arguments are empty.
+/// Checks a function: its name must be text. Missing arguments become empty.
 fn checked(function: Object) -> Result<Value, String> {
     let mut value = json(&function).ok_or("a value that JSON cannot hold")?;
-    let fields = value.as_object_mut().ok_or("a call that is no object")?;
+    let fields = value.as_object_mut().ok_or("a call that is not an object")?;
     if !fields.get("name").is_some_and(Value::is_string) {
         return Err("a call without a name".to_owned());
     }

@@ -1,7 +1,7 @@
-//! Response templates: how TRL 1.16 (by transformers 5.23) reads a turn into a message.
+//! Response templates: TRL 1.16's way (with transformers 5.23) to parse a turn into a message.
 //!
-//! A template says at which patterns the regions of a turn begin and end: reasoning, calls, content. What is outside of all is content.
-//! Of several regions of content only the last counts, and one call that cannot be read makes the whole turn text.
+//! A template has the patterns at which the regions of a turn begin and end: reasoning, calls, content. Text outside all regions
+//! is content. Of several content regions only the last counts, and one call that cannot be parsed makes the whole turn text.
 
 mod coerce;
 mod content;

@@ -5,10 +5,10 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use regex::Regex;
 
-/// Returns a pattern.
+/// Returns the compiled pattern.
 ///
 /// # Errors
-/// If it is no regular expression.
+/// If the text is not a valid regular expression.
 pub fn pattern(text: &'static str) -> Result<Arc<Regex>, String> {
     static KNOWN: LazyLock<Mutex<HashMap<&'static str, Arc<Regex>>>> = LazyLock::new(Mutex::default);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,11 +1,11 @@
-//! The response templates that TRL 1.16 has for the chat templates that it knows.
+//! TRL 1.16's response templates for the chat templates that it knows.
 
 use super::field::{Field, Open, Read, Template};
 
 /// Every template.
 pub static TEMPLATES: &[&Template] = &[&QWEN3, &QWEN3_5, &GLM4MOE, &LLAMA3, &GPTOSS, &LFM2_5, &NEMOTRON3, &GEMMA4, &DEEPSEEK_R1];
 
-/// The template of this name, or of which this is another name.
+/// Returns the template with this name or alias.
 pub fn template_named(name: &str) -> Option<&'static Template> {
     TEMPLATES.iter().copied().find(|template| template.name == name || template.aliases.contains(&name))
 }
