@@ -136,7 +136,7 @@ fn a_call_that_is_killed_takes_no_other_with_it_that_had_not_begun() {
     let mut tools = tools(&file, Duration::from_secs(1));
     let answers = ask(&mut tools, &[("method", 1), ("method", 98), ("method", 3)]);
     assert_eq!((answers[0].text.as_str(), answers[1].trouble), ("1", Some(Trouble::Timeout)));
-    assert!(answers[2].text.contains("is gone with the process"), "{:?}", answers[2]);
+    assert!(answers[2].text.contains("lost with its process"), "{:?}", answers[2]);
 }
 
 /// A turn that is asked to fail at length.

@@ -1,5 +1,5 @@
-//! The connection to the process of one conversation. The calling thread does all the work, as with a worker: it sends the request, reads the
-//! reply and what is printed meanwhile, and watches the time.
+//! The connection to the process of one conversation. The calling thread does all the work: it sends the request, reads the reply
+//! and the process's output, and checks the time limit.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,7 +17,7 @@ use burnish_util::interrupt::Interrupt;
 
 /// The interval at which a waiting thread checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(50);
-/// The time that a process has to exit after it has closed its connection, or to report where it hangs.
+/// The time that a process has to exit after it closed its connection, or to report where it hangs.
 const GRACE: Duration = Duration::from_millis(200);
 const CHUNK: usize = 1 << 16;
 
@@ -25,10 +25,11 @@ pub(super) struct Channel {
     pub pid: Pid,
     connection: UnixStream,
     is_open: bool,
-    /// What becomes readable when the process ends, on systems that have it: a child of the process may keep the connection open.
+    /// A descriptor that becomes readable when the process ends (Linux only): a child of the process may keep the connection
+    /// open.
     end: Option<OwnedFd>,
     printed: Printed,
-    /// The lines that have been received, and the number of bytes that have been searched for the end of the first.
+    /// The bytes received so far, and how many of them were searched for the end of the first line.
     received: Vec<u8>,
     searched: usize,
 }
@@ -37,7 +38,7 @@ pub(super) struct Channel {
 pub(super) enum Lost {
     /// The process ended or closed its connection.
     Gone,
-    /// The call took too long; the line of user code that was running, if the process could report it.
+    /// The call timed out; with the running line of user code, if the process could report it.
     TimedOut(Option<String>),
     /// The reply has more than [`MOST_BYTES`].
     TooLong,
@@ -51,7 +52,7 @@ impl Channel {
         Self { pid, connection, is_open: true, end, printed, received: Vec::new(), searched: 0 }
     }
 
-    /// Sends a line, unless it is empty, and returns the next one received. `left` is the time that is left for it.
+    /// Sends a line, unless it is empty, and returns the next line received. `left` returns the remaining time.
     pub fn ask(&mut self, line: &[u8], left: &dyn Fn() -> Duration, interrupt: &Interrupt) -> Result<Vec<u8>, Lost> {
         let mut unsent = line;
         let mut gone = None;
@@ -84,7 +85,7 @@ impl Channel {
         }
     }
 
-    /// Sends as much as is taken and returns the unsent rest, which is empty if nobody reads any more.
+    /// Sends as much as the connection takes and returns the unsent rest, which is empty if nobody reads any more.
     fn send<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while !bytes.is_empty() {
             match self.connection.write(bytes) {
@@ -97,7 +98,7 @@ impl Channel {
         bytes
     }
 
-    /// Waits until something can be read or sent; true if the process has ended.
+    /// Waits until something can be read or sent; returns true if the process has ended.
     fn wait(&mut self, sending: bool, at_most: Duration) -> bool {
         let mut watched = Vec::with_capacity(3);
         let flags = if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
@@ -128,7 +129,7 @@ impl Channel {
         }
     }
 
-    /// The first line, if it is whole.
+    /// Returns the first line, if it is complete.
     fn take(&mut self) -> Option<Vec<u8>> {
         let Some(end) = self.received[self.searched..].iter().position(|byte| *byte == b'\n') else {
             self.searched = self.received.len();
@@ -141,7 +142,7 @@ impl Channel {
         Some(line)
     }
 
-    /// The innermost line of the user's code, which the process prints when it receives this signal.
+    /// Returns the innermost line of the user's code, which the process prints when it receives this signal.
     fn place(&mut self) -> Option<String> {
         self.printed.read();
         let begun = Instant::now();
@@ -153,13 +154,13 @@ impl Channel {
         trace.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
     }
 
-    /// Kills the process and its group. Nobody else has its number before the host has reaped it.
+    /// Kills the process and its group. The host has not reaped the process yet, so its id is not reused.
     pub fn kill(&self) {
         let _ = kill_process_group(self.pid, Signal::KILL);
         let _ = kill_process(self.pid, Signal::KILL);
     }
 
-    /// The last line of output, for the end of a message.
+    /// Returns the last line of output, for the end of a message.
     pub fn last_line(&self) -> Option<String> {
         let words = self.printed.last_words();
         words.lines().skip(2).last().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())

@@ -1,4 +1,4 @@
-//! A conversation's own process: begun when it is first needed, asked one thing at a time, and gone with the conversation.
+//! The process of one conversation: started when first needed, handling one request at a time, and ended with the conversation.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,31 +16,31 @@ use crate::parties::Fault;
 use burnish_python::message::seed;
 use burnish_python::process::MOST_BYTES;
 
-/// The process of one conversation. Clones share it; one is asked after the other.
+/// The process of one conversation. Clones share it; their requests run one after another.
 #[derive(Clone)]
 pub struct Session(Arc<Mutex<Conversation>>);
 
-/// The time that a question may take, once there is a process for it.
+/// The time limit of a request, once the process has started.
 #[derive(Clone, Copy)]
 pub enum Time<'a> {
     For(Duration),
-    /// For each of `count` calls, which tell when they begin and when they end. Calls may wait for each other, and one of those that run has
-    /// begun at the last of these times, or goes on since then: so a call that stays within its limit is never late.
+    /// A limit for each of `count` calls, which report their start and end. Calls may wait for each other. Any running call has
+    /// started or resumed after the last of these reports, so a call within its limit is never late.
     Each {
         limit: Duration,
         count: usize,
         last: &'a Cell<Instant>,
     },
     Watched {
-        /// The longest time that it can be: what bounds the processor time.
+        /// The longest possible time, which limits the processor time.
         longest: Duration,
-        /// What is left, and the limit that it is left of.
+        /// Returns the remaining time, and the limit that applies.
         left: &'a dyn Fn() -> (Duration, Duration),
     },
 }
 
 impl Time<'_> {
-    /// The longest time of a call, and the number of calls.
+    /// Returns the longest time of a call, and the number of calls.
     fn longest(self) -> (Duration, u64) {
         match self {
             Self::For(longest) | Self::Watched { longest, .. } => (longest, 1),
@@ -48,7 +48,7 @@ impl Time<'_> {
         }
     }
 
-    /// Counts from now on.
+    /// Starts the clock.
     fn begin(self, now: Instant) {
         if let Self::Each { last, .. } = self {
             last.set(now);
@@ -67,33 +67,33 @@ impl Time<'_> {
 struct Conversation {
     host: Host,
     process: Option<Forked>,
-    /// The number of processes that were lost with what they kept.
+    /// The number of processes that were lost with their state.
     losses: usize,
 }
 
 impl Host {
-    /// A conversation, whose process begins when it is first asked something.
+    /// Creates a conversation, whose process starts at the first request.
     pub fn session(&self) -> Session {
         Session(Arc::new(Mutex::new(Conversation { host: self.clone(), process: None, losses: 0 })))
     }
 }
 
 impl Session {
-    /// Asks the process to carry out an operation, and returns its reply. Equal arguments come with equal random seeds.
+    /// Sends an operation to the process, and returns its reply. Equal arguments get equal random seeds.
     ///
-    /// After [`Trouble::Timeout`] and [`Trouble::Died`] the process is gone with all that it started; the next question begins a new one,
-    /// which knows nothing of what was before.
+    /// After [`FailureKind::Timeout`] and [`FailureKind::Died`] the process is gone with everything that it started; the next
+    /// request starts a new process without the old state.
     ///
     /// # Errors
-    /// An interrupt. What the user's code does wrong is a [`Fault`].
+    /// An interrupt. Failures of the user's code are a [`PartyError`].
     pub fn ask(&self, op: &str, arguments: &impl Serialize, timeout: Duration) -> Result<Result<Value, Fault>> {
         self.ask_in_parts(op, arguments, Time::For(timeout), &mut |_| ())
     }
 
-    /// Like [`Self::ask`], in a time of its own; parts of the reply, which come before it, go to `part`.
+    /// Like [`Self::ask`], with a separate time limit; `part` receives parts of the reply that arrive before it.
     ///
     /// # Errors
-    /// Those of [`Self::ask`].
+    /// The errors of [`Self::ask`].
     pub fn ask_in_parts(
         &self,
         op: &str,
@@ -104,15 +104,15 @@ impl Session {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).ask(op, arguments, time, part)
     }
 
-    /// Like [`Self::ask`], in a time of its own.
+    /// Like [`Self::ask`], with a separate time limit.
     ///
     /// # Errors
-    /// Those of [`Self::ask`].
+    /// The errors of [`Self::ask`].
     pub fn ask_in_time(&self, op: &str, arguments: &impl Serialize, time: Time) -> Result<Result<Value, Fault>> {
         self.ask_in_parts(op, arguments, time, &mut |_| ())
     }
 
-    /// The number of processes of this conversation that were killed or died, each with all that it kept.
+    /// Returns the number of this conversation's processes that were killed or died, each with its state.
     pub fn losses(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).losses
     }
@@ -154,23 +154,23 @@ impl Conversation {
                     let hint = WORDS.memory_hint(text, self.host.options().memory_limit_mb).replace('\n', " ");
                     return Ok(Err(fault(Trouble::Raised, format!("{text}{hint}"), begun)));
                 }
-                // The user's code writes to the connection; nothing on it can be trusted any more.
+                // The user's code writes to the connection, so nothing on it can be trusted any more.
                 _ => {
                     self.end();
-                    let text = "its process says nothing that can be read, and was ended".to_owned();
+                    let text = "its process sent an unreadable reply, and was ended".to_owned();
                     return Ok(Err(fault(Trouble::Died, text, begun)));
                 }
             }
         }
     }
 
-    /// The limit on processor time in seconds.
+    /// Returns the limit on processor time in seconds.
     fn cpu(&self, time: Time) -> u64 {
         let (longest, calls) = time.longest();
         self.host.cpu(longest).saturating_mul(calls).min(u64::from(u32::MAX))
     }
 
-    /// Begins a process. Where conversations load the files themselves, it has loaded them then.
+    /// Starts a process. If conversations load the files themselves, waits until it has loaded them.
     fn begin(&mut self) -> Result<Result<(), Fault>> {
         let (host, limit) = (self.host.clone(), self.host.options().start_timeout);
         let interrupt = &host.options().interrupt;
@@ -195,13 +195,13 @@ impl Conversation {
             return Ok(Ok(()));
         }
         self.end();
-        let why = said["raised"].as_str().unwrap_or("its process says nothing that can be read");
+        let why = said["raised"].as_str().unwrap_or("its process sent an unreadable reply");
         let message = format!("the agent files could not be loaded for a conversation: {why}");
         place.failed(&message);
         Ok(Err(fault(Trouble::Died, message, begun)))
     }
 
-    /// Ends a process from which there is no reply, and says why there is none.
+    /// Ends a process that did not reply, and returns the reason.
     fn lost(&mut self, lost: Lost, time: Time, begun: Instant) -> Result<Result<Value, Fault>> {
         let last = self.process.as_ref().and_then(|forked| forked.channel.last_line());
         let status = self.end();
@@ -213,16 +213,16 @@ impl Conversation {
                 let place = place.map(|place| format!(", at {place}")).unwrap_or_default();
                 (Trouble::Timeout, format!("timed out after {seconds} s{place}"))
             }
-            Lost::TooLong => (Trouble::Raised, format!("its answer has more than {MOST_BYTES} bytes")),
+            Lost::TooLong => (Trouble::Raised, format!("its reply has more than {MOST_BYTES} bytes")),
             Lost::Gone => {
                 let how = status.map(|status| WORDS.ended(status, self.cpu(time)));
                 (Trouble::Died, format!("its process {}{last}", how.unwrap_or_else(|| "died".to_owned())))
             }
         };
-        Ok(Err(fault(trouble, format!("{message}; what it kept is lost"), begun)))
+        Ok(Err(fault(trouble, format!("{message}; its state is lost"), begun)))
     }
 
-    /// Ends the process; returns how it ended, if that is known.
+    /// Ends the process; returns its exit status, if known.
     fn end(&mut self) -> Option<std::process::ExitStatus> {
         let forked = self.process.take()?;
         self.losses += 1;
@@ -230,9 +230,9 @@ impl Conversation {
     }
 }
 
-/// The line of a request.
+/// Returns the line of a request.
 fn request(op: &str, arguments: &impl Serialize, cpu_seconds: u64) -> Result<Vec<u8>> {
-    let arguments = serde_json::to_vec(arguments).context("the arguments of a call are no JSON")?;
+    let arguments = serde_json::to_vec(arguments).context("the arguments of a call cannot be written as JSON")?;
     let seed = seed(&arguments);
     let mut line = format!("{{\"op\":\"{op}\",\"seed\":{seed},\"cpu_seconds\":{cpu_seconds},\"arguments\":").into_bytes();
     line.extend(arguments);

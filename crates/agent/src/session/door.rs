@@ -1,5 +1,5 @@
-//! The socket to which the processes of conversations connect. It lies in a folder that only this user can enter, and whoever comes must say the
-//! word that the process was given, because processes of other conversations could come too.
+//! The socket to which the processes of conversations connect. It lies in a folder that only this user can enter, and each client
+//! must present its token, because processes of other conversations can reach the socket too.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{ErrorKind, IoSliceMut, Read};
@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
-/// The longest name of a folder in which a socket's name fits into the 104 bytes that every system has for it.
+/// The longest folder name for which the socket's path fits into the 104 bytes that every system allows.
 const LONGEST_FOLDER: usize = 60;
 const ATTEMPTS: usize = 100;
 
@@ -27,15 +27,15 @@ pub(super) struct Door {
 /// A process that has connected.
 pub(super) struct Arrived {
     pub connection: UnixStream,
-    /// The pipe to which it prints.
+    /// The pipe with its output.
     pub printed: OwnedFd,
 }
 
 impl Door {
-    /// Opens a door.
+    /// Creates the folder and the socket.
     ///
     /// # Errors
-    /// A folder for temporary files in which nothing can be made.
+    /// A folder for temporary files that is not writable.
     pub fn open() -> Result<Self> {
         let temporary = Some(env::temp_dir()).filter(|folder| folder.as_os_str().len() <= LONGEST_FOLDER);
         let temporary = temporary.unwrap_or_else(|| PathBuf::from("/tmp"));
@@ -58,12 +58,12 @@ impl Door {
         bail!("cannot make a folder in {}", temporary.display())
     }
 
-    /// The socket's path.
+    /// Returns the path of the socket.
     pub fn path(&self) -> PathBuf {
         self.folder.join("door")
     }
 
-    /// Waits for the process that says this word; `None` if it does not come in time.
+    /// Waits for the client with this token; `None` if it does not connect in time.
     ///
     /// # Errors
     /// A socket that cannot be used.
@@ -82,7 +82,7 @@ impl Door {
                     }
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                Err(error) => return Err(error).context("no process can connect"),
+                Err(error) => return Err(error).context("the socket cannot accept connections"),
             }
         }
     }
@@ -94,7 +94,7 @@ impl Drop for Door {
     }
 }
 
-/// A word that nobody can guess.
+/// Returns a token that nobody can guess.
 ///
 /// # Errors
 /// A system without `/dev/urandom`.
@@ -110,7 +110,7 @@ fn wait(from: &impl AsFd, at_most: Duration) {
     let _ = poll(&mut [PollFd::new(from, PollFlags::IN)], Some(&at_most));
 }
 
-/// The process at the other end, if it says the word.
+/// Returns the client at the other end, if it presents the token.
 fn greeted(connection: UnixStream, word: &str, at_most: Duration) -> Option<Arrived> {
     let begun = Instant::now();
     let (mut said, mut printed) = (Vec::new(), None);

@@ -1,5 +1,5 @@
-//! TRL's environment, which lives in the process of its conversation: it begins an episode, its methods are tools ([`PythonTools`]), and it may
-//! give a reward at the end.
+//! TRL's environment, in the process of its conversation: it begins an episode, its methods are tools ([`PythonTools`]), and it
+//! may give a reward at the end.
 //!
 //! [`PythonTools`]: super::PythonTools
 
@@ -12,7 +12,7 @@ use super::conversation::Session;
 use super::seen::number;
 use crate::parties::Fault;
 
-/// An instance of TRL's environment, which is made anew for each conversation.
+/// An instance of TRL's environment, created for one conversation.
 pub struct PythonEnvironment {
     session: Session,
     name: Option<String>,
@@ -20,12 +20,12 @@ pub struct PythonEnvironment {
 }
 
 impl PythonEnvironment {
-    /// The environment of this name, `None` for the only one.
+    /// Selects the environment with this name, or the only one with `None`.
     pub fn new(session: Session, name: Option<String>, timeout: Duration) -> Self {
         Self { session, name, timeout }
     }
 
-    /// Begins an episode with all columns of the row as arguments; returns the text that is appended to the last message of the prompt.
+    /// Begins an episode with all columns of the row as arguments; returns the text to append to the last message of the prompt.
     ///
     /// # Errors
     /// An interrupt.
@@ -34,7 +34,7 @@ impl PythonEnvironment {
         Ok(reply.map(|reply| reply["text"].as_str().map(str::to_owned)))
     }
 
-    /// The reward at the end of the episode; `None` from an environment that gives none.
+    /// Returns the reward at the end of the episode; `None` from an environment that gives none.
     ///
     /// # Errors
     /// An interrupt.

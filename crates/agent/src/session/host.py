@@ -1,12 +1,12 @@
-# The process that loads the user's files, and the processes of conversations that are forked from it. Run by `python3 -u -c` with the texts
-# of process.py, values.py and modules.py (crates/python/src), schemas.py, loops.py, run_loops.py, verifiers.py, stand_ins.py, parties.py, tools.py,
-# program.py, offers.py and left_open.py before it.
-# Python 3.8 and its standard library are enough.
+# The process that loads the user's files, and the processes of conversations that are forked from it. It runs as `python3 -u -c`
+# with the texts of process.py, values.py and modules.py (crates/python/src), schemas.py, loops.py, run_loops.py, verifiers.py,
+# stand_ins.py, participants.py, tools.py, program.py, offers.py and left_open.py before it. It needs only Python 3.8 and the
+# standard library.
 #
-# The host answers {"fork": …} and {"reap": pid} and does nothing else, and it outlives whatever a conversation does. It has no thread of its
-# own, so that a fork finds no lock held. Where the files leave something that forked processes would share, the trainer starts a host that
-# does not load them: then each conversation loads them itself. A conversation connects to the trainer's socket, hands over the pipe that it
-# prints to, and answers requests.
+# The host handles only {"fork": …} and {"reap": pid}, and no conversation can end it. It has no other threads, so that no lock is
+# held during a fork. If forked processes would share something that the files opened, the trainer starts a host that does not
+# load the files; each conversation then loads them itself. A conversation connects to the trainer's socket, passes the pipe with
+# its output, and handles requests.
 
 import array
 import concurrent.futures
@@ -18,16 +18,16 @@ import socket
 USER_FILE = "agent file"
 MOST_BYTES = 64 << 20
 CONNECT_SECONDS = 30
-# Numbers of Linux's prctl.
+# Constants of Linux's prctl.
 PDEATHSIG, SUBREAPER = 1, 36
 HOST = Offers()
 CHILDREN = set()
-# What each conversation is to load; `None` if the host has loaded it.
+# The setup that each conversation loads; `None` if the host has loaded it.
 LATER = None
 
 
 class State:
-    """What a conversation keeps."""
+    """The state of a conversation."""
 
     def __init__(self):
         self.access = {}
@@ -41,16 +41,16 @@ STATE = State()
 
 
 def prctl(option, value):
-    """Asks the kernel of Linux for something; elsewhere nothing happens."""
+    """Calls prctl on Linux; does nothing elsewhere."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-# What conversations do.
+# The code of conversations.
 
 
 def run_async(coroutine):
-    """The result of a coroutine. All of a conversation share one loop, because a session of an HTTP client belongs to its loop."""
+    """Returns the result of a coroutine. A conversation has a single event loop, because a session of an HTTP client belongs to its loop."""
     import asyncio
 
     if STATE.loop is None:
@@ -75,17 +75,17 @@ def in_thread(function, *arguments):
 
 def say(message):
     if os.getpid() != PID:
-        os._exit(0)  # a process forked by the user's code; only the conversation itself may answer
+        os._exit(0)  # a process forked by the user's code; only the conversation itself may reply
     send(STATE.socket, message)
 
 
 def send_part(part):
-    """Sends a part of the reply before the rest of it."""
+    """Sends a part of the reply ahead of the rest."""
     say({"part": part})
 
 
 def ask_trainer(wanted):
-    """Replies with what the call needs of the trainer, which comes with the next request; `{"error": …}` is raised."""
+    """Replies with the call's request to the trainer, and returns the result from the next request; raises `{"error": …}`."""
     with STATE.asking:
         say({"value": wanted})
         line = STATE.lines.readline()
@@ -113,7 +113,7 @@ OPERATIONS = {
 
 
 def place_of(error):
-    """The place in the user's code that raised an error, for a message of one line."""
+    """Returns the place in the user's code that raised an error, for a one-line message."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if not own_frame(frame)]
     if not frames:
         return ""
@@ -122,7 +122,7 @@ def place_of(error):
 
 
 def answer(request):
-    """The reply to a request."""
+    """Returns the reply to a request."""
     allow_cpu(request["cpu_seconds"])
     seed(request["seed"])
     try:
@@ -135,7 +135,7 @@ def answer(request):
             text = "%s: %s" % (type(error).__name__, " ".join(str(error).split()))
             return {"raised": text[:LONGEST_ERROR] + place_of(error), "type": type(error).__name__}
         except BaseException:
-            return {"raised": "%s, and no more can be told" % type(error).__name__, "type": type(error).__name__}
+            return {"raised": "%s, without a readable text" % type(error).__name__, "type": type(error).__name__}
 
 
 def reply_to(request):
@@ -146,12 +146,12 @@ def reply_to(request):
     try:
         size = len(TO_JSON.encode(reply))
     except (ValueError, TypeError, RecursionError) as error:
-        return {"raised": "the answer is no JSON: %s" % error, "type": type(error).__name__}
-    return reply if size < MOST_BYTES else {"raised": "the answer has %d bytes, which is too long" % size, "type": "ValueError"}
+        return {"raised": "the result cannot be written as JSON: %s" % error, "type": type(error).__name__}
+    return reply if size < MOST_BYTES else {"raised": "the result has %d bytes, which is too long" % size, "type": "ValueError"}
 
 
 def load_here():
-    """Loads the files in the process of a conversation; the reply says whether that was possible."""
+    """Loads the files in the process of a conversation, and returns a reply about success."""
     try:
         prepare(LATER)
         reply = {"value": {}}
@@ -164,7 +164,7 @@ def load_here():
 
 
 def converse(request, close):
-    """Is the process of one conversation, and never returns."""
+    """Runs the process of one conversation, and never returns."""
     global PID
     PID = os.getpid()
     os.setsid()
@@ -201,7 +201,7 @@ def converse(request, close):
         send(STATE.socket, reply_to(json.loads(line)))
 
 
-# What the host does.
+# The code of the host.
 
 
 def fork(request, close):
@@ -228,7 +228,7 @@ def kill(pid):
 
 
 def reap(pid):
-    """Ends a conversation with all that it started, and returns how it had ended."""
+    """Ends a conversation with everything that it started, and returns its exit status."""
     if pid not in CHILDREN:
         return None
     kill(pid)
@@ -239,7 +239,7 @@ def reap(pid):
 
 
 def end_strays():
-    """Ends what conversations started in other process groups: when its parent is gone, it becomes the host's child."""
+    """Ends processes that conversations started in other process groups; once their parents are gone, they are children of the host."""
     for _ in range(100):
         found = []
         for thread in os.listdir("/proc/self/task") if sys.platform == "linux" else ():
@@ -267,7 +267,7 @@ def end_host():
 
 
 class Watch:
-    """Ends the host if the trainer goes while files are loaded; after that, the host itself sees it."""
+    """Ends the host if the trainer exits while files are loading; later, the host itself notices."""
 
     def __init__(self, requests):
         self.requests = requests
@@ -292,7 +292,7 @@ class Watch:
 
 
 def prepare(setup):
-    """Applies the limits, loads the files, and says what they offer."""
+    """Applies the limits, loads the files, and returns what they offer."""
     global NARROW
     if sys.version_info < (3, 8):
         raise Unusable("agent files need Python 3.8 or later, this is %s" % sys.version.split()[0])
@@ -304,7 +304,7 @@ def prepare(setup):
     sys.meta_path.insert(0, StandIns(stood_in()))
     HOST.load(setup)
     gc.collect()
-    gc.freeze()  # what conversations share is not touched by their collections
+    gc.freeze()  # garbage collection in conversations leaves shared objects alone
     return HOST.greeting()
 
 
@@ -327,7 +327,8 @@ def greet(requests, setup):
 
 def main():
     requests, replies, log = claim_pipes()
-    # By this signal the trainer asks a process that takes too long for its position; the answer needs no lock of the interpreter.
+    # The trainer sends this signal to get the current position of a hanging process; the handler needs no lock of the
+    # interpreter.
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
     prctl(SUBREAPER, 1)
     lines = open(requests, "rb", buffering=MEGABYTE)

@@ -1,4 +1,5 @@
-//! The process from which a process is forked for every conversation. It loads the user's files once, or leaves that to each of them.
+//! The host: the process from which each conversation's process is forked. It loads the user's files once, or leaves loading to
+//! the conversations.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -21,7 +22,7 @@ use burnish_python::words::Words;
 use burnish_python::{MODULES, PROCESS, VALUES, environment};
 use burnish_util::interrupt::Interrupt;
 
-/// The code of a host.
+/// The code of the host.
 static CODE: LazyLock<String> = LazyLock::new(|| {
     let own = [
         include_str!("schemas.py"),
@@ -39,7 +40,7 @@ static CODE: LazyLock<String> = LazyLock::new(|| {
     [PROCESS, VALUES, MODULES].into_iter().chain(own).collect::<Vec<_>>().join("\n\n")
 });
 
-/// A host that runs. Clones are the same host. It may be used from many threads at once.
+/// A running host, usable from many threads at once. Clones share it.
 #[derive(Clone)]
 pub struct Host(Arc<Shared>);
 
@@ -47,7 +48,7 @@ struct Shared {
     options: SessionOptions,
     environment: Vec<(OsString, OsString)>,
     first_line: Vec<u8>,
-    /// The limits on processor time in seconds: of a start, and of a call if the user sets one.
+    /// The limit on processor time of a start, in seconds.
     start_cpu: u64,
     offers: Offers,
     /// True if each conversation loads the files itself.
@@ -57,24 +58,24 @@ struct Shared {
     process: Mutex<Process>,
 }
 
-/// The process, if it runs, and how many have run before it.
+/// The process, if it runs, and the number of processes before it.
 struct Process {
     worker: Option<Worker>,
     generation: u64,
 }
 
-/// A process of a conversation.
+/// The process of a conversation.
 pub(super) struct Forked {
     pub channel: Channel,
     generation: u64,
 }
 
 impl Host {
-    /// Starts the process, which loads the files and says what they offer.
+    /// Starts the process, which loads the files and reports what they offer.
     ///
     /// # Errors
-    /// A missing interpreter, a file that cannot be loaded, something in it that is not there or cannot be used as asked, or a start that
-    /// takes too long. An interrupt.
+    /// A missing interpreter; a file that cannot be loaded; a requested object that is missing or cannot be used; a start that
+    /// takes too long; an interrupt.
     pub fn start(setup: &Setup, options: SessionOptions) -> Result<Self> {
         let environment = environment::of_workers(&options.pass_env, &WORDS)?;
         let start_cpu = cpu_of(options.start_timeout);
@@ -92,7 +93,7 @@ impl Host {
         };
         let (mut worker, mut greeting) = shared.start_process()?;
         shared.loads_each = greeting.loads_each(shared.options.start_method);
-        shared.offers = greeting.offers.take().context("the process of an agent file greets without an offer")?;
+        shared.offers = greeting.offers.take().context("the process of an agent file reported nothing that its files offer")?;
         if shared.loads_each {
             drop(worker);
             shared.first_line = first_line(setup, &shared.options, start_cpu, true)?;
@@ -102,13 +103,13 @@ impl Host {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// True if each conversation loads the files itself, because forked ones would share what the files leave, or because the options
-    /// ask for that.
+    /// Returns true if each conversation loads the files itself, either because forked processes would share objects of the
+    /// files, or because the options require it.
     pub fn loads_each(&self) -> bool {
         self.0.loads_each
     }
 
-    /// Waits for a place among the conversations that load the files.
+    /// Waits for a slot among the conversations that load the files.
     ///
     /// # Errors
     /// An interrupt.
@@ -116,7 +117,7 @@ impl Host {
         self.0.loading.enter(&self.0.options.interrupt)
     }
 
-    /// What the files offer.
+    /// Returns the tools, environments and loops of the files.
     pub fn offers(&self) -> &Offers {
         &self.0.offers
     }
@@ -125,39 +126,40 @@ impl Host {
         &self.0.options
     }
 
-    /// The limit on processor time of a call that may take this long, in seconds. Without a limit set by the user, it is so high that only a
-    /// process reaches it that nobody watches any more.
+    /// Returns the limit on processor time for a call with this time limit, in seconds. Without a limit from the user it is so
+    /// high that only an unwatched process reaches it.
     pub(super) fn cpu(&self, timeout: Duration) -> u64 {
         self.0.options.cpu_limit.unwrap_or_else(|| cpu_of(timeout))
     }
 
-    /// Begins a process for a conversation. A host that has died is started again.
+    /// Forks a process for a conversation. Restarts a host that has died.
     ///
     /// # Errors
-    /// A host that cannot be started again, a process that does not come.
+    /// A host that cannot be restarted, or a process that does not connect.
     pub(super) fn fork(&self) -> Result<Forked> {
         let shared = &*self.0;
         let mut process = shared.process();
         if process.worker.as_ref().is_none_or(Worker::is_dead) {
-            tracing::warn!("the process that loads the agent files died, and is started again");
+            tracing::warn!("the process that loads the agent files died, restarting it");
             process.worker = None;
             process.generation += 1;
             process.worker = Some(shared.start_process()?.0);
         }
         let word = word()?;
         let pid = shared.exchange(&mut process, &json!({ "fork": word, "path": shared.door.path() }))?;
-        let pid = pid["pid"].as_i64().and_then(|pid| Pid::from_raw(pid.try_into().ok()?)).context("a fork without a process")?;
+        let pid =
+            pid["pid"].as_i64().and_then(|pid| Pid::from_raw(pid.try_into().ok()?)).context("a fork without a process id")?;
         match shared.door.wait_for(&word, shared.options.start_timeout) {
             Ok(Some(arrived)) => Ok(Forked { channel: Channel::new(pid, arrived), generation: process.generation }),
             other => {
                 let _ = shared.exchange(&mut process, &json!({ "reap": pid.as_raw_nonzero().get() }));
                 other?;
-                bail!("the process of a conversation did not come within {} s", shared.options.start_timeout.as_secs_f64())
+                bail!("the process of a conversation did not connect within {} s", shared.options.start_timeout.as_secs_f64())
             }
         }
     }
 
-    /// Ends the process of a conversation with everything that it started; returns how it ended, if that is known.
+    /// Ends the process of a conversation with everything that it started; returns its exit status, if known.
     pub(super) fn reap(&self, forked: &Forked) -> Option<ExitStatus> {
         forked.channel.kill();
         let mut process = self.0.process();
@@ -188,29 +190,28 @@ impl Shared {
                 let ended = WORDS.ended(status, self.start_cpu);
                 return Err(self.failed(&format!("their process {ended} while they were loaded{}", worker.last_words())));
             }
-            Err(_) => return Err(self.failed(&format!("their process says nothing that can be read{}", worker.last_words()))),
+            Err(_) => return Err(self.failed(&format!("their process sent an unreadable reply{}", worker.last_words()))),
         };
-        let reply: Value = serde_json::from_slice(&reply).context("the process of an agent file greets with what is no JSON")?;
+        let reply: Value =
+            serde_json::from_slice(&reply).context("the first reply of an agent file's process is not valid JSON")?;
         if let Some(error) = reply["error"].as_str() {
             return Err(self.failed(error));
         }
         Ok((worker, Greeting::read(&reply)?))
     }
 
-    /// Asks the process something that it answers at once.
+    /// Sends a request that the process handles at once.
     fn exchange(&self, process: &mut Process, request: &Value) -> Result<Value> {
-        let worker = process.worker.as_mut().context("no process has the agent files")?;
+        let worker = process.worker.as_mut().context("the process with the agent files is not running")?;
         let line = format!("{request}\n");
         // An interrupt must not end the process, because other conversations would end with it.
         match worker.ask(line.as_bytes(), 0, self.options.start_timeout, &Interrupt::default()) {
-            Ok(reply) => {
-                serde_json::from_slice(&reply.line).context("the process of the agent files replies with what is no JSON")
-            }
+            Ok(reply) => serde_json::from_slice(&reply.line).context("the reply of the agent files' process is not valid JSON"),
             Err(lost) => {
                 let how = match lost {
                     WorkerError::Died(status) => WORDS.ended(status, self.start_cpu),
-                    WorkerError::TimedOut(place) => format!("does not answer{}", Words::at(&place)),
-                    _ => "cannot be understood any more".to_owned(),
+                    WorkerError::TimedOut(place) => format!("does not reply{}", Words::at(&place)),
+                    _ => "sent an unreadable reply".to_owned(),
                 };
                 let words = worker.last_words();
                 process.worker = None;
@@ -220,7 +221,7 @@ impl Shared {
         }
     }
 
-    /// An error of the user's files, with advice if its text suggests any.
+    /// Returns an error of the user's files, with advice that fits its text.
     fn failed(&self, text: &str) -> anyhow::Error {
         let between = if text.starts_with("Traceback") { ":\n" } else { ": " };
         let memory = WORDS.memory_hint(text, self.options.memory_limit_mb);
@@ -231,7 +232,7 @@ impl Shared {
     }
 }
 
-/// The processor time, in seconds, that a process could use on all cores in this time.
+/// Returns the processor time, in seconds, that a process could use on all cores in this time.
 fn cpu_of(time: Duration) -> u64 {
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     time.as_secs().max(1).saturating_mul(cores).min(u64::from(u32::MAX))

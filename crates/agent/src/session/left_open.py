@@ -1,19 +1,19 @@
-# What the files of the user leave behind when they are loaded, and processes that are forked afterwards would share: open connections and
-# files, memory, child processes. Threads are not in a forked process at all, and a lock that one of them holds is never released there.
+# The things that the user's files open while they are loaded, and that forked processes would share: connections and files,
+# memory, child processes. Threads do not exist in a forked process, and a lock that one of them holds is never released there.
 
 import stat
 import warnings
 
-# Sharing these does no harm.
+# Files that are safe to share.
 HARMLESS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-# Threads that are begun again in a forked process by handlers of their library: that of jemalloc, which pyarrow brings.
+# Threads that a library's fork handlers restart in the child, such as jemalloc's (used by pyarrow).
 HANDLED_THREADS = ("jemalloc_bg_thd",)
-# The longest time that threads, and the child that tries a fork, may take to end.
+# The longest time that threads, and the child of a trial fork, may take to end.
 ENDING_SECONDS = 2.0
 
 
 def lines_of(path):
-    """The lines of a file of /proc; none where the system has no such file."""
+    """Returns the lines of a file in /proc; an empty list if the system lacks the file."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read().splitlines()
@@ -22,7 +22,7 @@ def lines_of(path):
 
 
 def names_in(folder):
-    """The names in a folder of /proc; none where the system has no such folder."""
+    """Returns the names in a folder of /proc; an empty list if the system lacks the folder."""
     try:
         return os.listdir(folder)
     except OSError:
@@ -30,13 +30,13 @@ def names_in(folder):
 
 
 class Left:
-    """What was open before the files were loaded, to compare with what is open afterwards."""
+    """The resources that were open before the files were loaded, for comparison with those open afterwards."""
 
     def __init__(self):
         self.descriptors, self.memory = self.open_descriptors(), self.shared_memory()
 
     def open_descriptors(self):
-        """The open descriptors, and the name of what each is open for."""
+        """Returns the open descriptors, with their targets."""
         found = {}
         for number in names_in("/proc/self/fd"):
             try:
@@ -46,13 +46,13 @@ class Left:
         return found
 
     def shared_memory(self):
-        """The names of memory that can be written and stays shared after a fork."""
+        """Returns the names of writable memory that stays shared after a fork."""
         fields = [line.split(None, 5) for line in lines_of("/proc/self/maps")]
         shared = [line[5] if len(line) > 5 else "" for line in fields if "w" in line[1] and line[1].endswith("s")]
         return [name for name in shared if name not in HARMLESS]
 
     def found(self):
-        """What forked processes would share now, each in a few words."""
+        """Returns short descriptions of the things that forked processes would share now."""
         found = []
         for number, target in sorted(self.open_descriptors().items()):
             words = None if self.descriptors.get(number) == target else self.words(number, target)
@@ -68,7 +68,7 @@ class Left:
 
     @staticmethod
     def words(number, target):
-        """What a descriptor is open for; `None` if sharing it does no harm."""
+        """Describes the target of a descriptor; returns `None` if it is safe to share."""
         if target.startswith("socket:"):
             return socket_words(number)
         if target.startswith("pipe:"):
@@ -82,12 +82,12 @@ class Left:
         if target in HARMLESS or stat.S_ISDIR(mode):
             return None
         flags = [int(line.split()[1], 8) for line in lines_of("/proc/self/fdinfo/%d" % number) if line.startswith("flags:")]
-        # A file that is only appended to has no position of its own.
+        # A file opened only for appending has no position to share.
         appends = flags and flags[0] & os.O_ACCMODE == os.O_WRONLY and flags[0] & os.O_APPEND
         return None if appends and stat.S_ISREG(mode) else "the open file %s" % target
 
     def children(self):
-        """The child processes that run, each in a few words."""
+        """Returns short descriptions of the running child processes."""
         found = []
         for thread in names_in("/proc/self/task"):
             for line in lines_of("/proc/self/task/%s/children" % thread):
@@ -98,8 +98,8 @@ class Left:
         return sorted(set(found))
 
     def threads(self):
-        """The number of threads that a fork leaves behind. Some libraries, such as OpenBLAS, end theirs before a fork and begin them again
-        when they need them, so one is tried."""
+        """Returns the number of threads that a fork would leave behind. Some libraries, such as OpenBLAS, end their threads before a fork
+        and restart them when needed, so this makes a trial fork."""
         if not names_in("/proc/self/task"):
             return threading.active_count() - 1
         if self.settled():
@@ -118,12 +118,12 @@ class Left:
 
     @staticmethod
     def others():
-        """The number of threads next to this one."""
+        """Returns the number of other threads."""
         names = [lines_of("/proc/self/task/%s/comm" % thread) for thread in names_in("/proc/self/task")]
         return sum(1 for name in names if name and name[0] not in HANDLED_THREADS) - 1
 
     def settled(self):
-        """True if this thread is alone; those that are about to end get a moment."""
+        """Returns true if this thread is the only one, after waiting briefly for others to end."""
         for _ in range(20):
             if self.others() < 1:
                 return True
@@ -132,7 +132,7 @@ class Left:
 
 
 def socket_words(number):
-    """What a socket is connected to."""
+    """Describes the peer of a socket."""
     with socket.socket(fileno=os.dup(number)) as one:
         try:
             peer = one.getpeername()

@@ -1,9 +1,9 @@
-# What files with agent loops of verl import of it. What a loop asks of the model and the tokenizer is asked of the trainer, by the reply to the
-# request that is pending; the next request brings the answer.
+# The names that files with agent loops import from verl. A loop's requests to the model and the tokenizer go to the trainer as
+# the reply to the pending request; the next request brings the result.
 
 import contextlib
 
-# verl's own, which a file may register again: the trainer has them.
+# verl's own loops, which a file may register again: the trainer implements them.
 BUILT_IN_LOOPS = ("single_turn_agent", "tool_agent")
 
 
@@ -19,7 +19,7 @@ class TokenOutput(Model):
         "extra_fields": [one_of(dict), dict],
     }
 
-    # Until verl 0.6, generate returned the list of ids.
+    # In verl up to 0.6, generate returned the list of ids.
     def __iter__(self):
         return iter(self.token_ids)
 
@@ -69,16 +69,16 @@ def simple_timer(name, timing_raw):
 
 
 class FunctionCall(Model):
-    """verl's `FunctionCall`: a call as the model wrote it."""
+    """verl's `FunctionCall`: a call in the model's own text."""
 
     FIELDS = {"arguments": [one_of(str)], "name": [one_of(str)], "tool_call_id": [one_of(str, NOTHING), lambda: None]}
 
 
 class ToolParser:
-    """verl's `ToolParser`. The trainer reads the calls, but for parsers that a file registers."""
+    """verl's `ToolParser`. The trainer parses the calls, except for parsers that a file registers."""
 
     _registry = {}
-    stop_token_ids = ()  # the trainer ends turns where the format does
+    stop_token_ids = ()  # the trainer already ends turns at the format's stop tokens
 
     def __init__(self, tokenizer, name=None):
         self.tokenizer, self.name = tokenizer, name
@@ -103,7 +103,7 @@ class ToolParser:
 
 
 class Merged:
-    """verl's `MergeResult`: tokens that were continued."""
+    """verl's `MergeResult`: tokens after an append."""
 
     def __init__(self, token_ids, appended, removed, kind):
         self.token_ids, self.appended_token_count, self.kind = token_ids, appended, kind
@@ -111,12 +111,12 @@ class Merged:
 
 
 def ids_of(ids):
-    """Token ids as a list of numbers."""
+    """Returns token ids as a list of integers."""
     return [int(opened(one)) for one in opened(ids)]
 
 
 class AgentLoopBase:
-    """verl's `AgentLoopBase`, as of 0.9; loops for versions since 0.5 find what they use."""
+    """verl's `AgentLoopBase` as of 0.9, compatible with loops written for versions since 0.5."""
 
     _class_initialized = False
 
@@ -131,7 +131,7 @@ class AgentLoopBase:
         self.apply_chat_template_kwargs = self.data_config.get("apply_chat_template_kwargs") or {}
         self.mm_processor_kwargs, self.dataset_cls = {}, dataset_cls
         self.loop = asyncio.get_event_loop()
-        # Until verl 0.6, a class is prepared by its first instance.
+        # In verl up to 0.6, the first instance of a class prepares it.
         self.init_class(config=self.config, tokenizer=tokenizer, **({"processor": processor} if takes(self.init_class, "processor") else {}))
 
     @classmethod
@@ -160,7 +160,7 @@ class AgentLoopBase:
 
     async def apply_chat_template(self, messages, tools=None, images=None, videos=None, remove_system_prompt=False, **_):
         if remove_system_prompt:
-            raise ValueError("remove_system_prompt: append messages by ct_merge_context_msg, which leaves sampled tokens as they are")
+            raise ValueError("remove_system_prompt: append messages by ct_merge_context_msg, which keeps sampled tokens unchanged")
         self._assert_mm_supported(bool(images or videos))
         variables = dict(self.apply_chat_template_kwargs)
         return self.tokenizer.apply_chat_template(messages, tools=tools, add_generation_prompt=True, tokenize=True, **variables)

@@ -1,13 +1,14 @@
-//! Processes in which the tools, users and environments of users' Python files live: one for each conversation that needs one.
+//! The processes that run tools, users and environments from users' Python files, one per conversation that needs one.
 //!
-//! A [`Host`] is a process that loads the files once and constructs what all conversations share. For each conversation a process is forked
-//! from it ([`Session`]) when it is first needed. Where the files leave what forked processes would share, such as a connection, each
-//! process loads them itself ([`StartMethod`]). So a conversation keeps its own state, a hang, a crash or an allocation without end costs
-//! that conversation alone, and which conversations run at the same time makes no difference to any of them.
+//! A [`Host`] is a process that loads the files once and creates everything that conversations share. The process of a
+//! conversation ([`Session`]) is forked from it when first needed. If forked processes would share something that the files
+//! opened, such as a connection, each process loads the files itself ([`StartMethod`]). So each conversation keeps its own state.
+//! A hang, a crash or an endless allocation affects only its conversation, and it makes no difference which conversations run at
+//! the same time.
 //!
-//! What the files may hold, they need not be changed for: verl's tools, function tools, interactions and agent loops, TRL's
-//! functions and environments, OpenRLHF's agents, programs that ask the model by OpenAI's protocol. Where these packages are not
-//! installed, modules stand in for what the files import of them. On top of a session are [`PythonTools`], [`PythonUser`],
+//! The files need no changes. They may contain verl's tools, function tools, interactions and agent loops, TRL's functions and
+//! environments, OpenRLHF's agents, and programs that call the model by OpenAI's protocol. If these packages are not installed,
+//! substitute modules provide what the files import. The types on top of a session are [`PythonTools`], [`PythonUser`],
 //! [`PythonTextEnvironment`], [`PythonEnvironment`], [`PythonLoop`] and [`PythonProgram`].
 
 mod channel;

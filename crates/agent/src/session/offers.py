@@ -1,15 +1,15 @@
-# What the user's files offer: loaded once, in the process from which all conversations are forked.
+# The objects that the user's files offer: loaded once, in the process from which all conversations are forked.
 
 import inspect
 
 
 class Environment:
-    """TRL's environment: what makes an instance, and the schemas of its tools."""
+    """TRL's environment: its factory, and the schemas of its tools."""
 
     def __init__(self, factory, name):
         if not callable(factory):
-            raise Unusable("%s is no environment: it is %s" % (name, shown(factory)))
-        # Only the methods are asked for, so that a class need not be tried.
+            raise Unusable("%s is not an environment: it is %s" % (name, shown(factory)))
+        # Only the methods are inspected, so a class need not be instantiated.
         made = factory if inspect.isclass(factory) else type(factory())
         if not inspect.isfunction(getattr(made, "reset", None)):
             raise Unusable("the environment %s has no method reset" % made.__name__)
@@ -20,7 +20,7 @@ class Environment:
 
 
 class Offers:
-    """Everything that conversations can use, and the process that they are forked from."""
+    """Everything that conversations can use, and the process from which they are forked."""
 
     def __init__(self):
         self.tools, self.environments, self.methods, self.interactions, self.loops = {}, {}, set(), {}, {}
@@ -28,7 +28,7 @@ class Offers:
         self.modules = {}
 
     def file(self, path):
-        """The module of a file, which is loaded once."""
+        """Returns the module of a file, which is loaded once."""
         if path not in self.modules:
             self.modules[path] = load(path)
         return self.modules[path]
@@ -70,7 +70,7 @@ class Offers:
             self.program = Program(self.file, **setup["program"])
         self.loop_config = Section.of(setup["loop_config"] or {})
         for entry in setup["loops"]:
-            # As in verl, the name is an argument too.
+            # In verl, too, the name is one of the arguments.
             kwargs = {key: Section.of(value) for key, value in entry.items() if key != "_target_"}
             made = loop_class(entry)
             self.loops[entry["name"]] = made, made.loaded(**kwargs) if made is VerifiersLoop else kwargs
@@ -92,7 +92,7 @@ class Offers:
 
     def load_interaction(self, entry):
         kind = dotted(entry["class_name"], "interaction")
-        # verl's rule for a name that is not given.
+        # verl's rule for a missing name.
         simple = entry["class_name"].rpartition(".")[2]
         simple = simple[: -len("Interaction")] if simple.endswith("Interaction") else simple
         name = entry.get("name") or simple.lower()
@@ -123,7 +123,7 @@ def attribute(module, name, path):
 
 
 def dotted(name, what):
-    """What a dotted name names, in a module that can be imported from the current folder or PYTHONPATH."""
+    """Returns the object with a dotted name, from a module that can be imported from the current folder or PYTHONPATH."""
     module, _, own = name.rpartition(".")
     if not module:
         raise Unusable("the class of the %s %s needs the name of its module: module.%s" % (what, name, name))
@@ -133,7 +133,7 @@ def dotted(name, what):
 
 
 def verl_tool(entry):
-    """A tool of the list in a tool configuration of verl."""
+    """Creates a tool from an entry of verl's tool configuration."""
     config = dict(entry.get("config") or {})
     if config.get("type", "native") != "native":
         raise Unusable("the tool %s is of type %s: only native tools are supported" % (entry["class_name"], config["type"]))
@@ -143,16 +143,16 @@ def verl_tool(entry):
     made = dotted(entry["class_name"], "tool")(config=config, tool_schema=schema)
     schema = made.get_openai_tool_schema()
     if schema is None:
-        raise Unusable("the tool %s has no schema: write tool_schema" % entry["class_name"])
+        raise Unusable("the tool %s has no schema: add tool_schema" % entry["class_name"])
     return VerlTool(made, schema_for_prompts(schema))
 
 
 def agent_class(module, path):
-    """What makes the agent instances of a file of OpenRLHF's style."""
+    """Returns the factory of agent instances in an OpenRLHF file."""
     executor = getattr(module, "AgentExecutor", None)
     if executor is not None:
         base = sys.modules["openrlhf.utils.agent"].MultiTurnAgentExecutor
         if not issubclass(executor, base) or executor.execute is not base.execute:
-            raise Unusable("AgentExecutor in %s has an execute of its own: only MultiTurnAgentExecutor's is supported" % path)
+            raise Unusable("AgentExecutor in %s overrides execute: only MultiTurnAgentExecutor's is supported" % path)
         return executor().agent_instance_cls
     return attribute(module, "AgentInstance", path)

@@ -1,5 +1,5 @@
-//! A loop of the user's own that lives in the process of its conversation: an agent loop of verl. What it asks for are replies of
-//! its process; the next request brings the answer.
+//! A custom loop in the process of its conversation (verl's agent loops). The process sends the loop's requests as replies; the
+//! next request brings the result.
 
 use std::time::{Duration, Instant};
 
@@ -17,11 +17,11 @@ pub struct PythonLoop {
     session: Session,
     row: LoopOfRow,
     timeout: Duration,
-    /// The time that the code has taken since the last turn of the model.
+    /// The time that the code has taken since the model's last turn.
     taken: Duration,
 }
 
-/// What a loop is run with.
+/// The arguments of a loop.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoopOfRow {
     /// The name of the loop.
@@ -30,14 +30,14 @@ pub struct LoopOfRow {
     pub sampling_params: Map<String, Value>,
     /// The arguments of `run`.
     pub row: Map<String, Value>,
-    /// What is known of the tokenizer without asking: `eos_token_id` and so on.
+    /// Attributes of the tokenizer, such as `eos_token_id`.
     pub tokenizer: Value,
-    /// A name of the conversation, the same in each run, by which random numbers of the code differ between conversations.
+    /// The name of the conversation, the same in each run; the code's random numbers depend on it.
     pub request_id: String,
 }
 
 impl PythonLoop {
-    /// A loop of the host; `timeout` is that of its code between two turns of the model.
+    /// Creates a loop; `timeout` limits its code between two turns of the model.
     pub fn new(session: Session, row: LoopOfRow, timeout: Duration) -> Self {
         Self { session, row, timeout, taken: Duration::ZERO }
     }
@@ -50,7 +50,7 @@ impl OwnLoop for PythonLoop {
             None => self.session.ask("loop", &self.row, self.timeout)?,
             Some(answer) => self.session.ask("answer", answer, self.timeout)?,
         };
-        // The first request waits for its process too, which conversations get one after another. It has a limit of its own.
+        // The first request also waits for its process to start, which has its own limit.
         self.taken += if answer.is_some() { begun.elapsed() } else { Duration::ZERO };
         let mut reply = match reply {
             Ok(reply) => reply,
@@ -60,7 +60,7 @@ impl OwnLoop for PythonLoop {
         let wanted = if let Some(asked) = reply.get_mut("tokenize") {
             if self.taken > self.timeout {
                 let most = self.timeout.as_secs_f64();
-                let message = format!("no turn was asked for in the {most} s of agent.call_timeout, only tokens");
+                let message = format!("it requested no turn within the {most} s of agent.call_timeout, only tokens");
                 return Ok(Err(Fault { trouble: Trouble::Timeout, message, seconds }));
             }
             Some(Wanted::Tokens(asked.take()))
@@ -73,7 +73,7 @@ impl OwnLoop for PythonLoop {
                 Some([output]) => read(output).map(Wanted::Done),
                 Some(outputs) => {
                     let message = format!(
-                        "its run returned {} outputs, and one response to a prompt is trained: return one",
+                        "its run returned {} outputs: return one, because one response to a prompt is trained",
                         outputs.len()
                     );
                     return Ok(Err(Fault { trouble: Trouble::Raised, message, seconds }));
@@ -82,13 +82,13 @@ impl OwnLoop for PythonLoop {
             }
         };
         Ok(wanted.ok_or_else(|| {
-            let message = format!("its ids are no token ids: {}", shortened(&reply.to_string()));
+            let message = format!("its ids are not token ids: {}", shortened(&reply.to_string()));
             Fault { trouble: Trouble::Raised, message, seconds }
         }))
     }
 }
 
-/// Reads an output as a process writes it.
+/// Parses an output of the process.
 fn read(output: &Value) -> Option<Output> {
     let mask = output["response_mask"].as_array()?.iter().map(|mask| match mask.as_u64() {
         Some(0) => Some(false),
@@ -110,7 +110,7 @@ fn ids(list: &Value) -> Option<Vec<u32>> {
     list.as_array()?.iter().map(|id| u32::try_from(id.as_u64()?).ok()).collect()
 }
 
-/// The beginning of a text for a message.
+/// Returns the beginning of a text, for a message.
 fn shortened(text: &str) -> String {
     text.chars().take(200).collect()
 }

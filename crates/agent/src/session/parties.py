@@ -1,39 +1,39 @@
-# Environments and users of a conversation: TRL's environments, verl's interactions, and OpenRLHF's agent instances.
+# The environments and users of a conversation: TRL's environments, verl's interactions, and OpenRLHF's agent instances.
 
 from types import SimpleNamespace
 
 
 def text_of(result, what):
-    """The text of what a party returned: text, or the text of a list of content parts; anything else as Python shows it."""
+    """Returns the text of a participant's result: a string, or the text of a list of content parts; other results as `str` writes them."""
     parts = isinstance(result, list) and all(isinstance(part, dict) and "type" in part for part in result)
     if not parts:
         return result if isinstance(result, str) else str(result)
     if any(part["type"] != "text" for part in result):
-        raise Unusable("%s returned %s: only text can be answered" % (what, ", ".join(sorted({part["type"] for part in result}))))
+        raise Unusable("%s returned %s: only text is supported" % (what, ", ".join(sorted({part["type"] for part in result}))))
     return "".join(str(part.get("text", "")) for part in result)
 
 
 def measure(value, what):
-    """The number of a reward or score, or `None`."""
+    """Returns the number of a reward or score, or `None`."""
     if value is None:
         return None
     if hasattr(value, "item") and not isinstance(value, (int, float)):
         value = value.item()
     found = number(value)
     if found is None:
-        raise Unusable("%s is no number: it is %s" % (what, shown(value)))
+        raise Unusable("%s is not a number: it is %s" % (what, shown(value)))
     return wire(found)
 
 
 def methods_of(made):
-    """The names of the methods of an environment that are tools."""
+    """Returns the names of an environment's methods that are tools."""
     names = [name for name, _ in inspect.getmembers(made, predicate=inspect.isfunction)]
     return [name for name in names if name not in ("reset", "get_reward") and not name.startswith("_")]
 
 
 def current_environment():
     if STATE.environment is None:
-        raise Unusable("its environment has not begun an episode, or is gone with the process that it was in")
+        raise Unusable("its environment has not begun an episode, or was lost with its process")
     return STATE.environment
 
 
@@ -51,7 +51,7 @@ def reset_environment(environment, row):
 
 
 def environment_reward():
-    """The reward of TRL's environment at the end of an episode; `None` if it gives none."""
+    """Returns the reward of TRL's environment at the end of an episode; `None` if it gives none."""
     instance = current_environment()
     if not hasattr(instance, "get_reward"):
         return {"reward": None}
@@ -59,7 +59,7 @@ def environment_reward():
 
 
 def respond(name, kwargs, seen, request_id):
-    """The answer of verl's interaction to the conversation so far."""
+    """Returns the reply of verl's interaction to the conversation so far."""
     if name not in HOST.interactions:
         there = ", ".join(HOST.interactions) or "none"
         raise Unusable("there is no interaction %s; there are %s" % (name, there))
@@ -73,7 +73,7 @@ def respond(name, kwargs, seen, request_id):
         raise Unusable(text % (name, shown(result)))
     ends, text, score = result[:3]
     if text is not None and not isinstance(text, str):
-        raise Unusable("generate_response of %s returned no text: %s" % (name, shown(text)))
+        raise Unusable("generate_response of %s must return a text as its second value, not %s" % (name, shown(text)))
     if ends:
         STATE.interactions.discard(name)
         try:
@@ -94,9 +94,9 @@ def reset_agent(observation, label):
 
 
 def step_agent(observation, action, sampling_params):
-    """A step of OpenRLHF's agent."""
+    """Runs a step of OpenRLHF's agent."""
     if STATE.agent is None:
-        raise Unusable("its episode has not begun, or is gone with the process that it was in")
+        raise Unusable("its episode has not begun, or was lost with its process")
     name = "step of %s" % type(STATE.agent).__name__
     parameters = SimpleNamespace(**sampling_params)
     state = {"observation_text": observation, "action_text": action, "label": STATE.label, "sampling_params": parameters}
@@ -105,9 +105,9 @@ def step_agent(observation, action, sampling_params):
     if lacking:
         raise Unusable("%s returned %s: %s is missing" % (name, shown(result), ", ".join(lacking)))
     if not isinstance(result["environment_feedback"], str):
-        raise Unusable("the environment_feedback of %s is no text: %s" % (name, shown(result["environment_feedback"])))
+        raise Unusable("the environment_feedback of %s is not text: %s" % (name, shown(result["environment_feedback"])))
     if result.get("environment_images"):
-        raise Unusable("%s returned images: only text can be answered" % name)
+        raise Unusable("%s returned images: only text is supported" % name)
     reward = measure(result["rewards"], "the reward of %s" % name)
     if reward is None:
         raise Unusable("the reward of %s is None" % name)

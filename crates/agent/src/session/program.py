@@ -1,13 +1,14 @@
-# A function of the user's file that leads a conversation itself: it asks the trainer's server for the turns of the model, as it would ask OpenAI's.
+# A function of the user's file that leads a conversation itself: it requests turns of the model from the trainer's server, by
+# OpenAI's protocol.
 
 
 class Program:
-    """The function, and the names of the arguments that it takes."""
+    """The function, and the names of its arguments."""
 
     OFFERED = ("row", "base_url", "api_key", "model")
 
     def __init__(self, file, path, name):
-        # The agents SDK of OpenAI would send what it traces to OpenAI.
+        # OpenAI's agents SDK would send its traces to OpenAI.
         os.environ.setdefault("OPENAI_AGENTS_DISABLE_TRACING", "1")
         self.function, self.name = attribute(file(path), name, path), name
         self.arguments = []
@@ -18,7 +19,7 @@ class Program:
                 self.arguments.append(own.name)
             elif own.default is own.empty and own.kind is not own.VAR_POSITIONAL:
                 offered = ", ".join(self.OFFERED)
-                raise Unusable("%s of %s wants the argument %s: it may have %s" % (name, path, own.name, offered))
+                raise Unusable("%s of %s has the argument %s: the arguments are %s" % (name, path, own.name, offered))
 
     def run(self, row, access):
         offered = dict(access, row=row)
@@ -31,7 +32,7 @@ class Program:
 
 
 def take_access(base_url, api_key, model):
-    """Tells clients of OpenAI's protocol whom to ask."""
+    """Sets the server address and key for clients of OpenAI's protocol."""
     STATE.access = {"base_url": base_url, "api_key": api_key, "model": model}
     os.environ.update(OPENAI_BASE_URL=base_url, OPENAI_API_BASE=base_url, OPENAI_API_KEY=api_key)
     for name in ("NO_PROXY", "no_proxy"):
@@ -40,5 +41,5 @@ def take_access(base_url, api_key, model):
 
 
 def run_program(row, conversation):
-    """Runs the program of a conversation to its end. Its name is among the arguments because the random seed is made of them."""
+    """Runs the program of a conversation to its end. `conversation` is an argument only because the random seed depends on the arguments."""
     return HOST.program.run(row, STATE.access)

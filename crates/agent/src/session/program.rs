@@ -1,4 +1,4 @@
-//! A function of the user's file that leads a conversation itself, in the process of the conversation.
+//! A program: a function in the user's file that leads a conversation itself, in the process of the conversation.
 
 use std::thread;
 use std::time::Duration;
@@ -12,24 +12,24 @@ use crate::parties::Fault;
 use crate::program::{Desk, Inbox, Verdict, Watch};
 use crate::{Limits, Trouble};
 
-/// The time of a program without a limit.
+/// The time limit of a program without one.
 const ENDLESS: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// Where a program asks the model.
+/// The server address and credentials for a program.
 #[derive(Clone, Debug)]
 pub struct Access {
     pub base_url: String,
-    /// Tells the requests of the conversation from all others.
+    /// The key that identifies the requests of the conversation.
     pub api_key: String,
     pub model: String,
 }
 
-/// Brings an end to the desk when the thread of a program ends, however it does. The first end counts.
+/// Reports an end when the thread of a program ends in any way. Only the first reported end counts.
 struct BreaksOff(Desk);
 
 impl Drop for BreaksOff {
     fn drop(&mut self) {
-        let message = "the thread of the program broke off".to_owned();
+        let message = "the thread of the program ended early".to_owned();
         self.0.end(Ok(Err(Fault { trouble: Trouble::Died, message, seconds: 0.0 })));
     }
 }
@@ -44,28 +44,31 @@ pub struct PythonProgram {
 }
 
 impl PythonProgram {
-    /// The host's program for a row, all columns of which it gets. `request_id` names the conversation, the same in each run. The
-    /// program may take [`Limits::call_timeout`] between two answers of the model, and `conversation_timeout` in all.
+    /// Creates the program for a row, which receives all its columns. `request_id` names the conversation, the same in each run.
+    /// The program may take [`Limits::call_timeout`] between two responses of the model, and `conversation_timeout` in total.
     pub fn new(session: Session, row: Map<String, Value>, request_id: String, limits: &Limits) -> Self {
         let Limits { call_timeout, conversation_timeout, .. } = *limits;
         Self { session, row, request_id, call_timeout, conversation_timeout }
     }
 
-    /// Runs the program on a thread of its own, which ends with it, and brings its end to the desk. It is killed when nobody
-    /// wants it any more.
+    /// Runs the program on a separate thread, and reports its end to the handle. The program is killed when nobody needs it any
+    /// more.
     ///
     /// # Errors
-    /// If the system has no thread for it.
+    /// If the thread cannot be started.
     pub fn begin(self, access: Access, inbox: &Inbox, desk: Desk) -> Result<()> {
         let watch = inbox.watch.clone();
         let run = move || {
             let _broken = BreaksOff(desk.clone());
             let result = self.run(&access, &watch);
-            // The process ends with its session, so that nothing of it asks any more.
+            // End the process with its session first, so that it sends no more requests.
             drop(self);
             desk.end(result);
         };
-        thread::Builder::new().name("program".to_owned()).spawn(run).context("no thread for the program of a conversation")?;
+        thread::Builder::new()
+            .name("program".to_owned())
+            .spawn(run)
+            .context("cannot start a thread for the program of a conversation")?;
         Ok(())
     }
 
@@ -74,7 +77,7 @@ impl PythonProgram {
         if let Err(fault) = self.session.ask("access", &access, self.call_timeout)? {
             return Ok(Err(fault));
         }
-        // The time that its process took to begin is not the program's.
+        // The start of the process does not count as time of the program.
         watch.begin();
         let left = || self.left(watch);
         let time = Time::Watched { longest: self.conversation_timeout.unwrap_or(ENDLESS), left: &left };
@@ -91,7 +94,7 @@ impl PythonProgram {
                         fault.message
                     ),
                     false => format!(
-                        "the program took longer than actor_rollout_ref.rollout.agent.call_timeout without asking the model: it {}",
+                        "the program took longer than actor_rollout_ref.rollout.agent.call_timeout without a request to the model: it {}",
                         fault.message
                     ),
                 };
@@ -101,7 +104,7 @@ impl PythonProgram {
         })
     }
 
-    /// The time that is left, and the limit that it is left of.
+    /// Returns the remaining time, and the limit that applies.
     fn left(&self, watch: &Watch) -> (Duration, Duration) {
         let (last, all) = watch.taken();
         let of_call = (self.call_timeout.saturating_sub(last), self.call_timeout);

@@ -1,4 +1,4 @@
-# Runs agent loops of verl in users' files (loops.py): what they get, and what is made of what they return.
+# Runs agent loops of verl from users' files (loops.py): their arguments and outputs.
 
 
 class Section(dict):
@@ -17,7 +17,7 @@ class Section(dict):
 
 
 class ServerManager:
-    """verl's server manager: generates by asking the trainer."""
+    """verl's server manager: requests turns from the trainer."""
 
     async def generate(self, request_id=None, prompt_ids=None, sampling_params=None, image_data=None, video_data=None, audio_data=None, **_):
         if image_data or video_data or audio_data:
@@ -27,7 +27,7 @@ class ServerManager:
 
 
 class LoopTokenizer:
-    """The model's tokenizer, which lives in the trainer. It gives lists, as transformers' before version 5."""
+    """The model's tokenizer, which lives in the trainer. It returns lists, like transformers before version 5."""
 
     def __init__(self, about):
         self.__dict__.update(about or {})
@@ -40,7 +40,7 @@ class LoopTokenizer:
             if variables.pop(name, usual) not in (usual, None):
                 raise ValueError("apply_chat_template gives lists of ids here, without %s" % name)
         if list(conversation) == [{}]:
-            # A custom of verl's loops: what a template writes before the first message.
+            # An idiom of verl's loops: the text that a template writes before the first message.
             empty = {"role": "user", "content": ""}
             one, two = [self.apply_chat_template([empty] * count, tools, False, tokenize, **variables) for count in (1, 2)]
             return one[: 2 * len(one) - len(two)]
@@ -76,14 +76,14 @@ def encoding(ids):
 
 
 class Wrapped:
-    """What verl hands to constructors: settings or tools, in an object that Hydra leaves as it is."""
+    """verl's wrapper for constructor arguments: settings or tools, in an object that Hydra leaves unchanged."""
 
     def __init__(self, config=None, tools=None):
         self.config, self.tools = config, tools
 
 
 def loop_class(entry):
-    """The class of an agent loop: by its dotted name, or registered under its name."""
+    """Returns the class of an agent loop: by its dotted name, or by its registered name."""
     if entry.get("_target_") == VERIFIERS:
         return VerifiersLoop
     if entry.get("_target_"):
@@ -94,12 +94,12 @@ def loop_class(entry):
 
 
 def tools_of_verl(*_):
-    """The tools of verl that the settings name; the first argument of verl's function is their file."""
+    """Returns verl's tools from the settings; the first argument of verl's function is their file."""
     return [one.tool for one in HOST.tools.values() if isinstance(one, (VerlTool, VerlFunction))]
 
 
 def run_loop(name, sampling_params, row, tokenizer, request_id):
-    """Runs an agent loop to its end; what it asks meanwhile are replies before that."""
+    """Runs an agent loop to its end; its requests are sent as replies before that."""
     made, kwargs = HOST.loops[name]
     config = HOST.loop_config
 
@@ -121,7 +121,7 @@ def run_loop(name, sampling_params, row, tokenizer, request_id):
 
 
 def loop_output(output):
-    """An output for the trainer."""
+    """Converts an output for the trainer."""
     return {
         "prompt_ids": ids_of(output.prompt_ids),
         "response_ids": ids_of(output.response_ids),

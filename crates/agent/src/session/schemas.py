@@ -1,5 +1,5 @@
-# The schemas of tools: from a function's hints and docstring by the rules of transformers 5.23 (`get_json_schema`), and as verl 0.9 narrows
-# them (`verl.tools.schemas`). Written for Python 3.8, whose standard library is enough.
+# The schemas of tools: from a function's hints and docstring by the rules of transformers 5.23 (`get_json_schema`), and reduced
+# to verl 0.9's fields (`verl.tools.schemas`). Needs only Python 3.8 and its standard library.
 
 import copy
 import enum
@@ -8,28 +8,28 @@ import json
 import re
 import typing
 
-# True if prompts have the schemas that verl makes: of a parameter, type, description and enum alone.
+# True if prompts contain verl's reduced schemas: a parameter's type, description and enum only.
 NARROW = False
 
 DESCRIPTION = re.compile(r"^(.*?)[\n\s]*(Args:|Returns:|Raises:|\Z)", re.DOTALL)
 ARGS = re.compile(r"\n\s*Args:\n(.*?)[\n\s]*(Returns:|Raises:|\Z)", re.DOTALL)
 RETURNS = re.compile(r"\n\s*Returns:\n\s*(.*?)[\n\s]*(Raises:|\Z)", re.DOTALL)
-# An argument's indentation, name and text, up to the next name that is not indented deeper.
+# The indentation, name and text of an argument, up to the next name that is not indented deeper.
 ARG = re.compile(r"(?:^|\n)([ \t]*)(\w+):\s*(.*?)\s*(?=\n(?!\1[ \t])[ \t]*\w+:|\Z)", re.DOTALL)
 SCALARS = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
 PLAIN = {**SCALARS, list: "array", tuple: "array", dict: "object"}
 
 
 class TypeHintParsingException(Exception):
-    """A parameter without a type hint, or with one that JSON cannot say."""
+    """A parameter without a type hint, or with one that JSON cannot express."""
 
 
 class DocstringParsingException(Exception):
-    """A function without a docstring, or a parameter that it does not describe."""
+    """A function without a docstring, or a parameter that the docstring does not describe."""
 
 
 def listed_values(values):
-    """The schema of one of these values."""
+    """Returns the schema for one of these values."""
     types = list(dict.fromkeys(SCALARS[type(value)] for value in values))
     return {"type": types[0] if len(types) == 1 else types, "enum": values}
 
@@ -39,7 +39,7 @@ def is_union(origin):
 
 
 def hint_schema(hint):
-    """The schema of a type hint."""
+    """Returns the schema of a type hint."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is None:
         return bare_schema(hint)
@@ -68,11 +68,11 @@ def hint_schema(hint):
     if origin is dict:
         typed = len(args) == 2 and args[1].__class__ is not typing.TypeVar
         return {"type": "object", "additionalProperties": hint_schema(args[1])} if typed else {"type": "object"}
-    raise TypeHintParsingException("the hint %r says nothing that JSON can say" % (hint,))
+    raise TypeHintParsingException("the type hint %r cannot be expressed in JSON" % (hint,))
 
 
 def bare_schema(hint):
-    """The schema of a hint without parts."""
+    """Returns the schema of a hint without parts."""
     if hint is typing.Any:
         return {}
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
@@ -81,12 +81,12 @@ def bare_schema(hint):
             raise TypeHintParsingException("the values of %s are not text, numbers, True, False and None" % hint.__name__)
         return listed_values(values)
     if not isinstance(hint, type) or hint not in PLAIN:
-        raise TypeHintParsingException("the hint %r is a class that JSON has nothing for" % (hint,))
+        raise TypeHintParsingException("the type hint %r is a class without a JSON type" % (hint,))
     return {"type": PLAIN[hint]}
 
 
 def parameters_schema(function):
-    """The schemas of all parameters, and under `return` that of the result."""
+    """Returns the schemas of all parameters, and under `return` the schema of the result."""
     signature = inspect.signature(function)
     first = next(iter(signature.parameters), None)
     own = first if first in ("self", "cls") and signature.parameters[first].annotation is inspect.Parameter.empty else None
@@ -115,7 +115,7 @@ def parameters_schema(function):
 
 
 def sections(docstring):
-    """The description, the text of each argument, and that of the result, of a docstring in Google's style."""
+    """Splits a docstring in Google's style into the description, the text of each argument, and the text of the result."""
     description, args, returns = DESCRIPTION.search(docstring), ARGS.search(docstring), RETURNS.search(docstring)
     texts = {}
     if args:
@@ -125,7 +125,7 @@ def sections(docstring):
 
 
 def get_json_schema(function):
-    """The schema of a function in OpenAI's form."""
+    """Returns the schema of a function in OpenAI's form."""
     name, docstring = getattr(function, "__name__", "operation"), inspect.getdoc(function)
     if not docstring:
         raise DocstringParsingException("%s has no docstring" % name)
@@ -150,11 +150,11 @@ def get_json_schema(function):
 
 
 class ValidationError(ValueError):
-    """Values that a model of verl refuses."""
+    """Values that a model of verl rejects."""
 
 
 class Model:
-    """What verl's pydantic models offer to tools. FIELDS says of each field the check, and the default of one that may be left out."""
+    """The interface of verl's pydantic models that tools use. FIELDS has for each field a check, and a default for an optional one."""
 
     FIELDS = {}
 
@@ -183,7 +183,7 @@ class Model:
         if isinstance(value, cls):
             return value
         if not isinstance(value, dict):
-            raise ValidationError("%s wants a dict, not %r" % (cls.__name__, value))
+            raise ValidationError("%s must be a dict, not %r" % (cls.__name__, value))
         made = cls(**value)
         made.__dict__["written"] = copy.deepcopy(value)
         return made
@@ -211,7 +211,7 @@ class Model:
 
 
 def one_of(*types):
-    """A check that a value has one of these types, or those of a list's items, for `[type]`."""
+    """Returns a check that a value has one of these types; `[type]` is a list of items of this type."""
 
     def check(value, place):
         for kind in types:
@@ -301,13 +301,13 @@ class ToolResponse(Model):
 
 
 def schema_for_prompts(schema):
-    """A tool's schema as the prompt has it: as it was written, or as verl narrows it."""
+    """Returns a tool's schema for the prompt: as the user wrote it, or reduced to verl's fields."""
     if isinstance(schema, dict):
         schema = OpenAIFunctionToolSchema.model_validate(schema)
     dumped = schema.model_dump(exclude_unset=True, exclude_none=True)
     written = getattr(schema, "written", None)
     if NARROW or written is None:
         return dumped
-    # A tool may have changed the schema after it was read.
+    # A tool may have changed the schema after it was parsed.
     same = OpenAIFunctionToolSchema.model_validate(written).model_dump(exclude_unset=True, exclude_none=True) == dumped
     return written if same else dumped

@@ -1,10 +1,10 @@
-//! What tools and users see of a conversation, as it is sent to their process.
+//! The view of a conversation in the form that tools and users get in their process.
 
 use serde_json::{Value, json};
 
 use crate::tools::Seen;
 
-/// The fields of verl's `agent_data`; `prompt_ids` are all tokens so far, as there.
+/// Returns the fields of verl's `agent_data`; as in verl, `prompt_ids` are all tokens so far.
 pub(super) fn fields(seen: &Seen) -> Value {
     let all: Vec<u32> = seen.prompt.iter().chain(seen.response).copied().collect();
     let mask: Vec<u8> = seen.sampled.iter().map(|sampled| u8::from(*sampled)).collect();
@@ -20,7 +20,7 @@ pub(super) fn fields(seen: &Seen) -> Value {
     })
 }
 
-/// A number as a process writes it: those that JSON lacks are text.
+/// Reads a number from a process; numbers that JSON lacks are sent as text.
 pub(super) fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }

@@ -1,4 +1,4 @@
-//! What a host is asked to load, its options, and what it offers.
+//! The setup of a host: files to load, options, and the offers of the files.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use serde_json::{Map, Value};
 
 use burnish_util::interrupt::Interrupt;
 
-/// The user's files, and what is wanted of them. The default is nothing.
+/// The user's files, and the objects to load from them; empty by default.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Setup {
-    /// Folders in which modules are looked for, behind all others.
+    /// Folders in which modules are searched, after all others.
     pub folders: Vec<String>,
-    /// Files that are loaded first, for what they register, and so that their classes can be named `FILE.CLASS`.
+    /// Files that are loaded first, for their registrations, and so that their classes can be named `FILE.CLASS`.
     pub files: Vec<String>,
     /// The list `tools` of verl's tool configuration: `class_name`, `config`, and `tool_schema`.
     pub verl_tools: Vec<Value>,
     /// A file with functions that have verl's decorator `@function_tool`.
     pub function_tools: Option<String>,
-    /// Plain functions, as TRL takes them.
+    /// Plain functions, in TRL's style.
     pub functions: Vec<Functions>,
     /// TRL's environments.
     pub environments: Vec<EnvironmentClass>,
@@ -27,14 +27,14 @@ pub struct Setup {
     pub interactions: Vec<Value>,
     /// A file with OpenRLHF's `AgentExecutor` or `AgentInstance`.
     pub agent: Option<String>,
-    /// The list of verl's agent loops: `name`, `_target_`, and arguments of the class. Without a `_target_`, the class is the one that a file
-    /// of `files` registers under the name.
+    /// The list of verl's agent loops: `name`, `_target_`, and arguments of the class. Without a `_target_`, a file in `files`
+    /// must register the class under the name.
     pub loops: Vec<Value>,
     /// A function that leads a conversation itself.
     pub program: Option<ProgramFunction>,
-    /// The settings of the run that agent loops see, in verl's names.
+    /// The settings of the run that agent loops can read, in verl's names.
     pub loop_config: Value,
-    /// True if prompts have the schemas of tools as verl narrows them, false for everything that the user wrote.
+    /// True if prompts contain tool schemas reduced to verl's fields, false for the schemas as the user wrote them.
     pub narrow_schemas: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct Setup {
 #[derive(Clone, Debug, Serialize)]
 pub struct Functions {
     pub path: String,
-    /// The names; none for all functions that the file defines and whose names do not begin with an underscore.
+    /// The names; if empty, all functions that the file defines and whose names do not begin with an underscore.
     pub names: Vec<String>,
 }
 
@@ -53,24 +53,24 @@ pub struct ProgramFunction {
     pub name: String,
 }
 
-/// A class, or a function that makes an instance, in a file.
+/// A class, or a factory function, in a file.
 #[derive(Clone, Debug, Serialize)]
 pub struct EnvironmentClass {
-    /// The name that rows have in their column `environment`; `None` for the only environment, which all rows use.
+    /// The value of the rows' column `environment` that selects it; `None` for the only environment, which all rows use.
     pub name: Option<String>,
     pub path: String,
     pub class: String,
 }
 
-/// The start of the processes of conversations (`agent.start_method`).
+/// The way in which processes of conversations start (`agent.start_method`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StartMethod {
-    /// Forked, unless the files leave something that forked processes would share, such as a connection or a thread.
+    /// Forks, unless the files open something that forked processes would share, such as a connection or a thread.
     #[default]
     Auto,
-    /// Forked from a process that has loaded the files.
+    /// Forks from a process that has loaded the files.
     Fork,
-    /// Each loads the files itself.
+    /// Loads the files in each process.
     Spawn,
 }
 
@@ -79,15 +79,15 @@ pub enum StartMethod {
 pub struct SessionOptions {
     /// The Python interpreter, version 3.8 or later.
     pub python: String,
-    /// The time limit for loading the files, and for beginning a conversation.
+    /// The time limit for loading the files, and for starting a conversation's process.
     pub start_timeout: Duration,
-    /// The memory that each process can allocate, in MiB.
+    /// The memory limit of each process, in MiB.
     pub memory_limit_mb: Option<u64>,
-    /// The processor time of one call, in seconds.
+    /// The processor time limit of one call, in seconds.
     pub cpu_limit: Option<u64>,
-    /// The environment variables that processes get in addition to the usual ones.
+    /// Environment variables that processes get in addition to the usual ones.
     pub pass_env: Vec<String>,
-    /// The start of the processes of conversations.
+    /// The way in which processes of conversations start.
     pub start_method: StartMethod,
     pub interrupt: Interrupt,
 }
@@ -106,16 +106,16 @@ impl Default for SessionOptions {
     }
 }
 
-/// What the files offer.
+/// The objects that the files offer.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Offers {
     pub tools: Vec<OfferedTool>,
     pub environments: Vec<OfferedEnvironment>,
     /// The names of interactions.
     pub interactions: Vec<String>,
-    /// True if there is an agent of OpenRLHF.
+    /// True if there is an OpenRLHF agent.
     pub agent: bool,
-    /// Agent loops: those of the list, and those that their modules register under further names.
+    /// Agent loops: those of the list, and those that their modules register under other names.
     pub loops: Vec<OfferedLoop>,
     /// True if there is a function that leads conversations itself.
     #[serde(default)]
@@ -126,7 +126,7 @@ pub struct Offers {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct OfferedLoop {
     pub name: String,
-    /// True if it says that it scores all its conversations itself (a class attribute `scores`).
+    /// True if the loop declares that it scores all its conversations itself (a class attribute `scores`).
     pub scores: bool,
 }
 
@@ -134,9 +134,9 @@ pub struct OfferedLoop {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct OfferedTool {
     pub name: String,
-    /// In OpenAI's form.
+    /// The schema in OpenAI's form.
     pub schema: Value,
-    /// True if it gives rewards, as verl's tools do; an error counts 0 then.
+    /// True if the tool gives rewards, like verl's tools; an error then gives 0.
     pub rewards: bool,
 }
 
@@ -144,15 +144,15 @@ pub struct OfferedTool {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct OfferedEnvironment {
     pub name: Option<String>,
-    /// The name of the class, under which its reward is reported.
+    /// The name of the class, used in reports of its reward.
     pub class: String,
-    /// The schemas of its methods that are tools.
+    /// The schemas of the methods that are tools.
     pub schemas: Vec<Value>,
-    /// True if it has `get_reward`.
+    /// True if the environment has `get_reward`.
     pub rewards: bool,
 }
 
-/// The first line that a host gets; `later`: true if each conversation loads the files, and the host does not.
+/// Returns the first line for a host; `later` is true if conversations load the files instead of the host.
 pub(super) fn first_line(setup: &Setup, options: &SessionOptions, start_cpu: u64, later: bool) -> Result<Vec<u8>> {
     let mut line = match serde_json::to_value(setup)? {
         Value::Object(fields) => fields,

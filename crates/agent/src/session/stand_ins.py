@@ -1,5 +1,5 @@
-# What files written for verl's, OpenRLHF's and TRL's agents import of them. A package that is installed goes first; a module of it that is not there,
-# or whose import fails, is stood in for.
+# Substitutes for the names that files written for verl's, OpenRLHF's and TRL's agents import. An installed package is preferred;
+# a module that is missing, or whose import fails, is substituted.
 
 import functools
 import importlib.abc
@@ -153,15 +153,15 @@ def gsm8k_score(solution_str, ground_truth, method="strict", format_score=0.0, s
 
 
 def untraced(function):
-    """verl's `rollout_trace_op`, which records nothing here."""
+    """verl's `rollout_trace_op`, without any recording."""
     return function
 
 
 class Training:
-    """A name that a training script of TRL imports beside its tools and environments. The trainer trains in its place."""
+    """A name that a TRL training script imports in addition to its tools and environments. The trainer replaces it."""
 
     def __init__(self, *_, **__):
-        raise Unusable("a trainer of TRL is made when the file is loaded: make it under `if __name__ == \"__main__\":`")
+        raise Unusable("the file creates a TRL trainer when it is loaded: move that under `if __name__ == \"__main__\":`")
 
 
 TRAINING = """
@@ -176,12 +176,12 @@ MODELS = """
 """
 
 
-# The modules whose contents are always those here, because they are the trainer's side of a loop.
+# Modules that are always substituted, because they are the trainer's side of a loop.
 OURS = ("verl.experimental.agent_loop", "verl.experimental.agent_loop.agent_loop")
 
 
 def stood_in():
-    """The modules that are stood in for, with their contents."""
+    """Returns the substituted modules, with their contents."""
     loops = dict(
         AgentLoopBase=AgentLoopBase, AgentLoopOutput=AgentLoopOutput, AgentLoopMetrics=AgentLoopMetrics, register=Register,
         AsyncLLMServerManager=ServerManager, LLMServerClient=ServerManager, DictConfigWrap=Wrapped, ToolListWrap=Wrapped,
@@ -223,7 +223,7 @@ def stood_in():
 
 
 class StandIns(importlib.abc.MetaPathFinder):
-    """Finds the modules of a package that is not installed, and watches the import of one that is."""
+    """Finds substitutes for packages that are not installed, and watches the import of installed ones."""
 
     def __init__(self, modules):
         self.modules = modules
@@ -232,7 +232,7 @@ class StandIns(importlib.abc.MetaPathFinder):
         if name not in self.modules:
             return None
         real = importlib.machinery.PathFinder.find_spec(name, path)
-        # A folder that only has the package's name is none.
+        # A mere folder with the package's name does not count.
         if real is not None and real.origin is not None and real.loader is not None:
             if name in OURS:
                 empty = Empty(self.modules, list(real.submodule_search_locations or ()))
@@ -243,7 +243,7 @@ class StandIns(importlib.abc.MetaPathFinder):
 
 
 class Empty(importlib.abc.Loader):
-    """Loads a module with the contents that stand in for it; other modules below it are looked for in these folders."""
+    """Loads a module with substitute contents; other modules below it are searched in these folders."""
 
     def __init__(self, modules, folders=()):
         self.modules, self.folders = modules, folders
@@ -257,7 +257,7 @@ class Empty(importlib.abc.Loader):
 
         def missing(wanted):
             if "%s.%s" % (name, wanted) in self.modules:
-                raise AttributeError(wanted)  # Python imports it then
+                raise AttributeError(wanted)  # then Python imports the submodule
             lacks(wanted)
 
         module.__path__ = list(self.folders)
@@ -265,7 +265,7 @@ class Empty(importlib.abc.Loader):
 
 
 class Watched(importlib.abc.Loader):
-    """Loads a module as it is installed, or the contents that stand in for it if that fails."""
+    """Loads an installed module, or its substitute if that fails."""
 
     def __init__(self, loader, modules):
         self.loader, self.modules = loader, modules
@@ -280,5 +280,5 @@ class Watched(importlib.abc.Loader):
         try:
             self.loader.exec_module(module)
         except Exception as error:
-            sys.stderr.write("the import of %s fails, and a part of it stands in for it: %s\n" % (module.__name__, error))
+            sys.stderr.write("cannot import %s, using a partial substitute: %s\n" % (module.__name__, error))
             Empty(self.modules).exec_module(module)

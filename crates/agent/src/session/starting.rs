@@ -1,4 +1,4 @@
-//! The start of the processes of conversations: forked from one that has loaded the files, or each loading them itself.
+//! The start of conversations' processes: forked from a process that has loaded the files, or loading them itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -12,36 +12,36 @@ use serde_json::Value;
 use super::setup::{Offers, StartMethod};
 use burnish_util::interrupt::Interrupt;
 
-/// The greeting of a host that has started.
+/// The first reply of a host that has started.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Greeting {
-    /// The offer of the files; `None` from a host that leaves loading to its conversations.
+    /// The objects that the files offer; `None` from a host that leaves loading to its conversations.
     pub offers: Option<Offers>,
-    /// The time that the files took to load.
+    /// The time that loading the files took.
     #[serde(default)]
     pub seconds: f64,
-    /// The things that forked processes would share, each in a few words.
+    /// Short descriptions of the things that forked processes would share.
     #[serde(default)]
     pub shared: Vec<String>,
 }
 
 impl Greeting {
-    /// Reads the greeting of a host.
+    /// Parses the first reply of a host.
     pub fn read(greeting: &Value) -> Result<Self> {
-        Self::deserialize(greeting).context("the process of an agent file greets with what is no offer")
+        Self::deserialize(greeting).context("the first reply of an agent file's process has the wrong form")
     }
 
-    /// True if each conversation is to load the files itself. What was found is said, with its cost.
+    /// Returns true if each conversation must load the files itself. Logs the shared things, and the cost.
     pub fn loads_each(&self, method: StartMethod) -> bool {
         let (shared, seconds) = (self.shared.join(", "), self.seconds);
-        let leaves = format!("when they are loaded, the agent files leave {shared}, which forked conversations would share");
-        let costs = format!("each conversation loads the files itself, which took {seconds:.2} s");
+        let leaves = format!("loading the agent files opened {shared}, which forked conversations would share");
+        let costs = format!("each conversation loads the files itself ({seconds:.2} s)");
         match (method, shared.is_empty()) {
             (StartMethod::Auto, false) => {
-                tracing::warn!("{leaves}: {costs} (agent.start_method=auto; fork makes conversations share what is left)");
+                tracing::warn!("{leaves}: {costs} (agent.start_method=auto; with fork, conversations share it)");
             }
             (StartMethod::Fork, false) => {
-                tracing::warn!("{leaves}, as agent.start_method=fork asks for; spawn gives each its own")
+                tracing::warn!("{leaves}; agent.start_method=fork allows this, with spawn each has its own")
             }
             (StartMethod::Spawn, _) => tracing::info!("{costs} (agent.start_method=spawn)"),
             (StartMethod::Auto | StartMethod::Fork, true) => {}
@@ -50,7 +50,7 @@ impl Greeting {
     }
 }
 
-/// Lets as many conversations load files at the same time as there are processor cores: the time limit of each counts from its own turn.
+/// A gate that lets one conversation per processor core load files at the same time; each one's time limit starts with its turn.
 pub(super) struct Gate {
     free: Mutex<usize>,
     left: Condvar,
@@ -58,7 +58,7 @@ pub(super) struct Gate {
     has_failed: AtomicBool,
 }
 
-/// A place among those that load.
+/// A slot among the conversations that load files.
 pub(super) struct Place<'a>(&'a Gate);
 
 impl Default for Gate {
@@ -69,7 +69,7 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Waits for a place.
+    /// Waits for a slot.
     ///
     /// # Errors
     /// An interrupt.
@@ -85,10 +85,10 @@ impl Gate {
 }
 
 impl Place<'_> {
-    /// Notes that the files could not be loaded; the first time this is said.
+    /// Records that the files could not be loaded; warns the first time.
     pub fn failed(&self, message: &str) {
         if !self.0.has_failed.swap(true, Ordering::Relaxed) {
-            tracing::warn!("{message}; further ones are counted as calls that died, and not named");
+            tracing::warn!("{message}; further failures are counted as calls that died, without a message");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An environment of texts that lives in the process of its conversation: an agent instance of OpenRLHF.
+//! A text environment in the process of its conversation (OpenRLHF's agent instances).
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,8 @@ pub struct PythonTextEnvironment {
 }
 
 impl PythonTextEnvironment {
-    /// An instance of the host's agent class. `sampling_params` are what its steps see under this name, `max_tokens` among them.
+    /// Creates an instance of the host's agent class. `sampling_params`, including `max_tokens`, are passed to its steps under
+    /// this name.
     pub fn new(session: Session, sampling_params: Map<String, Value>, timeout: Duration) -> Self {
         Self { session, sampling_params, timeout }
     }
@@ -57,6 +58,6 @@ impl TextEnvironment for PythonTextEnvironment {
 }
 
 fn no_answer(begun: Instant) -> Fault {
-    let message = "the agent answers with what is no answer".to_owned();
+    let message = "the agent returned an invalid value".to_owned();
     Fault { trouble: Trouble::Raised, message, seconds: begun.elapsed().as_secs_f64() }
 }

@@ -1,11 +1,12 @@
-# Tools: verl's classes and functions, TRL's functions, and the methods of TRL's environments. Each call of a turn fails for itself.
+# Tools: verl's classes and functions, TRL's functions, and the methods of TRL's environments. Each call of a turn can fail
+# separately.
 #
-# Functions and methods as TRL has them are called one after another, as there: those of an environment share an object. verl's functions run
-# in threads, and whatever is asynchronous in one event loop, all at the same time.
+# Functions and methods in TRL's style run one after another, as in TRL, because an environment's methods share an object. verl's
+# functions run in threads, and asynchronous ones in one event loop, all concurrently.
 
 
 class AgentData:
-    """What verl's tools see of their conversation; `extra_fields` is theirs and persists."""
+    """The view of the conversation that verl's tools get; tools own `extra_fields`, which persists."""
 
     def __init__(self, request_id):
         self.request_id = request_id
@@ -17,7 +18,7 @@ class AgentData:
 
 
 def triple(result, name, function):
-    """The response, reward and metrics that a tool of verl returned, in whatever form; the reward of a function is never `None`."""
+    """Returns the response, reward and metrics of a verl tool's result in any of its forms; a function's reward is never `None`."""
     if isinstance(result, tuple):
         if not 1 <= len(result) <= 3:
             raise TypeError("%s returned %d values: return (response,), (response, reward), or (response, reward, metrics)" % (name, len(result)))
@@ -26,7 +27,7 @@ def triple(result, name, function):
         response, reward, metrics = result, None, None
     if hasattr(response, "model_dump") and hasattr(response, "text"):
         if getattr(response, "image", None) or getattr(response, "video", None):
-            raise Unusable("%s returned an image: only text can be answered" % name)
+            raise Unusable("%s returned an image: only text is supported" % name)
         response = response.text or ""
     elif isinstance(response, dict):
         response = json.dumps(response, ensure_ascii=False)
@@ -42,7 +43,7 @@ def triple(result, name, function):
 
 
 def takes(function, name):
-    """True if the function can be called with this keyword."""
+    """Returns true if the function can be called with this keyword."""
     parameters = inspect.signature(function).parameters.values()
     return any(one.kind == one.VAR_KEYWORD or one.name == name and one.kind in KEYWORDS for one in parameters)
 
@@ -51,7 +52,7 @@ KEYWORDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 class VerlTool:
-    """A tool class of verl: created, executed and released around every call, as its agent loop does since 0.7."""
+    """A tool class of verl: created, executed and released around every call, as in verl's agent loop since 0.7."""
 
     is_async = rewards = True
 
@@ -61,7 +62,7 @@ class VerlTool:
     async def call(self, arguments):
         kwargs = STATE.data.tools_kwargs.get(self.name) or {}
         create = kwargs.get("create_kwargs") or {}
-        # Tools written for the first versions take them one by one.
+        # Tools written for the first versions take them as separate arguments.
         create = {"create_kwargs": create} if takes(self.tool.create, "create_kwargs") else create
         execute = {"agent_data": STATE.data} if takes(self.tool.execute, "agent_data") else kwargs.get("execute_kwargs") or {}
         created = await awaited(self.tool.create(**create))
@@ -91,7 +92,7 @@ class VerlFunction:
 
 
 class PlainFunction:
-    """A function, or a method of an environment, as TRL calls it."""
+    """A function, or a method of an environment, in TRL's style."""
 
     in_thread = rewards = False
 
@@ -121,7 +122,7 @@ class Failed(PlainFunction):
 
 
 def tool(name):
-    """The tool of this name: of the conversation's environment, or of all."""
+    """Returns the tool with this name: of the conversation's environment, or of all tools."""
     if name in HOST.methods:
         try:
             environment = current_environment()
@@ -134,7 +135,7 @@ def tool(name):
 
 
 def told(one, error):
-    """The answer of a call that raised an error, in the words of the tool's framework."""
+    """Returns the result of a call that raised an error, in the words of the tool's framework."""
     try:
         text = str(error)
     except BaseException:
@@ -147,8 +148,8 @@ def told(one, error):
 
 
 def call_tools(calls, seen, tools_kwargs, request_id):
-    """Carries out the calls of one turn. The begin and the answer of each are sent at once: each has a time limit, and one that takes
-    longer is killed with the process."""
+    """Runs the calls of one turn. Sends the start and the result of each call at once: each call has a time limit, and the trainer kills the
+    process if one exceeds it."""
     data = STATE.data = STATE.data or AgentData(request_id)
     data.__dict__.update(seen, tools_kwargs=tools_kwargs or {})
     tools = [tool(call["name"]) for call in calls]

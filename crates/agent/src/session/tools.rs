@@ -1,4 +1,4 @@
-//! The tools of a conversation that live in its process.
+//! The Python tools of a conversation, which live in its process.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -24,19 +24,20 @@ pub struct PythonTools {
     timeout: Duration,
 }
 
-/// What a row says of tools.
+/// The tool settings of a row.
 #[derive(Clone, Debug, Default)]
 pub struct ToolsOfRow {
-    /// `extra_info.tools_kwargs`: for each tool `create_kwargs` and so on.
+    /// `extra_info.tools_kwargs`: `create_kwargs` and so on for each tool.
     pub tools_kwargs: Map<String, Value>,
-    /// `extra_info.tool_selection`: the tools that the row may use; names that are not offered count for nothing, and none is all.
+    /// `extra_info.tool_selection`: the tools that the row may use. Unknown names are ignored; an empty list allows all tools.
     pub tool_selection: Vec<String>,
-    /// A name of the conversation, which tools see as `request_id`; the same in each run.
+    /// The name of the conversation, which tools get as `request_id`; the same in each run.
     pub request_id: String,
 }
 
 impl PythonTools {
-    /// The tools that the host of this session offers to a row, and those of its environment; `timeout` is that of one call.
+    /// Creates the tools that the session's host offers to a row, including those of its environment. `timeout` is the time limit
+    /// of one call.
     pub fn new(
         session: Session,
         offers: &Offers,
@@ -53,10 +54,10 @@ impl PythonTools {
         Self { session, schemas, rewarding, row, timeout }
     }
 
-    /// The answer in place of one that a process did not give.
+    /// Returns the result for a call that the process did not finish.
     fn failed(&self, name: &str, fault: &Fault, trouble: Trouble) -> Answer {
         let told = match fault.trouble {
-            // Where it hung is for people, not for the model.
+            // The model does not need the place where the tool hung.
             Trouble::Timeout => format!("timed out after {} s", self.timeout.as_secs_f64()),
             Trouble::Died => "its process died".to_owned(),
             _ => fault.message.clone(),
@@ -91,7 +92,7 @@ impl Toolbox for PythonTools {
     }
 }
 
-/// The fate of a call so far.
+/// The progress of a call.
 #[derive(Clone, Default)]
 struct Progress {
     begun: Option<Instant>,
@@ -99,10 +100,9 @@ struct Progress {
 }
 
 impl PythonTools {
-    /// Carries out the `open` ones of these calls, and answers at least one of them. Those that had not begun when their process ended stay
-    /// open.
+    /// Runs the `open` calls, and stores the result of at least one. Calls that had not begun when their process ended stay open.
     fn carry_out(&self, calls: &[Call], seen: &Seen, open: &[usize], answers: &mut [Option<Answer>]) -> Result<()> {
-        // The arguments go as the model wrote them, because numbers may be longer than ours.
+        // Arguments are sent as the model wrote them, because Python supports larger numbers.
         let written = open.iter().map(|at| &calls[*at].written);
         let written: Vec<Value> = written.map(|call| json!({ "name": call.name, "arguments": call.arguments })).collect();
         let arguments = json!({
@@ -135,7 +135,7 @@ impl PythonTools {
                         return Ok(());
                     }
                     None => {
-                        let message = "its process answers with what is no answer".to_owned();
+                        let message = "its process returned an invalid result".to_owned();
                         Fault { trouble: Trouble::Raised, message, seconds: begun.elapsed().as_secs_f64() }
                     }
                 }
@@ -163,7 +163,7 @@ impl PythonTools {
     }
 }
 
-/// Reads an answer as a process writes it.
+/// Parses a result of the process.
 fn read(answer: &Value) -> Option<Answer> {
     Some(Answer {
         text: answer["text"].as_str()?.to_owned(),

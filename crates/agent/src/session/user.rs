@@ -1,4 +1,4 @@
-//! A simulated user that lives in the process of its conversation: an interaction of verl.
+//! A simulated user in the process of its conversation (verl's interactions).
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,8 @@ pub struct PythonUser {
 }
 
 impl PythonUser {
-    /// The interaction of this name with the row's `extra_info.interaction_kwargs`; `request_id` names the conversation, the same in each run.
+    /// Creates the interaction with this name and the row's `extra_info.interaction_kwargs`; `request_id` names the conversation,
+    /// the same in each run.
     pub fn new(session: Session, name: &str, kwargs: Value, request_id: String, timeout: Duration) -> Self {
         Self { session, name: name.to_owned(), kwargs, request_id, timeout }
     }
@@ -39,7 +40,7 @@ impl User for PythonUser {
         };
         let seconds = begun.elapsed().as_secs_f64();
         let (Some(text), Some(ends)) = (reply["text"].as_str(), reply["ends"].as_bool()) else {
-            let message = format!("the interaction {} answers with what is no answer", self.name);
+            let message = format!("the interaction {} returned an invalid value", self.name);
             return Ok(Err(Fault { trouble: Trouble::Raised, message, seconds }));
         };
         Ok(Ok(Reply { text: text.to_owned(), ends, score: number(&reply["score"]), seconds }))

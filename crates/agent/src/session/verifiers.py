@@ -1,6 +1,7 @@
-# Environments of the package `verifiers` (0.1), as an agent loop: `_target_: burnish.Verifiers`, with the environment's name. The environment
-# leads the conversation by messages, asks a client that speaks OpenAI's protocol for turns, and scores it by its rubric. The client here asks the
-# trainer, and continues the tokens of a conversation whose messages go on as they were.
+# Environments of the package `verifiers` (0.1) as an agent loop: `_target_: burnish.Verifiers`, with the environment's name. The
+# environment leads the conversation by messages, requests turns from a client with OpenAI's protocol, and scores the conversation
+# by its rubric. The client here forwards requests to the trainer, and continues the tokens of a conversation if its earlier
+# messages are unchanged.
 
 import logging
 
@@ -8,7 +9,7 @@ VERIFIERS = "burnish.Verifiers"
 
 
 class Turns:
-    """Takes the place of an `AsyncOpenAI`: the messages of each request, and all tokens so far."""
+    """A substitute for `AsyncOpenAI`: keeps the messages of the last request, and all tokens so far."""
 
     def __init__(self, loop, params, verifiers):
         self.chat = self.completions = self
@@ -23,7 +24,7 @@ class Turns:
             messages = self.messages + messages[count:]
             merged, mask, _ = await self.loop.ct_merge_context_msg(self.messages, messages, self.ids, self.mask, tools=tools)
             if len(mask) >= room:
-                raise self.verifiers.OverlongPromptError("the response is as long as it may be")
+                raise self.verifiers.OverlongPromptError("the response has reached its token limit")
             self.ids, self.mask = merged.token_ids, mask
         else:
             self.branches += count > 0
@@ -34,7 +35,7 @@ class Turns:
         output = await self.loop.server_manager.generate(prompt_ids=self.ids, sampling_params=dict(self.params, **params))
         prompt, self.ids, self.mask = len(self.ids), self.ids + output.token_ids, self.mask + [1] * len(output.token_ids)
         content, calls = await self.parser.extract_tool_calls(output.token_ids, tools)
-        # An answer without any text would be an error to the environment; then it gets the text of the token that ended the turn.
+        # The environment rejects a response without any text, so an empty one keeps the text of the token that ended the turn.
         content = content.replace(self.loop.tokenizer.eos_token, "").strip() or (None if calls else content)
         message = {"role": "assistant", "content": content}
         if calls:
@@ -54,7 +55,7 @@ class Turns:
 
 
 def said(message):
-    """What a message says, in whatever form it came back."""
+    """Returns the content of a message in a normalized form."""
     content = message.get("content")
     if isinstance(content, list):
         content = "".join(part.get("text") or "" for part in content)
@@ -63,7 +64,7 @@ def said(message):
 
 
 class Told(logging.Handler):
-    """Keeps what rubrics only log: a reward function that failed, which counts 0 to them."""
+    """Collects errors that rubrics only log: a failed reward function, which they count as 0."""
 
     def __init__(self):
         super().__init__(logging.ERROR)
@@ -85,16 +86,16 @@ class VerifiersLoop(AgentLoopBase):
 
     @classmethod
     def loaded(cls, name, environment=None, arguments=None, **others):
-        """The arguments of the constructor for an entry of the list of loops."""
+        """Returns the arguments of the constructor for an entry of the list of loops."""
         if others or not environment:
-            raise Unusable("the loop %s: %s has `environment`, a name, and perhaps `arguments`, and not %s" % (name, VERIFIERS, ", ".join(others) or "nothing"))
+            raise Unusable("the loop %s: %s takes `environment` (a name) and optionally `arguments`; given: %s" % (name, VERIFIERS, ", ".join(others) or "nothing"))
         try:
             import verifiers
         except ImportError as error:
             raise Unusable('the loop %s: %s cannot be imported (%s): pip install "verifiers<0.2" for %s' % (name, "verifiers", error, sys.executable))
         if not hasattr(verifiers, "load_environment"):
             version = getattr(verifiers, "__version__", "of this version")
-            raise Unusable('the loop %s: verifiers %s has other environments; those of 0.1 are run: pip install "verifiers<0.2"' % (name, version))
+            raise Unusable('the loop %s: verifiers %s is not supported, only 0.1: pip install "verifiers<0.2"' % (name, version))
         if os.getcwd() not in sys.path:
             sys.path.insert(0, os.getcwd())
         handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
@@ -102,7 +103,7 @@ class VerifiersLoop(AgentLoopBase):
         for number, handler in handlers:
             signal.signal(number, handler)
         if made.requires_group_rollouts:
-            raise Unusable("the loop %s: the rubric of %s scores groups of responses together, and conversations are scored one by one" % (name, environment))
+            raise Unusable("the loop %s: the rubric of %s scores groups of responses together, but conversations are scored one by one" % (name, environment))
         return {"name": name, "environment": made, "verifiers": verifiers}
 
     async def run(self, sampling_params, **row):
@@ -121,7 +122,7 @@ class VerifiersLoop(AgentLoopBase):
         if told.failures:
             raise RuntimeError(told.failures[0])
         if not turns.ids:
-            raise RuntimeError("the environment asked for no turn")
+            raise RuntimeError("the environment requested no turn")
         room = self.rollout_config.response_length
         extra = {"metrics": note(state.get("metrics") or {}), "branches": turns.branches}
         return AgentLoopOutput(

@@ -1,8 +1,8 @@
-//! What messages call the files and settings of agents.
+//! The names of agent files and settings in messages.
 
 use burnish_python::words::Words;
 
-/// The settings that say how files of agents are run.
+/// The settings that control how agent files run.
 pub(super) static WORDS: Words = Words {
     file: "an agent file",
     files: "agent files",
