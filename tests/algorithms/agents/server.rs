@@ -289,7 +289,7 @@ fn nothing_is_silently_worth_0() {
     let (episode, _) = run(options(false), &["1"], move |desk| ask(desk, &messages(&[user("1")])).map(|_| none()).unwrap());
     assert_eq!((episode.end, episode.extra.get(FAULT)), (End::Done, None));
     let (episode, _) = run(options(true), &[], move |_| right(1.0));
-    assert!(episode.score.is_none() && episode.extra[FAULT].as_str().unwrap().contains("got no answer of the model"));
+    assert!(episode.score.is_none() && episode.extra[FAULT].as_str().unwrap().contains("no response of the model"));
     // A program that asks again and again what is refused is ended.
     let (episode, _) = run(options(true), &[], move |desk| {
         while desk.ask(Api::Chat, b"{}".to_vec()).is_some() {}
@@ -314,16 +314,16 @@ fn programs_of_python_files_end() {
     let setup =
         |name: &str| Setup { program: Some(ProgramFunction { path: file.path(), name: name.to_owned() }), ..Setup::default() };
     let start = |name: &str| Host::start(&setup(name), SessionOptions::default());
-    assert!(start("wants").err().unwrap().to_string().contains("wants the argument other"));
+    assert!(start("wants").err().unwrap().to_string().contains("the argument other"));
     assert!(start("walk").err().unwrap().to_string().contains("has no walk"));
     let host = start("run").unwrap();
     assert!(host.offers().program);
     for (what, part) in [
         (json!(0.5), Ok(0.5)),
-        (json!("hang"), Err("agent.call_timeout without asking the model: it timed out after 0.5 s")),
+        (json!("hang"), Err("agent.call_timeout without a request to the model: it timed out after 0.5 s")),
         (json!("die"), Err("its process ended with exit status 3")),
         (json!("raise"), Err("ValueError: no (my_agent.py, line 5)")),
-        (json!("words"), Err("no number")),
+        (json!("words"), Err("not a number")),
     ] {
         let mut options = options(true);
         options.limits.call_timeout = Duration::from_millis(500);

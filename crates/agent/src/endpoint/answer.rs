@@ -1,38 +1,38 @@
-//! Answers as JSON.
+//! Replies as JSON.
 
 use serde_json::{Value, json};
 
 use super::options::Options;
 use super::reply::Reply;
 
-/// The two kinds of answers.
+/// The two APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
     Chat,
     Text,
 }
 
-/// An answer to a request, before its content.
+/// The fields of a reply that are known before its content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered {
     pub api: Api,
-    /// The id of the answer.
+    /// The id of the reply.
     pub id: String,
     pub model: String,
     /// Seconds since 1970.
     pub created: u64,
-    /// The ids of each prompt; each has `n` choices.
+    /// The ids of each prompt; each prompt has `n` choices.
     pub prompts: Vec<Vec<u32>>,
 }
 
 impl Answered {
-    /// The fields that an answer and its chunks share. `object`: what it is, for a chat and for a text.
+    /// Returns the fields that a reply and its chunks share. `object` is the object type, for a chat and for a text.
     pub(super) fn head(&self, [chat, text]: [&str; 2]) -> Value {
         let object = if self.api == Api::Chat { chat } else { text };
         json!({"id": self.id, "object": object, "created": self.created, "model": self.model})
     }
 
-    /// The count of tokens.
+    /// Returns the token counts.
     pub(super) fn usage(&self, completion: usize) -> Value {
         let prompt: usize = self.prompts.iter().map(Vec::len).sum();
         json!({
@@ -42,13 +42,13 @@ impl Answered {
         })
     }
 
-    /// The ids of calls of a choice begin with this.
+    /// Returns the prefix of a choice's call ids.
     pub(super) fn call_prefix(&self, index: usize) -> String {
         format!("call_{}-{index}", self.id.rsplit('-').next().unwrap_or_default())
     }
 }
 
-/// The whole answer: choices of the first prompt, then those of the next.
+/// Returns the whole reply: the choices of the first prompt, then those of the next.
 pub fn answer(answered: &Answered, options: &Options, replies: &[Reply]) -> Value {
     let choice = |(index, reply): (usize, &Reply)| {
         let mut choice =
@@ -78,7 +78,7 @@ pub fn answer(answered: &Answered, options: &Options, replies: &[Reply]) -> Valu
 }
 
 impl Answered {
-    /// The message of a choice.
+    /// Returns the message of a choice.
     pub fn message(&self, index: usize, reply: &Reply) -> Value {
         reply.message(&self.call_prefix(index))
     }
@@ -91,7 +91,7 @@ pub(super) fn log_probs(api: Api, options: &Options, reply: &Reply) -> Value {
     }
 }
 
-/// The list of models: one. `longest`: the number of tokens that it reads.
+/// Returns the list of models, which has one model. `longest` is its context length in tokens.
 pub fn model_list(name: &str, created: u64, longest: usize) -> Value {
     json!({"object": "list", "data": [{"id": name, "object": "model", "created": created, "owned_by": "burnish", "max_model_len": longest}]})
 }

@@ -1,20 +1,21 @@
-//! The key by which the requests of one conversation are known.
+//! The key that identifies the requests of one conversation.
 
 use serde_json::{Map, Value};
 
 use super::refused::Refused;
 
-/// The header of the key, in lower case.
+/// The header with the key, in lower case.
 pub const CONVERSATION: &str = "x-conversation";
 
-/// The largest number of bytes of a key.
+/// The limit of a key in bytes.
 const LONGEST: usize = 512;
 
-/// The key of a request: the header `X-Conversation`, or the first of the fields `conversation`, `metadata.conversation` and `user` that is
-/// there. The last is what clients can send that cannot add a header or a field. An empty key is none.
+/// Returns the key of a request: the header `X-Conversation`, or the first present field of `conversation`,
+/// `metadata.conversation` and `user`. The last is for clients that can add neither a header nor a field. An empty key counts as
+/// missing.
 ///
 /// # Errors
-/// If it is longer than 512 bytes.
+/// If the key is longer than 512 bytes.
 pub fn conversation_key(
     header: Option<&str>,
     conversation: Option<String>,

@@ -1,10 +1,10 @@
-//! The fields of a request's body, taken one by one. What is null counts as not there, as at OpenAI's servers.
+//! The fields of a request's body, taken one by one. Null counts as missing, as in OpenAI's API.
 
 use serde_json::{Map, Value};
 
 use super::refused::Refused;
 
-/// The largest number of bytes of a wrong value that a message shows.
+/// The limit in bytes of an invalid value that a message shows.
 const SHOWN: usize = 80;
 
 /// The fields of an object that have not been taken yet.
@@ -23,7 +23,7 @@ impl Fields {
         }
     }
 
-    /// Takes a value; `None` if it is not there, or null.
+    /// Takes a value; `None` if it is missing or null.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name).filter(|value| !value.is_null())
     }
@@ -39,17 +39,17 @@ impl Fields {
         self.taken(name, "true or false", |value| value.as_bool().ok_or(value))
     }
 
-    /// A finite number within bounds, which `what` describes.
+    /// Takes a finite number in a range, which `what` describes.
     pub fn number(&mut self, name: &str, what: &str, is_right: impl Fn(f64) -> bool) -> Result<Option<f64>, Refused> {
         self.taken(name, what, |value| value.as_f64().filter(|number| number.is_finite() && is_right(*number)).ok_or(value))
     }
 
-    /// An integer within bounds, which `what` describes.
+    /// Takes an integer in a range, which `what` describes.
     pub fn integer(&mut self, name: &str, what: &str, is_right: impl Fn(i64) -> bool) -> Result<Option<i64>, Refused> {
         self.taken(name, what, |value| value.as_i64().filter(|number| is_right(*number)).ok_or(value))
     }
 
-    /// A number of things: an integer from `least`.
+    /// Takes a count: an integer of at least `least`.
     pub fn count(&mut self, name: &str, least: usize) -> Result<Option<usize>, Refused> {
         self.taken(name, &format!("an integer from {least}"), |value| {
             value.as_u64().and_then(|number| usize::try_from(number).ok()).filter(|number| *number >= least).ok_or(value)
@@ -70,7 +70,7 @@ impl Fields {
         })
     }
 
-    /// A list of token ids.
+    /// Takes a list of token ids.
     pub fn ids(&mut self, name: &str) -> Result<Option<Vec<u32>>, Refused> {
         self.taken(name, "a list of token ids", |value| ids(&value).ok_or(value))
     }
@@ -80,18 +80,18 @@ impl Fields {
         read(value).map(Some).map_err(|wrong| Refused::field(name, format!("`{name}` must be {what}, not {}", shown(&wrong))))
     }
 
-    /// The names of the fields that nobody took.
+    /// Returns the names of the fields that were not taken.
     pub fn left(self) -> Vec<String> {
         self.0.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name).collect()
     }
 }
 
-/// Token ids; `None` if the value is not a list of them.
+/// Returns a list of token ids; `None` for any other value.
 pub fn ids(value: &Value) -> Option<Vec<u32>> {
     value.as_array()?.iter().map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok())).collect()
 }
 
-/// The beginning of a value, for messages.
+/// Returns a short description of a value, for messages.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Array(list) => return format!("a list of {}", list.len()),

@@ -1,13 +1,13 @@
-//! The messages of requests: as chat templates take them, and whether one is what was served.
+//! The messages of requests: conversion for chat templates, and comparison with served messages.
 
 use serde_json::{Map, Value};
 
 use super::refused::Refused;
 
-/// Checks the messages of a request: at least one, each with a role, and contents that are text.
+/// Checks the messages of a request: at least one, each with a role and with text content.
 ///
 /// # Errors
-/// If a message is wrong; the refusal names it.
+/// If a message is invalid; the error names it.
 pub fn checked(messages: Vec<Value>) -> Result<Vec<Value>, Refused> {
     if messages.is_empty() {
         return Err(Refused::field("messages", "`messages` must be a list of at least one message"));
@@ -24,7 +24,7 @@ pub fn checked(messages: Vec<Value>) -> Result<Vec<Value>, Refused> {
         }
         if content.is_some_and(|content| text(content).is_none()) {
             return wrong(
-                "must have `content` that is text, or a list of {\"type\": \"text\", \"text\": …}: nothing else is read",
+                "must have `content` that is text, or a list of {\"type\": \"text\", \"text\": …}: other content is not supported",
             );
         }
         if calls.is_some_and(|calls| !calls.as_array().is_some_and(|calls| calls.iter().all(is_call))) {
@@ -38,7 +38,7 @@ fn is_call(call: &Value) -> bool {
     call.pointer("/function/name").is_some_and(Value::is_string)
 }
 
-/// The text of a content; `None` if it has parts that are no text. As by vLLM, parts are joined by newlines.
+/// Returns the text of a content; `None` if it has parts other than text. Parts are joined by newlines, as in vLLM.
 fn text(content: &Value) -> Option<String> {
     let part = |part: &Value| match part {
         Value::String(text) => Some(text.clone()),
@@ -61,8 +61,8 @@ fn content(message: &Value) -> String {
     message.get("content").and_then(text).unwrap_or_default()
 }
 
-/// A message as chat templates take it: its content as one text, the arguments of calls as objects, `developer` as `system`, which templates
-/// know, and no null fields.
+/// Converts a message for chat templates: content as one text, call arguments as objects, `developer` as `system` (which
+/// templates know), and no null fields.
 pub fn for_template(message: &Value) -> Value {
     let mut fields: Map<String, Value> = Map::new();
     for (name, value) in message.as_object().into_iter().flatten() {
@@ -89,13 +89,13 @@ fn call_for_template(call: &Value) -> Value {
     call
 }
 
-/// The object that a text is; `None` if it is something else.
+/// Parses a text as an object; `None` if it is anything else.
 fn object(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().filter(Value::is_object)
 }
 
-/// True if a message of a request is the one that was served, or was asked with before. Clients add and leave out fields that are null, send
-/// texts as parts, strip the answers that they got, and write the JSON of arguments anew; nothing of that makes another message.
+/// Returns true if a message of a request equals one that was served or requested before. Differences that clients introduce do
+/// not count: added or omitted null fields, text as parts, stripped responses, and reformatted JSON arguments.
 pub fn is_same(known: &Value, given: &Value) -> bool {
     let role = |message: &Value| match message["role"].as_str() {
         Some("developer") => "system".to_owned(),
@@ -109,7 +109,7 @@ pub fn is_same(known: &Value, given: &Value) -> bool {
     role == given_role && texts && id(known) == id(given) && calls == given_calls
 }
 
-/// The names and arguments of calls. Ids are left out: some programs make their own.
+/// Returns the names and arguments of calls. Ids are left out: some programs make their own.
 fn calls(message: &Value) -> Vec<(String, Value)> {
     let call = |call: &Value| {
         let name = call.pointer("/function/name").and_then(Value::as_str).unwrap_or_default().to_owned();

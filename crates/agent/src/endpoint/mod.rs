@@ -1,11 +1,11 @@
-//! OpenAI's protocol, without a network: requests to tokens, tokens to answers, and the record of what was served.
+//! OpenAI's protocol, without a network: requests to tokens, tokens to replies, and the record of served conversations.
 //!
-//! A body becomes a [`ChatRequest`] or a [`TextRequest`], and that the ids of its prompts and a
-//! [`Sampling`](burnish_rollout::Sampling). What was sampled becomes a [`Reply`], and a reply the JSON of an answer ([`answer`])
-//! or the chunks of a stream ([`ChunkWriter`]). A [`Model`] has what both directions need. [`Record`] keeps the exact ids of what
-//! was served, so that a program which knows nothing of tokens leaves trajectories to train on.
+//! A body becomes a [`ChatRequest`] or a [`TextRequest`], then the ids of its prompts and a
+//! [`Sampling`](burnish_rollout::Sampling). The sampled response becomes a [`Completion`], which is sent as JSON ([`reply_json`])
+//! or as the chunks of a stream ([`ChunkWriter`]). A [`Model`] has everything that both directions need. [`ServedConversations`]
+//! keeps the exact ids of all turns, so that even a program that does not handle tokens leaves trajectories for training.
 //!
-//! Fields and their meaning are those of OpenAI's API reference; further ones are vLLM's, by their names there.
+//! Fields and their meaning follow OpenAI's API reference; further fields have vLLM's names.
 
 mod answer;
 mod conversation_key;

@@ -1,4 +1,4 @@
-//! The model of an endpoint: it reads requests and writes answers. `trainer serve` and the server of a run have them sampled.
+//! The model of an endpoint: parses requests and writes replies. `trainer serve` and the server of a run do the sampling.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,58 +19,58 @@ use crate::tokens::Continuation;
 use burnish_data::{TemplateVariables, completes_stop};
 use burnish_rollout::{Response, TurnStops};
 
-/// The largest number of unknown fields that are named in the log.
+/// The limit of unknown fields that are named in the log.
 const MOST_NAMED: usize = 100;
-/// The largest number of settings whose continuations are kept.
+/// The limit of cached continuations.
 const MOST_KEPT: usize = 256;
 
 /// The model of an endpoint.
 pub struct Model {
-    /// Its name in requests.
+    /// The name in requests.
     pub name: String,
-    /// The `model_type` of its config.json.
+    /// The `model_type` in its config.json.
     pub model_type: String,
     pub renderer: Renderer,
     /// The tokens that end a sequence.
     pub eos: Vec<u32>,
     /// The format in which it writes calls; `None` if calls stay text.
     pub format: Option<&'static Format>,
-    /// True if calls within `<think>…</think>` are thinking.
+    /// True if calls within `<think>…</think>` are ignored.
     pub ignore_in_thinking: bool,
     /// Seconds since 1970.
     pub created: u64,
     pub memory: Memory,
 }
 
-/// What a model remembers of its requests.
+/// State that a model keeps between requests.
 #[derive(Default)]
 pub struct Memory {
     /// The unknown fields that were named in the log.
     named: Mutex<HashSet<String>>,
-    /// What goes on with conversations, by [`Asked::setting`].
+    /// Continuations of conversations, by [`ParsedRequest::setting`].
     continuations: Mutex<HashMap<u64, Arc<Continuation>>>,
 }
 
-/// A request, read.
+/// A parsed request.
 pub struct Asked {
     pub api: Api,
     pub options: Options,
     pub conversation: Option<String>,
     pub prompts: Vec<Prompt>,
-    /// The tools, if calls are read.
+    /// The tools, if calls are parsed.
     pub tools: Option<Vec<Value>>,
-    /// False if the answer may have one call only.
+    /// False if the response may have only one call.
     pub parallel_calls: bool,
-    /// The variables of the template, and a number that is equal for equal ones.
+    /// The variables of the template, and a hash that is equal for equal variables and tools.
     pub variables: TemplateVariables,
     pub setting: u64,
 }
 
 impl Model {
-    /// Reads the body of a request. `header`: the header `X-Conversation`. It tokenizes, which takes time.
+    /// Parses the body of a request. `header` is the header `X-Conversation`. Includes tokenization, which takes time.
     ///
     /// # Errors
-    /// If the request is wrong, too long, or for another model.
+    /// If the request is invalid, too long, or for another model.
     pub fn read(&self, api: Api, body: &[u8], header: Option<&str>) -> Result<Asked, Refused> {
         match api {
             Api::Chat => self.chat(body, header),
@@ -100,7 +100,7 @@ impl Model {
         Ok(Asked { api: Api::Text, options, conversation, prompts, tools: None, parallel_calls: true, variables, setting: 0 })
     }
 
-    /// Checks the name of the model, and names unknown fields once.
+    /// Checks the name of the model, and logs unknown fields once.
     fn check(&self, model: Option<&str>, ignored: &[String]) -> Result<(), Refused> {
         if let Some(model) = model.filter(|model| *model != self.name) {
             return Err(Refused::no_model(model, &self.name));
@@ -108,13 +108,13 @@ impl Model {
         let mut named = self.memory.named.lock().unwrap_or_else(PoisonError::into_inner);
         for name in ignored {
             if named.len() < MOST_NAMED && named.insert(name.clone()) {
-                tracing::info!("requests have the field {name:?}, which is unknown here and ignored");
+                tracing::info!("requests have the unknown field {name:?}, which is ignored");
             }
         }
         Ok(())
     }
 
-    /// How the answer to a prompt goes on with what was `found` of its conversation.
+    /// Returns the start of sampling for a prompt, given the `found` part of its conversation.
     pub fn start(&self, found: Found, prompt: Prompt, asked: &Asked) -> Start {
         found.start(prompt, asked.setting, |history, ids, new| self.continuation(asked)?.append(history, ids, new))
     }
@@ -133,7 +133,7 @@ impl Model {
         Ok(continuation)
     }
 
-    /// Reads what was sampled for a request.
+    /// Parses the response to a request.
     ///
     /// # Errors
     /// If its tokens cannot be decoded.
@@ -148,22 +148,22 @@ impl Model {
         Reading { tokenizer: self.renderer.tokenizer(), options, eos: &self.eos, calls }.read(response)
     }
 
-    /// The list of models: one.
+    /// Returns the list of models, which has one model.
     pub fn list(&self) -> Value {
         model_list(&self.name, self.created, self.renderer.defaults().longest)
     }
 
-    /// The model of this name.
+    /// Returns the model with this name.
     ///
     /// # Errors
-    /// If another is served.
+    /// If the name is not the served model's.
     pub fn named(&self, name: &str) -> Result<Value, Refused> {
         if name == self.name { Ok(self.list()["data"][0].take()) } else { Err(Refused::no_model(name, &self.name)) }
     }
 }
 
 impl Asked {
-    /// The function that ends an answer, beside the end tokens of the model.
+    /// Returns the stop condition of a response, in addition to the model's end tokens.
     pub fn stop(&self, model: &Model) -> Option<TurnStops> {
         let Options { stop, stop_token_ids, special_tokens, .. } = &self.options;
         let (texts, tokens, specials) = (stop.clone(), stop_token_ids.clone(), *special_tokens);
@@ -178,8 +178,7 @@ impl Asked {
     }
 }
 
-/// A number that is the same for the same bytes, with every compiler and on every machine: the first eight bytes of their
-/// SHA-256.
+/// Returns a hash of the bytes that is the same on every machine: the first eight bytes of their SHA-256.
 pub fn digest(bytes: &[u8]) -> u64 {
     Sha256::digest(bytes).iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
@@ -188,7 +187,7 @@ pub fn digest(bytes: &[u8]) -> u64 {
 mod tests {
     use super::digest;
 
-    /// The answers of a conversation depend on it.
+    /// The responses of a conversation depend on this value.
     #[test]
     fn the_number_of_a_key_is_known() {
         assert_eq!(digest(b"abc"), 0xba78_16bf_8f01_cfea);

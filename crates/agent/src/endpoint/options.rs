@@ -1,4 +1,4 @@
-//! What a request says about sampling and about the form of the answer.
+//! The options of a request for sampling and for the form of the reply.
 
 use serde_json::Value;
 
@@ -6,54 +6,54 @@ use super::fields::Fields;
 use super::refused::Refused;
 use burnish_rollout::Sampling;
 
-/// The largest number of stop texts, and of bytes of all of them: each token is searched for them.
+/// The limits of stop texts: their number, and their total bytes. Each token is searched for all of them.
 const MOST_STOPS: usize = 64;
 const LONGEST_STOPS: usize = 4096;
 
-/// Fields that would change the answer in a way that is not here, with the reason or what does the same. A value that asks for nothing is accepted.
+/// Fields that ask for unsupported features, with the reason or an alternative. A value that asks for nothing is accepted.
 const NOT_HERE: &[(&str, &str)] = &[
     ("logit_bias", "this server does not change the probabilities of single tokens"),
     ("bad_words", "this server does not change the probabilities of single tokens"),
     ("allowed_token_ids", "this server does not change the probabilities of single tokens"),
-    ("best_of", "`n` gives several answers"),
-    ("use_beam_search", "answers are sampled"),
-    ("echo", "`return_token_ids` gives the tokens of the prompt"),
-    ("suffix", "text is only continued"),
+    ("best_of", "use `n` for several responses"),
+    ("use_beam_search", "responses are sampled"),
+    ("echo", "use `return_token_ids` for the tokens of the prompt"),
+    ("suffix", "text is only continued at its end"),
     ("prompt_logprobs", "only sampled tokens have log-probabilities"),
-    ("ignore_eos", "answers end at the model's end tokens; `min_tokens` makes them longer"),
-    ("continue_final_message", "`/v1/completions` continues a text"),
-    ("functions", "`tools` does the same"),
-    ("function_call", "`tool_choice` does the same"),
-    ("audio", "answers are text"),
-    ("guided_json", "answers are not constrained"),
-    ("guided_regex", "answers are not constrained"),
-    ("guided_choice", "answers are not constrained"),
-    ("guided_grammar", "answers are not constrained"),
-    ("structured_outputs", "answers are not constrained"),
+    ("ignore_eos", "responses end at the model's end tokens; use `min_tokens` for longer ones"),
+    ("continue_final_message", "use `/v1/completions` to continue a text"),
+    ("functions", "use `tools`"),
+    ("function_call", "use `tool_choice`"),
+    ("audio", "responses are text"),
+    ("guided_json", "responses are not constrained"),
+    ("guided_regex", "responses are not constrained"),
+    ("guided_choice", "responses are not constrained"),
+    ("guided_grammar", "responses are not constrained"),
+    ("structured_outputs", "responses are not constrained"),
     ("truncate_prompt_tokens", "a prompt that is too long is refused"),
 ];
 
-/// The values of requests that say nothing, and what the model can do.
+/// The defaults of requests, and the limits of the model.
 #[derive(Clone, Copy, Debug)]
 pub struct Defaults {
-    /// `max_tokens` among it.
+    /// The default sampling settings, including `max_tokens`.
     pub sampling: Sampling,
-    /// The number of tokens that a prompt and its answer may have together.
+    /// The token limit of a prompt and its response together.
     pub longest: usize,
-    /// The number of tokens of the vocabulary; larger ids are refused.
+    /// The size of the vocabulary; larger ids are refused.
     pub vocab: usize,
-    /// The largest `n`, and the largest number of prompts of one request.
+    /// The limit of `n`, and of prompts per request.
     pub most: usize,
 }
 
-/// What both kinds of requests have.
+/// The options that both kinds of requests have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    /// The number of answers to each prompt.
+    /// The number of responses to each prompt.
     pub n: usize,
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
-    /// 0 keeps all tokens.
+    /// The number of top-k tokens; 0 keeps all tokens.
     pub top_k: Option<usize>,
     pub min_p: Option<f64>,
     pub repetition_penalty: Option<f64>,
@@ -62,29 +62,29 @@ pub struct Options {
     pub max_tokens: Option<usize>,
     pub min_tokens: Option<usize>,
     pub seed: Option<u64>,
-    /// Texts that end an answer; none is empty.
+    /// Texts that end a response; never empty strings.
     pub stop: Vec<String>,
     pub stop_token_ids: Vec<u32>,
-    /// True if the text or the token that ended an answer is part of it.
+    /// True if the text or token that ended a response is part of it.
     pub include_stop: bool,
-    /// True if the text of an answer shows special tokens.
+    /// True if the text of a response shows special tokens.
     pub special_tokens: bool,
     pub stream: bool,
-    /// True if the last chunk of a stream counts the tokens.
+    /// True if the last chunk of a stream has the token counts.
     pub usage_in_stream: bool,
     /// True if sampled tokens get their log-probabilities.
     pub log_probs: bool,
-    /// True if answers have the ids of their tokens, and of the prompt's.
+    /// True if replies have the token ids of responses and prompts.
     pub token_ids: bool,
-    /// True if log-probabilities name tokens `token_id:N`, and not by their text.
+    /// True if log-probabilities name tokens `token_id:N` instead of by their text.
     pub tokens_as_ids: bool,
 }
 
 impl Options {
-    /// Takes the fields of this kind from a request. `most`: the largest `n`.
+    /// Takes these fields from a request. `most` is the limit of `n`.
     ///
     /// # Errors
-    /// If a value is out of its bounds, or asks for what is not here.
+    /// If a value is out of range, or asks for an unsupported feature.
     pub fn take(fields: &mut Fields, most: usize) -> Result<Self, Refused> {
         for (name, reason) in NOT_HERE {
             let asked = fields.take(name).filter(asks);
@@ -123,7 +123,7 @@ impl Options {
             tokens_as_ids: fields.flag("return_tokens_as_token_ids")?.unwrap_or(false),
         };
         if options.n > most {
-            return Err(Refused::field("n", format!("`n` is {}, at most {most} answers are given", options.n)));
+            return Err(Refused::field("n", format!("`n` is {}, but it must be at most {most}", options.n)));
         }
         if options.stop_token_ids.len() > MOST_STOPS {
             return Err(Refused::field("stop_token_ids", format!("`stop_token_ids` has more than {MOST_STOPS} ids")));
@@ -131,14 +131,14 @@ impl Options {
         Ok(options)
     }
 
-    /// The sampling of an answer to a prompt of this many tokens.
+    /// Returns the sampling settings for a prompt of this many tokens.
     ///
     /// # Errors
-    /// If the model has no room for it, or `min_tokens` is above the largest length.
+    /// If no room is left for a response, or `min_tokens` is above the token limit.
     pub fn sampling(&self, prompt: usize, defaults: &Defaults) -> Result<Sampling, Refused> {
         let Defaults { sampling, longest, .. } = *defaults;
         if prompt >= longest {
-            let message = format!("the prompt has {prompt} tokens, and the model reads {longest}, with the answer");
+            let message = format!("the prompt has {prompt} tokens; the model's limit is {longest} including the response");
             return Err(Refused::too_long("prompt", message));
         }
         let room = longest - prompt;
@@ -153,7 +153,10 @@ impl Options {
         };
         let min_tokens = match self.min_tokens {
             Some(least) if least > max_tokens => {
-                return Err(Refused::field("min_tokens", format!("`min_tokens` is {least}, the largest length {max_tokens}")));
+                return Err(Refused::field(
+                    "min_tokens",
+                    format!("`min_tokens` is {least}, but it must be at most the token limit {max_tokens}"),
+                ));
             }
             Some(least) => least,
             None => sampling.min_tokens.min(max_tokens),
@@ -174,7 +177,7 @@ impl Options {
     }
 }
 
-/// True if a value asks for something.
+/// Returns true if a value asks for something.
 fn asks(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,

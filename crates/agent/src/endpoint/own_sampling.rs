@@ -1,14 +1,13 @@
-//! Sampling settings that a request may not change, because the run trains on the answer.
+//! A check of sampling settings that a request may not change, because the run trains on the response.
 
 use super::options::Options;
 use super::refused::Refused;
 use burnish_rollout::Sampling;
 
-/// Checks that a request asks for no other sampling than a run's; `own` is that of its training. The length of an answer and what
-/// ends it are the request's.
+/// Checks that a request does not change the run's sampling settings `own`. It may set the length and the stop conditions.
 ///
 /// # Errors
-/// If it does; the refusal names the field and the setting of the run.
+/// If the request changes a setting; the error names the field and the setting of the run.
 pub fn check_sampling(options: &Options, own: &Sampling) -> Result<(), Refused> {
     let numbers = [
         ("temperature", options.temperature, own.temperature),
@@ -25,13 +24,13 @@ pub fn check_sampling(options: &Options, own: &Sampling) -> Result<(), Refused> 
     let counts = counts.map(|(name, given, own)| (name, given.unwrap_or_default().to_string(), own.to_string()));
     if let Some((name, given, own)) = numbers.chain(counts).next() {
         let message = format!(
-            "`{name}` is {given}, and this run samples with {own}, because it trains on the answers: leave the field out, or set \
+            "`{name}` is {given}, but this run samples with {own}, because it trains on the responses: leave the field out, or set \
              actor_rollout_ref.rollout.{name} of the run"
         );
         return Err(Refused::field(name, message));
     }
     match options.seed {
-        Some(_) => Err(Refused::field("seed", "`seed` must be left out: trainer.seed of the run decides")),
+        Some(_) => Err(Refused::field("seed", "`seed` must be left out: trainer.seed of the run determines it")),
         None => Ok(()),
     }
 }

@@ -1,8 +1,8 @@
-//! The record of what was served, by conversation.
+//! The record of all served turns, by conversation.
 //!
-//! A request of a known conversation continues what was served if its ids begin with all ids so far, or else if its messages begin with the
-//! messages so far: then the ids stay as they were sampled, and only the difference of the new messages is appended. Anything else begins
-//! another branch, as a request of its own would be answered.
+//! A request continues a known conversation if its ids begin with all ids so far, or otherwise if its messages begin with the
+//! messages so far. In the second case the sampled ids stay unchanged, and only the difference of the new messages is appended.
+//! Any other request begins a branch, and gets the same response as a separate request.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,52 +14,52 @@ use super::tree::{After, Trajectory, Tree, Turn};
 use crate::tokens::Appended;
 use burnish_rollout::Response;
 
-/// The conversations, of which the ones that were not asked for longest are forgotten.
+/// The served conversations; the least recently used ones are dropped.
 pub struct Record {
     trees: HashMap<String, Kept>,
     /// The keys by the time of their last request.
     order: BTreeMap<u64, String>,
-    /// Counts requests.
+    /// The number of requests so far, used as a clock.
     now: u64,
     /// The number of tokens of all conversations.
     tokens: usize,
-    /// The largest number of tokens that are kept; a conversation that is alone is kept whole.
+    /// The limit of stored tokens; a single conversation is always kept whole.
     most: usize,
 }
 
 struct Kept {
     tree: Tree,
-    /// The time of its first request, which tells it from a later conversation of the same key.
+    /// The time of the first request, which tells the conversation from a later one with the same key.
     born: u64,
     last: u64,
     /// The number of requests.
     asked: u64,
 }
 
-/// How a request goes on with what was served.
+/// The way in which a request continues the served turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
     /// The conversation is new.
     New,
-    /// Its ids begin with those that were served.
+    /// The ids begin with the served ids.
     Ids,
-    /// Its messages begin with those that were served, and its ids do not: the served ids are continued.
+    /// The messages begin with the served messages, but the ids do not: the served ids are continued.
     Messages,
-    /// It begins a branch: another conversation under the same key.
+    /// The request begins a branch: another conversation under the same key.
     Branch,
-    /// It begins a branch, since the served ids cannot be continued; the reason.
+    /// The request begins a branch, because the served ids cannot be continued; with the reason.
     Broken(String),
 }
 
-/// A request of a conversation: what to sample from, and what to note then.
+/// The start of sampling for a request, with the data to record afterwards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
-    /// All ids to sample from.
+    /// All ids before the response.
     pub ids: Vec<u32>,
     pub way: Way,
-    /// The number of requests of this conversation before.
+    /// The number of earlier requests of this conversation.
     pub asked: u64,
-    /// The number of tokens of the request that its trajectory begins with.
+    /// The number of prompt tokens of the trajectory.
     pub prompt: usize,
     born: u64,
     after: Option<After>,
@@ -67,24 +67,24 @@ pub struct Start {
     setting: u64,
 }
 
-/// What is known of a request, before its ids are certain.
+/// The stored part of a request's conversation, before its ids are final.
 pub struct Found {
     asked: u64,
     born: u64,
     known: bool,
-    /// The number of tokens that the trajectory which is continued begins with.
+    /// The number of prompt tokens of the continued trajectory.
     prompt: usize,
     by_ids: Option<After>,
     by_messages: Option<(After, Trajectory)>,
 }
 
 impl Record {
-    /// `most`: the largest number of tokens that are kept.
+    /// Creates an empty record that stores at most `most` tokens.
     pub fn new(most: usize) -> Self {
         Self { trees: HashMap::new(), order: BTreeMap::new(), now: 0, tokens: 0, most }
     }
 
-    /// Looks a request up. `setting`: equal for requests with the same tools and variables of the template.
+    /// Looks up a request. `setting` is a hash of its tools and template variables.
     pub fn find(&mut self, key: &str, prompt: &Prompt, setting: u64) -> Found {
         let kept = self.touch(key);
         let asked = kept.asked;
@@ -96,10 +96,10 @@ impl Record {
         Found { asked, born: kept.born, known: kept.tree.len() > 0, prompt, by_ids, by_messages }
     }
 
-    /// Notes a turn that was served. `message`: the model's, in the form of chat templates.
+    /// Records a served turn. `message` is the model's message, in the form of chat templates.
     pub fn served(&mut self, key: &str, start: &Start, message: Option<Value>, response: Response) {
         let kept = self.touch(key);
-        // A conversation that was forgotten meanwhile begins again.
+        // A conversation that was dropped meanwhile begins again.
         let after = start.after.filter(|_| kept.born == start.born);
         let context = start.ids[after.map_or(0, |after| after.tokens)..].to_vec();
         let from = after.map_or(0, |after| after.messages);
@@ -116,12 +116,12 @@ impl Record {
         }
     }
 
-    /// What was served in a conversation; `None` if nothing is known of it.
+    /// Returns the trajectories of a conversation; `None` if it is unknown.
     pub fn trajectories(&self, key: &str) -> Option<Vec<Trajectory>> {
         self.trees.get(key).map(|kept| kept.tree.trajectories())
     }
 
-    /// What was served in a conversation, which is forgotten.
+    /// Removes a conversation and returns its trajectories.
     pub fn take(&mut self, key: &str) -> Option<Vec<Trajectory>> {
         let kept = self.trees.remove(key)?;
         self.order.remove(&kept.last);
@@ -129,7 +129,7 @@ impl Record {
         Some(kept.tree.trajectories())
     }
 
-    /// The number of conversations.
+    /// Returns the number of conversations.
     pub fn len(&self) -> usize {
         self.trees.len()
     }
@@ -151,7 +151,7 @@ impl Record {
 }
 
 impl Found {
-    /// Makes the ids certain. `append`: what new messages add to a conversation of these messages and ids
+    /// Determines the final ids. `append` returns what new messages add to a conversation with these messages and ids
     /// ([`Continuation::append`](crate::tokens::Continuation::append)).
     pub fn start(
         self,
@@ -183,7 +183,7 @@ impl Found {
     }
 }
 
-/// The number of served ids that stay, and all ids.
+/// Returns the number of served ids that stay, and all ids.
 fn continued(
     served: &Trajectory,
     new: &[Value],
@@ -222,7 +222,7 @@ mod tests {
         Prompt { ids: ids.to_vec(), messages: messages.to_vec() }
     }
 
-    /// Asks, and has this sampled. New messages are 90, 91, … and take the last id off.
+    /// Sends a request and samples this turn. New messages become the ids 90, 91, … and remove the last id.
     fn ask(all: &mut Record, prompt: Prompt, turn: &[u32], reply: &str) -> Start {
         let append = |history: &[Value], _: &[u32], new: &[Value]| {
             if new[0]["content"] == "?" {
@@ -240,10 +240,10 @@ mod tests {
     fn what_was_sampled_stays() {
         let mut all = Record::new(1000);
         assert_eq!(ask(&mut all, prompt(&[1, 2], &[user("a")]), &[3, 4], "b").way, Way::New);
-        // The same ids, as a template that repeats what was sampled writes them.
+        // The same ids, from a template that repeats sampled text exactly.
         let second = ask(&mut all, prompt(&[1, 2, 3, 4, 5], &[user("a"), said("b"), user("c")]), &[6], "d");
         assert_eq!((second.way, second.asked), (Way::Ids, 1));
-        // Other ids for the same messages: those that were sampled stay, but for what the template takes off.
+        // Other ids for the same messages: sampled ids stay, except those that the template removes.
         let messages = [user("a"), said("b"), user("c"), said(" d "), user("e"), user("f")];
         let third = ask(&mut all, prompt(&[1, 2, 77, 5, 6, 7], &messages), &[8], "g");
         assert_eq!((third.way, third.prompt, &third.ids[..]), (Way::Messages, 2, &[1, 2, 3, 4, 5, 90, 91][..]));
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(one.log_probs, [-3.0, -4.0, 0.0, 0.0, 0.0, -8.0]);
         assert_eq!(one.messages.len(), 7);
         assert_eq!(one.messages[6], said("g"));
-        // The second turn once more: a branch behind the first.
+        // The second turn again: a branch after the first turn.
         let again = ask(&mut all, prompt(&[1, 2, 3, 4, 5], &[user("a"), said("b"), user("c")]), &[66], "D");
         assert_eq!(again.way, Way::Ids);
         // Another conversation, and one that cannot be continued.
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(serve("b", None).1, 2);
         let (_, count, tokens) = serve("c", None);
         assert_eq!((count, tokens), (2, 8));
-        // What was begun before it was forgotten is served as a conversation of its own.
+        // A turn that began before its conversation was dropped becomes a separate conversation.
         let (_, count, tokens) = serve("a", Some(first));
         assert_eq!((count, tokens), (2, 8));
         let (short, ..) = serve("d", None);

@@ -1,33 +1,33 @@
-//! Refusals in OpenAI's form.
+//! Errors in OpenAI's form.
 
 use serde_json::{Value, json};
 
-/// A request that is refused, and the reason.
+/// The error of a refused request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The status of HTTP.
+    /// The HTTP status.
     pub status: u16,
-    /// OpenAI's name of the kind of error.
+    /// OpenAI's name for the kind of error.
     pub kind: &'static str,
     pub message: String,
-    /// The field that is to blame.
+    /// The invalid field.
     pub param: Option<String>,
-    /// OpenAI's code, which clients look for.
+    /// OpenAI's code, which clients check.
     pub code: Option<&'static str>,
 }
 
 impl Refused {
-    /// A refusal for the value of a field.
+    /// Creates an error about the value of a field.
     pub fn field(name: &str, message: impl Into<String>) -> Self {
         Self { param: Some(name.to_owned()), ..Self::request(message) }
     }
 
-    /// A refusal for what is no field's fault alone.
+    /// Creates an error about the whole request.
     pub fn request(message: impl Into<String>) -> Self {
         Self::status(400, message)
     }
 
-    /// A refusal with another status than 400.
+    /// Creates an error with this HTTP status.
     pub fn status(status: u16, message: impl Into<String>) -> Self {
         let kind = match status {
             401 => "authentication_error",
@@ -39,18 +39,18 @@ impl Refused {
         Self { status, kind, message: message.into(), param: None, code: None }
     }
 
-    /// A request for more tokens than the model has positions.
+    /// Creates the error for a request with more tokens than the model supports.
     pub fn too_long(name: &str, message: impl Into<String>) -> Self {
         Self { code: Some("context_length_exceeded"), ..Self::field(name, message) }
     }
 
-    /// A request for a model that is not served.
+    /// Creates the error for a model that is not served.
     pub fn no_model(name: &str, served: &str) -> Self {
-        let message = format!("there is no model {name:?}; {served:?} is served");
+        let message = format!("unknown model {name:?}; the served model is {served:?}");
         Self { param: Some("model".to_owned()), code: Some("model_not_found"), ..Self::status(404, message) }
     }
 
-    /// The body of the answer.
+    /// Returns the body of the reply.
     pub fn to_json(&self) -> Value {
         json!({"error": {"message": self.message, "type": self.kind, "param": self.param, "code": self.code}})
     }

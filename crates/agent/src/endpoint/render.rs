@@ -1,4 +1,4 @@
-//! From requests to the ids of their prompts.
+//! Conversion of requests to prompt ids.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use super::request::{ChatRequest, PromptText};
 use crate::tokens::Quoting;
 use burnish_data::{TemplateVariables, Tokenizer};
 
-/// The least bytes per token that a text may have: whitespace and words that a tokenizer does not know can be long.
+/// The minimum for bytes per token: whitespace and words outside the vocabulary can be long.
 const LEAST: usize = 32;
 
 /// A prompt in tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prompt {
     pub ids: Vec<u32>,
-    /// The messages as the chat template got them; none of a text.
+    /// The messages that the chat template got; empty for text completions.
     pub messages: Vec<Value>,
 }
 
-/// Turns requests into tokens.
+/// Converts requests to tokens.
 #[derive(Clone)]
 pub struct Renderer {
     tokenizer: Tokenizer,
-    /// Variables of the chat template that every request has, unless it has its own.
+    /// Default variables of the chat template.
     variables: serde_json::Map<String, Value>,
     defaults: Defaults,
-    /// Makes the control tokens that tools and users write text.
+    /// Encodes special tokens in tool and user messages as text.
     quoting: Option<Arc<Quoting>>,
-    /// The largest number of bytes that are tokenized: no text of more has as few tokens as the model reads.
+    /// The limit of text in bytes: longer texts always exceed the model's token limit.
     bytes: usize,
 }
 
@@ -41,13 +41,13 @@ impl Renderer {
         Self { tokenizer, variables, defaults, quoting: None, bytes }
     }
 
-    /// Makes the control tokens that tools and users write text: those of tools, and behind the assistant's first message all.
+    /// Encodes special tokens as text: those in tool messages, and all after the assistant's first message.
     #[must_use]
     pub fn with_quoting(self, quoting: Option<Arc<Quoting>>) -> Self {
         Self { quoting, ..self }
     }
 
-    /// True if the control tokens that tools and users write are text.
+    /// Returns true if special tokens in tool and user messages are encoded as text.
     pub fn quotes(&self) -> bool {
         self.quoting.is_some()
     }
@@ -60,7 +60,7 @@ impl Renderer {
         &self.defaults
     }
 
-    /// The variables of the chat template for a request, its tools among them.
+    /// Returns the chat-template variables of a request, including its tools.
     pub fn variables(&self, request: &ChatRequest) -> TemplateVariables {
         let mut variables = self.variables.clone();
         variables.extend(request.variables.clone());
@@ -70,10 +70,10 @@ impl Renderer {
         TemplateVariables::from(&variables)
     }
 
-    /// The prompt of a conversation, as the chat template writes it.
+    /// Returns the prompt of a conversation, rendered by the chat template.
     ///
     /// # Errors
-    /// If the template refuses the conversation, or the prompt is far too long.
+    /// If the template rejects the conversation, or the prompt is far too long.
     pub fn chat(&self, request: &ChatRequest) -> Result<Prompt, Refused> {
         let messages: Vec<Value> = request.messages.iter().map(for_template).collect();
         let quoting = self.quoting.as_deref();
@@ -86,10 +86,10 @@ impl Renderer {
         self.some("messages", Prompt { ids, messages })
     }
 
-    /// The prompt of a text, with the tokens that the tokenizer puts before one.
+    /// Returns the prompt of a text, with the tokens that the tokenizer adds in front.
     ///
     /// # Errors
-    /// If it is far too long, has no tokens, or has ids that the model does not know.
+    /// If the text is far too long, has no tokens, or has unknown ids.
     pub fn text(&self, prompt: &PromptText) -> Result<Prompt, Refused> {
         let ids = match prompt {
             PromptText::Text(text) => {
@@ -113,7 +113,8 @@ impl Renderer {
     fn fits(&self, field: &str, text: &str) -> Result<(), Refused> {
         let Self { bytes, defaults: Defaults { longest, .. }, .. } = self;
         if text.len() > *bytes {
-            let message = format!("{} bytes of text, and the model reads {longest} tokens, at most {bytes} bytes", text.len());
+            let message =
+                format!("the text has {} bytes; the model's limit is {longest} tokens, at most {bytes} bytes", text.len());
             return Err(Refused::too_long(field, message));
         }
         Ok(())

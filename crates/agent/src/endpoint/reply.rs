@@ -1,4 +1,4 @@
-//! What was sampled, read: text, calls, and the reason for its end.
+//! A parsed response: text, calls, and the reason for its end.
 
 use anyhow::Result;
 
@@ -9,48 +9,48 @@ use burnish_data::{Tokenizer, first_stop, same_bytes};
 use burnish_rollout::{Finish, Response};
 use serde_json::{Value, json};
 
-/// How answers are read.
+/// A parser of responses.
 pub struct Reading<'a> {
     pub tokenizer: &'a Tokenizer,
     pub options: &'a Options,
     /// The tokens that end a sequence.
     pub eos: &'a [u32],
-    /// How calls are read; `None` if they are not.
+    /// The parser of calls; `None` leaves them as text.
     pub calls: Option<CallReading<'a>>,
 }
 
-/// How calls are read.
+/// A parser of calls.
 #[derive(Clone, Copy)]
 pub struct CallReading<'a> {
     pub format: &'a Format,
     pub tools: &'a [Value],
     /// False if only the first call counts.
     pub parallel: bool,
-    /// True if calls within `<think>…</think>` are thinking.
+    /// True if calls within `<think>…</think>` are ignored.
     pub ignore_in_thinking: bool,
 }
 
-/// An answer, read.
+/// A parsed response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// The text beside calls.
+    /// The text outside the calls.
     pub content: String,
     pub calls: Vec<ToolCall>,
     /// OpenAI's name of the reason: stop, length or tool_calls.
     pub finish: &'static str,
-    /// The stop text, or the further stop token, that ended the answer (vLLM's `stop_reason`).
+    /// The stop text, or additional stop token, that ended the response (vLLM's `stop_reason`).
     pub stopped_by: Value,
-    /// The number of texts that look like a call and cannot be read; they are in the content.
+    /// The number of texts that look like a call and cannot be parsed; they are part of the content.
     pub unreadable: usize,
-    /// The text of each token, if log-probabilities were asked for.
+    /// The text of each token, if log-probabilities were requested.
     pub pieces: Vec<String>,
-    /// False if the last token ended the answer and is not a part of its text.
+    /// False if the last token ended the response and is not part of its text.
     pub shows_last: bool,
     pub response: Response,
 }
 
 impl Reading<'_> {
-    /// Reads an answer.
+    /// Parses a response.
     ///
     /// # Errors
     /// If its tokens cannot be decoded.
@@ -66,12 +66,12 @@ impl Reading<'_> {
         let is_end = ended.is_some_and(|last| eos.contains(last) || options.stop_token_ids.contains(last));
         let said = if is_end { &ids[..ids.len() - 1] } else { &ids[..] };
         let shows_last = !is_end || options.include_stop;
-        // Only the last token can have ended the answer: a stop text before `min_tokens` did not.
+        // Only the last token can have ended the response: a stop text before `min_tokens` did not.
         let may_stop = ended.is_some() && !is_end;
         let (text, by_text) = self.text(if shows_last { ids } else { said }, may_stop, options.special_tokens)?;
         let parsed = calls.as_ref().filter(|_| response.finish == Finish::Stop);
         let parsed = match parsed {
-            // Formats know the special tokens that calls begin with.
+            // Formats match the special tokens at the beginning of calls.
             Some(CallReading { format, tools, ignore_in_thinking, .. }) => {
                 Some(parse(format, &self.text(said, may_stop, true)?.0, tools, *ignore_in_thinking))
             }
@@ -95,8 +95,8 @@ impl Reading<'_> {
         Ok(Reply { content, calls: found, finish, stopped_by, unreadable, pieces, shows_last, response })
     }
 
-    /// The text of some tokens and, with `may_stop`, the stop text that the last of them completes: the text ends before it, or behind it
-    /// if it is to be kept. `specials`: true if special tokens are shown.
+    /// Decodes tokens and, with `may_stop`, finds the stop text that the last token completes. The text ends before the stop
+    /// text, or after it if it is kept. `specials` is true if special tokens are shown.
     fn text(&self, ids: &[u32], may_stop: bool, specials: bool) -> Result<(String, Option<&str>)> {
         let mut text = self.tokenizer.decode(ids, !specials)?;
         if !may_stop || self.options.stop.is_empty() {
@@ -112,7 +112,7 @@ impl Reading<'_> {
 }
 
 impl Reply {
-    /// The message in OpenAI's form. `id`: the prefix of the ids of calls that have none.
+    /// Returns the message in OpenAI's form. `id` is the prefix for calls without an id.
     pub fn message(&self, id: &str) -> Value {
         if self.calls.is_empty() {
             return json!({"role": "assistant", "content": self.content, "refusal": null});
@@ -121,7 +121,7 @@ impl Reply {
         json!({"role": "assistant", "content": content, "refusal": null, "tool_calls": self.tool_calls(id)})
     }
 
-    /// The calls in OpenAI's form.
+    /// Returns the calls in OpenAI's form.
     pub fn tool_calls(&self, id: &str) -> Vec<Value> {
         let call = |(i, call): (usize, &ToolCall)| {
             let id = call.id.clone().unwrap_or_else(|| format!("{id}-{i}"));
@@ -130,13 +130,13 @@ impl Reply {
         self.calls.iter().enumerate().map(call).collect()
     }
 
-    /// The log-probabilities of a chat: those of generation.
+    /// Returns the log-probabilities of generation, for a chat.
     pub fn chat_log_probs(&self, options: &Options) -> Value {
         let entry = |(token, bytes, log_prob): (String, Vec<u8>, f32)| json!({"token": token, "logprob": finite(log_prob), "bytes": bytes, "top_logprobs": []});
         json!({"content": self.tokens(options).map(entry).collect::<Vec<_>>(), "refusal": null})
     }
 
-    /// The log-probabilities of a text completion: those of generation.
+    /// Returns the log-probabilities of generation, for a text completion.
     pub fn text_log_probs(&self, options: &Options) -> Value {
         let (mut tokens, mut log_probs, mut offsets, mut at) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for ((token, _, log_prob), piece) in self.tokens(options).zip(&self.pieces) {
@@ -148,7 +148,7 @@ impl Reply {
         json!({"tokens": tokens, "token_logprobs": log_probs, "top_logprobs": null, "text_offset": offsets})
     }
 
-    /// The name, bytes and log-probability of each token.
+    /// Returns the name, bytes and log-probability of each token.
     fn tokens(&self, options: &Options) -> impl Iterator<Item = (String, Vec<u8>, f32)> {
         let named = options.tokens_as_ids;
         let tokens = self.response.ids.iter().zip(&self.pieces).zip(&self.response.rollout_log_probs);
@@ -159,7 +159,7 @@ impl Reply {
     }
 }
 
-/// A log-probability as JSON has it. vLLM writes the same number for what has no probability.
+/// Returns a log-probability that JSON can represent; like vLLM, -9999 for a token without probability.
 fn finite(log_prob: f32) -> f64 {
     if log_prob.is_finite() { f64::from(log_prob) } else { -9999.0 }
 }

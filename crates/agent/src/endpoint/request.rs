@@ -1,4 +1,4 @@
-//! The requests: `/v1/chat/completions` and `/v1/completions`.
+//! The requests of `/v1/chat/completions` and `/v1/completions`.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use super::messages::checked;
 use super::options::Options;
 use super::refused::Refused;
 
-/// Fields that say nothing about the answer of this server.
+/// Fields that have no effect on the replies of this server.
 const HARMLESS: &[&str] =
     &["store", "service_tier", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "request_id", "priority"];
 
@@ -16,19 +16,19 @@ const HARMLESS: &[&str] =
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChatRequest {
     pub model: Option<String>,
-    /// The messages as they were sent, at least one, each with a role.
+    /// The messages as received: at least one, each with a role.
     pub messages: Vec<Value>,
     /// The tools in OpenAI's form.
     pub tools: Vec<Value>,
-    /// True if calls in the answer are read (`tool_choice` is not `none`).
+    /// True if calls in the response are parsed (`tool_choice` is not `none`).
     pub reads_calls: bool,
-    /// False if the answer may have one call only; the others are left out, as by vLLM.
+    /// False if the response may have only one call; the others are dropped, as in vLLM.
     pub parallel_calls: bool,
-    /// Variables of the chat template beside messages and tools.
+    /// Variables of the chat template other than messages and tools.
     pub variables: Map<String, Value>,
     pub conversation: Option<String>,
     pub options: Options,
-    /// Fields that nothing here knows, and that are ignored.
+    /// Unknown fields, which are ignored.
     pub ignored: Vec<String>,
 }
 
@@ -36,11 +36,11 @@ pub struct ChatRequest {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextRequest {
     pub model: Option<String>,
-    /// At least one.
+    /// The prompts, at least one.
     pub prompts: Vec<PromptText>,
     pub conversation: Option<String>,
     pub options: Options,
-    /// Fields that nothing here knows, and that are ignored.
+    /// Unknown fields, which are ignored.
     pub ignored: Vec<String>,
 }
 
@@ -52,10 +52,10 @@ pub enum PromptText {
 }
 
 impl ChatRequest {
-    /// Reads a body. `header`: the header `X-Conversation`; `most`: the largest `n`.
+    /// Parses a body. `header` is the header `X-Conversation`; `most` is the limit of `n`.
     ///
     /// # Errors
-    /// If a field is wrong, or asks for what is not here.
+    /// If a field is invalid, or asks for an unsupported feature.
     pub fn parse(body: &[u8], header: Option<&str>, most: usize) -> Result<Self, Refused> {
         let mut fields = Fields::parse(body)?;
         let messages = checked(fields.list("messages")?.unwrap_or_default())?;
@@ -65,7 +65,7 @@ impl ChatRequest {
         if fields.flag("add_generation_prompt")? == Some(false) {
             return Err(Refused::field(
                 "add_generation_prompt",
-                "`add_generation_prompt` must be true: the answer is the assistant's",
+                "`add_generation_prompt` must be true: the response is the assistant's",
             ));
         }
         let mut variables = fields.object("chat_template_kwargs")?.unwrap_or_default();
@@ -74,7 +74,7 @@ impl ChatRequest {
         }
         for reserved in ["messages", "tools", "add_generation_prompt"] {
             if variables.contains_key(reserved) {
-                let message = format!("`chat_template_kwargs` may not have `{reserved}`, which is the request's own");
+                let message = format!("`chat_template_kwargs` must not contain `{reserved}`: use the request's own field");
                 return Err(Refused::field("chat_template_kwargs", message));
             }
         }
@@ -88,20 +88,23 @@ impl ChatRequest {
 }
 
 impl TextRequest {
-    /// Reads a body. `header`: the header `X-Conversation`; `most`: the largest `n`, and the largest number of prompts.
+    /// Parses a body. `header` is the header `X-Conversation`; `most` is the limit of `n`, and of prompts.
     ///
     /// # Errors
-    /// If a field is wrong, or asks for what is not here.
+    /// If a field is invalid, or asks for an unsupported feature.
     pub fn parse(body: &[u8], header: Option<&str>, most: usize) -> Result<Self, Refused> {
         let mut fields = Fields::parse(body)?;
         let prompts = prompts(fields.take("prompt"))?;
         if prompts.len() > most {
-            return Err(Refused::field("prompt", format!("`prompt` has {} texts, at most {most} are taken", prompts.len())));
+            return Err(Refused::field(
+                "prompt",
+                format!("`prompt` has {} texts, but it must have at most {most}", prompts.len()),
+            ));
         }
         response_format(fields.take("response_format"))?;
         let mut options = Options::take(&mut fields, most)?;
         if prompts.len().saturating_mul(options.n) > most {
-            return Err(Refused::field("n", format!("`n` times the prompts are more than {most} answers")));
+            return Err(Refused::field("n", format!("`n` times the number of prompts must be at most {most}")));
         }
         let log_probs = fields.count("logprobs", 0)?;
         options.log_probs = log_probs.is_some();
@@ -125,9 +128,7 @@ fn left(mut fields: Fields) -> Vec<String> {
 
 fn no_alternatives(name: &str, count: Option<usize>) -> Result<(), Refused> {
     match count {
-        Some(1..) => {
-            Err(Refused::field(name, format!("`{name}` must be 0: only the tokens that were sampled have log-probabilities")))
-        }
+        Some(1..) => Err(Refused::field(name, format!("`{name}` must be 0: only sampled tokens have log-probabilities"))),
         _ => Ok(()),
     }
 }
@@ -146,20 +147,21 @@ fn tools(tools: Vec<Value>) -> Result<Vec<Value>, Refused> {
     }
 }
 
-/// True if calls are read.
+/// Returns true if calls are parsed.
 fn tool_choice(choice: Option<Value>) -> Result<bool, Refused> {
     match choice.as_ref().map(|choice| choice.as_str().unwrap_or_default()) {
         None | Some("auto") => Ok(true),
         Some("none") => Ok(false),
-        _ => Err(Refused::field("tool_choice", "`tool_choice` must be auto or none: the model is not forced to call")),
+        _ => Err(Refused::field("tool_choice", "`tool_choice` must be auto or none: forced calls are not supported")),
     }
 }
 
 fn response_format(format: Option<Value>) -> Result<(), Refused> {
     match format {
-        Some(format) if format.get("type").is_none_or(|kind| kind != "text") => {
-            Err(Refused::field("response_format", "`response_format` must be {\"type\": \"text\"}: answers are not constrained"))
-        }
+        Some(format) if format.get("type").is_none_or(|kind| kind != "text") => Err(Refused::field(
+            "response_format",
+            "`response_format` must be {\"type\": \"text\"}: responses are not constrained",
+        )),
         _ => Ok(()),
     }
 }

@@ -1,13 +1,13 @@
-//! The answer to a client that asked for something to be sampled.
+//! The reply to a client that requested a response.
 
 use serde_json::Value;
 
 use super::refused::Refused;
 
-/// The answer that a client is sent.
+/// The reply to a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sent {
-    /// JSON.
+    /// A JSON body.
     Answer(Value),
     /// Server-sent events.
     Chunks(String),

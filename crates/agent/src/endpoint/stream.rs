@@ -1,4 +1,4 @@
-//! Answers in chunks: server-sent events.
+//! Replies in chunks: server-sent events.
 
 use serde_json::{Value, json};
 
@@ -8,23 +8,24 @@ use super::reply::Reply;
 use super::stream_text::StreamText;
 use burnish_data::Tokenizer;
 
-/// The object of a chunk, for a chat and for a text.
+/// The object type of a chunk, for a chat and for a text.
 const OBJECTS: [&str; 2] = ["chat.completion.chunk", "text_completion"];
 
-/// Writes the chunks of an answer.
+/// Writes the chunks of a reply.
 ///
-/// Text is sent as it comes, unless calls are read in the answer: what a call is shows only when it is complete, and everything is sent then.
-/// Log-probabilities are sent with the last chunk of a choice, all at once: the pieces of text that they belong to are known then.
+/// Text is sent as it arrives, unless calls are parsed: a call is recognized only when the response is complete, so everything is
+/// sent then. Log-probabilities are sent with the last chunk of a choice, all at once: the text pieces of tokens are known only
+/// then.
 pub struct ChunkWriter {
     answered: Answered,
     options: Options,
     reads_calls: bool,
-    /// The tokens that may end an answer.
+    /// The tokens that may end a response.
     ends: Vec<u32>,
     choices: Vec<StreamText>,
-    /// The last token of each choice, if it may have ended the answer.
+    /// The last token of each choice, if it may have ended the response.
     last: Vec<Option<u32>>,
-    /// The text of each choice that was sent.
+    /// The sent text of each choice.
     sent: Vec<String>,
     /// The ids of tokens that were not sent yet.
     unsent: Vec<Vec<u32>>,
@@ -32,7 +33,7 @@ pub struct ChunkWriter {
 }
 
 impl ChunkWriter {
-    /// For an answer of some choices. `reads_calls`: true if calls are read in it; `eos`: the tokens that end a sequence.
+    /// Creates the writer of a reply. `reads_calls` is true if calls are parsed; `eos` are the tokens that end a sequence.
     pub fn new(answered: Answered, options: Options, reads_calls: bool, eos: &[u32]) -> Self {
         let count = answered.prompts.len() * options.n;
         let ends = [eos, &options.stop_token_ids].concat();
@@ -49,7 +50,7 @@ impl ChunkWriter {
         }
     }
 
-    /// All chunks of an answer with one choice that is complete.
+    /// Returns all chunks of a complete reply with one choice.
     pub fn whole(mut self, tokenizer: &Tokenizer, reply: &Reply) -> String {
         let mut events = self.begin();
         for id in &reply.response.ids {
@@ -59,7 +60,7 @@ impl ChunkWriter {
         events + &self.done()
     }
 
-    /// The first chunks: who speaks, and the prompt's ids if they were asked for.
+    /// Returns the first chunks: the role, and the prompt's ids if they were requested.
     pub fn begin(&self) -> String {
         let mut events = String::new();
         for index in 0..self.choices.len() {
@@ -80,14 +81,14 @@ impl ChunkWriter {
         events
     }
 
-    /// The chunk for a token that was sampled; empty if no text is sure yet.
+    /// Returns the chunk for a sampled token; empty if no text is final yet.
     pub fn token(&mut self, tokenizer: &Tokenizer, index: usize, id: u32) -> String {
         self.tokens += 1;
         self.unsent[index].push(id);
         if self.reads_calls {
             return String::new();
         }
-        // The token before has not ended the answer.
+        // The token before did not end the response.
         let before = self.last[index].take();
         self.last[index] = Some(id).filter(|id| self.ends.contains(id));
         let sure = before.into_iter().chain(Some(id).filter(|_| self.last[index].is_none()));
@@ -99,12 +100,12 @@ impl ChunkWriter {
         self.choices[index].push(tokenizer, &self.options.stop, self.options.special_tokens, id)
     }
 
-    /// The last chunks of a choice. Tokens that have not come by [`Self::token`] are counted and sent here.
+    /// Returns the last chunks of a choice. Tokens that were not passed to [`Self::token`] are counted and sent here.
     pub fn end(&mut self, tokenizer: &Tokenizer, index: usize, reply: &Reply) -> String {
         let mut events = String::new();
         let rest = match reply.content.strip_prefix(&self.sent[index]) {
             Some(rest) => rest.to_owned(),
-            // Bytes that made up no whole character for long were sent as they were, and the answer reads them together with others.
+            // Bytes that did not form a whole character for long were sent verbatim, but the full response decodes them together.
             None => {
                 let last = self.last[index].take().filter(|_| reply.shows_last);
                 let text = last.map(|id| self.push(tokenizer, index, id)).unwrap_or_default();
@@ -142,7 +143,7 @@ impl ChunkWriter {
         events + &event(&body)
     }
 
-    /// The end of the stream.
+    /// Returns the end of the stream.
     pub fn done(&self) -> String {
         let mut events = String::new();
         if self.options.usage_in_stream {
@@ -154,7 +155,7 @@ impl ChunkWriter {
         events + "data: [DONE]\n\n"
     }
 
-    /// The chunk for an error in the middle of an answer.
+    /// Returns the chunk for an error in the middle of a response.
     pub fn failed(error: &Value) -> String {
         event(error)
     }

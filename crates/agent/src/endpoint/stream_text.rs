@@ -1,28 +1,28 @@
-//! The text of an answer while its tokens come: only what no further token changes, and nothing that may become a stop text.
+//! The text of an incomplete response: only text that no further token changes, and that cannot become a stop text.
 
 use burnish_data::{Tokenizer, first_stop};
 
-/// The number of tokens without a whole character after which their text is sent as it is.
+/// The number of tokens without a whole character after which their text is sent verbatim.
 const LONGEST_CHARACTER: usize = 32;
 
-/// The number of bytes of the longest text that loses its space, ` n't`.
+/// The length in bytes of the longest text that loses its space, ` n't`.
 const LONGEST_CLEANED: usize = 4;
 
-/// The text of a sequence of tokens that is not complete yet.
+/// The text of an incomplete sequence of tokens.
 #[derive(Clone, Debug, Default)]
 pub struct StreamText {
     ids: Vec<u32>,
-    /// The first of the tokens that are decoded, so that the next is decoded in its context.
+    /// The first token to decode, so that the next is decoded in context.
     context: usize,
-    /// The first token whose text has not been taken over.
+    /// The first token whose text is still to be decoded.
     read: usize,
-    /// Text from the beginning of a stop text on, or of what may become one.
+    /// Text from the beginning of a stop text, or of a possible one.
     held: String,
 }
 
 impl StreamText {
-    /// Takes a token, and returns the text that is sure now: no stop text that the tokens before completed has ended the answer.
-    /// `specials`: true if special tokens are shown.
+    /// Takes a token, and returns the text that is now final; the tokens before must not have completed a stop text. `specials`
+    /// is true if special tokens are shown.
     pub fn push(&mut self, tokenizer: &Tokenizer, stops: &[String], specials: bool, id: u32) -> String {
         if !specials && tokenizer.is_special(id) {
             return String::new();
@@ -32,17 +32,17 @@ impl StreamText {
         self.release(tokenizer.cleans_up(), stops, new)
     }
 
-    /// The rest of the text: what was held back, or is no whole character.
+    /// Returns the rest of the text: held-back text and incomplete characters.
     pub fn finish(&mut self, tokenizer: &Tokenizer, specials: bool) -> String {
         let new = self.decode(tokenizer, specials, true);
         self.take_in(new);
         std::mem::take(&mut self.held)
     }
 
-    /// The text of the tokens that have not been taken over, if it ends with a whole character, and the number of bytes before it that
-    /// they have changed.
+    /// Decodes the pending tokens, if they end with a whole character. Returns their text, and the number of bytes before it that
+    /// they change.
     fn decode(&mut self, tokenizer: &Tokenizer, specials: bool, is_end: bool) -> (usize, String) {
-        // A token that cannot be decoded is reported where the answer is decoded.
+        // A token that cannot be decoded is reported when the whole response is decoded.
         let text = |ids: &[u32]| tokenizer.decode(ids, !specials).unwrap_or_default();
         let (before, whole) = (text(&self.ids[self.context..self.read]), text(&self.ids[self.context..]));
         let is_open = whole.ends_with('\u{fffd}') || self.ids.last().is_some_and(|last| tokenizer.is_byte(*last));
@@ -62,8 +62,8 @@ impl StreamText {
         self.held.push_str(&new);
     }
 
-    /// Takes new text, and returns what is before any stop text that ends in it, and cannot be the beginning of one. `cleans_up`: true if
-    /// a space can still be taken away.
+    /// Takes new text, and returns the text before any stop text in it that cannot begin one. `cleans_up` is true if a space can
+    /// still be removed.
     fn release(&mut self, cleans_up: bool, stops: &[String], new: (usize, String)) -> String {
         let before = self.held.len().saturating_sub(new.0);
         self.take_in(new);

@@ -1,4 +1,4 @@
-//! The turns that were served in one conversation: a tree, since a program may ask twice, or go back and ask otherwise.
+//! The served turns of one conversation: a tree, because a program may repeat a request or go back and change it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,43 +6,43 @@ use serde_json::Value;
 use super::messages::is_same;
 use burnish_rollout::{Finish, Response};
 
-/// The tokens of a conversation from its beginning to a turn that nothing was asked after.
+/// The tokens of a conversation from its beginning to a turn without successor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trajectory {
     /// The token ids of the first request.
     pub prompt: Vec<u32>,
-    /// The token ids behind: what was sampled, and what later requests put between.
+    /// The token ids after the prompt: sampled turns, and the text of later requests between them.
     pub ids: Vec<u32>,
     /// For each of `ids`, true if the model sampled it.
     pub sampled: Vec<bool>,
-    /// [`Response::log_probs`] of sampled tokens, 0 for the others.
+    /// [`Response::log_probs`] of sampled tokens; 0 for the others.
     pub log_probs: Vec<f32>,
-    /// [`Response::rollout_log_probs`] of sampled tokens, 0 for the others.
+    /// [`Response::rollout_log_probs`] of sampled tokens; 0 for the others.
     pub rollout_log_probs: Vec<f32>,
-    /// How the last turn ended.
+    /// The finish of the last turn.
     pub finish: Finish,
-    /// The messages, of which the last is the model's; none of text completions.
+    /// The messages, the model's last; empty for text completions.
     pub messages: Vec<Value>,
     /// The number of messages of the first request.
     #[serde(default)]
     pub asked: usize,
 }
 
-/// A turn that was served.
+/// A served turn.
 #[derive(Clone, Debug)]
 pub struct Turn {
-    /// The turn before, and the number of tokens and of messages that stay of the conversation up to it.
+    /// The turn before, and the numbers of tokens and messages that stay of the conversation up to it.
     pub after: Option<After>,
-    /// The ids between that and what was sampled.
+    /// The ids between the turn before and the sampled ids.
     pub context: Vec<u32>,
     pub response: Response,
-    /// The messages between, and the model's.
+    /// The messages after the turn before, including the model's.
     pub messages: Vec<Value>,
-    /// Equal for requests with the same tools and variables of the template.
+    /// A hash of the request's tools and template variables.
     pub setting: u64,
 }
 
-/// A turn that another continues.
+/// A turn that another one continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct After {
     pub turn: usize,
@@ -50,7 +50,7 @@ pub struct After {
     pub messages: usize,
 }
 
-/// A turn, and the tokens and messages of the conversation up to its end.
+/// A turn, and the numbers of tokens and messages up to its end.
 struct Node {
     turn: Turn,
     tokens: usize,
@@ -58,7 +58,7 @@ struct Node {
     continued: bool,
 }
 
-/// The turns of a conversation; each comes after the one that it continues.
+/// The turns of a conversation; each is after the turn that it continues.
 #[derive(Default)]
 pub struct Tree {
     nodes: Vec<Node>,
@@ -69,7 +69,7 @@ impl Tree {
         self.nodes.len()
     }
 
-    /// The number of tokens that are kept.
+    /// Returns the number of stored tokens.
     pub fn tokens(&self) -> usize {
         self.nodes.iter().map(|node| node.turn.context.len() + node.turn.response.ids.len()).sum()
     }
@@ -85,7 +85,7 @@ impl Tree {
         self.nodes.push(Node { turn, tokens, messages, continued: false });
     }
 
-    /// The turn whose conversation is the longest beginning of these ids.
+    /// Returns the turn whose conversation is the longest prefix of these ids.
     pub fn by_ids(&self, ids: &[u32]) -> Option<After> {
         let (mut common, mut best) = (Vec::with_capacity(self.nodes.len()), None::<usize>);
         for (i, node) in self.nodes.iter().enumerate() {
@@ -103,7 +103,7 @@ impl Tree {
         best.map(|turn| After { turn, tokens: self.nodes[turn].tokens, messages: self.nodes[turn].messages })
     }
 
-    /// The turn whose conversation is the longest beginning of these messages, but not all of them.
+    /// Returns the turn whose conversation is the longest proper prefix of these messages.
     pub fn by_messages(&self, messages: &[Value], setting: u64) -> Option<After> {
         let (mut common, mut best) = (Vec::with_capacity(self.nodes.len()), None::<usize>);
         for (i, node) in self.nodes.iter().enumerate() {
@@ -121,7 +121,7 @@ impl Tree {
         best.map(|turn| After { turn, tokens: self.nodes[turn].tokens, messages: self.nodes[turn].messages })
     }
 
-    /// The number of tokens of the request with which the conversation of a turn begins.
+    /// Returns the number of tokens of the first request of a turn's conversation.
     pub fn prompt(&self, turn: usize) -> usize {
         let mut first = turn;
         while let Some(after) = self.nodes.get(first).and_then(|node| node.turn.after) {
@@ -130,7 +130,7 @@ impl Tree {
         self.nodes.get(first).map_or(0, |node| node.turn.context.len())
     }
 
-    /// The conversation up to the end of a turn.
+    /// Returns the conversation up to the end of a turn.
     pub fn trajectory(&self, turn: usize) -> Option<Trajectory> {
         let mut path = Vec::new();
         let mut next = Some(turn);
@@ -154,7 +154,7 @@ impl Tree {
         Some(Trajectory { prompt, asked: first.messages.len().saturating_sub(1), ..whole })
     }
 
-    /// The conversations up to every turn that nothing was asked after, in the order in which these were served.
+    /// Returns the conversations up to every turn without successor, in the order of serving.
     pub fn trajectories(&self) -> Vec<Trajectory> {
         let ends = self.nodes.iter().enumerate().filter(|(_, node)| !node.continued);
         ends.filter_map(|(turn, _)| self.trajectory(turn)).collect()
@@ -162,7 +162,7 @@ impl Tree {
 }
 
 impl Trajectory {
-    /// Nothing, which was cut off.
+    /// Returns an empty trajectory, with the finish [`Finish::Length`].
     pub fn empty() -> Self {
         Self::of(Finish::Length)
     }
@@ -172,7 +172,7 @@ impl Trajectory {
         Self { prompt: Vec::new(), ids, sampled, log_probs, rollout_log_probs, finish, messages: Vec::new(), asked: 0 }
     }
 
-    /// All token ids.
+    /// Returns all token ids.
     pub fn whole(&self) -> Vec<u32> {
         [&self.prompt[..], &self.ids].concat()
     }

@@ -1,6 +1,5 @@
-//! Programs that lead a conversation themselves: they ask the model by OpenAI's protocol, with whatever client or framework they
-//! are written with. Their requests come in at an [`Inbox`], and so does their end; [`Watch`] counts the time that they take for
-//! themselves.
+//! Programs that lead a conversation themselves: they call the model by OpenAI's protocol, with any client or framework. An
+//! [`Inbox`] receives their requests and their end; a [`Stopwatch`] measures their own time.
 
 mod inbox;
 mod watch;

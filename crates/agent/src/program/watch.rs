@@ -1,28 +1,28 @@
-//! The time that a program takes for itself: it stands still while one of its requests waits for the model.
+//! A program's own time: it pauses while a request waits for the model.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A watch over a program. Clones are the same watch.
+/// A stopwatch for a program. Clones share it.
 #[derive(Clone)]
 pub struct Watch(Arc<Mutex<Times>>);
 
 struct Times {
     /// The number of requests that wait for the model.
     waiting: usize,
-    /// The time at which the program began or was last answered.
+    /// The time of the start or of the last reply.
     since: Instant,
-    /// The time before that.
+    /// The time counted before `since`.
     before: Duration,
-    /// True if nobody wants the program any more.
+    /// True if the program is not needed any more.
     is_left: bool,
 }
 
-/// A request that waits; the watch goes on when the last of them is dropped.
+/// A waiting request; the stopwatch resumes when the last one is dropped.
 pub struct Waiting(Watch);
 
 impl Watch {
-    /// A watch that goes from now on.
+    /// Starts a stopwatch.
     pub fn start() -> Self {
         Self(Arc::new(Mutex::new(Times { waiting: 0, since: Instant::now(), before: Duration::ZERO, is_left: false })))
     }
@@ -31,13 +31,13 @@ impl Watch {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins anew.
+    /// Restarts from zero.
     pub fn begin(&self) {
         let mut times = self.times();
         (times.since, times.before) = (Instant::now(), Duration::ZERO);
     }
 
-    /// Stops the watch for a request.
+    /// Pauses the stopwatch for a request.
     pub fn wait(&self) -> Waiting {
         let mut times = self.times();
         if times.waiting == 0 {
@@ -49,19 +49,19 @@ impl Watch {
         Waiting(self.clone())
     }
 
-    /// The time since the last answer of the model, and since the beginning.
+    /// Returns the time since the model's last reply, and the total time.
     pub fn taken(&self) -> (Duration, Duration) {
         let times = self.times();
         let last = if times.waiting == 0 { times.since.elapsed() } else { Duration::ZERO };
         (last, times.before + last)
     }
 
-    /// Says that nobody wants the program any more.
+    /// Marks the program as not needed any more.
     pub fn leave(&self) {
         self.times().is_left = true;
     }
 
-    /// True once nobody wants the program any more.
+    /// Returns true if the program is not needed any more.
     pub fn is_left(&self) -> bool {
         self.times().is_left
     }
