@@ -117,7 +117,7 @@ fn a_resumed_run_asks_nobody_twice() {
 
     let output = succeed(command(""));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("are recorded and not led again"), "{said}");
+    assert!(said.contains("recorded conversations since the checkpoint"), "{said}");
     let resumed = rows(&run);
     assert_eq!((resumed.len(), &resumed[..3]), (4, &first[..]), "a step is another than it was");
     let after = calls();

@@ -1,4 +1,4 @@
-//! What the lists of tools, users and loops have in common: entries with known keys, and mistakes that say where they are.
+//! Helpers for the lists of tools, users and loops: entries with known keys, and errors with their place.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use burnish_util::suggest::did_you_mean;
 
-/// A mistake in such a file.
+/// A mistake in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// The dotted key of the value, with the indices of lists; empty for the whole file.
@@ -14,15 +14,15 @@ pub struct Wrong {
     pub message: String,
 }
 
-/// The names of a list, each once.
+/// The names in a list, for finding duplicates.
 #[derive(Default)]
 pub(super) struct Names(HashMap<String, String>);
 
 impl Names {
-    /// Takes the name of the entry at `place`, which is a `what` in messages.
+    /// Adds the name of the entry at `place`; messages call the entry a `what`.
     ///
     /// # Errors
-    /// If another entry has it.
+    /// If another entry has the name.
     pub(super) fn take(&mut self, name: &str, what: &str, place: &str) -> Result<(), Wrong> {
         match self.0.insert(name.to_owned(), place.to_owned()) {
             None => Ok(()),
@@ -41,7 +41,7 @@ pub(super) fn entries<'a>(file: &'a Value, list: &str) -> Result<Vec<(&'a Value,
         return Err(wrong("", format!("the file must be a mapping with the key `{list}`, not {}", kind_of(file))));
     };
     if let Some(other) = fields.keys().find(|key| *key != list) {
-        return Err(wrong(other, format!("no such key `{other}`: the file has one key, `{list}`")));
+        return Err(wrong(other, format!("unknown key `{other}`: the file has one key, `{list}`")));
     }
     match fields.get(list) {
         None | Some(Value::Null) => Err(wrong("", format!("the file has no `{list}`"))),
@@ -50,7 +50,7 @@ pub(super) fn entries<'a>(file: &'a Value, list: &str) -> Result<Vec<(&'a Value,
     }
 }
 
-/// Returns the fields of an entry, which has no others than the known ones.
+/// Returns the fields of an entry, which may have only known keys.
 pub(super) fn fields<'a>(entry: &'a Value, place: &str, known: &[&str]) -> Result<&'a Map<String, Value>, Wrong> {
     let Value::Object(fields) = entry else {
         return Err(wrong(place, format!("`{place}` must be a mapping, not {}", kind_of(entry))));
@@ -58,14 +58,17 @@ pub(super) fn fields<'a>(entry: &'a Value, place: &str, known: &[&str]) -> Resul
     match fields.keys().find(|key| !known.contains(&key.as_str())) {
         None => Ok(fields),
         Some(other) => {
-            let message =
-                format!("no such key `{other}`: there are {}.{}", known.join(", "), did_you_mean(other, known.iter().copied()));
+            let message = format!(
+                "unknown key `{other}`: the keys are {}.{}",
+                known.join(", "),
+                did_you_mean(other, known.iter().copied())
+            );
             Err(wrong(&format!("{place}.{other}"), message))
         }
     }
 }
 
-/// Returns a text, which may be missing and may not be empty.
+/// Returns a text, which may be missing but not empty.
 pub(super) fn text<'a>(fields: &'a Map<String, Value>, place: &str, key: &str) -> Result<Option<&'a str>, Wrong> {
     match fields.get(key) {
         None | Some(Value::Null) => Ok(None),

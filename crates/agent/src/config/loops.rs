@@ -1,13 +1,13 @@
-//! Lists of loops of the user's own, as verl has them (`agent.agent_loop_config_path`).
+//! Lists of custom loops in verl's form (`agent.agent_loop_config_path`).
 
 use serde_json::{Map, Value};
 
 use super::entries::{Names, Wrong, class_name, kind_of, text, wrong};
 
-/// A loop of the user's own.
+/// A custom loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopConfig {
-    /// The name by which `agent.default_agent_loop` or a row asks for it.
+    /// The name by which `agent.default_agent_loop` or a row selects the loop.
     pub name: String,
     /// The dotted name of the class (`_target_`).
     pub class_name: String,
@@ -20,8 +20,8 @@ pub struct LoopConfig {
 /// Reads a list of loops: `[{name, _target_, …}, …]`.
 ///
 /// # Errors
-/// The first mistake: no list or an empty one, an entry without a name or a class, two loops of one name, keys of Hydra that are
-/// not read.
+/// The first mistake: not a list or an empty one, an entry without a name or class, two loops with the same name, or unsupported
+/// keys of Hydra.
 pub fn loops(file: &Value) -> Result<Vec<LoopConfig>, Wrong> {
     let Value::Array(items) = file else {
         return Err(wrong(
@@ -46,12 +46,12 @@ pub fn loops(file: &Value) -> Result<Vec<LoopConfig>, Wrong> {
         if let Some(key) = arguments.keys().find(|key| key.starts_with('_')) {
             return Err(wrong(
                 &format!("{place}.{key}"),
-                format!("`{key}` is not read: a loop has `name`, `_target_` and arguments"),
+                format!("`{key}` is not supported: a loop has `name`, `_target_` and arguments"),
             ));
         }
         if let Some((key, _)) = arguments.iter().find(|(_, value)| has_target(value)) {
             let message =
-                format!("`{key}` has a `_target_`: only the loop itself is made of one, and its arguments are plain values");
+                format!("`{key}` has a `_target_`: only the loop itself may have one, its arguments must be plain values");
             return Err(wrong(&format!("{place}.{key}"), message));
         }
         read.push(LoopConfig { name, class_name, arguments, place });
@@ -59,7 +59,7 @@ pub fn loops(file: &Value) -> Result<Vec<LoopConfig>, Wrong> {
     Ok(read)
 }
 
-/// True if a value has an object of Hydra's in it.
+/// Returns true if a value contains an object of Hydra.
 fn has_target(value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.contains_key("_target_") || fields.values().any(has_target),

@@ -1,5 +1,5 @@
-//! The files that name tools, servers of tools, simulated users and loops. They come as plain values, whoever has read them; the
-//! names of classes stay text here.
+//! The files that list tools, tool servers, simulated users and loops. They are passed as plain values; class names stay text
+//! here.
 
 mod entries;
 mod loops;

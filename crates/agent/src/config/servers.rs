@@ -1,5 +1,5 @@
-//! The JSON files that list servers of the Model Context Protocol (`mcp.mcp_servers_config_path`), in the form that Claude's
-//! programs, editors and fastmcp share: `{"mcpServers": {NAME: {command, args, env} or {url, headers}}}`.
+//! The JSON files that list Model Context Protocol servers (`mcp.mcp_servers_config_path`), in the form shared by Claude's
+//! programs, editors and fastmcp: `{"mcpServers": {NAME: {command, args, env} or {url, headers}}}`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,39 +8,40 @@ use serde_json::{Map, Value};
 
 use super::entries::{Wrong, fields, kind_of, text, wrong};
 
-/// A server of such a file.
+/// A server in such a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerConfig {
     pub name: String,
     pub reach: Reach,
-    /// The longest time of a call; `None` is the time that a call has anyway. The file has milliseconds.
+    /// The server's own time limit of a call; `None` for the general limit. The file has milliseconds.
     pub timeout: Option<Duration>,
-    /// True if verl reaches it by a client of its own, so that its tools keep their names beside other servers (`auth_token`).
+    /// True if verl uses a separate client for the server (`auth_token`), so that its tools keep their names even with other
+    /// servers.
     pub is_apart: bool,
-    /// Keys that are in the file and have no effect here.
+    /// Keys in the file that have no effect here.
     pub ignored: Vec<String>,
 }
 
-/// The way to a server.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reach {
-    /// A program that is started, and talks on its input and output.
+    /// A program to start; it communicates by its input and output.
     Program { command: String, args: Vec<String>, env: Vec<(String, String)>, folder: Option<String> },
-    /// An address.
+    /// An HTTP address.
     Address { url: String, headers: Vec<(String, String)>, transport: Transport },
 }
 
-/// What is spoken at an address.
+/// The protocol at an HTTP address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Each message is a POST, whose answer may be a stream (streamable HTTP, since 2025-03-26).
+    /// Streamable HTTP (since 2025-03-26): each message is a POST, and the reply may be a stream.
     Streamable,
-    /// One stream for all answers, and an address for messages that it names (HTTP with SSE, of 2024-11-05).
+    /// HTTP with SSE (2024-11-05): one stream for all replies, which names the address for messages.
     Sse,
 }
 
-/// The keys of a server. Those of [`IGNORED`] have no effect: graphical programs use them for what they show and what they ask
-/// before a call.
+/// The keys of a server. The keys in [`IGNORED`] have no effect: graphical programs use them for their display and for
+/// confirmations.
 const KEYS: &[&str] = &[
     "command",
     "args",
@@ -65,12 +66,12 @@ const KEYS: &[&str] = &[
 const IGNORED: &[&str] =
     &["description", "icon", "keep_alive", "sse_read_timeout", "authentication", "autoApprove", "alwaysAllow"];
 
-/// Reads the servers of a file in its order, without those that are `disabled`. `variable` is a variable of the environment,
-/// which texts name as `${NAME}` or `${NAME:-DEFAULT}`, as in Claude Code.
+/// Reads the servers of a file in order, without `disabled` ones. `variable` looks up environment variables, which texts contain
+/// as `${NAME}` or `${NAME:-DEFAULT}`, as in Claude Code.
 ///
 /// # Errors
-/// The first mistake: no servers, an unknown key, a value of another type, neither a program nor an address or both, a variable
-/// that is not set.
+/// The first mistake: no servers, an unknown key, a value of the wrong type, a server with neither or both of program and
+/// address, or a variable that is not set.
 pub fn servers(file: &Value, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ServerConfig>, Wrong> {
     let Value::Object(outer) = file else {
         return Err(wrong("", format!("the file must be a mapping with the key `mcpServers`, not {}", kind_of(file))));
@@ -96,7 +97,7 @@ pub fn servers(file: &Value, variable: &dyn Fn(&str) -> Option<String>) -> Resul
         }
     }
     if read.is_empty() {
-        return Err(wrong("mcpServers", "`mcpServers` names no server that is not disabled"));
+        return Err(wrong("mcpServers", "`mcpServers` names no server without `disabled`"));
     }
     Ok(read)
 }
@@ -119,7 +120,7 @@ fn server(
             let args = texts(fields, place, "args")?;
             let args = args.iter().map(|text| expand("args", text)).collect::<Result<_, _>>()?;
             if let Some(other) = transport(fields, place)?.filter(|name| *name != "stdio") {
-                return Err(wrong(place, format!("a server with `command` talks by stdio, not {other}")));
+                return Err(wrong(place, format!("the transport of a server with `command` is stdio, not {other}")));
             }
             Reach::Program { command, args, env: pairs("env")?, folder: own("cwd")? }
         }
@@ -132,7 +133,8 @@ fn server(
             for key in ["auth_token", "auth"] {
                 match own(key)?.as_deref() {
                     Some("oauth") if key == "auth" => {
-                        let message = "logging in by oauth needs somebody at a browser: write a token (`auth`), or `headers`";
+                        let message =
+                            "oauth needs a login in a browser, which is not supported: set a token (`auth`), or `headers`";
                         return Err(wrong(&format!("{place}.auth"), message));
                     }
                     Some(token) => headers.push(("Authorization".to_owned(), format!("Bearer {token}"))),
@@ -143,10 +145,10 @@ fn server(
                 Some("sse") => Transport::Sse,
                 Some("http" | "streamable-http" | "streamable_http" | "streamableHttp") => Transport::Streamable,
                 Some(other) => {
-                    let message = format!("a server with `url` talks by http or sse, not {other}");
+                    let message = format!("the transport of a server with `url` must be http or sse, not {other}");
                     return Err(wrong(place, message));
                 }
-                // As verl does.
+                // verl's default for `auth_token`.
                 None if fields.contains_key("auth_token") => Transport::Sse,
                 None => transport_of(&url),
             };
@@ -166,12 +168,12 @@ fn server(
     Ok(ServerConfig { name: name.to_owned(), reach, timeout, is_apart, ignored })
 }
 
-/// The transport that a server names, by either of its keys.
+/// Returns the transport of a server, from either of its keys.
 fn transport<'a>(fields: &'a Map<String, Value>, place: &str) -> Result<Option<&'a str>, Wrong> {
     Ok(text(fields, place, "transport")?.or(text(fields, place, "type")?))
 }
 
-/// The transport of an address without one, as fastmcp takes it: SSE if a part of its path is `sse`.
+/// Returns the transport of an address without a key, like fastmcp: SSE if a segment of its path is `sse`.
 fn transport_of(url: &str) -> Transport {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     match path.splitn(4, '/').nth(3).is_some_and(|path| path.split('/').any(|part| part == "sse")) {
@@ -196,7 +198,7 @@ fn texts(fields: &Map<String, Value>, place: &str, key: &str) -> Result<Vec<Stri
     }
 }
 
-/// Texts by their names; numbers and truth values stand for their texts.
+/// Returns texts by their names; numbers and booleans are converted to text.
 fn texts_by_name(fields: &Map<String, Value>, place: &str, key: &str) -> Result<BTreeMap<String, String>, Wrong> {
     let Some(value) = fields.get(key).filter(|value| !value.is_null()) else { return Ok(BTreeMap::new()) };
     let Value::Object(pairs) = value else {
@@ -210,7 +212,7 @@ fn texts_by_name(fields: &Map<String, Value>, place: &str, key: &str) -> Result<
     pairs.iter().map(text).collect()
 }
 
-/// A text with the variables that it names in their places.
+/// Returns a text with its environment variables expanded.
 fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("${") {
@@ -220,7 +222,7 @@ fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Str
             Some((inside, behind)) => {
                 let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, default)| (name, Some(default)));
                 if name.is_empty() || !name.chars().all(is_name) {
-                    return Err(format!("${{{inside}}} names no variable of the environment"));
+                    return Err(format!("${{{inside}}} is not the name of an environment variable"));
                 }
                 match variable(name).or_else(|| default.map(str::to_owned)) {
                     Some(value) => out += &value,
@@ -228,7 +230,7 @@ fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Str
                 }
                 rest = behind;
             }
-            None => return Err(format!("{text:?} has ${{ without its end")),
+            None => return Err(format!("{text:?} has ${{ without a closing }}")),
         }
     }
     Ok(out + rest)

@@ -1,15 +1,15 @@
-//! Lists of tools, as verl has them (`multi_turn.tool_config_path`).
+//! Lists of tools in verl's form (`multi_turn.tool_config_path`).
 
 use serde_json::{Map, Value};
 
 use super::entries::{Names, Wrong, class_name, entries, fields, kind_of, mapping, text, wrong};
 
-/// The kind of a tool, as `config.type` has it.
+/// The kind of a tool (`config.type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolKind {
     /// A class.
     Native,
-    /// The tools of servers of the Model Context Protocol (verl until 0.7).
+    /// The tools of Model Context Protocol servers (verl until 0.7).
     Mcp,
 }
 
@@ -18,9 +18,9 @@ pub enum ToolKind {
 pub struct ToolConfig {
     /// The dotted name of the class.
     pub class_name: String,
-    /// What the class gets as its `config`: all of it, `type` too.
+    /// The `config` for the class, including `type`.
     pub config: Map<String, Value>,
-    /// The schema in OpenAI's form; `None` where the class has its own.
+    /// The schema in OpenAI's form; `None` if the class has its own.
     pub schema: Option<Value>,
     pub kind: ToolKind,
     /// The servers of an MCP tool.
@@ -29,19 +29,20 @@ pub struct ToolConfig {
     pub place: String,
 }
 
-/// The servers of the Model Context Protocol that a tool stands for.
+/// The Model Context Protocol servers of a tool entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpConfig {
-    /// The JSON file that lists them.
+    /// The JSON file that lists the servers.
     pub servers: String,
-    /// The tools that are offered; `None` = all.
+    /// The selected tools; `None` = all.
     pub selected: Option<Vec<String>>,
 }
 
 /// Reads a list of tools: `tools: [{class_name, config, tool_schema, mcp}, …]`.
 ///
 /// # Errors
-/// The first mistake: an unknown key, a value of another type, a schema that does not name its function, two functions of one name.
+/// The first mistake: an unknown key, a value of the wrong type, a schema without a function name, or two functions with the same
+/// name.
 pub fn tools(file: &Value) -> Result<Vec<ToolConfig>, Wrong> {
     let (mut read, mut names) = (Vec::new(), Names::default());
     for (entry, place) in entries(file, "tools")? {
@@ -78,13 +79,13 @@ pub fn tools(file: &Value) -> Result<Vec<ToolConfig>, Wrong> {
 }
 
 impl ToolConfig {
-    /// The name of the function, where the file has its schema.
+    /// Returns the name of the function, if the file has its schema.
     pub fn function(&self) -> Option<&str> {
         self.schema.as_ref()?.get("function")?.get("name")?.as_str()
     }
 }
 
-/// Returns the schema of a tool, if it has OpenAI's form; what it says of the parameters stays as it is written.
+/// Returns the schema of a tool, if it has OpenAI's form; the parameters stay unchanged.
 fn checked_schema<'a>(schema: &'a Value, place: &str) -> Result<&'a Value, Wrong> {
     let Value::Object(outer) = schema else {
         return Err(wrong(place, format!("`tool_schema` must be a mapping, not {}", kind_of(schema))));

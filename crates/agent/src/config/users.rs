@@ -1,4 +1,4 @@
-//! Lists of simulated users, as verl before 0.8 has them (`multi_turn.interaction_config_path`).
+//! Lists of simulated users in the form of verl before 0.8 (`multi_turn.interaction_config_path`).
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::entries::{Names, Wrong, class_name, entries, fields, mapping, text};
 /// A simulated user of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserConfig {
-    /// The name by which a row asks for it (`interaction_kwargs.name`).
+    /// The name by which a row selects the user (`interaction_kwargs.name`).
     pub name: String,
     /// The dotted name of the class.
     pub class_name: String,
@@ -16,11 +16,11 @@ pub struct UserConfig {
     pub place: String,
 }
 
-/// Reads a list of simulated users: `interaction: [{name, class_name, config}, …]`. The name of an entry without one is that of its
-/// class without `Interaction`, in lower case.
+/// Reads a list of simulated users: `interaction: [{name, class_name, config}, …]`. The default name is the name of the class
+/// without `Interaction`, in lower case.
 ///
 /// # Errors
-/// The first mistake: an unknown key, a value of another type, two users of one name.
+/// The first mistake: an unknown key, a value of the wrong type, or two users with the same name.
 pub fn users(file: &Value) -> Result<Vec<UserConfig>, Wrong> {
     let (mut read, mut names) = (Vec::new(), Names::default());
     for (entry, place) in entries(file, "interaction")? {
@@ -36,7 +36,7 @@ pub fn users(file: &Value) -> Result<Vec<UserConfig>, Wrong> {
     Ok(read)
 }
 
-/// The name of a simulated user whose entry has none, as verl makes it.
+/// Returns verl's default name of a simulated user.
 fn default_name(class_name: &str) -> String {
     let last = class_name.rsplit('.').next().unwrap_or(class_name);
     last.strip_suffix("Interaction").unwrap_or(last).to_lowercase()

@@ -5,30 +5,30 @@ use serde::{Deserialize, Serialize};
 use crate::Episode;
 use crate::tools::Answer;
 
-/// What the conversations of a record came from: a record is of use to a run that begins from the same.
+/// The state from which the recorded conversations began. A run can use a record only if it begins from the same state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Base {
-    /// The first step that was sampled.
+    /// The first sampled step.
     pub step: u64,
-    /// A checksum of the weights that it was sampled with.
+    /// A checksum of the weights.
     pub weights: String,
-    /// Checksums of the settings, of the data and of the files that the settings name, and the schemas of tools.
+    /// Checksums of the settings, the data and the files that the settings name, and the schemas of tools.
     pub settings: String,
     /// The version of this program.
     pub version: String,
 }
 
-/// One entry of a record. The first is a [`Base`].
+/// One entry of a record. The first is the base.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Entry {
     Base(Base),
-    /// A conversation that has ended, by its name.
+    /// A finished conversation, by its name.
     Ended {
         step: u64,
         conversation: String,
         episode: Box<Episode>,
     },
-    /// The answers to the calls of one turn.
+    /// The tool results of one turn.
     Answered {
         step: u64,
         conversation: String,
@@ -37,7 +37,7 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    /// The step in which it was recorded; `None` for the base.
+    /// Returns the step of the entry; `None` for the base.
     pub fn step(&self) -> Option<u64> {
         match self {
             Self::Base(_) => None,
@@ -46,10 +46,10 @@ impl Entry {
     }
 }
 
-/// The answers to the calls of one turn.
+/// The tool results of one turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Turn {
-    /// The number of turns with such calls before it.
+    /// The number of earlier turns with such calls.
     pub number: usize,
     /// A checksum of the calls.
     pub calls: u32,

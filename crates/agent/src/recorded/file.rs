@@ -1,4 +1,4 @@
-//! The file of a record: entries one behind another, each with its length and checksum, so that one torn by a kill is noticed and
+//! The file of a record: consecutive entries, each with its length and checksum, so that an entry torn by a kill is detected and
 //! dropped.
 
 use std::fs::{self, File, OpenOptions};
@@ -12,13 +12,13 @@ use super::entry::Entry;
 use burnish_util::crc::IEEE;
 use burnish_util::fs::write_atomic;
 
-/// The time in which entries may be lost if the machine goes down, rather than the process.
+/// The interval of syncs: entries of this time may be lost if the machine (not the process) goes down.
 const SYNC: Duration = Duration::from_secs(1);
 
-/// Bytes before each entry: its length and its checksum, least significant byte first.
+/// The bytes before each entry: its length and its checksum, little-endian.
 const HEAD: usize = 8;
 
-/// A file that entries are appended to.
+/// A file to which entries are appended.
 pub(super) struct EntryFile {
     path: PathBuf,
     file: File,
@@ -26,7 +26,7 @@ pub(super) struct EntryFile {
 }
 
 impl EntryFile {
-    /// Makes a file of these entries, in place of one that is there.
+    /// Creates a file with these entries, replacing an existing one.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -47,7 +47,7 @@ impl EntryFile {
     pub fn append(&mut self, entry: &Entry) -> Result<()> {
         let bytes = framed(entry)?;
         let mut write = || {
-            // One write: a kill can tear the last entry, never mix two.
+            // A single write: a kill can tear the last entry, but never mix two.
             self.file.write_all(&bytes)?;
             if self.synced.elapsed() < SYNC {
                 return Ok(());
@@ -59,7 +59,7 @@ impl EntryFile {
     }
 }
 
-/// The whole entries of a file; none if there is no file.
+/// Returns the complete entries of a file; no entries for a missing file.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -86,7 +86,7 @@ fn framed(entry: &Entry) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The first entry and what is behind it; `None` if there is no whole one.
+/// Returns the first entry and the bytes after it; `None` if no complete entry is left.
 fn first(bytes: &[u8]) -> Option<(Entry, &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let (crc, rest) = rest.split_first_chunk::<4>()?;
@@ -109,7 +109,7 @@ mod tests {
         Entry::Answered { step, conversation: "rollout-1-2-3".to_owned(), turn }
     }
 
-    /// Wherever a file is torn or damaged, the entries before that are read, and no other.
+    /// For every place of a cut or damage, only the entries before it are read.
     #[test]
     fn what_is_torn_or_damaged_is_dropped() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! The answers of tools and the ended conversations since the last checkpoint, so that a resumed run does not ask again.
+//! Tool results and finished conversations since the last checkpoint, so that a resumed run need not repeat them.
 //!
-//! A conversation that has ended is kept whole: it is not led again. Of one that has not ended, the answers of tools outside this
-//! process are kept: it is sampled again, with the same tokens, and its calls get these answers. What has a state in a process of
-//! its own, an environment or a user in Python, cannot go on from answers: such a conversation begins again.
+//! A finished conversation is stored whole and not repeated. For an unfinished one, the results of tools outside this process are
+//! stored. The conversation is sampled again, with the same tokens, and its calls get these results. Environments and users in
+//! Python processes keep state that results cannot restore: their conversations start again.
 
 mod entry;
 mod file;

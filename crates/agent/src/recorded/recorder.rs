@@ -1,4 +1,4 @@
-//! The record of a run: what was recorded before, and what is recorded now. Threads of many conversations share it.
+//! The record of a run: entries from before, and new ones. Threads of many conversations share it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,23 @@ use crate::Episode;
 use crate::tools::Answer;
 use burnish_util::interrupt::Interrupt;
 
-/// The name of the file of each process begins with this; its rank follows.
+/// The beginning of the file name of each process; its rank follows.
 const NAME: &str = "conversations-";
 const EXTENSION: &str = "record";
 
-/// What is recorded, and what is taken from the record.
+/// Options for recording.
 #[derive(Clone, Default)]
 pub struct Recording {
-    /// True to take what was recorded before; false forgets it.
+    /// True to use earlier entries; false deletes them.
     pub resumes: bool,
-    /// True if the state is saved now and then, so that entries count until the next time. Else those of one step are kept, for a
-    /// run that is asked to stop.
+    /// True if the run saves its state regularly, so that entries are needed until the next checkpoint. Otherwise only one step's
+    /// entries are kept, for a run that is asked to stop.
     pub keeps: bool,
-    /// Nothing is recorded any more once it was asked.
+    /// Recording ends at an interrupt.
     pub interrupt: Interrupt,
 }
 
-/// The record of a run. Clones are the same record.
+/// The record of a run. Clones share it.
 #[derive(Clone)]
 pub struct Recorder(Arc<Mutex<Inner>>);
 
@@ -38,22 +38,22 @@ struct Inner {
     /// The number of processes.
     size: usize,
     base: Base,
-    /// The step that is being made.
+    /// The current step.
     step: Option<u64>,
-    /// True if entries are kept over steps.
+    /// True if entries are kept over several steps.
     keeps: bool,
     interrupt: Interrupt,
     /// `None` before the first entry of this process.
     file: Option<EntryFile>,
     failed: bool,
-    /// What was recorded before this process, by the names of conversations.
+    /// Earlier entries, by the names of conversations.
     ended: HashMap<String, Episode>,
     answered: HashMap<String, Vec<Turn>>,
 }
 
 impl Recorder {
-    /// Opens the record in the folder of a run, of process `rank` of `size`. What was recorded there from the same base is known
-    /// then, by however many processes; what is of another base counts for nothing.
+    /// Opens the record in the folder of a run, for process `rank` of `size`. Reads the earlier entries of all processes with the
+    /// same base, and ignores those of another base.
     ///
     /// # Errors
     /// A folder that cannot be read, or a file that cannot be removed.
@@ -61,7 +61,7 @@ impl Recorder {
         let (mut ended, mut answered): (HashMap<_, _>, HashMap<String, Vec<Turn>>) = Default::default();
         let files = files(folder)?;
         if !how.resumes {
-            // Those of processes that are no more, too.
+            // Rank 0 also removes the files of ranks that no longer exist.
             let mut ours = files.iter().filter(|(own, _)| *own == rank || rank == 0 && *own >= size);
             ours.try_for_each(|(_, path)| remove(path))?;
         }
@@ -77,13 +77,13 @@ impl Recorder {
         answered.retain(|conversation, _| !ended.contains_key(conversation));
         if !ended.is_empty() || !answered.is_empty() {
             tracing::info!(
-                "{} conversations since the checkpoint are recorded and not led again, and answers of tools in {} others",
+                "reusing {} recorded conversations since the checkpoint, and tool results in {} others",
                 ended.len(),
                 answered.len()
             );
         } else if how.resumes && !files.is_empty() {
             tracing::info!(
-                "the record {NAME}*.{EXTENSION} in {} counts for nothing: it is of other weights, settings, data or files, or torn",
+                "ignoring the record {NAME}*.{EXTENSION} in {}: it has other weights, settings, data or files, or is damaged",
                 folder.display()
             );
         }
@@ -102,41 +102,41 @@ impl Recorder {
         let mut inner = self.inner();
         if inner.step.is_some_and(|before| before != step) && !inner.keeps {
             inner.file = None;
-            // A file that stays is written anew with the next entry.
+            // If this fails, the next entry overwrites the file.
             _ = remove(&inner.path());
         }
         inner.step = Some(step);
     }
 
-    /// The conversation of this name, if it has ended before; it is given once.
+    /// Returns an earlier finished conversation by its name, once.
     pub fn ended(&self, conversation: &str) -> Option<Episode> {
         self.inner().ended.remove(conversation)
     }
 
-    /// The answers to the calls of a turn of a conversation, if they came before: `number` turns with such calls came before it,
-    /// and `calls` is the checksum of its calls.
+    /// Returns the earlier results of a turn's calls, if there are any: `number` is the count of earlier turns with such calls,
+    /// and `calls` the checksum of the turn's calls.
     pub(super) fn answers(&self, conversation: &str, number: usize, calls: u32) -> Option<Vec<Answer>> {
         let inner = self.inner();
         let turns = inner.answered.get(conversation)?;
         turns.iter().find(|turn| turn.number == number && turn.calls == calls).map(|turn| turn.answers.clone())
     }
 
-    /// Records a conversation that has ended.
+    /// Records a finished conversation.
     pub fn record_end(&self, conversation: &str, episode: &Episode) {
         let mut inner = self.inner();
         let (step, conversation) = (inner.step.unwrap_or(0), conversation.to_owned());
         inner.append(&Entry::Ended { step, conversation, episode: Box::new(episode.clone()) });
     }
 
-    /// Records the answers to the calls of a turn.
+    /// Records the results of a turn's calls.
     pub(super) fn record_answers(&self, conversation: &str, turn: Turn) {
         let mut inner = self.inner();
         let (step, conversation) = (inner.step.unwrap_or(0), conversation.to_owned());
         inner.append(&Entry::Answered { step, conversation, turn });
     }
 
-    /// Forgets what a checkpoint of the state after `step` has in it: what was recorded until then. What comes later is of these
-    /// weights.
+    /// Deletes the entries up to `step`, which the checkpoint after `step` contains. Later entries have these weights as their
+    /// base.
     ///
     /// # Errors
     /// A file that cannot be replaced.
@@ -162,7 +162,7 @@ impl Inner {
         self.folder.join(format!("{NAME}{}.{EXTENSION}", self.rank))
     }
 
-    /// Writes the file anew, with these entries.
+    /// Rewrites the file with these entries.
     fn create(&mut self, kept: Vec<Entry>) -> Result<()> {
         let entries: Vec<Entry> = [Entry::Base(self.base.clone())].into_iter().chain(kept).collect();
         self.file = Some(EntryFile::create(&self.path(), &entries)?);
@@ -170,25 +170,26 @@ impl Inner {
     }
 
     fn append(&mut self, entry: &Entry) {
-        // A signal that stops the run may stop the processes of its tools too, and their failures are no answers to keep.
+        // A signal that stops the run may also stop the processes of its tools, and their failures must not be recorded as
+        // results.
         if self.failed || self.interrupt.asked() {
             return;
         }
         let mut write = || {
             if self.file.is_none() {
-                // What is there is kept, without what a kill has torn.
+                // Keeps the complete entries of an existing file.
                 self.create(entries(&self.path(), &self.base)?)?;
             }
             self.file.as_mut().map_or(Ok(()), |file| file.append(entry))
         };
         if let Err(error) = write() {
-            tracing::warn!("conversations are not recorded any more, so a resumed run asks their tools again: {error:#}");
+            tracing::warn!("recording of conversations ended, so a resumed run calls their tools again: {error:#}");
             self.failed = true;
         }
     }
 }
 
-/// The entries of a file, without its base; none if it has another one.
+/// Returns the entries of a file, without its base; none if its base differs.
 fn entries(path: &Path, base: &Base) -> Result<Vec<Entry>> {
     let mut entries = read(path)?.into_iter();
     match entries.next() {
@@ -197,7 +198,7 @@ fn entries(path: &Path, base: &Base) -> Result<Vec<Entry>> {
     }
 }
 
-/// The files in the folder of a run, each with the rank of its process.
+/// Returns the record files in the folder of a run, each with its rank.
 fn files(folder: &Path) -> Result<Vec<(usize, PathBuf)>> {
     let cannot = || format!("cannot read {}", folder.display());
     let mut files = Vec::new();
@@ -251,25 +252,25 @@ mod tests {
         record(&first, 1, "one");
         record(&open((1, 2), (1, "a"), true), 1, "other");
         record(&first, 2, "two");
-        // Whoever comes then, alone or not, knows what all recorded; from other weights it is nothing.
+        // A later run of any size reads the entries of all ranks; a run with other weights reads none.
         let alone = open((0, 1), (1, "a"), true);
         assert!(["one", "two", "other"].iter().all(|name| knows(&alone, name)));
         assert!(alone.answers("one", 0, 2).is_none() && alone.answers("one", 1, 1).is_none());
         assert!(!knows(&open((0, 1), (2, "b"), true), "one"));
-        // A step that was abandoned is kept, with the weights that are saved; the file of a process that is gone is not.
+        // An unfinished step is kept with the saved weights; the file of a removed rank is not.
         alone.saved(1, "b".to_owned()).unwrap();
         let resumed = open((0, 1), (2, "b"), true);
         assert!(knows(&resumed, "two") && !knows(&resumed, "one") && !knows(&resumed, "other"));
         record(&resumed, 2, "more");
         let again = open((0, 1), (2, "b"), false);
         assert!(knows(&again, "two") && knows(&again, "more"));
-        // Where nothing is saved, the record is that of one step.
+        // Without checkpoints, the record has only one step.
         record(&again, 2, "last");
         record(&again, 3, "three");
         let last = open((0, 1), (2, "b"), true);
         assert!(knows(&last, "three") && !knows(&last, "last") && !knows(&last, "two"));
         Recorder::open(folder.path(), (0, 1), base((2, "b")), Recording::default()).unwrap();
-        assert!(!knows(&open((0, 1), (2, "b"), true), "three"), "a run that starts anew asks again");
+        assert!(!knows(&open((0, 1), (2, "b"), true), "three"), "a run that starts over asks again");
         record(&last, 3, "three");
         last.saved(3, "c".to_owned()).unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -1,4 +1,4 @@
-//! Tools whose answers are recorded.
+//! Tools with recorded results.
 
 use std::collections::HashSet;
 
@@ -10,19 +10,21 @@ use super::recorder::Recorder;
 use crate::tools::{Answer, Call, Seen, Toolbox};
 use burnish_util::crc::IEEE;
 
-/// The tools of one conversation, of which some are outside this process: what these answered before, they are not asked again.
+/// The tools of one conversation, some of them outside this process. Calls with recorded results of outside tools are not
+/// repeated.
 pub struct RecordedTools {
     tools: Box<dyn Toolbox>,
-    /// The names of the tools outside this process. The others are carried out again, because they remember what they were asked.
+    /// The names of the tools outside this process. The other tools run again, because they keep state.
     outside: HashSet<String>,
     recorder: Recorder,
     conversation: String,
-    /// The number of turns so far with calls of tools outside this process.
+    /// The number of turns so far with calls of outside tools.
     turns: usize,
 }
 
 impl RecordedTools {
-    /// `outside`: the names of the tools outside this process. `conversation`: its name, the same in each run.
+    /// Wraps tools: `outside` are the names of the tools outside this process, `conversation` is the conversation's name, the
+    /// same in each run.
     pub fn new(tools: Box<dyn Toolbox>, outside: HashSet<String>, recorder: Recorder, conversation: &str) -> Self {
         Self { tools, outside, recorder, conversation: conversation.to_owned(), turns: 0 }
     }
@@ -68,7 +70,7 @@ mod tests {
     use crate::calls::ToolCall;
     use crate::recorded::{Base, Recording};
 
-    /// Answers with the number of calls so far.
+    /// Returns the number of calls so far.
     struct Counting(usize);
 
     impl Toolbox for Counting {
@@ -108,7 +110,7 @@ mod tests {
         assert_eq!(ask(&mut first, &both), ["1", "2", "3"]);
         assert_eq!(ask(&mut first, &[("here", "d")]), ["4"]);
         assert_eq!(ask(&mut first, &[("search", "e")]), ["5"]);
-        // Tools inside are asked again, for what they remember; behind the record, and where other calls are made, all are asked.
+        // Inside tools run again, for their state. Outside tools run again after the end of the record, or for other calls.
         let mut again = tools(10);
         assert_eq!(ask(&mut again, &both), ["1", "11", "3"]);
         assert_eq!(ask(&mut again, &[("here", "d")]), ["12"]);

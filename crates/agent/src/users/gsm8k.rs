@@ -1,4 +1,4 @@
-//! verl's interaction for GSM8K: `verl.interactions.gsm8k_interaction.Gsm8kInteraction` of verl up to 0.7.
+//! verl's interaction for GSM8K (`verl.interactions.gsm8k_interaction.Gsm8kInteraction` of verl up to 0.7).
 
 use anyhow::{Context, Result};
 
@@ -12,7 +12,7 @@ use burnish_util::python_value::text_of;
 pub(super) static GSM8K: Kind = Kind {
     name: "gsm8k",
     class_names: &["verl.interactions.gsm8k_interaction.Gsm8kInteraction"],
-    doc: "tells whether the answer equals interaction_kwargs.ground_truth, and ends the conversation if it does",
+    doc: "compares the answer with interaction_kwargs.ground_truth, and ends the conversation if they are equal",
     begin: |kwargs| {
         let truth = &kwargs["ground_truth"];
         let text = truth.as_str().map(str::to_owned).or_else(|| truth.is_number().then(|| text_of(truth)));
@@ -27,7 +27,7 @@ struct Gsm8k {
 }
 
 impl User for Gsm8k {
-    /// As verl 0.7's `generate_response`, which reads the last message of the assistant by the strict method.
+    /// Matches verl 0.7's `generate_response`, which parses the assistant's last message by the strict method.
     fn respond(&mut self, seen: &Seen) -> Result<Result<Reply, Fault>> {
         let last = seen.messages.iter().rev().find(|message| message["role"] == "assistant");
         let content = last.and_then(|message| message["content"].as_str()).unwrap_or_default();

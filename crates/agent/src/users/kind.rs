@@ -1,21 +1,21 @@
-//! What a built-in user is.
+//! The interface of built-in users.
 
 use anyhow::Result;
 use serde_json::Value;
 
 use crate::parties::User;
 
-/// A simulated user of this program.
+/// A kind of built-in simulated user.
 pub struct Kind {
-    /// The name in a row's `interaction_kwargs.name`, unless the configuration gives another.
+    /// The name in a row's `interaction_kwargs.name`, unless the configuration sets another.
     pub name: &'static str,
-    /// The classes that `class_name` names it by in an interaction configuration.
+    /// The values of `class_name` in interaction configurations that select the user.
     pub class_names: &'static [&'static str],
-    /// One line: what it does, and what it agrees with.
+    /// One line: the user's purpose, and its counterpart.
     pub doc: &'static str,
     /// Begins a conversation with the row's `interaction_kwargs`, an object.
     ///
     /// # Errors
-    /// What the row lacks.
+    /// A value that the row lacks.
     pub begin: fn(&Value) -> Result<Box<dyn User>>,
 }

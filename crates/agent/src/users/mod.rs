@@ -1,4 +1,4 @@
-//! The simulated users of this program: one file each, found by the class names that interaction configurations have.
+//! The built-in simulated users: one file each, selected by the class names of interaction configurations.
 
 mod gsm8k;
 mod kind;
@@ -8,7 +8,7 @@ pub use kind::Kind;
 /// Every built-in user.
 pub static USERS: &[&Kind] = &[&gsm8k::GSM8K];
 
-/// The user that `class_name` stands for; `None` if it is a class of the user's own.
+/// Returns the user with this class name; `None` for a class of the user.
 pub fn find(class_name: &str) -> Option<&'static Kind> {
     USERS.iter().find(|kind| kind.class_names.contains(&class_name)).copied()
 }
