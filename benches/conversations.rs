@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use burn::tensor::Device;
-use burnish::agent::{AgentLoop, Ask, Common, Conversations, End, Episode, Next};
+use burnish::agent::{AgentLoop, Conversations, EndReason, Episode, NextAction, SampleRequest, SharedOptions};
 use burnish::model::{CausalLm, Init};
 use burnish::rollout::{Engine, Finish, NativeEngine, Response, Sampling, TurnSettings};
 use burnish::util::rng::Stream;
@@ -41,24 +41,24 @@ struct Scripted {
 }
 
 impl AgentLoop for Scripted {
-    fn next(&mut self, turn: Option<Response>) -> anyhow::Result<Next> {
+    fn next(&mut self, turn: Option<Response>) -> anyhow::Result<NextAction> {
         let Some(delay) = self.tool else {
             let all = (0..TURNS).map(|turn| turn_tokens(self.place, turn)).sum();
             return Ok(match turn {
-                None => Next::Generate(Ask::new(self.ids.clone(), all)),
-                Some(_) => Next::End,
+                None => NextAction::Generate(SampleRequest::new(self.ids.clone(), all)),
+                Some(_) => NextAction::End,
             });
         };
         if let Some(turn) = turn {
             self.ids.extend(turn.ids);
             self.turns += 1;
             if self.turns == TURNS {
-                return Ok(Next::End);
+                return Ok(NextAction::End);
             }
             std::thread::sleep(delay);
             self.ids.extend((0..ANSWER_TOKENS).map(|j| ((self.place * 31 + self.turns * 17 + j * 7919) % 50_000) as u32));
         }
-        Ok(Next::Generate(Ask::new(self.ids.clone(), turn_tokens(self.place, self.turns))))
+        Ok(NextAction::Generate(SampleRequest::new(self.ids.clone(), turn_tokens(self.place, self.turns))))
     }
 
     fn finish(self: Box<Self>) -> Episode {
@@ -69,7 +69,7 @@ impl AgentLoop for Scripted {
             log_probs: Vec::new(),
             rollout_log_probs: Vec::new(),
             finish: Finish::Stop,
-            end: End::Answer,
+            end: EndReason::Answer,
             messages: Vec::new(),
             asked: 0,
             tools: Vec::new(),
@@ -92,7 +92,7 @@ fn seconds(model: &CausalLm, answers: bool, tool: Option<Duration>) -> f64 {
     let told = if answers && tool.is_none() { (TURNS - 1) * ANSWER_TOKENS } else { 0 };
     let prompt = |place: usize| (0..PROMPT_TOKENS + told).map(|j| ((place * 7919 + j * 104_729) % 50_000) as u32).collect();
     let conversation = |place| Box::new(Scripted { place, tool, ids: prompt(place), turns: 0 }) as Box<dyn AgentLoop>;
-    let common = Common {
+    let common = SharedOptions {
         sampling: Sampling::default(),
         stream: &|conversation, turn| Stream::new(1, "bench", &[conversation as u64, turn as u64]),
         finished: &|_, _| (),

@@ -12,7 +12,7 @@ use super::evaluate_conversations::{are_settled, conversations, has_conversation
 use crate::job::hub_names;
 use crate::job::reward_plan::{RewardPlan, check_rows, warn_of_prefilled};
 use crate::job::unused_options::{Processes, UnusedOption, of_rewards, warn_of_unused};
-use burnish_agent::Told;
+use burnish_agent::Transcript;
 use burnish_config::Loaded;
 use burnish_config::schema::EvalConfig;
 use burnish_data::rows::{EVERY_COLUMN, Row, Rows};
@@ -187,7 +187,7 @@ struct Answered<'a> {
     prompt_text: String,
     responses: Vec<&'a str>,
     /// The conversation of each response; empty for responses of one turn.
-    conversations: Vec<Told>,
+    conversations: Vec<Transcript>,
 }
 
 impl<'a> Answered<'a> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use burnish_agent::Told;
+use burnish_agent::Transcript;
 use burnish_data::MESSAGES;
 use burnish_data::rows::{Row, Rows};
 use burnish_reward::Conversation;
@@ -20,25 +20,25 @@ pub fn has_conversations(files: &[PathBuf]) -> bool {
 ///
 /// # Errors
 /// If a text is not a conversation, or the numbers of conversations and responses differ.
-pub fn conversations(row: &Row, responses: usize, named: bool) -> Result<Vec<Told>> {
+pub fn conversations(row: &Row, responses: usize, named: bool) -> Result<Vec<Transcript>> {
     let texts: Option<Vec<&str>> =
         row.values.get(MESSAGES).and_then(Value::as_array).and_then(|list| list.iter().map(Value::as_str).collect());
     let Some(texts) = texts.filter(|texts| !texts.is_empty()) else { return Ok(Vec::new()) };
     let count = texts.len();
     ensure!(count == responses, "column \"{MESSAGES}\" has {count} conversations for {responses} responses");
-    let read = |(i, text): (usize, &str)| -> Result<Told> {
-        let told: Told = serde_json::from_str(text).with_context(|| {
+    let read = |(i, text): (usize, &str)| -> Result<Transcript> {
+        let told: Transcript = serde_json::from_str(text).with_context(|| {
             format!(
                 "column \"{MESSAGES}\": text {i} is not a conversation in the format of trainer generate; leave the column out, or give it \
                  another name"
             )
         })?;
-        Ok(if named { told.beside_functions() } else { told })
+        Ok(if named { told.for_reward_functions() } else { told })
     };
     texts.into_iter().enumerate().map(read).collect()
 }
 
 /// Returns true if no reward function has to score these conversations, because each comes with a score or a failure.
-pub fn are_settled(conversations: &[Told]) -> bool {
+pub fn are_settled(conversations: &[Transcript]) -> bool {
     !conversations.is_empty() && conversations.iter().all(|told| told.verdict().is_some())
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::job::agents::Agents;
-use burnish_agent::{Common, Conversations, Episode, FAULT, Told};
+use burnish_agent::{Conversations, Episode, FAULT, SharedOptions, Transcript};
 use burnish_data::Prompt;
 use burnish_engine::Engine;
 use burnish_model::CausalLm;
@@ -53,7 +53,7 @@ impl Talks {
         let mut ended: Vec<Option<Episode>> = Vec::new();
         ended.resize_with(loops.len(), || None);
         let ended = Mutex::new(ended);
-        let common = Common {
+        let common = SharedOptions {
             sampling: *sampling,
             // The first turn has the stream of a response of one turn.
             stream: &|i, turn| {
@@ -79,7 +79,7 @@ impl Talks {
 /// # Errors
 /// If a conversation cannot be serialised, which does not happen.
 pub fn written(episodes: &[Episode]) -> Result<Value> {
-    let text = |episode| serde_json::to_string(&Told::from(episode)).map(Value::from);
+    let text = |episode| serde_json::to_string(&Transcript::from(episode)).map(Value::from);
     Ok(episodes.iter().map(text).collect::<Result<Vec<_>, _>>()?.into())
 }
 
@@ -100,8 +100,8 @@ impl Tally {
         for episode in episodes {
             *self.ends.entry(episode.end.name()).or_default() += 1;
             self.calls += episode.calls.len();
-            for trouble in episode.calls.iter().filter_map(|call| call.trouble) {
-                *self.troubles.entry(trouble.name()).or_default() += 1;
+            for failure in episode.calls.iter().filter_map(|call| call.failure) {
+                *self.troubles.entry(failure.name()).or_default() += 1;
             }
             self.unreadable += episode.unreadable_calls;
             self.dropped += episode.dropped_calls;

@@ -1,7 +1,7 @@
 //! Conversations of many turns with the real binary: an environment of a Python file, which takes its time, a server of tools,
 //! and what a run refuses.
 
-use burnish::agent::End;
+use burnish::agent::EndReason;
 use serde_json::json;
 
 use super::common::{rows, small_run, succeed, text, trainer};
@@ -42,7 +42,7 @@ fn an_environment_may_take_its_time() {
         // Three turns of the model, and what the environment says after two or three of them.
         assert!(number("num_turns/max") >= 6.0 && number("num_turns/min") >= 2.0, "{data:?}");
         assert!(number("agent/context_ratio") > 0.0 && number("agent/context_ratio") < 1.0);
-        let ends: f64 = End::ALL.iter().filter_map(|end| data.get(&format!("agent/end/{}", end.name()))?.as_f64()).sum();
+        let ends: f64 = EndReason::ALL.iter().filter_map(|end| data.get(&format!("agent/end/{}", end.name()))?.as_f64()).sum();
         assert!((ends - 1.0).abs() < 1e-12, "every conversation has an end: {data:?}");
         assert!(number("critic/score/max") <= 0.5 && number("critic/score/min") >= 0.0);
     }

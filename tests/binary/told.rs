@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use burnish::agent::End;
+use burnish::agent::EndReason;
 use serde_json::{Value, json};
 
 use super::common::{succeed, trainer};
@@ -22,7 +22,7 @@ struct Case {
     settings: &'static [&'static str],
     /// Settings of each run.
     runs: &'static [&'static [&'static str]],
-    ends: &'static [End],
+    ends: &'static [EndReason],
     /// True if responses are conversations.
     talks: bool,
     /// True if the loop gives the score itself, so that no function is asked.
@@ -44,7 +44,14 @@ const CASES: &[Case] = &[
             &["response_length=60", "multi_turn.max_assistant_turns=3"],
             &["response_length=60", "multi_turn.max_user_turns=1", "multi_turn.max_parallel_calls=2"],
         ],
-        ends: &[End::Answer, End::UnreadableCall, End::AssistantTurns, End::UserTurns, End::Length, End::ContextTooLong],
+        ends: &[
+            EndReason::Answer,
+            EndReason::UnreadableCall,
+            EndReason::AssistantTurns,
+            EndReason::UserTurns,
+            EndReason::Length,
+            EndReason::ContextTooLong,
+        ],
         talks: true,
         scores: false,
     },
@@ -52,7 +59,7 @@ const CASES: &[Case] = &[
         name: "functions that take too long",
         settings: &[TOOL[0], FUNCTION, "agent.functions=[calculator]", "agent.conversation_timeout=0.01"],
         runs: &[&["response_length=60"]],
-        ends: &[End::Timeout],
+        ends: &[EndReason::Timeout],
         talks: true,
         scores: false,
     },
@@ -60,7 +67,7 @@ const CASES: &[Case] = &[
         name: "a user",
         settings: &[TOOL[0], TOOL[1], "multi_turn.interaction_config_path=tests/data/agents/users.yaml"],
         runs: &[&["response_length=40"], &["response_length=300", "multi_turn.max_assistant_turns=2"]],
-        ends: &[End::Done, End::AssistantTurns, End::ContextTooLong],
+        ends: &[EndReason::Done, EndReason::AssistantTurns, EndReason::ContextTooLong],
         talks: true,
         scores: false,
     },
@@ -72,7 +79,7 @@ const CASES: &[Case] = &[
             "agent.environment.name=Game",
         ],
         runs: &[&["response_length=10"], &["response_length=60", "agent.max_tool_calling_iterations=1"]],
-        ends: &[End::Answer, End::UnreadableCall, End::UserTurns, End::ContextTooLong],
+        ends: &[EndReason::Answer, EndReason::UnreadableCall, EndReason::UserTurns, EndReason::ContextTooLong],
         talks: true,
         scores: false,
     },
@@ -85,7 +92,7 @@ const CASES: &[Case] = &[
             "agent.server.scores=false",
         ],
         runs: &[&["response_length=1"], &["response_length=60", "multi_turn.max_assistant_turns=2"]],
-        ends: &[End::AssistantTurns, End::ContextTooLong],
+        ends: &[EndReason::AssistantTurns, EndReason::ContextTooLong],
         talks: true,
         scores: false,
     },
@@ -98,7 +105,7 @@ const CASES: &[Case] = &[
             "agent.server.scores=false",
         ],
         runs: &[&["response_length=60"]],
-        ends: &[End::Done],
+        ends: &[EndReason::Done],
         talks: true,
         scores: false,
     },
@@ -111,7 +118,7 @@ const CASES: &[Case] = &[
             "agent.server.scores=false",
         ],
         runs: &[&["response_length=60"]],
-        ends: &[End::Failed],
+        ends: &[EndReason::Failed],
         talks: true,
         scores: false,
     },
@@ -123,7 +130,7 @@ const CASES: &[Case] = &[
             "multi_turn.function_tool_path=tests/data/agents/own_tool.py",
         ],
         runs: &[&["response_length=14"], &["response_length=60"]],
-        ends: &[End::Answer, End::Length],
+        ends: &[EndReason::Answer, EndReason::Length],
         talks: true,
         scores: false,
     },
@@ -131,7 +138,7 @@ const CASES: &[Case] = &[
         name: "an environment of texts",
         settings: &["agent.default_agent_loop=text_environment_agent", "agent.agent_func_path=tests/data/agents/slow.py"],
         runs: &[&["response_length=5"], &["response_length=60"]],
-        ends: &[End::Done, End::ContextTooLong],
+        ends: &[EndReason::Done, EndReason::ContextTooLong],
         talks: true,
         scores: true,
     },
@@ -307,5 +314,5 @@ fn everybody_is_told_what_the_model_said() {
         assert!(missing.is_empty(), "{}: no conversation ended with {missing:?}, but with {ends:?}", case.name);
         all.extend(ends);
     }
-    assert_eq!(all, End::ALL.iter().map(|end| end.name().to_owned()).collect());
+    assert_eq!(all, EndReason::ALL.iter().map(|end| end.name().to_owned()).collect());
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use burnish::agent::{AgentLoop, Ask, Common, Conversations, End, Episode, Next};
+use burnish::agent::{AgentLoop, Conversations, EndReason, Episode, NextAction, SampleRequest, SharedOptions};
 use burnish::model::{CausalLm, Init, Sequence};
 use burnish::rollout::{Engine, Finish, NativeEngine, Response, Sampling, TurnSettings, Turns};
 use burnish::util::rng::Stream;
@@ -46,12 +46,12 @@ impl Scripted {
 }
 
 impl AgentLoop for Scripted {
-    fn next(&mut self, turn: Option<Response>) -> anyhow::Result<Next> {
+    fn next(&mut self, turn: Option<Response>) -> anyhow::Result<NextAction> {
         if let Some(turn) = turn {
             self.push(&turn.ids, Some(&turn.log_probs));
             self.turns += 1;
             if self.turns == TURNS {
-                return Ok(Next::End);
+                return Ok(NextAction::End);
             }
             std::thread::sleep(Duration::from_millis((self.delay)(self.place, self.turns)));
             if self.turns == TURNS - 1 {
@@ -64,7 +64,7 @@ impl AgentLoop for Scripted {
             let context: Vec<u32> = (0..count).map(|j| (self.place * 7 + j * 13) as u32 % 256).collect();
             self.push(&context, None);
         }
-        Ok(Next::Generate(Ask::new(self.ids.clone(), 6 + self.place)))
+        Ok(NextAction::Generate(SampleRequest::new(self.ids.clone(), 6 + self.place)))
     }
 
     fn finish(self: Box<Self>) -> Episode {
@@ -76,7 +76,7 @@ impl AgentLoop for Scripted {
             rollout_log_probs: self.log_probs.clone(),
             log_probs: self.log_probs,
             finish: Finish::Stop,
-            end: End::Answer,
+            end: EndReason::Answer,
             messages: Vec::new(),
             asked: 0,
             tools: vec![],
@@ -97,7 +97,7 @@ impl AgentLoop for Scripted {
 fn converse(model: &CausalLm, mut engine: NativeEngine, delay: fn(usize, usize) -> u64) -> Vec<Episode> {
     let episodes = Mutex::new(BTreeMap::new());
     let loops = (0..CONVERSATIONS).map(|place| Box::new(Scripted::new(place, delay)) as Box<dyn AgentLoop>).collect();
-    let common = Common {
+    let common = SharedOptions {
         sampling: SAMPLING,
         stream: &|conversation, turn| Stream::new(7, "rollout", &[conversation as u64, turn as u64]),
         finished: &|place, episode| _ = episodes.lock().unwrap().insert(place, episode),
@@ -153,7 +153,7 @@ fn a_conversation_depends_on_itself_alone_and_is_what_training_sees() {
 fn a_panic_ends_all_conversations() {
     struct Broken;
     impl AgentLoop for Broken {
-        fn next(&mut self, _: Option<Response>) -> anyhow::Result<Next> {
+        fn next(&mut self, _: Option<Response>) -> anyhow::Result<NextAction> {
             panic!("a conversation is broken")
         }
 
@@ -164,7 +164,7 @@ fn a_panic_ends_all_conversations() {
     let run = |loops: Vec<Box<dyn AgentLoop>>, engine: fn(&dyn Turns) -> anyhow::Result<()>| {
         let (tell, told) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let common = Common {
+            let common = SharedOptions {
                 sampling: SAMPLING,
                 stream: &|conversation, turn| Stream::new(7, "rollout", &[conversation as u64, turn as u64]),
                 finished: &|_, _| {},

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Tensor;
-use burnish::agent::Told;
+use burnish::agent::Transcript;
 use burnish::data::prepare::char_tokenizer::write_char_tokenizer;
 use burnish::data::{Prompt, Tokenizer};
 use burnish::model::{CausalLm, Cut, Init};
@@ -177,7 +177,7 @@ proptest! {
 fn what_tools_said_stays_theirs() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/calculator/model");
     let own = Tokenizer::load(&folder).unwrap();
-    let told = |tokens_only: bool| -> Told {
+    let told = |tokens_only: bool| -> Transcript {
         let messages = json!([
             {"role": "user", "content": "6*7="}, {"role": "assistant", "content": "?"}, {"role": "tool", "content": "42"},
             {"role": "assistant", "content": "42"}, {"role": "user", "content": "Bye."},

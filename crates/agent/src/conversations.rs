@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result};
 
-use super::{AgentLoop, Ask, Episode, Next};
+use super::{AgentLoop, Episode, NextAction, SampleRequest};
 use burnish_rollout::{Arrival, Response, Sampling, TurnRequest, Turns};
 use burnish_util::rng::Stream;
 
@@ -22,10 +22,10 @@ const GATHERING: Duration = Duration::from_millis(250);
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Settings and callbacks that all conversations share.
-pub struct Common<'a> {
+pub struct SharedOptions<'a> {
     /// Sampling settings; each turn sets its own `max_tokens`.
     pub sampling: Sampling,
-    /// Returns the random stream of (conversation, turn); the turn is its number or [`SampleRequest::draws`].
+    /// Returns the random stream of (conversation, turn); the turn is its number or [`SampleRequest::stream_number`].
     pub stream: &'a (dyn Fn(usize, usize) -> Stream + Sync),
     /// Takes each finished conversation, on one of several threads.
     pub finished: &'a (dyn Fn(usize, Episode) + Sync),
@@ -35,7 +35,7 @@ pub struct Common<'a> {
 
 /// A set of conversations, as the engine's source of turns.
 pub struct Conversations<'a> {
-    common: Common<'a>,
+    common: SharedOptions<'a>,
     loops: Vec<Mutex<Option<Box<dyn AgentLoop>>>>,
     state: Mutex<State>,
     /// Signals that a job was added, or that no more will come.
@@ -73,7 +73,7 @@ impl<'a> Conversations<'a> {
     /// The errors of `converse`, and the first error of a conversation that ends the run.
     pub fn run(
         loops: Vec<Box<dyn AgentLoop>>,
-        common: Common<'a>,
+        common: SharedOptions<'a>,
         converse: impl FnOnce(&dyn Turns) -> Result<()>,
     ) -> Result<()> {
         let count = loops.len();
@@ -145,7 +145,7 @@ impl<'a> Conversations<'a> {
         let mut place = self.loops[conversation].lock().unwrap_or_else(PoisonError::into_inner);
         let over = Arrival { sequence: conversation, turn: None };
         let Some(own) = place.as_mut() else { return Ok(over) };
-        let Next::Generate(ask) = own.next(turn)? else {
+        let NextAction::Generate(ask) = own.next(turn)? else {
             if let Some(own) = place.take() {
                 (self.common.finished)(conversation, own.finish());
             }
@@ -156,9 +156,9 @@ impl<'a> Conversations<'a> {
             state.turns[conversation] += 1;
             state.turns[conversation] - 1
         };
-        let Ask { ids, max_tokens, sampling, stops, draws } = ask;
+        let SampleRequest { ids, max_tokens, sampling, stops, stream_number } = ask;
         let sampling = Sampling { max_tokens, ..sampling.unwrap_or(self.common.sampling) };
-        let stream = (self.common.stream)(conversation, draws.unwrap_or(nth));
+        let stream = (self.common.stream)(conversation, stream_number.unwrap_or(nth));
         let turn = TurnRequest { ids: ids.into(), sampling, stream, stops: stops.map(|stops| stops.0), cancelled: None };
         Ok(Arrival { sequence: conversation, turn: Some(turn) })
     }

@@ -20,7 +20,7 @@ pub struct Episode {
     pub rollout_log_probs: Vec<f32>,
     /// [`Finish::Length`] if the last turn was cut off.
     pub finish: Finish,
-    pub end: End,
+    pub end: EndReason,
     /// All messages, the prompt's first. Tool calls and their results are included as far as they could be parsed. There is one
     /// assistant message per sampled turn, without special tokens.
     pub messages: Vec<Value>,
@@ -61,7 +61,7 @@ impl Episode {
 /// The reason why a conversation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum EndReason {
     /// The model responded without a tool call.
     Answer,
     /// The turn has text that looks like a call and cannot be parsed.
@@ -82,7 +82,7 @@ pub enum End {
     Failed,
 }
 
-impl End {
+impl EndReason {
     /// All reasons.
     pub const ALL: [Self; 9] = [
         Self::Answer,
@@ -117,7 +117,8 @@ impl End {
 pub struct CallRecord {
     pub name: String,
     /// The reason why the call has no result of the tool; the model was given an error text.
-    pub trouble: Option<Trouble>,
+    #[serde(rename = "trouble")]
+    pub failure: Option<FailureKind>,
     /// True if the result was cut to `max_tool_response_length`.
     pub cut: bool,
     /// Duration in seconds. Only time metrics may depend on this field.
@@ -127,7 +128,7 @@ pub struct CallRecord {
 /// The reason why a call has no result of its tool, or a participant no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Trouble {
+pub enum FailureKind {
     /// There is no tool of this name.
     UnknownTool,
     /// The arguments are not JSON.
@@ -140,7 +141,7 @@ pub enum Trouble {
     Died,
 }
 
-impl Trouble {
+impl FailureKind {
     /// All reasons.
     pub const ALL: [Self; 5] = [Self::UnknownTool, Self::Arguments, Self::Raised, Self::Timeout, Self::Died];
 

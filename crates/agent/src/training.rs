@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{End, Episode, Trouble};
+use super::{EndReason, Episode, FailureKind};
 use burnish_reward::Conversation;
-use burnish_reward::failure::{Failure, FailureKind};
+use burnish_reward::failure::{Failure, FailureKind as ScoreFailure};
 use burnish_rollout::Response;
 
 /// The key of [`Episode::extra`] with the error of an environment, user or loop: one line for people, or `{trouble, message}`.
@@ -32,18 +32,18 @@ impl Episode {
 }
 
 /// Returns the failure of an environment, user or loop, which leaves nothing to score; `extra` is [`Episode::extra`].
-pub(super) fn failure(end: End, extra: &Map<String, Value>) -> Option<Failure> {
+pub(super) fn failure(end: EndReason, extra: &Map<String, Value>) -> Option<Failure> {
     let fault = extra.get(FAULT).filter(|fault| !fault.is_null());
-    if !(end == End::Failed || end == End::Timeout && fault.is_some()) {
+    if !(end == EndReason::Failed || end == EndReason::Timeout && fault.is_some()) {
         return None;
     }
-    let trouble = fault.and_then(|fault| fault["trouble"].as_str());
-    let is = |kind: Trouble| trouble == Some(kind.name());
+    let failure = fault.and_then(|fault| fault["trouble"].as_str());
+    let is = |kind: FailureKind| failure == Some(kind.name());
     let kind = match end {
-        End::Timeout => FailureKind::Timeout,
-        _ if is(Trouble::Timeout) => FailureKind::Timeout,
-        _ if is(Trouble::Died) => FailureKind::Crash,
-        _ => FailureKind::Exception,
+        EndReason::Timeout => ScoreFailure::Timeout,
+        _ if is(FailureKind::Timeout) => ScoreFailure::Timeout,
+        _ if is(FailureKind::Died) => ScoreFailure::Crash,
+        _ => ScoreFailure::Exception,
     };
     let message = match fault {
         None => "its loop says no more".to_owned(),
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use burnish_rollout::Finish;
 
-    fn ended(end: End, fault: Value, score: Option<f64>) -> Option<Result<f64, (FailureKind, String)>> {
+    fn ended(end: EndReason, fault: Value, score: Option<f64>) -> Option<Result<f64, (ScoreFailure, String)>> {
         let episode = Episode {
             prompt: vec![1],
             ids: vec![],
@@ -123,14 +123,14 @@ mod tests {
     #[test]
     fn a_failure_is_no_score() {
         let said = |kind, message: &str| Some(Err((kind, message.to_owned())));
-        assert_eq!(ended(End::Answer, Value::Null, None), None);
-        assert_eq!(ended(End::Done, Value::Null, Some(0.5)), Some(Ok(0.5)));
-        assert_eq!(ended(End::Failed, json!("lost"), Some(0.0)), said(FailureKind::Exception, "lost"));
-        assert_eq!(ended(End::Failed, Value::Null, None), said(FailureKind::Exception, "its loop says no more"));
+        assert_eq!(ended(EndReason::Answer, Value::Null, None), None);
+        assert_eq!(ended(EndReason::Done, Value::Null, Some(0.5)), Some(Ok(0.5)));
+        assert_eq!(ended(EndReason::Failed, json!("lost"), Some(0.0)), said(ScoreFailure::Exception, "lost"));
+        assert_eq!(ended(EndReason::Failed, Value::Null, None), said(ScoreFailure::Exception, "its loop says no more"));
         let died = json!({"trouble": "died", "message": "env.py: killed"});
-        assert_eq!(ended(End::Failed, died, None), said(FailureKind::Crash, "env.py: killed"));
-        assert_eq!(ended(End::Timeout, json!("60 s"), None), said(FailureKind::Timeout, "60 s"));
+        assert_eq!(ended(EndReason::Failed, died, None), said(ScoreFailure::Crash, "env.py: killed"));
+        assert_eq!(ended(EndReason::Timeout, json!("60 s"), None), said(ScoreFailure::Timeout, "60 s"));
         // Only tools took too long: the conversation is scored up to there.
-        assert_eq!(ended(End::Timeout, Value::Null, None), None);
+        assert_eq!(ended(EndReason::Timeout, Value::Null, None), None);
     }
 }

@@ -10,10 +10,10 @@ use burnish_agent::AgentLoop;
 use burnish_agent::calls::Format;
 use burnish_agent::calls::response::template_named;
 use burnish_agent::loops::{
-    Begin, Deferred, EnvironmentReward, OwnAgent, Record, ResponseTemplateChat, ServerAgent, ServerOptions, SingleTurn,
-    TemplateChat, TextEnvironmentLoop, ToolAgent, Trl, params_of,
+    Begin, CustomLoop, Deferred, EnvironmentReward, EpisodeRecord, OpenAiLoop, OpenAiOptions, ResponseTemplateChat, SingleTurn,
+    TemplateChat, TextEnvironmentLoop, ToolAgent, TrlLoop, params_from,
 };
-use burnish_agent::parties::User;
+use burnish_agent::participants::User;
 use burnish_agent::recorded::RecordedTools;
 use burnish_agent::session::{
     Host, LoopOfRow, OfferedLoop, PythonEnvironment, PythonLoop, PythonProgram, PythonTextEnvironment, PythonTools, PythonUser,
@@ -39,7 +39,7 @@ impl Agents {
     /// # Errors
     /// If the row names something unknown, or lacks what its tools or its user need.
     pub fn begin(&self, prompt: &Arc<Prompt>, request_id: &str, sampling: &Sampling) -> Result<Box<dyn AgentLoop>> {
-        let record = |ids: &[u32]| Record::new(messages(prompt), ids.to_vec(), self.limits.clone());
+        let record = |ids: &[u32]| EpisodeRecord::new(messages(prompt), ids.to_vec(), self.limits.clone());
         let parts = self.parts()?;
         Ok(match prompt.agent.as_str() {
             "" | SINGLE_TURN => Box::new(SingleTurn::new(record(&prompt.ids), Arc::new(parts.tokenizer.clone()))),
@@ -61,7 +61,7 @@ impl Agents {
         self.prompt.as_ref().context("agents were begun before their tokenizer was read")
     }
 
-    fn tool_agent(&self, prompt: &Prompt, record: Record, request_id: &str) -> Result<Box<dyn AgentLoop>> {
+    fn tool_agent(&self, prompt: &Prompt, record: EpisodeRecord, request_id: &str) -> Result<Box<dyn AgentLoop>> {
         let info = &prompt.extra_info;
         let kwargs = info.get("tools_kwargs").filter(|kwargs| !kwargs.is_null()).cloned().unwrap_or_else(|| json!({}));
         let session = self.host.as_ref().map(Host::session);
@@ -178,7 +178,7 @@ impl Agents {
         };
         let (tokenizer, iterations, limits) = (parts.tokenizer.clone(), self.max_iterations, self.limits.clone());
         let scores = self.environment_scores;
-        Ok(Box::new(move |mut record: Record| {
+        Ok(Box::new(move |mut record: EpisodeRecord| {
             let said = match environment.reset(&prompt.columns)? {
                 Ok(said) => said,
                 Err(fault) => {
@@ -202,8 +202,8 @@ impl Agents {
                     tokenizer.encode(&tokenizer.apply_chat_template(&all.into(), true, &variables)?)?
                 }
             };
-            let record = Record::new(with_said(messages, said.as_deref().unwrap_or_default()), ids, limits);
-            let trl = Trl::new(record, Arc::new(chat), Box::new(tools), iterations);
+            let record = EpisodeRecord::new(with_said(messages, said.as_deref().unwrap_or_default()), ids, limits);
+            let trl = TrlLoop::new(record, Arc::new(chat), Box::new(tools), iterations);
             let reward: EnvironmentReward = Box::new(move || environment.reward());
             Ok(Box::new(match offered.rewards {
                 true => trl.with_reward(reward, scores),
@@ -218,19 +218,19 @@ impl Agents {
     }
 
     /// Begins a loop written by the user.
-    fn own(&self, prompt: &Prompt, record: Record, request_id: &str, sampling: &Sampling) -> Result<Box<dyn AgentLoop>> {
+    fn own(&self, prompt: &Prompt, record: EpisodeRecord, request_id: &str, sampling: &Sampling) -> Result<Box<dyn AgentLoop>> {
         let host = self.host.as_ref().with_context(|| format!("{}.agent.agent_loop_config_path names no loop", self.group))?;
         let tokens = self.parts()?.tokens.clone();
         let row = LoopOfRow {
             name: prompt.agent.clone(),
-            sampling_params: params_of(sampling),
+            sampling_params: params_from(sampling),
             row: own_row(prompt),
             tokenizer: tokens.about()?,
             request_id: request_id.to_owned(),
         };
         let own = Box::new(PythonLoop::new(host.session(), row, self.limits.call_timeout));
         let scores = self.own_loops().iter().any(|one| one.name == prompt.agent && one.scores);
-        Ok(Box::new(OwnAgent::new(record, &prompt.agent, own, tokens, *sampling).scores(scores)))
+        Ok(Box::new(CustomLoop::new(record, &prompt.agent, own, tokens, *sampling).scores(scores)))
     }
 
     fn text_environment(&self, prompt: &Prompt) -> Result<Box<dyn AgentLoop>> {
@@ -249,10 +249,10 @@ impl Agents {
         let host = self.host.as_ref().context("the program of agent.server.path has no process")?;
         let (limits, scores) = (self.limits.clone(), self.program_scores);
         let program = PythonProgram::new(host.session(), prompt.columns.clone(), request_id.to_owned(), &limits);
-        let options = ServerOptions { model: server.model(), limits, scores };
+        let options = OpenAiOptions { model: server.model(), limits, scores };
         let reception = server.reception();
         let begin = Box::new(move || reception.begin(program));
-        Ok(Box::new(ServerAgent::new(messages(prompt), prompt.ids.clone(), options, begin)))
+        Ok(Box::new(OpenAiLoop::new(messages(prompt), prompt.ids.clone(), options, begin)))
     }
 }
 

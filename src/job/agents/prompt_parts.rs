@@ -9,7 +9,7 @@ use super::server::AgentServer;
 use super::start::{Agents, EndpointSettings, PromptParts};
 use burnish_agent::calls::{FORMATS, Format, format_named, format_shown};
 use burnish_agent::endpoint::{Defaults, Memory, Model, Renderer};
-use burnish_agent::loops::TemplateTokens;
+use burnish_agent::loops::TemplateTokenService;
 use burnish_agent::tokens::Quoting;
 use burnish_data::{TemplateVariables, Tokenizer};
 use burnish_util::time::unix_time;
@@ -31,7 +31,7 @@ impl Agents {
         self.limits.max_model_len = Some(self.limits.max_model_len.unwrap_or(longest).min(longest));
         let quoting = if self.neutralise { Some(Arc::new(Quoting::new(tokenizer)?)) } else { None };
         self.limits.longest_token = tokenizer.longest_token().max(LEAST);
-        let tokens = TemplateTokens {
+        let tokens = TemplateTokenService {
             tokenizer: tokenizer.clone(),
             model_type: model_type.to_owned(),
             format,

@@ -12,7 +12,7 @@ use super::server::AgentServer;
 use crate::job::unused_options::Processes;
 use burnish_agent::calls::Format;
 use burnish_agent::config::UserConfig;
-use burnish_agent::loops::{TemplateChat, TemplateTokens};
+use burnish_agent::loops::{TemplateChat, TemplateTokenService};
 use burnish_agent::recorded::Recorder;
 use burnish_agent::session::{Host, SessionOptions, StartMethod};
 use burnish_agent::tokens::Quoting;
@@ -103,7 +103,7 @@ pub(super) struct PromptParts {
     pub model_type: String,
     pub format: &'static Format,
     /// Token functions for the user's loops.
-    pub tokens: Arc<TemplateTokens>,
+    pub tokens: Arc<TemplateTokenService>,
 }
 
 impl Agents {

@@ -254,7 +254,7 @@ pub mod tests {
     use serde_json::{Map, Value, json};
 
     use super::*;
-    use burnish_agent::{CallRecord, End};
+    use burnish_agent::{CallRecord, EndReason};
 
     /// Two responses of two tokens to one prompt, the second cut off.
     pub fn two_responses() -> Batch {
@@ -289,7 +289,7 @@ pub mod tests {
             log_probs: of_sampled(-1.0),
             rollout_log_probs: of_sampled(-0.5),
             finish: Finish::Stop,
-            end: End::Answer,
+            end: EndReason::Answer,
             messages: [("user", "2*3"), ("assistant", ""), ("tool", "6"), ("assistant", "It is 6.")]
                 .map(|(role, content)| json!({"role": role, "content": content}))
                 .to_vec(),
@@ -298,7 +298,7 @@ pub mod tests {
             tokens_only: false,
             assistant_turns: 2,
             user_turns: 1,
-            calls: vec![CallRecord { name: "calculator".into(), trouble: None, cut: false, seconds: 0.5 }],
+            calls: vec![CallRecord { name: "calculator".into(), failure: None, cut: false, seconds: 0.5 }],
             rewards: vec![],
             score: None,
             extra: Map::new(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::batch_metrics::spread;
 use crate::trainer::batch::Batch;
 use burnish_agent::loops::BRANCHES;
-use burnish_agent::{CallRecord, End, Episode, Trouble};
+use burnish_agent::{CallRecord, EndReason, Episode, FailureKind};
 use burnish_tracking::Metrics;
 
 /// The most tools that have metrics of their own: names come from the model, and a run may have any number of tools.
@@ -33,7 +33,7 @@ pub fn of_batch(batch: &Batch, metrics: &mut Metrics) {
     let each = |number: &dyn Fn(&Episode) -> f64| -> Vec<f64> { episodes.iter().map(|(_, episode)| number(episode)).collect() };
     let mean = |number: &dyn Fn(&Episode) -> f64| each(number).iter().sum::<f64>() / count;
     spread("tool_call_counts", &each(&|episode| episode.calls.len() as f64), metrics);
-    for end in End::ALL {
+    for end in EndReason::ALL {
         metrics.set(format!("agent/end/{}", end.name()), mean(&|episode| f64::from(u8::from(episode.end == end))));
     }
     metrics.set("agent/unreadable_calls", mean(&|episode| episode.unreadable_calls as f64));
@@ -62,16 +62,16 @@ fn of_calls(calls: &[&CallRecord], conversations: f64, metrics: &mut Metrics) {
     let share = |of: &[&CallRecord], is: &dyn Fn(&CallRecord) -> bool| {
         of.iter().filter(|call| is(call)).count() as f64 / of.len().max(1) as f64
     };
-    let failed = |call: &CallRecord| call.trouble.is_some();
+    let failed = |call: &CallRecord| call.failure.is_some();
     metrics.set("tools/call_frequency", calls.len() as f64 / conversations);
     metrics.set("tools/failure_frequency", share(calls, &failed));
     metrics.set("tools/cut_frequency", share(calls, &|call| call.cut));
-    for trouble in Trouble::ALL {
-        let count = calls.iter().filter(|call| call.trouble == Some(trouble)).count();
-        metrics.set(format!("tools/trouble/{}", trouble.name()), count as f64);
+    for failure in FailureKind::ALL {
+        let count = calls.iter().filter(|call| call.failure == Some(failure)).count();
+        metrics.set(format!("tools/trouble/{}", failure.name()), count as f64);
     }
     let mut tools: BTreeMap<&str, Vec<&CallRecord>> = BTreeMap::new();
-    for &call in calls.iter().filter(|call| call.trouble != Some(Trouble::UnknownTool)) {
+    for &call in calls.iter().filter(|call| call.failure != Some(FailureKind::UnknownTool)) {
         tools.entry(&call.name).or_default().push(call);
     }
     for (name, calls) in tools.into_iter().take(MOST_TOOLS) {
@@ -104,7 +104,7 @@ impl ToolWatch {
         let episodes = || batch.episodes.iter().flatten();
         let calls: Vec<&CallRecord> = episodes().flat_map(|episode| &episode.calls).collect();
         let unreadable: usize = episodes().map(|episode| episode.unreadable_calls).sum();
-        self.answered += calls.iter().filter(|call| call.trouble.is_none()).count();
+        self.answered += calls.iter().filter(|call| call.failure.is_none()).count();
         let mut said = Vec::new();
         if calls.is_empty() && unreadable > 0 && self.answered == 0 && !std::mem::replace(&mut self.said_unread, true) {
             said.push(format!(
@@ -113,10 +113,10 @@ impl ToolWatch {
             ));
         }
         if !calls.is_empty() && self.answered == 0 && !std::mem::replace(&mut self.said_failed, true) {
-            let mut kinds: BTreeMap<(Option<Trouble>, &str), usize> = BTreeMap::new();
-            calls.iter().for_each(|call| *kinds.entry((call.trouble, &call.name)).or_default() += 1);
+            let mut kinds: BTreeMap<(Option<FailureKind>, &str), usize> = BTreeMap::new();
+            calls.iter().for_each(|call| *kinds.entry((call.failure, &call.name)).or_default() += 1);
             let most = kinds.into_iter().max_by_key(|(_, count)| *count);
-            let most = most.and_then(|((trouble, name), count)| Some(format!("{count} times {} of {name:?}", trouble?.name())));
+            let most = most.and_then(|((failure, name), count)| Some(format!("{count} times {} of {name:?}", failure?.name())));
             let count = calls.len();
             said.push(format!(
                 "no tool answered, of {count} calls, most often {}: the model was told so each time. The log has what the tools print, trainer \
@@ -133,15 +133,15 @@ mod tests {
     use super::*;
     use crate::trainer::batch::tests::{conversations, episode, two_responses};
 
-    fn call(name: &str, trouble: Option<Trouble>) -> CallRecord {
-        CallRecord { name: name.to_owned(), trouble, cut: false, seconds: 0.25 }
+    fn call(name: &str, failure: Option<FailureKind>) -> CallRecord {
+        CallRecord { name: name.to_owned(), failure, cut: false, seconds: 0.25 }
     }
 
     fn batch() -> Batch {
         let mut first = episode(&[true, false, false, true]);
-        first.calls = vec![call("a", None), call("a", Some(Trouble::Timeout)), call("zz", Some(Trouble::UnknownTool))];
+        first.calls = vec![call("a", None), call("a", Some(FailureKind::Timeout)), call("zz", Some(FailureKind::UnknownTool))];
         let mut second = episode(&[true; 4]);
-        (second.end, second.calls, second.waited, second.unreadable_calls) = (End::UnreadableCall, vec![], 2.0, 1);
+        (second.end, second.calls, second.waited, second.unreadable_calls) = (EndReason::UnreadableCall, vec![], 2.0, 1);
         conversations(vec![first, second])
     }
 
@@ -179,7 +179,8 @@ mod tests {
     fn tools_that_never_answer_and_calls_that_nobody_can_read_are_said_once() {
         let unread = conversations(batch().episodes[1..].iter().flatten().map(|episode| Episode::clone(episode)).collect());
         let mut failed = episode(&[true]);
-        failed.calls = vec![call("a", Some(Trouble::Raised)), call("b", Some(Trouble::Died)), call("b", Some(Trouble::Died))];
+        failed.calls =
+            vec![call("a", Some(FailureKind::Raised)), call("b", Some(FailureKind::Died)), call("b", Some(FailureKind::Died))];
         let failed = conversations(vec![failed]);
         let mut watch = ToolWatch::default();
         assert!(watch.warnings(&two_responses()).is_empty());

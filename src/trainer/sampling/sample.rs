@@ -9,7 +9,7 @@ use super::scoring::{DecodedResponse, HandOver, Scoring};
 use super::side::SamplingSide;
 use crate::job::Context;
 use crate::job::agents::Agents;
-use burnish_agent::{Common, Conversations};
+use burnish_agent::{SharedOptions, Conversations};
 use burnish_data::{Prompt, completes_stop};
 use burnish_engine::{Engine, GenerationRequest};
 use burnish_model::CausalLm;
@@ -179,7 +179,7 @@ fn sample_conversations(
     if loops.is_empty() {
         return Ok(());
     }
-    let common = Common {
+    let common = SharedOptions {
         sampling,
         stream: &|conversation, turn| share.stream_of_turn(places[conversation], turn),
         finished: &|conversation, episode| {

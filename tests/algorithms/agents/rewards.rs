@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use burnish::agent::{End, Episode, TurnReward};
+use burnish::agent::{EndReason, Episode, TurnReward};
 use burnish::reward::python::{Pool, PoolOptions, Source, functions};
 use burnish::reward::{Runs, ScoreInput};
 use burnish::rollout::Finish;
@@ -40,7 +40,7 @@ fn episode() -> Episode {
         log_probs: vec![-1.0, 0.0, -1.0],
         rollout_log_probs: vec![-1.0, 0.0, -1.0],
         finish: Finish::Stop,
-        end: End::Answer,
+        end: EndReason::Answer,
         messages: messages.map(|(role, content)| json!({"role": role, "content": content})).to_vec(),
         asked: 1,
         tools: vec![],

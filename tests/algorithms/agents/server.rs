@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use burnish::agent::calls::format_named;
 use burnish::agent::endpoint::{Api, Defaults, Model, Renderer, Sent};
-use burnish::agent::loops::{BRANCHES, ServerAgent, ServerOptions};
-use burnish::agent::parties::Fault;
+use burnish::agent::loops::{BRANCHES, OpenAiLoop, OpenAiOptions};
+use burnish::agent::participants::PartyError;
 use burnish::agent::program::{Desk, Inbox, Verdict};
 use burnish::agent::session::{Access, Host, ProgramFunction, PythonProgram, SessionOptions, Setup};
 use burnish::agent::tokens::Quoting;
-use burnish::agent::{AgentLoop, Ask, End, Episode, FAULT, Limits, Next, Trouble, TruncateSide};
+use burnish::agent::{AgentLoop, EndReason, Episode, FAULT, FailureKind, Limits, NextAction, SampleRequest, TruncateSide};
 use burnish::data::Tokenizer;
 use burnish::rollout::{Finish, Response, Sampling};
 use serde_json::{Map, Value, json};
@@ -25,7 +25,7 @@ fn tokenizer() -> Tokenizer {
     Tokenizer::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/calculator/model")).unwrap()
 }
 
-fn options(scores: bool) -> ServerOptions {
+fn options(scores: bool) -> OpenAiOptions {
     let tokenizer = tokenizer();
     let defaults = Defaults { sampling: Sampling::PLAIN, longest: 1000, vocab: tokenizer.vocab_size(), most: 1 };
     let quoting = Quoting::new(&tokenizer).unwrap();
@@ -52,7 +52,7 @@ fn options(scores: bool) -> ServerOptions {
         call_timeout: Duration::from_secs(20),
         conversation_timeout: None,
     };
-    ServerOptions { model: Arc::new(model), limits, scores }
+    OpenAiOptions { model: Arc::new(model), limits, scores }
 }
 
 /// Asks the model; the refusal's message where there is one.
@@ -72,10 +72,10 @@ fn messages(list: &[Value]) -> Value {
 
 /// Has a program lead a conversation in which the model says these texts, in single characters where `pieces`.
 fn run(
-    options: ServerOptions,
+    options: OpenAiOptions,
     says: &[&str],
-    program: impl FnOnce(&Desk) -> Result<Verdict, Fault> + Send + 'static,
-) -> (Episode, Vec<(Ask, Response)>) {
+    program: impl FnOnce(&Desk) -> Result<Verdict, PartyError> + Send + 'static,
+) -> (Episode, Vec<(SampleRequest, Response)>) {
     let tokenizer = tokenizer();
     let begin = Box::new(move || {
         let (inbox, desk) = Inbox::open();
@@ -86,9 +86,9 @@ fn run(
         Ok(inbox)
     });
     let mut agent: Box<dyn AgentLoop> =
-        Box::new(ServerAgent::new(vec![json!({"role": "user", "content": "?"})], vec![5, 6], options, begin));
+        Box::new(OpenAiLoop::new(vec![json!({"role": "user", "content": "?"})], vec![5, 6], options, begin));
     let (mut turns, mut said, mut turn) = (Vec::new(), says.iter(), None);
-    while let Next::Generate(ask) = agent.next(turn.take()).unwrap() {
+    while let NextAction::Generate(ask) = agent.next(turn.take()).unwrap() {
         // Other pieces than the tokenizer chooses.
         let mut ids: Vec<u32> = said.next().unwrap().chars().flat_map(|c| tokenizer.encode(&c.to_string()).unwrap()).collect();
         ids.push(tokenizer.eos_id());
@@ -106,7 +106,7 @@ fn user(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
 
-fn right(reward: f64) -> Result<Verdict, Fault> {
+fn right(reward: f64) -> Result<Verdict, PartyError> {
     Ok(Verdict { reward: Some(reward), extra: Map::from_iter([("seen".to_owned(), json!(1))]) })
 }
 
@@ -137,10 +137,10 @@ fn what_was_served_is_the_response() {
     assert_eq!(episode.sampled, mask);
     let log_probs = [&said.log_probs[..], &vec![0.0; context], &answer.log_probs].concat();
     assert_eq!((&episode.log_probs, &episode.rollout_log_probs), (&log_probs, &log_probs));
-    assert_eq!((episode.end, episode.score, episode.num_turns(), episode.messages.len()), (End::Done, Some(1.0), 4, 4));
+    assert_eq!((episode.end, episode.score, episode.num_turns(), episode.messages.len()), (EndReason::Done, Some(1.0), 4, 4));
     assert_eq!((&episode.extra["seen"], &episode.extra[BRANCHES]), (&json!(1), &json!(0)));
     // The random numbers of a turn are those of its ids.
-    assert!(first.draws.is_some() && first.draws != second.draws);
+    assert!(first.stream_number.is_some() && first.stream_number != second.stream_number);
     assert_eq!(second.max_tokens, LONGEST - (second.ids.len() - first.ids.len()));
 }
 
@@ -219,7 +219,7 @@ fn branches_are_counted_and_the_longest_is_trained() {
         assert!(events.as_str().unwrap().ends_with("data: [DONE]\n\n"));
         right(0.25)
     });
-    assert!(turns[1].0.ids == turns[2].0.ids && turns[1].0.draws != turns[2].0.draws);
+    assert!(turns[1].0.ids == turns[2].0.ids && turns[1].0.stream_number != turns[2].0.stream_number);
     let stops = turns[2].0.stops.clone().unwrap();
     assert!((stops.0)(&turns[2].1.ids[..2]) && !(stops.0)(&turns[2].1.ids[..1]));
     assert_eq!((&episode.extra[BRANCHES], &episode.ids), (&json!(2), &turns[2].1.ids));
@@ -243,11 +243,11 @@ fn requests_are_refused_by_name() {
         body[field] = value.clone();
         let (episode, _) = run(options(true), &[], move |desk| {
             let message = ask(desk, &body).unwrap_err();
-            Err(Fault { trouble: Trouble::Raised, message, seconds: 0.0 })
+            Err(PartyError { failure: FailureKind::Raised, message, seconds: 0.0 })
         });
         let fault = episode.extra[FAULT].as_str().unwrap();
         assert!(fault.contains(part), "{field}: {fault}");
-        assert_eq!((episode.end, episode.score, episode.prompt, episode.ids.len()), (End::Failed, None, vec![5, 6], 0));
+        assert_eq!((episode.end, episode.score, episode.prompt, episode.ids.len()), (EndReason::Failed, None, vec![5, 6], 0));
     }
     let (episode, _) = run(options(true), &["1"], |desk| {
         let mut body = messages(&[user("1")]);
@@ -255,7 +255,7 @@ fn requests_are_refused_by_name() {
         ask(desk, &body).unwrap();
         right(0.0)
     });
-    assert_eq!((episode.end, episode.score), (End::Done, Some(0.0)));
+    assert_eq!((episode.end, episode.score), (EndReason::Done, Some(0.0)));
 }
 
 /// Whether the program notices that nothing fits any more or fails, what there is counts, where reward functions score it.
@@ -264,21 +264,26 @@ fn the_end_of_the_response_is_no_failure_of_the_program() {
     let go_on = |desk: &Desk| {
         let mut list = vec![user("1")];
         loop {
-            let answer =
-                ask(desk, &messages(&list)).map_err(|message| Fault { trouble: Trouble::Raised, message, seconds: 0.0 })?;
+            let answer = ask(desk, &messages(&list)).map_err(|message| PartyError {
+                failure: FailureKind::Raised,
+                message,
+                seconds: 0.0,
+            })?;
             list.extend([answer["choices"][0]["message"].clone(), user("more")]);
         }
     };
     let says = ["12345"; 30];
     let (episode, turns) = run(options(false), &says, go_on);
-    assert_eq!((episode.end, episode.score, episode.extra.get(FAULT)), (End::ContextTooLong, None, None));
+    assert_eq!((episode.end, episode.score, episode.extra.get(FAULT)), (EndReason::ContextTooLong, None, None));
     assert!(episode.ids.len() <= LONGEST && turns.len() > 2 && episode.sampled.last() == Some(&true));
     let (episode, _) = run(options(true), &says, go_on);
-    assert!(episode.end == End::Failed && episode.extra[FAULT].as_str().unwrap().contains("data.max_response_length is 160"));
+    assert!(
+        episode.end == EndReason::Failed && episode.extra[FAULT].as_str().unwrap().contains("data.max_response_length is 160")
+    );
     let mut bounded = options(false);
     bounded.limits.max_assistant_turns = Some(2);
     let (episode, turns) = run(bounded, &says, go_on);
-    assert_eq!((episode.end, turns.len()), (End::AssistantTurns, 2));
+    assert_eq!((episode.end, turns.len()), (EndReason::AssistantTurns, 2));
 }
 
 #[test]
@@ -287,7 +292,7 @@ fn nothing_is_silently_worth_0() {
     let (episode, _) = run(options(true), &["1"], move |desk| ask(desk, &messages(&[user("1")])).map(|_| none()).unwrap());
     assert!(episode.score.is_none() && episode.extra[FAULT].as_str().unwrap().contains("returned no reward"));
     let (episode, _) = run(options(false), &["1"], move |desk| ask(desk, &messages(&[user("1")])).map(|_| none()).unwrap());
-    assert_eq!((episode.end, episode.extra.get(FAULT)), (End::Done, None));
+    assert_eq!((episode.end, episode.extra.get(FAULT)), (EndReason::Done, None));
     let (episode, _) = run(options(true), &[], move |_| right(1.0));
     assert!(episode.score.is_none() && episode.extra[FAULT].as_str().unwrap().contains("no response of the model"));
     // A program that asks again and again what is refused is ended.

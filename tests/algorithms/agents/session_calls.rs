@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use burnish::agent::Trouble;
+use burnish::agent::FailureKind;
 use burnish::agent::session::{EnvironmentClass, Host, PythonEnvironment, PythonTools, SessionOptions, Setup, ToolsOfRow};
 use burnish::agent::tools::{Answer, Toolbox};
 use serde_json::{Map, json};
@@ -112,7 +112,7 @@ fn each_call_has_the_whole_time_in_every_form() {
     }
     let mixed: Vec<(&str, u32)> = NAMES.iter().map(|name| (*name, name.len() as u32)).collect();
     for (answer, (name, x)) in ask(&mut tools, &mixed).iter().zip(&mixed) {
-        assert_eq!((&answer.text, answer.trouble), (&x.to_string(), None), "{name} beside all others");
+        assert_eq!((&answer.text, answer.failure), (&x.to_string(), None), "{name} beside all others");
     }
 }
 
@@ -120,22 +120,22 @@ fn each_call_has_the_whole_time_in_every_form() {
 #[test]
 fn a_call_that_is_killed_takes_no_other_with_it_that_had_not_begun() {
     let file = File::new(&FORMS.replace("SECONDS", "0.01"));
-    for (x, trouble) in [(98, Trouble::Timeout), (99, Trouble::Died)] {
+    for (x, failure) in [(98, FailureKind::Timeout), (99, FailureKind::Died)] {
         // A call that awaits has begun with the others, and ends with their process.
         for name in ["plain", "blocks", "class", "awaits"].into_iter().filter(|name| *name != "awaits" || x == 98) {
             let mut tools = tools(&file, Duration::from_secs(1));
             let begun = Instant::now();
             let answers = ask(&mut tools, &[(name, 1), (name, x), (name, 3)]);
             assert!(begun.elapsed() < Duration::from_secs(4), "{name}");
-            let found: Vec<_> = answers.iter().map(|answer| answer.trouble).collect();
-            assert_eq!(found, [None, Some(trouble), None], "{name}: {answers:?}");
+            let found: Vec<_> = answers.iter().map(|answer| answer.failure).collect();
+            assert_eq!(found, [None, Some(failure), None], "{name}: {answers:?}");
             assert_eq!((answers[0].text.as_str(), answers[2].text.as_str()), ("1", "3"), "{name}");
         }
     }
     // The environment is gone with its process, and says so.
     let mut tools = tools(&file, Duration::from_secs(1));
     let answers = ask(&mut tools, &[("method", 1), ("method", 98), ("method", 3)]);
-    assert_eq!((answers[0].text.as_str(), answers[1].trouble), ("1", Some(Trouble::Timeout)));
+    assert_eq!((answers[0].text.as_str(), answers[1].failure), ("1", Some(FailureKind::Timeout)));
     assert!(answers[2].text.contains("lost with its process"), "{:?}", answers[2]);
 }
 
@@ -152,7 +152,7 @@ fn errors_are_told_up_to_a_length() {
     for name in ["fails", "fails_oddly"] {
         let answers = tools.call(&[call(name, "{}"), call(name, "{}")], &seen(&[])).unwrap();
         for answer in answers {
-            assert_eq!(answer.trouble, Some(Trouble::Raised));
+            assert_eq!(answer.failure, Some(FailureKind::Raised));
             assert!(
                 answer.text.len() < 20_000 && answer.text.contains(if name == "fails" { "(5000000 characters)" } else { "Odd" })
             );

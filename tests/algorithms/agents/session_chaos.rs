@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use burnish::agent::Trouble;
+use burnish::agent::FailureKind;
 use burnish::agent::session::{Host, SessionOptions, ToolsOfRow};
 use burnish::agent::tools::Toolbox;
 use burnish::util::interrupt::Interrupt;
@@ -169,25 +169,25 @@ const MORE: Duration = Duration::from_secs(1);
 
 /// For each function what becomes of a call: the trouble, a part of the answer's text, and whether the conversation goes on in the same
 /// process.
-const TABLE: &[(&str, Option<Trouble>, &str, bool)] = &[
-    ("sleeps", Some(Trouble::Timeout), "timed out after 2 s", false),
-    ("sleeps_in_c", Some(Trouble::Timeout), "timed out after 2 s", false),
-    ("spins", Some(Trouble::Timeout), "timed out after 2 s", false),
-    ("awaits", Some(Trouble::Timeout), "timed out after 2 s", false),
-    ("swallows", Some(Trouble::Timeout), "timed out after 2 s", false),
-    ("prints_forever", Some(Trouble::Timeout), "timed out after 2 s", false),
-    ("exits", Some(Trouble::Died), "its process died", false),
-    ("faults", Some(Trouble::Died), "its process died", false),
-    ("kills_itself", Some(Trouble::Died), "its process died", false),
-    ("kills_its_group", Some(Trouble::Died), "its process died", false),
-    ("aborts", Some(Trouble::Died), "its process died", false),
-    ("closes", Some(Trouble::Died), "its process died", false),
-    ("forks_and_exits", Some(Trouble::Died), "its process died", false),
-    ("allocates", Some(Trouble::Raised), "{'error': ''}", true),
-    ("system_exit", Some(Trouble::Raised), "{'error': 'no more'}", true),
-    ("base_exception", Some(Trouble::Raised), "{'error': 'base'}", true),
-    ("recurses", Some(Trouble::Raised), "recursion", true),
-    ("longest_answer", Some(Trouble::Raised), "too long", true),
+const TABLE: &[(&str, Option<FailureKind>, &str, bool)] = &[
+    ("sleeps", Some(FailureKind::Timeout), "timed out after 2 s", false),
+    ("sleeps_in_c", Some(FailureKind::Timeout), "timed out after 2 s", false),
+    ("spins", Some(FailureKind::Timeout), "timed out after 2 s", false),
+    ("awaits", Some(FailureKind::Timeout), "timed out after 2 s", false),
+    ("swallows", Some(FailureKind::Timeout), "timed out after 2 s", false),
+    ("prints_forever", Some(FailureKind::Timeout), "timed out after 2 s", false),
+    ("exits", Some(FailureKind::Died), "its process died", false),
+    ("faults", Some(FailureKind::Died), "its process died", false),
+    ("kills_itself", Some(FailureKind::Died), "its process died", false),
+    ("kills_its_group", Some(FailureKind::Died), "its process died", false),
+    ("aborts", Some(FailureKind::Died), "its process died", false),
+    ("closes", Some(FailureKind::Died), "its process died", false),
+    ("forks_and_exits", Some(FailureKind::Died), "its process died", false),
+    ("allocates", Some(FailureKind::Raised), "{'error': ''}", true),
+    ("system_exit", Some(FailureKind::Raised), "{'error': 'no more'}", true),
+    ("base_exception", Some(FailureKind::Raised), "{'error': 'base'}", true),
+    ("recurses", Some(FailureKind::Raised), "recursion", true),
+    ("longest_answer", Some(FailureKind::Raised), "too long", true),
     ("long_answer", None, "yyyy", true),
     ("prints", None, "printed", true),
     ("closes_output", None, "closed", true),
@@ -232,11 +232,11 @@ fn whatever_a_tool_does_costs_its_own_conversation() {
             while !stop.load(Ordering::Relaxed) {
                 calls += 1;
                 let answer = tools.call(&[call("counted", "{}")], &seen(&[])).unwrap().remove(0);
-                assert_eq!((answer.text, answer.trouble), (calls.to_string(), None));
+                assert_eq!((answer.text, answer.failure), (calls.to_string(), None));
                 thread::sleep(Duration::from_millis(20));
             }
         });
-        for &(name, trouble, text, goes_on) in TABLE {
+        for &(name, failure, text, goes_on) in TABLE {
             let mut tools = tools(&host, ToolsOfRow::default(), limit);
             let count = |tools: &mut burnish::agent::session::PythonTools| {
                 tools.call(&[call("counted", "{}")], &seen(&[])).unwrap().remove(0).text
@@ -246,7 +246,7 @@ fn whatever_a_tool_does_costs_its_own_conversation() {
             let answer = tools.call(&[call(name, "{}")], &seen(&[])).unwrap().remove(0);
             let took = begun.elapsed();
             assert!(took < limit + MORE, "{name} took {took:?}");
-            assert_eq!(answer.trouble, trouble, "{name}: {:.200}", answer.text);
+            assert_eq!(answer.failure, failure, "{name}: {:.200}", answer.text);
             assert!(answer.text.contains(text), "{name}: {:.200}", answer.text);
             if name == "alarms" {
                 thread::sleep(Duration::from_millis(300));
@@ -266,12 +266,12 @@ fn what_is_done_of_a_turn_counts_although_another_call_of_it_hangs() {
     let mut tools = tools(&host, ToolsOfRow::default(), Duration::from_secs(1));
     let calls = [call("counted", "{}"), call("awaits", "{}"), call("counted", "{}")];
     let answers = tools.call(&calls, &seen(&[])).unwrap();
-    assert_eq!(answers.iter().map(|answer| answer.trouble).collect::<Vec<_>>(), [None, Some(Trouble::Timeout), None]);
+    assert_eq!(answers.iter().map(|answer| answer.failure).collect::<Vec<_>>(), [None, Some(FailureKind::Timeout), None]);
     assert_eq!((answers[0].text.as_str(), answers[2].text.as_str()), ("1", "2"));
     // What writes to the connection is not believed; whatever comes of it, the next call has an answer again.
     let _ = tools.call(&[call("writes", "{}")], &seen(&[])).unwrap();
     let _ = tools.call(&[call("counted", "{}")], &seen(&[])).unwrap();
-    assert_eq!(tools.call(&[call("counted", "{}")], &seen(&[])).unwrap()[0].trouble, None);
+    assert_eq!(tools.call(&[call("counted", "{}")], &seen(&[])).unwrap()[0].failure, None);
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn a_host_that_is_killed_is_started_again() {
     let host = chaos(&file);
     let mut tools = tools(&host, ToolsOfRow::default(), Duration::from_secs(5));
     let answer = tools.call(&[call("kills_host", "{}")], &seen(&[])).unwrap().remove(0);
-    assert_eq!(answer.trouble, Some(Trouble::Died));
+    assert_eq!(answer.failure, Some(FailureKind::Died));
     assert_eq!(tools.call(&[call("counted", "{}")], &seen(&[])).unwrap()[0].text, "1");
 }
 

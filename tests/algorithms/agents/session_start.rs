@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
 
-use burnish::agent::Trouble;
+use burnish::agent::FailureKind;
 use burnish::agent::session::{Host, SessionOptions, StartMethod, ToolsOfRow};
 use burnish::agent::tools::{Answer, Toolbox};
 
@@ -128,7 +128,7 @@ fn assert_right(what: &str, host: &Host) {
             (1..=CONVERSATIONS).map(|conversation| (conversation, scope.spawn(move || asked(host, conversation)))).collect();
         for (conversation, answers) in running {
             for (nth, answer) in answers.join().unwrap().into_iter().enumerate() {
-                assert_eq!((answer.text, answer.trouble), ((100 * conversation + nth).to_string(), None), "{what}");
+                assert_eq!((answer.text, answer.failure), ((100 * conversation + nth).to_string(), None), "{what}");
             }
         }
     });
@@ -160,7 +160,7 @@ fn what_files_leave_open_is_not_shared() {
 fn a_file_that_loads_once_only_fails_its_conversations() {
     let file = file(0, "os.mkdir(FOLDER + '/once')", "return x");
     let answers = asked(&start(&file, StartMethod::Spawn), 1);
-    assert!(answers.iter().all(|answer| answer.trouble == Some(Trouble::Died)), "{answers:?}");
+    assert!(answers.iter().all(|answer| answer.failure == Some(FailureKind::Died)), "{answers:?}");
     fs::remove_dir(file.path().replace("my_agent.py", "once")).unwrap();
-    assert_eq!(asked(&start(&file, StartMethod::Fork), 1)[0].trouble, None);
+    assert_eq!(asked(&start(&file, StartMethod::Fork), 1)[0].failure, None);
 }

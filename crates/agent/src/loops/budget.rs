@@ -1,7 +1,7 @@
 //! The remaining token and turn limits of a conversation. They count the tokens of all turns and of all messages between the
 //! turns.
 
-use super::super::{End, Limits};
+use super::super::{EndReason, Limits};
 
 /// Returns the number of tokens that may follow a prompt and the first `response` tokens of its response.
 ///
@@ -15,14 +15,14 @@ pub fn room(limits: &Limits, prompt: usize, response: usize) -> usize {
 
 /// Returns the limit that ends the conversation after a turn of the model, in verl's order of checks; 0 means unlimited, as in
 /// verl.
-pub fn bound_reached(limits: &Limits, room: usize, assistant_turns: usize, user_turns: usize) -> Option<End> {
+pub fn bound_reached(limits: &Limits, room: usize, assistant_turns: usize, user_turns: usize) -> Option<EndReason> {
     let reached = |limit: Option<usize>, turns: usize| limit.is_some_and(|limit| limit > 0 && turns >= limit);
     if room == 0 {
-        Some(End::Length)
+        Some(EndReason::Length)
     } else if reached(limits.max_assistant_turns, assistant_turns) {
-        Some(End::AssistantTurns)
+        Some(EndReason::AssistantTurns)
     } else if reached(limits.max_user_turns, user_turns) {
-        Some(End::UserTurns)
+        Some(EndReason::UserTurns)
     } else {
         None
     }

@@ -4,28 +4,28 @@
 use anyhow::{Result, bail};
 
 use super::super::Episode;
-use super::agent_loop::{AgentLoop, Next};
-use super::record::Record;
+use super::agent_loop::{AgentLoop, NextAction};
+use super::episode_record::EpisodeRecord;
 use burnish_rollout::Response;
 
 /// Starts a conversation, given its empty record.
-pub type Begin = Box<dyn FnOnce(Record) -> Result<Box<dyn AgentLoop>> + Send>;
+pub type Begin = Box<dyn FnOnce(EpisodeRecord) -> Result<Box<dyn AgentLoop>> + Send>;
 
 /// A conversation that starts at its first `next`.
 pub struct Deferred {
-    waiting: Option<(Record, Begin)>,
+    waiting: Option<(EpisodeRecord, Begin)>,
     begun: Option<Box<dyn AgentLoop>>,
 }
 
 impl Deferred {
     /// Wraps a conversation that `begin` starts.
-    pub fn new(record: Record, begin: Begin) -> Self {
+    pub fn new(record: EpisodeRecord, begin: Begin) -> Self {
         Self { waiting: Some((record, begin)), begun: None }
     }
 }
 
 impl AgentLoop for Deferred {
-    fn next(&mut self, turn: Option<Response>) -> Result<Next> {
+    fn next(&mut self, turn: Option<Response>) -> Result<NextAction> {
         if let Some((record, begin)) = self.waiting.take() {
             self.begun = Some(begin(record)?);
         }

@@ -5,33 +5,33 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde_json::json;
 
-use super::super::{End, Episode};
-use super::agent_loop::{AgentLoop, Next};
+use super::super::{EndReason, Episode};
+use super::agent_loop::{AgentLoop, NextAction};
 use super::codec::Codec;
-use super::record::Record;
+use super::episode_record::EpisodeRecord;
 use burnish_rollout::{Finish, Response};
 
 /// A conversation of one turn.
 pub struct SingleTurn {
-    record: Record,
+    record: EpisodeRecord,
     codec: Arc<dyn Codec>,
 }
 
 impl SingleTurn {
-    pub fn new(record: Record, codec: Arc<dyn Codec>) -> Self {
+    pub fn new(record: EpisodeRecord, codec: Arc<dyn Codec>) -> Self {
         Self { record, codec }
     }
 }
 
 impl AgentLoop for SingleTurn {
-    fn next(&mut self, turn: Option<Response>) -> Result<Next> {
+    fn next(&mut self, turn: Option<Response>) -> Result<NextAction> {
         if self.record.has_ended() {
-            return Ok(Next::End);
+            return Ok(NextAction::End);
         }
         let Some(turn) = turn else { return Ok(self.record.ask()) };
         let turn = self.record.take(turn);
         self.record.say(json!({"role": "assistant", "content": self.codec.plain_text(&turn.ids)?}));
-        Ok(self.record.end(if turn.finish == Finish::Length { End::Length } else { End::Answer }))
+        Ok(self.record.end(if turn.finish == Finish::Length { EndReason::Length } else { EndReason::Answer }))
     }
 
     fn finish(self: Box<Self>) -> Episode {

@@ -18,17 +18,17 @@ use std::time::Instant;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::super::parties::TextEnvironment;
+use super::super::participants::TextEnvironment;
 use super::super::tokens::Appended;
-use super::super::{End, Episode, Limits};
-use super::agent_loop::{AgentLoop, Next};
+use super::super::{EndReason, Episode, Limits};
+use super::agent_loop::{AgentLoop, NextAction};
 use super::codec::Codec;
-use super::record::Record;
+use super::episode_record::EpisodeRecord;
 use burnish_rollout::Response;
 
 /// A conversation with a text environment.
 pub struct TextEnvironmentLoop {
-    record: Record,
+    record: EpisodeRecord,
     codec: Arc<dyn Codec>,
     environment: Box<dyn TextEnvironment>,
     label: Value,
@@ -48,12 +48,12 @@ impl TextEnvironmentLoop {
         codec: Arc<dyn Codec>,
         environment: Box<dyn TextEnvironment>,
     ) -> Self {
-        let record = Record::new(messages, Vec::new(), limits);
+        let record = EpisodeRecord::new(messages, Vec::new(), limits);
         Self { record, codec, environment, label, observation: prompt, total: 0.0 }
     }
 
     /// Lets the environment change the prompt, and requests the first turn.
-    fn begin(&mut self) -> Result<Next> {
+    fn begin(&mut self) -> Result<NextAction> {
         let begun = Instant::now();
         let fault = match self.environment.reset(&self.observation, &self.label)? {
             Ok(text) => {
@@ -74,7 +74,7 @@ impl TextEnvironmentLoop {
     }
 
     /// Passes a turn to the environment, and returns the next action.
-    fn step(&mut self, turn: Response) -> Result<Next> {
+    fn step(&mut self, turn: Response) -> Result<NextAction> {
         let turn = self.record.take(turn);
         let action = self.codec.text(&turn.ids)?;
         self.record.say(json!({"role": "assistant", "content": self.codec.plain_text(&turn.ids)?}));
@@ -99,11 +99,11 @@ impl TextEnvironmentLoop {
         self.observation.push_str(&action);
         self.observation.push_str(&step.feedback);
         Ok(if step.done {
-            self.record.end(End::Done)
+            self.record.end(EndReason::Done)
         } else if let Some(end) = self.record.end_if_late() {
             end
         } else if self.record.room() == 0 {
-            self.record.end(if was_full { End::Length } else { End::ContextTooLong })
+            self.record.end(if was_full { EndReason::Length } else { EndReason::ContextTooLong })
         } else if let Some(end) = turns {
             self.record.end(end)
         } else {
@@ -114,9 +114,9 @@ impl TextEnvironmentLoop {
 }
 
 impl AgentLoop for TextEnvironmentLoop {
-    fn next(&mut self, turn: Option<Response>) -> Result<Next> {
+    fn next(&mut self, turn: Option<Response>) -> Result<NextAction> {
         match turn {
-            _ if self.record.has_ended() => Ok(Next::End),
+            _ if self.record.has_ended() => Ok(NextAction::End),
             None => self.begin(),
             Some(turn) => self.step(turn),
         }

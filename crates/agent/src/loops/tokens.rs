@@ -26,7 +26,7 @@ use burnish_rollout::TurnStops;
 const MOST_KEPT: usize = 64;
 
 /// Handles tokenizer requests of a loop.
-pub trait Tokens: Send + Sync {
+pub trait TokenService: Send + Sync {
     /// Handles a request.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ pub trait Tokens: Send + Sync {
 }
 
 /// A tokenizer with its chat template.
-pub struct TemplateTokens {
+pub struct TemplateTokenService {
     pub tokenizer: Tokenizer,
     pub model_type: String,
     /// The tool-call format that `auto` selects.
@@ -66,7 +66,7 @@ pub struct TemplateTokens {
     pub continuations: Mutex<HashMap<String, Arc<Continuation>>>,
 }
 
-impl TemplateTokens {
+impl TemplateTokenService {
     /// Returns the attributes of a transformers tokenizer. The padding token is the end-of-sequence token, as in verl for
     /// tokenizers without one.
     ///
@@ -114,7 +114,7 @@ impl TemplateTokens {
     }
 }
 
-impl Tokens for TemplateTokens {
+impl TokenService for TemplateTokenService {
     fn answer(&self, request: &Value) -> Result<Value> {
         let is = |name: &str| request[name].as_bool().unwrap_or_default();
         Ok(match text(request, "op")? {

@@ -10,7 +10,7 @@
 //! - A user's closing message is in the messages but not in the tokens. Other messages of a user are appended only if they fit,
 //! like tool results. verl 0.7 appends both, so that the response ends with tokens that are not trained.
 //! - With [`ToolAgent::tells_unreadable`], a model whose calls cannot be parsed gets an error message and continues. verl takes
-//! such a turn for the final response. That is the default here too, with a separate end reason ([`End::UnreadableCall`]).
+//! such a turn for the final response. That is the default here too, with a separate end reason ([`EndReason::UnreadableCall`]).
 //! - Reaching the length of the model ends the conversation like reaching the response length; verl's engine fails then.
 
 use std::borrow::Cow;
@@ -21,14 +21,14 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::super::calls::{Parsed, ToolCall};
-use super::super::parties::User;
+use super::super::participants::User;
 use super::super::tools::{Call, Seen, Toolbox, truncated};
-use super::super::{End, Episode, Trouble};
-use super::agent_loop::{AgentLoop, Next};
+use super::super::{EndReason, Episode, FailureKind};
+use super::agent_loop::{AgentLoop, NextAction};
 use super::arguments::read_arguments;
-use super::carry_out::{Checked, carry_out, names, refusal};
 use super::chat::Chat;
-use super::record::Record;
+use super::episode_record::EpisodeRecord;
+use super::run_calls::{CheckedCall, names, refusal, run_calls};
 use burnish_rollout::Response;
 use burnish_util::python_value::quoted;
 
@@ -38,7 +38,7 @@ const UNREADABLE: &str =
 
 /// A conversation of a model with tools, and optionally a user.
 pub struct ToolAgent {
-    record: Record,
+    record: EpisodeRecord,
     chat: Arc<dyn Chat>,
     tools: Box<dyn Toolbox>,
     user: Option<Box<dyn User>>,
@@ -48,7 +48,7 @@ pub struct ToolAgent {
 }
 
 impl ToolAgent {
-    pub fn new(record: Record, chat: Arc<dyn Chat>, tools: Box<dyn Toolbox>) -> Self {
+    pub fn new(record: EpisodeRecord, chat: Arc<dyn Chat>, tools: Box<dyn Toolbox>) -> Self {
         Self { record, chat, tools, user: None, texts: Vec::new(), tells_unreadable: false }
     }
 
@@ -76,15 +76,15 @@ impl ToolAgent {
     }
 
     /// Runs the calls of a turn, and continues with their results.
-    fn answer_calls(&mut self, calls: Vec<ToolCall>) -> Result<Next> {
+    fn answer_calls(&mut self, calls: Vec<ToolCall>) -> Result<NextAction> {
         let ids: Vec<Option<String>> = calls.iter().map(|call| call.id.clone()).collect();
         let calls = calls.into_iter().map(|call| checked(call, self.tools.schemas())).collect();
         let (longest, side) = (self.record.limits().max_tool_response_length, self.record.limits().truncate);
-        let answers = carry_out(
+        let answers = run_calls(
             &mut self.record,
             &mut *self.tools,
             calls,
-            |name| refusal(format!("Error executing tool '{name}': it gave no answer"), Some(0.0), Trouble::Raised),
+            |name| refusal(format!("Error executing tool '{name}': it gave no answer"), Some(0.0), FailureKind::Raised),
             |text| match truncated(text, longest, side) {
                 Cow::Owned(shorter) => Some(shorter),
                 Cow::Borrowed(_) => None,
@@ -98,12 +98,12 @@ impl ToolAgent {
             message
         });
         let messages: Vec<Value> = messages.collect();
-        self.go_on(messages)
+        self.continue_with(messages)
     }
 
     /// Lets the user reply.
-    fn answer_by_user(&mut self) -> Result<Next> {
-        let Some(user) = &mut self.user else { return Ok(self.record.end(End::Answer)) };
+    fn answer_by_user(&mut self) -> Result<NextAction> {
+        let Some(user) = &mut self.user else { return Ok(self.record.end(EndReason::Answer)) };
         let begun = Instant::now();
         let seen = self.record.seen();
         let messages = with_texts(seen.messages, &self.texts);
@@ -119,13 +119,13 @@ impl ToolAgent {
         if reply.ends {
             self.record.say(message);
             self.record.count_user_turn();
-            return Ok(self.record.end(End::Done));
+            return Ok(self.record.end(EndReason::Done));
         }
-        self.go_on(vec![message])
+        self.continue_with(vec![message])
     }
 
     /// Continues with new messages to the model.
-    fn go_on(&mut self, new: Vec<Value>) -> Result<Next> {
+    fn continue_with(&mut self, new: Vec<Value>) -> Result<NextAction> {
         let history = self.record.messages().len();
         for message in new {
             self.record.say(message);
@@ -135,19 +135,19 @@ impl ToolAgent {
         }
         if self.record.is_beyond(&self.record.messages()[history..]) {
             self.record.unsay(history);
-            return Ok(self.record.end(End::ContextTooLong));
+            return Ok(self.record.end(EndReason::ContextTooLong));
         }
         let (before, new) = self.record.messages().split_at(history);
-        let appended = self.chat.append(&carried_out(before, new), &self.record.ids(), new);
+        let appended = self.chat.append(&calls_run(before, new), &self.record.ids(), new);
         let appended = appended.context("the messages to the model cannot be appended")?;
         Ok(self.record.append_if_fits(&appended, history))
     }
 }
 
 impl AgentLoop for ToolAgent {
-    fn next(&mut self, turn: Option<Response>) -> Result<Next> {
+    fn next(&mut self, turn: Option<Response>) -> Result<NextAction> {
         if self.record.has_ended() {
-            return Ok(Next::End);
+            return Ok(NextAction::End);
         }
         let Some(turn) = turn else { return Ok(self.record.ask()) };
         let turn = self.record.take(turn);
@@ -157,15 +157,15 @@ impl AgentLoop for ToolAgent {
             return Ok(self.record.end(end));
         }
         self.record.note_unreadable(parsed.unreadable);
-        let carried_out = parsed.calls.len().min(self.record.limits().max_parallel_calls.max(1));
-        self.record.note_dropped(parsed.calls.len() - carried_out);
-        parsed.calls.truncate(carried_out);
+        let calls_run = parsed.calls.len().min(self.record.limits().max_parallel_calls.max(1));
+        self.record.note_dropped(parsed.calls.len() - calls_run);
+        parsed.calls.truncate(calls_run);
         if !parsed.calls.is_empty() {
             self.answer_calls(parsed.calls)
         } else if parsed.unreadable > 0 && self.tells_unreadable {
-            self.go_on(vec![json!({"role": "user", "content": UNREADABLE})])
+            self.continue_with(vec![json!({"role": "user", "content": UNREADABLE})])
         } else if parsed.unreadable > 0 && self.user.is_none() {
-            Ok(self.record.end(End::UnreadableCall))
+            Ok(self.record.end(EndReason::UnreadableCall))
         } else {
             self.answer_by_user()
         }
@@ -188,7 +188,7 @@ fn with_texts<'a>(messages: &'a [Value], texts: &[(usize, String)]) -> Cow<'a, [
 
 /// Returns the messages before tool results, without the last message's calls that have no result: templates match calls and
 /// results by position.
-fn carried_out<'a>(before: &'a [Value], answers: &[Value]) -> Cow<'a, [Value]> {
+fn calls_run<'a>(before: &'a [Value], answers: &[Value]) -> Cow<'a, [Value]> {
     let calls = before.last().and_then(|message| message.get("tool_calls")?.as_array()).map_or(0, Vec::len);
     let mut before = Cow::Borrowed(before);
     if calls > answers.len()
@@ -212,18 +212,18 @@ fn call_message(call: &ToolCall) -> Value {
 
 /// Returns the call if the tool exists and the arguments are JSON of any type; otherwise the error text for the model, with
 /// verl's reward of 0.
-fn checked(call: ToolCall, schemas: &[Value]) -> Checked {
+fn checked(call: ToolCall, schemas: &[Value]) -> CheckedCall {
     let name = &call.name;
     if !names(schemas).any(|known| known == name) {
         let known: Vec<String> = names(schemas).map(quoted).collect();
         let text = format!("Unknown function '{name}'. Available tools: [{}]", known.join(", "));
-        return Err(Box::new((call.name, refusal(text, Some(0.0), Trouble::UnknownTool))));
+        return Err(Box::new((call.name, refusal(text, Some(0.0), FailureKind::UnknownTool))));
     }
     match read_arguments(&call.arguments) {
         Ok(arguments) => Ok(Call { written: call, arguments }),
         Err(error) => {
             let text = format!("Invalid JSON in arguments for '{name}': {error}");
-            Err(Box::new((call.name, refusal(text, Some(0.0), Trouble::Arguments))))
+            Err(Box::new((call.name, refusal(text, Some(0.0), FailureKind::Arguments))))
         }
     }
 }

@@ -12,7 +12,7 @@ use burnish_data::{TemplateVariables, Tokenizer};
 
 /// A parsed turn of the model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
+pub struct TrlTurn {
     /// The message; `tool_calls` holds its calls, if it has any.
     pub message: Value,
     /// The number of texts that look like a call and cannot be parsed.
@@ -25,7 +25,7 @@ pub trait TrlChat: Send + Sync {
     ///
     /// # Errors
     /// Ids that cannot be decoded, or a tokenizer without a known response template.
-    fn read(&self, before: &[u32], turn: &[u32], tools: &[Value]) -> Result<Said>;
+    fn read(&self, before: &[u32], turn: &[u32], tools: &[Value]) -> Result<TrlTurn>;
 
     /// Returns the ids that these tool results add, up to the opening of the model's next turn.
     ///
@@ -48,7 +48,7 @@ pub struct ResponseTemplateChat {
 }
 
 impl TrlChat for ResponseTemplateChat {
-    fn read(&self, before: &[u32], turn: &[u32], tools: &[Value]) -> Result<Said> {
+    fn read(&self, before: &[u32], turn: &[u32], tools: &[Value]) -> Result<TrlTurn> {
         let (before, text) = (self.tokenizer.decode(before, false)?, self.tokenizer.decode(turn, false)?);
         let message = parse_response(&self.template, &before, &text, tools).map_err(|error| anyhow!(error))?;
         let is_read = message["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty());
@@ -57,7 +57,7 @@ impl TrlChat for ResponseTemplateChat {
             let parsed = (format.parse)(&text, tools);
             parsed.unreadable + parsed.calls.len()
         });
-        Ok(Said { message, unreadable })
+        Ok(TrlTurn { message, unreadable })
     }
 
     fn suffix(&self, answers: &[Value]) -> Result<Vec<u32>> {

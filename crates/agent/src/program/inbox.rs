@@ -2,14 +2,13 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use anyhow::Result;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::watch::{Waiting, Watch};
-use crate::Trouble;
+use crate::FailureKind;
 use crate::endpoint::{Api, Sent};
-use crate::parties::Fault;
+use crate::participants::{Outcome, PartyError};
 
 /// The result of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,7 +22,7 @@ pub struct Verdict {
 pub enum News {
     Asked(Request),
     /// The end of the program; an error ends the run.
-    Ended(Result<Result<Verdict, Fault>>),
+    Ended(Outcome<Verdict>),
 }
 
 /// A request that waits for its reply.
@@ -79,7 +78,7 @@ impl Inbox {
         // Handles report the end before they are dropped, unless no program runs.
         self.news.recv().unwrap_or_else(|_| {
             let message = "its program was lost".to_owned();
-            News::Ended(Ok(Err(Fault { trouble: Trouble::Died, message, seconds: 0.0 })))
+            News::Ended(Ok(Err(PartyError { failure: FailureKind::Died, message, seconds: 0.0 })))
         })
     }
 }
@@ -102,7 +101,7 @@ impl Desk {
     }
 
     /// Reports the end of the program.
-    pub fn end(&self, result: Result<Result<Verdict, Fault>>) {
+    pub fn end(&self, result: Outcome<Verdict>) {
         // The conversation may have been dropped.
         _ = self.news.send(News::Ended(result));
     }

@@ -104,7 +104,7 @@ mod tests {
     use crate::tools::Answer;
 
     fn answered(step: u64, text: &str) -> Entry {
-        let answer = Answer { text: text.to_owned(), reward: Some(f64::NAN), trouble: None, seconds: 0.1, extra: Map::new() };
+        let answer = Answer { text: text.to_owned(), reward: Some(f64::NAN), failure: None, seconds: 0.1, extra: Map::new() };
         let turn = Turn { number: 0, calls: 7, answers: vec![answer] };
         Entry::Answered { step, conversation: "rollout-1-2-3".to_owned(), turn }
     }

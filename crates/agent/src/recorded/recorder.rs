@@ -232,7 +232,7 @@ mod tests {
     }
 
     fn turn(text: &str) -> Turn {
-        let answer = Answer { text: text.to_owned(), reward: None, trouble: None, seconds: 0.0, extra: Map::new() };
+        let answer = Answer { text: text.to_owned(), reward: None, failure: None, seconds: 0.0, extra: Map::new() };
         Turn { number: 0, calls: 1, answers: vec![answer] }
     }
 

@@ -81,7 +81,7 @@ mod tests {
         fn call(&mut self, calls: &[Call], _: &Seen) -> Result<Vec<Answer>> {
             let mut answer = |_| {
                 self.0 += 1;
-                Answer { text: self.0.to_string(), reward: None, trouble: None, seconds: 0.0, extra: Map::new() }
+                Answer { text: self.0.to_string(), reward: None, failure: None, seconds: 0.0, extra: Map::new() }
             };
             Ok(calls.iter().map(&mut answer).collect())
         }

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::channel::Lost;
 use super::host::{Forked, Host};
 use super::words::WORDS;
-use crate::Trouble;
-use crate::parties::Fault;
+use crate::FailureKind;
+use crate::participants::{Outcome, PartyError};
 use burnish_python::message::seed;
 use burnish_python::process::MOST_BYTES;
 
@@ -86,7 +86,7 @@ impl Session {
     ///
     /// # Errors
     /// An interrupt. Failures of the user's code are a [`PartyError`].
-    pub fn ask(&self, op: &str, arguments: &impl Serialize, timeout: Duration) -> Result<Result<Value, Fault>> {
+    pub fn ask(&self, op: &str, arguments: &impl Serialize, timeout: Duration) -> Outcome<Value> {
         self.ask_in_parts(op, arguments, Time::For(timeout), &mut |_| ())
     }
 
@@ -94,13 +94,7 @@ impl Session {
     ///
     /// # Errors
     /// The errors of [`Self::ask`].
-    pub fn ask_in_parts(
-        &self,
-        op: &str,
-        arguments: &impl Serialize,
-        time: Time,
-        part: &mut dyn FnMut(Value),
-    ) -> Result<Result<Value, Fault>> {
+    pub fn ask_in_parts(&self, op: &str, arguments: &impl Serialize, time: Time, part: &mut dyn FnMut(Value)) -> Outcome<Value> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).ask(op, arguments, time, part)
     }
 
@@ -108,7 +102,7 @@ impl Session {
     ///
     /// # Errors
     /// The errors of [`Self::ask`].
-    pub fn ask_in_time(&self, op: &str, arguments: &impl Serialize, time: Time) -> Result<Result<Value, Fault>> {
+    pub fn ask_in_time(&self, op: &str, arguments: &impl Serialize, time: Time) -> Outcome<Value> {
         self.ask_in_parts(op, arguments, time, &mut |_| ())
     }
 
@@ -119,13 +113,7 @@ impl Session {
 }
 
 impl Conversation {
-    fn ask(
-        &mut self,
-        op: &str,
-        arguments: &impl Serialize,
-        time: Time,
-        part: &mut dyn FnMut(Value),
-    ) -> Result<Result<Value, Fault>> {
+    fn ask(&mut self, op: &str, arguments: &impl Serialize, time: Time, part: &mut dyn FnMut(Value)) -> Outcome<Value> {
         self.host.options().interrupt.check()?;
         let line = request(op, arguments, self.cpu(time))?;
         if self.process.is_none()
@@ -133,7 +121,7 @@ impl Conversation {
         {
             return Ok(Err(fault));
         }
-        let Some(forked) = &mut self.process else { return Ok(Err(fault(Trouble::Died, String::new(), Instant::now()))) };
+        let Some(forked) = &mut self.process else { return Ok(Err(fault(FailureKind::Died, String::new(), Instant::now()))) };
         let begun = Instant::now();
         time.begin(begun);
         let mut line = line.as_slice();
@@ -152,13 +140,13 @@ impl Conversation {
                 Some(Value::Object(reply)) if reply.contains_key("raised") => {
                     let text = reply["raised"].as_str().unwrap_or_default();
                     let hint = WORDS.memory_hint(text, self.host.options().memory_limit_mb).replace('\n', " ");
-                    return Ok(Err(fault(Trouble::Raised, format!("{text}{hint}"), begun)));
+                    return Ok(Err(fault(FailureKind::Raised, format!("{text}{hint}"), begun)));
                 }
                 // The user's code writes to the connection, so nothing on it can be trusted any more.
                 _ => {
                     self.end();
                     let text = "its process sent an unreadable reply, and was ended".to_owned();
-                    return Ok(Err(fault(Trouble::Died, text, begun)));
+                    return Ok(Err(fault(FailureKind::Died, text, begun)));
                 }
             }
         }
@@ -171,7 +159,7 @@ impl Conversation {
     }
 
     /// Starts a process. If conversations load the files themselves, waits until it has loaded them.
-    fn begin(&mut self) -> Result<Result<(), Fault>> {
+    fn begin(&mut self) -> Outcome<()> {
         let (host, limit) = (self.host.clone(), self.host.options().start_timeout);
         let interrupt = &host.options().interrupt;
         let place = if host.loads_each() { Some(host.enter()?) } else { None };
@@ -180,7 +168,7 @@ impl Conversation {
             Ok(forked) => self.process.insert(forked),
             Err(error) => {
                 interrupt.check()?;
-                return Ok(Err(fault(Trouble::Died, format!("{error:#}"), begun)));
+                return Ok(Err(fault(FailureKind::Died, format!("{error:#}"), begun)));
             }
         };
         let Some(place) = place else { return Ok(Ok(())) };
@@ -198,28 +186,28 @@ impl Conversation {
         let why = said["raised"].as_str().unwrap_or("its process sent an unreadable reply");
         let message = format!("the agent files could not be loaded for a conversation: {why}");
         place.failed(&message);
-        Ok(Err(fault(Trouble::Died, message, begun)))
+        Ok(Err(fault(FailureKind::Died, message, begun)))
     }
 
     /// Ends a process that did not reply, and returns the reason.
-    fn lost(&mut self, lost: Lost, time: Time, begun: Instant) -> Result<Result<Value, Fault>> {
+    fn lost(&mut self, lost: Lost, time: Time, begun: Instant) -> Outcome<Value> {
         let last = self.process.as_ref().and_then(|forked| forked.channel.last_line());
         let status = self.end();
         let last = last.map(|line| format!("; it printed last: {line}")).unwrap_or_default();
         let seconds = time.left(begun).1.as_secs_f64();
-        let (trouble, message) = match lost {
+        let (failure, message) = match lost {
             Lost::Interrupted(interrupted) => return Err(interrupted),
             Lost::TimedOut(place) => {
                 let place = place.map(|place| format!(", at {place}")).unwrap_or_default();
-                (Trouble::Timeout, format!("timed out after {seconds} s{place}"))
+                (FailureKind::Timeout, format!("timed out after {seconds} s{place}"))
             }
-            Lost::TooLong => (Trouble::Raised, format!("its reply has more than {MOST_BYTES} bytes")),
+            Lost::TooLong => (FailureKind::Raised, format!("its reply has more than {MOST_BYTES} bytes")),
             Lost::Gone => {
                 let how = status.map(|status| WORDS.ended(status, self.cpu(time)));
-                (Trouble::Died, format!("its process {}{last}", how.unwrap_or_else(|| "died".to_owned())))
+                (FailureKind::Died, format!("its process {}{last}", how.unwrap_or_else(|| "died".to_owned())))
             }
         };
-        Ok(Err(fault(trouble, format!("{message}; its state is lost"), begun)))
+        Ok(Err(fault(failure, format!("{message}; its state is lost"), begun)))
     }
 
     /// Ends the process; returns its exit status, if known.
@@ -246,6 +234,6 @@ impl Drop for Conversation {
     }
 }
 
-fn fault(trouble: Trouble, message: String, begun: Instant) -> Fault {
-    Fault { trouble, message, seconds: begun.elapsed().as_secs_f64() }
+fn fault(failure: FailureKind, message: String, begun: Instant) -> PartyError {
+    PartyError { failure, message, seconds: begun.elapsed().as_secs_f64() }
 }

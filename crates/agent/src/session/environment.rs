@@ -5,12 +5,11 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
 use serde_json::{Map, Value, json};
 
 use super::conversation::Session;
 use super::seen::number;
-use crate::parties::Fault;
+use crate::participants::Outcome;
 
 /// An instance of TRL's environment, created for one conversation.
 pub struct PythonEnvironment {
@@ -29,7 +28,7 @@ impl PythonEnvironment {
     ///
     /// # Errors
     /// An interrupt.
-    pub fn reset(&self, row: &Map<String, Value>) -> Result<Result<Option<String>, Fault>> {
+    pub fn reset(&self, row: &Map<String, Value>) -> Outcome<Option<String>> {
         let reply = self.session.ask("reset", &json!({ "environment": self.name, "row": row }), self.timeout)?;
         Ok(reply.map(|reply| reply["text"].as_str().map(str::to_owned)))
     }
@@ -38,7 +37,7 @@ impl PythonEnvironment {
     ///
     /// # Errors
     /// An interrupt.
-    pub fn reward(&self) -> Result<Result<Option<f64>, Fault>> {
+    pub fn reward(&self) -> Outcome<Option<f64>> {
         let reply = self.session.ask("reward", &json!({}), self.timeout)?;
         Ok(reply.map(|reply| number(&reply["reward"])))
     }

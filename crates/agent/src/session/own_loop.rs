@@ -3,14 +3,13 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::conversation::Session;
 use super::seen::number;
-use crate::Trouble;
-use crate::parties::{Fault, Output, OwnLoop, Wanted};
+use crate::FailureKind;
+use crate::participants::{LoopCode, LoopOutput, LoopRequest, Outcome, PartyError};
 
 /// An agent loop of verl.
 pub struct PythonLoop {
@@ -43,8 +42,8 @@ impl PythonLoop {
     }
 }
 
-impl OwnLoop for PythonLoop {
-    fn go_on(&mut self, answer: Option<Value>) -> Result<Result<Wanted, Fault>> {
+impl LoopCode for PythonLoop {
+    fn resume(&mut self, answer: Option<Value>) -> Outcome<LoopRequest> {
         let begun = Instant::now();
         let reply = match &answer {
             None => self.session.ask("loop", &self.row, self.timeout)?,
@@ -61,42 +60,42 @@ impl OwnLoop for PythonLoop {
             if self.taken > self.timeout {
                 let most = self.timeout.as_secs_f64();
                 let message = format!("it requested no turn within the {most} s of agent.call_timeout, only tokens");
-                return Ok(Err(Fault { trouble: Trouble::Timeout, message, seconds }));
+                return Ok(Err(PartyError { failure: FailureKind::Timeout, message, seconds }));
             }
-            Some(Wanted::Tokens(asked.take()))
+            Some(LoopRequest::Tokens(asked.take()))
         } else if let Some(asked) = reply.get("generate") {
             self.taken = Duration::ZERO;
             let params = asked["sampling_params"].as_object().cloned().unwrap_or_default();
-            ids(&asked["prompt_ids"]).map(|ids| Wanted::Turn { ids, params })
+            ids(&asked["prompt_ids"]).map(|ids| LoopRequest::Turn { ids, params })
         } else {
             match reply["done"].as_array().map(Vec::as_slice) {
-                Some([output]) => read(output).map(Wanted::Done),
+                Some([output]) => read(output).map(LoopRequest::Done),
                 Some(outputs) => {
                     let message = format!(
                         "its run returned {} outputs: return one, because one response to a prompt is trained",
                         outputs.len()
                     );
-                    return Ok(Err(Fault { trouble: Trouble::Raised, message, seconds }));
+                    return Ok(Err(PartyError { failure: FailureKind::Raised, message, seconds }));
                 }
                 None => None,
             }
         };
         Ok(wanted.ok_or_else(|| {
             let message = format!("its ids are not token ids: {}", shortened(&reply.to_string()));
-            Fault { trouble: Trouble::Raised, message, seconds }
+            PartyError { failure: FailureKind::Raised, message, seconds }
         }))
     }
 }
 
 /// Parses an output of the process.
-fn read(output: &Value) -> Option<Output> {
+fn read(output: &Value) -> Option<LoopOutput> {
     let mask = output["response_mask"].as_array()?.iter().map(|mask| match mask.as_u64() {
         Some(0) => Some(false),
         Some(1) => Some(true),
         _ => None,
     });
     let score = &output["reward_score"];
-    Some(Output {
+    Some(LoopOutput {
         prompt: ids(&output["prompt_ids"])?,
         ids: ids(&output["response_ids"])?,
         mask: mask.collect::<Option<_>>()?,

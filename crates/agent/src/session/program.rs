@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::conversation::{Session, Time};
 use super::seen::number;
-use crate::parties::Fault;
+use crate::participants::{Outcome, PartyError};
 use crate::program::{Desk, Inbox, Verdict, Watch};
-use crate::{Limits, Trouble};
+use crate::{FailureKind, Limits};
 
 /// The time limit of a program without one.
 const ENDLESS: Duration = Duration::from_secs(u32::MAX as u64);
@@ -30,7 +30,7 @@ struct BreaksOff(Desk);
 impl Drop for BreaksOff {
     fn drop(&mut self) {
         let message = "the thread of the program ended early".to_owned();
-        self.0.end(Ok(Err(Fault { trouble: Trouble::Died, message, seconds: 0.0 })));
+        self.0.end(Ok(Err(PartyError { failure: FailureKind::Died, message, seconds: 0.0 })));
     }
 }
 
@@ -72,7 +72,7 @@ impl PythonProgram {
         Ok(())
     }
 
-    fn run(&self, Access { base_url, api_key, model }: &Access, watch: &Watch) -> Result<Result<Verdict, Fault>> {
+    fn run(&self, Access { base_url, api_key, model }: &Access, watch: &Watch) -> Outcome<Verdict> {
         let access = json!({ "base_url": base_url, "api_key": api_key, "model": model });
         if let Err(fault) = self.session.ask("access", &access, self.call_timeout)? {
             return Ok(Err(fault));
@@ -87,7 +87,7 @@ impl PythonProgram {
                 let extra = said["extra"].as_object_mut().map(std::mem::take).unwrap_or_default();
                 Ok(Verdict { reward: number(&said["reward"]), extra })
             }
-            Err(fault) if fault.trouble == Trouble::Timeout => {
+            Err(fault) if fault.failure == FailureKind::Timeout => {
                 let message = match self.late(watch) {
                     true => format!(
                         "the program took longer than actor_rollout_ref.rollout.agent.conversation_timeout: it {}",
@@ -98,9 +98,9 @@ impl PythonProgram {
                         fault.message
                     ),
                 };
-                Err(Fault { message, ..fault })
+                Err(PartyError { message, ..fault })
             }
-            Err(fault) => Err(Fault { message: format!("the program: {}", fault.message), ..fault }),
+            Err(fault) => Err(PartyError { message: format!("the program: {}", fault.message), ..fault }),
         })
     }
 

@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use serde_json::{Map, Value, json};
 
 use super::conversation::Session;
 use super::seen::number;
-use crate::Trouble;
-use crate::parties::{Fault, Step, TextEnvironment};
+use crate::FailureKind;
+use crate::participants::{EnvironmentStep, Outcome, PartyError, TextEnvironment};
 
 /// An agent instance of OpenRLHF.
 pub struct PythonTextEnvironment {
@@ -26,13 +25,13 @@ impl PythonTextEnvironment {
 }
 
 impl TextEnvironment for PythonTextEnvironment {
-    fn reset(&mut self, observation: &str, label: &Value) -> Result<Result<String, Fault>> {
+    fn reset(&mut self, observation: &str, label: &Value) -> Outcome<String> {
         let begun = Instant::now();
         let reply = self.session.ask("agent_reset", &json!({ "observation": observation, "label": label }), self.timeout)?;
         Ok(reply.and_then(|reply| reply["observation"].as_str().map(str::to_owned).ok_or_else(|| no_answer(begun))))
     }
 
-    fn step(&mut self, observation: &str, action: &str) -> Result<Result<Step, Fault>> {
+    fn step(&mut self, observation: &str, action: &str) -> Outcome<EnvironmentStep> {
         let begun = Instant::now();
         let arguments = json!({ "observation": observation, "action": action, "sampling_params": self.sampling_params });
         let reply = match self.session.ask("agent_step", &arguments, self.timeout)? {
@@ -43,7 +42,7 @@ impl TextEnvironment for PythonTextEnvironment {
         let given = self.sampling_params.get("max_tokens").and_then(Value::as_u64);
         let seconds = begun.elapsed().as_secs_f64();
         let step = || {
-            Some(Step {
+            Some(EnvironmentStep {
                 reward: number(&reply["reward"])?,
                 score: number(&reply["score"]),
                 feedback: reply["feedback"].as_str()?.to_owned(),
@@ -57,7 +56,7 @@ impl TextEnvironment for PythonTextEnvironment {
     }
 }
 
-fn no_answer(begun: Instant) -> Fault {
+fn no_answer(begun: Instant) -> PartyError {
     let message = "the agent returned an invalid value".to_owned();
-    Fault { trouble: Trouble::Raised, message, seconds: begun.elapsed().as_secs_f64() }
+    PartyError { failure: FailureKind::Raised, message, seconds: begun.elapsed().as_secs_f64() }
 }

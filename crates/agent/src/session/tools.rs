@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::conversation::{Session, Time};
 use super::seen::{fields, number};
 use super::setup::{OfferedEnvironment, Offers};
-use crate::Trouble;
-use crate::parties::Fault;
+use crate::FailureKind;
+use crate::participants::PartyError;
 use crate::tools::{Answer, Call, Seen, Toolbox};
 
 /// The tools of one conversation.
@@ -55,17 +55,17 @@ impl PythonTools {
     }
 
     /// Returns the result for a call that the process did not finish.
-    fn failed(&self, name: &str, fault: &Fault, trouble: Trouble) -> Answer {
-        let told = match fault.trouble {
+    fn failed(&self, name: &str, fault: &PartyError, failure: FailureKind) -> Answer {
+        let told = match fault.failure {
             // The model does not need the place where the tool hung.
-            Trouble::Timeout => format!("timed out after {} s", self.timeout.as_secs_f64()),
-            Trouble::Died => "its process died".to_owned(),
+            FailureKind::Timeout => format!("timed out after {} s", self.timeout.as_secs_f64()),
+            FailureKind::Died => "its process died".to_owned(),
             _ => fault.message.clone(),
         };
         Answer {
             text: format!("Error executing tool '{name}': {told}"),
             reward: self.rewarding.contains(name).then_some(0.0),
-            trouble: Some(trouble),
+            failure: Some(failure),
             seconds: fault.seconds,
             extra: Map::new(),
         }
@@ -87,7 +87,7 @@ impl Toolbox for PythonTools {
             if open.is_empty() {
                 return Ok(answers.into_iter().flatten().collect());
             }
-            self.carry_out(calls, seen, &open, &mut answers)?;
+            self.run_calls(calls, seen, &open, &mut answers)?;
         }
     }
 }
@@ -101,7 +101,7 @@ struct Progress {
 
 impl PythonTools {
     /// Runs the `open` calls, and stores the result of at least one. Calls that had not begun when their process ended stay open.
-    fn carry_out(&self, calls: &[Call], seen: &Seen, open: &[usize], answers: &mut [Option<Answer>]) -> Result<()> {
+    fn run_calls(&self, calls: &[Call], seen: &Seen, open: &[usize], answers: &mut [Option<Answer>]) -> Result<()> {
         // Arguments are sent as the model wrote them, because Python supports larger numbers.
         let written = open.iter().map(|at| &calls[*at].written);
         let written: Vec<Value> = written.map(|call| json!({ "name": call.name, "arguments": call.arguments })).collect();
@@ -136,7 +136,7 @@ impl PythonTools {
                     }
                     None => {
                         let message = "its process returned an invalid result".to_owned();
-                        Fault { trouble: Trouble::Raised, message, seconds: begun.elapsed().as_secs_f64() }
+                        PartyError { failure: FailureKind::Raised, message, seconds: begun.elapsed().as_secs_f64() }
                     }
                 }
             }
@@ -148,15 +148,19 @@ impl PythonTools {
         let is_late = |one: &Progress| one.begun.is_some_and(|begun| begun.elapsed() >= self.timeout);
         let any_late = progress.iter().any(|one| one.answer.is_none() && is_late(one));
         for ((at, name), one) in open.iter().zip(names).zip(progress) {
-            let ended_along = fault.trouble == Trouble::Timeout && any_late && !is_late(&one);
+            let ended_along = fault.failure == FailureKind::Timeout && any_late && !is_late(&one);
             answers[*at] = match one {
                 Progress { answer: Some(answer), .. } => Some(answer),
                 Progress { begun: None, .. } if is_known => None,
                 _ if ended_along => {
                     let message = "its process was ended, because another call of the turn took too long".to_owned();
-                    Some(self.failed(name, &Fault { trouble: Trouble::Raised, message, ..fault.clone() }, Trouble::Died))
+                    Some(self.failed(
+                        name,
+                        &PartyError { failure: FailureKind::Raised, message, ..fault.clone() },
+                        FailureKind::Died,
+                    ))
                 }
-                _ => Some(self.failed(name, &fault, fault.trouble)),
+                _ => Some(self.failed(name, &fault, fault.failure)),
             };
         }
         Ok(())
@@ -168,7 +172,7 @@ fn read(answer: &Value) -> Option<Answer> {
     Some(Answer {
         text: answer["text"].as_str()?.to_owned(),
         reward: number(&answer["reward"]),
-        trouble: answer["raised"].is_string().then_some(Trouble::Raised),
+        failure: answer["raised"].is_string().then_some(FailureKind::Raised),
         seconds: number(&answer["seconds"])?,
         extra: Map::new(),
     })

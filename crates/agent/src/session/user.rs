@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::conversation::Session;
 use super::seen::{fields, number};
-use crate::Trouble;
-use crate::parties::{Fault, Reply, User};
+use crate::FailureKind;
+use crate::participants::{Outcome, PartyError, User, UserReply};
 use crate::tools::Seen;
 
 /// An interaction of verl.
@@ -29,20 +28,20 @@ impl PythonUser {
 }
 
 impl User for PythonUser {
-    fn respond(&mut self, seen: &Seen) -> Result<Result<Reply, Fault>> {
+    fn respond(&mut self, seen: &Seen) -> Outcome<UserReply> {
         let begun = Instant::now();
         let arguments = json!({ "name": self.name, "kwargs": self.kwargs, "seen": fields(seen), "request_id": self.request_id });
         let reply = match self.session.ask("respond", &arguments, self.timeout)? {
             Ok(reply) => reply,
             Err(fault) => {
-                return Ok(Err(Fault { message: format!("the interaction {}: {}", self.name, fault.message), ..fault }));
+                return Ok(Err(PartyError { message: format!("the interaction {}: {}", self.name, fault.message), ..fault }));
             }
         };
         let seconds = begun.elapsed().as_secs_f64();
         let (Some(text), Some(ends)) = (reply["text"].as_str(), reply["ends"].as_bool()) else {
             let message = format!("the interaction {} returned an invalid value", self.name);
-            return Ok(Err(Fault { trouble: Trouble::Raised, message, seconds }));
+            return Ok(Err(PartyError { failure: FailureKind::Raised, message, seconds }));
         };
-        Ok(Ok(Reply { text: text.to_owned(), ends, score: number(&reply["score"]), seconds }))
+        Ok(Ok(UserReply { text: text.to_owned(), ends, score: number(&reply["score"]), seconds }))
     }
 }

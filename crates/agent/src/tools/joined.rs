@@ -91,7 +91,7 @@ mod tests {
 
         fn call(&mut self, calls: &[Call], _: &Seen) -> Result<Vec<Answer>> {
             let text = |call: &Call| format!("{} {} {}", self.0, call.written.name, calls.len());
-            let answer = |call| Answer { text: text(call), reward: None, trouble: None, seconds: 0.0, extra: Map::new() };
+            let answer = |call| Answer { text: text(call), reward: None, failure: None, seconds: 0.0, extra: Map::new() };
             Ok(calls.iter().map(answer).collect())
         }
     }

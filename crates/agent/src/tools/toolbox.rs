@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::Trouble;
+use crate::FailureKind;
 use crate::calls::ToolCall;
 
 /// The tools of one conversation.
@@ -61,7 +61,8 @@ pub struct Answer {
     /// The text for the model, not yet truncated.
     pub text: String,
     pub reward: Option<f64>,
-    pub trouble: Option<Trouble>,
+    #[serde(rename = "trouble")]
+    pub failure: Option<FailureKind>,
     pub seconds: f64,
     /// The tool's values for reward functions.
     pub extra: Map<String, Value>,

@@ -1,9 +1,9 @@
 //! verl's interaction for GSM8K (`verl.interactions.gsm8k_interaction.Gsm8kInteraction` of verl up to 0.7).
 
-use anyhow::{Context, Result};
+use anyhow::Context;
 
 use super::kind::Kind;
-use crate::parties::{Fault, Reply, User};
+use crate::participants::{Outcome, User, UserReply};
 use crate::tools::Seen;
 use crate::tools::built_in::marked;
 use burnish_reward::gsm8k::{Method, extract_solution};
@@ -28,7 +28,7 @@ struct Gsm8k {
 
 impl User for Gsm8k {
     /// Matches verl 0.7's `generate_response`, which parses the assistant's last message by the strict method.
-    fn respond(&mut self, seen: &Seen) -> Result<Result<Reply, Fault>> {
+    fn respond(&mut self, seen: &Seen) -> Outcome<UserReply> {
         let last = seen.messages.iter().rev().find(|message| message["role"] == "assistant");
         let content = last.and_then(|message| message["content"].as_str()).unwrap_or_default();
         let is_right = extract_solution(&marked(content), Method::Strict).is_some_and(|answer| answer == self.truth);
@@ -37,7 +37,7 @@ impl User for Gsm8k {
             false => "Your response is incorrect! You need to reflect on your answer and try again.",
         };
         let score = Some(if is_right { 1.0 } else { 0.0 });
-        Ok(Ok(Reply { text: text.to_owned(), ends: is_right, score, seconds: 0.0 }))
+        Ok(Ok(UserReply { text: text.to_owned(), ends: is_right, score, seconds: 0.0 }))
     }
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::parties::User;
+use crate::participants::User;
 
 /// A kind of built-in simulated user.
 pub struct Kind {

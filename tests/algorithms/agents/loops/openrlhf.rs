@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use anyhow::Result;
 use burnish::agent::Limits;
 use burnish::agent::loops::TextEnvironmentLoop;
-use burnish::agent::parties::{Fault, Step, TextEnvironment};
+use burnish::agent::participants::{EnvironmentStep, Outcome, TextEnvironment};
 use burnish::rollout::Finish;
 use serde_json::{Value, json};
 
@@ -19,15 +18,15 @@ struct Scripted {
 }
 
 impl TextEnvironment for Scripted {
-    fn reset(&mut self, observation: &str, _: &Value) -> Result<Result<String, Fault>> {
+    fn reset(&mut self, observation: &str, _: &Value) -> Outcome<String> {
         Ok(Ok(self.case["reset"].as_str().unwrap_or(observation).to_owned()))
     }
 
-    fn step(&mut self, observation: &str, action: &str) -> Result<Result<Step, Fault>> {
+    fn step(&mut self, observation: &str, action: &str) -> Outcome<EnvironmentStep> {
         let mut seen = self.seen.lock().unwrap();
         let step = &self.case["steps"][seen.len()];
         seen.push(json!({"observation_text": observation, "action_text": action}));
-        Ok(Ok(Step {
+        Ok(Ok(EnvironmentStep {
             reward: number(&step["rewards"]),
             score: step["scores"].as_f64(),
             feedback: step["environment_feedback"].as_str().unwrap().to_owned(),

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use burnish::agent::calls::format_named;
-use burnish::agent::loops::{OwnAgent, Record, TemplateTokens, Tokens};
-use burnish::agent::parties::{Fault, Output, OwnLoop, Wanted};
+use burnish::agent::loops::{CustomLoop, EpisodeRecord, TemplateTokenService, TokenService};
+use burnish::agent::participants::{LoopCode, LoopOutput, LoopRequest, Outcome, PartyError};
 use burnish::agent::tokens::Quoting;
-use burnish::agent::{Ask, End, Episode, Limits};
+use burnish::agent::{EndReason, Episode, Limits, SampleRequest};
 use burnish::rollout::{Finish, Sampling};
 use serde_json::{Map, Value, json};
 
@@ -15,30 +15,30 @@ use super::scripted::{drive, no_limits, tokenizer, turn};
 
 /// A loop that wants these things one after another, and keeps what it was answered.
 struct Scripted {
-    wants: Vec<Result<Wanted, Fault>>,
+    wants: Vec<Result<LoopRequest, PartyError>>,
     answers: Arc<std::sync::Mutex<Vec<Value>>>,
 }
 
-impl OwnLoop for Scripted {
-    fn go_on(&mut self, answer: Option<Value>) -> Result<Result<Wanted, Fault>> {
+impl LoopCode for Scripted {
+    fn resume(&mut self, answer: Option<Value>) -> Outcome<LoopRequest> {
         self.answers.lock().unwrap().extend(answer);
         Ok(self.wants.remove(0))
     }
 }
 
-fn generate(ids: &[u32], params: Value) -> Result<Wanted, Fault> {
-    Ok(Wanted::Turn { ids: ids.to_vec(), params: params.as_object().unwrap().clone() })
+fn generate(ids: &[u32], params: Value) -> Result<LoopRequest, PartyError> {
+    Ok(LoopRequest::Turn { ids: ids.to_vec(), params: params.as_object().unwrap().clone() })
 }
 
-fn output(prompt: &[u32], ids: &[u32], mask: &[u8]) -> Output {
+fn output(prompt: &[u32], ids: &[u32], mask: &[u8]) -> LoopOutput {
     let mask = mask.iter().map(|mask| *mask == 1).collect();
-    Output { prompt: prompt.to_vec(), ids: ids.to_vec(), mask, score: None, num_turns: None, extra: Map::new() }
+    LoopOutput { prompt: prompt.to_vec(), ids: ids.to_vec(), mask, score: None, num_turns: None, extra: Map::new() }
 }
 
 /// The tokens of a tokenizer with ChatML's template.
-fn tokens() -> Arc<TemplateTokens> {
+fn tokens() -> Arc<TemplateTokenService> {
     let tokenizer = tokenizer("chatml", "qwen2_5");
-    Arc::new(TemplateTokens {
+    Arc::new(TemplateTokenService {
         quoting: Some(Quoting::new(&tokenizer).unwrap().into()),
         tokenizer,
         model_type: "qwen2".to_owned(),
@@ -49,11 +49,15 @@ fn tokens() -> Arc<TemplateTokens> {
 }
 
 /// Runs a conversation whose turns are these ids, and returns what it was answered too.
-fn run(wants: Vec<Result<Wanted, Fault>>, turns: &[&[u32]], limits: Limits) -> (Episode, Vec<Ask>, Vec<Value>) {
+fn run(
+    wants: Vec<Result<LoopRequest, PartyError>>,
+    turns: &[&[u32]],
+    limits: Limits,
+) -> (Episode, Vec<SampleRequest>, Vec<Value>) {
     let answers = Arc::default();
     let own = Box::new(Scripted { wants, answers: Arc::clone(&answers) });
-    let record = Record::new(vec![json!({"role": "user", "content": "a"})], vec![7, 8], limits);
-    let agent = OwnAgent::new(record, "mine", own, tokens(), Sampling { temperature: 0.5, ..Sampling::PLAIN });
+    let record = EpisodeRecord::new(vec![json!({"role": "user", "content": "a"})], vec![7, 8], limits);
+    let agent = CustomLoop::new(record, "mine", own, tokens(), Sampling { temperature: 0.5, ..Sampling::PLAIN });
     let (episode, asked) = drive(Box::new(agent), |nth, ask| {
         let log_probs: Vec<f32> = turns[nth].iter().map(|id| -(*id as f32)).collect();
         turn(turns[nth], &log_probs, ask)
@@ -68,7 +72,7 @@ fn limits(prompt_length: usize, response_length: usize) -> Limits {
 
 #[test]
 fn branches_may_be_asked_for_and_one_is_returned() {
-    let done = Output {
+    let done = LoopOutput {
         score: Some(0.5),
         num_turns: Some(4),
         extra: json!({"turn_scores": [1.0], "note": "x"}).as_object().unwrap().clone(),
@@ -78,11 +82,11 @@ fn branches_may_be_asked_for_and_one_is_returned() {
         generate(&[7, 8], json!({})),
         generate(&[7, 8], json!({"temperature": 2.0, "max_tokens": 2, "stop": "x"})),
         generate(&[7, 8, 10, 11, 90], json!({"temperature": 0.5, "top_k": -1})),
-        Ok(Wanted::Done(done)),
+        Ok(LoopRequest::Done(done)),
     ];
     let (episode, asked, answers) = run(wants, &[&[10, 99], &[10, 11], &[12, 13]], limits(4, 6));
     assert_eq!(asked.iter().map(|ask| ask.max_tokens).collect::<Vec<_>>(), [6, 2, 5]);
-    let is_plain = |ask: &Ask| ask.sampling.is_none() && ask.stops.is_none();
+    let is_plain = |ask: &SampleRequest| ask.sampling.is_none() && ask.stops.is_none();
     assert!(is_plain(&asked[0]) && is_plain(&asked[2]));
     assert!(asked[1].sampling.is_some_and(|sampling| sampling.temperature == 2.0) && asked[1].stops.is_some());
     assert_eq!(answers[1]["token_ids"], json!([10, 11]));
@@ -90,7 +94,7 @@ fn branches_may_be_asked_for_and_one_is_returned() {
     assert_eq!((&episode.prompt[..], &episode.ids[..]), (&[7, 8][..], &[10, 11, 90, 12, 13][..]));
     assert_eq!(episode.sampled, [true, true, false, true, true]);
     assert_eq!(episode.log_probs, [-10.0, -11.0, 0.0, -12.0, -13.0]);
-    assert_eq!((episode.end, episode.finish, episode.score), (End::Answer, Finish::Stop, Some(0.5)));
+    assert_eq!((episode.end, episode.finish, episode.score), (EndReason::Answer, Finish::Stop, Some(0.5)));
     assert_eq!((episode.num_turns(), episode.assistant_turns, episode.user_turns), (4, 2, 1));
     assert_eq!((episode.rewards.len(), episode.rewards[0].at, &episode.extra["note"]), (1, 4, &json!("x")));
     assert_eq!(episode.messages.len(), 4);
@@ -98,28 +102,28 @@ fn branches_may_be_asked_for_and_one_is_returned() {
 
 #[test]
 fn a_response_is_cut_to_its_length() {
-    let wants = || vec![generate(&[7, 8], json!({})), Ok(Wanted::Done(output(&[7, 8], &[1, 2, 3], &[1, 1, 1])))];
+    let wants = || vec![generate(&[7, 8], json!({})), Ok(LoopRequest::Done(output(&[7, 8], &[1, 2, 3], &[1, 1, 1])))];
     let (episode, asked, _) = run(wants(), &[&[1, 2, 3]], limits(8, 2));
     assert_eq!(asked[0].max_tokens, 2);
     // The turn had two tokens, and the third is none of it.
-    assert_eq!(episode.end, End::Failed);
-    let wants = vec![generate(&[7, 8], json!({})), Ok(Wanted::Done(output(&[7, 8], &[1, 2, 3, 4], &[1, 1, 0, 0])))];
+    assert_eq!(episode.end, EndReason::Failed);
+    let wants = vec![generate(&[7, 8], json!({})), Ok(LoopRequest::Done(output(&[7, 8], &[1, 2, 3, 4], &[1, 1, 0, 0])))];
     let (episode, ..) = run(wants, &[&[1, 2]], limits(8, 3));
-    assert_eq!((&episode.ids[..], episode.end, episode.score), (&[1, 2, 3][..], End::Length, None));
+    assert_eq!((&episode.ids[..], episode.end, episode.score), (&[1, 2, 3][..], EndReason::Length, None));
     assert_eq!((&episode.sampled[..], episode.num_turns()), (&[true, true, false][..], 3));
 }
 
 #[test]
 fn what_was_not_sampled_is_not_trained() {
-    let failed = |done: Output| {
-        let wants = vec![generate(&[7, 8], json!({})), generate(&[7, 8, 1, 2, 90], json!({})), Ok(Wanted::Done(done))];
+    let failed = |done: LoopOutput| {
+        let wants = vec![generate(&[7, 8], json!({})), generate(&[7, 8, 1, 2, 90], json!({})), Ok(LoopRequest::Done(done))];
         let (episode, ..) = run(wants, &[&[1, 2], &[3, 4]], limits(4, 20));
-        assert_eq!((episode.end, episode.score), (End::Failed, None));
+        assert_eq!((episode.end, episode.score), (EndReason::Failed, None));
         // What there is of it is that which was sampled.
         assert_eq!((&episode.ids[..], &episode.sampled[..]), (&[1, 2, 90, 3, 4][..], &[true, true, false, true, true][..]));
         episode.extra["fault"].as_str().unwrap().to_owned()
     };
-    let score = |score| Output { score: Some(score), ..output(&[7, 8], &[1, 2], &[1, 1]) };
+    let score = |score| LoopOutput { score: Some(score), ..output(&[7, 8], &[1, 2], &[1, 1]) };
     for (done, part) in [
         (output(&[7, 8], &[1, 5, 90], &[1, 1, 0]), "mine: response_mask has 1 for the tokens 1 to 1 of its response"),
         (output(&[7, 8], &[1, 5, 90], &[1, 1, 0]), "token_ids of generate unchanged"),
@@ -137,13 +141,13 @@ fn what_was_not_sampled_is_not_trained() {
 
 #[test]
 fn what_cannot_be_sampled_is_an_error_of_the_loop() {
-    let done = Ok(Wanted::Done(output(&[7, 8], &[9], &[0])));
+    let done = Ok(LoopRequest::Done(output(&[7, 8], &[9], &[0])));
     let wants = vec![
         generate(&[], json!({})),
         generate(&[4_000_000], json!({})),
         generate(&[1; 64], json!({})),
         generate(&[7], json!({"n": 2})),
-        Ok(Wanted::Tokens(json!({"op": "dance"}))),
+        Ok(LoopRequest::Tokens(json!({"op": "dance"}))),
         done,
     ];
     let (episode, asked, answers) = run(wants, &[], limits(4, 4));
@@ -151,7 +155,7 @@ fn what_cannot_be_sampled_is_an_error_of_the_loop() {
     for (answer, part) in answers.iter().zip(["no ids", "4000000", "64 ids", "\"n\"", "dance"]) {
         assert!(answer["error"].as_str().unwrap().contains(part), "{answer}");
     }
-    assert_eq!((episode.end, episode.sampled), (End::Done, vec![false]));
+    assert_eq!((episode.end, episode.sampled), (EndReason::Done, vec![false]));
 }
 
 #[test]

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use burnish::agent::calls::{Parsed, ToolCall};
-use burnish::agent::loops::{Chat, Codec, FAULT, Record, Said, SingleTurn, TextEnvironmentLoop, ToolAgent, Trl, TrlChat};
-use burnish::agent::parties::{Fault, Reply, Step, TextEnvironment, User};
+use burnish::agent::loops::{
+    Chat, Codec, EpisodeRecord, FAULT, SingleTurn, TextEnvironmentLoop, ToolAgent, TrlChat, TrlLoop, TrlTurn,
+};
+use burnish::agent::participants::{EnvironmentStep, Outcome, PartyError, TextEnvironment, User, UserReply};
 use burnish::agent::tokens::Appended;
 use burnish::agent::tools::{Answer, Call, Seen, Toolbox};
-use burnish::agent::{AgentLoop, Ask, End, Episode, Limits, Trouble};
+use burnish::agent::{AgentLoop, EndReason, Episode, FailureKind, Limits, SampleRequest};
 use burnish::rollout::{Finish, Response};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -36,9 +38,9 @@ impl Dice {
         (0..self.throw(most + 1)).map(|_| self.throw(1000) as u32).collect()
     }
 
-    fn fault(&self) -> Option<Fault> {
-        let trouble = [Trouble::Raised, Trouble::Timeout, Trouble::Died][self.throw(3)];
-        (self.throw(12) == 0).then(|| Fault { trouble, message: "it fell over".to_owned(), seconds: 0.5 })
+    fn fault(&self) -> Option<PartyError> {
+        let failure = [FailureKind::Raised, FailureKind::Timeout, FailureKind::Died][self.throw(3)];
+        (self.throw(12) == 0).then(|| PartyError { failure, message: "it fell over".to_owned(), seconds: 0.5 })
     }
 }
 
@@ -81,11 +83,11 @@ impl Chat for Dice {
 }
 
 impl TrlChat for Dice {
-    fn read(&self, _: &[u32], turn: &[u32], _: &[Value]) -> Result<Said> {
+    fn read(&self, _: &[u32], turn: &[u32], _: &[Value]) -> Result<TrlTurn> {
         let call = |call: ToolCall| json!({"type": "function", "function": {"name": call.name, "arguments": {}}});
         let calls: Vec<Value> = self.calls().into_iter().map(call).collect();
         let content = Codec::text(self, turn)?;
-        Ok(Said { message: json!({"role": "assistant", "content": content, "tool_calls": calls}), unreadable: self.throw(2) })
+        Ok(TrlTurn { message: json!({"role": "assistant", "content": content, "tool_calls": calls}), unreadable: self.throw(2) })
     }
 
     fn suffix(&self, answers: &[Value]) -> Result<Vec<u32>> {
@@ -104,11 +106,11 @@ impl Toolbox for Party {
 
     fn call(&mut self, calls: &[Call], _: &Seen) -> Result<Vec<Answer>> {
         let reward = |dice: &Dice| [None, Some(0.0), Some(1.5)][dice.throw(3)];
-        let trouble = |dice: &Dice| [None, Some(Trouble::Raised), Some(Trouble::Timeout)][dice.throw(3)];
+        let failure = |dice: &Dice| [None, Some(FailureKind::Raised), Some(FailureKind::Timeout)][dice.throw(3)];
         let answer = || Answer {
             text: "answer".to_owned(),
             reward: reward(&self.0),
-            trouble: trouble(&self.0),
+            failure: failure(&self.0),
             seconds: self.0.throw(3) as f64,
             extra: Map::from_iter([("fault".to_owned(), "forged".into())]),
         };
@@ -119,12 +121,12 @@ impl Toolbox for Party {
 }
 
 impl User for Party {
-    fn respond(&mut self, seen: &Seen) -> Result<Result<Reply, Fault>> {
+    fn respond(&mut self, seen: &Seen) -> Outcome<UserReply> {
         assert_eq!(seen.response.len(), seen.sampled.len());
         Ok(self.0.fault().map_or_else(
             || {
                 let score = [None, Some(0.0), Some(1.0)][self.0.throw(3)];
-                Ok(Reply { text: "reply".to_owned(), ends: self.0.throw(6) == 0, score, seconds: self.0.throw(3) as f64 })
+                Ok(UserReply { text: "reply".to_owned(), ends: self.0.throw(6) == 0, score, seconds: self.0.throw(3) as f64 })
             },
             Err,
         ))
@@ -132,17 +134,17 @@ impl User for Party {
 }
 
 impl TextEnvironment for Party {
-    fn reset(&mut self, observation: &str, _: &Value) -> Result<Result<String, Fault>> {
+    fn reset(&mut self, observation: &str, _: &Value) -> Outcome<String> {
         Ok(self.0.fault().map_or_else(|| Ok(observation.to_owned()), Err))
     }
 
-    fn step(&mut self, _: &str, _: &str) -> Result<Result<Step, Fault>> {
+    fn step(&mut self, _: &str, _: &str) -> Outcome<EnvironmentStep> {
         let feedback = Codec::text(&self.0, &self.0.ids(6))?;
         Ok(self.0.fault().map_or_else(
             || {
                 let max_tokens = [None, Some(0), Some(3)][self.0.throw(3)];
                 let done = self.0.throw(8) == 0;
-                Ok(Step {
+                Ok(EnvironmentStep {
                     reward: 0.5,
                     score: None,
                     feedback,
@@ -177,7 +179,7 @@ fn limits(dice: &Dice) -> Limits {
 /// Checks what holds for every kind; `may_overrun` if what others say may go beyond the length before it is cut.
 fn check(what: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &Limits) -> Episode {
     let (mut turns, mut longest): (Vec<Response>, Vec<u32>) = (Vec::new(), Vec::new());
-    let (episode, asked) = drive(agent, |at, ask: &Ask| {
+    let (episode, asked) = drive(agent, |at, ask: &SampleRequest| {
         assert!(at < 1000, "{what}: no end");
         // What was said and kept is not changed by what follows; a template may take the last token for its own.
         let kept = longest.len().saturating_sub(1).min(ask.ids.len());
@@ -205,7 +207,7 @@ fn check(what: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &Limits) ->
     let bound = |most: Option<usize>| most.filter(|most| *most > 0).unwrap_or(usize::MAX - 1);
     let most = bound(limits.max_assistant_turns).min(bound(limits.max_user_turns) + 1);
     assert!(episode.assistant_turns <= most, "{what}: {} turns", episode.assistant_turns);
-    let has_failed = matches!(episode.end, End::Failed | End::Timeout);
+    let has_failed = matches!(episode.end, EndReason::Failed | EndReason::Timeout);
     assert_eq!(episode.extra.contains_key(FAULT), has_failed, "{what}: {:?}", episode.extra);
     assert!(!has_failed || episode.score.is_none(), "{what}");
     episode
@@ -220,7 +222,7 @@ proptest! {
         let begin = |dice: &Dice| {
             let limits = limits(dice);
             let ids = [vec![0], dice.ids(12)].concat();
-            (Record::new(messages.clone(), ids, limits.clone()), limits)
+            (EpisodeRecord::new(messages.clone(), ids, limits.clone()), limits)
         };
         let all = Arc::new(dice.clone());
 
@@ -231,11 +233,11 @@ proptest! {
         }
         let episode = check("tool agent", Box::new(agent), &dice, &bounds);
         let ends_sampled = episode.sampled.last().is_none_or(|sampled| *sampled);
-        prop_assert!(ends_sampled || episode.end == End::Failed, "the response ends with a sampled token");
+        prop_assert!(ends_sampled || episode.end == EndReason::Failed, "the response ends with a sampled token");
 
         let (record, bounds) = begin(&dice);
         let iterations = Some(dice.throw(5)).filter(|most| *most < 4);
-        check("TRL", Box::new(Trl::new(record, all.clone(), party(), iterations)), &dice, &bounds);
+        check("TRL", Box::new(TrlLoop::new(record, all.clone(), party(), iterations)), &dice, &bounds);
 
         let bounds = limits(&dice);
         let prompt = Codec::text(&dice, &dice.ids(12)).unwrap();

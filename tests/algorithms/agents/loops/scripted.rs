@@ -10,7 +10,7 @@ use burnish::agent::calls::Parsed;
 use burnish::agent::loops::Chat;
 use burnish::agent::tokens::Appended;
 use burnish::agent::tools::{Answer, Call, Seen, Toolbox};
-use burnish::agent::{AgentLoop, Ask, Episode, Limits, Next, Trouble, TruncateSide};
+use burnish::agent::{AgentLoop, Episode, FailureKind, Limits, NextAction, SampleRequest, TruncateSide};
 use burnish::data::{TemplateVariables, Tokenizer};
 use burnish::rollout::{Finish, Response};
 use serde_json::{Map, Value, json};
@@ -98,7 +98,7 @@ pub fn prompt_ids(tokenizer: &Tokenizer, messages: &Value, tools: &Value) -> Vec
 }
 
 /// A turn of these ids as a model samples it that may write so many.
-pub fn turn(ids: &[u32], log_probs: &[f32], ask: &Ask) -> Response {
+pub fn turn(ids: &[u32], log_probs: &[f32], ask: &SampleRequest) -> Response {
     let length = ids.len().min(ask.max_tokens);
     let log_probs = if log_probs.is_empty() { vec![0.0; length] } else { log_probs[..length].to_vec() };
     let finish = if length < ids.len() { Finish::Length } else { Finish::Stop };
@@ -106,14 +106,17 @@ pub fn turn(ids: &[u32], log_probs: &[f32], ask: &Ask) -> Response {
 }
 
 /// Drives a conversation to its end, and returns it with what it asked for.
-pub fn drive(mut agent: Box<dyn AgentLoop>, mut sample: impl FnMut(usize, &Ask) -> Response) -> (Episode, Vec<Ask>) {
+pub fn drive(
+    mut agent: Box<dyn AgentLoop>,
+    mut sample: impl FnMut(usize, &SampleRequest) -> Response,
+) -> (Episode, Vec<SampleRequest>) {
     let (mut asked, mut said) = (Vec::new(), None);
-    while let Next::Generate(ask) = agent.next(said.take()).unwrap() {
+    while let NextAction::Generate(ask) = agent.next(said.take()).unwrap() {
         assert!(ask.max_tokens > 0);
         said = Some(sample(asked.len(), &ask));
         asked.push(ask);
     }
-    assert_eq!(agent.next(None).unwrap(), Next::End);
+    assert_eq!(agent.next(None).unwrap(), NextAction::End);
     (agent.finish(), asked)
 }
 
@@ -190,11 +193,11 @@ impl Tools {
         let count = self.calls.entry(name.clone()).or_default();
         let outcome = &outcomes[(*count).min(outcomes.len() - 1)];
         *count += 1;
-        let (text, trouble) = match outcome["raise"].as_str() {
-            Some(message) => (format!("Error executing tool '{name}': {message}"), Some(Trouble::Raised)),
+        let (text, failure) = match outcome["raise"].as_str() {
+            Some(message) => (format!("Error executing tool '{name}': {message}"), Some(FailureKind::Raised)),
             None => (outcome["text"].as_str().unwrap_or_default().to_owned(), None),
         };
         let reward = outcome.get("reward").map_or(Some(0.0), Value::as_f64);
-        Answer { text, reward, trouble, seconds: 0.0, extra: Map::new() }
+        Answer { text, reward, failure, seconds: 0.0, extra: Map::new() }
     }
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use burnish::agent::calls::format_named;
-use burnish::agent::loops::{Record, ResponseTemplateChat, Trl, TrlChat};
+use burnish::agent::loops::{EpisodeRecord, ResponseTemplateChat, TrlChat, TrlLoop};
 use burnish::agent::tokens::Quoting;
 use burnish::agent::tools::{Answer, Call, Seen, Toolbox};
-use burnish::agent::{Limits, Trouble};
+use burnish::agent::{FailureKind, Limits};
 use burnish::data::TemplateVariables;
 use serde_json::{Map, Value};
 
@@ -49,11 +49,11 @@ impl Functions {
         let raised = unknown
             .map(|key| format!("{name}() got an unexpected keyword argument '{key}'"))
             .or_else(|| result["raises"].as_str().map(str::to_owned));
-        let (text, trouble) = match raised {
-            Some(message) => (format!("{{'error': {}}}", repr(&message.into())), Some(Trouble::Raised)),
+        let (text, failure) = match raised {
+            Some(message) => (format!("{{'error': {}}}", repr(&message.into())), Some(FailureKind::Raised)),
             None => (burnish::util::python_value::text_of(result), None),
         };
-        Answer { text, reward: None, trouble, seconds: 0.0, extra: Map::new() }
+        Answer { text, reward: None, failure, seconds: 0.0, extra: Map::new() }
     }
 }
 
@@ -81,10 +81,10 @@ fn golden_functions_are_trls() {
         };
         let prompt = prompt_ids(&tokenizer, &case["messages"], &case["tools"]);
         assert_eq!(prompt, ids_of(&case["prompt_ids"]), "{what}");
-        let record = Record::new(case["messages"].as_array().unwrap().clone(), prompt, limits);
+        let record = EpisodeRecord::new(case["messages"].as_array().unwrap().clone(), prompt, limits);
         let iterations = case["max_tool_calling_iterations"].as_u64().map(|most| most as usize);
         let mut turns = Vec::new();
-        let (episode, _) = drive(Box::new(Trl::new(record, chat.clone(), Box::new(functions), iterations)), |at, ask| {
+        let (episode, _) = drive(Box::new(TrlLoop::new(record, chat.clone(), Box::new(functions), iterations)), |at, ask| {
             let ids = ids_of(&case["generated"][at]);
             let log_prob = if at == 0 { -0.5 } else { -0.25 };
             let turn = turn(&ids, &vec![log_prob; ids.len()], ask);
@@ -94,7 +94,7 @@ fn golden_functions_are_trls() {
         assert_whole(&what, &episode, &turns);
         assert_eq!(turns.len(), case["generated"].as_array().unwrap().len(), "{what}");
         assert_eq!(Value::from(episode.calls.len()), case["tool_calls"], "{what}");
-        let failures = episode.calls.iter().filter(|call| call.trouble.is_some()).count();
+        let failures = episode.calls.iter().filter(|call| call.failure.is_some()).count();
         assert_eq!(Value::from(failures), case["tool_failures"], "{what}");
 
         let said = &episode.messages[case["messages"].as_array().unwrap().len()..];

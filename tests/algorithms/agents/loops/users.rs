@@ -10,13 +10,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use anyhow::Result;
 use burnish::agent::calls::format_named;
-use burnish::agent::loops::{Record, TemplateChat, ToolAgent};
-use burnish::agent::parties::{Fault, Reply, User};
+use burnish::agent::loops::{EpisodeRecord, TemplateChat, ToolAgent};
+use burnish::agent::participants::{Outcome, User, UserReply};
 use burnish::agent::tokens::{Appended, Continuation};
 use burnish::agent::tools::Seen;
-use burnish::agent::{End, TruncateSide};
+use burnish::agent::{EndReason, TruncateSide};
 use serde_json::{Value, json};
 
 use super::scripted::{
@@ -33,12 +32,12 @@ struct Scripted {
 }
 
 impl User for Scripted {
-    fn respond(&mut self, seen: &Seen) -> Result<Result<Reply, Fault>> {
+    fn respond(&mut self, seen: &Seen) -> Outcome<UserReply> {
         self.events.lock().unwrap().push(json!(["respond", seen.messages.len(), seen.messages.last()]));
         let reply = &self.replies[self.count.min(self.replies.len() - 1)];
         self.count += 1;
         let text = reply[1].as_str().unwrap().to_owned();
-        Ok(Ok(Reply { text, ends: reply[0] == true, score: reply[2].as_f64(), seconds: 0.0 }))
+        Ok(Ok(UserReply { text, ends: reply[0] == true, score: reply[2].as_f64(), seconds: 0.0 }))
     }
 }
 
@@ -78,7 +77,7 @@ fn golden_users_are_verls() {
         let user = Scripted { replies: case["interaction"].as_array().unwrap().clone(), events: events.clone(), count: 0 };
         let prompt = prompt_ids(&tokenizer, &case["messages"], &case["tools"]);
         assert_eq!(prompt, ids_of(&case["prompt_ids"]), "{what}");
-        let record = Record::new(case["messages"].as_array().unwrap().clone(), prompt, limits);
+        let record = EpisodeRecord::new(case["messages"].as_array().unwrap().clone(), prompt, limits);
         let agent = ToolAgent::new(record, Arc::new(chat), Box::new(tools)).with_user(Box::new(user));
         let mut turns = Vec::new();
         let (episode, _) = drive(Box::new(agent), |at, ask| {
@@ -105,8 +104,8 @@ fn golden_users_are_verls() {
             }
         }
         let mut expected = case["final_messages"].as_array().unwrap().clone();
-        let did_not_fit = episode.end == End::ContextTooLong && expected.last().unwrap()["role"] == "user";
-        if episode.end == End::ContextTooLong {
+        let did_not_fit = episode.end == EndReason::ContextTooLong && expected.last().unwrap()["role"] == "user";
+        if episode.end == EndReason::ContextTooLong {
             expected.pop();
         }
         let said = expected.iter_mut().filter(is_model).count();

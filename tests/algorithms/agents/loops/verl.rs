@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use burnish::agent::calls::format_named;
-use burnish::agent::loops::{Record, TemplateChat, ToolAgent};
+use burnish::agent::loops::{EpisodeRecord, TemplateChat, ToolAgent};
 use burnish::agent::tokens::Continuation;
-use burnish::agent::{End, Episode, Limits, TruncateSide};
+use burnish::agent::{EndReason, Episode, Limits, TruncateSide};
 use burnish::rollout::Response;
 use serde_json::{Value, json};
 
@@ -63,11 +63,11 @@ fn messages(case: &Value, episode: &Episode, turns: &[Response]) -> Vec<Value> {
     let format = format_named(case["config"]["format"].as_str().unwrap()).unwrap();
     let mut messages = case["final_messages"].as_array().unwrap().clone();
     let is_model = |message: &Value| message["role"] == "assistant";
-    if episode.end == End::ContextTooLong {
+    if episode.end == EndReason::ContextTooLong {
         messages.truncate(messages.iter().rposition(is_model).unwrap() + 1);
     }
     let said = messages.iter().filter(|message| is_model(message)).count();
-    let ended = matches!(episode.end, End::Length | End::AssistantTurns | End::UserTurns);
+    let ended = matches!(episode.end, EndReason::Length | EndReason::AssistantTurns | EndReason::UserTurns);
     assert_eq!(turns.len() - said, usize::from(ended), "{}", case["case"]);
     messages.extend(turns[said..].iter().map(|_| json!({"role": "assistant"})));
     for (message, turn) in messages.iter_mut().filter(|message| is_model(message)).zip(turns) {
@@ -110,7 +110,7 @@ fn run(case: &Value) -> (Episode, Vec<Response>, Events) {
         calls: HashMap::new(),
     };
     let prompt = prompt_ids(&tokenizer, &case["messages"], &shown);
-    let record = Record::new(case["messages"].as_array().unwrap().clone(), prompt, limits(&case["config"]));
+    let record = EpisodeRecord::new(case["messages"].as_array().unwrap().clone(), prompt, limits(&case["config"]));
     let mut turns = Vec::new();
     let (episode, _) = drive(Box::new(ToolAgent::new(record, Arc::new(chat), Box::new(tools))), |at, ask| {
         let generation = &case["generations"][at];
@@ -144,7 +144,7 @@ fn golden_tool_agent_is_verls() {
         assert_eq!(Value::from(episode.num_turns()), case["num_turns"], "{what}");
         assert_eq!(Value::from(events.lock().unwrap().clone()), case["tool_events"], "{what}");
         assert_eq!(episode.prompt, ids_of(&case["prompt_ids"]), "{what}");
-        assert_ne!(episode.end, End::Failed, "{what}");
+        assert_ne!(episode.end, EndReason::Failed, "{what}");
         if is_cut_to_nothing(case) {
             let texts: Vec<&str> =
                 episode.messages.iter().filter(|m| m["role"] == "tool").filter_map(|m| m["content"].as_str()).collect();

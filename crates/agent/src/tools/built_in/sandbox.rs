@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::settings::{address, count, seconds};
 use super::tool::{BuiltIn, Failed, Kind, Told};
-use crate::Trouble;
-use burnish_reward::failure::FailureKind;
+use crate::FailureKind;
+use burnish_reward::failure::FailureKind as SandboxFailure;
 use burnish_reward::sandbox::{Sandbox, SandboxOptions};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::python_value::text_of;
@@ -73,8 +73,8 @@ impl BuiltIn for Code {
         let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(self.timeout).min(timeout);
         let seconds = limit.as_secs_f64().ceil().max(1.0) as u64;
         let answer = self.service.run_program(&code, seconds).map_err(|failure| match failure.kind {
-            FailureKind::Timeout => Failed { trouble: Trouble::Timeout, message: failure.message },
-            FailureKind::Exception | FailureKind::Crash => Failed::raised(failure.message),
+            SandboxFailure::Timeout => Failed { failure: FailureKind::Timeout, message: failure.message },
+            SandboxFailure::Exception | SandboxFailure::Crash => Failed::raised(failure.message),
         })?;
         if answer["status"] == "SandboxError" {
             return Err(Failed::raised(format!("the sandbox failed: {}", text_of(&answer["message"]))));

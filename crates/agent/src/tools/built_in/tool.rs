@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::Trouble;
+use crate::FailureKind;
 
 /// A kind of built-in tool.
 pub struct Kind {
@@ -66,7 +66,7 @@ impl Told {
 /// The error of a call without a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
-    pub trouble: Trouble,
+    pub failure: FailureKind,
     /// The error in one line.
     pub message: String,
 }
@@ -74,11 +74,11 @@ pub struct Failed {
 impl Failed {
     /// Returns the error for an exception of a tool.
     pub fn raised(message: impl Into<String>) -> Self {
-        Self { trouble: Trouble::Raised, message: message.into() }
+        Self { failure: FailureKind::Raised, message: message.into() }
     }
 
     /// Returns the error for a call that exceeded its time limit.
     pub fn late(timeout: Duration) -> Self {
-        Self { trouble: Trouble::Timeout, message: format!("timed out after {} s", timeout.as_secs_f64()) }
+        Self { failure: FailureKind::Timeout, message: format!("timed out after {} s", timeout.as_secs_f64()) }
     }
 }

@@ -158,11 +158,11 @@ impl Toolbox for BuiltInTools {
 /// Returns the result for the model; errors are worded as in verl.
 fn answer(name: &str, told: Result<Told, Failed>, seconds: f64) -> Answer {
     match told {
-        Ok(Told { text, reward }) => Answer { text, reward, trouble: None, seconds, extra: Map::new() },
-        Err(Failed { trouble, message }) => Answer {
+        Ok(Told { text, reward }) => Answer { text, reward, failure: None, seconds, extra: Map::new() },
+        Err(Failed { failure, message }) => Answer {
             text: format!("Error executing tool '{name}': {message}"),
             reward: Some(0.0),
-            trouble: Some(trouble),
+            failure: Some(failure),
             seconds,
             extra: Map::new(),
         },
@@ -179,7 +179,7 @@ mod tests {
     use super::super::gsm8k::GSM8K;
     use super::super::search::SEARCH;
     use super::*;
-    use crate::Trouble;
+    use crate::FailureKind;
     use crate::calls::ToolCall;
 
     fn call(name: &str, arguments: Value) -> Call {
@@ -220,8 +220,8 @@ mod tests {
         let late = "Error executing tool 'search': timed out after 0.3 s";
         let judged = "Current parsed answer='72' reward=1.0";
         assert_eq!(texts, [late, "42", late, "Error executing tool 'calculator': division by zero", judged, judged]);
-        let troubles: Vec<_> = answers.iter().map(|answer| answer.trouble).collect();
-        let (late, raised) = (Some(Trouble::Timeout), Some(Trouble::Raised));
+        let troubles: Vec<_> = answers.iter().map(|answer| answer.failure).collect();
+        let (late, raised) = (Some(FailureKind::Timeout), Some(FailureKind::Raised));
         assert_eq!(troubles, [late, None, late, raised, None, None]);
         let rewards: Vec<_> = answers.iter().map(|answer| answer.reward).collect();
         assert_eq!(rewards, [0.0, 0.0, 0.0, 0.0, 0.0, -0.05].map(Some));

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::rate::Rate;
 use super::server::{Options, Server};
 use super::text::{self, Reading};
-use crate::Trouble;
+use crate::FailureKind;
 use crate::config::{Reach, ServerConfig, ToolConfig, servers};
 use crate::tools::built_in::{BuiltIn, Failed, Made, Told, only_known, seconds};
 use burnish_util::{foreign, secret, suggest};
@@ -49,8 +49,8 @@ impl BuiltIn for Offered {
             return Err(Failed::late(timeout));
         }
         let left = end.saturating_duration_since(Instant::now());
-        let answer = self.server.call(&self.name, arguments, self.again, left).map_err(|failed| match failed.trouble {
-            Trouble::Timeout => Failed::late(timeout),
+        let answer = self.server.call(&self.name, arguments, self.again, left).map_err(|failed| match failed.failure {
+            FailureKind::Timeout => Failed::late(timeout),
             _ => failed,
         })?;
         match answer["isError"] == true {

@@ -13,7 +13,7 @@ use super::link::{CALL, Link};
 use super::site::Site;
 use super::sse::Sse;
 use super::stdio::Stdio;
-use crate::Trouble;
+use crate::FailureKind;
 use crate::config::{Reach, ServerConfig, Transport};
 use crate::tools::built_in::Failed;
 use burnish_python::environment;
@@ -159,7 +159,7 @@ impl Server {
         let end = Instant::now() + timeout;
         let died = |why: &str| {
             tracing::debug!("{}, called for {tool}: {why}", self.place);
-            Failed { trouble: Trouble::Died, message: "its server died".to_owned() }
+            Failed { failure: FailureKind::Died, message: "its server died".to_owned() }
         };
         let mut is_first = true;
         loop {

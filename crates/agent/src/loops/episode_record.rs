@@ -1,18 +1,18 @@
 //! The record of a running conversation, and the rules that hold for all kinds of loops.
 //!
 //! Every conversation ends: each turn makes it longer, up to its token limit, and one that stops growing has failed. A
-//! participant that fails ends it with [`End::Failed`] or [`End::Timeout`], one line for people in [`Episode::extra`] under
+//! participant that fails ends it with [`EndReason::Failed`] or [`EndReason::Timeout`], one line for people in [`Episode::extra`] under
 //! [`FAULT`], and no score. The run decides which score replaces it, as for a reward function that fails.
 
 use std::mem;
 
 use serde_json::{Map, Value};
 
-use super::super::parties::Fault;
+use super::super::participants::PartyError;
 use super::super::tokens::{Appended, Sequence};
 use super::super::tools::Seen;
-use super::super::{CallRecord, End, Episode, Limits, Trouble, TurnReward};
-use super::agent_loop::{Ask, Next};
+use super::super::{CallRecord, EndReason, Episode, FailureKind, Limits, TurnReward};
+use super::agent_loop::{NextAction, SampleRequest};
 use super::budget::{bound_reached, room};
 use burnish_rollout::{Finish, Response};
 
@@ -20,7 +20,7 @@ use burnish_rollout::{Finish, Response};
 pub const FAULT: &str = "fault";
 
 /// The record of a running conversation.
-pub struct Record {
+pub struct EpisodeRecord {
     limits: Limits,
     sequence: Sequence,
     messages: Vec<Value>,
@@ -48,10 +48,10 @@ pub struct Record {
     most: Option<usize>,
     /// The number of turns and the length at the last request of a turn.
     asked_at: Option<(usize, usize)>,
-    end: Option<End>,
+    end: Option<EndReason>,
 }
 
-impl Record {
+impl EpisodeRecord {
     /// Begins a conversation with these messages, rendered as these tokens. Only the last [`Limits::prompt_length`] tokens are
     /// kept.
     pub fn new(messages: Vec<Value>, prompt: Vec<u32>, limits: Limits) -> Self {
@@ -125,27 +125,27 @@ impl Record {
     }
 
     /// Requests a turn with all remaining tokens; ends the conversation if none remain.
-    pub fn ask(&mut self) -> Next {
+    pub fn ask(&mut self) -> NextAction {
         self.ask_at_most(usize::MAX)
     }
 
     /// Requests a turn of at most this many tokens, and at least 1.
-    pub fn ask_at_most(&mut self, most: usize) -> Next {
+    pub fn ask_at_most(&mut self, most: usize) -> NextAction {
         let room = self.room();
         if room == 0 {
-            return self.end(End::Length);
+            return self.end(EndReason::Length);
         }
         let (turns, length) = (self.assistant_turns, self.sequence.ids.len());
         if self.asked_at.is_some_and(|(before, shorter)| turns > before && length <= shorter) {
             return self.failed(
-                End::Failed,
+                EndReason::Failed,
                 "the conversation no longer grows: neither the model nor the others add any text".to_owned(),
             );
         }
         self.asked_at = Some((turns, length));
         let max_tokens = room.min(most.max(1));
         self.most = Some(max_tokens);
-        Next::Generate(Ask::new(self.ids(), max_tokens))
+        NextAction::Generate(SampleRequest::new(self.ids(), max_tokens))
     }
 
     /// Records a turn of the model, and returns it truncated to the requested length.
@@ -164,12 +164,12 @@ impl Record {
     }
 
     /// Returns the limit that a turn of the model reached, if any.
-    pub fn bound_reached(&self) -> Option<End> {
+    pub fn bound_reached(&self) -> Option<EndReason> {
         bound_reached(&self.limits, self.room(), self.assistant_turns, self.user_turns)
     }
 
     /// Returns the limit on turns that was reached, ignoring the token limit.
-    pub fn turns_reached(&self) -> Option<End> {
+    pub fn turns_reached(&self) -> Option<EndReason> {
         bound_reached(&self.limits, usize::MAX, self.assistant_turns, self.user_turns)
     }
 
@@ -191,11 +191,11 @@ impl Record {
 
     /// Appends messages to the model and counts them as a turn, if at least one token remains after them. Otherwise ends the
     /// conversation with the model's last turn, and keeps only the first `before` messages.
-    pub fn append_if_fits(&mut self, appended: &Appended, before: usize) -> Next {
+    pub fn append_if_fits(&mut self, appended: &Appended, before: usize) -> NextAction {
         let (prompt, response) = self.lengths_with(appended);
         if room(&self.limits, prompt, response) == 0 {
             self.unsay(before);
-            return self.end(End::ContextTooLong);
+            return self.end(EndReason::ContextTooLong);
         }
         self.append(appended);
         self.ask()
@@ -251,32 +251,32 @@ impl Record {
     }
 
     /// Ends a conversation that exceeded its waiting time.
-    pub fn end_if_late(&mut self) -> Option<Next> {
+    pub fn end_if_late(&mut self) -> Option<NextAction> {
         let most = self.limits.conversation_timeout.filter(|most| self.waited > most.as_secs_f64())?;
         let message = format!(
             "the conversation waited longer for its tools and participants than the {} s of agent.conversation_timeout",
             most.as_secs_f64()
         );
-        Some(self.failed(End::Timeout, message))
+        Some(self.failed(EndReason::Timeout, message))
     }
 
     /// Ends the conversation because a participant failed.
-    pub fn fault(&mut self, fault: Fault) -> Next {
+    pub fn fault(&mut self, fault: PartyError) -> NextAction {
         self.waited(fault.seconds);
-        let end = if fault.trouble == Trouble::Timeout { End::Timeout } else { End::Failed };
+        let end = if fault.failure == FailureKind::Timeout { EndReason::Timeout } else { EndReason::Failed };
         self.failed(end, fault.message)
     }
 
-    fn failed(&mut self, end: End, message: String) -> Next {
+    fn failed(&mut self, end: EndReason, message: String) -> NextAction {
         self.extra.insert(FAULT.to_owned(), message.into());
         self.score = None;
         self.end(end)
     }
 
     /// Ends the conversation.
-    pub fn end(&mut self, end: End) -> Next {
+    pub fn end(&mut self, end: EndReason) -> NextAction {
         self.end = Some(end);
-        Next::End
+        NextAction::End
     }
 
     /// Returns the view that tools and users get.
@@ -296,7 +296,7 @@ impl Record {
     /// Returns the episode, after the end. A conversation left before its end has failed.
     pub fn episode(mut self) -> Episode {
         if self.end.is_none() {
-            self.failed(End::Failed, "the conversation was left before its end".to_owned());
+            self.failed(EndReason::Failed, "the conversation was left before its end".to_owned());
         }
         let kept = room(&self.limits, self.sequence.prompt.len(), 0);
         let mut sequence = mem::take(&mut self.sequence);
@@ -310,7 +310,7 @@ impl Record {
             log_probs,
             rollout_log_probs,
             finish: self.finish,
-            end: self.end.unwrap_or(End::Failed),
+            end: self.end.unwrap_or(EndReason::Failed),
             messages: self.messages,
             asked: self.asked,
             tools: self.tools,

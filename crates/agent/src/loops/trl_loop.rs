@@ -16,26 +16,26 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::super::calls::ToolCall;
-use super::super::parties::Fault;
+use super::super::participants::{Outcome, PartyError};
 use super::super::tokens::Appended;
 use super::super::tools::{Answer, Call, Toolbox};
-use super::super::{End, Episode, Trouble};
-use super::agent_loop::{AgentLoop, Next};
-use super::carry_out::{Checked, carry_out, names, refusal};
-use super::record::Record;
+use super::super::{EndReason, Episode, FailureKind};
+use super::agent_loop::{AgentLoop, NextAction};
+use super::episode_record::EpisodeRecord;
+use super::run_calls::{CheckedCall, names, refusal, run_calls};
 use super::trl_chat::TrlChat;
 use burnish_rollout::Response;
 use burnish_util::python_value::quoted;
 
 /// Returns the environment's reward for the whole conversation (`get_reward`), if it gives one; called once, at the end.
-pub type EnvironmentReward = Box<dyn FnMut() -> Result<Result<Option<f64>, Fault>> + Send>;
+pub type EnvironmentReward = Box<dyn FnMut() -> Outcome<Option<f64>> + Send>;
 
 /// The key of [`Episode::extra`] with the reward of an environment.
 pub const ENVIRONMENT_REWARD: &str = "environment_reward";
 
 /// A conversation of a model with functions as its tools.
-pub struct Trl {
-    record: Record,
+pub struct TrlLoop {
+    record: EpisodeRecord,
     chat: Arc<dyn TrlChat>,
     tools: Box<dyn Toolbox>,
     /// The number of times that calls may still be run; `None` for no limit.
@@ -45,10 +45,10 @@ pub struct Trl {
     scores: bool,
 }
 
-impl Trl {
+impl TrlLoop {
     /// `max_tool_calling_iterations` is TRL's: `None` means unlimited, 0 forbids calls.
     pub fn new(
-        record: Record,
+        record: EpisodeRecord,
         chat: Arc<dyn TrlChat>,
         tools: Box<dyn Toolbox>,
         max_tool_calling_iterations: Option<usize>,
@@ -64,25 +64,25 @@ impl Trl {
     }
 
     /// Takes a turn, and returns the next action.
-    fn go_on(&mut self, turn: Response) -> Result<Next> {
+    fn take_turn(&mut self, turn: Response) -> Result<NextAction> {
         let before = self.record.ids();
         let turn = self.record.take(turn);
         if turn.ids.is_empty() {
-            return Ok(self.record.end(End::Answer));
+            return Ok(self.record.end(EndReason::Answer));
         }
         let said = self.chat.read(&before, &turn.ids, self.tools.schemas())?;
         let calls: Vec<ToolCall> = said.message["tool_calls"].as_array().into_iter().flatten().map(call).collect();
         self.record.note_unreadable(said.unreadable);
         self.record.say(said.message);
         if calls.is_empty() {
-            let end = if said.unreadable > 0 { End::UnreadableCall } else { End::Answer };
+            let end = if said.unreadable > 0 { EndReason::UnreadableCall } else { EndReason::Answer };
             return Ok(self.record.end(end));
         }
         if let Some(end) = self.record.turns_reached() {
             return Ok(self.record.end(end));
         }
         match &mut self.iterations_left {
-            Some(0) => Ok(self.record.end(End::UserTurns)),
+            Some(0) => Ok(self.record.end(EndReason::UserTurns)),
             left => {
                 *left = left.map(|left| left - 1);
                 self.answer_calls(calls)
@@ -91,11 +91,11 @@ impl Trl {
     }
 
     /// Runs the calls of a turn, and continues with their results.
-    fn answer_calls(&mut self, calls: Vec<ToolCall>) -> Result<Next> {
+    fn answer_calls(&mut self, calls: Vec<ToolCall>) -> Result<NextAction> {
         let names: Vec<String> = calls.iter().map(|call| call.name.clone()).collect();
         let calls = calls.into_iter().map(|call| checked(call, self.tools.schemas())).collect();
-        let missing = |name: &str| error(&format!("Tool {name} gave no answer."), Trouble::Raised);
-        let answers = carry_out(&mut self.record, &mut *self.tools, calls, missing, |_| None)?;
+        let missing = |name: &str| error(&format!("Tool {name} gave no answer."), FailureKind::Raised);
+        let answers = run_calls(&mut self.record, &mut *self.tools, calls, missing, |_| None)?;
         let before = self.record.messages().len();
         for (answer, name) in answers.into_iter().zip(names) {
             self.record.say(json!({"role": "tool", "name": name, "content": answer.text}));
@@ -105,7 +105,7 @@ impl Trl {
         }
         if self.record.is_beyond(&self.record.messages()[before..]) {
             self.record.unsay(before);
-            return Ok(self.record.end(End::ContextTooLong));
+            return Ok(self.record.end(EndReason::ContextTooLong));
         }
         let suffix = self.chat.suffix(&self.record.messages()[before..]).context("the results of tools cannot be appended")?;
         let appended = Appended { remove: 0, ids: suffix };
@@ -113,21 +113,21 @@ impl Trl {
         let limits = self.record.limits();
         if response > limits.response_length || limits.max_model_len.is_some_and(|longest| prompt + response >= longest) {
             self.record.unsay(before);
-            return Ok(self.record.end(End::ContextTooLong));
+            return Ok(self.record.end(EndReason::ContextTooLong));
         }
         self.record.append(&appended);
         Ok(self.record.ask())
     }
 }
 
-impl AgentLoop for Trl {
-    fn next(&mut self, turn: Option<Response>) -> Result<Next> {
+impl AgentLoop for TrlLoop {
+    fn next(&mut self, turn: Option<Response>) -> Result<NextAction> {
         if self.record.has_ended() {
-            return Ok(Next::End);
+            return Ok(NextAction::End);
         }
         let Some(turn) = turn else { return Ok(self.record.ask()) };
-        let next = self.go_on(turn)?;
-        let Some(reward) = self.reward.as_mut().filter(|_| next == Next::End && !self.record.has_failed()) else {
+        let next = self.take_turn(turn)?;
+        let Some(reward) = self.reward.as_mut().filter(|_| next == NextAction::End && !self.record.has_failed()) else {
             return Ok(next);
         };
         match reward()? {
@@ -152,9 +152,9 @@ impl AgentLoop for Trl {
 }
 
 /// Returns the error of an environment that must score the conversation, but returned no reward.
-fn no_reward() -> Fault {
+fn no_reward() -> PartyError {
     let message = "get_reward of the environment returned None, and there is no other reward".to_owned();
-    Fault { trouble: Trouble::Raised, message, seconds: 0.0 }
+    PartyError { failure: FailureKind::Raised, message, seconds: 0.0 }
 }
 
 /// Reads a call from a message.
@@ -168,9 +168,9 @@ fn call(written: &Value) -> ToolCall {
 }
 
 /// Returns the call if the tool exists; otherwise the error text for the model.
-fn checked(call: ToolCall, schemas: &[Value]) -> Checked {
+fn checked(call: ToolCall, schemas: &[Value]) -> CheckedCall {
     if !names(schemas).any(|known| known == call.name) {
-        let answer = error(&format!("Tool {} not found.", call.name), Trouble::UnknownTool);
+        let answer = error(&format!("Tool {} not found.", call.name), FailureKind::UnknownTool);
         return Err(Box::new((call.name, answer)));
     }
     let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
@@ -178,6 +178,6 @@ fn checked(call: ToolCall, schemas: &[Value]) -> Checked {
 }
 
 /// Returns an error in TRL's wording: `str({"error": message})`.
-fn error(message: &str, trouble: Trouble) -> Answer {
-    refusal(format!("{{'error': {}}}", quoted(message)), None, trouble)
+fn error(message: &str, failure: FailureKind) -> Answer {
+    refusal(format!("{{'error': {}}}", quoted(message)), None, failure)
 }

@@ -5,19 +5,19 @@ use burnish_rollout::Response;
 
 /// The turns of a conversation, in the order of sampling.
 #[derive(Default)]
-pub struct Served {
+pub struct SampledTurns {
     /// For each turn: the ids before it, and the turn.
     turns: Vec<(Vec<u32>, Response)>,
 }
 
 /// The source of a sampled token: a turn, and the index in that turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct TokenSource {
     pub turn: usize,
     pub at: usize,
 }
 
-impl Served {
+impl SampledTurns {
     /// Adds a turn that was sampled after these ids.
     pub fn add(&mut self, ids: Vec<u32>, turn: Response) {
         self.turns.push((ids, turn));
@@ -45,7 +45,7 @@ impl Served {
 
     /// For each id of a response, returns its source: a turn that sampled it after exactly the prompt and the preceding ids. Among
     /// turns after the same ids, the one with the longest common prefix counts; among nested turns, the last.
-    pub fn sources(&self, prompt: &[u32], ids: &[u32]) -> Vec<Option<Source>> {
+    pub fn sources(&self, prompt: &[u32], ids: &[u32]) -> Vec<Option<TokenSource>> {
         let whole = [prompt, ids].concat();
         // Per matching turn: start, number of tokens in common, number of the turn.
         let mut there: Vec<(usize, usize, usize)> = Vec::new();
@@ -60,7 +60,7 @@ impl Served {
         for (begin, common, nth) in there {
             for at in 0..common {
                 if let Some(place) = (begin + at).checked_sub(prompt.len()).and_then(|place| sources.get_mut(place)) {
-                    *place = Some(Source { turn: nth, at });
+                    *place = Some(TokenSource { turn: nth, at });
                 }
             }
         }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn tokens_are_found_where_they_were_sampled() {
-        let mut served = Served::default();
+        let mut served = SampledTurns::default();
         served.add(vec![1, 2], turn(&[3, 4, 5]));
         served.add(vec![1, 2], turn(&[3, 4, 6]));
         // After a part of the first turn and inserted text.
@@ -102,7 +102,10 @@ mod tests {
         // Other ids come before it: it was not sampled there.
         assert_eq!(found(&[3, 9, 7, 8]), [Some((1, 0)), None, None, None]);
         // A prompt that contains a part of a turn.
-        assert_eq!(served.sources(&[1, 2, 3], &[4, 5]), [Some(Source { turn: 0, at: 1 }), Some(Source { turn: 0, at: 2 })]);
+        assert_eq!(
+            served.sources(&[1, 2, 3], &[4, 5]),
+            [Some(TokenSource { turn: 0, at: 1 }), Some(TokenSource { turn: 0, at: 2 })]
+        );
         assert!(served.sampled_anywhere(&[7, 8]) && !served.sampled_anywhere(&[8, 7]) && !served.sampled_anywhere(&[]));
         assert_eq!(served.last().unwrap(), [1, 2, 3, 4, 9, 7, 8]);
     }

@@ -4,17 +4,21 @@
 use anyhow::Result;
 use serde_json::{Map, Value};
 
-use super::Trouble;
+use super::FailureKind;
 use super::tools::Seen;
 
 /// A participant that failed, timed out, or died; its state is lost then.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
-    pub trouble: Trouble,
+pub struct PartyError {
+    pub failure: FailureKind,
     /// One line for people: what failed, and where.
     pub message: String,
     pub seconds: f64,
 }
+
+/// The outcome of a call to a participant. The outer error ends the run, such as an interrupt. The inner error is the participant's own
+/// and fails only its conversation.
+pub type Outcome<T> = Result<Result<T, PartyError>>;
 
 /// A simulated user (verl's interactions).
 pub trait User: Send {
@@ -22,12 +26,12 @@ pub trait User: Send {
     ///
     /// # Errors
     /// Errors that end the run, such as an interrupt.
-    fn respond(&mut self, seen: &Seen) -> Result<Result<Reply, Fault>>;
+    fn respond(&mut self, seen: &Seen) -> Outcome<UserReply>;
 }
 
 /// A reply of a simulated user.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reply {
+pub struct UserReply {
     pub text: String,
     /// True if the reply ends the conversation; its text is not appended then.
     pub ends: bool,
@@ -41,18 +45,18 @@ pub trait TextEnvironment: Send {
     ///
     /// # Errors
     /// Errors that end the run, such as an interrupt.
-    fn reset(&mut self, observation: &str, label: &Value) -> Result<Result<String, Fault>>;
+    fn reset(&mut self, observation: &str, label: &Value) -> Outcome<String>;
 
     /// Passes the model's turn to the environment; `observation` is all text before that turn.
     ///
     /// # Errors
     /// Errors that end the run, such as an interrupt.
-    fn step(&mut self, observation: &str, action: &str) -> Result<Result<Step, Fault>>;
+    fn step(&mut self, observation: &str, action: &str) -> Outcome<EnvironmentStep>;
 }
 
 /// The result of one step of a text environment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct EnvironmentStep {
     pub reward: f64,
     /// The score, which replaces the sum of rewards.
     pub score: Option<f64>,
@@ -66,29 +70,29 @@ pub struct Step {
 }
 
 /// A custom agent loop (verl's agent loops). It leads a conversation: it requests turns of the model and tokens until it is done.
-pub trait OwnLoop: Send {
+pub trait LoopCode: Send {
     /// Starts the loop, or passes the reply to its last request; returns its next request. A reply `{"error": TEXT}` raises an
     /// error in the loop.
     ///
     /// # Errors
     /// Errors that end the run, such as an interrupt.
-    fn go_on(&mut self, answer: Option<Value>) -> Result<Result<Wanted, Fault>>;
+    fn resume(&mut self, answer: Option<Value>) -> Outcome<LoopRequest>;
 }
 
 /// A request of a custom loop.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wanted {
+pub enum LoopRequest {
     /// A turn of the model that follows these ids, with sampling parameters in vLLM's names.
     Turn { ids: Vec<u32>, params: Map<String, Value> },
     /// An operation of the tokenizer or the chat template, see [`Tokens`](super::loops::Tokens).
     Tokens(Value),
     /// The loop is done.
-    Done(Output),
+    Done(LoopOutput),
 }
 
 /// The result of a custom loop (verl's `AgentLoopOutput`).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Output {
+pub struct LoopOutput {
     pub prompt: Vec<u32>,
     /// The token ids of the response.
     pub ids: Vec<u32>,

@@ -7,19 +7,19 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::super::tools::{Answer, Call, Toolbox};
-use super::super::{CallRecord, Trouble};
-use super::record::Record;
+use super::super::{CallRecord, FailureKind};
+use super::episode_record::EpisodeRecord;
 use burnish_util::excerpt;
 
 /// The limit in characters of an error text that the model is shown.
 const LONGEST_ERROR: usize = 10_000;
 
 /// A call to run, or the name and error text of one that is not run.
-pub type Checked = Result<Call, Box<(String, Answer)>>;
+pub type CheckedCall = Result<Call, Box<(String, Answer)>>;
 
 /// Returns the error text for a call that is not run.
-pub fn refusal(text: String, reward: Option<f64>, trouble: Trouble) -> Answer {
-    Answer { text, reward, trouble: Some(trouble), seconds: 0.0, extra: serde_json::Map::new() }
+pub fn refusal(text: String, reward: Option<f64>, failure: FailureKind) -> Answer {
+    Answer { text, reward, failure: Some(failure), seconds: 0.0, extra: serde_json::Map::new() }
 }
 
 /// Returns the names of tools, in the order of their schemas.
@@ -33,10 +33,10 @@ pub fn names(schemas: &[Value]) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 /// Errors that end the run.
-pub fn carry_out(
-    record: &mut Record,
+pub fn run_calls(
+    record: &mut EpisodeRecord,
     tools: &mut dyn Toolbox,
-    calls: Vec<Checked>,
+    calls: Vec<CheckedCall>,
     missing: impl Fn(&str) -> Answer,
     cut: impl Fn(&str) -> Option<String>,
 ) -> Result<Vec<Answer>> {
@@ -63,12 +63,12 @@ pub fn carry_out(
     for (name, refused) in names.into_iter().zip(refused) {
         let is_refused = refused.is_some();
         let mut answer = refused.unwrap_or_else(|| given.next().unwrap_or_else(|| missing(&name)));
-        if answer.trouble.is_some() {
+        if answer.failure.is_some() {
             answer.text = excerpt::beginning_of(&answer.text, LONGEST_ERROR);
         }
         // The loop itself wrote the text of a refusal.
         let shorter = if is_refused { None } else { cut(&answer.text) };
-        record.note_call(CallRecord { name, trouble: answer.trouble, cut: shorter.is_some(), seconds: answer.seconds });
+        record.note_call(CallRecord { name, failure: answer.failure, cut: shorter.is_some(), seconds: answer.seconds });
         if let Some(text) = shorter {
             answer.text = text;
         }

@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 
 use super::loops::ENVIRONMENT_REWARD;
 use super::training::failure;
-use super::{End, Episode};
+use super::{EndReason, Episode};
 use burnish_reward::Conversation;
 use burnish_reward::failure::Failure;
 use burnish_util::json_number;
 
 /// A finished conversation that is scored later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct Transcript {
     /// All messages, the prompt's first.
     pub messages: Vec<Value>,
     /// [`Episode::asked`]; `None` in older files.
@@ -24,7 +24,7 @@ pub struct Told {
     /// [`Episode::tokens_only`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tokens_only: bool,
-    pub end: End,
+    pub end: EndReason,
     /// [`Episode::num_turns`].
     pub num_turns: usize,
     /// The rewards of tools, oldest first.
@@ -40,7 +40,7 @@ pub struct Told {
     pub extra: Map<String, Value>,
 }
 
-impl From<&Episode> for Told {
+impl From<&Episode> for Transcript {
     fn from(episode: &Episode) -> Self {
         Self {
             messages: episode.messages.clone(),
@@ -57,10 +57,10 @@ impl From<&Episode> for Told {
     }
 }
 
-impl Told {
+impl Transcript {
     /// Prepares the conversation for scoring by named reward functions: the reward of an environment then becomes the reward of
     /// its last turn, as in training.
-    pub fn beside_functions(mut self) -> Self {
+    pub fn for_reward_functions(mut self) -> Self {
         if self.extra.contains_key(ENVIRONMENT_REWARD) {
             self.turn_scores.extend(self.score.take());
         }
@@ -68,7 +68,7 @@ impl Told {
     }
 }
 
-impl Conversation for Told {
+impl Conversation for Transcript {
     fn messages(&self) -> &[Value] {
         &self.messages
     }
@@ -115,12 +115,12 @@ mod tests {
     fn what_was_written_is_read_again() {
         let text = r#"{"messages":[{"role":"user","content":"2*3"}],"end":"done","num_turns":4,"tool_rewards":["NaN",0.5],
             "turn_scores":[],"score":0.25,"extra":{"environment_reward":0.25}}"#;
-        let told: Told = serde_json::from_str(text).unwrap();
+        let told: Transcript = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_value(&told).unwrap(), serde_json::from_str::<Value>(text).unwrap());
         assert!(told.verdict().is_some_and(|verdict| verdict.is_ok_and(|score| score == 0.25)));
-        let beside = told.clone().beside_functions();
+        let beside = told.clone().for_reward_functions();
         assert!(beside.verdict().is_none() && beside.turn_scores() == [0.25]);
-        let failed = Told { end: End::Failed, extra: Map::from_iter([("fault".to_owned(), json!("lost"))]), ..told };
-        assert!(failed.beside_functions().verdict().is_some_and(|verdict| verdict.is_err()));
+        let failed = Transcript { end: EndReason::Failed, extra: Map::from_iter([("fault".to_owned(), json!("lost"))]), ..told };
+        assert!(failed.for_reward_functions().verdict().is_some_and(|verdict| verdict.is_err()));
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// The errors of `text`.
-pub fn messages_of(
+pub fn messages_from_tokens(
     ids: &[u32],
     turn: impl Fn(usize) -> Option<usize>,
     text: impl Fn(&[u32]) -> Result<String>,

@@ -16,7 +16,7 @@ const WITHOUT_EFFECT: &[&str] = &[
 
 /// Parsed sampling parameters.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Params {
+pub struct TurnParams {
     pub sampling: Sampling,
     /// The token limit of the turn; `None` for all remaining tokens.
     pub max_tokens: Option<usize>,
@@ -27,7 +27,7 @@ pub struct Params {
 }
 
 /// Returns the parameters that a loop gets, in verl's form: `top_k` is -1 for all tokens.
-pub fn params_of(sampling: &Sampling) -> Map<String, Value> {
+pub fn params_from(sampling: &Sampling) -> Map<String, Value> {
     // The shortest text of an f32 is the number that the user wrote.
     let number = |value: f32| value.to_string().parse::<f64>().unwrap_or_else(|_| value.into());
     let top_k = if sampling.top_k == 0 { json!(-1) } else { json!(sampling.top_k) };
@@ -45,8 +45,8 @@ pub fn params_of(sampling: &Sampling) -> Map<String, Value> {
 ///
 /// # Errors
 /// An unknown parameter or an invalid value, in words for the author of the loop.
-pub fn read_params(base: &Sampling, params: &Map<String, Value>) -> Result<Params, String> {
-    let mut read = Params { sampling: *base, max_tokens: None, stop_ids: Vec::new(), stop: Vec::new() };
+pub fn read_params(base: &Sampling, params: &Map<String, Value>) -> Result<TurnParams, String> {
+    let mut read = TurnParams { sampling: *base, max_tokens: None, stop_ids: Vec::new(), stop: Vec::new() };
     for (name, value) in params.iter().filter(|(_, value)| !value.is_null()) {
         let sampling = &mut read.sampling;
         let wrong = |wanted: &str| format!("sampling_params[{name:?}] must be {wanted}, not {value}");
@@ -101,10 +101,10 @@ mod tests {
     #[test]
     fn parameters_come_back_as_they_were_given() {
         let base = Sampling { temperature: 0.7, top_p: 0.9, min_p: 0.05, max_tokens: 5, ..Sampling::PLAIN };
-        let given = params_of(&base);
+        let given = params_from(&base);
         assert_eq!((&given["temperature"], &given["top_k"]), (&json!(0.7), &json!(-1)));
         let read = read_params(&base, &given).unwrap();
-        assert_eq!(read, Params { sampling: base, max_tokens: None, stop_ids: vec![], stop: vec![] });
+        assert_eq!(read, TurnParams { sampling: base, max_tokens: None, stop_ids: vec![], stop: vec![] });
     }
 
     #[test]

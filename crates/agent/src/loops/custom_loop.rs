@@ -20,31 +20,31 @@ use std::time::Instant;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::super::parties::{Fault, Output, OwnLoop, Wanted};
+use super::super::participants::{LoopCode, LoopOutput, LoopRequest, PartyError};
 use super::super::tokens::Appended;
-use super::super::{End, Episode, Trouble};
-use super::agent_loop::{AgentLoop, Ask, AskStops, Next};
+use super::super::{EndReason, Episode, FailureKind};
+use super::agent_loop::{AgentLoop, NextAction, SampleRequest, StopCondition};
 use super::budget::room;
-use super::pieces::{has_context, messages_of};
-use super::record::Record;
-use super::sampled::read_params;
-use super::served::{Served, Source};
-use super::tokens::Tokens;
+use super::episode_record::EpisodeRecord;
+use super::sampled_turns::{SampledTurns, TokenSource};
+use super::sampling_params::read_params;
+use super::token_messages::{has_context, messages_from_tokens};
+use super::tokens::TokenService;
 use burnish_rollout::{Finish, Response, Sampling};
 
 /// The limit of turns of a conversation.
 const MOST_TURNS: usize = 4096;
 
 /// A conversation that a custom loop leads.
-pub struct OwnAgent {
-    record: Record,
+pub struct CustomLoop {
+    record: EpisodeRecord,
     /// The name of the loop, for messages.
     name: String,
-    own: Box<dyn OwnLoop>,
-    tokens: Arc<dyn Tokens>,
+    own: Box<dyn LoopCode>,
+    tokens: Arc<dyn TokenService>,
     /// Sampling settings of turns for which the loop sets none.
     sampling: Sampling,
-    served: Served,
+    served: SampledTurns,
     /// The number of turn requests that were refused.
     unserved: usize,
     /// The ids that precede the requested turn.
@@ -56,9 +56,15 @@ pub struct OwnAgent {
     num_turns: Option<usize>,
 }
 
-impl OwnAgent {
+impl CustomLoop {
     /// Creates a conversation from a row's messages and prompt (in `record`), with a loop of this name.
-    pub fn new(record: Record, name: &str, own: Box<dyn OwnLoop>, tokens: Arc<dyn Tokens>, sampling: Sampling) -> Self {
+    pub fn new(
+        record: EpisodeRecord,
+        name: &str,
+        own: Box<dyn LoopCode>,
+        tokens: Arc<dyn TokenService>,
+        sampling: Sampling,
+    ) -> Self {
         let known = tokens.vocabulary();
         let (served, asked) = Default::default();
         Self {
@@ -93,7 +99,7 @@ impl OwnAgent {
     ///
     /// # Errors
     /// The reason why the turn cannot be sampled, in words for the loop.
-    fn ask(&mut self, ids: Vec<u32>, params: &serde_json::Map<String, Value>) -> Result<Ask, String> {
+    fn ask(&mut self, ids: Vec<u32>, params: &serde_json::Map<String, Value>) -> Result<SampleRequest, String> {
         let limits = self.record.limits();
         let read = read_params(&self.sampling, params)?;
         if ids.is_empty() {
@@ -114,17 +120,20 @@ impl OwnAgent {
         let sampling = Sampling { max_tokens: self.sampling.max_tokens, ..read.sampling };
         self.asked.clone_from(&ids);
         let sampling = Some(sampling).filter(|sampling| *sampling != self.sampling);
-        Ok(Ask { sampling, stops: stops.map(AskStops), ..Ask::new(ids, max_tokens) })
+        Ok(SampleRequest { sampling, stops: stops.map(StopCondition), ..SampleRequest::new(ids, max_tokens) })
     }
 
     /// Ends the conversation with the loop's output.
-    fn done(&mut self, output: Output) -> Result<Next> {
+    fn done(&mut self, output: LoopOutput) -> Result<NextAction> {
         if let Err(message) = self.checked(&output) {
-            let fault =
-                Fault { trouble: Trouble::Raised, message: format!("the agent loop {}: {message}", self.name), seconds: 0.0 };
+            let fault = PartyError {
+                failure: FailureKind::Raised,
+                message: format!("the agent loop {}: {message}", self.name),
+                seconds: 0.0,
+            };
             return self.failed(fault);
         }
-        let Output { prompt, ids, mask, score, num_turns, mut extra } = output;
+        let LoopOutput { prompt, ids, mask, score, num_turns, mut extra } = output;
         let was = ids.len();
         let kept = room(self.record.limits(), prompt.len(), 0).min(was);
         self.fill(prompt, &ids[..kept], |place, source| source.filter(|_| mask[place]))?;
@@ -140,10 +149,10 @@ impl OwnAgent {
         (self.record.score, self.num_turns) = (score, num_turns);
         let ends_sampled = mask[..kept].last() == Some(&true);
         let end = match self.record.last_finish() {
-            _ if kept < was => End::Length,
-            _ if !ends_sampled => End::Done,
-            Finish::Length => End::Length,
-            Finish::Stop => End::Answer,
+            _ if kept < was => EndReason::Length,
+            _ if !ends_sampled => EndReason::Done,
+            Finish::Length => EndReason::Length,
+            Finish::Stop => EndReason::Answer,
         };
         Ok(self.record.end(end))
     }
@@ -152,8 +161,8 @@ impl OwnAgent {
     ///
     /// # Errors
     /// The first mistake, in words for the author of the loop.
-    fn checked(&self, output: &Output) -> Result<(), String> {
-        let Output { prompt, ids, mask, score, .. } = output;
+    fn checked(&self, output: &LoopOutput) -> Result<(), String> {
+        let LoopOutput { prompt, ids, mask, score, .. } = output;
         let longest = self.record.limits().prompt_length;
         if mask.len() != ids.len() {
             return Err(format!("its response_mask has {} numbers, and its response_ids {}", mask.len(), ids.len()));
@@ -187,7 +196,7 @@ impl OwnAgent {
     }
 
     /// Ends the conversation because the loop failed.
-    fn failed(&mut self, fault: Fault) -> Result<Next> {
+    fn failed(&mut self, fault: PartyError) -> Result<NextAction> {
         self.fill_with_served()?;
         Ok(self.record.fault(fault))
     }
@@ -201,9 +210,15 @@ impl OwnAgent {
     }
 
     /// Records the tokens of a conversation. `trained` returns the source of the token at an index if it is to be trained.
-    fn fill(&mut self, prompt: Vec<u32>, ids: &[u32], trained: impl Fn(usize, Option<Source>) -> Option<Source>) -> Result<()> {
+    fn fill(
+        &mut self,
+        prompt: Vec<u32>,
+        ids: &[u32],
+        trained: impl Fn(usize, Option<TokenSource>) -> Option<TokenSource>,
+    ) -> Result<()> {
         let sampled = self.served.sources(&prompt, ids);
-        let sources: Vec<Option<Source>> = sampled.iter().enumerate().map(|(place, source)| trained(place, *source)).collect();
+        let sources: Vec<Option<TokenSource>> =
+            sampled.iter().enumerate().map(|(place, source)| trained(place, *source)).collect();
         let is_of_row = self.record.ids() == prompt;
         self.record.begin_with(prompt);
         let turn = |place: usize| sources[place].map(|source| source.turn);
@@ -224,27 +239,27 @@ impl OwnAgent {
             from = to;
         }
         // Turns that the loop does not train are still the model's messages.
-        let turn = |place: usize| sampled[place].map(|source: Source| source.turn);
-        let messages = messages_of(ids, turn, |ids| self.tokens.plain_text(ids))?;
+        let turn = |place: usize| sampled[place].map(|source: TokenSource| source.turn);
+        let messages = messages_from_tokens(ids, turn, |ids| self.tokens.plain_text(ids))?;
         self.record.tokens_only = !is_of_row || has_context(&messages);
         messages.into_iter().for_each(|message| self.record.say(message));
         Ok(())
     }
 }
 
-impl AgentLoop for OwnAgent {
-    fn next(&mut self, turn: Option<Response>) -> Result<Next> {
+impl AgentLoop for CustomLoop {
+    fn next(&mut self, turn: Option<Response>) -> Result<NextAction> {
         if self.record.has_ended() {
-            return Ok(Next::End);
+            return Ok(NextAction::End);
         }
         let mut answer = turn.map(|turn| self.serve(turn));
         loop {
             let begun = Instant::now();
-            let wanted = match self.own.go_on(answer.take())? {
+            let wanted = match self.own.resume(answer.take())? {
                 Ok(wanted) => wanted,
                 Err(fault) => {
                     let message = format!("the agent loop {}: {}", self.name, fault.message);
-                    return self.failed(Fault { message, ..fault });
+                    return self.failed(PartyError { message, ..fault });
                 }
             };
             self.record.waited(begun.elapsed().as_secs_f64());
@@ -253,19 +268,21 @@ impl AgentLoop for OwnAgent {
                 return Ok(end);
             }
             answer = Some(match wanted {
-                Wanted::Tokens(request) => self.tokens.answer(&request).unwrap_or_else(|error| refused(format!("{error:#}"))),
-                Wanted::Turn { .. } if self.served.len() + self.unserved >= MOST_TURNS => {
-                    let message = format!("the agent loop {} asks for more than {MOST_TURNS} turns", self.name);
-                    return self.failed(Fault { trouble: Trouble::Raised, message, seconds: 0.0 });
+                LoopRequest::Tokens(request) => {
+                    self.tokens.answer(&request).unwrap_or_else(|error| refused(format!("{error:#}")))
                 }
-                Wanted::Turn { ids, params } => match self.ask(ids, &params) {
-                    Ok(ask) => return Ok(Next::Generate(ask)),
+                LoopRequest::Turn { .. } if self.served.len() + self.unserved >= MOST_TURNS => {
+                    let message = format!("the agent loop {} asks for more than {MOST_TURNS} turns", self.name);
+                    return self.failed(PartyError { failure: FailureKind::Raised, message, seconds: 0.0 });
+                }
+                LoopRequest::Turn { ids, params } => match self.ask(ids, &params) {
+                    Ok(ask) => return Ok(NextAction::Generate(ask)),
                     Err(error) => {
                         self.unserved += 1;
                         refused(error)
                     }
                 },
-                Wanted::Done(output) => return self.done(output),
+                LoopRequest::Done(output) => return self.done(output),
             });
         }
     }

@@ -24,13 +24,13 @@ use super::super::endpoint::{
     Answered, Api, Asked, ChunkWriter, Model, Record, Refused, Sent, Start, Trajectory, Way, answer, check_sampling, digest,
     for_template,
 };
-use super::super::parties::Fault;
+use super::super::participants::PartyError;
 use super::super::program::{Inbox, News, Request, Verdict};
-use super::super::{End, Episode, Limits, Trouble, TurnReward};
-use super::agent_loop::{AgentLoop, Ask, AskStops, Next};
+use super::super::{EndReason, Episode, FailureKind, Limits, TurnReward};
+use super::agent_loop::{AgentLoop, NextAction, SampleRequest, StopCondition};
 use super::budget::room;
-use super::pieces::messages_of;
-use super::record::FAULT;
+use super::episode_record::FAULT;
+use super::token_messages::messages_from_tokens;
 use burnish_rollout::{Finish, Response};
 
 /// The key of [`Episode::extra`] with the number of trajectories that are not the response.
@@ -45,7 +45,7 @@ const KEY: &str = "";
 
 /// Options that the conversations of a run share.
 #[derive(Clone)]
-pub struct ServerOptions {
+pub struct OpenAiOptions {
     /// The model; `n` of a request is at most 1.
     pub model: Arc<Model>,
     pub limits: Limits,
@@ -57,8 +57,8 @@ pub struct ServerOptions {
 pub type BeginProgram = Box<dyn FnOnce() -> Result<Inbox> + Send>;
 
 /// A conversation that a program leads.
-pub struct ServerAgent {
-    options: ServerOptions,
+pub struct OpenAiLoop {
+    options: OpenAiOptions,
     /// The messages and tokens of the row, for a conversation without any turn.
     row: (Vec<Value>, Vec<u32>),
     begin: Option<BeginProgram>,
@@ -79,10 +79,10 @@ pub struct ServerAgent {
     /// The number of replies whose client had left.
     left: usize,
     /// The limit for which a request was refused.
-    full: Option<End>,
+    full: Option<EndReason>,
     /// For each prompt (by hash), the number of requests for it.
     drawn: HashMap<u64, u64>,
-    ended: Option<Result<Verdict, Fault>>,
+    ended: Option<Result<Verdict, PartyError>>,
     waited: f64,
 }
 
@@ -94,9 +94,9 @@ struct Pending {
     id: u64,
 }
 
-impl ServerAgent {
+impl OpenAiLoop {
     /// Creates a conversation from a row's messages and tokens.
-    pub fn new(messages: Vec<Value>, prompt: Vec<u32>, options: ServerOptions, begin: BeginProgram) -> Self {
+    pub fn new(messages: Vec<Value>, prompt: Vec<u32>, options: OpenAiOptions, begin: BeginProgram) -> Self {
         Self {
             options,
             row: (messages, prompt),
@@ -146,7 +146,7 @@ impl ServerAgent {
         };
         if request.answer(sent) {
             self.turns += 1;
-            self.continued += usize::from(goes_on(&start));
+            self.continued += usize::from(continues(&start));
             self.unreadable += unreadable;
             self.others |= self.tools.get_or_insert((setting, tools)).0 != setting;
             self.served.served(KEY, &start, message, response);
@@ -156,13 +156,13 @@ impl ServerAgent {
     }
 
     /// Takes a request; `None` if it was refused, or its client has left.
-    fn take_up(&mut self, request: Request) -> Option<Ask> {
+    fn take_up(&mut self, request: Request) -> Option<SampleRequest> {
         if request.is_left() {
             return None;
         }
         match self.read(request.api, &request.body) {
             Ok((asked, start, ask)) => {
-                let id = ask.draws.unwrap_or_default() as u64;
+                let id = ask.stream_number.unwrap_or_default() as u64;
                 self.pending = Some(Pending { request, asked, start, id });
                 Some(ask)
             }
@@ -180,8 +180,8 @@ impl ServerAgent {
     }
 
     /// Parses a request, and determines what to sample for it.
-    fn read(&mut self, api: Api, body: &[u8]) -> Result<(Asked, Start, Ask), Refused> {
-        let ServerOptions { model, limits, .. } = self.options.clone();
+    fn read(&mut self, api: Api, body: &[u8]) -> Result<(Asked, Start, SampleRequest), Refused> {
+        let OpenAiOptions { model, limits, .. } = self.options.clone();
         let mut asked = model.read(api, body, None)?;
         check_sampling(&asked.options, &model.renderer.defaults().sampling)?;
         let prompt = asked.prompts.pop().ok_or_else(|| Refused::field("prompt", "`prompt` is missing"))?;
@@ -192,8 +192,8 @@ impl ServerAgent {
         }
         let room = self.room(&start, &limits)?;
         let max_tokens = asked.options.max_tokens.map_or(room, |most| most.min(room));
-        let (stops, draws) = (asked.stop(&model).map(AskStops), Some(self.draws(&start.ids)));
-        let ask = Ask { stops, draws, ..Ask::new(start.ids.clone(), max_tokens) };
+        let (stops, stream_number) = (asked.stop(&model).map(StopCondition), Some(self.stream_number(&start.ids)));
+        let ask = SampleRequest { stops, stream_number, ..SampleRequest::new(start.ids.clone(), max_tokens) };
         Ok((asked, start, ask))
     }
 
@@ -206,22 +206,22 @@ impl ServerAgent {
         let (end, message) = if prompt > limits.prompt_length {
             let most = limits.prompt_length;
             let message = format!("the conversation begins with {prompt} tokens; data.max_prompt_length is {most}");
-            (End::ContextTooLong, message)
+            (EndReason::ContextTooLong, message)
         } else if room == 0 {
             let most = limits.response_length;
             let message = format!(
                 "the conversation has {response} tokens after a first request of {prompt}, and no room for another turn: \
                  data.max_response_length is {most}"
             );
-            (End::ContextTooLong, message)
+            (EndReason::ContextTooLong, message)
         } else if self.turns >= turns {
             let message = format!(
                 "the model has taken {turns} turns, as many as actor_rollout_ref.rollout.multi_turn.max_assistant_turns allows"
             );
-            (End::AssistantTurns, message)
-        } else if goes_on(start) && bound(limits.max_user_turns).is_some_and(|most| self.continued >= most) {
+            (EndReason::AssistantTurns, message)
+        } else if continues(start) && bound(limits.max_user_turns).is_some_and(|most| self.continued >= most) {
             let message = "the conversation was continued as often as actor_rollout_ref.rollout.multi_turn.max_user_turns allows";
-            (End::UserTurns, message.to_owned())
+            (EndReason::UserTurns, message.to_owned())
         } else {
             return Ok(room);
         };
@@ -231,7 +231,7 @@ impl ServerAgent {
 
     /// Returns the number of a turn's random stream: it depends on the ids alone, and differs for each repeated request. It is
     /// not a count of turns.
-    fn draws(&mut self, ids: &[u32]) -> usize {
+    fn stream_number(&mut self, ids: &[u32]) -> usize {
         let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
         let number = digest(&bytes);
         let times = self.drawn.entry(number).or_default();
@@ -240,24 +240,24 @@ impl ServerAgent {
     }
 
     /// Waits until the program requests a turn or ends.
-    fn wait(&mut self, inbox: &Inbox) -> Result<Next> {
+    fn wait(&mut self, inbox: &Inbox) -> Result<NextAction> {
         loop {
             let was_refused = (self.refused >= MOST_REFUSED).then(|| format!("was refused {MOST_REFUSED} times"));
             let has_left = || (self.left >= MOST_TURNS).then(|| format!("left {MOST_TURNS} requests before their replies"));
             if let Some(what) = was_refused.or_else(has_left) {
                 let message = format!("the program {what}, and was ended");
-                self.ended = Some(Err(Fault { trouble: Trouble::Raised, message, seconds: 0.0 }));
-                return Ok(Next::End);
+                self.ended = Some(Err(PartyError { failure: FailureKind::Raised, message, seconds: 0.0 }));
+                return Ok(NextAction::End);
             }
             match inbox.next() {
                 News::Asked(request) => {
                     if let Some(ask) = self.take_up(request) {
-                        return Ok(Next::Generate(ask));
+                        return Ok(NextAction::Generate(ask));
                     }
                 }
                 News::Ended(result) => {
                     self.ended = Some(result?);
-                    return Ok(Next::End);
+                    return Ok(NextAction::End);
                 }
             }
         }
@@ -265,30 +265,32 @@ impl ServerAgent {
 
     /// Returns the end reason of a conversation with this response, the score or reward, the values for reward functions, and the
     /// error.
-    fn verdict(&mut self, response: Option<&Trajectory>) -> (End, Option<f64>, Map<String, Value>, Option<String>) {
+    fn verdict(&mut self, response: Option<&Trajectory>) -> (EndReason, Option<f64>, Map<String, Value>, Option<String>) {
         let scores = self.options.scores;
         let because = self.refusal.take().map(|refusal| format!("; it was refused: {refusal}")).unwrap_or_default();
-        let failed = |message: String| (End::Failed, None, Map::new(), Some(message));
+        let failed = |message: String| (EndReason::Failed, None, Map::new(), Some(message));
         match (self.ended.take(), response) {
             (None, _) => failed("the conversation was left before its end".to_owned()),
-            (Some(Err(fault)), Some(_)) if fault.trouble == Trouble::Raised && self.full.is_some() && !scores => {
-                (self.full.unwrap_or(End::Length), None, Map::new(), None)
+            (Some(Err(fault)), Some(_)) if fault.failure == FailureKind::Raised && self.full.is_some() && !scores => {
+                (self.full.unwrap_or(EndReason::Length), None, Map::new(), None)
             }
-            (Some(Err(fault)), _) if fault.trouble == Trouble::Timeout => (End::Timeout, None, Map::new(), Some(fault.message)),
+            (Some(Err(fault)), _) if fault.failure == FailureKind::Timeout => {
+                (EndReason::Timeout, None, Map::new(), Some(fault.message))
+            }
             (Some(Err(fault)), _) => failed(format!("{}{because}", fault.message)),
             (Some(Ok(_)), None) => failed(format!("the program got no response of the model{because}")),
             (Some(Ok(Verdict { reward: None, .. })), _) if scores => failed(format!(
                 "the program returned no reward, but actor_rollout_ref.rollout.agent.server.scores makes its reward the score{because}"
             )),
             (Some(Ok(Verdict { reward, extra })), Some(response)) => {
-                let end = if response.finish == Finish::Length { End::Length } else { End::Done };
+                let end = if response.finish == Finish::Length { EndReason::Length } else { EndReason::Done };
                 (self.full.unwrap_or(end), reward, extra, None)
             }
         }
     }
 }
 
-impl ServerAgent {
+impl OpenAiLoop {
     /// Returns the messages of a trajectory, the number of prompt messages, and true if its tools or template variables are
     /// unknown. `None` if the messages do not have all turns, because some were text completions.
     fn told(&self, mut messages: Vec<Value>, asked: usize, turns: usize) -> Option<(Vec<Value>, usize, bool)> {
@@ -305,10 +307,10 @@ impl ServerAgent {
     }
 }
 
-impl AgentLoop for ServerAgent {
-    fn next(&mut self, turn: Option<Response>) -> Result<Next> {
+impl AgentLoop for OpenAiLoop {
+    fn next(&mut self, turn: Option<Response>) -> Result<NextAction> {
         if self.ended.is_some() {
-            return Ok(Next::End);
+            return Ok(NextAction::End);
         }
         if let Some(begin) = self.begin.take() {
             self.inbox = Some(begin()?);
@@ -316,10 +318,10 @@ impl AgentLoop for ServerAgent {
         if let Some(turn) = turn {
             self.serve(turn);
         }
-        let Some(inbox) = self.inbox.take() else { return Ok(Next::End) };
+        let Some(inbox) = self.inbox.take() else { return Ok(NextAction::End) };
         let next = self.wait(&inbox)?;
         self.waited = inbox.watch.taken().1.as_secs_f64();
-        if next != Next::End {
+        if next != NextAction::End {
             self.inbox = Some(inbox);
         }
         Ok(next)
@@ -345,7 +347,7 @@ impl AgentLoop for ServerAgent {
         let (messages, asked, tokens_only) = self.told(messages, asked, turns).unwrap_or_else(|| {
             let turn = |place: usize| sampled[place].then(|| begun.partition_point(|begin| *begin <= place));
             let text = |ids: &[u32]| self.options.model.renderer.tokenizer().decode(ids, true);
-            let said = messages_of(&ids, turn, text).unwrap_or_default();
+            let said = messages_from_tokens(&ids, turn, text).unwrap_or_default();
             let row = mem::take(&mut self.row.0);
             let asked = row.len();
             // The prompt of a text completion is not a message of the row.
@@ -379,6 +381,6 @@ impl AgentLoop for ServerAgent {
     }
 }
 
-fn goes_on(start: &Start) -> bool {
+fn continues(start: &Start) -> bool {
     matches!(start.way, Way::Ids | Way::Messages)
 }
