@@ -4,7 +4,7 @@ use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
-use burnish_agent::endpoint::{Api, Model, Refused, Sent};
+use burnish_agent::endpoint::{Api, ApiError, EndpointModel, HttpReply};
 use burnish_server::{Body, HttpError, HttpResponse, json_response};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -69,16 +69,16 @@ pub fn names(allowed: &[Method]) -> &'static str {
 ///
 /// # Errors
 /// If no model has the name.
-pub fn models(model: &Model, name: Option<&str>) -> Result<Sent, Refused> {
-    name.map_or_else(|| Ok(model.list()), |name| model.named(name)).map(Sent::Answer)
+pub fn models(model: &EndpointModel, name: Option<&str>) -> Result<HttpReply, ApiError> {
+    name.map_or_else(|| Ok(model.list()), |name| model.named(name)).map(HttpReply::Json)
 }
 
 /// Returns the HTTP reply.
-pub fn response(sent: Sent) -> HttpResponse {
+pub fn response(sent: HttpReply) -> HttpResponse {
     match sent {
-        Sent::Answer(body) => json_response(StatusCode::OK, &body),
-        Sent::Chunks(events) => events_of(Body::from(hyper::body::Bytes::from(events))),
-        Sent::Refusal(refused) => {
+        HttpReply::Json(body) => json_response(StatusCode::OK, &body),
+        HttpReply::Events(events) => events_of(Body::from(hyper::body::Bytes::from(events))),
+        HttpReply::Error(refused) => {
             let status = StatusCode::from_u16(refused.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             let mut response = json_response(status, &refused.to_json());
             if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -100,7 +100,7 @@ pub fn events_of(body: Body) -> HttpResponse {
 
 /// Converts a refusal by the underlying server to OpenAI's form.
 pub fn refusal(refusal: HttpError) -> HttpResponse {
-    let body = Refused::status(refusal.status.as_u16(), refusal.message.clone()).to_json();
+    let body = ApiError::status(refusal.status.as_u16(), refusal.message.clone()).to_json();
     refusal.response_with(&body)
 }
 

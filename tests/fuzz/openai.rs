@@ -1,6 +1,6 @@
 //! Bodies of requests to `trainer serve`, and texts that come token by token.
 
-use burnish::agent::endpoint::{ChatRequest, Refused, TextRequest};
+use burnish::agent::endpoint::{ApiError, ChatRequest, TextRequest};
 
 use crate::{Target, files};
 
@@ -45,7 +45,7 @@ pub fn openai_bodies() -> Target {
         ],
         cases: 2_000,
         read: |input, _| {
-            let shown = |refused: Refused| drop(refused.to_json());
+            let shown = |refused: ApiError| drop(refused.to_json());
             _ = ChatRequest::parse(input, None, 64).map_err(shown);
             _ = TextRequest::parse(input, Some("key"), 64).map_err(shown);
         },

@@ -5,7 +5,7 @@ use anyhow::Result;
 use serde_json::{Map, Value};
 
 use super::FailureKind;
-use super::tools::Seen;
+use super::tools::ConversationView;
 
 /// A participant that failed, timed out, or died; its state is lost then.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +26,7 @@ pub trait User: Send {
     ///
     /// # Errors
     /// Errors that end the run, such as an interrupt.
-    fn respond(&mut self, seen: &Seen) -> Outcome<UserReply>;
+    fn respond(&mut self, seen: &ConversationView) -> Outcome<UserReply>;
 }
 
 /// A reply of a simulated user.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::start::{Agents, ENVIRONMENT, PromptParts, SERVER, SINGLE_TURN, TEXT_ENVIRONMENT, TOOLS};
 use burnish_agent::AgentLoop;
-use burnish_agent::calls::Format;
+use burnish_agent::calls::CallFormat;
 use burnish_agent::calls::response::template_named;
 use burnish_agent::loops::{
     Begin, CustomLoop, Deferred, EnvironmentReward, EpisodeRecord, OpenAiLoop, OpenAiOptions, ResponseTemplateChat, SingleTurn,
@@ -16,13 +16,13 @@ use burnish_agent::loops::{
 use burnish_agent::participants::User;
 use burnish_agent::recorded::RecordedTools;
 use burnish_agent::session::{
-    Host, LoopOfRow, OfferedLoop, PythonEnvironment, PythonLoop, PythonProgram, PythonTextEnvironment, PythonTools, PythonUser,
-    Session, ToolsOfRow,
+    Host, LoopArguments, OfferedLoop, PythonEnvironment, PythonLoop, PythonProgram, PythonTextEnvironment, PythonTools,
+    PythonUser, RowTools, Session,
 };
 use burnish_agent::tokens::Continuation;
 use burnish_agent::tools::Toolbox;
-use burnish_agent::tools::built_in::{BuiltInTools, Made};
-use burnish_agent::tools::joined::Joined;
+use burnish_agent::tools::built_in::{BuiltInTools, SharedTool};
+use burnish_agent::tools::joined::JoinedToolbox;
 use burnish_agent::users;
 use burnish_config::schema::AGENT_LOOPS;
 use burnish_data::{AGENT_NAME, Prompt, TemplateVariables, selected};
@@ -67,14 +67,14 @@ impl Agents {
         let session = self.host.as_ref().map(Host::session);
         let mut boxes: Vec<Box<dyn Toolbox>> = Vec::new();
         let shown = self.shown(info)?;
-        let chosen: Vec<Made> = self.built_in.iter().filter(|made| shown.contains(made.schema())).cloned().collect();
+        let chosen: Vec<SharedTool> = self.built_in.iter().filter(|made| shown.contains(made.schema())).cloned().collect();
         if !chosen.is_empty() {
             let tools = BuiltInTools::new(&chosen, &without_nulls(&kwargs), self.limits.call_timeout, self.interrupt.clone());
             boxes.push(Box::new(tools.context("extra_info.tools_kwargs")?));
         }
         if let (Some(host), Some(session)) = (&self.host, &session) {
             let offered = host.offers().tools.iter().filter(|tool| shown.contains(&tool.schema));
-            let row = ToolsOfRow {
+            let row = RowTools {
                 tools_kwargs: kwargs.as_object().cloned().unwrap_or_default(),
                 tool_selection: offered.map(|tool| tool.name.clone()).collect(),
                 request_id: request_id.to_owned(),
@@ -84,7 +84,7 @@ impl Agents {
                 boxes.push(Box::new(PythonTools::new(session.clone(), host.offers(), None, row, self.limits.call_timeout)));
             }
         }
-        let tools = self.recorded(Box::new(Joined::new(boxes)?), request_id);
+        let tools = self.recorded(Box::new(JoinedToolbox::new(boxes)?), request_id);
         let chat = self.chat(tools.schemas())?;
         let agent = ToolAgent::new(record, chat, tools).tells_unreadable(self.tells_unreadable);
         Ok(match self.user(info, session.as_ref(), request_id)? {
@@ -98,7 +98,7 @@ impl Agents {
     fn recorded(&self, tools: Box<dyn Toolbox>, request_id: &str) -> Box<dyn Toolbox> {
         let has_state = self.users.iter().any(|user| users::find(&user.class_name).is_none());
         let Some(recorder) = self.recorder.as_ref().filter(|_| !has_state) else { return tools };
-        let inside: Vec<&str> = self.built_in.iter().filter(|made| !made.waits()).map(Made::name).collect();
+        let inside: Vec<&str> = self.built_in.iter().filter(|made| !made.waits()).map(SharedTool::name).collect();
         let name = |schema: &Value| schema["function"]["name"].as_str().map(str::to_owned);
         let outside = tools.schemas().iter().filter_map(name).filter(|name| !inside.contains(&name.as_str())).collect();
         Box::new(RecordedTools::new(tools, outside, recorder.clone(), request_id))
@@ -142,7 +142,7 @@ impl Agents {
         }
         let parts = self.parts()?;
         let continuation = Continuation::new(parts.tokenizer.clone(), &parts.model_type, with_tools(parts, schemas))?;
-        let continuation = continuation.with_neutralise(self.neutralise);
+        let continuation = continuation.with_literal_special_tokens(self.neutralise);
         let warnings = continuation.check(!schemas.is_empty(), !self.users.is_empty());
         for warning in warnings.context("the chat template cannot be used for conversations of several turns")? {
             tracing::warn!("{warning}");
@@ -163,7 +163,7 @@ impl Agents {
         let host = self.host.as_ref().with_context(|| format!("{}.agent.environment.path names no environment", self.group))?;
         let offered = host.offers().environments.first().context("the file of the environment offers none")?.clone();
         let (session, timeout) = (host.session(), self.limits.call_timeout);
-        let row = ToolsOfRow { request_id: request_id.to_owned(), ..ToolsOfRow::default() };
+        let row = RowTools { request_id: request_id.to_owned(), ..RowTools::default() };
         let tools = PythonTools::new(session.clone(), host.offers(), Some(&offered), row, timeout);
         let environment = PythonEnvironment::new(session, None, timeout);
         let variables = with_tools(parts, tools.schemas());
@@ -174,7 +174,7 @@ impl Agents {
                 .with_context(|| format!("{}.multi_turn.format={}", self.group, parts.format.name))?
                 .to_owned(),
             format: Some(parts.format),
-            quoting: parts.quoting.clone(),
+            escaper: parts.escaper.clone(),
         };
         let (tokenizer, iterations, limits) = (parts.tokenizer.clone(), self.max_iterations, self.limits.clone());
         let scores = self.environment_scores;
@@ -188,14 +188,14 @@ impl Agents {
                 }
             };
             let messages = messages(&prompt);
-            let quoting = chat.quoting.as_deref();
-            let ids = match (&said, quoting) {
+            let escaper = chat.escaper.as_deref();
+            let ids = match (&said, escaper) {
                 // Special tokens of the row stay special; those in the environment's text become text.
-                (Some(said), Some(quoting)) => {
-                    let own = quoting.quoted_where(&messages, |_| false);
+                (Some(said), Some(escaper)) => {
+                    let own = escaper.escape_where(&messages, |_| false);
                     let text =
-                        tokenizer.apply_chat_template(&with_said(own, &quoting.quoted_text(said)).into(), true, &variables)?;
-                    quoting.encode(&text)?
+                        tokenizer.apply_chat_template(&with_said(own, &escaper.escape_text(said)).into(), true, &variables)?;
+                    escaper.encode(&text)?
                 }
                 (said, _) => {
                     let all = with_said(messages.clone(), said.as_deref().unwrap_or_default());
@@ -221,7 +221,7 @@ impl Agents {
     fn own(&self, prompt: &Prompt, record: EpisodeRecord, request_id: &str, sampling: &Sampling) -> Result<Box<dyn AgentLoop>> {
         let host = self.host.as_ref().with_context(|| format!("{}.agent.agent_loop_config_path names no loop", self.group))?;
         let tokens = self.parts()?.tokens.clone();
-        let row = LoopOfRow {
+        let row = LoopArguments {
             name: prompt.agent.clone(),
             sampling_params: params_from(sampling),
             row: own_row(prompt),
@@ -296,7 +296,7 @@ fn with_tools(parts: &PromptParts, schemas: &[Value]) -> TemplateVariables {
 }
 
 /// Returns the response template that reads turns in a format.
-fn response_template(format: &Format) -> Result<&'static str> {
+fn response_template(format: &CallFormat) -> Result<&'static str> {
     let named = RESPONSE_TEMPLATES.iter().find(|(name, _)| *name == format.name).map_or(format.name, |(_, template)| template);
     template_named(named).map(|template| template.name).with_context(|| {
         let readable: Vec<&str> = RESPONSE_TEMPLATES.iter().map(|(name, _)| *name).collect();

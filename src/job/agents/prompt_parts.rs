@@ -7,10 +7,10 @@ use anyhow::{Context, Result};
 
 use super::server::AgentServer;
 use super::start::{Agents, EndpointSettings, PromptParts};
-use burnish_agent::calls::{FORMATS, Format, format_named, format_shown};
-use burnish_agent::endpoint::{Defaults, Memory, Model, Renderer};
+use burnish_agent::calls::{CallFormat, FORMATS, format_named, format_of_template};
+use burnish_agent::endpoint::{EndpointModel, ModelMemory, PromptRenderer, RequestDefaults};
 use burnish_agent::loops::TemplateTokenService;
-use burnish_agent::tokens::Quoting;
+use burnish_agent::tokens::SpecialTokenEscaper;
 use burnish_data::{TemplateVariables, Tokenizer};
 use burnish_util::time::unix_time;
 
@@ -29,26 +29,26 @@ impl Agents {
         let (model_type, longest) = model;
         let format = format_of(&self.format, tokenizer).with_context(|| format!("{}.multi_turn.format", self.group))?;
         self.limits.max_model_len = Some(self.limits.max_model_len.unwrap_or(longest).min(longest));
-        let quoting = if self.neutralise { Some(Arc::new(Quoting::new(tokenizer)?)) } else { None };
+        let escaper = if self.neutralise { Some(Arc::new(SpecialTokenEscaper::new(tokenizer)?)) } else { None };
         self.limits.longest_token = tokenizer.longest_token().max(LEAST);
         let tokens = TemplateTokenService {
             tokenizer: tokenizer.clone(),
             model_type: model_type.to_owned(),
             format,
             ignore_in_thinking: self.ignore_in_thinking,
-            quoting: quoting.clone(),
+            escaper: escaper.clone(),
             continuations: Mutex::default(),
         };
         self.prompt = Some(PromptParts {
             tokenizer: tokenizer.clone(),
-            quoting: quoting.clone(),
+            escaper: escaper.clone(),
             variables,
             model_type: model_type.to_owned(),
             format,
             tokens: tokens.into(),
         });
         if let Some(settings) = &self.endpoint {
-            self.server = Some(AgentServer::start(Arc::new(self.model(settings, tokenizer, model_type, (format, quoting))))?);
+            self.server = Some(AgentServer::start(Arc::new(self.model(settings, tokenizer, model_type, (format, escaper))))?);
         }
         Ok(())
     }
@@ -59,21 +59,21 @@ impl Agents {
         settings: &EndpointSettings,
         tokenizer: &Tokenizer,
         model_type: &str,
-        (format, quoting): (&'static Format, Option<Arc<Quoting>>),
-    ) -> Model {
+        (format, escaper): (&'static CallFormat, Option<Arc<SpecialTokenEscaper>>),
+    ) -> EndpointModel {
         let EndpointSettings { sampling, variables, ignore_eos, stop_token_ids } = settings;
         let longest = self.limits.max_model_len.unwrap_or(usize::MAX);
-        let defaults = Defaults { sampling: *sampling, longest, vocab: tokenizer.vocab_size(), most: 1 };
+        let defaults = RequestDefaults { sampling: *sampling, longest, vocab: tokenizer.vocab_size(), most: 1 };
         let further = [stop_token_ids.as_slice(), &self.stop_ids()].concat();
-        Model {
+        EndpointModel {
             name: MODEL_NAME.to_owned(),
             model_type: model_type.to_owned(),
-            renderer: Renderer::new(tokenizer.clone(), variables.clone(), defaults).with_quoting(quoting),
+            renderer: PromptRenderer::new(tokenizer.clone(), variables.clone(), defaults).with_escaper(escaper),
             eos: tokenizer.stop_ids(*ignore_eos, &further),
             format: Some(format),
             ignore_in_thinking: self.ignore_in_thinking,
             created: unix_time() as u64,
-            memory: Memory::default(),
+            memory: ModelMemory::default(),
         }
     }
 
@@ -89,11 +89,11 @@ impl Agents {
 ///
 /// # Errors
 /// If no format has the name, or the template shows none.
-fn format_of(name: &str, tokenizer: &Tokenizer) -> Result<&'static Format> {
+fn format_of(name: &str, tokenizer: &Tokenizer) -> Result<&'static CallFormat> {
     if name != "auto" {
         return format_named(name).with_context(|| format!("unknown format {name}"));
     }
-    format_shown(|sign| tokenizer.template_has(sign)).with_context(|| {
+    format_of_template(|sign| tokenizer.template_has(sign)).with_context(|| {
         let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         format!("auto: the chat template shows no format of calls; write one of {}", names.join(", "))
     })

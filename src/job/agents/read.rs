@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use burnish_agent::config::{ToolKind, UserConfig, loops, tools, users};
 use burnish_agent::session::{EnvironmentClass, Functions, ProgramFunction, Setup};
-use burnish_agent::tools::built_in::{self, Made};
+use burnish_agent::tools::built_in::{self, SharedTool};
 use burnish_agent::tools::mcp;
 use burnish_agent::users as built_in_users;
 use burnish_config::schema::{AGENT_LOOPS, AgentKeys, Location};
@@ -15,7 +15,7 @@ use burnish_config::yaml_file::YamlFile;
 use burnish_util::crc::IEEE;
 
 /// Returns the tools that are built in or offered by servers, the Python files to load, and the users.
-pub(super) fn read(keys: &AgentKeys, servers: &mcp::Options) -> Result<(Vec<Made>, Option<Setup>, Vec<UserConfig>)> {
+pub(super) fn read(keys: &AgentKeys, servers: &mcp::McpOptions) -> Result<(Vec<SharedTool>, Option<Setup>, Vec<UserConfig>)> {
     let AgentKeys { group, multi_turn, agent } = *keys;
     let (mut made, mut setup) = (Vec::new(), Setup::default());
     let mut uses_python = false;
@@ -24,13 +24,13 @@ pub(super) fn read(keys: &AgentKeys, servers: &mcp::Options) -> Result<(Vec<Made
         let file = YamlFile::read(&key, path.as_path())?;
         for tool in tools(file.value()).map_err(|wrong| file.wrong(&wrong.key, wrong.message))? {
             if tool.kind == ToolKind::Mcp {
-                let offered = mcp::offered(&tool, servers);
-                made.extend(offered.map_err(|error| file.wrong(&tool.place, format!("{error:#}")))?);
+                let server_tools = mcp::server_tools(&tool, servers);
+                made.extend(server_tools.map_err(|error| file.wrong(&tool.place, format!("{error:#}")))?);
                 continue;
             }
             match built_in::find(&tool.class_name) {
                 Some(kind) => {
-                    let one = Made::new(kind, &Value::Object(tool.config), tool.schema);
+                    let one = SharedTool::new(kind, &Value::Object(tool.config), tool.schema);
                     made.push(one.map_err(|error| file.wrong(&tool.place, format!("{error:#}")))?);
                 }
                 None => setup.verl_tools.push(json!({

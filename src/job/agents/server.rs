@@ -14,9 +14,9 @@ use hyper::http::request::Parts;
 use tokio::runtime;
 
 use crate::job::openai::{self, Address, check_method, names, not_there};
-use burnish_agent::endpoint::{Api, Model, Refused, Sent};
-use burnish_agent::program::{Desk, Inbox};
-use burnish_agent::session::{Access, PythonProgram, word};
+use burnish_agent::endpoint::{Api, ApiError, EndpointModel, HttpReply};
+use burnish_agent::program::{Inbox, ProgramHandle};
+use burnish_agent::session::{ApiAccess, PythonProgram, random_token};
 use burnish_server::{Handler, Hosts, HttpError, HttpResponse, Limits, serve};
 use burnish_util::interrupt::Interrupt;
 
@@ -34,8 +34,8 @@ pub struct AgentServer {
 
 /// The running programs, by their keys.
 struct Programs {
-    model: Arc<Model>,
-    desks: Mutex<HashMap<String, Desk>>,
+    model: Arc<EndpointModel>,
+    desks: Mutex<HashMap<String, ProgramHandle>>,
 }
 
 impl AgentServer {
@@ -43,7 +43,7 @@ impl AgentServer {
     ///
     /// # Errors
     /// If the system has no free port or thread.
-    pub fn start(model: Arc<Model>) -> Result<Self> {
+    pub fn start(model: Arc<EndpointModel>) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).context("the programs of conversations need a port of 127.0.0.1")?;
         let base_url = format!("http://{}/v1", listener.local_addr()?);
         let programs = Arc::new(Programs { model, desks: Mutex::default() });
@@ -67,7 +67,7 @@ impl AgentServer {
     }
 
     /// Returns the served model.
-    pub fn model(&self) -> Arc<Model> {
+    pub fn model(&self) -> Arc<EndpointModel> {
         self.programs.model.clone()
     }
 
@@ -96,23 +96,23 @@ impl Reception {
     /// # Errors
     /// If the system lacks a thread or a random value.
     pub fn begin(&self, program: PythonProgram) -> Result<Inbox> {
-        let (api_key, (mut inbox, desk)) = (word()?, Inbox::open());
+        let (api_key, (mut inbox, desk)) = (random_token()?, Inbox::open());
         self.programs.desks().insert(api_key.clone(), desk.clone());
         let (programs, key) = (self.programs.clone(), api_key.clone());
         inbox.at_end(move || drop(programs.desks().remove(&key)));
-        let access = Access { base_url: self.base_url.clone(), api_key, model: self.programs.model.name.clone() };
+        let access = ApiAccess { base_url: self.base_url.clone(), api_key, model: self.programs.model.name.clone() };
         program.begin(access, &inbox, desk)?;
         Ok(inbox)
     }
 }
 
 impl Programs {
-    fn desks(&self) -> MutexGuard<'_, HashMap<String, Desk>> {
+    fn desks(&self) -> MutexGuard<'_, HashMap<String, ProgramHandle>> {
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the handle of the conversation whose key a request has.
-    fn desk(&self, head: &Parts) -> Result<Desk, HttpError> {
+    fn desk(&self, head: &Parts) -> Result<ProgramHandle, HttpError> {
         let header = head.headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
         let key = header.and_then(|header| header.strip_prefix("Bearer ")).unwrap_or_default();
         let desk = self.desks().get(key).cloned();
@@ -123,8 +123,8 @@ impl Programs {
         })
     }
 
-    async fn complete(&self, api: Api, desk: &Desk, body: Bytes) -> Sent {
-        let over = || Sent::Refusal(Refused::status(400, "the conversation is over"));
+    async fn complete(&self, api: Api, desk: &ProgramHandle, body: Bytes) -> HttpReply {
+        let over = || HttpReply::Error(ApiError::status(400, "the conversation is over"));
         match desk.ask(api, body.to_vec()) {
             Some(reply) => reply.await.unwrap_or_else(|_| over()),
             None => over(),
@@ -143,8 +143,8 @@ impl Handler for Programs {
         let desk = self.desk(&head)?;
         let sent = match Address::of(head.uri.path()) {
             Some(Address::Complete(api)) => self.complete(api, &desk, body).await,
-            Some(Address::Model(name)) => openai::models(&self.model, Some(&name)).unwrap_or_else(Sent::Refusal),
-            _ => Sent::Answer(self.model.list()),
+            Some(Address::Model(name)) => openai::models(&self.model, Some(&name)).unwrap_or_else(HttpReply::Error),
+            _ => HttpReply::Json(self.model.list()),
         };
         Ok(openai::response(sent))
     }

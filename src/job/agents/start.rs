@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 use super::read::read;
 use super::server::AgentServer;
 use crate::job::unused_options::Processes;
-use burnish_agent::calls::Format;
+use burnish_agent::calls::CallFormat;
 use burnish_agent::config::UserConfig;
 use burnish_agent::loops::{TemplateChat, TemplateTokenService};
 use burnish_agent::recorded::Recorder;
 use burnish_agent::session::{Host, SessionOptions, StartMethod};
-use burnish_agent::tokens::Quoting;
-use burnish_agent::tools::built_in::Made;
+use burnish_agent::tokens::SpecialTokenEscaper;
+use burnish_agent::tools::built_in::SharedTool;
 use burnish_agent::tools::mcp;
 use burnish_agent::{Limits, TruncateSide};
 use burnish_config::schema::{self, AgentKeys, ProcessKeys};
@@ -56,7 +56,7 @@ pub struct Agents {
     pub(super) default: String,
     /// True if every row has that loop, even if it names another.
     pub(super) ignores_names: bool,
-    pub(super) built_in: Vec<Made>,
+    pub(super) built_in: Vec<SharedTool>,
     pub(super) host: Option<Host>,
     pub(super) users: Vec<UserConfig>,
     /// Name of the format of calls (`multi_turn.format`).
@@ -97,11 +97,11 @@ pub struct EndpointSettings {
 pub(super) struct PromptParts {
     pub tokenizer: Tokenizer,
     /// Escapes special tokens in the text of tools and users (`agent.neutralise_control_tokens`).
-    pub quoting: Option<Arc<Quoting>>,
+    pub escaper: Option<Arc<SpecialTokenEscaper>>,
     /// Variables of the chat template, without tools.
     pub variables: TemplateVariables,
     pub model_type: String,
-    pub format: &'static Format,
+    pub format: &'static CallFormat,
     /// Token functions for the user's loops.
     pub tokens: Arc<TemplateTokenService>,
 }
@@ -122,7 +122,7 @@ impl Agents {
             tracing::info!("{group}.multi_turn.enable=true: rows that name no loop run in {}", choice.name);
         }
         let process = &settings.process;
-        let servers = mcp::Options {
+        let servers = mcp::McpOptions {
             pass_env: process.pass_env.to_vec(),
             start_timeout: Duration::from_secs_f64(process.start_timeout),
             interrupt: interrupt.clone(),
@@ -194,12 +194,12 @@ impl Agents {
 
     /// Returns the kinds of processes that run tools, users and environments.
     pub fn processes(&self) -> Processes {
-        Processes { python: self.host.is_some(), servers: self.built_in.iter().any(Made::is_of_service) }
+        Processes { python: self.host.is_some(), servers: self.built_in.iter().any(SharedTool::is_from_service) }
     }
 
     /// Returns true if conversations ask processes or servers whose results may differ the next time.
     pub fn asks_others(&self) -> bool {
-        self.host.is_some() || self.built_in.iter().any(Made::waits)
+        self.host.is_some() || self.built_in.iter().any(SharedTool::waits)
     }
 
     /// Records results from now on, and replays those already recorded.

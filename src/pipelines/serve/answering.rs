@@ -10,7 +10,7 @@ use super::begin::Begun;
 use super::hub::Event;
 use super::service::Service;
 use crate::job::openai::{events_of, response};
-use burnish_agent::endpoint::{Api, ChunkWriter, Refused, Reply, Sent, answer, for_template};
+use burnish_agent::endpoint::{Api, ApiError, ChunkWriter, Completion, HttpReply, for_template, reply_json};
 use burnish_rollout::Response;
 use burnish_server::{Body, HttpResponse};
 
@@ -22,17 +22,17 @@ impl Service {
     ///
     /// # Errors
     /// If the engine stopped, or its tokens cannot be decoded.
-    pub(super) async fn whole(&self, mut begun: Begun) -> Result<HttpResponse, Refused> {
+    pub(super) async fn whole(&self, mut begun: Begun) -> Result<HttpResponse, ApiError> {
         let count = begun.answered.prompts.len() * begun.asked.options.n;
-        let mut replies: Vec<Option<Reply>> = vec![None; count];
+        let mut replies: Vec<Option<Completion>> = vec![None; count];
         while replies.iter().any(Option::is_none) {
             let (index, event) = begun.ticket.next().await.ok_or_else(broke_off)?;
             if let Event::End(response) = event {
                 replies[index] = Some(self.reply(&begun, index, response)?);
             }
         }
-        let replies: Vec<Reply> = replies.into_iter().flatten().collect();
-        Ok(response(Sent::Answer(answer(&begun.answered, &begun.asked.options, &replies))))
+        let replies: Vec<Completion> = replies.into_iter().flatten().collect();
+        Ok(response(HttpReply::Json(reply_json(&begun.answered, &begun.asked.options, &replies))))
     }
 
     /// Streams chunks while tokens are sampled.
@@ -46,7 +46,7 @@ impl Service {
         events_of(Body::Pieces(receive))
     }
 
-    async fn send(&self, mut begun: Begun, pieces: &Sender<Bytes>) -> Result<(), Refused> {
+    async fn send(&self, mut begun: Begun, pieces: &Sender<Bytes>) -> Result<(), ApiError> {
         let tokenizer = self.facts.model.renderer.tokenizer();
         let (options, reads_calls) = (begun.asked.options.clone(), begun.asked.tools.is_some());
         let mut writer = ChunkWriter::new(begun.answered.clone(), options, reads_calls, &self.facts.model.eos);
@@ -76,7 +76,7 @@ impl Service {
     }
 
     /// Decodes the sampled tokens, and records them if they belong to a conversation.
-    fn reply(&self, begun: &Begun, index: usize, response: Response) -> Result<Reply, Refused> {
+    fn reply(&self, begun: &Begun, index: usize, response: Response) -> Result<Completion, ApiError> {
         let Begun { answered, asked, starts, .. } = begun;
         let reply = self.facts.model.reply(asked, response)?;
         self.counts.tokens.fetch_add(reply.response.ids.len() as u64, Ordering::Relaxed);
@@ -88,6 +88,6 @@ impl Service {
     }
 }
 
-fn broke_off() -> Refused {
-    Refused::status(500, "the engine broke off")
+fn broke_off() -> ApiError {
+    ApiError::status(500, "the engine broke off")
 }

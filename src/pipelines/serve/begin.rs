@@ -5,17 +5,17 @@ use std::sync::atomic::Ordering;
 
 use super::hub::{Ticket, Wanted};
 use super::service::Service;
-use burnish_agent::endpoint::{Answered, Api, Asked, Prompt, Refused, Start, Way, digest};
+use burnish_agent::endpoint::{Api, ApiError, ContinuationKind, ParsedRequest, PromptTokens, ReplyHead, SamplingStart, digest};
 use burnish_util::rng::Stream;
 use burnish_util::time::unix_time;
 
 /// A request whose sequences are sampled.
 pub struct Begun {
-    pub answered: Answered,
+    pub answered: ReplyHead,
     /// The request without its prompts.
-    pub asked: Asked,
+    pub asked: ParsedRequest,
     /// The start of each prompt's responses, if the request belongs to a conversation.
-    pub starts: Vec<Start>,
+    pub starts: Vec<SamplingStart>,
     pub ticket: Ticket,
 }
 
@@ -24,7 +24,7 @@ impl Service {
     ///
     /// # Errors
     /// If the request is wrong or too long, or if too many requests wait.
-    pub(super) fn begin(&self, api: Api, body: &[u8], header: Option<&str>) -> Result<Begun, Refused> {
+    pub(super) fn begin(&self, api: Api, body: &[u8], header: Option<&str>) -> Result<Begun, ApiError> {
         let model = &self.facts.model;
         let mut asked = model.read(api, body, header)?;
         let defaults = *model.renderer.defaults();
@@ -51,7 +51,7 @@ impl Service {
                 let stream = match (options.seed, &asked.conversation) {
                     (Some(seed), _) => Stream::new(seed, "serve seed", &place),
                     (None, Some(key)) => {
-                        let before = starts.get(prompt).map_or(0, |start: &Start| start.asked);
+                        let before = starts.get(prompt).map_or(0, |start: &SamplingStart| start.asked);
                         Stream::new(self.facts.seed, "serve conversation", &[digest(key.as_bytes()), before, place[0], place[1]])
                     }
                     (None, None) => Stream::new(self.facts.seed, "serve", &[number, place[0], place[1]]),
@@ -60,19 +60,19 @@ impl Service {
             }
         }
         let ticket = self.hub.submit(wanted, options.stream, asked.conversation.as_deref());
-        let ticket = ticket.ok_or_else(|| Refused::status(503, "too many requests wait for the model"))?;
+        let ticket = ticket.ok_or_else(|| ApiError::status(503, "too many requests wait for the model"))?;
         let prefix = if api == Api::Chat { "chatcmpl" } else { "cmpl" };
         let (created, name) = (unix_time() as u64, model.name.clone());
         let id = format!("{prefix}-{:x}{number:06x}", model.created);
-        let answered = Answered { api, id, model: name, created, prompts: ids };
+        let answered = ReplyHead { api, id, model: name, created, prompts: ids };
         Ok(Begun { answered, asked, starts, ticket })
     }
 
     /// Returns the continuation of a conversation that a prompt belongs to.
-    fn start(&self, key: &str, prompt: Prompt, asked: &Asked) -> Start {
+    fn start(&self, key: &str, prompt: PromptTokens, asked: &ParsedRequest) -> SamplingStart {
         let found = self.record().find(key, &prompt, asked.setting);
         let start = self.facts.model.start(found, prompt, asked);
-        if let Way::Broken(reason) = &start.way {
+        if let ContinuationKind::Broken(reason) = &start.way {
             tracing::warn!("the conversation {key:?} cannot be continued, and another trajectory begins: {reason}");
         }
         start

@@ -13,9 +13,9 @@ use super::hub::Hub;
 use super::service::{Facts, Service};
 use crate::job::hub_names::NamedModel;
 use crate::job::models::{check_model, is_bfloat16, open_device};
-use burnish_agent::calls::{FORMATS, Format};
-use burnish_agent::endpoint::{Defaults, Model, Renderer};
-use burnish_agent::tokens::Quoting;
+use burnish_agent::calls::{CallFormat, FORMATS};
+use burnish_agent::endpoint::{EndpointModel, PromptRenderer, RequestDefaults};
+use burnish_agent::tokens::SpecialTokenEscaper;
 use burnish_config::schema::{Device, Dtype};
 use burnish_data::Tokenizer;
 use burnish_engine::{Engine, NativeEngine};
@@ -111,12 +111,13 @@ impl Server {
         let folder = options.model.folder();
         let model = CausalLm::load(folder, Init::Pretrained, &device)?;
         let model = model.computing(is_bfloat16(options.dtype, options.device, &device), false);
-        let defaults = Defaults { sampling: options.sampling, longest, vocab: decoder.vocab_size, most: options.most_answers };
-        let quoting = Quoting::new(&tokenizer)?;
-        let model_of_endpoint = Model {
+        let defaults =
+            RequestDefaults { sampling: options.sampling, longest, vocab: decoder.vocab_size, most: options.most_answers };
+        let escaper = SpecialTokenEscaper::new(&tokenizer)?;
+        let model_of_endpoint = EndpointModel {
             name: options.name.clone().unwrap_or_else(|| folder.display().to_string()),
             model_type,
-            renderer: Renderer::new(tokenizer, options.variables.clone(), defaults).with_quoting(Some(quoting.into())),
+            renderer: PromptRenderer::new(tokenizer, options.variables.clone(), defaults).with_escaper(Some(escaper.into())),
             eos,
             format,
             ignore_in_thinking: false,
@@ -188,7 +189,7 @@ impl Drop for Closes {
     }
 }
 
-fn format(name: &str) -> Result<&'static Format> {
+fn format(name: &str) -> Result<&'static CallFormat> {
     let names = || FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
     let found = FORMATS.iter().find(|format| format.name == name).copied();
     found.with_context(|| format!("--tool-format: the format {name:?} does not exist; the formats are {}", names()))

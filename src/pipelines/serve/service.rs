@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 
 use super::hub::Hub;
 use crate::job::openai::{self, Address, check_method, names, not_there, unescaped};
-use burnish_agent::endpoint::{Api, CONVERSATION, Model, Record, Refused, Sent};
+use burnish_agent::endpoint::{Api, ApiError, CONVERSATION_HEADER, EndpointModel, HttpReply, ServedConversations};
 use burnish_server::{Bearer, Handler, HttpError, HttpResponse};
 
 /// An addition to OpenAI's addresses: the served tokens of a conversation. DELETE returns and removes them.
@@ -20,7 +20,7 @@ const HEALTH: &str = "/health";
 
 /// The constants of a server.
 pub struct Facts {
-    pub model: Model,
+    pub model: EndpointModel,
     /// The seed of requests without one.
     pub seed: u64,
     pub token: Bearer,
@@ -31,7 +31,7 @@ pub struct Service {
     pub(super) facts: Facts,
     pub(super) hub: Arc<Hub>,
     pub(super) counts: Counts,
-    record: Mutex<Record>,
+    record: Mutex<ServedConversations>,
 }
 
 /// The counters of the server.
@@ -64,7 +64,7 @@ impl Handler for Service {
         };
         Ok(answered.unwrap_or_else(|refused| {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
-            openai::response(Sent::Refusal(refused))
+            openai::response(HttpReply::Error(refused))
         }))
     }
 
@@ -80,28 +80,28 @@ impl Handler for Service {
 impl Service {
     /// `most_tokens`: the number of tokens of conversations that are kept.
     pub fn new(facts: Facts, hub: Arc<Hub>, most_tokens: usize) -> Self {
-        let record = Mutex::new(Record::new(most_tokens));
+        let record = Mutex::new(ServedConversations::new(most_tokens));
         Self { facts, hub, counts: Counts::default(), record }
     }
 
-    pub(super) fn record(&self) -> MutexGuard<'_, Record> {
+    pub(super) fn record(&self) -> MutexGuard<'_, ServedConversations> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn complete(self: Arc<Self>, api: Api, head: &Parts, body: Bytes) -> Result<HttpResponse, Refused> {
-        let header = head.headers.get(CONVERSATION).and_then(|header| header.to_str().ok()).map(str::to_owned);
+    async fn complete(self: Arc<Self>, api: Api, head: &Parts, body: Bytes) -> Result<HttpResponse, ApiError> {
+        let header = head.headers.get(CONVERSATION_HEADER).and_then(|header| header.to_str().ok()).map(str::to_owned);
         let service = self.clone();
         let begun = spawn_blocking(move || service.begin(api, &body, header.as_deref()));
-        let begun = begun.await.map_err(|_| Refused::status(500, "the request could not be read"))??;
+        let begun = begun.await.map_err(|_| ApiError::status(500, "the request could not be read"))??;
         if begun.asked.options.stream { Ok(self.pieces(begun)) } else { self.whole(begun).await }
     }
 
     /// Returns the served tokens of a conversation.
-    fn conversation(&self, path: &str, forget: bool) -> Result<Value, Refused> {
+    fn conversation(&self, path: &str, forget: bool) -> Result<Value, ApiError> {
         let key = unescaped(path.strip_prefix(CONVERSATIONS).unwrap_or_default());
         let mut record = self.record();
         let found = if forget { record.take(&key) } else { record.trajectories(&key) };
-        let trajectories = found.ok_or_else(|| Refused::status(404, format!("the conversation {key:?} does not exist")))?;
+        let trajectories = found.ok_or_else(|| ApiError::status(404, format!("the conversation {key:?} does not exist")))?;
         Ok(json!({"conversation": key, "trajectories": trajectories}))
     }
 
@@ -120,5 +120,5 @@ impl Service {
 }
 
 fn json(body: Value) -> HttpResponse {
-    openai::response(Sent::Answer(body))
+    openai::response(HttpReply::Json(body))
 }

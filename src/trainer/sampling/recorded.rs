@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use super::side::SamplingSide;
 use crate::job::Context;
 use crate::job::agents::{Agents, files_crc};
-use burnish_agent::recorded::{Base, Recorder, Recording};
+use burnish_agent::recorded::{RecordBase, Recorder, RecordingOptions};
 use burnish_checkpoint::effective_crc;
 use burnish_config::schema::ResumeMode;
 use burnish_model::CausalLm;
@@ -27,13 +27,13 @@ impl SamplingSide {
         let settings = effective_crc(&serde_json::to_value(self.config.as_ref()).context("the settings are no JSON")?);
         let tools = serde_json::to_string(&agents.rows()?.tools)?;
         let files = files_crc(&self.config.actor_rollout_ref.rollout.conversations());
-        let base = Base {
+        let base = RecordBase {
             step: at.step,
             weights: policy.fingerprint(),
             settings: format!("{} steps; {settings}; {}; {files:08x}; {tools}", at.total_steps(), self.data_crc()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        let how = Recording {
+        let how = RecordingOptions {
             resumes: at.settings.resume.mode != ResumeMode::Disable,
             keeps: !at.settings.save_freq.is_never(),
             interrupt: at.interrupt.clone(),

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use burnish::agent::endpoint::{
-    Answered, Api, ChatRequest, ChunkWriter, Defaults, PromptText, Reading, Renderer, TextRequest, answer,
+    Api, ChatRequest, ChunkWriter, PromptRenderer, PromptText, ReplyHead, RequestDefaults, ResponseParser, TextRequest,
+    reply_json,
 };
 use burnish::data::Tokenizer;
 use burnish::rollout::{Finish, Response, Sampling};
@@ -46,8 +47,8 @@ fn the_official_client_is_understood() {
 #[test]
 fn a_stream_adds_up_to_the_answer() {
     let tokenizer = Tokenizer::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/arithmetic/model")).unwrap();
-    let defaults = Defaults { sampling: Sampling::PLAIN, longest: 64, vocab: tokenizer.vocab_size(), most: 8 };
-    let renderer = Renderer::new(tokenizer.clone(), Map::new(), defaults);
+    let defaults = RequestDefaults { sampling: Sampling::PLAIN, longest: 64, vocab: tokenizer.vocab_size(), most: 8 };
+    let renderer = PromptRenderer::new(tokenizer.clone(), Map::new(), defaults);
     let prompt = renderer.text(&PromptText::Text("1+1=".to_owned())).unwrap();
     let mut ids = tokenizer.encode("12+34=46").unwrap();
     ids.push(tokenizer.eos_id());
@@ -58,16 +59,16 @@ fn a_stream_adds_up_to_the_answer() {
         let log_probs: Vec<f32> = (0..length).map(|at| -(at as f32)).collect();
         let (ids, rollout_log_probs) = (ids[..length].to_vec(), log_probs.clone());
         let response = Response { ids: ids.clone(), log_probs, rollout_log_probs, finish: Finish::Stop };
-        let reading = Reading { tokenizer: &tokenizer, options: &options, eos: &[tokenizer.eos_id()], calls: None };
+        let reading = ResponseParser { tokenizer: &tokenizer, options: &options, eos: &[tokenizer.eos_id()], calls: None };
         let reply = reading.read(response).unwrap();
-        let answered = Answered {
+        let answered = ReplyHead {
             api: Api::Text,
             id: "cmpl-1".to_owned(),
             model: "m".to_owned(),
             created: 1,
             prompts: vec![prompt.ids.clone()],
         };
-        let whole = answer(&answered, &options, std::slice::from_ref(&reply));
+        let whole = reply_json(&answered, &options, std::slice::from_ref(&reply));
         let choice = &whole["choices"][0];
         assert_eq!((&choice["text"], &choice["finish_reason"]), (&json!(expected), &json!("stop")));
         assert_eq!((&choice["stop_reason"], &choice["token_ids"]), (&stopped_by, &json!(ids)));

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use burnish::agent::FailureKind;
 use burnish::agent::calls::ToolCall;
 use burnish::agent::config::{ToolConfig, tools};
-use burnish::agent::tools::built_in::{BuiltInTools, Made};
-use burnish::agent::tools::mcp::{Options, offered};
-use burnish::agent::tools::{Answer, Call, Seen, Toolbox};
+use burnish::agent::tools::built_in::{BuiltInTools, SharedTool};
+use burnish::agent::tools::mcp::{McpOptions, server_tools};
+use burnish::agent::tools::{ConversationView, ToolResult, Toolbox, ValidCall};
 use burnish::util::interrupt::Interrupt;
 use serde_json::{Value, json};
 
@@ -26,8 +26,8 @@ fn entry(folder: &Path, servers: &Value, config: &Value, selected: &Value) -> To
     tools(&json!({ "tools": [entry] })).unwrap().remove(0)
 }
 
-fn options() -> Options {
-    Options { start_timeout: Duration::from_secs(20), ..Options::default() }
+fn options() -> McpOptions {
+    McpOptions { start_timeout: Duration::from_secs(20), ..McpOptions::default() }
 }
 
 fn program(more: &[&str]) -> Value {
@@ -36,22 +36,22 @@ fn program(more: &[&str]) -> Value {
 }
 
 /// The tools of one server.
-fn made(folder: &Path, server: &Value) -> Vec<Made> {
+fn made(folder: &Path, server: &Value) -> Vec<SharedTool> {
     let entry = entry(folder, &json!({ "s": server }), &json!({"type": "mcp", "rate_limit": 1000}), &Value::Null);
-    offered(&entry, &options()).unwrap()
+    server_tools(&entry, &options()).unwrap()
 }
 
-fn call(name: &str, arguments: Value) -> Call {
-    Call { written: ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_string() }, arguments }
+fn call(name: &str, arguments: Value) -> ValidCall {
+    ValidCall { written: ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_string() }, arguments }
 }
 
 /// The answers of a conversation that makes these calls in one turn.
-fn ask_all(made: &[Made], calls: &[Call], timeout: Duration) -> Vec<Answer> {
+fn ask_all(made: &[SharedTool], calls: &[ValidCall], timeout: Duration) -> Vec<ToolResult> {
     let mut tools = BuiltInTools::new(made, &Value::Null, timeout, Interrupt::default()).unwrap();
-    tools.call(calls, &Seen::NOTHING).unwrap()
+    tools.call(calls, &ConversationView::EMPTY).unwrap()
 }
 
-fn ask(made: &[Made], name: &str, arguments: Value) -> (String, Option<FailureKind>) {
+fn ask(made: &[SharedTool], name: &str, arguments: Value) -> (String, Option<FailureKind>) {
     let answer = ask_all(made, &[call(name, arguments)], Duration::from_secs(20)).remove(0);
     (answer.text, answer.failure)
 }
@@ -95,7 +95,7 @@ fn tools_of_servers_are_called() {
     let site = Site::start();
     for server in [program(&[]), site.at("/mcp"), site.at("/moved"), site.at("/stream"), site.at("/sse/")] {
         let made = made(folder.path(), &server);
-        let names: Vec<&str> = made.iter().map(Made::name).collect();
+        let names: Vec<&str> = made.iter().map(SharedTool::name).collect();
         assert_eq!((names.len(), &names[..3], names[17]), (18, &["calculator", "echo", "sleep"][..], "forget"), "every page");
         let function = &made[1].schema()["function"];
         let text = json!({"type": "string", "description": "A text", "default": "x"});
@@ -264,18 +264,18 @@ fn mistakes_are_told_at_the_start() {
     ] {
         let entry = entry(folder.path(), &servers, config, selected);
         let patient = Duration::from_secs(if servers["s"]["args"][1] == "--start=hang" { 1 } else { 20 });
-        let error = offered(&entry, &Options { start_timeout: patient, ..options() }).err();
+        let error = server_tools(&entry, &McpOptions { start_timeout: patient, ..options() }).err();
         let error = format!("{:#}", error.unwrap_or_else(|| panic!("{servers}")));
         assert!(parts.iter().all(|part| error.contains(part)), "{servers} {parts:?}: {error}");
     }
-    let selected = offered(&entry(folder.path(), &twice, &mcp, &json!(["b_echo", "a_count"])), &options()).unwrap();
-    assert_eq!(selected.iter().map(Made::name).collect::<Vec<_>>(), ["a_count", "b_echo"]);
+    let selected = server_tools(&entry(folder.path(), &twice, &mcp, &json!(["b_echo", "a_count"])), &options()).unwrap();
+    assert_eq!(selected.iter().map(SharedTool::name).collect::<Vec<_>>(), ["a_count", "b_echo"]);
     assert_eq!(ask(&selected, "b_echo", json!({"text": "x"})), told("x"));
     let own = ToolConfig { class_name: "my.Tool".into(), ..entry(folder.path(), &twice, &mcp, &null) };
-    assert!(format!("{:#}", offered(&own, &options()).err().unwrap()).contains("MCPBaseTool"));
+    assert!(format!("{:#}", server_tools(&own, &options()).err().unwrap()).contains("MCPBaseTool"));
     let damaged = entry(folder.path(), &twice, &mcp, &null);
     for (content, part) in [("{", "servers.json is not valid JSON"), ("{}", "has no `mcpServers`")] {
         std::fs::write(folder.path().join("servers.json"), content).unwrap();
-        assert!(format!("{:#}", offered(&damaged, &options()).err().unwrap()).contains(part));
+        assert!(format!("{:#}", server_tools(&damaged, &options()).err().unwrap()).contains(part));
     }
 }

@@ -6,12 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use burnish::agent::calls::format_named;
-use burnish::agent::endpoint::{Api, Defaults, Model, Renderer, Sent};
+use burnish::agent::endpoint::{Api, EndpointModel, HttpReply, PromptRenderer, RequestDefaults};
 use burnish::agent::loops::{BRANCHES, OpenAiLoop, OpenAiOptions};
 use burnish::agent::participants::PartyError;
-use burnish::agent::program::{Desk, Inbox, Verdict};
-use burnish::agent::session::{Access, Host, ProgramFunction, PythonProgram, SessionOptions, Setup};
-use burnish::agent::tokens::Quoting;
+use burnish::agent::program::{Inbox, ProgramHandle, ProgramResult};
+use burnish::agent::session::{ApiAccess, Host, ProgramFunction, PythonProgram, SessionOptions, Setup};
+use burnish::agent::tokens::SpecialTokenEscaper;
 use burnish::agent::{AgentLoop, EndReason, Episode, FAULT, FailureKind, Limits, NextAction, SampleRequest, TruncateSide};
 use burnish::data::Tokenizer;
 use burnish::rollout::{Finish, Response, Sampling};
@@ -27,13 +27,13 @@ fn tokenizer() -> Tokenizer {
 
 fn options(scores: bool) -> OpenAiOptions {
     let tokenizer = tokenizer();
-    let defaults = Defaults { sampling: Sampling::PLAIN, longest: 1000, vocab: tokenizer.vocab_size(), most: 1 };
-    let quoting = Quoting::new(&tokenizer).unwrap();
-    let model = Model {
+    let defaults = RequestDefaults { sampling: Sampling::PLAIN, longest: 1000, vocab: tokenizer.vocab_size(), most: 1 };
+    let escaper = SpecialTokenEscaper::new(&tokenizer).unwrap();
+    let model = EndpointModel {
         name: "policy".to_owned(),
         model_type: "qwen2".to_owned(),
         eos: tokenizer.eos_ids().to_vec(),
-        renderer: Renderer::new(tokenizer, Map::new(), defaults).with_quoting(Some(quoting.into())),
+        renderer: PromptRenderer::new(tokenizer, Map::new(), defaults).with_escaper(Some(escaper.into())),
         format: format_named("hermes"),
         ignore_in_thinking: true,
         created: 0,
@@ -56,11 +56,11 @@ fn options(scores: bool) -> OpenAiOptions {
 }
 
 /// Asks the model; the refusal's message where there is one.
-fn ask(desk: &Desk, body: &Value) -> Result<Value, String> {
+fn ask(desk: &ProgramHandle, body: &Value) -> Result<Value, String> {
     match desk.ask(Api::Chat, body.to_string().into_bytes()).unwrap().blocking_recv().unwrap() {
-        Sent::Answer(answer) => Ok(answer),
-        Sent::Chunks(events) => Ok(events.into()),
-        Sent::Refusal(refused) => Err(refused.message),
+        HttpReply::Json(answer) => Ok(answer),
+        HttpReply::Events(events) => Ok(events.into()),
+        HttpReply::Error(refused) => Err(refused.message),
     }
 }
 
@@ -74,7 +74,7 @@ fn messages(list: &[Value]) -> Value {
 fn run(
     options: OpenAiOptions,
     says: &[&str],
-    program: impl FnOnce(&Desk) -> Result<Verdict, PartyError> + Send + 'static,
+    program: impl FnOnce(&ProgramHandle) -> Result<ProgramResult, PartyError> + Send + 'static,
 ) -> (Episode, Vec<(SampleRequest, Response)>) {
     let tokenizer = tokenizer();
     let begin = Box::new(move || {
@@ -106,8 +106,8 @@ fn user(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
 
-fn right(reward: f64) -> Result<Verdict, PartyError> {
-    Ok(Verdict { reward: Some(reward), extra: Map::from_iter([("seen".to_owned(), json!(1))]) })
+fn right(reward: f64) -> Result<ProgramResult, PartyError> {
+    Ok(ProgramResult { reward: Some(reward), extra: Map::from_iter([("seen".to_owned(), json!(1))]) })
 }
 
 const CALL: &str = "<tool_call>{\"name\": \"calculator\", \"arguments\": {\"expression\":   \"12*3\"}}</tool_call>";
@@ -261,7 +261,7 @@ fn requests_are_refused_by_name() {
 /// Whether the program notices that nothing fits any more or fails, what there is counts, where reward functions score it.
 #[test]
 fn the_end_of_the_response_is_no_failure_of_the_program() {
-    let go_on = |desk: &Desk| {
+    let go_on = |desk: &ProgramHandle| {
         let mut list = vec![user("1")];
         loop {
             let answer = ask(desk, &messages(&list)).map_err(|message| PartyError {
@@ -288,7 +288,7 @@ fn the_end_of_the_response_is_no_failure_of_the_program() {
 
 #[test]
 fn nothing_is_silently_worth_0() {
-    let none = || Ok(Verdict::default());
+    let none = || Ok(ProgramResult::default());
     let (episode, _) = run(options(true), &["1"], move |desk| ask(desk, &messages(&[user("1")])).map(|_| none()).unwrap());
     assert!(episode.score.is_none() && episode.extra[FAULT].as_str().unwrap().contains("returned no reward"));
     let (episode, _) = run(options(false), &["1"], move |desk| ask(desk, &messages(&[user("1")])).map(|_| none()).unwrap());
@@ -335,9 +335,9 @@ fn programs_of_python_files_end() {
         let row = Map::from_iter([("do".to_owned(), what.clone())]);
         let program = PythonProgram::new(host.session(), row, "c".to_owned(), &options.limits);
         let (inbox, desk) = Inbox::open();
-        let access = Access { base_url: "http://127.0.0.1:9/v1".to_owned(), api_key: "k".to_owned(), model: "m".to_owned() };
+        let access = ApiAccess { base_url: "http://127.0.0.1:9/v1".to_owned(), api_key: "k".to_owned(), model: "m".to_owned() };
         program.begin(access, &inbox, desk).unwrap();
-        let burnish::agent::program::News::Ended(ended) = inbox.next() else { panic!("it asks nothing") };
+        let burnish::agent::program::ProgramEvent::Ended(ended) = inbox.next() else { panic!("it asks nothing") };
         match (ended.unwrap(), part) {
             (Ok(verdict), Ok(reward)) => assert_eq!((verdict.reward, &verdict.extra["left"]), (Some(reward), &json!([1]))),
             (Err(fault), Err(part)) => assert!(fault.message.contains(part), "{what}: {}", fault.message),

@@ -7,10 +7,10 @@ use burnish::agent::FailureKind;
 use burnish::agent::calls::ToolCall;
 use burnish::agent::participants::{TextEnvironment, User};
 use burnish::agent::session::{
-    EnvironmentClass, Functions, Host, PythonEnvironment, PythonTextEnvironment, PythonTools, PythonUser, SessionOptions, Setup,
-    ToolsOfRow,
+    EnvironmentClass, Functions, Host, PythonEnvironment, PythonTextEnvironment, PythonTools, PythonUser, RowTools,
+    SessionOptions, Setup,
 };
-use burnish::agent::tools::{Answer, Call, Seen, Toolbox};
+use burnish::agent::tools::{ConversationView, ToolResult, Toolbox, ValidCall};
 use serde_json::{Value, json};
 
 const TIME: Duration = Duration::from_secs(20);
@@ -39,24 +39,24 @@ pub fn host(setup: &Setup) -> Host {
     Host::start(setup, SessionOptions::default()).unwrap()
 }
 
-pub fn call(name: &str, arguments: &str) -> Call {
+pub fn call(name: &str, arguments: &str) -> ValidCall {
     let written = ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_owned() };
-    Call { written, arguments: serde_json::from_str(arguments).unwrap() }
+    ValidCall { written, arguments: serde_json::from_str(arguments).unwrap() }
 }
 
-pub fn seen(messages: &[Value]) -> Seen<'_> {
-    Seen { messages, prompt: &[1, 2], response: &[3], sampled: &[true], ..Seen::NOTHING }
+pub fn seen(messages: &[Value]) -> ConversationView<'_> {
+    ConversationView { messages, prompt: &[1, 2], response: &[3], sampled: &[true], ..ConversationView::EMPTY }
 }
 
-pub fn tools(host: &Host, row: ToolsOfRow, timeout: Duration) -> PythonTools {
+pub fn tools(host: &Host, row: RowTools, timeout: Duration) -> PythonTools {
     PythonTools::new(host.session(), host.offers(), None, row, timeout)
 }
 
-fn answers(tools: &mut PythonTools, calls: &[Call]) -> Vec<Answer> {
+fn answers(tools: &mut PythonTools, calls: &[ValidCall]) -> Vec<ToolResult> {
     tools.call(calls, &seen(&[])).unwrap()
 }
 
-fn texts(answers: &[Answer]) -> Vec<&str> {
+fn texts(answers: &[ToolResult]) -> Vec<&str> {
     answers.iter().map(|answer| answer.text.as_str()).collect()
 }
 
@@ -101,11 +101,8 @@ fn a_tool_of_verl_keeps_what_it_knows_in_its_conversation() {
     let tool = json!({"class_name": "my_agent.Gsm8kTool", "config": {"type": "native"}, "tool_schema": schema});
     let host = host(&Setup { files: vec![file.path()], verl_tools: vec![tool], ..Setup::default() });
     let kwargs = json!({"calc_gsm8k_reward": {"create_kwargs": {"ground_truth": "72"}, "release_kwargs": null}});
-    let row = || ToolsOfRow {
-        tools_kwargs: kwargs.as_object().unwrap().clone(),
-        tool_selection: vec![],
-        request_id: "row 7".to_owned(),
-    };
+    let row =
+        || RowTools { tools_kwargs: kwargs.as_object().unwrap().clone(), tool_selection: vec![], request_id: "row 7".to_owned() };
     let mut first = tools(&host, row(), TIME);
     assert_eq!(first.schemas(), [schema]);
     let right = [call("calc_gsm8k_reward", r#"{"answer": "72"}"#)];
@@ -177,7 +174,7 @@ class Counter:
     let host = host(&Setup { environments: vec![class], ..file.functions() });
     let offered = &host.offers().environments[0];
     let session = host.session();
-    let mut tools = PythonTools::new(session.clone(), host.offers(), Some(offered), ToolsOfRow::default(), TIME);
+    let mut tools = PythonTools::new(session.clone(), host.offers(), Some(offered), RowTools::default(), TIME);
     let names: Vec<&str> = tools.schemas().iter().map(|schema| schema["function"]["name"].as_str().unwrap()).collect();
     assert_eq!((names, offered.rewards), (vec!["add", "parts", "nothing", "dice", "increase"], true));
     let environment = PythonEnvironment::new(session, None, TIME);
@@ -196,9 +193,9 @@ class Counter:
     assert!(found.iter().all(|answer| answer.reward.is_none()));
     assert_eq!(environment.reward().unwrap().unwrap(), Some(0.7));
     // The same call gets the same random numbers, whenever and wherever it is made.
-    let throw = || answers(&mut self::tools(&host, ToolsOfRow::default(), TIME), &[call("dice", "{}")]).remove(0).text;
+    let throw = || answers(&mut self::tools(&host, RowTools::default(), TIME), &[call("dice", "{}")]).remove(0).text;
     assert_eq!(throw(), throw());
-    let row = ToolsOfRow { tool_selection: vec!["dice".to_owned(), "unknown".to_owned()], ..ToolsOfRow::default() };
+    let row = RowTools { tool_selection: vec!["dice".to_owned(), "unknown".to_owned()], ..RowTools::default() };
     assert_eq!(self::tools(&host, row, TIME).schemas()[0]["function"]["name"], "dice");
 }
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use burnish::agent::FailureKind;
-use burnish::agent::session::{EnvironmentClass, Host, PythonEnvironment, PythonTools, SessionOptions, Setup, ToolsOfRow};
-use burnish::agent::tools::{Answer, Toolbox};
+use burnish::agent::session::{EnvironmentClass, Host, PythonEnvironment, PythonTools, RowTools, SessionOptions, Setup};
+use burnish::agent::tools::{ToolResult, Toolbox};
 use serde_json::{Map, json};
 
 use super::session::{File, call, seen};
@@ -92,10 +92,10 @@ fn tools(file: &File, limit: Duration) -> PythonTools {
     let host = Host::start(&setup, SessionOptions::default()).unwrap();
     let session = host.session();
     PythonEnvironment::new(session.clone(), None, limit).reset(&Map::new()).unwrap().unwrap();
-    PythonTools::new(session, host.offers(), host.offers().environments.first(), ToolsOfRow::default(), limit)
+    PythonTools::new(session, host.offers(), host.offers().environments.first(), RowTools::default(), limit)
 }
 
-fn ask(tools: &mut PythonTools, calls: &[(&str, u32)]) -> Vec<Answer> {
+fn ask(tools: &mut PythonTools, calls: &[(&str, u32)]) -> Vec<ToolResult> {
     let calls: Vec<_> = calls.iter().map(|(name, x)| call(name, &format!(r#"{{"x": {x}}}"#))).collect();
     tools.call(&calls, &seen(&[])).unwrap()
 }
@@ -148,7 +148,7 @@ fn errors_are_told_up_to_a_length() {
          def fails_oddly():\n    \"\"\"Fails.\"\"\"\n    raise Odd\n",
     );
     let host = Host::start(&file.functions(), SessionOptions::default()).unwrap();
-    let mut tools = PythonTools::new(host.session(), host.offers(), None, ToolsOfRow::default(), Duration::from_secs(20));
+    let mut tools = PythonTools::new(host.session(), host.offers(), None, RowTools::default(), Duration::from_secs(20));
     for name in ["fails", "fails_oddly"] {
         let answers = tools.call(&[call(name, "{}"), call(name, "{}")], &seen(&[])).unwrap();
         for answer in answers {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use burnish::agent::FailureKind;
-use burnish::agent::session::{Host, SessionOptions, ToolsOfRow};
+use burnish::agent::session::{Host, RowTools, SessionOptions};
 use burnish::agent::tools::Toolbox;
 use burnish::util::interrupt::Interrupt;
 
@@ -227,7 +227,7 @@ fn whatever_a_tool_does_costs_its_own_conversation() {
         let stops = Stops(&stop);
         // A conversation beside all that goes on undisturbed.
         let quiet = scope.spawn(|| {
-            let mut tools = tools(&host, ToolsOfRow::default(), Duration::from_secs(20));
+            let mut tools = tools(&host, RowTools::default(), Duration::from_secs(20));
             let mut calls = 0;
             while !stop.load(Ordering::Relaxed) {
                 calls += 1;
@@ -237,7 +237,7 @@ fn whatever_a_tool_does_costs_its_own_conversation() {
             }
         });
         for &(name, failure, text, goes_on) in TABLE {
-            let mut tools = tools(&host, ToolsOfRow::default(), limit);
+            let mut tools = tools(&host, RowTools::default(), limit);
             let count = |tools: &mut burnish::agent::session::PythonTools| {
                 tools.call(&[call("counted", "{}")], &seen(&[])).unwrap().remove(0).text
             };
@@ -263,7 +263,7 @@ fn whatever_a_tool_does_costs_its_own_conversation() {
 fn what_is_done_of_a_turn_counts_although_another_call_of_it_hangs() {
     let file = File::new(CHAOS);
     let host = chaos(&file);
-    let mut tools = tools(&host, ToolsOfRow::default(), Duration::from_secs(1));
+    let mut tools = tools(&host, RowTools::default(), Duration::from_secs(1));
     let calls = [call("counted", "{}"), call("awaits", "{}"), call("counted", "{}")];
     let answers = tools.call(&calls, &seen(&[])).unwrap();
     assert_eq!(answers.iter().map(|answer| answer.failure).collect::<Vec<_>>(), [None, Some(FailureKind::Timeout), None]);
@@ -280,7 +280,7 @@ fn a_host_that_is_killed_is_started_again() {
         "{CHAOS}\ndef kills_host():\n    \"\"\"Kills.\"\"\"\n    os.kill(os.getppid(), signal.SIGKILL)\n    time.sleep(1000)\n"
     ));
     let host = chaos(&file);
-    let mut tools = tools(&host, ToolsOfRow::default(), Duration::from_secs(5));
+    let mut tools = tools(&host, RowTools::default(), Duration::from_secs(5));
     let answer = tools.call(&[call("kills_host", "{}")], &seen(&[])).unwrap().remove(0);
     assert_eq!(answer.failure, Some(FailureKind::Died));
     assert_eq!(tools.call(&[call("counted", "{}")], &seen(&[])).unwrap()[0].text, "1");
@@ -293,8 +293,8 @@ fn an_interrupt_ends_a_call_and_not_the_host() {
     let options = SessionOptions { interrupt: interrupt.clone(), ..SessionOptions::default() };
     let host = Host::start(&file.functions(), options).unwrap();
     thread::scope(|scope| {
-        let call = scope
-            .spawn(|| tools(&host, ToolsOfRow::default(), Duration::from_secs(60)).call(&[call("sleeps", "{}")], &seen(&[])));
+        let call =
+            scope.spawn(|| tools(&host, RowTools::default(), Duration::from_secs(60)).call(&[call("sleeps", "{}")], &seen(&[])));
         thread::sleep(Duration::from_millis(500));
         let begun = Instant::now();
         interrupt.ask();
@@ -310,7 +310,7 @@ fn many_conversations_run_at_the_same_time() {
     thread::scope(|scope| {
         for _ in 0..32 {
             scope.spawn(|| {
-                let mut tools = tools(&host, ToolsOfRow::default(), Duration::from_secs(60));
+                let mut tools = tools(&host, RowTools::default(), Duration::from_secs(60));
                 for count in 1..5 {
                     assert_eq!(tools.call(&[call("counted", "{}")], &seen(&[])).unwrap()[0].text, count.to_string());
                 }

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use burnish::agent::FailureKind;
-use burnish::agent::session::{Host, SessionOptions, StartMethod, ToolsOfRow};
-use burnish::agent::tools::{Answer, Toolbox};
+use burnish::agent::session::{Host, RowTools, SessionOptions, StartMethod};
+use burnish::agent::tools::{ToolResult, Toolbox};
 
 use super::session::{File, call, seen, tools};
 
@@ -112,8 +112,8 @@ fn start(file: &File, start_method: StartMethod) -> Host {
 }
 
 /// The answers to the calls of a conversation.
-fn asked(host: &Host, conversation: usize) -> Vec<Answer> {
-    let mut tools = tools(host, ToolsOfRow::default(), Duration::from_secs(10));
+fn asked(host: &Host, conversation: usize) -> Vec<ToolResult> {
+    let mut tools = tools(host, RowTools::default(), Duration::from_secs(10));
     let mut ask = |nth: usize| {
         let arguments = format!(r#"{{"x": {}}}"#, 100 * conversation + nth);
         tools.call(&[call("ask", &arguments)], &seen(&[])).unwrap().remove(0)

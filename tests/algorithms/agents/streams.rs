@@ -1,6 +1,8 @@
 //! A stream adds up to the whole answer, for every option that changes the text or the end of an answer.
 
-use burnish::agent::endpoint::{Answered, Api, ChatRequest, ChunkWriter, Options, Reading, TextRequest, answer};
+use burnish::agent::endpoint::{
+    Api, ChatRequest, ChunkWriter, ReplyHead, RequestOptions, ResponseParser, TextRequest, reply_json,
+};
 use burnish::data::{Tokenizer, completes_stop};
 use burnish::rollout::{Finish, Response};
 use proptest::prelude::*;
@@ -25,7 +27,7 @@ fn tokenizer() -> Tokenizer {
 const EOS: u32 = 2;
 
 /// The tokens of an answer, up to that which ends it.
-fn sampled(tokenizer: &Tokenizer, options: &Options, ids: &[u32]) -> (Vec<u32>, Finish) {
+fn sampled(tokenizer: &Tokenizer, options: &RequestOptions, ids: &[u32]) -> (Vec<u32>, Finish) {
     let least = options.min_tokens.unwrap_or(0);
     for len in 1..=ids.len() {
         let (so_far, last) = (&ids[..len], ids[len - 1]);
@@ -48,7 +50,7 @@ fn check(tokenizer: &Tokenizer, api: Api, body: &str, answers: &[Vec<u32>]) {
         Api::Chat => ChatRequest::parse(body.as_bytes(), None, 8).unwrap().options,
         Api::Text => TextRequest::parse(body.as_bytes(), None, 8).unwrap().options,
     };
-    let reading = Reading { tokenizer, options: &options, eos: &[EOS], calls: None };
+    let reading = ResponseParser { tokenizer, options: &options, eos: &[EOS], calls: None };
     let sampled: Vec<_> = answers.iter().map(|ids| sampled(tokenizer, &options, ids)).collect();
     let replies: Vec<_> = sampled
         .iter()
@@ -59,8 +61,8 @@ fn check(tokenizer: &Tokenizer, api: Api, body: &str, answers: &[Vec<u32>]) {
         })
         .collect();
     let (id, model) = ("cmpl-1".to_owned(), "m".to_owned());
-    let answered = Answered { api, id, model, created: 1, prompts: vec![vec![3, 4]] };
-    let whole = answer(&answered, &options, &replies);
+    let answered = ReplyHead { api, id, model, created: 1, prompts: vec![vec![3, 4]] };
+    let whole = reply_json(&answered, &options, &replies);
     let mut writer = ChunkWriter::new(answered, options.clone(), false, &[EOS]);
     let mut events = writer.begin();
     for at in 0..answers.iter().map(Vec::len).max().unwrap() {
@@ -148,7 +150,7 @@ fn the_end_of_an_answer_is_shown_if_it_is_asked_for() {
         assert_eq!(finish, Finish::Stop, "{fields}");
         let numbers = vec![0.0; ids.len()];
         let response = Response { log_probs: numbers.clone(), rollout_log_probs: numbers, ids, finish };
-        let reading = Reading { tokenizer: &tokenizer, options: &options, eos: &[EOS], calls: None };
+        let reading = ResponseParser { tokenizer: &tokenizer, options: &options, eos: &[EOS], calls: None };
         assert_eq!(reading.read(response).unwrap().content, text, "{fields}");
     }
 }

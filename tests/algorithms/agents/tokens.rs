@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use burnish::agent::tokens::{Continuation, Quoting, Sequence, continued, is_prefix_preserving, trl_suffix, writes_tools};
-use burnish::agent::tools::schema::narrowed;
+use burnish::agent::tokens::{
+    Continuation, Sequence, SpecialTokenEscaper, continued, is_prefix_preserving, trl_suffix, writes_tools,
+};
+use burnish::agent::tools::schema::reduced;
 use burnish::data::{Literal, TemplateVariables, Tokenizer};
 use burnish::rollout::{Finish, Response};
 use serde_json::{Map, Value, json};
@@ -102,7 +104,7 @@ fn variables(case: &Value) -> TemplateVariables {
 fn continuation(tokenizers: &mut Tokenizers, case: &Value) -> Continuation {
     let tokenizer = tokenizers.get(case["template"].as_str().unwrap(), case["tokenizer"].as_str());
     let made = Continuation::new(tokenizer, case["model_type"].as_str().unwrap(), variables(case)).unwrap();
-    made.with_neutralise(false)
+    made.with_literal_special_tokens(false)
 }
 
 /// Plays a case; returns what differs.
@@ -181,7 +183,8 @@ fn golden_continuations_of_further_families_equal_verls() {
     for (family, template) in goldens["templates"].as_object().unwrap() {
         let (tokenizer, _folder) = tokenizers.make(template.as_str().unwrap(), &goldens["tokenizers"][family]);
         for case in list(&goldens["cases"]).iter().filter(|case| case["model_type"] == *family) {
-            let continuation = Continuation::new(tokenizer.clone(), family, variables(case)).unwrap().with_neutralise(false);
+            let continuation =
+                Continuation::new(tokenizer.clone(), family, variables(case)).unwrap().with_literal_special_tokens(false);
             wrong.extend(play(&continuation, case).into_iter().map(|what| format!("{family} {}: {what}", case["case"])));
         }
     }
@@ -242,7 +245,7 @@ fn golden_narrowed_schemas_equal_verls() {
     for case in list(&golden_file("agents/function_schemas.json")["tool_configs"]) {
         let config: Value = serde_yaml::from_str(case["yaml"].as_str().unwrap()).unwrap();
         for (tool, should) in list(&config["tools"]).iter().zip(list(&case["schemas"])) {
-            match narrowed(&tool["tool_schema"]) {
+            match reduced(&tool["tool_schema"]) {
                 Ok(schema) => assert_eq!(schema.to_string(), should.to_string()),
                 Err(error) => assert!(should.get("raises").is_some(), "{error:#}: {should}"),
             }
@@ -258,7 +261,7 @@ fn control_tokens_in_answers_are_text() {
     let mut compared = 0;
     for case in list(&goldens["cases"]).iter().filter(|case| case["case"] == "tool_once") {
         let as_verl = continuation(&mut tokenizers, case);
-        let ours = continuation(&mut tokenizers, case).with_neutralise(true);
+        let ours = continuation(&mut tokenizers, case).with_literal_special_tokens(true);
         let tokenizer = tokenizers.get(case["template"].as_str().unwrap(), None);
         let mut history = list(&case["messages"]).to_vec();
         history.push(case["steps"][0]["assistant"].clone());
@@ -266,22 +269,22 @@ fn control_tokens_in_answers_are_text() {
         let said = |text: &str, by: &Continuation| -> Result<Vec<u32>> {
             Ok(by.append(&history, &turn, &[json!({"role": "tool", "content": text})])?.ids)
         };
-        let quoting = Quoting::new(&tokenizer).unwrap();
+        let escaper = SpecialTokenEscaper::new(&tokenizer).unwrap();
         // Some templates have no rule of TRL's: they write a call otherwise when its answer follows.
-        let as_trl = |text: &str, quoting: Option<&Quoting>| -> Option<Vec<u32>> {
+        let as_trl = |text: &str, escaper: Option<&SpecialTokenEscaper>| -> Option<Vec<u32>> {
             let answer = json!({"role": "tool", "name": "f", "content": text});
-            trl_suffix(&tokenizer, &TemplateVariables::default(), &[answer], quoting).ok()
+            trl_suffix(&tokenizer, &TemplateVariables::default(), &[answer], escaper).ok()
         };
         // Texts without control tokens take the usual way.
         for text in ["", "plain 21.5 °C\n\n  x", "{\"a\": [1, null]}", "burnishcontroltoken", "a < b | c > d"] {
             assert_eq!(said(text, &ours).unwrap(), said(text, &as_verl).unwrap(), "{} {text}", case["template"]);
-            assert_eq!(as_trl(text, Some(&quoting)), as_trl(text, None), "{} {text}", case["template"]);
+            assert_eq!(as_trl(text, Some(&escaper)), as_trl(text, None), "{} {text}", case["template"]);
         }
         let literal = Literal::new(&tokenizer);
         for control in literal.control_texts() {
             let text = format!("a {control}{control} b burnishcontroltoken0end {control}");
             let count = |ids: &[u32], id: u32| ids.iter().filter(|&&other| other == id).count();
-            let by_trl = as_trl(&text, Some(&quoting)).zip(as_trl("a b", None));
+            let by_trl = as_trl(&text, Some(&escaper)).zip(as_trl("a b", None));
             let both = [(said(&text, &ours).unwrap(), said("a b", &as_verl).unwrap())].into_iter().chain(by_trl);
             for (found, plain) in both {
                 for known in literal.control_texts() {

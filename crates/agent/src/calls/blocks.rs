@@ -1,6 +1,6 @@
 //! Text between two markers, and other helpers that formats share.
 
-use super::format::{Parsed, ToolCall};
+use super::format::{ParsedTurn, ToolCall};
 use burnish_util::python_json::loads;
 use burnish_util::python_object::{Fields, Object};
 use burnish_util::python_text::strip;
@@ -20,7 +20,7 @@ pub struct Blocks<'a> {
     /// The text before the first opening marker; the whole text without one.
     pub before: &'a str,
     /// The text outside the blocks.
-    pub beside: String,
+    pub outside: String,
     /// True if an opening marker has no closing one.
     pub unclosed: bool,
     /// True if there is a closing marker anywhere.
@@ -28,9 +28,9 @@ pub struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    pub fn of(text: &'a str, open: &str, close: &str) -> Self {
+    pub fn find(text: &'a str, open: &str, close: &str) -> Self {
         let mut blocks =
-            Self { inside: Vec::new(), before: text, beside: String::new(), unclosed: false, closes: text.contains(close) };
+            Self { inside: Vec::new(), before: text, outside: String::new(), unclosed: false, closes: text.contains(close) };
         let mut rest = text;
         let mut first = true;
         while let Some(at) = rest.find(open) {
@@ -44,18 +44,18 @@ impl<'a> Blocks<'a> {
                 break;
             };
             blocks.inside.push(&inside[..end]);
-            blocks.beside.push_str(&rest[..at]);
+            blocks.outside.push_str(&rest[..at]);
             rest = &inside[end + close.len()..];
         }
-        blocks.beside.push_str(rest);
+        blocks.outside.push_str(rest);
         blocks
     }
 
     /// Parses the calls in each block, for formats whose content is the text before the first block. A turn without a block is
     /// text. `read` returns `None` for a block that cannot be parsed.
-    pub fn calls(self, text: &str, mut read: impl FnMut(&str) -> Option<Vec<ToolCall>>) -> Parsed {
+    pub fn calls(self, text: &str, mut read: impl FnMut(&str) -> Option<Vec<ToolCall>>) -> ParsedTurn {
         // As in verl, both markers must occur, in any order.
-        let mut parsed = Parsed::text(if self.closes { self.before } else { text }, usize::from(self.unclosed));
+        let mut parsed = ParsedTurn::text(if self.closes { self.before } else { text }, usize::from(self.unclosed));
         for inside in self.inside {
             match read(inside) {
                 Some(calls) if !calls.is_empty() => parsed.calls.extend(calls),

@@ -6,11 +6,11 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::blocks::{Blocks, PADDINGS, call, without};
-use super::format::{Format, Parsed};
+use super::format::{CallFormat, ParsedTurn};
 use burnish_util::python_json::loads;
 use burnish_util::python_object::{Fields, Object};
 
-pub static DEEPSEEK_V4: Format = Format {
+pub static DEEPSEEK_V4: CallFormat = CallFormat {
     name: "deepseek_v4",
     aliases: &["deepseek-v4", "deepseek_v32", "deepseek-v4-dsml"],
     doc: "DeepSeek-V4: `<｜DSML｜tool_calls><｜DSML｜invoke name=\"NAME\"><｜DSML｜parameter name=\"KEY\" string=\"true\">VALUE…`. The content is \
@@ -22,7 +22,7 @@ pub static DEEPSEEK_V4: Format = Format {
 
 const OPEN: &str = "<｜DSML｜tool_calls>";
 
-fn parse(text: &str, _tools: &[Value]) -> Parsed {
+fn parse(text: &str, _tools: &[Value]) -> ParsedTurn {
     static INVOKE: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r#"(?s)<｜DSML｜invoke name="(.*?)">(.*?)</｜DSML｜invoke>"#).expect("a constant pattern"));
     static PARAMETER: LazyLock<Regex> = LazyLock::new(|| {
@@ -30,10 +30,10 @@ fn parse(text: &str, _tools: &[Value]) -> Parsed {
         Regex::new(pattern).expect("a constant pattern")
     });
     let text = without(&without(text, PADDINGS), &["<｜▁pad▁｜>", "<｜end▁of▁sentence｜>"]);
-    let Some(first) = text.find(OPEN) else { return Parsed::text(answer(&text), 0) };
+    let Some(first) = text.find(OPEN) else { return ParsedTurn::text(answer(&text), 0) };
     let content = answer(&text[..first]);
-    let mut parsed = Parsed::text(content.strip_suffix("\n\n").unwrap_or(content), 0);
-    let blocks = Blocks::of(&text, OPEN, "</｜DSML｜tool_calls>");
+    let mut parsed = ParsedTurn::text(content.strip_suffix("\n\n").unwrap_or(content), 0);
+    let blocks = Blocks::find(&text, OPEN, "</｜DSML｜tool_calls>");
     parsed.unreadable = usize::from(blocks.unclosed);
     for inside in blocks.inside {
         let invoked = INVOKE.captures_iter(inside).map(|found| {

@@ -14,7 +14,7 @@ pub struct ToolCall {
 
 /// A parsed turn of the model.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parsed {
+pub struct ParsedTurn {
     /// The text outside the calls.
     pub content: String,
     pub calls: Vec<ToolCall>,
@@ -24,7 +24,7 @@ pub struct Parsed {
     pub left_out: Vec<String>,
 }
 
-impl Parsed {
+impl ParsedTurn {
     /// Returns a turn without calls.
     pub fn text(content: impl Into<String>, unreadable: usize) -> Self {
         Self { content: content.into(), unreadable, ..Self::default() }
@@ -32,7 +32,7 @@ impl Parsed {
 }
 
 /// A tool-call format.
-pub struct Format {
+pub struct CallFormat {
     /// The name in `multi_turn.format`.
     pub name: &'static str,
     /// Other names: of vLLM's parsers and of models.
@@ -44,5 +44,5 @@ pub struct Format {
     /// Texts that the chat templates of its models contain, all of them. Empty if templates do not show the format.
     pub signs: &'static [&'static str],
     /// Parses a turn: its text with special tokens, and the schemas of the tools (OpenAI's form). Takes time linear in the text.
-    pub parse: fn(text: &str, tools: &[Value]) -> Parsed,
+    pub parse: fn(text: &str, tools: &[Value]) -> ParsedTurn,
 }

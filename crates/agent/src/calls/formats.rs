@@ -1,13 +1,13 @@
 //! The table of formats, with lookup by name or by the tokenizer's chat template.
 
-use super::format::Format;
+use super::format::CallFormat;
 use super::{
     deepseek_v3, deepseek_v4, gemma, gemma4, glm, gpt_oss, granite, hermes, kimi, llama3_json, minimax, mistral, pythonic,
     qwen3_coder, seed,
 };
 
 /// Every format.
-pub static FORMATS: &[&Format] = &[
+pub static FORMATS: &[&CallFormat] = &[
     &hermes::HERMES,
     &qwen3_coder::QWEN3_CODER,
     &gpt_oss::GPT_OSS,
@@ -26,14 +26,14 @@ pub static FORMATS: &[&Format] = &[
 ];
 
 /// Returns the format with this name or alias.
-pub fn format_named(name: &str) -> Option<&'static Format> {
+pub fn format_named(name: &str) -> Option<&'static CallFormat> {
     FORMATS.iter().copied().find(|format| format.name == name || format.aliases.contains(&name))
 }
 
 /// Returns the format that a chat template shows; `has` returns true for texts that the template contains. Of the formats whose
 /// signs are all in the template, the one with the most signs counts. `None` if no format matches.
-pub fn format_shown(has: impl Fn(&str) -> bool) -> Option<&'static Format> {
-    let fits = |format: &&Format| !format.signs.is_empty() && format.signs.iter().all(|sign| has(sign));
+pub fn format_of_template(has: impl Fn(&str) -> bool) -> Option<&'static CallFormat> {
+    let fits = |format: &&CallFormat| !format.signs.is_empty() && format.signs.iter().all(|sign| has(sign));
     // Among equal counts, the first format wins.
     FORMATS.iter().copied().filter(fits).rev().max_by_key(|format| format.signs.len())
 }
@@ -58,7 +58,7 @@ mod tests {
             ("<|tool_call|>", Some("granite")),
             ("{{ messages }}", None),
         ] {
-            assert_eq!(format_shown(|sign| template.contains(sign)).map(|format| format.name), name, "{template}");
+            assert_eq!(format_of_template(|sign| template.contains(sign)).map(|format| format.name), name, "{template}");
         }
     }
 }

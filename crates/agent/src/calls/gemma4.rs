@@ -6,12 +6,12 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::blocks::{PADDINGS, call, without};
-use super::format::{Format, Parsed};
+use super::format::{CallFormat, ParsedTurn};
 use burnish_util::python_number::{float_of, int_of};
 use burnish_util::python_object::{Fields, Object};
 use burnish_util::python_text::strip;
 
-pub static GEMMA4: Format = Format {
+pub static GEMMA4: CallFormat = CallFormat {
     name: "gemma4",
     aliases: &["gemma-4"],
     doc: "Gemma 4: `<|tool_call>call:NAME{key:<|\"|>text<|\"|>,other:3}<tool_call|>`. Objects and lists in arguments come out broken, as \
@@ -21,11 +21,11 @@ pub static GEMMA4: Format = Format {
     parse,
 };
 
-fn parse(text: &str, _tools: &[Value]) -> Parsed {
+fn parse(text: &str, _tools: &[Value]) -> ParsedTurn {
     static CALL: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"(?s)<\|tool_call>call:(\w+)\{(.*?)\}<tool_call\|>").expect("a constant pattern"));
     let text = without(text, PADDINGS);
-    let Some(first) = text.find("<|tool_call>") else { return Parsed::text(text, 0) };
+    let Some(first) = text.find("<|tool_call>") else { return ParsedTurn::text(text, 0) };
     let mut calls = Vec::new();
     for found in CALL.captures_iter(&text) {
         let [name, body] = found.extract().1;
@@ -33,9 +33,9 @@ fn parse(text: &str, _tools: &[Value]) -> Parsed {
     }
     let unreadable = text.matches("<|tool_call>").count().saturating_sub(calls.len());
     if calls.is_empty() {
-        return Parsed::text(text, unreadable);
+        return ParsedTurn::text(text, unreadable);
     }
-    Parsed { content: text[..first].to_owned(), calls, unreadable, ..Parsed::default() }
+    ParsedTurn { content: text[..first].to_owned(), calls, unreadable, ..ParsedTurn::default() }
 }
 
 fn arguments(body: &str) -> Object {

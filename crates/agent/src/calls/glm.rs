@@ -6,10 +6,10 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::blocks::{Blocks, arguments, call};
-use super::format::{Format, Parsed, ToolCall};
+use super::format::{CallFormat, ParsedTurn, ToolCall};
 use burnish_util::python_text::{strip, strip_start};
 
-pub static GLM: Format = Format {
+pub static GLM: CallFormat = CallFormat {
     name: "glm",
     aliases: &["glm4", "glm45", "glm47", "glm4_moe", "glm4moe", "glm5"],
     doc: "GLM 4.5 and later: `<tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>`. Values that are JSON are read \
@@ -19,17 +19,17 @@ pub static GLM: Format = Format {
     parse,
 };
 
-fn parse(text: &str, _tools: &[Value]) -> Parsed {
+fn parse(text: &str, _tools: &[Value]) -> ParsedTurn {
     if !text.contains("</tool_call>") {
-        return Parsed::text(text, usize::from(text.contains("<tool_call>")));
+        return ParsedTurn::text(text, usize::from(text.contains("<tool_call>")));
     }
-    let blocks = Blocks::of(text, "<tool_call>", "</tool_call>");
+    let blocks = Blocks::find(text, "<tool_call>", "</tool_call>");
     if blocks.inside.is_empty() && !blocks.unclosed {
-        return Parsed::text(text, 0);
+        return ParsedTurn::text(text, 0);
     }
     let content = without_thinking(blocks.before).to_owned();
     let unclosed = usize::from(blocks.unclosed);
-    let mut parsed = Parsed { content, calls: Vec::new(), unreadable: unclosed, ..Parsed::default() };
+    let mut parsed = ParsedTurn { content, calls: Vec::new(), unreadable: unclosed, ..ParsedTurn::default() };
     for inside in blocks.inside {
         match read(inside) {
             Some(call) => parsed.calls.push(call),

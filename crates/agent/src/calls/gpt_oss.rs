@@ -6,9 +6,9 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::blocks::{Blocks, PADDINGS, without};
-use super::format::{Format, Parsed, ToolCall};
+use super::format::{CallFormat, ParsedTurn, ToolCall};
 
-pub static GPT_OSS: Format = Format {
+pub static GPT_OSS: CallFormat = CallFormat {
     name: "gpt-oss",
     aliases: &["gpt_oss", "openai", "harmony"],
     doc: "gpt-oss: `<|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`. Analysis channels \
@@ -19,19 +19,19 @@ pub static GPT_OSS: Format = Format {
     parse,
 };
 
-fn parse(text: &str, _tools: &[Value]) -> Parsed {
+fn parse(text: &str, _tools: &[Value]) -> ParsedTurn {
     static CALL: LazyLock<Regex> = LazyLock::new(|| {
         let pattern =
             r"(?s)<\|start\|>assistant<\|channel\|>[^<]* to=functions\.([^<]+) <\|constrain\|>json<\|message\|>(.*?)<\|call\|>";
         Regex::new(pattern).expect("a constant pattern")
     });
     let text = without(&without(text, PADDINGS), &["<|endoftext|>"]);
-    let text = Blocks::of(&text, "<|start|>assistant<|channel|>analysis<|message|>", "<|end|>").beside;
-    let text = Blocks::of(&text, "<|channel|>analysis<|message|>", "<|end|>").beside;
+    let text = Blocks::find(&text, "<|start|>assistant<|channel|>analysis<|message|>", "<|end|>").outside;
+    let text = Blocks::find(&text, "<|channel|>analysis<|message|>", "<|end|>").outside;
     let calls = CALL.captures_iter(&text);
     let calls: Vec<_> =
         calls.map(|found| ToolCall { id: None, name: found[1].to_owned(), arguments: found[2].to_owned() }).collect();
     let content = if calls.is_empty() { text.clone() } else { CALL.replace_all(&text, "").into_owned() };
     let unreadable = content.matches("to=functions.").count();
-    Parsed { content, calls, unreadable, ..Parsed::default() }
+    ParsedTurn { content, calls, unreadable, ..ParsedTurn::default() }
 }

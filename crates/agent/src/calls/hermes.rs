@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::blocks::{Blocks, json_call};
-use super::format::{Format, Parsed};
+use super::format::{CallFormat, ParsedTurn};
 use burnish_util::python_json::loads;
 
-pub static HERMES: Format = Format {
+pub static HERMES: CallFormat = CallFormat {
     name: "hermes",
     aliases: &["qwen", "qwen2", "qwen2_5", "qwen25", "qwen3"],
     doc: "Hermes 2 and 3, Qwen 2.5 and 3: `<tool_call>{\"name\": …, \"arguments\": {…}}</tool_call>`. A call that cannot be read is dropped \
@@ -16,9 +16,9 @@ pub static HERMES: Format = Format {
     parse,
 };
 
-fn parse(text: &str, _tools: &[Value]) -> Parsed {
-    let blocks = Blocks::of(text, "<tool_call>", "</tool_call>");
-    let mut parsed = Parsed::text(blocks.beside, usize::from(blocks.unclosed));
+fn parse(text: &str, _tools: &[Value]) -> ParsedTurn {
+    let blocks = Blocks::find(text, "<tool_call>", "</tool_call>");
+    let mut parsed = ParsedTurn::text(blocks.outside, usize::from(blocks.unclosed));
     for inside in blocks.inside {
         match loads(inside).ok().and_then(|value| json_call(&value, &["arguments"])) {
             Some(call) => parsed.calls.push(call),

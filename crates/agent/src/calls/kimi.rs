@@ -5,13 +5,13 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::format::{Format, Parsed, ToolCall};
+use super::format::{CallFormat, ParsedTurn, ToolCall};
 use super::schema::{functions, names};
 use burnish_util::python_json::loads;
 use burnish_util::python_object::Object;
 use burnish_util::python_text::strip;
 
-pub static KIMI: Format = Format {
+pub static KIMI: CallFormat = CallFormat {
     name: "kimi",
     aliases: &["kimi_k2", "kimi-k2"],
     doc: "Kimi K2: `<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`. The \
@@ -22,13 +22,13 @@ pub static KIMI: Format = Format {
     parse,
 };
 
-fn parse(text: &str, tools: &[Value]) -> Parsed {
+fn parse(text: &str, tools: &[Value]) -> ParsedTurn {
     static CALL: LazyLock<Regex> = LazyLock::new(|| {
         let pattern = r"(?s)<\|tool_call_begin\|>(.*?)<\|tool_call_argument_begin\|>(.*?)<\|tool_call_end\|>";
         Regex::new(pattern).expect("a constant pattern")
     });
-    let Some(section) = text.find("<|tool_calls_section_begin|>") else { return Parsed::text(text, 0) };
-    let mut parsed = Parsed::text(&text[..section], 0);
+    let Some(section) = text.find("<|tool_calls_section_begin|>") else { return ParsedTurn::text(text, 0) };
+    let mut parsed = ParsedTurn::text(&text[..section], 0);
     let mut end = 0;
     for found in CALL.captures_iter(text) {
         let [id, arguments] = found.extract().1;

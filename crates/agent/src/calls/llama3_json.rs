@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::blocks::json_call;
-use super::format::{Format, Parsed, ToolCall};
+use super::format::{CallFormat, ParsedTurn, ToolCall};
 use burnish_util::python_json::loads;
 
-pub static LLAMA3_JSON: Format = Format {
+pub static LLAMA3_JSON: CallFormat = CallFormat {
     name: "llama3_json",
     aliases: &["llama3", "llama4_json", "llama3_1", "llama3_2"],
     doc: "Llama 3.1 and later: `{\"name\": …, \"parameters\": {…}}`, several with `;` between them, as vLLM reads it. The turn has no other \
@@ -16,22 +16,22 @@ pub static LLAMA3_JSON: Format = Format {
     parse,
 };
 
-fn parse(text: &str, _tools: &[Value]) -> Parsed {
+fn parse(text: &str, _tools: &[Value]) -> ParsedTurn {
     let tag = text.contains("<|python_tag|>");
-    let Some(start) = text.find('{') else { return Parsed::text(text, usize::from(tag)) };
+    let Some(start) = text.find('{') else { return ParsedTurn::text(text, usize::from(tag)) };
     let mut calls = Vec::new();
     let mut rest = &text[start..];
     loop {
         let Some(call) = object(rest).and_then(|end| read(&rest[..end]).map(|call| (call, end))) else {
             // Prose may contain braces too: only text that names a function looks like a call.
-            return Parsed::text(text, usize::from(tag || rest.contains("\"name\"")));
+            return ParsedTurn::text(text, usize::from(tag || rest.contains("\"name\"")));
         };
         let (call, end) = call;
         calls.push(call);
         let behind = rest[end..].trim_start();
         match behind.strip_prefix(';').map(str::trim_start) {
             Some(next) if next.starts_with('{') => rest = next,
-            _ => return Parsed { content: String::new(), calls, unreadable: 0, ..Parsed::default() },
+            _ => return ParsedTurn { content: String::new(), calls, unreadable: 0, ..ParsedTurn::default() },
         }
     }
 }

@@ -6,10 +6,10 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::blocks::{Blocks, arguments, call};
-use super::format::{Format, Parsed};
+use super::format::{CallFormat, ParsedTurn};
 use burnish_util::python_text::strip;
 
-pub static MINIMAX: Format = Format {
+pub static MINIMAX: CallFormat = CallFormat {
     name: "minimax",
     aliases: &["minimax_m2", "minimax-m2"],
     doc: "MiniMax-M2: `<minimax:tool_call><invoke name=\"NAME\"><parameter name=\"KEY\">VALUE</parameter></invoke></minimax:tool_call>`. \
@@ -19,12 +19,12 @@ pub static MINIMAX: Format = Format {
     parse,
 };
 
-fn parse(text: &str, _tools: &[Value]) -> Parsed {
+fn parse(text: &str, _tools: &[Value]) -> ParsedTurn {
     static INVOKE: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r#"(?s)<invoke name="([^"]+)">\s*(.*?)</invoke>"#).expect("a constant pattern"));
     static PARAMETER: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r#"(?s)<parameter name="([^"]+)">(.*?)</parameter>"#).expect("a constant pattern"));
-    Blocks::of(text, "<minimax:tool_call>", "</minimax:tool_call>").calls(text, |inside| {
+    Blocks::find(text, "<minimax:tool_call>", "</minimax:tool_call>").calls(text, |inside| {
         let invoked = INVOKE.captures_iter(inside).map(|found| {
             let [name, body] = found.extract().1;
             let pairs = PARAMETER.captures_iter(body).map(|pair| pair.extract::<2>().1);

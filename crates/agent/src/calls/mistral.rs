@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::blocks::{call, json_calls, without_end};
-use super::format::{Format, Parsed, ToolCall};
+use super::format::{CallFormat, ParsedTurn, ToolCall};
 use burnish_util::python_json::loads;
 
-pub static MISTRAL: Format = Format {
+pub static MISTRAL: CallFormat = CallFormat {
     name: "mistral",
     aliases: &["mixtral", "magistral", "ministral", "devstral"],
     doc: "Mistral: `[TOOL_CALLS][{\"name\": …, \"arguments\": {…}}]`, and since its tokenizer of version 11 `[TOOL_CALLS]NAME{…}` for each \
@@ -18,13 +18,13 @@ pub static MISTRAL: Format = Format {
 
 const TOKEN: &str = "[TOOL_CALLS]";
 
-fn parse(text: &str, _tools: &[Value]) -> Parsed {
-    let Some((content, behind)) = text.split_once(TOKEN) else { return Parsed::text(text, 0) };
+fn parse(text: &str, _tools: &[Value]) -> ParsedTurn {
+    let Some((content, behind)) = text.split_once(TOKEN) else { return ParsedTurn::text(text, 0) };
     let behind = without_end(behind);
     let calls = if behind.starts_with(['[', '{']) { listed(behind) } else { behind.split(TOKEN).map(named).collect() };
     match calls {
-        Some(calls) => Parsed { content: content.to_owned(), calls, unreadable: 0, ..Parsed::default() },
-        None => Parsed::text(text.replace(TOKEN, ""), 1),
+        Some(calls) => ParsedTurn { content: content.to_owned(), calls, unreadable: 0, ..ParsedTurn::default() },
+        None => ParsedTurn::text(text.replace(TOKEN, ""), 1),
     }
 }
 

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::blocks::{call, without_end};
-use super::format::{Format, Parsed};
+use super::format::{CallFormat, ParsedTurn};
 use burnish_util::python_literal::calls;
 
-pub static PYTHONIC: Format = Format {
+pub static PYTHONIC: CallFormat = CallFormat {
     name: "pythonic",
     aliases: &["llama4_pythonic", "llama4", "olmo3", "lfm2"],
     doc: "Llama 4, ToolACE, LFM2: the turn is a list of calls with keyword arguments, `[NAME(key='value'), …]`, as vLLM reads it. Values are \
@@ -16,18 +16,18 @@ pub static PYTHONIC: Format = Format {
     parse,
 };
 
-fn parse(text: &str, _tools: &[Value]) -> Parsed {
+fn parse(text: &str, _tools: &[Value]) -> ParsedTurn {
     let mut inside = without_end(text);
     for (open, close) in [("<|python_start|>", "<|python_end|>"), ("<|tool_call_start|>", "<|tool_call_end|>")] {
         let open = inside.strip_prefix(open);
         inside = open.map_or(inside, |inside| inside.strip_suffix(close).unwrap_or(inside).trim());
     }
     if !(inside.starts_with('[') && inside.contains('(')) {
-        return Parsed::text(text, 0);
+        return ParsedTurn::text(text, 0);
     }
     let found = calls(inside).and_then(|calls| calls.iter().map(|one| call(&one.name, &one.arguments)).collect());
     found.map_or_else(
-        || Parsed::text(text, 1),
-        |calls| Parsed { content: String::new(), calls, unreadable: 0, ..Parsed::default() },
+        || ParsedTurn::text(text, 1),
+        |calls| ParsedTurn { content: String::new(), calls, unreadable: 0, ..ParsedTurn::default() },
     )
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::blocks::call;
-use super::format::{Format, Parsed, ToolCall};
+use super::format::{CallFormat, ParsedTurn, ToolCall};
 use super::schema::parameter;
 use burnish_util::python_json::loads;
 use burnish_util::python_literal::literal_eval;
@@ -11,7 +11,7 @@ use burnish_util::python_number::{float_of, int_of, whole};
 use burnish_util::python_object::{Fields, Object};
 use burnish_util::python_value::text_of;
 
-pub static QWEN3_CODER: Format = Format {
+pub static QWEN3_CODER: CallFormat = CallFormat {
     name: "qwen3_coder",
     aliases: &["qwen3_xml", "qwen3_5", "qwen35"],
     doc: "Qwen3-Coder, Qwen 3.5: `<tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>`. An unclosed tag \
@@ -21,9 +21,9 @@ pub static QWEN3_CODER: Format = Format {
     parse,
 };
 
-fn parse(text: &str, tools: &[Value]) -> Parsed {
-    let Some(first) = text.find("<tool_call>") else { return Parsed::text(text, 0) };
-    let mut parsed = Parsed::text(&text[..first], 0);
+fn parse(text: &str, tools: &[Value]) -> ParsedTurn {
+    let Some(first) = text.find("<tool_call>") else { return ParsedTurn::text(text, 0) };
+    let mut parsed = ParsedTurn::text(&text[..first], 0);
     let mut found = false;
     for block in pieces(text, "<tool_call>", "</tool_call>", true) {
         for function in pieces(block, "<function=", "</function>", false) {
@@ -31,11 +31,11 @@ fn parse(text: &str, tools: &[Value]) -> Parsed {
             match read(function, tools) {
                 Ok(Some(call)) => parsed.calls.push(call),
                 Ok(None) => parsed.unreadable += 1,
-                Err(()) => return Parsed::text(text, 1),
+                Err(()) => return ParsedTurn::text(text, 1),
             }
         }
     }
-    if found { parsed } else { Parsed::text(text, 1) }
+    if found { parsed } else { ParsedTurn::text(text, 1) }
 }
 
 /// Returns the text after each opening marker, up to the closing one or to the end of the text. With `cut`, a final newline at

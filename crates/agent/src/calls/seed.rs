@@ -6,10 +6,10 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::blocks::{Blocks, arguments, call};
-use super::format::{Format, Parsed};
+use super::format::{CallFormat, ParsedTurn};
 use burnish_util::python_text::strip;
 
-pub static SEED: Format = Format {
+pub static SEED: CallFormat = CallFormat {
     name: "seed",
     aliases: &["seed_oss", "seed-oss"],
     doc: "Seed-OSS: `<seed:tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></seed:tool_call>`. Only the first function \
@@ -19,12 +19,12 @@ pub static SEED: Format = Format {
     parse,
 };
 
-fn parse(text: &str, _tools: &[Value]) -> Parsed {
+fn parse(text: &str, _tools: &[Value]) -> ParsedTurn {
     static FUNCTION: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"(?s)<function=([^>\n]+)>\s*(.*?)</function>").expect("a constant pattern"));
     static PARAMETER: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"(?s)<parameter=([^>\n]+)>(.*?)</parameter>").expect("a constant pattern"));
-    Blocks::of(text, "<seed:tool_call>", "</seed:tool_call>").calls(text, |inside| {
+    Blocks::find(text, "<seed:tool_call>", "</seed:tool_call>").calls(text, |inside| {
         let [name, body] = FUNCTION.captures(inside)?.extract().1;
         let pairs = PARAMETER.captures_iter(body).map(|pair| pair.extract::<2>().1);
         Some(vec![call(strip(name), &arguments(pairs.map(|[key, value]| (key, value))))?])

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 /// A text with short marks in place of its thinking.
-pub struct Hidden {
+pub struct HiddenThinking {
     /// The text to parse, including the tags of the thinking.
     pub text: String,
     /// The hidden texts between the tags, in order.
@@ -16,13 +16,13 @@ pub struct Hidden {
 
 /// Hides the thinking of a turn: between `<think>` and `</think>` or the end of the turn, and before a first `</think>` whose
 /// opening tag was in the prompt. A tag inside a call is not thinking.
-pub fn ignore_in_thinking(text: &str) -> Hidden {
+pub fn ignore_in_thinking(text: &str) -> HiddenThinking {
     static MARKERS: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"</?think>|<tool_call>|<seed:tool_call>|<minimax:tool_call>|<｜DSML｜tool_calls>|<\|tool_calls_section_begin\|>|\[TOOL_CALLS\]|<｜tool▁calls▁begin｜>|<\|tool_call>|<\|tool_call\|>|<\|python_tag\|>").expect("a constant pattern")
     });
     let private = (0xf0000..=0xffffd).filter_map(char::from_u32);
     let mark = private.clone().find(|mark| !text.contains(*mark)).unwrap_or('\u{f0000}');
-    let mut hidden = Hidden { text: String::new(), thoughts: Vec::new(), mark };
+    let mut hidden = HiddenThinking { text: String::new(), thoughts: Vec::new(), mark };
     // Thinking that began in the prompt ends before any other thinking begins.
     let opened = text.find("<think>").unwrap_or(text.len());
     let mut rest = text;
@@ -61,7 +61,7 @@ pub fn ignore_in_thinking(text: &str) -> Hidden {
     hidden
 }
 
-impl Hidden {
+impl HiddenThinking {
     fn hide(&mut self, thought: &str) {
         if !thought.is_empty() {
             self.text.push_str(&format!("{0}{1}{0}", self.mark, self.thoughts.len()));

@@ -8,7 +8,7 @@ use burnish_util::suggest::did_you_mean;
 
 /// A mistake in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct ConfigFileError {
     /// The dotted key of the value, with the indices of lists; empty for the whole file.
     pub key: String,
     pub message: String,
@@ -23,7 +23,7 @@ impl Names {
     ///
     /// # Errors
     /// If another entry has the name.
-    pub(super) fn take(&mut self, name: &str, what: &str, place: &str) -> Result<(), Wrong> {
+    pub(super) fn take(&mut self, name: &str, what: &str, place: &str) -> Result<(), ConfigFileError> {
         match self.0.insert(name.to_owned(), place.to_owned()) {
             None => Ok(()),
             Some(first) => Err(wrong(place, format!("the {what} `{name}` is listed twice, first at `{first}`"))),
@@ -31,12 +31,12 @@ impl Names {
     }
 }
 
-pub(super) fn wrong(key: &str, message: impl Into<String>) -> Wrong {
-    Wrong { key: key.to_owned(), message: message.into() }
+pub(super) fn wrong(key: &str, message: impl Into<String>) -> ConfigFileError {
+    ConfigFileError { key: key.to_owned(), message: message.into() }
 }
 
 /// Returns the entries below the only key of a file, each with its place.
-pub(super) fn entries<'a>(file: &'a Value, list: &str) -> Result<Vec<(&'a Value, String)>, Wrong> {
+pub(super) fn entries<'a>(file: &'a Value, list: &str) -> Result<Vec<(&'a Value, String)>, ConfigFileError> {
     let Value::Object(fields) = file else {
         return Err(wrong("", format!("the file must be a mapping with the key `{list}`, not {}", kind_of(file))));
     };
@@ -51,7 +51,7 @@ pub(super) fn entries<'a>(file: &'a Value, list: &str) -> Result<Vec<(&'a Value,
 }
 
 /// Returns the fields of an entry, which may have only known keys.
-pub(super) fn fields<'a>(entry: &'a Value, place: &str, known: &[&str]) -> Result<&'a Map<String, Value>, Wrong> {
+pub(super) fn fields<'a>(entry: &'a Value, place: &str, known: &[&str]) -> Result<&'a Map<String, Value>, ConfigFileError> {
     let Value::Object(fields) = entry else {
         return Err(wrong(place, format!("`{place}` must be a mapping, not {}", kind_of(entry))));
     };
@@ -69,7 +69,7 @@ pub(super) fn fields<'a>(entry: &'a Value, place: &str, known: &[&str]) -> Resul
 }
 
 /// Returns a text, which may be missing but not empty.
-pub(super) fn text<'a>(fields: &'a Map<String, Value>, place: &str, key: &str) -> Result<Option<&'a str>, Wrong> {
+pub(super) fn text<'a>(fields: &'a Map<String, Value>, place: &str, key: &str) -> Result<Option<&'a str>, ConfigFileError> {
     match fields.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if !text.is_empty() => Ok(Some(text)),
@@ -78,7 +78,7 @@ pub(super) fn text<'a>(fields: &'a Map<String, Value>, place: &str, key: &str) -
 }
 
 /// Returns the dotted name of a class.
-pub(super) fn class_name(fields: &Map<String, Value>, place: &str, key: &str) -> Result<String, Wrong> {
+pub(super) fn class_name(fields: &Map<String, Value>, place: &str, key: &str) -> Result<String, ConfigFileError> {
     let Some(name) = text(fields, place, key)? else {
         return Err(wrong(place, format!("the entry has no `{key}`, the dotted name of a class such as my_tools.Search")));
     };
@@ -93,7 +93,7 @@ pub(super) fn class_name(fields: &Map<String, Value>, place: &str, key: &str) ->
 }
 
 /// Returns a mapping, which may be missing.
-pub(super) fn mapping(fields: &Map<String, Value>, place: &str, key: &str) -> Result<Map<String, Value>, Wrong> {
+pub(super) fn mapping(fields: &Map<String, Value>, place: &str, key: &str) -> Result<Map<String, Value>, ConfigFileError> {
     match fields.get(key) {
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(mapping)) => Ok(mapping.clone()),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::entries::{Names, Wrong, class_name, kind_of, text, wrong};
+use super::entries::{ConfigFileError, Names, class_name, kind_of, text, wrong};
 
 /// A custom loop.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub struct LoopConfig {
 /// # Errors
 /// The first mistake: not a list or an empty one, an entry without a name or class, two loops with the same name, or unsupported
 /// keys of Hydra.
-pub fn loops(file: &Value) -> Result<Vec<LoopConfig>, Wrong> {
+pub fn loops(file: &Value) -> Result<Vec<LoopConfig>, ConfigFileError> {
     let Value::Array(items) = file else {
         return Err(wrong(
             "",

@@ -7,8 +7,8 @@ mod servers;
 mod tools;
 mod users;
 
-pub use entries::Wrong;
+pub use entries::ConfigFileError;
 pub use loops::{LoopConfig, loops};
-pub use servers::{Reach, ServerConfig, Transport, servers};
+pub use servers::{HttpTransport, ServerAddress, ServerConfig, servers};
 pub use tools::{McpConfig, ToolConfig, ToolKind, tools};
 pub use users::{UserConfig, users};

@@ -6,34 +6,34 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::entries::{Wrong, fields, kind_of, text, wrong};
+use super::entries::{ConfigFileError, fields, kind_of, text, wrong};
 
 /// A server in such a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerConfig {
     pub name: String,
-    pub reach: Reach,
+    pub address: ServerAddress,
     /// The server's own time limit of a call; `None` for the general limit. The file has milliseconds.
     pub timeout: Option<Duration>,
     /// True if verl uses a separate client for the server (`auth_token`), so that its tools keep their names even with other
     /// servers.
-    pub is_apart: bool,
+    pub is_separate: bool,
     /// Keys in the file that have no effect here.
     pub ignored: Vec<String>,
 }
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reach {
+pub enum ServerAddress {
     /// A program to start; it communicates by its input and output.
     Program { command: String, args: Vec<String>, env: Vec<(String, String)>, folder: Option<String> },
     /// An HTTP address.
-    Address { url: String, headers: Vec<(String, String)>, transport: Transport },
+    Address { url: String, headers: Vec<(String, String)>, transport: HttpTransport },
 }
 
 /// The protocol at an HTTP address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
+pub enum HttpTransport {
     /// Streamable HTTP (since 2025-03-26): each message is a POST, and the reply may be a stream.
     Streamable,
     /// HTTP with SSE (2024-11-05): one stream for all replies, which names the address for messages.
@@ -72,7 +72,7 @@ const IGNORED: &[&str] =
 /// # Errors
 /// The first mistake: no servers, an unknown key, a value of the wrong type, a server with neither or both of program and
 /// address, or a variable that is not set.
-pub fn servers(file: &Value, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ServerConfig>, Wrong> {
+pub fn servers(file: &Value, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ServerConfig>, ConfigFileError> {
     let Value::Object(outer) = file else {
         return Err(wrong("", format!("the file must be a mapping with the key `mcpServers`, not {}", kind_of(file))));
     };
@@ -107,14 +107,14 @@ fn server(
     fields: &Map<String, Value>,
     place: &str,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<ServerConfig, Wrong> {
+) -> Result<ServerConfig, ConfigFileError> {
     let expand = |key: &str, text: &str| expanded(text, variable).map_err(|message| wrong(&format!("{place}.{key}"), message));
     let own = |key: &str| text(fields, place, key)?.map(|text| expand(key, text)).transpose();
-    let pairs = |key: &str| -> Result<Vec<(String, String)>, Wrong> {
+    let pairs = |key: &str| -> Result<Vec<(String, String)>, ConfigFileError> {
         let pairs = texts_by_name(fields, place, key)?;
         pairs.into_iter().map(|(name, text)| Ok((name, expand(key, &text)?))).collect()
     };
-    let reach = match (own("command")?, own("url")?) {
+    let address = match (own("command")?, own("url")?) {
         (Some(command), None) => {
             refuse_others(fields, place, &["headers", "auth_token", "auth"], "a program that is started by `command`")?;
             let args = texts(fields, place, "args")?;
@@ -122,7 +122,7 @@ fn server(
             if let Some(other) = transport(fields, place)?.filter(|name| *name != "stdio") {
                 return Err(wrong(place, format!("the transport of a server with `command` is stdio, not {other}")));
             }
-            Reach::Program { command, args, env: pairs("env")?, folder: own("cwd")? }
+            ServerAddress::Program { command, args, env: pairs("env")?, folder: own("cwd")? }
         }
         (None, Some(url)) => {
             refuse_others(fields, place, &["args", "env", "cwd"], "an address (`url`)")?;
@@ -142,17 +142,17 @@ fn server(
                 }
             }
             let transport = match transport(fields, place)? {
-                Some("sse") => Transport::Sse,
-                Some("http" | "streamable-http" | "streamable_http" | "streamableHttp") => Transport::Streamable,
+                Some("sse") => HttpTransport::Sse,
+                Some("http" | "streamable-http" | "streamable_http" | "streamableHttp") => HttpTransport::Streamable,
                 Some(other) => {
                     let message = format!("the transport of a server with `url` must be http or sse, not {other}");
                     return Err(wrong(place, message));
                 }
                 // verl's default for `auth_token`.
-                None if fields.contains_key("auth_token") => Transport::Sse,
+                None if fields.contains_key("auth_token") => HttpTransport::Sse,
                 None => transport_of(&url),
             };
-            Reach::Address { url, headers, transport }
+            ServerAddress::Address { url, headers, transport }
         }
         (Some(_), Some(_)) => return Err(wrong(place, "a server has `command` or `url`, not both")),
         (None, None) => return Err(wrong(place, "the server has neither `command`, a program, nor `url`, an address")),
@@ -164,32 +164,32 @@ fn server(
         })?)),
     };
     let ignored = fields.keys().filter(|key| IGNORED.contains(&key.as_str())).cloned().collect();
-    let is_apart = fields.contains_key("auth_token");
-    Ok(ServerConfig { name: name.to_owned(), reach, timeout, is_apart, ignored })
+    let is_separate = fields.contains_key("auth_token");
+    Ok(ServerConfig { name: name.to_owned(), address, timeout, is_separate, ignored })
 }
 
 /// Returns the transport of a server, from either of its keys.
-fn transport<'a>(fields: &'a Map<String, Value>, place: &str) -> Result<Option<&'a str>, Wrong> {
+fn transport<'a>(fields: &'a Map<String, Value>, place: &str) -> Result<Option<&'a str>, ConfigFileError> {
     Ok(text(fields, place, "transport")?.or(text(fields, place, "type")?))
 }
 
 /// Returns the transport of an address without a key, like fastmcp: SSE if a segment of its path is `sse`.
-fn transport_of(url: &str) -> Transport {
+fn transport_of(url: &str) -> HttpTransport {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     match path.splitn(4, '/').nth(3).is_some_and(|path| path.split('/').any(|part| part == "sse")) {
-        true => Transport::Sse,
-        false => Transport::Streamable,
+        true => HttpTransport::Sse,
+        false => HttpTransport::Streamable,
     }
 }
 
-fn refuse_others(fields: &Map<String, Value>, place: &str, keys: &[&str], what: &str) -> Result<(), Wrong> {
+fn refuse_others(fields: &Map<String, Value>, place: &str, keys: &[&str], what: &str) -> Result<(), ConfigFileError> {
     match keys.iter().find(|key| fields.get(**key).is_some_and(|value| !value.is_null())) {
         None => Ok(()),
         Some(key) => Err(wrong(&format!("{place}.{key}"), format!("`{key}` has no meaning for {what}: leave it out"))),
     }
 }
 
-fn texts(fields: &Map<String, Value>, place: &str, key: &str) -> Result<Vec<String>, Wrong> {
+fn texts(fields: &Map<String, Value>, place: &str, key: &str) -> Result<Vec<String>, ConfigFileError> {
     let fail = || wrong(&format!("{place}.{key}"), format!("`{key}` must be a list of texts"));
     match fields.get(key) {
         None | Some(Value::Null) => Ok(vec![]),
@@ -199,7 +199,7 @@ fn texts(fields: &Map<String, Value>, place: &str, key: &str) -> Result<Vec<Stri
 }
 
 /// Returns texts by their names; numbers and booleans are converted to text.
-fn texts_by_name(fields: &Map<String, Value>, place: &str, key: &str) -> Result<BTreeMap<String, String>, Wrong> {
+fn texts_by_name(fields: &Map<String, Value>, place: &str, key: &str) -> Result<BTreeMap<String, String>, ConfigFileError> {
     let Some(value) = fields.get(key).filter(|value| !value.is_null()) else { return Ok(BTreeMap::new()) };
     let Value::Object(pairs) = value else {
         return Err(wrong(&format!("{place}.{key}"), format!("`{key}` must be a mapping, not {}", kind_of(value))));
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(file: &Value) -> Result<Vec<ServerConfig>, Wrong> {
+    fn read(file: &Value) -> Result<Vec<ServerConfig>, ConfigFileError> {
         servers(file, &|name| (name == "TOKEN").then(|| "t0k".to_owned()))
     }
 
@@ -258,23 +258,23 @@ mod tests {
         }});
         let read = read(&file).unwrap();
         assert_eq!(read.iter().map(|one| &*one.name).collect::<Vec<_>>(), ["time", "web", "old", "guessed", "verl"]);
-        let program = Reach::Program {
+        let program = ServerAddress::Program {
             command: "uvx".into(),
             args: vec!["mcp-server-time".into(), "--tz=UTC".into()],
             env: vec![("A".into(), "xt0k".into()), ("B".into(), "3".into())],
             folder: None,
         };
-        assert_eq!((&read[0].reach, &read[0].ignored), (&program, &vec!["icon".to_owned()]));
+        assert_eq!((&read[0].address, &read[0].ignored), (&program, &vec!["icon".to_owned()]));
         assert_eq!(read[0].timeout, Some(Duration::from_millis(1500)));
-        let transports = read[1..].iter().map(|one| match &one.reach {
-            Reach::Address { transport, headers, .. } => (*transport, headers.len(), one.is_apart),
-            Reach::Program { .. } => panic!("{one:?}"),
+        let transports = read[1..].iter().map(|one| match &one.address {
+            ServerAddress::Address { transport, headers, .. } => (*transport, headers.len(), one.is_separate),
+            ServerAddress::Program { .. } => panic!("{one:?}"),
         });
         let expected = [
-            (Transport::Streamable, 1, false),
-            (Transport::Sse, 0, false),
-            (Transport::Sse, 0, false),
-            (Transport::Sse, 1, true),
+            (HttpTransport::Streamable, 1, false),
+            (HttpTransport::Sse, 0, false),
+            (HttpTransport::Sse, 0, false),
+            (HttpTransport::Sse, 1, true),
         ];
         assert_eq!(transports.collect::<Vec<_>>(), expected);
     }

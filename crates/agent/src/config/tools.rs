@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::entries::{Names, Wrong, class_name, entries, fields, kind_of, mapping, text, wrong};
+use super::entries::{ConfigFileError, Names, class_name, entries, fields, kind_of, mapping, text, wrong};
 
 /// The kind of a tool (`config.type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct McpConfig {
 /// # Errors
 /// The first mistake: an unknown key, a value of the wrong type, a schema without a function name, or two functions with the same
 /// name.
-pub fn tools(file: &Value) -> Result<Vec<ToolConfig>, Wrong> {
+pub fn tools(file: &Value) -> Result<Vec<ToolConfig>, ConfigFileError> {
     let (mut read, mut names) = (Vec::new(), Names::default());
     for (entry, place) in entries(file, "tools")? {
         let fields = fields(entry, &place, &["class_name", "config", "tool_schema", "mcp"])?;
@@ -86,7 +86,7 @@ impl ToolConfig {
 }
 
 /// Returns the schema of a tool, if it has OpenAI's form; the parameters stay unchanged.
-fn checked_schema<'a>(schema: &'a Value, place: &str) -> Result<&'a Value, Wrong> {
+fn checked_schema<'a>(schema: &'a Value, place: &str) -> Result<&'a Value, ConfigFileError> {
     let Value::Object(outer) = schema else {
         return Err(wrong(place, format!("`tool_schema` must be a mapping, not {}", kind_of(schema))));
     };
@@ -110,7 +110,7 @@ fn checked_schema<'a>(schema: &'a Value, place: &str) -> Result<&'a Value, Wrong
 }
 
 /// Reads the servers of an MCP tool.
-fn servers(mcp: &Value, place: &str) -> Result<McpConfig, Wrong> {
+fn servers(mcp: &Value, place: &str) -> Result<McpConfig, ConfigFileError> {
     let fields = fields(mcp, place, &["mcp_servers_config_path", "tool_selected_list"])?;
     let Some(servers) = text(fields, place, "mcp_servers_config_path")? else {
         return Err(wrong(place, "`mcp` has no `mcp_servers_config_path`, the JSON file that lists the servers"));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::entries::{Names, Wrong, class_name, entries, fields, mapping, text};
+use super::entries::{ConfigFileError, Names, class_name, entries, fields, mapping, text};
 
 /// A simulated user of the list.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct UserConfig {
 ///
 /// # Errors
 /// The first mistake: an unknown key, a value of the wrong type, or two users with the same name.
-pub fn users(file: &Value) -> Result<Vec<UserConfig>, Wrong> {
+pub fn users(file: &Value) -> Result<Vec<UserConfig>, ConfigFileError> {
     let (mut read, mut names) = (Vec::new(), Names::default());
     for (entry, place) in entries(file, "interaction")? {
         let fields = fields(entry, &place, &["name", "class_name", "config"])?;

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::refused::Refused;
+use super::error::ApiError;
 
 /// The header with the key, in lower case.
-pub const CONVERSATION: &str = "x-conversation";
+pub const CONVERSATION_HEADER: &str = "x-conversation";
 
 /// The limit of a key in bytes.
 const LONGEST: usize = 512;
@@ -21,11 +21,11 @@ pub fn conversation_key(
     conversation: Option<String>,
     metadata: Option<&Map<String, Value>>,
     user: Option<String>,
-) -> Result<Option<String>, Refused> {
+) -> Result<Option<String>, ApiError> {
     let in_metadata = || metadata?.get("conversation")?.as_str().map(str::to_owned);
     let key = header.map(str::to_owned).or(conversation).or_else(in_metadata).or(user).filter(|key| !key.is_empty());
     match key {
-        Some(key) if key.len() > LONGEST => Err(Refused::field(
+        Some(key) if key.len() > LONGEST => Err(ApiError::field(
             "conversation",
             format!("the key of a conversation has at most {LONGEST} bytes, not {}", key.len()),
         )),

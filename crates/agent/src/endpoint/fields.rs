@@ -2,24 +2,24 @@
 
 use serde_json::{Map, Value};
 
-use super::refused::Refused;
+use super::error::ApiError;
 
 /// The limit in bytes of an invalid value that a message shows.
 const SHOWN: usize = 80;
 
 /// The fields of an object that have not been taken yet.
-pub struct Fields(Map<String, Value>);
+pub struct RequestFields(Map<String, Value>);
 
-impl Fields {
+impl RequestFields {
     /// Parses a body.
     ///
     /// # Errors
     /// If it is not a JSON object.
-    pub fn parse(body: &[u8]) -> Result<Self, Refused> {
+    pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
         match serde_json::from_slice(body) {
             Ok(Value::Object(fields)) => Ok(Self(fields)),
-            Ok(other) => Err(Refused::request(format!("the body must be a JSON object, not {}", shown(&other)))),
-            Err(error) => Err(Refused::request(format!("the body must be a JSON object: {error}"))),
+            Ok(other) => Err(ApiError::request(format!("the body must be a JSON object, not {}", shown(&other)))),
+            Err(error) => Err(ApiError::request(format!("the body must be a JSON object: {error}"))),
         }
     }
 
@@ -28,42 +28,42 @@ impl Fields {
         self.0.remove(name).filter(|value| !value.is_null())
     }
 
-    pub fn text(&mut self, name: &str) -> Result<Option<String>, Refused> {
+    pub fn text(&mut self, name: &str) -> Result<Option<String>, ApiError> {
         self.taken(name, "a text", |value| match value {
             Value::String(text) => Ok(text),
             other => Err(other),
         })
     }
 
-    pub fn flag(&mut self, name: &str) -> Result<Option<bool>, Refused> {
+    pub fn flag(&mut self, name: &str) -> Result<Option<bool>, ApiError> {
         self.taken(name, "true or false", |value| value.as_bool().ok_or(value))
     }
 
     /// Takes a finite number in a range, which `what` describes.
-    pub fn number(&mut self, name: &str, what: &str, is_right: impl Fn(f64) -> bool) -> Result<Option<f64>, Refused> {
+    pub fn number(&mut self, name: &str, what: &str, is_right: impl Fn(f64) -> bool) -> Result<Option<f64>, ApiError> {
         self.taken(name, what, |value| value.as_f64().filter(|number| number.is_finite() && is_right(*number)).ok_or(value))
     }
 
     /// Takes an integer in a range, which `what` describes.
-    pub fn integer(&mut self, name: &str, what: &str, is_right: impl Fn(i64) -> bool) -> Result<Option<i64>, Refused> {
+    pub fn integer(&mut self, name: &str, what: &str, is_right: impl Fn(i64) -> bool) -> Result<Option<i64>, ApiError> {
         self.taken(name, what, |value| value.as_i64().filter(|number| is_right(*number)).ok_or(value))
     }
 
     /// Takes a count: an integer of at least `least`.
-    pub fn count(&mut self, name: &str, least: usize) -> Result<Option<usize>, Refused> {
+    pub fn count(&mut self, name: &str, least: usize) -> Result<Option<usize>, ApiError> {
         self.taken(name, &format!("an integer from {least}"), |value| {
             value.as_u64().and_then(|number| usize::try_from(number).ok()).filter(|number| *number >= least).ok_or(value)
         })
     }
 
-    pub fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, Refused> {
+    pub fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, ApiError> {
         self.taken(name, "a list", |value| match value {
             Value::Array(list) => Ok(list),
             other => Err(other),
         })
     }
 
-    pub fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, Refused> {
+    pub fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, ApiError> {
         self.taken(name, "an object", |value| match value {
             Value::Object(fields) => Ok(fields),
             other => Err(other),
@@ -71,13 +71,13 @@ impl Fields {
     }
 
     /// Takes a list of token ids.
-    pub fn ids(&mut self, name: &str) -> Result<Option<Vec<u32>>, Refused> {
+    pub fn ids(&mut self, name: &str) -> Result<Option<Vec<u32>>, ApiError> {
         self.taken(name, "a list of token ids", |value| ids(&value).ok_or(value))
     }
 
-    fn taken<T>(&mut self, name: &str, what: &str, read: impl FnOnce(Value) -> Result<T, Value>) -> Result<Option<T>, Refused> {
+    fn taken<T>(&mut self, name: &str, what: &str, read: impl FnOnce(Value) -> Result<T, Value>) -> Result<Option<T>, ApiError> {
         let Some(value) = self.take(name) else { return Ok(None) };
-        read(value).map(Some).map_err(|wrong| Refused::field(name, format!("`{name}` must be {what}, not {}", shown(&wrong))))
+        read(value).map(Some).map_err(|wrong| ApiError::field(name, format!("`{name}` must be {what}, not {}", shown(&wrong))))
     }
 
     /// Returns the names of the fields that were not taken.

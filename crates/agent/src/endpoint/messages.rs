@@ -2,18 +2,18 @@
 
 use serde_json::{Map, Value};
 
-use super::refused::Refused;
+use super::error::ApiError;
 
 /// Checks the messages of a request: at least one, each with a role and with text content.
 ///
 /// # Errors
 /// If a message is invalid; the error names it.
-pub fn checked(messages: Vec<Value>) -> Result<Vec<Value>, Refused> {
+pub fn checked(messages: Vec<Value>) -> Result<Vec<Value>, ApiError> {
     if messages.is_empty() {
-        return Err(Refused::field("messages", "`messages` must be a list of at least one message"));
+        return Err(ApiError::field("messages", "`messages` must be a list of at least one message"));
     }
     for (i, message) in messages.iter().enumerate() {
-        let wrong = |what: &str| Err(Refused::field("messages", format!("`messages[{i}]` {what}")));
+        let wrong = |what: &str| Err(ApiError::field("messages", format!("`messages[{i}]` {what}")));
         if !message.get("role").is_some_and(Value::is_string) {
             return wrong("must be an object with `role`, a text");
         }

@@ -2,40 +2,40 @@
 //!
 //! A body becomes a [`ChatRequest`] or a [`TextRequest`], then the ids of its prompts and a
 //! [`Sampling`](burnish_rollout::Sampling). The sampled response becomes a [`Completion`], which is sent as JSON ([`reply_json`])
-//! or as the chunks of a stream ([`ChunkWriter`]). A [`Model`] has everything that both directions need. [`ServedConversations`]
+//! or as the chunks of a stream ([`ChunkWriter`]). A [`EndpointModel`] has everything that both directions need. [`ServedConversations`]
 //! keeps the exact ids of all turns, so that even a program that does not handle tokens leaves trajectories for training.
 //!
 //! Fields and their meaning follow OpenAI's API reference; further fields have vLLM's names.
 
-mod answer;
+mod completion;
 mod conversation_key;
+mod error;
 mod fields;
+mod http_reply;
 mod messages;
 mod model;
 mod options;
-mod own_sampling;
-mod record;
-mod refused;
 mod render;
-mod reply;
+mod reply_json;
 mod request;
-mod sent;
+mod sampling_check;
+mod served_conversations;
 mod stream;
 mod stream_text;
 mod tree;
 
-pub use answer::{Answered, Api, answer};
-pub use conversation_key::{CONVERSATION, conversation_key};
+pub use completion::{CallParser, Completion, ResponseParser};
+pub use conversation_key::{CONVERSATION_HEADER, conversation_key};
+pub use error::ApiError;
+pub use http_reply::HttpReply;
 pub use messages::for_template;
-pub use model::{Asked, Memory, Model, digest};
-pub use options::{Defaults, Options};
-pub use own_sampling::check_sampling;
-pub use record::{Record, Start, Way};
-pub use refused::Refused;
-pub use render::{Prompt, Renderer};
-pub use reply::{CallReading, Reading, Reply};
+pub use model::{EndpointModel, ModelMemory, ParsedRequest, digest};
+pub use options::{RequestDefaults, RequestOptions};
+pub use render::{PromptRenderer, PromptTokens};
+pub use reply_json::{Api, ReplyHead, reply_json};
 pub use request::{ChatRequest, PromptText, TextRequest};
-pub use sent::Sent;
+pub use sampling_check::check_sampling;
+pub use served_conversations::{ContinuationKind, SamplingStart, ServedConversations};
 pub use stream::ChunkWriter;
 pub use stream_text::StreamText;
 pub use tree::Trajectory;

@@ -7,14 +7,14 @@ use anyhow::Result;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::answer::{Api, model_list};
-use super::options::Options;
-use super::record::{Found, Start};
-use super::refused::Refused;
-use super::render::{Prompt, Renderer};
-use super::reply::{CallReading, Reading, Reply};
+use super::completion::{CallParser, Completion, ResponseParser};
+use super::error::ApiError;
+use super::options::RequestOptions;
+use super::render::{PromptRenderer, PromptTokens};
+use super::reply_json::{Api, model_list};
 use super::request::{ChatRequest, TextRequest};
-use crate::calls::Format;
+use super::served_conversations::{FoundConversation, SamplingStart};
+use crate::calls::CallFormat;
 use crate::tokens::Continuation;
 use burnish_data::{TemplateVariables, completes_stop};
 use burnish_rollout::{Response, TurnStops};
@@ -25,26 +25,26 @@ const MOST_NAMED: usize = 100;
 const MOST_KEPT: usize = 256;
 
 /// The model of an endpoint.
-pub struct Model {
+pub struct EndpointModel {
     /// The name in requests.
     pub name: String,
     /// The `model_type` in its config.json.
     pub model_type: String,
-    pub renderer: Renderer,
+    pub renderer: PromptRenderer,
     /// The tokens that end a sequence.
     pub eos: Vec<u32>,
     /// The format in which it writes calls; `None` if calls stay text.
-    pub format: Option<&'static Format>,
+    pub format: Option<&'static CallFormat>,
     /// True if calls within `<think>…</think>` are ignored.
     pub ignore_in_thinking: bool,
     /// Seconds since 1970.
     pub created: u64,
-    pub memory: Memory,
+    pub memory: ModelMemory,
 }
 
 /// State that a model keeps between requests.
 #[derive(Default)]
-pub struct Memory {
+pub struct ModelMemory {
     /// The unknown fields that were named in the log.
     named: Mutex<HashSet<String>>,
     /// Continuations of conversations, by [`ParsedRequest::setting`].
@@ -52,11 +52,11 @@ pub struct Memory {
 }
 
 /// A parsed request.
-pub struct Asked {
+pub struct ParsedRequest {
     pub api: Api,
-    pub options: Options,
+    pub options: RequestOptions,
     pub conversation: Option<String>,
-    pub prompts: Vec<Prompt>,
+    pub prompts: Vec<PromptTokens>,
     /// The tools, if calls are parsed.
     pub tools: Option<Vec<Value>>,
     /// False if the response may have only one call.
@@ -66,19 +66,19 @@ pub struct Asked {
     pub setting: u64,
 }
 
-impl Model {
+impl EndpointModel {
     /// Parses the body of a request. `header` is the header `X-Conversation`. Includes tokenization, which takes time.
     ///
     /// # Errors
     /// If the request is invalid, too long, or for another model.
-    pub fn read(&self, api: Api, body: &[u8], header: Option<&str>) -> Result<Asked, Refused> {
+    pub fn read(&self, api: Api, body: &[u8], header: Option<&str>) -> Result<ParsedRequest, ApiError> {
         match api {
             Api::Chat => self.chat(body, header),
             Api::Text => self.text(body, header),
         }
     }
 
-    fn chat(&self, body: &[u8], header: Option<&str>) -> Result<Asked, Refused> {
+    fn chat(&self, body: &[u8], header: Option<&str>) -> Result<ParsedRequest, ApiError> {
         let renderer = &self.renderer;
         let request = ChatRequest::parse(body, header, renderer.defaults().most)?;
         self.check(request.model.as_deref(), &request.ignored)?;
@@ -87,23 +87,41 @@ impl Model {
         let ChatRequest { tools, reads_calls, parallel_calls, variables: own, conversation, options, .. } = request;
         let setting = digest(format!("{}{}", Value::from(tools.clone()), Value::from(own)).as_bytes());
         let tools = Some(tools).filter(|_| reads_calls && self.format.is_some());
-        Ok(Asked { api: Api::Chat, options, conversation, prompts: vec![prompt], tools, parallel_calls, variables, setting })
+        Ok(ParsedRequest {
+            api: Api::Chat,
+            options,
+            conversation,
+            prompts: vec![prompt],
+            tools,
+            parallel_calls,
+            variables,
+            setting,
+        })
     }
 
-    fn text(&self, body: &[u8], header: Option<&str>) -> Result<Asked, Refused> {
+    fn text(&self, body: &[u8], header: Option<&str>) -> Result<ParsedRequest, ApiError> {
         let renderer = &self.renderer;
         let request = TextRequest::parse(body, header, renderer.defaults().most)?;
         self.check(request.model.as_deref(), &request.ignored)?;
         let prompts = request.prompts.iter().map(|prompt| renderer.text(prompt)).collect::<Result<_, _>>()?;
         let TextRequest { conversation, options, .. } = request;
         let variables = TemplateVariables::default();
-        Ok(Asked { api: Api::Text, options, conversation, prompts, tools: None, parallel_calls: true, variables, setting: 0 })
+        Ok(ParsedRequest {
+            api: Api::Text,
+            options,
+            conversation,
+            prompts,
+            tools: None,
+            parallel_calls: true,
+            variables,
+            setting: 0,
+        })
     }
 
     /// Checks the name of the model, and logs unknown fields once.
-    fn check(&self, model: Option<&str>, ignored: &[String]) -> Result<(), Refused> {
+    fn check(&self, model: Option<&str>, ignored: &[String]) -> Result<(), ApiError> {
         if let Some(model) = model.filter(|model| *model != self.name) {
-            return Err(Refused::no_model(model, &self.name));
+            return Err(ApiError::no_model(model, &self.name));
         }
         let mut named = self.memory.named.lock().unwrap_or_else(PoisonError::into_inner);
         for name in ignored {
@@ -115,18 +133,18 @@ impl Model {
     }
 
     /// Returns the start of sampling for a prompt, given the `found` part of its conversation.
-    pub fn start(&self, found: Found, prompt: Prompt, asked: &Asked) -> Start {
+    pub fn start(&self, found: FoundConversation, prompt: PromptTokens, asked: &ParsedRequest) -> SamplingStart {
         found.start(prompt, asked.setting, |history, ids, new| self.continuation(asked)?.append(history, ids, new))
     }
 
-    fn continuation(&self, asked: &Asked) -> Result<Arc<Continuation>> {
+    fn continuation(&self, asked: &ParsedRequest) -> Result<Arc<Continuation>> {
         let mut kept = self.memory.continuations.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(continuation) = kept.get(&asked.setting) {
             return Ok(continuation.clone());
         }
         let tokenizer = self.renderer.tokenizer().clone();
         let continuation = Continuation::new(tokenizer, &self.model_type, asked.variables.clone())?;
-        let continuation = Arc::new(continuation.with_neutralise(self.renderer.quotes()));
+        let continuation = Arc::new(continuation.with_literal_special_tokens(self.renderer.escapes()));
         if kept.len() < MOST_KEPT {
             kept.insert(asked.setting, continuation.clone());
         }
@@ -137,15 +155,15 @@ impl Model {
     ///
     /// # Errors
     /// If its tokens cannot be decoded.
-    pub fn reply(&self, asked: &Asked, response: Response) -> Result<Reply, Refused> {
-        let Asked { options, tools, parallel_calls, .. } = asked;
-        let calls = self.format.zip(tools.as_ref()).map(|(format, tools)| CallReading {
+    pub fn reply(&self, asked: &ParsedRequest, response: Response) -> Result<Completion, ApiError> {
+        let ParsedRequest { options, tools, parallel_calls, .. } = asked;
+        let calls = self.format.zip(tools.as_ref()).map(|(format, tools)| CallParser {
             format,
             tools,
             parallel: *parallel_calls,
             ignore_in_thinking: self.ignore_in_thinking,
         });
-        Reading { tokenizer: self.renderer.tokenizer(), options, eos: &self.eos, calls }.read(response)
+        ResponseParser { tokenizer: self.renderer.tokenizer(), options, eos: &self.eos, calls }.read(response)
     }
 
     /// Returns the list of models, which has one model.
@@ -157,15 +175,15 @@ impl Model {
     ///
     /// # Errors
     /// If the name is not the served model's.
-    pub fn named(&self, name: &str) -> Result<Value, Refused> {
-        if name == self.name { Ok(self.list()["data"][0].take()) } else { Err(Refused::no_model(name, &self.name)) }
+    pub fn named(&self, name: &str) -> Result<Value, ApiError> {
+        if name == self.name { Ok(self.list()["data"][0].take()) } else { Err(ApiError::no_model(name, &self.name)) }
     }
 }
 
-impl Asked {
+impl ParsedRequest {
     /// Returns the stop condition of a response, in addition to the model's end tokens.
-    pub fn stop(&self, model: &Model) -> Option<TurnStops> {
-        let Options { stop, stop_token_ids, special_tokens, .. } = &self.options;
+    pub fn stop(&self, model: &EndpointModel) -> Option<TurnStops> {
+        let RequestOptions { stop, stop_token_ids, special_tokens, .. } = &self.options;
         let (texts, tokens, specials) = (stop.clone(), stop_token_ids.clone(), *special_tokens);
         if texts.is_empty() && tokens.is_empty() {
             return None;

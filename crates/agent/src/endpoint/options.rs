@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::fields::Fields;
-use super::refused::Refused;
+use super::error::ApiError;
+use super::fields::RequestFields;
 use burnish_rollout::Sampling;
 
 /// The limits of stop texts: their number, and their total bytes. Each token is searched for all of them.
@@ -11,7 +11,7 @@ const MOST_STOPS: usize = 64;
 const LONGEST_STOPS: usize = 4096;
 
 /// Fields that ask for unsupported features, with the reason or an alternative. A value that asks for nothing is accepted.
-const NOT_HERE: &[(&str, &str)] = &[
+const UNSUPPORTED: &[(&str, &str)] = &[
     ("logit_bias", "this server does not change the probabilities of single tokens"),
     ("bad_words", "this server does not change the probabilities of single tokens"),
     ("allowed_token_ids", "this server does not change the probabilities of single tokens"),
@@ -35,7 +35,7 @@ const NOT_HERE: &[(&str, &str)] = &[
 
 /// The defaults of requests, and the limits of the model.
 #[derive(Clone, Copy, Debug)]
-pub struct Defaults {
+pub struct RequestDefaults {
     /// The default sampling settings, including `max_tokens`.
     pub sampling: Sampling,
     /// The token limit of a prompt and its response together.
@@ -48,7 +48,7 @@ pub struct Defaults {
 
 /// The options that both kinds of requests have.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Options {
+pub struct RequestOptions {
     /// The number of responses to each prompt.
     pub n: usize,
     pub temperature: Option<f64>,
@@ -80,17 +80,17 @@ pub struct Options {
     pub tokens_as_ids: bool,
 }
 
-impl Options {
+impl RequestOptions {
     /// Takes these fields from a request. `most` is the limit of `n`.
     ///
     /// # Errors
     /// If a value is out of range, or asks for an unsupported feature.
-    pub fn take(fields: &mut Fields, most: usize) -> Result<Self, Refused> {
-        for (name, reason) in NOT_HERE {
+    pub fn take(fields: &mut RequestFields, most: usize) -> Result<Self, ApiError> {
+        for (name, reason) in UNSUPPORTED {
             let asked = fields.take(name).filter(asks);
             // OpenAI's default is 1.
             if asked.is_some_and(|value| (*name, &value) != ("best_of", &Value::from(1))) {
-                return Err(Refused::field(name, format!("`{name}` is not supported: {reason}")));
+                return Err(ApiError::field(name, format!("`{name}` is not supported: {reason}")));
             }
         }
         let probability = |p: f64| p > 0.0 && p <= 1.0;
@@ -123,10 +123,10 @@ impl Options {
             tokens_as_ids: fields.flag("return_tokens_as_token_ids")?.unwrap_or(false),
         };
         if options.n > most {
-            return Err(Refused::field("n", format!("`n` is {}, but it must be at most {most}", options.n)));
+            return Err(ApiError::field("n", format!("`n` is {}, but it must be at most {most}", options.n)));
         }
         if options.stop_token_ids.len() > MOST_STOPS {
-            return Err(Refused::field("stop_token_ids", format!("`stop_token_ids` has more than {MOST_STOPS} ids")));
+            return Err(ApiError::field("stop_token_ids", format!("`stop_token_ids` has more than {MOST_STOPS} ids")));
         }
         Ok(options)
     }
@@ -135,25 +135,25 @@ impl Options {
     ///
     /// # Errors
     /// If no room is left for a response, or `min_tokens` is above the token limit.
-    pub fn sampling(&self, prompt: usize, defaults: &Defaults) -> Result<Sampling, Refused> {
-        let Defaults { sampling, longest, .. } = *defaults;
+    pub fn sampling(&self, prompt: usize, defaults: &RequestDefaults) -> Result<Sampling, ApiError> {
+        let RequestDefaults { sampling, longest, .. } = *defaults;
         if prompt >= longest {
             let message = format!("the prompt has {prompt} tokens; the model's limit is {longest} including the response");
-            return Err(Refused::too_long("prompt", message));
+            return Err(ApiError::too_long("prompt", message));
         }
         let room = longest - prompt;
         let max_tokens = match self.max_tokens {
             Some(wanted) if wanted > room => {
                 let message =
                     format!("`max_tokens` is {wanted}: a prompt of {prompt} tokens leaves {room} of the model's {longest}");
-                return Err(Refused::too_long("max_tokens", message));
+                return Err(ApiError::too_long("max_tokens", message));
             }
             Some(wanted) => wanted,
             None => sampling.max_tokens.min(room),
         };
         let min_tokens = match self.min_tokens {
             Some(least) if least > max_tokens => {
-                return Err(Refused::field(
+                return Err(ApiError::field(
                     "min_tokens",
                     format!("`min_tokens` is {least}, but it must be at most the token limit {max_tokens}"),
                 ));
@@ -188,8 +188,8 @@ fn asks(value: &Value) -> bool {
     }
 }
 
-fn stop(value: Option<Value>) -> Result<Vec<String>, Refused> {
-    let wrong = || Refused::field("stop", "`stop` must be a text or a list of texts, none of them empty");
+fn stop(value: Option<Value>) -> Result<Vec<String>, ApiError> {
+    let wrong = || ApiError::field("stop", "`stop` must be a text or a list of texts, none of them empty");
     let texts = match value {
         None => Vec::new(),
         Some(Value::String(text)) => vec![text],
@@ -203,7 +203,7 @@ fn stop(value: Option<Value>) -> Result<Vec<String>, Refused> {
         return Err(wrong());
     }
     if texts.len() > MOST_STOPS || texts.iter().map(String::len).sum::<usize>() > LONGEST_STOPS {
-        return Err(Refused::field(
+        return Err(ApiError::field(
             "stop",
             format!("`stop` has more than {MOST_STOPS} texts, or more than {LONGEST_STOPS} bytes"),
         ));

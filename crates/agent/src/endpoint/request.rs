@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::conversation_key::conversation_key;
-use super::fields::{Fields, ids, shown};
+use super::error::ApiError;
+use super::fields::{RequestFields, ids, shown};
 use super::messages::checked;
-use super::options::Options;
-use super::refused::Refused;
+use super::options::RequestOptions;
 
 /// Fields that have no effect on the replies of this server.
 const HARMLESS: &[&str] =
@@ -27,7 +27,7 @@ pub struct ChatRequest {
     /// Variables of the chat template other than messages and tools.
     pub variables: Map<String, Value>,
     pub conversation: Option<String>,
-    pub options: Options,
+    pub options: RequestOptions,
     /// Unknown fields, which are ignored.
     pub ignored: Vec<String>,
 }
@@ -39,7 +39,7 @@ pub struct TextRequest {
     /// The prompts, at least one.
     pub prompts: Vec<PromptText>,
     pub conversation: Option<String>,
-    pub options: Options,
+    pub options: RequestOptions,
     /// Unknown fields, which are ignored.
     pub ignored: Vec<String>,
 }
@@ -56,14 +56,14 @@ impl ChatRequest {
     ///
     /// # Errors
     /// If a field is invalid, or asks for an unsupported feature.
-    pub fn parse(body: &[u8], header: Option<&str>, most: usize) -> Result<Self, Refused> {
-        let mut fields = Fields::parse(body)?;
+    pub fn parse(body: &[u8], header: Option<&str>, most: usize) -> Result<Self, ApiError> {
+        let mut fields = RequestFields::parse(body)?;
         let messages = checked(fields.list("messages")?.unwrap_or_default())?;
         let tools = tools(fields.list("tools")?.unwrap_or_default())?;
         let reads_calls = tool_choice(fields.take("tool_choice"))? && !tools.is_empty();
         response_format(fields.take("response_format"))?;
         if fields.flag("add_generation_prompt")? == Some(false) {
-            return Err(Refused::field(
+            return Err(ApiError::field(
                 "add_generation_prompt",
                 "`add_generation_prompt` must be true: the response is the assistant's",
             ));
@@ -75,10 +75,10 @@ impl ChatRequest {
         for reserved in ["messages", "tools", "add_generation_prompt"] {
             if variables.contains_key(reserved) {
                 let message = format!("`chat_template_kwargs` must not contain `{reserved}`: use the request's own field");
-                return Err(Refused::field("chat_template_kwargs", message));
+                return Err(ApiError::field("chat_template_kwargs", message));
             }
         }
-        let mut options = Options::take(&mut fields, most)?;
+        let mut options = RequestOptions::take(&mut fields, most)?;
         options.log_probs = fields.flag("logprobs")?.unwrap_or(false);
         no_alternatives("top_logprobs", fields.count("top_logprobs", 0)?)?;
         let parallel_calls = fields.flag("parallel_tool_calls")?.unwrap_or(true);
@@ -92,19 +92,19 @@ impl TextRequest {
     ///
     /// # Errors
     /// If a field is invalid, or asks for an unsupported feature.
-    pub fn parse(body: &[u8], header: Option<&str>, most: usize) -> Result<Self, Refused> {
-        let mut fields = Fields::parse(body)?;
+    pub fn parse(body: &[u8], header: Option<&str>, most: usize) -> Result<Self, ApiError> {
+        let mut fields = RequestFields::parse(body)?;
         let prompts = prompts(fields.take("prompt"))?;
         if prompts.len() > most {
-            return Err(Refused::field(
+            return Err(ApiError::field(
                 "prompt",
                 format!("`prompt` has {} texts, but it must have at most {most}", prompts.len()),
             ));
         }
         response_format(fields.take("response_format"))?;
-        let mut options = Options::take(&mut fields, most)?;
+        let mut options = RequestOptions::take(&mut fields, most)?;
         if prompts.len().saturating_mul(options.n) > most {
-            return Err(Refused::field("n", format!("`n` times the number of prompts must be at most {most}")));
+            return Err(ApiError::field("n", format!("`n` times the number of prompts must be at most {most}")));
         }
         let log_probs = fields.count("logprobs", 0)?;
         options.log_probs = log_probs.is_some();
@@ -114,32 +114,32 @@ impl TextRequest {
     }
 }
 
-fn key(fields: &mut Fields, header: Option<&str>) -> Result<Option<String>, Refused> {
+fn key(fields: &mut RequestFields, header: Option<&str>) -> Result<Option<String>, ApiError> {
     let (conversation, metadata, user) = (fields.text("conversation")?, fields.object("metadata")?, fields.text("user")?);
     conversation_key(header, conversation, metadata.as_ref(), user)
 }
 
-fn left(mut fields: Fields) -> Vec<String> {
+fn left(mut fields: RequestFields) -> Vec<String> {
     for name in HARMLESS {
         fields.take(name);
     }
     fields.left()
 }
 
-fn no_alternatives(name: &str, count: Option<usize>) -> Result<(), Refused> {
+fn no_alternatives(name: &str, count: Option<usize>) -> Result<(), ApiError> {
     match count {
-        Some(1..) => Err(Refused::field(name, format!("`{name}` must be 0: only sampled tokens have log-probabilities"))),
+        Some(1..) => Err(ApiError::field(name, format!("`{name}` must be 0: only sampled tokens have log-probabilities"))),
         _ => Ok(()),
     }
 }
 
-fn tools(tools: Vec<Value>) -> Result<Vec<Value>, Refused> {
+fn tools(tools: Vec<Value>) -> Result<Vec<Value>, ApiError> {
     let is_function = |tool: &Value| {
         let name = tool.pointer("/function/name").and_then(Value::as_str);
         tool.get("type").is_none_or(|kind| kind == "function") && name.is_some_and(|name| !name.is_empty())
     };
     match tools.iter().position(|tool| !is_function(tool)) {
-        Some(i) => Err(Refused::field(
+        Some(i) => Err(ApiError::field(
             "tools",
             format!("`tools[{i}]` must be {{\"type\": \"function\", \"function\": {{\"name\": …}}}}"),
         )),
@@ -148,17 +148,17 @@ fn tools(tools: Vec<Value>) -> Result<Vec<Value>, Refused> {
 }
 
 /// Returns true if calls are parsed.
-fn tool_choice(choice: Option<Value>) -> Result<bool, Refused> {
+fn tool_choice(choice: Option<Value>) -> Result<bool, ApiError> {
     match choice.as_ref().map(|choice| choice.as_str().unwrap_or_default()) {
         None | Some("auto") => Ok(true),
         Some("none") => Ok(false),
-        _ => Err(Refused::field("tool_choice", "`tool_choice` must be auto or none: forced calls are not supported")),
+        _ => Err(ApiError::field("tool_choice", "`tool_choice` must be auto or none: forced calls are not supported")),
     }
 }
 
-fn response_format(format: Option<Value>) -> Result<(), Refused> {
+fn response_format(format: Option<Value>) -> Result<(), ApiError> {
     match format {
-        Some(format) if format.get("type").is_none_or(|kind| kind != "text") => Err(Refused::field(
+        Some(format) if format.get("type").is_none_or(|kind| kind != "text") => Err(ApiError::field(
             "response_format",
             "`response_format` must be {\"type\": \"text\"}: responses are not constrained",
         )),
@@ -166,20 +166,20 @@ fn response_format(format: Option<Value>) -> Result<(), Refused> {
     }
 }
 
-fn prompts(prompt: Option<Value>) -> Result<Vec<PromptText>, Refused> {
+fn prompts(prompt: Option<Value>) -> Result<Vec<PromptText>, ApiError> {
     let wrong =
-        || Refused::field("prompt", "`prompt` must be a text, a list of texts, a list of token ids, or a list of such lists");
+        || ApiError::field("prompt", "`prompt` must be a text, a list of texts, a list of token ids, or a list of such lists");
     let one = |value: &Value| match value {
         Value::String(text) => Some(PromptText::Text(text.clone())),
         list => ids(list).filter(|ids| !ids.is_empty()).map(PromptText::Ids),
     };
     match prompt {
-        None => Err(Refused::field("prompt", "`prompt` is missing")),
+        None => Err(ApiError::field("prompt", "`prompt` is missing")),
         Some(Value::String(text)) => Ok(vec![PromptText::Text(text)]),
         Some(Value::Array(list)) if list.is_empty() => Err(wrong()),
         Some(Value::Array(list)) if list[0].is_number() => Ok(vec![PromptText::Ids(ids(&Value::Array(list)).ok_or_else(wrong)?)]),
         Some(Value::Array(list)) => list.iter().map(one).collect::<Option<_>>().ok_or_else(wrong),
-        Some(other) => Err(Refused::field("prompt", format!("`prompt` must be text or token ids, not {}", shown(&other)))),
+        Some(other) => Err(ApiError::field("prompt", format!("`prompt` must be text or token ids, not {}", shown(&other)))),
     }
 }
 
@@ -211,14 +211,14 @@ mod tests {
             (with(r#""logit_bias": {"5": 1}"#), "logit_bias", "not supported"),
             (with(r#""chat_template_kwargs": {"messages": []}"#), "chat_template_kwargs", "the request's own"),
         ] {
-            let Refused { status, message, param: given, .. } = ChatRequest::parse(body.as_bytes(), None, 8).unwrap_err();
+            let ApiError { status, message, param: given, .. } = ChatRequest::parse(body.as_bytes(), None, 8).unwrap_err();
             assert_eq!((status, given.unwrap_or_default().as_str()), (400, param), "{body:.99}: {message}");
             assert!(message.contains(part), "{body:.99}: {message}");
         }
         let nothing =
             r#""temperature": null, "logit_bias": {}, "echo": false, "best_of": 1, "stop": null, "nonsense": 1, "none": null"#;
         let read = ChatRequest::parse(with(nothing).as_bytes(), None, 8).unwrap();
-        assert_eq!(read.options, Options { n: 1, ..Options::default() });
+        assert_eq!(read.options, RequestOptions { n: 1, ..RequestOptions::default() });
         assert_eq!(read.ignored, ["nonsense"]);
     }
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::answer::{Answered, Api, log_probs};
-use super::options::Options;
-use super::reply::Reply;
+use super::completion::Completion;
+use super::options::RequestOptions;
+use super::reply_json::{Api, ReplyHead, log_probs};
 use super::stream_text::StreamText;
 use burnish_data::Tokenizer;
 
@@ -17,8 +17,8 @@ const OBJECTS: [&str; 2] = ["chat.completion.chunk", "text_completion"];
 /// sent then. Log-probabilities are sent with the last chunk of a choice, all at once: the text pieces of tokens are known only
 /// then.
 pub struct ChunkWriter {
-    answered: Answered,
-    options: Options,
+    answered: ReplyHead,
+    options: RequestOptions,
     reads_calls: bool,
     /// The tokens that may end a response.
     ends: Vec<u32>,
@@ -34,7 +34,7 @@ pub struct ChunkWriter {
 
 impl ChunkWriter {
     /// Creates the writer of a reply. `reads_calls` is true if calls are parsed; `eos` are the tokens that end a sequence.
-    pub fn new(answered: Answered, options: Options, reads_calls: bool, eos: &[u32]) -> Self {
+    pub fn new(answered: ReplyHead, options: RequestOptions, reads_calls: bool, eos: &[u32]) -> Self {
         let count = answered.prompts.len() * options.n;
         let ends = [eos, &options.stop_token_ids].concat();
         Self {
@@ -51,7 +51,7 @@ impl ChunkWriter {
     }
 
     /// Returns all chunks of a complete reply with one choice.
-    pub fn whole(mut self, tokenizer: &Tokenizer, reply: &Reply) -> String {
+    pub fn whole(mut self, tokenizer: &Tokenizer, reply: &Completion) -> String {
         let mut events = self.begin();
         for id in &reply.response.ids {
             events += &self.token(tokenizer, 0, *id);
@@ -101,7 +101,7 @@ impl ChunkWriter {
     }
 
     /// Returns the last chunks of a choice. Tokens that were not passed to [`Self::token`] are counted and sent here.
-    pub fn end(&mut self, tokenizer: &Tokenizer, index: usize, reply: &Reply) -> String {
+    pub fn end(&mut self, tokenizer: &Tokenizer, index: usize, reply: &Completion) -> String {
         let mut events = String::new();
         let rest = match reply.content.strip_prefix(&self.sent[index]) {
             Some(rest) => rest.to_owned(),

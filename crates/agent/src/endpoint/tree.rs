@@ -30,9 +30,9 @@ pub struct Trajectory {
 
 /// A served turn.
 #[derive(Clone, Debug)]
-pub struct Turn {
+pub struct ServedTurn {
     /// The turn before, and the numbers of tokens and messages that stay of the conversation up to it.
-    pub after: Option<After>,
+    pub after: Option<Parent>,
     /// The ids between the turn before and the sampled ids.
     pub context: Vec<u32>,
     pub response: Response,
@@ -44,15 +44,15 @@ pub struct Turn {
 
 /// A turn that another one continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct After {
+pub struct Parent {
     pub turn: usize,
     pub tokens: usize,
     pub messages: usize,
 }
 
 /// A turn, and the numbers of tokens and messages up to its end.
-struct Node {
-    turn: Turn,
+struct TurnNode {
+    turn: ServedTurn,
     tokens: usize,
     messages: usize,
     continued: bool,
@@ -60,11 +60,11 @@ struct Node {
 
 /// The turns of a conversation; each is after the turn that it continues.
 #[derive(Default)]
-pub struct Tree {
-    nodes: Vec<Node>,
+pub struct TurnTree {
+    nodes: Vec<TurnNode>,
 }
 
-impl Tree {
+impl TurnTree {
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -75,21 +75,21 @@ impl Tree {
     }
 
     /// Adds a turn.
-    pub fn add(&mut self, turn: Turn) {
+    pub fn add(&mut self, turn: ServedTurn) {
         let (tokens, messages) = turn.after.map_or((0, 0), |after| (after.tokens, after.messages));
         if let Some(before) = turn.after.and_then(|after| self.nodes.get_mut(after.turn)) {
             before.continued = true;
         }
         let tokens = tokens + turn.context.len() + turn.response.ids.len();
         let messages = messages + turn.messages.len();
-        self.nodes.push(Node { turn, tokens, messages, continued: false });
+        self.nodes.push(TurnNode { turn, tokens, messages, continued: false });
     }
 
     /// Returns the turn whose conversation is the longest prefix of these ids.
-    pub fn by_ids(&self, ids: &[u32]) -> Option<After> {
+    pub fn by_ids(&self, ids: &[u32]) -> Option<Parent> {
         let (mut common, mut best) = (Vec::with_capacity(self.nodes.len()), None::<usize>);
         for (i, node) in self.nodes.iter().enumerate() {
-            let Turn { after, context, response, .. } = &node.turn;
+            let ServedTurn { after, context, response, .. } = &node.turn;
             let before: (usize, usize) = after.map_or((0, 0), |after| (after.tokens, common[after.turn]));
             let (from, same) = before;
             let equal = |(own, given): &(&u32, &u32)| own == given;
@@ -100,11 +100,11 @@ impl Tree {
                 best = Some(i);
             }
         }
-        best.map(|turn| After { turn, tokens: self.nodes[turn].tokens, messages: self.nodes[turn].messages })
+        best.map(|turn| Parent { turn, tokens: self.nodes[turn].tokens, messages: self.nodes[turn].messages })
     }
 
     /// Returns the turn whose conversation is the longest proper prefix of these messages.
-    pub fn by_messages(&self, messages: &[Value], setting: u64) -> Option<After> {
+    pub fn by_messages(&self, messages: &[Value], setting: u64) -> Option<Parent> {
         let (mut common, mut best) = (Vec::with_capacity(self.nodes.len()), None::<usize>);
         for (i, node) in self.nodes.iter().enumerate() {
             let before: (usize, usize) = node.turn.after.map_or((0, 0), |after| (after.messages, common[after.turn]));
@@ -118,7 +118,7 @@ impl Tree {
                 best = Some(i);
             }
         }
-        best.map(|turn| After { turn, tokens: self.nodes[turn].tokens, messages: self.nodes[turn].messages })
+        best.map(|turn| Parent { turn, tokens: self.nodes[turn].tokens, messages: self.nodes[turn].messages })
     }
 
     /// Returns the number of tokens of the first request of a turn's conversation.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde_json::Value;
 
-use super::super::calls::{Format, Parsed, parse};
+use super::super::calls::{CallFormat, ParsedTurn, parse};
 use super::super::tokens::{Appended, Continuation};
 use burnish_data::Tokenizer;
 
@@ -22,7 +22,7 @@ pub trait Chat: Send + Sync {
     ///
     /// # Errors
     /// Ids that cannot be decoded.
-    fn read(&self, ids: &[u32], tools: &[Value]) -> Result<Parsed>;
+    fn read(&self, ids: &[u32], tools: &[Value]) -> Result<ParsedTurn>;
 
     /// Returns the ids that `new` messages add, see [`Continuation::append`].
     ///
@@ -35,7 +35,7 @@ pub trait Chat: Send + Sync {
 pub struct TemplateChat {
     pub tokenizer: Tokenizer,
     pub continuation: Arc<Continuation>,
-    pub format: &'static Format,
+    pub format: &'static CallFormat,
     /// True if calls inside `<think>…</think>` are ignored; verl runs them.
     pub ignore_in_thinking: bool,
 }
@@ -45,7 +45,7 @@ impl Chat for TemplateChat {
         self.tokenizer.decode(ids, true)
     }
 
-    fn read(&self, ids: &[u32], tools: &[Value]) -> Result<Parsed> {
+    fn read(&self, ids: &[u32], tools: &[Value]) -> Result<ParsedTurn> {
         // Formats match the special tokens at the beginning and end of calls.
         let mut parsed = parse(self.format, &self.tokenizer.decode(ids, false)?, tools, self.ignore_in_thinking);
         parsed.content = match parsed.calls.is_empty() {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::super::participants::PartyError;
 use super::super::tokens::{Appended, Sequence};
-use super::super::tools::Seen;
+use super::super::tools::ConversationView;
 use super::super::{CallRecord, EndReason, Episode, FailureKind, Limits, TurnReward};
 use super::agent_loop::{NextAction, SampleRequest};
 use super::budget::{bound_reached, room};
@@ -280,8 +280,8 @@ impl EpisodeRecord {
     }
 
     /// Returns the view that tools and users get.
-    pub fn seen(&self) -> Seen<'_> {
-        Seen {
+    pub fn seen(&self) -> ConversationView<'_> {
+        ConversationView {
             messages: &self.messages,
             assistant_turns: self.assistant_turns,
             user_turns: self.user_turns,

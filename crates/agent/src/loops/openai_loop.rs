@@ -21,11 +21,11 @@ use anyhow::Result;
 use serde_json::{Map, Value};
 
 use super::super::endpoint::{
-    Answered, Api, Asked, ChunkWriter, Model, Record, Refused, Sent, Start, Trajectory, Way, answer, check_sampling, digest,
-    for_template,
+    Api, ApiError, ChunkWriter, ContinuationKind, EndpointModel, HttpReply, ParsedRequest, ReplyHead, SamplingStart,
+    ServedConversations, Trajectory, check_sampling, digest, for_template, reply_json,
 };
 use super::super::participants::PartyError;
-use super::super::program::{Inbox, News, Request, Verdict};
+use super::super::program::{Inbox, ModelRequest, ProgramEvent, ProgramResult};
 use super::super::{EndReason, Episode, FailureKind, Limits, TurnReward};
 use super::agent_loop::{AgentLoop, NextAction, SampleRequest, StopCondition};
 use super::budget::room;
@@ -47,7 +47,7 @@ const KEY: &str = "";
 #[derive(Clone)]
 pub struct OpenAiOptions {
     /// The model; `n` of a request is at most 1.
-    pub model: Arc<Model>,
+    pub model: Arc<EndpointModel>,
     pub limits: Limits,
     /// True if the program's return value is the score, false if it is an additional reward next to reward functions.
     pub scores: bool,
@@ -64,7 +64,7 @@ pub struct OpenAiLoop {
     begin: Option<BeginProgram>,
     inbox: Option<Inbox>,
     pending: Option<Pending>,
-    served: Record,
+    served: ServedConversations,
     /// The tools of the first served request, with the hash of its tools and template variables.
     tools: Option<(u64, Vec<Value>)>,
     /// True if a later request had other tools or variables.
@@ -82,15 +82,15 @@ pub struct OpenAiLoop {
     full: Option<EndReason>,
     /// For each prompt (by hash), the number of requests for it.
     drawn: HashMap<u64, u64>,
-    ended: Option<Result<Verdict, PartyError>>,
+    ended: Option<Result<ProgramResult, PartyError>>,
     waited: f64,
 }
 
 /// A request that is being sampled.
 struct Pending {
-    request: Request,
-    asked: Asked,
-    start: Start,
+    request: ModelRequest,
+    asked: ParsedRequest,
+    start: SamplingStart,
     id: u64,
 }
 
@@ -103,7 +103,7 @@ impl OpenAiLoop {
             begin: Some(begin),
             inbox: None,
             pending: None,
-            served: Record::new(usize::MAX),
+            served: ServedConversations::new(usize::MAX),
             tools: None,
             others: false,
             turns: 0,
@@ -128,7 +128,7 @@ impl OpenAiLoop {
             Err(refused) => return self.refuse(request, refused),
         };
         let prefix = if asked.api == Api::Chat { "chatcmpl" } else { "cmpl" };
-        let answered = Answered {
+        let answered = ReplyHead {
             api: asked.api,
             id: format!("{prefix}-{id:016x}"),
             model: model.name.clone(),
@@ -140,11 +140,11 @@ impl OpenAiLoop {
         let (setting, tools) = (asked.setting, asked.tools.clone().unwrap_or_default());
         let sent = if asked.options.stream {
             let writer = ChunkWriter::new(answered, asked.options.clone(), asked.tools.is_some(), &model.eos);
-            Sent::Chunks(writer.whole(model.renderer.tokenizer(), &reply))
+            HttpReply::Events(writer.whole(model.renderer.tokenizer(), &reply))
         } else {
-            Sent::Answer(answer(&answered, &asked.options, &[reply]))
+            HttpReply::Json(reply_json(&answered, &asked.options, &[reply]))
         };
-        if request.answer(sent) {
+        if request.reply(sent) {
             self.turns += 1;
             self.continued += usize::from(continues(&start));
             self.unreadable += unreadable;
@@ -156,7 +156,7 @@ impl OpenAiLoop {
     }
 
     /// Takes a request; `None` if it was refused, or its client has left.
-    fn take_up(&mut self, request: Request) -> Option<SampleRequest> {
+    fn take_up(&mut self, request: ModelRequest) -> Option<SampleRequest> {
         if request.is_left() {
             return None;
         }
@@ -173,21 +173,21 @@ impl OpenAiLoop {
         }
     }
 
-    fn refuse(&mut self, request: Request, refused: Refused) {
+    fn refuse(&mut self, request: ModelRequest, refused: ApiError) {
         self.refused += 1;
         self.refusal = Some(refused.message.clone());
-        request.answer(Sent::Refusal(refused));
+        request.reply(HttpReply::Error(refused));
     }
 
     /// Parses a request, and determines what to sample for it.
-    fn read(&mut self, api: Api, body: &[u8]) -> Result<(Asked, Start, SampleRequest), Refused> {
+    fn read(&mut self, api: Api, body: &[u8]) -> Result<(ParsedRequest, SamplingStart, SampleRequest), ApiError> {
         let OpenAiOptions { model, limits, .. } = self.options.clone();
         let mut asked = model.read(api, body, None)?;
         check_sampling(&asked.options, &model.renderer.defaults().sampling)?;
-        let prompt = asked.prompts.pop().ok_or_else(|| Refused::field("prompt", "`prompt` is missing"))?;
+        let prompt = asked.prompts.pop().ok_or_else(|| ApiError::field("prompt", "`prompt` is missing"))?;
         let found = self.served.find(KEY, &prompt, asked.setting);
         let start = model.start(found, prompt, &asked);
-        if let Way::Broken(reason) = &start.way {
+        if let ContinuationKind::Broken(reason) = &start.way {
             tracing::debug!("cannot continue a served trajectory of the program, so another one begins: {reason}");
         }
         let room = self.room(&start, &limits)?;
@@ -198,7 +198,7 @@ impl OpenAiLoop {
     }
 
     /// Returns the token limit of a response, at least 1.
-    fn room(&mut self, start: &Start, limits: &Limits) -> Result<usize, Refused> {
+    fn room(&mut self, start: &SamplingStart, limits: &Limits) -> Result<usize, ApiError> {
         let (prompt, response) = (start.prompt, start.ids.len().saturating_sub(start.prompt));
         let bound = |bound: Option<usize>| bound.filter(|bound| *bound > 0);
         let turns = bound(limits.max_assistant_turns).unwrap_or(MOST_TURNS);
@@ -226,7 +226,7 @@ impl OpenAiLoop {
             return Ok(room);
         };
         self.full = Some(end);
-        Err(Refused::too_long("messages", message))
+        Err(ApiError::too_long("messages", message))
     }
 
     /// Returns the number of a turn's random stream: it depends on the ids alone, and differs for each repeated request. It is
@@ -250,12 +250,12 @@ impl OpenAiLoop {
                 return Ok(NextAction::End);
             }
             match inbox.next() {
-                News::Asked(request) => {
+                ProgramEvent::Request(request) => {
                     if let Some(ask) = self.take_up(request) {
                         return Ok(NextAction::Generate(ask));
                     }
                 }
-                News::Ended(result) => {
+                ProgramEvent::Ended(result) => {
                     self.ended = Some(result?);
                     return Ok(NextAction::End);
                 }
@@ -279,10 +279,10 @@ impl OpenAiLoop {
             }
             (Some(Err(fault)), _) => failed(format!("{}{because}", fault.message)),
             (Some(Ok(_)), None) => failed(format!("the program got no response of the model{because}")),
-            (Some(Ok(Verdict { reward: None, .. })), _) if scores => failed(format!(
+            (Some(Ok(ProgramResult { reward: None, .. })), _) if scores => failed(format!(
                 "the program returned no reward, but actor_rollout_ref.rollout.agent.server.scores makes its reward the score{because}"
             )),
-            (Some(Ok(Verdict { reward, extra })), Some(response)) => {
+            (Some(Ok(ProgramResult { reward, extra })), Some(response)) => {
                 let end = if response.finish == Finish::Length { EndReason::Length } else { EndReason::Done };
                 (self.full.unwrap_or(end), reward, extra, None)
             }
@@ -381,6 +381,6 @@ impl AgentLoop for OpenAiLoop {
     }
 }
 
-fn continues(start: &Start) -> bool {
-    matches!(start.way, Way::Ids | Way::Messages)
+fn continues(start: &SamplingStart) -> bool {
+    matches!(start.way, ContinuationKind::Ids | ContinuationKind::Messages)
 }

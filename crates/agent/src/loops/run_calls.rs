@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use serde_json::Value;
 
-use super::super::tools::{Answer, Call, Toolbox};
+use super::super::tools::{ToolResult, Toolbox, ValidCall};
 use super::super::{CallRecord, FailureKind};
 use super::episode_record::EpisodeRecord;
 use burnish_util::excerpt;
@@ -15,11 +15,11 @@ use burnish_util::excerpt;
 const LONGEST_ERROR: usize = 10_000;
 
 /// A call to run, or the name and error text of one that is not run.
-pub type CheckedCall = Result<Call, Box<(String, Answer)>>;
+pub type CheckedCall = Result<ValidCall, Box<(String, ToolResult)>>;
 
 /// Returns the error text for a call that is not run.
-pub fn refusal(text: String, reward: Option<f64>, failure: FailureKind) -> Answer {
-    Answer { text, reward, failure: Some(failure), seconds: 0.0, extra: serde_json::Map::new() }
+pub fn refusal(text: String, reward: Option<f64>, failure: FailureKind) -> ToolResult {
+    ToolResult { text, reward, failure: Some(failure), seconds: 0.0, extra: serde_json::Map::new() }
 }
 
 /// Returns the names of tools, in the order of their schemas.
@@ -37,9 +37,9 @@ pub fn run_calls(
     record: &mut EpisodeRecord,
     tools: &mut dyn Toolbox,
     calls: Vec<CheckedCall>,
-    missing: impl Fn(&str) -> Answer,
+    missing: impl Fn(&str) -> ToolResult,
     cut: impl Fn(&str) -> Option<String>,
-) -> Result<Vec<Answer>> {
+) -> Result<Vec<ToolResult>> {
     let names: Vec<String> = calls
         .iter()
         .map(|call| call.as_ref().map_or_else(|refused| refused.0.clone(), |call| call.written.name.clone()))

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 
-use super::super::calls::{FORMATS, Format, format_named, parse};
-use super::super::tokens::{Continuation, Quoting};
+use super::super::calls::{CallFormat, FORMATS, format_named, parse};
+use super::super::tokens::{Continuation, SpecialTokenEscaper};
 use burnish_data::{TemplateVariables, Tokenizer, completes_stop};
 use burnish_rollout::TurnStops;
 
@@ -57,11 +57,11 @@ pub struct TemplateTokenService {
     pub tokenizer: Tokenizer,
     pub model_type: String,
     /// The tool-call format that `auto` selects.
-    pub format: &'static Format,
+    pub format: &'static CallFormat,
     /// True if calls inside `<think>…</think>` are ignored; verl runs them.
     pub ignore_in_thinking: bool,
     /// Encodes special tokens in appended messages, and in tool messages, as text. `None` keeps them special, as in verl.
-    pub quoting: Option<Arc<Quoting>>,
+    pub escaper: Option<Arc<SpecialTokenEscaper>>,
     /// Cached continuations, by tools and variables.
     pub continuations: Mutex<HashMap<String, Arc<Continuation>>>,
 }
@@ -92,7 +92,7 @@ impl TemplateTokenService {
             return Ok(continuation.clone());
         }
         let continuation = Continuation::new(self.tokenizer.clone(), &self.model_type, variables(request))?;
-        let continuation = Arc::new(continuation.with_neutralise(self.quoting.is_some()));
+        let continuation = Arc::new(continuation.with_literal_special_tokens(self.escaper.is_some()));
         if kept.len() >= MOST_KEPT {
             kept.clear();
         }
@@ -120,13 +120,13 @@ impl TokenService for TemplateTokenService {
         Ok(match text(request, "op")? {
             "render" => {
                 // Special tokens can be told apart in ids, but not in a returned text.
-                let quoting = self.quoting.as_deref().filter(|_| is("tokenize"));
+                let escaper = self.escaper.as_deref().filter(|_| is("tokenize"));
                 let is_tool = |message: &Value| message["role"] == "tool";
-                let quoted = quoting.map(|quoting| quoting.quoted_where(list(request, "messages"), is_tool).into());
-                let messages = quoted.as_ref().unwrap_or(&request["messages"]);
+                let escaped = escaper.map(|escaper| escaper.escape_where(list(request, "messages"), is_tool).into());
+                let messages = escaped.as_ref().unwrap_or(&request["messages"]);
                 let rendered = self.tokenizer.apply_chat_template(messages, is("add_generation_prompt"), variables(request))?;
-                match quoting {
-                    Some(quoting) => quoting.encode(&rendered)?.into(),
+                match escaper {
+                    Some(escaper) => escaper.encode(&rendered)?.into(),
                     None if is("tokenize") => self.tokenizer.encode(&rendered)?.into(),
                     None => rendered.into(),
                 }

@@ -20,9 +20,9 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::super::calls::{Parsed, ToolCall};
+use super::super::calls::{ParsedTurn, ToolCall};
 use super::super::participants::User;
-use super::super::tools::{Call, Seen, Toolbox, truncated};
+use super::super::tools::{ConversationView, Toolbox, ValidCall, truncated};
 use super::super::{EndReason, Episode, FailureKind};
 use super::agent_loop::{AgentLoop, NextAction};
 use super::arguments::read_arguments;
@@ -63,7 +63,7 @@ impl ToolAgent {
     }
 
     /// Records the message of a model's turn.
-    fn say(&mut self, ids: &[u32], parsed: &Parsed) -> Result<()> {
+    fn say(&mut self, ids: &[u32], parsed: &ParsedTurn) -> Result<()> {
         let mut message = json!({"role": "assistant", "content": parsed.content});
         if !parsed.calls.is_empty() {
             message["tool_calls"] = parsed.calls.iter().map(call_message).collect();
@@ -107,7 +107,7 @@ impl ToolAgent {
         let begun = Instant::now();
         let seen = self.record.seen();
         let messages = with_texts(seen.messages, &self.texts);
-        let reply = match user.respond(&Seen { messages: &messages, ..seen })? {
+        let reply = match user.respond(&ConversationView { messages: &messages, ..seen })? {
             Ok(reply) => reply,
             Err(fault) => return Ok(self.record.fault(fault)),
         };
@@ -220,7 +220,7 @@ fn checked(call: ToolCall, schemas: &[Value]) -> CheckedCall {
         return Err(Box::new((call.name, refusal(text, Some(0.0), FailureKind::UnknownTool))));
     }
     match read_arguments(&call.arguments) {
-        Ok(arguments) => Ok(Call { written: call, arguments }),
+        Ok(arguments) => Ok(ValidCall { written: call, arguments }),
         Err(error) => {
             let text = format!("Invalid JSON in arguments for '{name}': {error}");
             Err(Box::new((call.name, refusal(text, Some(0.0), FailureKind::Arguments))))

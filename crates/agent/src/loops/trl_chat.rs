@@ -5,9 +5,9 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use serde_json::Value;
 
-use super::super::calls::Format;
+use super::super::calls::CallFormat;
 use super::super::calls::response::parse_response;
-use super::super::tokens::{Quoting, trl_suffix};
+use super::super::tokens::{SpecialTokenEscaper, trl_suffix};
 use burnish_data::{TemplateVariables, Tokenizer};
 
 /// A parsed turn of the model.
@@ -42,9 +42,9 @@ pub struct ResponseTemplateChat {
     /// The name of the response template.
     pub template: String,
     /// The tool-call format used to count calls that cannot be parsed: TRL takes a turn with one for plain text.
-    pub format: Option<&'static Format>,
+    pub format: Option<&'static CallFormat>,
     /// Encodes special tokens in tool results as text. `None` keeps them special, as in TRL.
-    pub quoting: Option<Arc<Quoting>>,
+    pub escaper: Option<Arc<SpecialTokenEscaper>>,
 }
 
 impl TrlChat for ResponseTemplateChat {
@@ -61,6 +61,6 @@ impl TrlChat for ResponseTemplateChat {
     }
 
     fn suffix(&self, answers: &[Value]) -> Result<Vec<u32>> {
-        trl_suffix(&self.tokenizer, &self.variables, answers, self.quoting.as_deref())
+        trl_suffix(&self.tokenizer, &self.variables, answers, self.escaper.as_deref())
     }
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::super::calls::ToolCall;
 use super::super::participants::{Outcome, PartyError};
 use super::super::tokens::Appended;
-use super::super::tools::{Answer, Call, Toolbox};
+use super::super::tools::{ToolResult, Toolbox, ValidCall};
 use super::super::{EndReason, Episode, FailureKind};
 use super::agent_loop::{AgentLoop, NextAction};
 use super::episode_record::EpisodeRecord;
@@ -174,10 +174,10 @@ fn checked(call: ToolCall, schemas: &[Value]) -> CheckedCall {
         return Err(Box::new((call.name, answer)));
     }
     let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
-    Ok(Call { written: call, arguments })
+    Ok(ValidCall { written: call, arguments })
 }
 
 /// Returns an error in TRL's wording: `str({"error": message})`.
-fn error(message: &str, failure: FailureKind) -> Answer {
+fn error(message: &str, failure: FailureKind) -> ToolResult {
     refusal(format!("{{'error': {}}}", quoted(message)), None, failure)
 }

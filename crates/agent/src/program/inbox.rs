@@ -5,67 +5,67 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::watch::{Waiting, Watch};
+use super::stopwatch::{Pause, Stopwatch};
 use crate::FailureKind;
-use crate::endpoint::{Api, Sent};
+use crate::endpoint::{Api, HttpReply};
 use crate::participants::{Outcome, PartyError};
 
 /// The result of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Verdict {
+pub struct ProgramResult {
     pub reward: Option<f64>,
     /// Values for reward functions.
     pub extra: Map<String, Value>,
 }
 
 /// An event of a program.
-pub enum News {
-    Asked(Request),
+pub enum ProgramEvent {
+    Request(ModelRequest),
     /// The end of the program; an error ends the run.
-    Ended(Outcome<Verdict>),
+    Ended(Outcome<ProgramResult>),
 }
 
 /// A request that waits for its reply.
-pub struct Request {
+pub struct ModelRequest {
     pub api: Api,
     pub body: Vec<u8>,
-    reply: oneshot::Sender<Sent>,
+    reply: oneshot::Sender<HttpReply>,
     /// Dropped after the reply, so that the program's stopwatch resumes then.
-    _waiting: Waiting,
+    _waiting: Pause,
 }
 
-impl Request {
+impl ModelRequest {
     /// Returns true if nobody waits for the reply any more.
     pub fn is_left(&self) -> bool {
         self.reply.is_closed()
     }
 
     /// Sends the reply; returns false if nobody waits any more.
-    pub fn answer(self, sent: Sent) -> bool {
-        self.reply.send(sent).is_ok()
+    pub fn reply(self, reply: HttpReply) -> bool {
+        self.reply.send(reply).is_ok()
     }
 }
 
 /// The sender of a program's events. Clones share it.
 #[derive(Clone)]
-pub struct Desk {
-    news: Sender<News>,
-    watch: Watch,
+pub struct ProgramHandle {
+    events: Sender<ProgramEvent>,
+    watch: Stopwatch,
 }
 
 /// The receiver of a program's events, in order. Dropping it means that the program is not needed any more.
 pub struct Inbox {
-    news: Receiver<News>,
-    pub watch: Watch,
+    events: Receiver<ProgramEvent>,
+    pub watch: Stopwatch,
     at_end: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Inbox {
     /// Creates an inbox, and the handle that fills it.
-    pub fn open() -> (Self, Desk) {
-        let (send, news) = channel();
-        let watch = Watch::start();
-        (Self { news, watch: watch.clone(), at_end: None }, Desk { news: send, watch })
+    pub fn open() -> (Self, ProgramHandle) {
+        let (send, events) = channel();
+        let watch = Stopwatch::start();
+        (Self { events, watch: watch.clone(), at_end: None }, ProgramHandle { events: send, watch })
     }
 
     /// Sets a function that is called when the inbox is dropped.
@@ -74,11 +74,11 @@ impl Inbox {
     }
 
     /// Waits for the next event.
-    pub fn next(&self) -> News {
+    pub fn next(&self) -> ProgramEvent {
         // Handles report the end before they are dropped, unless no program runs.
-        self.news.recv().unwrap_or_else(|_| {
+        self.events.recv().unwrap_or_else(|_| {
             let message = "its program was lost".to_owned();
-            News::Ended(Ok(Err(PartyError { failure: FailureKind::Died, message, seconds: 0.0 })))
+            ProgramEvent::Ended(Ok(Err(PartyError { failure: FailureKind::Died, message, seconds: 0.0 })))
         })
     }
 }
@@ -92,17 +92,17 @@ impl Drop for Inbox {
     }
 }
 
-impl Desk {
+impl ProgramHandle {
     /// Sends a request and returns the receiver of its reply; `None` if the conversation is over.
-    pub fn ask(&self, api: Api, body: Vec<u8>) -> Option<oneshot::Receiver<Sent>> {
+    pub fn ask(&self, api: Api, body: Vec<u8>) -> Option<oneshot::Receiver<HttpReply>> {
         let (reply, receive) = oneshot::channel();
-        let request = Request { api, body, reply, _waiting: self.watch.wait() };
-        self.news.send(News::Asked(request)).is_ok().then_some(receive)
+        let request = ModelRequest { api, body, reply, _waiting: self.watch.wait() };
+        self.events.send(ProgramEvent::Request(request)).is_ok().then_some(receive)
     }
 
     /// Reports the end of the program.
-    pub fn end(&self, result: Outcome<Verdict>) {
+    pub fn end(&self, result: Outcome<ProgramResult>) {
         // The conversation may have been dropped.
-        _ = self.news.send(News::Ended(result));
+        _ = self.events.send(ProgramEvent::Ended(result));
     }
 }

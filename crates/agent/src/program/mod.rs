@@ -2,7 +2,7 @@
 //! [`Inbox`] receives their requests and their end; a [`Stopwatch`] measures their own time.
 
 mod inbox;
-mod watch;
+mod stopwatch;
 
-pub use inbox::{Desk, Inbox, News, Request, Verdict};
-pub use watch::Watch;
+pub use inbox::{Inbox, ModelRequest, ProgramEvent, ProgramHandle, ProgramResult};
+pub use stopwatch::Stopwatch;

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Episode;
-use crate::tools::Answer;
+use crate::tools::ToolResult;
 
 /// The state from which the recorded conversations began. A run can use a record only if it begins from the same state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Base {
+pub struct RecordBase {
     /// The first sampled step.
     pub step: u64,
     /// A checksum of the weights.
@@ -21,7 +21,7 @@ pub struct Base {
 /// One entry of a record. The first is the base.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Entry {
-    Base(Base),
+    Base(RecordBase),
     /// A finished conversation, by its name.
     Ended {
         step: u64,
@@ -32,7 +32,7 @@ pub(super) enum Entry {
     Answered {
         step: u64,
         conversation: String,
-        turn: Turn,
+        turn: RecordedTurn,
     },
 }
 
@@ -48,10 +48,10 @@ impl Entry {
 
 /// The tool results of one turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Turn {
+pub(super) struct RecordedTurn {
     /// The number of earlier turns with such calls.
     pub number: usize,
     /// A checksum of the calls.
     pub calls: u32,
-    pub answers: Vec<Answer>,
+    pub answers: Vec<ToolResult>,
 }

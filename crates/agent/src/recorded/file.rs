@@ -100,12 +100,12 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
-    use crate::recorded::entry::{Base, Turn};
-    use crate::tools::Answer;
+    use crate::recorded::entry::{RecordBase, RecordedTurn};
+    use crate::tools::ToolResult;
 
     fn answered(step: u64, text: &str) -> Entry {
-        let answer = Answer { text: text.to_owned(), reward: Some(f64::NAN), failure: None, seconds: 0.1, extra: Map::new() };
-        let turn = Turn { number: 0, calls: 7, answers: vec![answer] };
+        let answer = ToolResult { text: text.to_owned(), reward: Some(f64::NAN), failure: None, seconds: 0.1, extra: Map::new() };
+        let turn = RecordedTurn { number: 0, calls: 7, answers: vec![answer] };
         Entry::Answered { step, conversation: "rollout-1-2-3".to_owned(), turn }
     }
 
@@ -115,7 +115,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("record");
         assert!(read(&path).unwrap().is_empty());
-        let base = Entry::Base(Base { step: 1, weights: "w".to_owned(), settings: "s".to_owned(), version: "v".to_owned() });
+        let base =
+            Entry::Base(RecordBase { step: 1, weights: "w".to_owned(), settings: "s".to_owned(), version: "v".to_owned() });
         let mut file = EntryFile::create(&path, &[base]).unwrap();
         let lengths = [answered(1, "one"), answered(2, "two")].map(|entry| {
             file.append(&entry).unwrap();

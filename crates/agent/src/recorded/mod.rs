@@ -9,6 +9,6 @@ mod file;
 mod recorder;
 mod toolbox;
 
-pub use entry::Base;
-pub use recorder::{Recorder, Recording};
+pub use entry::RecordBase;
+pub use recorder::{Recorder, RecordingOptions};
 pub use toolbox::RecordedTools;

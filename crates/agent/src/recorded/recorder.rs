@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 
-use super::entry::{Base, Entry, Turn};
+use super::entry::{Entry, RecordBase, RecordedTurn};
 use super::file::{EntryFile, read};
 use crate::Episode;
-use crate::tools::Answer;
+use crate::tools::ToolResult;
 use burnish_util::interrupt::Interrupt;
 
 /// The beginning of the file name of each process; its rank follows.
@@ -18,7 +18,7 @@ const EXTENSION: &str = "record";
 
 /// Options for recording.
 #[derive(Clone, Default)]
-pub struct Recording {
+pub struct RecordingOptions {
     /// True to use earlier entries; false deletes them.
     pub resumes: bool,
     /// True if the run saves its state regularly, so that entries are needed until the next checkpoint. Otherwise only one step's
@@ -37,7 +37,7 @@ struct Inner {
     rank: usize,
     /// The number of processes.
     size: usize,
-    base: Base,
+    base: RecordBase,
     /// The current step.
     step: Option<u64>,
     /// True if entries are kept over several steps.
@@ -48,7 +48,7 @@ struct Inner {
     failed: bool,
     /// Earlier entries, by the names of conversations.
     ended: HashMap<String, Episode>,
-    answered: HashMap<String, Vec<Turn>>,
+    answered: HashMap<String, Vec<RecordedTurn>>,
 }
 
 impl Recorder {
@@ -57,8 +57,8 @@ impl Recorder {
     ///
     /// # Errors
     /// A folder that cannot be read, or a file that cannot be removed.
-    pub fn open(folder: &Path, (rank, size): (usize, usize), base: Base, how: Recording) -> Result<Self> {
-        let (mut ended, mut answered): (HashMap<_, _>, HashMap<String, Vec<Turn>>) = Default::default();
+    pub fn open(folder: &Path, (rank, size): (usize, usize), base: RecordBase, how: RecordingOptions) -> Result<Self> {
+        let (mut ended, mut answered): (HashMap<_, _>, HashMap<String, Vec<RecordedTurn>>) = Default::default();
         let files = files(folder)?;
         if !how.resumes {
             // Rank 0 also removes the files of ranks that no longer exist.
@@ -115,7 +115,7 @@ impl Recorder {
 
     /// Returns the earlier results of a turn's calls, if there are any: `number` is the count of earlier turns with such calls,
     /// and `calls` the checksum of the turn's calls.
-    pub(super) fn answers(&self, conversation: &str, number: usize, calls: u32) -> Option<Vec<Answer>> {
+    pub(super) fn answers(&self, conversation: &str, number: usize, calls: u32) -> Option<Vec<ToolResult>> {
         let inner = self.inner();
         let turns = inner.answered.get(conversation)?;
         turns.iter().find(|turn| turn.number == number && turn.calls == calls).map(|turn| turn.answers.clone())
@@ -129,7 +129,7 @@ impl Recorder {
     }
 
     /// Records the results of a turn's calls.
-    pub(super) fn record_answers(&self, conversation: &str, turn: Turn) {
+    pub(super) fn record_answers(&self, conversation: &str, turn: RecordedTurn) {
         let mut inner = self.inner();
         let (step, conversation) = (inner.step.unwrap_or(0), conversation.to_owned());
         inner.append(&Entry::Answered { step, conversation, turn });
@@ -190,7 +190,7 @@ impl Inner {
 }
 
 /// Returns the entries of a file, without its base; none if its base differs.
-fn entries(path: &Path, base: &Base) -> Result<Vec<Entry>> {
+fn entries(path: &Path, base: &RecordBase) -> Result<Vec<Entry>> {
     let mut entries = read(path)?.into_iter();
     match entries.next() {
         Some(Entry::Base(own)) if own == *base => Ok(entries.collect()),
@@ -227,20 +227,20 @@ mod tests {
 
     use super::*;
 
-    fn base((step, weights): (u64, &str)) -> Base {
-        Base { step, weights: weights.to_owned(), settings: String::new(), version: String::new() }
+    fn base((step, weights): (u64, &str)) -> RecordBase {
+        RecordBase { step, weights: weights.to_owned(), settings: String::new(), version: String::new() }
     }
 
-    fn turn(text: &str) -> Turn {
-        let answer = Answer { text: text.to_owned(), reward: None, failure: None, seconds: 0.0, extra: Map::new() };
-        Turn { number: 0, calls: 1, answers: vec![answer] }
+    fn turn(text: &str) -> RecordedTurn {
+        let answer = ToolResult { text: text.to_owned(), reward: None, failure: None, seconds: 0.0, extra: Map::new() };
+        RecordedTurn { number: 0, calls: 1, answers: vec![answer] }
     }
 
     #[test]
     fn what_is_recorded_counts_until_the_state_after_its_step_is_saved() {
         let folder = tempfile::tempdir().unwrap();
         let open = |rank: (usize, usize), from: (u64, &str), keeps: bool| {
-            let how = Recording { resumes: true, keeps, interrupt: Interrupt::default() };
+            let how = RecordingOptions { resumes: true, keeps, interrupt: Interrupt::default() };
             Recorder::open(folder.path(), rank, base(from), how).unwrap()
         };
         let knows = |recorder: &Recorder, name: &str| recorder.answers(name, 0, 1).is_some();
@@ -269,7 +269,7 @@ mod tests {
         record(&again, 3, "three");
         let last = open((0, 1), (2, "b"), true);
         assert!(knows(&last, "three") && !knows(&last, "last") && !knows(&last, "two"));
-        Recorder::open(folder.path(), (0, 1), base((2, "b")), Recording::default()).unwrap();
+        Recorder::open(folder.path(), (0, 1), base((2, "b")), RecordingOptions::default()).unwrap();
         assert!(!knows(&open((0, 1), (2, "b"), true), "three"), "a run that starts over asks again");
         record(&last, 3, "three");
         last.saved(3, "c".to_owned()).unwrap();

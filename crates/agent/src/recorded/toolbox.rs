@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::entry::Turn;
+use super::entry::RecordedTurn;
 use super::recorder::Recorder;
-use crate::tools::{Answer, Call, Seen, Toolbox};
+use crate::tools::{ConversationView, ToolResult, Toolbox, ValidCall};
 use burnish_util::crc::IEEE;
 
 /// The tools of one conversation, some of them outside this process. Calls with recorded results of outside tools are not
@@ -35,7 +35,7 @@ impl Toolbox for RecordedTools {
         self.tools.schemas()
     }
 
-    fn call(&mut self, calls: &[Call], seen: &Seen) -> Result<Vec<Answer>> {
+    fn call(&mut self, calls: &[ValidCall], seen: &ConversationView) -> Result<Vec<ToolResult>> {
         let is_outside: Vec<bool> = calls.iter().map(|call| self.outside.contains(&call.written.name)).collect();
         let outside =
             |wanted: bool| calls.iter().zip(&is_outside).filter(move |(_, outside)| **outside == wanted).map(|(call, _)| call);
@@ -48,7 +48,7 @@ impl Toolbox for RecordedTools {
         self.turns += 1;
         let known = self.recorder.answers(&self.conversation, number, checksum);
         if let Some(known) = known.filter(|known| known.len() == written.len()) {
-            let others: Vec<Call> = outside(false).cloned().collect();
+            let others: Vec<ValidCall> = outside(false).cloned().collect();
             let others = if others.is_empty() { Vec::new() } else { self.tools.call(&others, seen)? };
             let (mut known, mut others) = (known.into_iter(), others.into_iter());
             let answer = |outside: &bool| if *outside { known.next() } else { others.next() };
@@ -56,7 +56,7 @@ impl Toolbox for RecordedTools {
         }
         let answers = self.tools.call(calls, seen)?;
         let recorded = answers.iter().zip(&is_outside).filter(|(_, outside)| **outside).map(|(answer, _)| answer.clone());
-        let turn = Turn { number, calls: checksum, answers: recorded.collect() };
+        let turn = RecordedTurn { number, calls: checksum, answers: recorded.collect() };
         self.recorder.record_answers(&self.conversation, turn);
         Ok(answers)
     }
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
     use crate::calls::ToolCall;
-    use crate::recorded::{Base, Recording};
+    use crate::recorded::{RecordBase, RecordingOptions};
 
     /// Returns the number of calls so far.
     struct Counting(usize);
@@ -78,10 +78,10 @@ mod tests {
             &[]
         }
 
-        fn call(&mut self, calls: &[Call], _: &Seen) -> Result<Vec<Answer>> {
+        fn call(&mut self, calls: &[ValidCall], _: &ConversationView) -> Result<Vec<ToolResult>> {
             let mut answer = |_| {
                 self.0 += 1;
-                Answer { text: self.0.to_string(), reward: None, failure: None, seconds: 0.0, extra: Map::new() }
+                ToolResult { text: self.0.to_string(), reward: None, failure: None, seconds: 0.0, extra: Map::new() }
             };
             Ok(calls.iter().map(&mut answer).collect())
         }
@@ -91,19 +91,19 @@ mod tests {
     fn what_was_answered_is_not_asked_again() {
         let folder = tempfile::tempdir().unwrap();
         let tools = |asked: usize| {
-            let base = Base { step: 1, weights: String::new(), settings: String::new(), version: String::new() };
-            let recording = Recording { resumes: true, keeps: true, ..Recording::default() };
+            let base = RecordBase { step: 1, weights: String::new(), settings: String::new(), version: String::new() };
+            let recording = RecordingOptions { resumes: true, keeps: true, ..RecordingOptions::default() };
             let recorder = Recorder::open(folder.path(), (0, 1), base, recording).unwrap();
             let outside = HashSet::from(["search".to_owned()]);
             RecordedTools::new(Box::new(Counting(asked)), outside, recorder, "rollout-1-2-3")
         };
         let ask = |tools: &mut RecordedTools, calls: &[(&str, &str)]| -> Vec<String> {
-            let call = |(name, arguments): &(&str, &str)| Call {
+            let call = |(name, arguments): &(&str, &str)| ValidCall {
                 written: ToolCall { id: None, name: (*name).to_owned(), arguments: (*arguments).to_owned() },
                 arguments: json!({}),
             };
-            let calls: Vec<Call> = calls.iter().map(call).collect();
-            tools.call(&calls, &Seen::NOTHING).unwrap().into_iter().map(|answer| answer.text).collect()
+            let calls: Vec<ValidCall> = calls.iter().map(call).collect();
+            tools.call(&calls, &ConversationView::EMPTY).unwrap().into_iter().map(|answer| answer.text).collect()
         };
         let both = [("search", "a"), ("here", "b"), ("search", "c")];
         let mut first = tools(0);

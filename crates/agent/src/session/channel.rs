@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use super::door::Arrived;
+use super::socket::Client;
 use super::words::WORDS;
 use burnish_python::printed::Printed;
 use burnish_python::process::MOST_BYTES;
@@ -35,7 +35,7 @@ pub(super) struct Channel {
 }
 
 /// The reason why there is no reply.
-pub(super) enum Lost {
+pub(super) enum ReplyError {
     /// The process ended or closed its connection.
     Gone,
     /// The call timed out; with the running line of user code, if the process could report it.
@@ -46,14 +46,14 @@ pub(super) enum Lost {
 }
 
 impl Channel {
-    pub fn new(pid: Pid, arrived: Arrived) -> Self {
-        let printed = Printed::new(arrived.printed, WORDS.file);
-        let (connection, end) = (arrived.connection, end_of(pid));
+    pub fn new(pid: Pid, client: Client) -> Self {
+        let printed = Printed::new(client.printed, WORDS.file);
+        let (connection, end) = (client.connection, end_of(pid));
         Self { pid, connection, is_open: true, end, printed, received: Vec::new(), searched: 0 }
     }
 
     /// Sends a line, unless it is empty, and returns the next line received. `left` returns the remaining time.
-    pub fn ask(&mut self, line: &[u8], left: &dyn Fn() -> Duration, interrupt: &Interrupt) -> Result<Vec<u8>, Lost> {
+    pub fn ask(&mut self, line: &[u8], left: &dyn Fn() -> Duration, interrupt: &Interrupt) -> Result<Vec<u8>, ReplyError> {
         let mut unsent = line;
         let mut gone = None;
         loop {
@@ -67,20 +67,20 @@ impl Channel {
                 return Ok(line);
             }
             if self.received.len() > MOST_BYTES + CHUNK {
-                return Err(Lost::TooLong);
+                return Err(ReplyError::TooLong);
             }
             if ended || !self.is_open {
                 let since = *gone.get_or_insert_with(Instant::now);
                 if ended || since.elapsed() > GRACE {
                     self.printed.read();
-                    return Err(Lost::Gone);
+                    return Err(ReplyError::Gone);
                 }
             }
             if let Err(interrupted) = interrupt.check() {
-                return Err(Lost::Interrupted(interrupted));
+                return Err(ReplyError::Interrupted(interrupted));
             }
             if left().is_zero() {
-                return Err(Lost::TimedOut(self.place()));
+                return Err(ReplyError::TimedOut(self.place()));
             }
         }
     }

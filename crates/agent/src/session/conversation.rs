@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::channel::Lost;
-use super::host::{Forked, Host};
+use super::channel::ReplyError;
+use super::host::{ForkedProcess, Host};
 use super::words::WORDS;
 use crate::FailureKind;
 use crate::participants::{Outcome, PartyError};
@@ -18,11 +18,11 @@ use burnish_python::process::MOST_BYTES;
 
 /// The process of one conversation. Clones share it; their requests run one after another.
 #[derive(Clone)]
-pub struct Session(Arc<Mutex<Conversation>>);
+pub struct Session(Arc<Mutex<ConversationProcess>>);
 
 /// The time limit of a request, once the process has started.
 #[derive(Clone, Copy)]
-pub enum Time<'a> {
+pub enum TimeLimit<'a> {
     For(Duration),
     /// A limit for each of `count` calls, which report their start and end. Calls may wait for each other. Any running call has
     /// started or resumed after the last of these reports, so a call within its limit is never late.
@@ -39,7 +39,7 @@ pub enum Time<'a> {
     },
 }
 
-impl Time<'_> {
+impl TimeLimit<'_> {
     /// Returns the longest time of a call, and the number of calls.
     fn longest(self) -> (Duration, u64) {
         match self {
@@ -64,9 +64,9 @@ impl Time<'_> {
     }
 }
 
-struct Conversation {
+struct ConversationProcess {
     host: Host,
-    process: Option<Forked>,
+    process: Option<ForkedProcess>,
     /// The number of processes that were lost with their state.
     losses: usize,
 }
@@ -74,7 +74,7 @@ struct Conversation {
 impl Host {
     /// Creates a conversation, whose process starts at the first request.
     pub fn session(&self) -> Session {
-        Session(Arc::new(Mutex::new(Conversation { host: self.clone(), process: None, losses: 0 })))
+        Session(Arc::new(Mutex::new(ConversationProcess { host: self.clone(), process: None, losses: 0 })))
     }
 }
 
@@ -87,14 +87,20 @@ impl Session {
     /// # Errors
     /// An interrupt. Failures of the user's code are a [`PartyError`].
     pub fn ask(&self, op: &str, arguments: &impl Serialize, timeout: Duration) -> Outcome<Value> {
-        self.ask_in_parts(op, arguments, Time::For(timeout), &mut |_| ())
+        self.ask_in_parts(op, arguments, TimeLimit::For(timeout), &mut |_| ())
     }
 
     /// Like [`Self::ask`], with a separate time limit; `part` receives parts of the reply that arrive before it.
     ///
     /// # Errors
     /// The errors of [`Self::ask`].
-    pub fn ask_in_parts(&self, op: &str, arguments: &impl Serialize, time: Time, part: &mut dyn FnMut(Value)) -> Outcome<Value> {
+    pub fn ask_in_parts(
+        &self,
+        op: &str,
+        arguments: &impl Serialize,
+        time: TimeLimit,
+        part: &mut dyn FnMut(Value),
+    ) -> Outcome<Value> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).ask(op, arguments, time, part)
     }
 
@@ -102,7 +108,7 @@ impl Session {
     ///
     /// # Errors
     /// The errors of [`Self::ask`].
-    pub fn ask_in_time(&self, op: &str, arguments: &impl Serialize, time: Time) -> Outcome<Value> {
+    pub fn ask_in_time(&self, op: &str, arguments: &impl Serialize, time: TimeLimit) -> Outcome<Value> {
         self.ask_in_parts(op, arguments, time, &mut |_| ())
     }
 
@@ -112,8 +118,8 @@ impl Session {
     }
 }
 
-impl Conversation {
-    fn ask(&mut self, op: &str, arguments: &impl Serialize, time: Time, part: &mut dyn FnMut(Value)) -> Outcome<Value> {
+impl ConversationProcess {
+    fn ask(&mut self, op: &str, arguments: &impl Serialize, time: TimeLimit, part: &mut dyn FnMut(Value)) -> Outcome<Value> {
         self.host.options().interrupt.check()?;
         let line = request(op, arguments, self.cpu(time))?;
         if self.process.is_none()
@@ -153,7 +159,7 @@ impl Conversation {
     }
 
     /// Returns the limit on processor time in seconds.
-    fn cpu(&self, time: Time) -> u64 {
+    fn cpu(&self, time: TimeLimit) -> u64 {
         let (longest, calls) = time.longest();
         self.host.cpu(longest).saturating_mul(calls).min(u64::from(u32::MAX))
     }
@@ -174,7 +180,7 @@ impl Conversation {
         let Some(place) = place else { return Ok(Ok(())) };
         let said = match forked.channel.ask(&[], &|| limit.saturating_sub(begun.elapsed()), interrupt) {
             Ok(reply) => serde_json::from_slice::<Value>(&reply).unwrap_or_default(),
-            Err(lost) => match self.lost(lost, Time::For(limit), begun)? {
+            Err(lost) => match self.lost(lost, TimeLimit::For(limit), begun)? {
                 Err(fault) => json!({ "raised": fault.message }),
                 Ok(reply) => reply,
             },
@@ -190,19 +196,19 @@ impl Conversation {
     }
 
     /// Ends a process that did not reply, and returns the reason.
-    fn lost(&mut self, lost: Lost, time: Time, begun: Instant) -> Outcome<Value> {
+    fn lost(&mut self, lost: ReplyError, time: TimeLimit, begun: Instant) -> Outcome<Value> {
         let last = self.process.as_ref().and_then(|forked| forked.channel.last_line());
         let status = self.end();
         let last = last.map(|line| format!("; it printed last: {line}")).unwrap_or_default();
         let seconds = time.left(begun).1.as_secs_f64();
         let (failure, message) = match lost {
-            Lost::Interrupted(interrupted) => return Err(interrupted),
-            Lost::TimedOut(place) => {
+            ReplyError::Interrupted(interrupted) => return Err(interrupted),
+            ReplyError::TimedOut(place) => {
                 let place = place.map(|place| format!(", at {place}")).unwrap_or_default();
                 (FailureKind::Timeout, format!("timed out after {seconds} s{place}"))
             }
-            Lost::TooLong => (FailureKind::Raised, format!("its reply has more than {MOST_BYTES} bytes")),
-            Lost::Gone => {
+            ReplyError::TooLong => (FailureKind::Raised, format!("its reply has more than {MOST_BYTES} bytes")),
+            ReplyError::Gone => {
                 let how = status.map(|status| WORDS.ended(status, self.cpu(time)));
                 (FailureKind::Died, format!("its process {}{last}", how.unwrap_or_else(|| "died".to_owned())))
             }
@@ -228,7 +234,7 @@ fn request(op: &str, arguments: &impl Serialize, cpu_seconds: u64) -> Result<Vec
     Ok(line)
 }
 
-impl Drop for Conversation {
+impl Drop for ConversationProcess {
     fn drop(&mut self) {
         self.end();
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::conversation::Session;
-use super::seen::number;
+use super::view::number;
 use crate::participants::Outcome;
 
 /// An instance of TRL's environment, created for one conversation.

@@ -13,9 +13,9 @@ use rustix::process::Pid;
 use serde_json::{Value, json};
 
 use super::channel::Channel;
-use super::door::{Door, word};
 use super::setup::{Offers, SessionOptions, Setup, first_line};
-use super::starting::{Gate, Greeting, Place};
+use super::socket::{Socket, random_token};
+use super::starting::{HostGreeting, LoadingGate, LoadingSlot};
 use super::words::WORDS;
 use burnish_python::process::{Worker, WorkerError};
 use burnish_python::words::Words;
@@ -53,19 +53,19 @@ struct Shared {
     offers: Offers,
     /// True if each conversation loads the files itself.
     loads_each: bool,
-    loading: Gate,
-    door: Door,
-    process: Mutex<Process>,
+    loading: LoadingGate,
+    socket: Socket,
+    process: Mutex<HostProcess>,
 }
 
 /// The process, if it runs, and the number of processes before it.
-struct Process {
+struct HostProcess {
     worker: Option<Worker>,
     generation: u64,
 }
 
 /// The process of a conversation.
-pub(super) struct Forked {
+pub(super) struct ForkedProcess {
     pub channel: Channel,
     generation: u64,
 }
@@ -87,9 +87,9 @@ impl Host {
             start_cpu,
             offers: Offers::default(),
             loads_each: false,
-            loading: Gate::default(),
-            door: Door::open()?,
-            process: Mutex::new(Process { worker: None, generation: 0 }),
+            loading: LoadingGate::default(),
+            socket: Socket::open()?,
+            process: Mutex::new(HostProcess { worker: None, generation: 0 }),
         };
         let (mut worker, mut greeting) = shared.start_process()?;
         shared.loads_each = greeting.loads_each(shared.options.start_method);
@@ -113,7 +113,7 @@ impl Host {
     ///
     /// # Errors
     /// An interrupt.
-    pub(super) fn enter(&self) -> Result<Place<'_>> {
+    pub(super) fn enter(&self) -> Result<LoadingSlot<'_>> {
         self.0.loading.enter(&self.0.options.interrupt)
     }
 
@@ -136,7 +136,7 @@ impl Host {
     ///
     /// # Errors
     /// A host that cannot be restarted, or a process that does not connect.
-    pub(super) fn fork(&self) -> Result<Forked> {
+    pub(super) fn fork(&self) -> Result<ForkedProcess> {
         let shared = &*self.0;
         let mut process = shared.process();
         if process.worker.as_ref().is_none_or(Worker::is_dead) {
@@ -145,12 +145,12 @@ impl Host {
             process.generation += 1;
             process.worker = Some(shared.start_process()?.0);
         }
-        let word = word()?;
-        let pid = shared.exchange(&mut process, &json!({ "fork": word, "path": shared.door.path() }))?;
+        let token = random_token()?;
+        let pid = shared.exchange(&mut process, &json!({ "fork": token, "path": shared.socket.path() }))?;
         let pid =
             pid["pid"].as_i64().and_then(|pid| Pid::from_raw(pid.try_into().ok()?)).context("a fork without a process id")?;
-        match shared.door.wait_for(&word, shared.options.start_timeout) {
-            Ok(Some(arrived)) => Ok(Forked { channel: Channel::new(pid, arrived), generation: process.generation }),
+        match shared.socket.wait_for(&token, shared.options.start_timeout) {
+            Ok(Some(client)) => Ok(ForkedProcess { channel: Channel::new(pid, client), generation: process.generation }),
             other => {
                 let _ = shared.exchange(&mut process, &json!({ "reap": pid.as_raw_nonzero().get() }));
                 other?;
@@ -160,7 +160,7 @@ impl Host {
     }
 
     /// Ends the process of a conversation with everything that it started; returns its exit status, if known.
-    pub(super) fn reap(&self, forked: &Forked) -> Option<ExitStatus> {
+    pub(super) fn reap(&self, forked: &ForkedProcess) -> Option<ExitStatus> {
         forked.channel.kill();
         let mut process = self.0.process();
         if process.generation != forked.generation || process.worker.is_none() {
@@ -172,11 +172,11 @@ impl Host {
 }
 
 impl Shared {
-    fn process(&self) -> MutexGuard<'_, Process> {
+    fn process(&self) -> MutexGuard<'_, HostProcess> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start_process(&self) -> Result<(Worker, Greeting)> {
+    fn start_process(&self) -> Result<(Worker, HostGreeting)> {
         let options = &self.options;
         let mut worker = Worker::spawn(&options.python, &CODE, &self.environment, &WORDS)?;
         let reply = match worker.ask(&self.first_line, 0, options.start_timeout, &options.interrupt) {
@@ -197,11 +197,11 @@ impl Shared {
         if let Some(error) = reply["error"].as_str() {
             return Err(self.failed(error));
         }
-        Ok((worker, Greeting::read(&reply)?))
+        Ok((worker, HostGreeting::read(&reply)?))
     }
 
     /// Sends a request that the process handles at once.
-    fn exchange(&self, process: &mut Process, request: &Value) -> Result<Value> {
+    fn exchange(&self, process: &mut HostProcess, request: &Value) -> Result<Value> {
         let worker = process.worker.as_mut().context("the process with the agent files is not running")?;
         let line = format!("{request}\n");
         // An interrupt must not end the process, because other conversations would end with it.

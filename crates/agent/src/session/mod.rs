@@ -13,29 +13,29 @@
 
 mod channel;
 mod conversation;
-mod door;
 mod environment;
 mod host;
-mod own_loop;
 mod program;
-mod seen;
+mod python_loop;
 mod setup;
+mod socket;
 mod starting;
 mod text_environment;
 mod tools;
 mod user;
+mod view;
 mod words;
 
-pub use conversation::{Session, Time};
-pub use door::word;
+pub use conversation::{Session, TimeLimit};
 pub use environment::PythonEnvironment;
 pub use host::Host;
-pub use own_loop::{LoopOfRow, PythonLoop};
-pub use program::{Access, PythonProgram};
+pub use program::{ApiAccess, PythonProgram};
+pub use python_loop::{LoopArguments, PythonLoop};
 pub use setup::{
     EnvironmentClass, Functions, OfferedEnvironment, OfferedLoop, OfferedTool, Offers, ProgramFunction, SessionOptions, Setup,
     StartMethod,
 };
+pub use socket::random_token;
 pub use text_environment::PythonTextEnvironment;
-pub use tools::{PythonTools, ToolsOfRow};
+pub use tools::{PythonTools, RowTools};
 pub use user::PythonUser;

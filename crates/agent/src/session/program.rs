@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
-use super::conversation::{Session, Time};
-use super::seen::number;
+use super::conversation::{Session, TimeLimit};
+use super::view::number;
 use crate::participants::{Outcome, PartyError};
-use crate::program::{Desk, Inbox, Verdict, Watch};
+use crate::program::{Inbox, ProgramHandle, ProgramResult, Stopwatch};
 use crate::{FailureKind, Limits};
 
 /// The time limit of a program without one.
@@ -17,7 +17,7 @@ const ENDLESS: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// The server address and credentials for a program.
 #[derive(Clone, Debug)]
-pub struct Access {
+pub struct ApiAccess {
     pub base_url: String,
     /// The key that identifies the requests of the conversation.
     pub api_key: String,
@@ -25,9 +25,9 @@ pub struct Access {
 }
 
 /// Reports an end when the thread of a program ends in any way. Only the first reported end counts.
-struct BreaksOff(Desk);
+struct EndOnDrop(ProgramHandle);
 
-impl Drop for BreaksOff {
+impl Drop for EndOnDrop {
     fn drop(&mut self) {
         let message = "the thread of the program ended early".to_owned();
         self.0.end(Ok(Err(PartyError { failure: FailureKind::Died, message, seconds: 0.0 })));
@@ -56,14 +56,14 @@ impl PythonProgram {
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub fn begin(self, access: Access, inbox: &Inbox, desk: Desk) -> Result<()> {
+    pub fn begin(self, access: ApiAccess, inbox: &Inbox, handle: ProgramHandle) -> Result<()> {
         let watch = inbox.watch.clone();
         let run = move || {
-            let _broken = BreaksOff(desk.clone());
+            let _broken = EndOnDrop(handle.clone());
             let result = self.run(&access, &watch);
             // End the process with its session first, so that it sends no more requests.
             drop(self);
-            desk.end(result);
+            handle.end(result);
         };
         thread::Builder::new()
             .name("program".to_owned())
@@ -72,7 +72,7 @@ impl PythonProgram {
         Ok(())
     }
 
-    fn run(&self, Access { base_url, api_key, model }: &Access, watch: &Watch) -> Outcome<Verdict> {
+    fn run(&self, ApiAccess { base_url, api_key, model }: &ApiAccess, watch: &Stopwatch) -> Outcome<ProgramResult> {
         let access = json!({ "base_url": base_url, "api_key": api_key, "model": model });
         if let Err(fault) = self.session.ask("access", &access, self.call_timeout)? {
             return Ok(Err(fault));
@@ -80,12 +80,12 @@ impl PythonProgram {
         // The start of the process does not count as time of the program.
         watch.begin();
         let left = || self.left(watch);
-        let time = Time::Watched { longest: self.conversation_timeout.unwrap_or(ENDLESS), left: &left };
+        let time = TimeLimit::Watched { longest: self.conversation_timeout.unwrap_or(ENDLESS), left: &left };
         let arguments = json!({ "row": self.row, "conversation": self.request_id });
         Ok(match self.session.ask_in_time("program", &arguments, time)? {
             Ok(mut said) => {
                 let extra = said["extra"].as_object_mut().map(std::mem::take).unwrap_or_default();
-                Ok(Verdict { reward: number(&said["reward"]), extra })
+                Ok(ProgramResult { reward: number(&said["reward"]), extra })
             }
             Err(fault) if fault.failure == FailureKind::Timeout => {
                 let message = match self.late(watch) {
@@ -105,7 +105,7 @@ impl PythonProgram {
     }
 
     /// Returns the remaining time, and the limit that applies.
-    fn left(&self, watch: &Watch) -> (Duration, Duration) {
+    fn left(&self, watch: &Stopwatch) -> (Duration, Duration) {
         let (last, all) = watch.taken();
         let of_call = (self.call_timeout.saturating_sub(last), self.call_timeout);
         let of_all = self.conversation_timeout.map(|limit| (limit.saturating_sub(all), limit));
@@ -116,7 +116,7 @@ impl PythonProgram {
         }
     }
 
-    fn late(&self, watch: &Watch) -> bool {
+    fn late(&self, watch: &Stopwatch) -> bool {
         self.conversation_timeout.is_some_and(|limit| watch.taken().1 >= limit)
     }
 }

@@ -14,7 +14,7 @@ use burnish_util::interrupt::Interrupt;
 
 /// The first reply of a host that has started.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Greeting {
+pub(super) struct HostGreeting {
     /// The objects that the files offer; `None` from a host that leaves loading to its conversations.
     pub offers: Option<Offers>,
     /// The time that loading the files took.
@@ -25,7 +25,7 @@ pub(super) struct Greeting {
     pub shared: Vec<String>,
 }
 
-impl Greeting {
+impl HostGreeting {
     /// Parses the first reply of a host.
     pub fn read(greeting: &Value) -> Result<Self> {
         Self::deserialize(greeting).context("the first reply of an agent file's process has the wrong form")
@@ -51,7 +51,7 @@ impl Greeting {
 }
 
 /// A gate that lets one conversation per processor core load files at the same time; each one's time limit starts with its turn.
-pub(super) struct Gate {
+pub(super) struct LoadingGate {
     free: Mutex<usize>,
     left: Condvar,
     /// True once a conversation could not load the files.
@@ -59,32 +59,32 @@ pub(super) struct Gate {
 }
 
 /// A slot among the conversations that load files.
-pub(super) struct Place<'a>(&'a Gate);
+pub(super) struct LoadingSlot<'a>(&'a LoadingGate);
 
-impl Default for Gate {
+impl Default for LoadingGate {
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Self { free: cores.into(), left: Condvar::new(), has_failed: AtomicBool::new(false) }
     }
 }
 
-impl Gate {
+impl LoadingGate {
     /// Waits for a slot.
     ///
     /// # Errors
     /// An interrupt.
-    pub fn enter(&self, interrupt: &Interrupt) -> Result<Place<'_>> {
+    pub fn enter(&self, interrupt: &Interrupt) -> Result<LoadingSlot<'_>> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {
             interrupt.check()?;
             free = self.left.wait_timeout(free, Duration::from_millis(50)).unwrap_or_else(PoisonError::into_inner).0;
         }
         *free -= 1;
-        Ok(Place(self))
+        Ok(LoadingSlot(self))
     }
 }
 
-impl Place<'_> {
+impl LoadingSlot<'_> {
     /// Records that the files could not be loaded; warns the first time.
     pub fn failed(&self, message: &str) {
         if !self.0.has_failed.swap(true, Ordering::Relaxed) {
@@ -93,7 +93,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for LoadingSlot<'_> {
     fn drop(&mut self) {
         *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.0.left.notify_one();

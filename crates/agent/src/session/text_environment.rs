@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use super::conversation::Session;
-use super::seen::number;
+use super::view::number;
 use crate::FailureKind;
 use crate::participants::{EnvironmentStep, Outcome, PartyError, TextEnvironment};
 

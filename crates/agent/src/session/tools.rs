@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
-use super::conversation::{Session, Time};
-use super::seen::{fields, number};
+use super::conversation::{Session, TimeLimit};
 use super::setup::{OfferedEnvironment, Offers};
+use super::view::{fields, number};
 use crate::FailureKind;
 use crate::participants::PartyError;
-use crate::tools::{Answer, Call, Seen, Toolbox};
+use crate::tools::{ConversationView, ToolResult, Toolbox, ValidCall};
 
 /// The tools of one conversation.
 pub struct PythonTools {
@@ -20,13 +20,13 @@ pub struct PythonTools {
     schemas: Vec<Value>,
     /// The names of tools that give rewards.
     rewarding: HashSet<String>,
-    row: ToolsOfRow,
+    row: RowTools,
     timeout: Duration,
 }
 
 /// The tool settings of a row.
 #[derive(Clone, Debug, Default)]
-pub struct ToolsOfRow {
+pub struct RowTools {
     /// `extra_info.tools_kwargs`: `create_kwargs` and so on for each tool.
     pub tools_kwargs: Map<String, Value>,
     /// `extra_info.tool_selection`: the tools that the row may use. Unknown names are ignored; an empty list allows all tools.
@@ -42,7 +42,7 @@ impl PythonTools {
         session: Session,
         offers: &Offers,
         environment: Option<&OfferedEnvironment>,
-        row: ToolsOfRow,
+        row: RowTools,
         timeout: Duration,
     ) -> Self {
         let is_selected = |name: &str| row.tool_selection.is_empty() || row.tool_selection.iter().any(|one| one == name);
@@ -55,14 +55,14 @@ impl PythonTools {
     }
 
     /// Returns the result for a call that the process did not finish.
-    fn failed(&self, name: &str, fault: &PartyError, failure: FailureKind) -> Answer {
+    fn failed(&self, name: &str, fault: &PartyError, failure: FailureKind) -> ToolResult {
         let told = match fault.failure {
             // The model does not need the place where the tool hung.
             FailureKind::Timeout => format!("timed out after {} s", self.timeout.as_secs_f64()),
             FailureKind::Died => "its process died".to_owned(),
             _ => fault.message.clone(),
         };
-        Answer {
+        ToolResult {
             text: format!("Error executing tool '{name}': {told}"),
             reward: self.rewarding.contains(name).then_some(0.0),
             failure: Some(failure),
@@ -77,11 +77,11 @@ impl Toolbox for PythonTools {
         &self.schemas
     }
 
-    fn call(&mut self, calls: &[Call], seen: &Seen) -> Result<Vec<Answer>> {
+    fn call(&mut self, calls: &[ValidCall], seen: &ConversationView) -> Result<Vec<ToolResult>> {
         if calls.is_empty() {
             return Ok(Vec::new());
         }
-        let mut answers: Vec<Option<Answer>> = vec![None; calls.len()];
+        let mut answers: Vec<Option<ToolResult>> = vec![None; calls.len()];
         loop {
             let open: Vec<usize> = (0..calls.len()).filter(|at| answers[*at].is_none()).collect();
             if open.is_empty() {
@@ -96,12 +96,18 @@ impl Toolbox for PythonTools {
 #[derive(Clone, Default)]
 struct Progress {
     begun: Option<Instant>,
-    answer: Option<Answer>,
+    answer: Option<ToolResult>,
 }
 
 impl PythonTools {
     /// Runs the `open` calls, and stores the result of at least one. Calls that had not begun when their process ended stay open.
-    fn run_calls(&self, calls: &[Call], seen: &Seen, open: &[usize], answers: &mut [Option<Answer>]) -> Result<()> {
+    fn run_calls(
+        &self,
+        calls: &[ValidCall],
+        seen: &ConversationView,
+        open: &[usize],
+        answers: &mut [Option<ToolResult>],
+    ) -> Result<()> {
         // Arguments are sent as the model wrote them, because Python supports larger numbers.
         let written = open.iter().map(|at| &calls[*at].written);
         let written: Vec<Value> = written.map(|call| json!({ "name": call.name, "arguments": call.arguments })).collect();
@@ -120,10 +126,10 @@ impl PythonTools {
             place.begun = place.begun.or(Some(last.get()));
             place.answer = read(&part["answer"]);
         };
-        let time = Time::Each { limit: self.timeout, count: open.len(), last: &last };
+        let time = TimeLimit::Each { limit: self.timeout, count: open.len(), last: &last };
         let fault = match self.session.ask_in_parts("call", &arguments, time, &mut note)? {
             Ok(mut reply) => {
-                let all: Option<Vec<Answer>> = reply["answers"].as_array().and_then(|list| list.iter().map(read).collect());
+                let all: Option<Vec<ToolResult>> = reply["answers"].as_array().and_then(|list| list.iter().map(read).collect());
                 match all.filter(|all| all.len() == open.len()) {
                     Some(mut all) => {
                         if let (Some(last), Value::Object(extra)) = (all.last_mut(), reply["extra"].take()) {
@@ -168,8 +174,8 @@ impl PythonTools {
 }
 
 /// Parses a result of the process.
-fn read(answer: &Value) -> Option<Answer> {
-    Some(Answer {
+fn read(answer: &Value) -> Option<ToolResult> {
+    Some(ToolResult {
         text: answer["text"].as_str()?.to_owned(),
         reward: number(&answer["reward"]),
         failure: answer["raised"].is_string().then_some(FailureKind::Raised),

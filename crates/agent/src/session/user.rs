@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::conversation::Session;
-use super::seen::{fields, number};
+use super::view::{fields, number};
 use crate::FailureKind;
 use crate::participants::{Outcome, PartyError, User, UserReply};
-use crate::tools::Seen;
+use crate::tools::ConversationView;
 
 /// An interaction of verl.
 pub struct PythonUser {
@@ -28,7 +28,7 @@ impl PythonUser {
 }
 
 impl User for PythonUser {
-    fn respond(&mut self, seen: &Seen) -> Outcome<UserReply> {
+    fn respond(&mut self, seen: &ConversationView) -> Outcome<UserReply> {
         let begun = Instant::now();
         let arguments = json!({ "name": self.name, "kwargs": self.kwargs, "seen": fields(seen), "request_id": self.request_id });
         let reply = match self.session.ask("respond", &arguments, self.timeout)? {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::appended::Appended;
 use super::renderer::Renderer;
-use super::rules::Rules;
+use super::rules::TokenRules;
 
 /// The text of tools and users in the synthetic conversation: letters only, so that no template or tokenizer changes it.
 const SAID: &str = "syntheticanswer";
@@ -17,22 +17,22 @@ const SHOWN: usize = 60;
 type Append<'a> = &'a dyn Fn(&[Value], &[u32], &[Value]) -> Result<Appended>;
 
 /// The parts of a continuation that the check uses.
-pub struct Checked<'a> {
+pub struct ContinuationCheck<'a> {
     pub renderer: &'a Renderer,
-    pub rules: &'a dyn Rules,
+    pub rules: &'a dyn TokenRules,
     /// The reason why no family's rules are used.
     pub plain: Option<&'a str>,
     pub append: Append<'a>,
 }
 
 /// A conversation to continue.
-struct Scene {
+struct TestConversation {
     what: &'static str,
     history: Vec<Value>,
     new: Vec<Value>,
 }
 
-impl Checked<'_> {
+impl ContinuationCheck<'_> {
     /// Checks tool results, messages of users, or both. Returns warnings.
     pub fn check(&self, tools: bool, users: bool) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
@@ -46,7 +46,7 @@ impl Checked<'_> {
         Ok(warnings)
     }
 
-    fn scenes(&self, tools: bool, users: bool) -> Vec<Scene> {
+    fn scenes(&self, tools: bool, users: bool) -> Vec<TestConversation> {
         let user = || json!({"role": "user", "content": SAID});
         let answer = || json!({"role": "tool", "content": SAID});
         let calls = |count: usize| {
@@ -57,23 +57,27 @@ impl Checked<'_> {
         let said = || json!({"role": "assistant", "content": "synthetic"});
         let mut scenes = Vec::new();
         if tools {
-            scenes.push(Scene { what: "the result of a tool", history: vec![user(), calls(1)], new: vec![answer()] });
+            scenes.push(TestConversation { what: "the result of a tool", history: vec![user(), calls(1)], new: vec![answer()] });
             let new = vec![answer(), answer()];
-            scenes.push(Scene { what: "the results of two calls", history: vec![user(), calls(2)], new });
+            scenes.push(TestConversation { what: "the results of two calls", history: vec![user(), calls(2)], new });
         }
         if users {
-            scenes.push(Scene { what: "a message of the user", history: vec![user(), said()], new: vec![user()] });
+            scenes.push(TestConversation { what: "a message of the user", history: vec![user(), said()], new: vec![user()] });
         }
         if tools && users {
             let history = vec![user(), calls(1), answer(), said()];
-            scenes.push(Scene { what: "a message of the user after the result of a tool", history, new: vec![user()] });
+            scenes.push(TestConversation {
+                what: "a message of the user after the result of a tool",
+                history,
+                new: vec![user()],
+            });
         }
         scenes
     }
 
     /// Continues a conversation; returns a warning if the result differs from the whole rendering.
-    fn continued(&self, scene: &Scene) -> Result<Option<String>> {
-        let Scene { what, history, new } = scene;
+    fn continued(&self, scene: &TestConversation) -> Result<Option<String>> {
+        let TestConversation { what, history, new } = scene;
         let turn = self.turn(history);
         let ids = match &turn {
             Ok(ids) => ids.clone(),

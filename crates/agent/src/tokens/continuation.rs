@@ -9,7 +9,7 @@ use super::families::FAMILIES;
 use super::families::plain::PLAIN;
 use super::group::role;
 use super::renderer::Renderer;
-use super::rules::{Junction, Rules};
+use super::rules::{TokenRules, TurnBoundary};
 use burnish_data::{TemplateVariables, Tokenizer};
 
 /// The roles of messages that can be appended.
@@ -18,10 +18,10 @@ const ROLES: &[&str] = &["assistant", "system", "tool", "user"];
 /// Continues the conversations of one model; can be shared between threads.
 pub struct Continuation {
     renderer: Renderer,
-    rules: Box<dyn Rules>,
+    rules: Box<dyn TokenRules>,
     /// The reason why no family's rules are used.
     plain: Option<String>,
-    neutralise: bool,
+    literal: bool,
 }
 
 impl Continuation {
@@ -41,13 +41,13 @@ impl Continuation {
             None => ((PLAIN.rules)(&tokenizer)?, Some(format!("there are no rules for \"{model_type}\""))),
         };
         let renderer = Renderer::new(tokenizer, variables, &rules.no_arguments())?;
-        Ok(Self { renderer, rules, plain, neutralise: true })
+        Ok(Self { renderer, rules, plain, literal: true })
     }
 
     /// Sets how special tokens in tool and user messages are encoded: as text (the default), or as special tokens (verl).
     #[must_use]
-    pub fn with_neutralise(self, neutralise: bool) -> Self {
-        Self { neutralise, ..self }
+    pub fn with_literal_special_tokens(self, literal: bool) -> Self {
+        Self { literal, ..self }
     }
 
     /// Returns the ids of a conversation's first messages and of the opening of the model's turn. Special tokens in them stay
@@ -69,10 +69,10 @@ impl Continuation {
         if let Some(other) = new.iter().map(role).find(|role| !ROLES.contains(role)) {
             bail!("a message of the role \"{other}\" cannot be appended; the roles are {}", ROLES.join(", "));
         }
-        let quoted = self.neutralise.then(|| self.renderer.quoting().quoted(new));
-        let new = quoted.as_deref().unwrap_or(new);
+        let escaped = self.literal.then(|| self.renderer.escaper().escape(new));
+        let new = escaped.as_deref().unwrap_or(new);
         let context = self.rules.context(&self.renderer, history, new)?;
-        Ok(self.rules.boundary(&Junction { ids, history, new }, context))
+        Ok(self.rules.boundary(&TurnBoundary { ids, history, new }, context))
     }
 
     /// Checks with a synthetic conversation that messages can be appended: tool results if `tools`, messages of users if `users`.
@@ -81,7 +81,7 @@ impl Continuation {
     /// # Errors
     /// If no tokens can be appended for such a message, because the template fails or changes earlier messages.
     pub fn check(&self, tools: bool, users: bool) -> Result<Vec<String>> {
-        check::Checked {
+        check::ContinuationCheck {
             renderer: &self.renderer,
             rules: &*self.rules,
             plain: self.plain.as_deref(),

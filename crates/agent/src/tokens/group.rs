@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// A group of messages and its context.
 #[derive(Clone, Copy, Debug)]
-pub struct Group<'a> {
+pub struct MessageGroup<'a> {
     /// The messages of the group: one or more tool results, or one other message.
     pub messages: &'a [Value],
     /// The conversation before the appended messages.
@@ -15,7 +15,7 @@ pub struct Group<'a> {
     pub opens: bool,
 }
 
-impl<'a> Group<'a> {
+impl<'a> MessageGroup<'a> {
     /// Splits messages that are appended to `history`.
     pub fn split(history: &'a [Value], new: &'a [Value]) -> Vec<Self> {
         let mut groups = Vec::new();

@@ -8,17 +8,17 @@
 mod appended;
 mod check;
 mod continuation;
+mod escape;
 pub mod families;
 mod group;
-mod quoted;
 mod renderer;
 mod rules;
 mod sequence;
 mod synthetic;
-mod trl;
+mod trl_suffix;
 
 pub use appended::Appended;
 pub use continuation::{Continuation, continued};
-pub use quoted::Quoting;
+pub use escape::SpecialTokenEscaper;
 pub use sequence::Sequence;
-pub use trl::{is_prefix_preserving, trl_suffix, writes_tools};
+pub use trl_suffix::{is_prefix_preserving, trl_suffix, writes_tools};

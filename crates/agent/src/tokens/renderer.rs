@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
 
+use super::escape::SpecialTokenEscaper;
 use super::group::role;
-use super::quoted::Quoting;
-use super::synthetic::{Base, calls_for};
+use super::synthetic::{SyntheticStart, calls_for};
 use burnish_data::{TemplateVariables, Tokenizer};
 
 /// The limit of cached synthetic conversations. There is one for each set of call names and ids that are rendered together, and
@@ -19,9 +19,9 @@ const MOST_KEPT: usize = 64;
 pub struct Renderer {
     tokenizer: Tokenizer,
     variables: TemplateVariables,
-    quoting: Quoting,
-    before_message: Base,
-    before_tools: Base,
+    escaper: SpecialTokenEscaper,
+    before_message: SyntheticStart,
+    before_tools: SyntheticStart,
     /// Cached ids of synthetic conversations, by their messages.
     kept: Mutex<HashMap<String, Arc<[u32]>>>,
 }
@@ -30,20 +30,21 @@ impl Renderer {
     /// Creates a renderer with these template variables. `no_arguments` are the arguments of a call without any, in the form that
     /// the template takes.
     pub fn new(tokenizer: Tokenizer, variables: TemplateVariables, no_arguments: &Value) -> Result<Self> {
-        let quoting = Quoting::new(&tokenizer)?;
-        let (before_message, before_tools) = (Base::System, Base::System);
-        let mut renderer = Self { tokenizer, variables, quoting, before_message, before_tools, kept: Mutex::default() };
+        let escaper = SpecialTokenEscaper::new(&tokenizer)?;
+        let (before_message, before_tools) = (SyntheticStart::System, SyntheticStart::System);
+        let mut renderer = Self { tokenizer, variables, escaper, before_message, before_tools, kept: Mutex::default() };
         let user = json!({"role": "user", "content": "a"});
         let renders = |messages: Vec<Value>| renderer.ids(&messages, true).is_ok();
-        let message =
-            [Base::System, Base::User].into_iter().find(|base| renders([base.before_message(), vec![user.clone()]].concat()));
+        let message = [SyntheticStart::System, SyntheticStart::User]
+            .into_iter()
+            .find(|base| renders([base.before_message(), vec![user.clone()]].concat()));
         let tool = json!({"role": "tool", "content": "a"});
         let calls = calls_for(std::slice::from_ref(&tool), no_arguments);
-        let tools = [Base::System, Base::User]
+        let tools = [SyntheticStart::System, SyntheticStart::User]
             .into_iter()
             .find(|base| renders([base.before_tools(calls.clone()), vec![tool.clone()]].concat()));
-        renderer.before_message = message.unwrap_or(Base::System);
-        renderer.before_tools = tools.unwrap_or(Base::System);
+        renderer.before_message = message.unwrap_or(SyntheticStart::System);
+        renderer.before_tools = tools.unwrap_or(SyntheticStart::System);
         Ok(renderer)
     }
 
@@ -51,17 +52,17 @@ impl Renderer {
         &self.tokenizer
     }
 
-    pub fn quoting(&self) -> &Quoting {
-        &self.quoting
+    pub fn escaper(&self) -> &SpecialTokenEscaper {
+        &self.escaper
     }
 
     /// Returns the ids of tool results, rendered after a synthetic conversation with calls for them.
     pub fn tools(&self, answers: &[Value], no_arguments: &Value, opens: bool) -> Result<Vec<u32>> {
-        self.behind_calls(calls_for(answers, no_arguments), answers, opens)
+        self.after_calls(calls_for(answers, no_arguments), answers, opens)
     }
 
     /// Returns the ids of tool results, rendered after a synthetic conversation that ends with this message of calls.
-    pub fn behind_calls(&self, calls: Value, answers: &[Value], opens: bool) -> Result<Vec<u32>> {
+    pub fn after_calls(&self, calls: Value, answers: &[Value], opens: bool) -> Result<Vec<u32>> {
         self.difference(&self.before_tools.before_tools(calls), answers, opens)
     }
 
@@ -71,7 +72,7 @@ impl Renderer {
     }
 
     /// Returns the ids that open the model's turn after a message, in a synthetic conversation.
-    pub fn opening_behind(&self, message: &Value) -> Result<Vec<u32>> {
+    pub fn opening_after(&self, message: &Value) -> Result<Vec<u32>> {
         let mut messages = self.before_message.before_message();
         messages.push(message.clone());
         self.opening_of(&messages)
@@ -128,12 +129,12 @@ impl Renderer {
         let render = |messages: Vec<Value>, opens| self.tokenizer.apply_chat_template(&messages.into(), opens, &self.variables);
         let empty = || json!({"role": "user", "content": [{"type": "text", "text": ""}]});
         let behind = || {
-            let prefix = self.quoting.encode(&render(vec![empty()], false)?)?;
-            let mut ids = self.quoting.encode(&render([&[empty()], messages].concat(), opens)?)?;
+            let prefix = self.escaper.encode(&render(vec![empty()], false)?)?;
+            let mut ids = self.escaper.encode(&render([&[empty()], messages].concat(), opens)?)?;
             Ok::<_, anyhow::Error>(ids.split_off(prefix.len().min(ids.len())))
         };
         match render(messages.to_vec(), opens) {
-            Ok(text) => self.quoting.encode(&text),
+            Ok(text) => self.escaper.encode(&text),
             // The template's error for the conversation itself is more helpful.
             Err(error) => behind().map_err(|_| error),
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// The beginnings of synthetic conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Base {
+pub enum SyntheticStart {
     /// A system message and a user's, as in verl.
     System,
     /// A user's message, for templates that refuse verl's roles. Gemma's templates have no system role, and neither they nor
@@ -12,7 +12,7 @@ pub enum Base {
     User,
 }
 
-impl Base {
+impl SyntheticStart {
     /// Returns the conversation before a message of a user or system.
     pub fn before_message(self) -> Vec<Value> {
         match self {

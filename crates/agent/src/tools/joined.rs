@@ -3,17 +3,17 @@
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::{Answer, Call, Seen, Toolbox};
+use super::{ConversationView, ToolResult, Toolbox, ValidCall};
 
 /// The tools of several toolboxes, such as built-in ones and Python tools.
-pub struct Joined {
+pub struct JoinedToolbox {
     parts: Vec<Box<dyn Toolbox>>,
     schemas: Vec<Value>,
     /// For each schema, the tool's name and the index of its toolbox.
     names: Vec<(String, usize)>,
 }
 
-impl Joined {
+impl JoinedToolbox {
     /// Joins toolboxes; their schemas stay in this order.
     ///
     /// # Errors
@@ -35,24 +35,24 @@ impl Joined {
     }
 }
 
-impl Toolbox for Joined {
+impl Toolbox for JoinedToolbox {
     fn schemas(&self) -> &[Value] {
         &self.schemas
     }
 
     /// The toolboxes run their calls concurrently.
-    fn call(&mut self, calls: &[Call], seen: &Seen) -> Result<Vec<Answer>> {
-        let part_of = |call: &Call| self.names.iter().find(|(name, _)| *name == call.written.name).map(|(_, index)| *index);
+    fn call(&mut self, calls: &[ValidCall], seen: &ConversationView) -> Result<Vec<ToolResult>> {
+        let part_of = |call: &ValidCall| self.names.iter().find(|(name, _)| *name == call.written.name).map(|(_, index)| *index);
         let owners: Vec<usize> = calls
             .iter()
             .map(|call| part_of(call).with_context(|| format!("no toolbox has the tool {}", call.written.name)))
             .collect::<Result<_>>()?;
-        let mut shares: Vec<Vec<Call>> = self.parts.iter().map(|_| Vec::new()).collect();
+        let mut shares: Vec<Vec<ValidCall>> = self.parts.iter().map(|_| Vec::new()).collect();
         for (call, owner) in calls.iter().zip(&owners) {
             shares[*owner].push(call.clone());
         }
         let asked = self.parts.iter_mut().zip(&shares);
-        let answers: Vec<Result<Vec<Answer>>> = if shares.iter().filter(|share| !share.is_empty()).count() < 2 {
+        let answers: Vec<Result<Vec<ToolResult>>> = if shares.iter().filter(|share| !share.is_empty()).count() < 2 {
             asked.map(|(part, share)| if share.is_empty() { Ok(vec![]) } else { part.call(share, seen) }).collect()
         } else {
             std::thread::scope(|scope| {
@@ -89,29 +89,29 @@ mod tests {
             &self.1
         }
 
-        fn call(&mut self, calls: &[Call], _: &Seen) -> Result<Vec<Answer>> {
-            let text = |call: &Call| format!("{} {} {}", self.0, call.written.name, calls.len());
-            let answer = |call| Answer { text: text(call), reward: None, failure: None, seconds: 0.0, extra: Map::new() };
+        fn call(&mut self, calls: &[ValidCall], _: &ConversationView) -> Result<Vec<ToolResult>> {
+            let text = |call: &ValidCall| format!("{} {} {}", self.0, call.written.name, calls.len());
+            let answer = |call| ToolResult { text: text(call), reward: None, failure: None, seconds: 0.0, extra: Map::new() };
             Ok(calls.iter().map(answer).collect())
         }
     }
 
     #[test]
     fn each_call_goes_to_its_toolbox_and_answers_come_in_order() {
-        let mut joined = Joined::new(vec![Named::boxed("A", &["x", "y"]), Named::boxed("B", &["z"])]).unwrap();
+        let mut joined = JoinedToolbox::new(vec![Named::boxed("A", &["x", "y"]), Named::boxed("B", &["z"])]).unwrap();
         assert_eq!(joined.schemas().len(), 3);
-        let call = |name: &str| Call {
+        let call = |name: &str| ValidCall {
             written: ToolCall { id: None, name: name.to_owned(), arguments: "{}".to_owned() },
             arguments: json!({}),
         };
         let mut texts = |names: &[&str]| {
-            let calls: Vec<Call> = names.iter().map(|name| call(name)).collect();
-            joined.call(&calls, &Seen::NOTHING).unwrap().into_iter().map(|answer| answer.text).collect::<Vec<_>>()
+            let calls: Vec<ValidCall> = names.iter().map(|name| call(name)).collect();
+            joined.call(&calls, &ConversationView::EMPTY).unwrap().into_iter().map(|answer| answer.text).collect::<Vec<_>>()
         };
         assert_eq!(texts(&["z", "x", "z", "y"]), ["B z 2", "A x 2", "B z 2", "A y 2"]);
         assert_eq!(texts(&["y"]), ["A y 1"]);
         assert_eq!(texts(&[]), [""; 0]);
-        let error = Joined::new(vec![Named::boxed("A", &["x"]), Named::boxed("B", &["x"])]).err().unwrap();
+        let error = JoinedToolbox::new(vec![Named::boxed("A", &["x"]), Named::boxed("B", &["x"])]).err().unwrap();
         assert!(error.to_string().contains("two tools have the name x"));
     }
 }

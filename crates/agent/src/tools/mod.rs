@@ -8,5 +8,5 @@ pub mod schema;
 mod toolbox;
 mod truncate;
 
-pub use toolbox::{Answer, Call, Seen, Toolbox};
+pub use toolbox::{ConversationView, ToolResult, Toolbox, ValidCall};
 pub use truncate::truncated;

@@ -10,18 +10,18 @@ use serde_json::{Map, Value};
 /// prompts are asked for.
 ///
 /// If a field that verl requires is missing or has the wrong type; the message names the field.
-pub fn narrowed(schema: &Value) -> Result<Value> {
+pub fn reduced(schema: &Value) -> Result<Value> {
     let schema = object(schema, "the schema of a tool")?;
     let mut out = Map::new();
     out.insert("type".to_owned(), text(schema, "type")?);
     let function = object(required(schema, "function")?, "function")?;
     let name = function.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let function = narrowed_function(function).with_context(|| format!("the schema of the tool \"{name}\""))?;
+    let function = reduced_function(function).with_context(|| format!("the schema of the tool \"{name}\""))?;
     out.insert("function".to_owned(), function.into());
     Ok(out.into())
 }
 
-fn narrowed_function(function: &Map<String, Value>) -> Result<Map<String, Value>> {
+fn reduced_function(function: &Map<String, Value>) -> Result<Map<String, Value>> {
     let mut out = Map::new();
     out.insert("name".to_owned(), text(function, "name")?);
     out.insert("description".to_owned(), text(function, "description")?);
@@ -31,7 +31,7 @@ fn narrowed_function(function: &Map<String, Value>) -> Result<Map<String, Value>
         kept.insert("type".to_owned(), text(parameters, "type")?);
         let properties = object(required(parameters, "properties")?, "properties")?;
         let properties = properties.iter().map(|(name, property)| {
-            let property = narrowed_property(property).with_context(|| format!("the parameter \"{name}\""))?;
+            let property = reduced_property(property).with_context(|| format!("the parameter \"{name}\""))?;
             Ok((name.clone(), Value::from(property)))
         });
         kept.insert("properties".to_owned(), properties.collect::<Result<Map<_, _>>>()?.into());
@@ -46,7 +46,7 @@ fn narrowed_function(function: &Map<String, Value>) -> Result<Map<String, Value>
     Ok(out)
 }
 
-fn narrowed_property(property: &Value) -> Result<Map<String, Value>> {
+fn reduced_property(property: &Value) -> Result<Map<String, Value>> {
     let property = object(property, "the parameter")?;
     let mut out = Map::new();
     let kind = required(property, "type")?;

@@ -17,12 +17,12 @@ pub trait Toolbox: Send {
     ///
     /// # Errors
     /// Errors that end the run, such as an interrupt.
-    fn call(&mut self, calls: &[Call], seen: &Seen) -> Result<Vec<Answer>>;
+    fn call(&mut self, calls: &[ValidCall], seen: &ConversationView) -> Result<Vec<ToolResult>>;
 }
 
 /// A checked call to run.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ValidCall {
     pub written: ToolCall,
     /// The arguments, usually an object.
     pub arguments: Value,
@@ -30,7 +30,7 @@ pub struct Call {
 
 /// The view of a conversation that tools get (verl's `agent_data`).
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct ConversationView<'a> {
     pub messages: &'a [Value],
     pub assistant_turns: usize,
     pub user_turns: usize,
@@ -41,9 +41,9 @@ pub struct Seen<'a> {
     pub sampled: &'a [bool],
 }
 
-impl Seen<'static> {
+impl ConversationView<'static> {
     /// An empty first turn, for calls of tools outside a conversation.
-    pub const NOTHING: Self = Self {
+    pub const EMPTY: Self = Self {
         messages: &[],
         assistant_turns: 1,
         user_turns: 0,
@@ -57,7 +57,7 @@ impl Seen<'static> {
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ToolResult {
     /// The text for the model, not yet truncated.
     pub text: String,
     pub reward: Option<f64>,

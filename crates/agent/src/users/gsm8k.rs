@@ -2,14 +2,14 @@
 
 use anyhow::Context;
 
-use super::kind::Kind;
+use super::kind::UserKind;
 use crate::participants::{Outcome, User, UserReply};
-use crate::tools::Seen;
+use crate::tools::ConversationView;
 use crate::tools::built_in::marked;
 use burnish_reward::gsm8k::{Method, extract_solution};
 use burnish_util::python_value::text_of;
 
-pub(super) static GSM8K: Kind = Kind {
+pub(super) static GSM8K: UserKind = UserKind {
     name: "gsm8k",
     class_names: &["verl.interactions.gsm8k_interaction.Gsm8kInteraction"],
     doc: "compares the answer with interaction_kwargs.ground_truth, and ends the conversation if they are equal",
@@ -28,7 +28,7 @@ struct Gsm8k {
 
 impl User for Gsm8k {
     /// Matches verl 0.7's `generate_response`, which parses the assistant's last message by the strict method.
-    fn respond(&mut self, seen: &Seen) -> Outcome<UserReply> {
+    fn respond(&mut self, seen: &ConversationView) -> Outcome<UserReply> {
         let last = seen.messages.iter().rev().find(|message| message["role"] == "assistant");
         let content = last.and_then(|message| message["content"].as_str()).unwrap_or_default();
         let is_right = extract_solution(&marked(content), Method::Strict).is_some_and(|answer| answer == self.truth);
@@ -54,7 +54,7 @@ mod tests {
             [("72", true), ("so\n#### 72", true), ("it is 72", false), ("#### 71", false), ("72 <|im_end|>", true), ("", false)]
         {
             let messages = [json!({"role": "assistant", "content": content}), json!({"role": "tool", "content": "#### 72"})];
-            let seen = Seen { messages: &messages, user_turns: 1, ..Seen::NOTHING };
+            let seen = ConversationView { messages: &messages, user_turns: 1, ..ConversationView::EMPTY };
             let reply = user.respond(&seen).unwrap().unwrap();
             assert_eq!((reply.ends, reply.score), (is_right, Some(f64::from(u8::from(is_right)))), "{content}");
             assert_eq!(reply.text.starts_with("Your response is correct!"), is_right);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::participants::User;
 
 /// A kind of built-in simulated user.
-pub struct Kind {
+pub struct UserKind {
     /// The name in a row's `interaction_kwargs.name`, unless the configuration sets another.
     pub name: &'static str,
     /// The values of `class_name` in interaction configurations that select the user.

@@ -3,12 +3,12 @@
 mod gsm8k;
 mod kind;
 
-pub use kind::Kind;
+pub use kind::UserKind;
 
 /// Every built-in user.
-pub static USERS: &[&Kind] = &[&gsm8k::GSM8K];
+pub static USERS: &[&UserKind] = &[&gsm8k::GSM8K];
 
 /// Returns the user with this class name; `None` for a class of the user.
-pub fn find(class_name: &str) -> Option<&'static Kind> {
+pub fn find(class_name: &str) -> Option<&'static UserKind> {
     USERS.iter().find(|kind| kind.class_names.contains(&class_name)).copied()
 }

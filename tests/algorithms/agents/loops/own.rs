@@ -6,7 +6,7 @@ use anyhow::Result;
 use burnish::agent::calls::format_named;
 use burnish::agent::loops::{CustomLoop, EpisodeRecord, TemplateTokenService, TokenService};
 use burnish::agent::participants::{LoopCode, LoopOutput, LoopRequest, Outcome, PartyError};
-use burnish::agent::tokens::Quoting;
+use burnish::agent::tokens::SpecialTokenEscaper;
 use burnish::agent::{EndReason, Episode, Limits, SampleRequest};
 use burnish::rollout::{Finish, Sampling};
 use serde_json::{Map, Value, json};
@@ -39,7 +39,7 @@ fn output(prompt: &[u32], ids: &[u32], mask: &[u8]) -> LoopOutput {
 fn tokens() -> Arc<TemplateTokenService> {
     let tokenizer = tokenizer("chatml", "qwen2_5");
     Arc::new(TemplateTokenService {
-        quoting: Some(Quoting::new(&tokenizer).unwrap().into()),
+        escaper: Some(SpecialTokenEscaper::new(&tokenizer).unwrap().into()),
         tokenizer,
         model_type: "qwen2".to_owned(),
         format: format_named("hermes").unwrap(),

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
-use burnish::agent::calls::{Parsed, ToolCall};
+use burnish::agent::calls::{ParsedTurn, ToolCall};
 use burnish::agent::loops::{
     Chat, Codec, EpisodeRecord, FAULT, SingleTurn, TextEnvironmentLoop, ToolAgent, TrlChat, TrlLoop, TrlTurn,
 };
 use burnish::agent::participants::{EnvironmentStep, Outcome, PartyError, TextEnvironment, User, UserReply};
 use burnish::agent::tokens::Appended;
-use burnish::agent::tools::{Answer, Call, Seen, Toolbox};
+use burnish::agent::tools::{ConversationView, ToolResult, Toolbox, ValidCall};
 use burnish::agent::{AgentLoop, EndReason, Episode, FailureKind, Limits, SampleRequest};
 use burnish::rollout::{Finish, Response};
 use proptest::prelude::*;
@@ -72,8 +72,13 @@ impl Chat for Dice {
         Codec::text(self, ids)
     }
 
-    fn read(&self, ids: &[u32], _: &[Value]) -> Result<Parsed> {
-        Ok(Parsed { content: Codec::text(self, ids)?, calls: self.calls(), unreadable: self.throw(2), ..Parsed::default() })
+    fn read(&self, ids: &[u32], _: &[Value]) -> Result<ParsedTurn> {
+        Ok(ParsedTurn {
+            content: Codec::text(self, ids)?,
+            calls: self.calls(),
+            unreadable: self.throw(2),
+            ..ParsedTurn::default()
+        })
     }
 
     fn append(&self, history: &[Value], ids: &[u32], new: &[Value]) -> Result<Appended> {
@@ -104,10 +109,10 @@ impl Toolbox for Party {
         &self.1
     }
 
-    fn call(&mut self, calls: &[Call], _: &Seen) -> Result<Vec<Answer>> {
+    fn call(&mut self, calls: &[ValidCall], _: &ConversationView) -> Result<Vec<ToolResult>> {
         let reward = |dice: &Dice| [None, Some(0.0), Some(1.5)][dice.throw(3)];
         let failure = |dice: &Dice| [None, Some(FailureKind::Raised), Some(FailureKind::Timeout)][dice.throw(3)];
-        let answer = || Answer {
+        let answer = || ToolResult {
             text: "answer".to_owned(),
             reward: reward(&self.0),
             failure: failure(&self.0),
@@ -121,7 +126,7 @@ impl Toolbox for Party {
 }
 
 impl User for Party {
-    fn respond(&mut self, seen: &Seen) -> Outcome<UserReply> {
+    fn respond(&mut self, seen: &ConversationView) -> Outcome<UserReply> {
         assert_eq!(seen.response.len(), seen.sampled.len());
         Ok(self.0.fault().map_or_else(
             || {

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
-use burnish::agent::calls::Parsed;
+use burnish::agent::calls::ParsedTurn;
 use burnish::agent::loops::Chat;
 use burnish::agent::tokens::Appended;
-use burnish::agent::tools::{Answer, Call, Seen, Toolbox};
+use burnish::agent::tools::{ConversationView, ToolResult, Toolbox, ValidCall};
 use burnish::agent::{AgentLoop, Episode, FailureKind, Limits, NextAction, SampleRequest, TruncateSide};
 use burnish::data::{TemplateVariables, Tokenizer};
 use burnish::rollout::{Finish, Response};
@@ -152,7 +152,7 @@ where
         self.0.plain_text(ids)
     }
 
-    fn read(&self, ids: &[u32], tools: &[Value]) -> Result<Parsed> {
+    fn read(&self, ids: &[u32], tools: &[Value]) -> Result<ParsedTurn> {
         self.0.read(ids, tools)
     }
 
@@ -175,14 +175,14 @@ impl Toolbox for Tools {
         &self.schemas
     }
 
-    fn call(&mut self, calls: &[Call], seen: &Seen) -> Result<Vec<Answer>> {
+    fn call(&mut self, calls: &[ValidCall], seen: &ConversationView) -> Result<Vec<ToolResult>> {
         assert_eq!(seen.messages.last().unwrap()["role"], "assistant");
         Ok(calls.iter().map(|call| self.one(call)).collect())
     }
 }
 
 impl Tools {
-    fn one(&mut self, call: &Call) -> Answer {
+    fn one(&mut self, call: &ValidCall) -> ToolResult {
         let name = &call.written.name;
         let create = self.kwargs[name]["create_kwargs"].as_object().cloned().unwrap_or_default();
         let mut events = self.events.lock().unwrap();
@@ -198,6 +198,6 @@ impl Tools {
             None => (outcome["text"].as_str().unwrap_or_default().to_owned(), None),
         };
         let reward = outcome.get("reward").map_or(Some(0.0), Value::as_f64);
-        Answer { text, reward, failure, seconds: 0.0, extra: Map::new() }
+        ToolResult { text, reward, failure, seconds: 0.0, extra: Map::new() }
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use burnish::agent::calls::format_named;
 use burnish::agent::loops::{EpisodeRecord, ResponseTemplateChat, TrlChat, TrlLoop};
-use burnish::agent::tokens::Quoting;
-use burnish::agent::tools::{Answer, Call, Seen, Toolbox};
+use burnish::agent::tokens::SpecialTokenEscaper;
+use burnish::agent::tools::{ConversationView, ToolResult, Toolbox, ValidCall};
 use burnish::agent::{FailureKind, Limits};
 use burnish::data::TemplateVariables;
 use serde_json::{Map, Value};
@@ -34,13 +34,13 @@ impl Toolbox for Functions {
         &self.schemas
     }
 
-    fn call(&mut self, calls: &[Call], _: &Seen) -> Result<Vec<Answer>> {
+    fn call(&mut self, calls: &[ValidCall], _: &ConversationView) -> Result<Vec<ToolResult>> {
         Ok(calls.iter().map(|call| self.one(call)).collect())
     }
 }
 
 impl Functions {
-    fn one(&self, call: &Call) -> Answer {
+    fn one(&self, call: &ValidCall) -> ToolResult {
         let name = &call.written.name;
         let schema = self.schemas.iter().find(|schema| schema["function"]["name"] == **name).unwrap();
         let known = &schema["function"]["parameters"]["properties"];
@@ -53,7 +53,7 @@ impl Functions {
             Some(message) => (format!("{{'error': {}}}", repr(&message.into())), Some(FailureKind::Raised)),
             None => (burnish::util::python_value::text_of(result), None),
         };
-        Answer { text, reward: None, failure, seconds: 0.0, extra: Map::new() }
+        ToolResult { text, reward: None, failure, seconds: 0.0, extra: Map::new() }
     }
 }
 
@@ -70,7 +70,7 @@ fn golden_functions_are_trls() {
             variables: TemplateVariables::default(),
             template: case["template"].as_str().unwrap().to_owned(),
             format: format_named("hermes"),
-            quoting: Some(Quoting::new(&tokenizer).unwrap().into()),
+            escaper: Some(SpecialTokenEscaper::new(&tokenizer).unwrap().into()),
         });
         let schemas = case["tools"].as_array().unwrap().clone();
         let functions = Functions { schemas, results: case["results"].clone() };

@@ -14,7 +14,7 @@ use burnish::agent::calls::format_named;
 use burnish::agent::loops::{EpisodeRecord, TemplateChat, ToolAgent};
 use burnish::agent::participants::{Outcome, User, UserReply};
 use burnish::agent::tokens::{Appended, Continuation};
-use burnish::agent::tools::Seen;
+use burnish::agent::tools::ConversationView;
 use burnish::agent::{EndReason, TruncateSide};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ struct Scripted {
 }
 
 impl User for Scripted {
-    fn respond(&mut self, seen: &Seen) -> Outcome<UserReply> {
+    fn respond(&mut self, seen: &ConversationView) -> Outcome<UserReply> {
         self.events.lock().unwrap().push(json!(["respond", seen.messages.len(), seen.messages.last()]));
         let reply = &self.replies[self.count.min(self.replies.len() - 1)];
         self.count += 1;

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::field::Read;
+use super::field::FieldFormat;
 use super::patterns::pattern;
 use burnish_util::python_json::loads;
 use burnish_util::python_object::{Fields, Object};
@@ -14,14 +14,14 @@ use burnish_util::python_text::strip;
 ///
 /// # Errors
 /// If the text cannot be parsed.
-pub fn function(read: &Read, name: Option<String>, body: &str) -> Result<Object, String> {
+pub fn function(read: &FieldFormat, name: Option<String>, body: &str) -> Result<Object, String> {
     let arguments = match read {
-        Read::Text => Object::Text(strip(body).to_owned()),
-        Read::Function => return loads(body),
-        Read::Json => loads(body)?,
-        Read::Lax => loads(&strict(body)?)?,
-        Read::Pairs(found_by) => pairs(found_by, body, |value| Object::Text(value.to_owned()))?,
-        Read::Quoted(found_by) => pairs(found_by, body, quoted)?,
+        FieldFormat::Text => Object::Text(strip(body).to_owned()),
+        FieldFormat::Function => return loads(body),
+        FieldFormat::Json => loads(body)?,
+        FieldFormat::Lax => loads(&strict(body)?)?,
+        FieldFormat::Pairs(found_by) => pairs(found_by, body, |value| Object::Text(value.to_owned()))?,
+        FieldFormat::Quoted(found_by) => pairs(found_by, body, quoted)?,
     };
     let mut function = Fields::default();
     function.set_text("name", Object::Text(name.unwrap_or_default()));

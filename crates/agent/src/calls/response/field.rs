@@ -1,13 +1,13 @@
 //! The parts of a response template.
 
 /// A response template.
-pub struct Template {
+pub struct ResponseTemplate {
     pub name: &'static str,
     /// Other models that use the template.
     pub aliases: &'static [&'static str],
     /// The pattern that ends the header of an assistant's turn. The prompt's text after the last match belongs to the turn.
     pub anchor: &'static str,
-    pub fields: &'static [Field],
+    pub fields: &'static [TemplateField],
     /// The token that ends a turn, which is removed from the content.
     pub eos: &'static str,
     /// Special tokens, which are removed from a turn that cannot be parsed.
@@ -15,18 +15,18 @@ pub struct Template {
 }
 
 /// A field of the message.
-pub struct Field {
+pub struct TemplateField {
     pub name: &'static str,
-    pub open: Open,
+    pub open: FieldStart,
     /// The pattern that ends the field.
     pub close: &'static str,
     /// True if the end of the text (before a last newline) ends the field too.
     pub end_closes: bool,
-    pub read: Read,
+    pub read: FieldFormat,
 }
 
 /// The beginning of a field.
-pub enum Open {
+pub enum FieldStart {
     /// All text outside the other fields.
     Rest,
     /// A pattern; its group is the name of a function.
@@ -36,7 +36,7 @@ pub enum Open {
 }
 
 /// The format of a field's text.
-pub enum Read {
+pub enum FieldFormat {
     Text,
     /// The function of a call, as JSON.
     Function,

@@ -4,8 +4,8 @@ use serde_json::{Map, Number, Value, json};
 
 use super::coerce::coerce;
 use super::content::function;
-use super::field::{Read, Template};
-use super::machine::regions;
+use super::field::{FieldFormat, ResponseTemplate};
+use super::regions::regions;
 use super::templates::{TEMPLATES, template_named};
 use burnish_util::python_object::Object;
 use burnish_util::python_text::strip;
@@ -35,12 +35,12 @@ pub fn parse_response(template: &str, prefix: &str, text: &str, tools: &[Value])
     }
 }
 
-fn message(template: &Template, prefix: &str, text: &str, tools: &[Value]) -> Result<Value, String> {
+fn message(template: &ResponseTemplate, prefix: &str, text: &str, tools: &[Value]) -> Result<Value, String> {
     let mut message = Map::new();
     message.insert("role".to_owned(), "assistant".into());
     for region in regions(template, prefix, text)? {
         let field = &template.fields[region.field];
-        if matches!(field.read, Read::Text) {
+        if matches!(field.read, FieldFormat::Text) {
             message.insert(field.name.to_owned(), strip(&region.body).into());
             continue;
         }

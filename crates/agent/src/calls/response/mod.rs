@@ -6,11 +6,11 @@
 mod coerce;
 mod content;
 mod field;
-mod machine;
 mod message;
 mod patterns;
+mod regions;
 mod templates;
 
-pub use field::Template;
+pub use field::ResponseTemplate;
 pub use message::parse_response;
 pub use templates::{TEMPLATES, template_named};

@@ -4,13 +4,13 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::tokens::appended::Appended;
-use crate::tokens::group::{Group, role};
+use crate::tokens::group::{MessageGroup, role};
 use crate::tokens::renderer::Renderer;
-use crate::tokens::rules::{Family, Junction, Rules};
+use crate::tokens::rules::{TokenFamily, TokenRules, TurnBoundary};
 use burnish_data::Tokenizer;
 
 /// Matches verl 0.9.1 (`DeepSeekContinuousTokenBuilder`).
-pub static FAMILY: Family = Family {
+pub static FAMILY: TokenFamily = TokenFamily {
     model_types: &["deepseek_v2", "deepseek_v3"],
     doc: "no <｜tool▁outputs▁end｜> before a message of the user; arguments are text",
     rules: |tokenizer| Ok(Box::new(DeepSeek::new(tokenizer)?)),
@@ -33,20 +33,20 @@ impl DeepSeek {
     }
 }
 
-impl Rules for DeepSeek {
+impl TokenRules for DeepSeek {
     /// The templates concatenate the arguments with other texts, which fails for an object.
     fn no_arguments(&self) -> Value {
         "{}".into()
     }
 
-    fn join(&self, _: &Renderer, group: &Group, ids: &mut Vec<u32>) -> Result<()> {
+    fn join(&self, _: &Renderer, group: &MessageGroup, ids: &mut Vec<u32>) -> Result<()> {
         if group.role() == "user" {
             ids.truncate(ids.len() - self.at_end_of(ids));
         }
         Ok(())
     }
 
-    fn boundary(&self, at: &Junction, context: Vec<u32>) -> Appended {
+    fn boundary(&self, at: &TurnBoundary, context: Vec<u32>) -> Appended {
         let is_user = at.new.first().is_some_and(|message| role(message) == "user");
         Appended { remove: if is_user { self.at_end_of(at.ids) } else { 0 }, ids: context }
     }

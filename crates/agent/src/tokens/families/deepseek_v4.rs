@@ -6,12 +6,12 @@ use serde_json::Value;
 use crate::tokens::appended::Appended;
 use crate::tokens::group::{TOOL, role, text_of};
 use crate::tokens::renderer::Renderer;
-use crate::tokens::rules::{Family, Junction, Rules};
+use crate::tokens::rules::{TokenFamily, TokenRules, TurnBoundary};
 use burnish_data::Tokenizer;
 
 /// Matches verl 0.9.1 (`DeepSeekV4ContinuousTokenBuilder`), which can also append calls of the assistant and messages with tasks.
 /// Reasoning is on if the template's own prompt ends with `<think>`; verl reads `enable_thinking`.
-pub static FAMILY: Family = Family {
+pub static FAMILY: TokenFamily = TokenFamily {
     model_types: &["deepseek_v4"],
     doc: "messages of users and tools in one user turn; <｜end▁of▁sentence｜> after an assistant turn that lacks it",
     rules: |tokenizer| Ok(Box::new(DeepSeekV4::new(tokenizer)?)),
@@ -27,7 +27,7 @@ impl DeepSeekV4 {
     }
 }
 
-impl Rules for DeepSeekV4 {
+impl TokenRules for DeepSeekV4 {
     fn context(&self, renderer: &Renderer, history: &[Value], new: &[Value]) -> Result<Vec<u32>> {
         if new.is_empty() {
             return Ok(Vec::new());
@@ -55,10 +55,10 @@ impl Rules for DeepSeekV4 {
         }
         text.push_str("<｜Assistant｜>");
         text.push_str(if thinks { "<think>" } else { "</think>" });
-        renderer.quoting().encode(&text)
+        renderer.escaper().encode(&text)
     }
 
-    fn boundary(&self, at: &Junction, mut context: Vec<u32>) -> Appended {
+    fn boundary(&self, at: &TurnBoundary, mut context: Vec<u32>) -> Appended {
         let behind_turn = at.history.last().is_some_and(|message| role(message) == "assistant");
         if !context.is_empty() && behind_turn && at.ids.last() != Some(&self.end) {
             context.insert(0, self.end);

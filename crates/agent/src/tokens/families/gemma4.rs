@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use super::names::tool_name;
 use crate::tokens::appended::Appended;
-use crate::tokens::group::{Group, TOOL, role};
+use crate::tokens::group::{MessageGroup, TOOL, role};
 use crate::tokens::renderer::Renderer;
-use crate::tokens::rules::{Family, Junction, Rules};
+use crate::tokens::rules::{TokenFamily, TokenRules, TurnBoundary};
 use crate::tokens::synthetic::{call_id, calling};
 use burnish_data::Tokenizer;
 
 /// Matches verl 0.9.1 (`Gemma4ContinuousTokenBuilder`).
-pub static FAMILY: Family = Family {
+pub static FAMILY: TokenFamily = TokenFamily {
     model_types: &["gemma4"],
     doc: "<|tool_response> before tool results, without an opening after them; <turn|> and a newline before a user's message",
     rules: |tokenizer| Ok(Box::new(Gemma4::new(tokenizer)?)),
@@ -33,8 +33,8 @@ impl Gemma4 {
     }
 }
 
-impl Rules for Gemma4 {
-    fn tools(&self, renderer: &Renderer, group: &Group) -> Result<Vec<u32>> {
+impl TokenRules for Gemma4 {
+    fn tools(&self, renderer: &Renderer, group: &MessageGroup) -> Result<Vec<u32>> {
         let (mut calls, mut answers) = (Vec::new(), group.messages.to_vec());
         for (i, answer) in answers.iter_mut().enumerate() {
             let (id, name) = (call_id(answer, i), tool_name(group, i)?);
@@ -47,10 +47,10 @@ impl Rules for Gemma4 {
                 }
             }
         }
-        renderer.behind_calls(calling(calls), &answers, false)
+        renderer.after_calls(calling(calls), &answers, false)
     }
 
-    fn join(&self, renderer: &Renderer, group: &Group, ids: &mut Vec<u32>) -> Result<()> {
+    fn join(&self, renderer: &Renderer, group: &MessageGroup, ids: &mut Vec<u32>) -> Result<()> {
         if group.role() != "user" || ids.is_empty() && group.before().next().is_none() {
             return Ok(());
         }
@@ -70,12 +70,12 @@ impl Rules for Gemma4 {
 
     fn opening(&self, renderer: &Renderer, _: &[Value], new: &[Value]) -> Result<Vec<u32>> {
         match new.last() {
-            Some(last) if ["user", "system"].contains(&role(last)) => renderer.opening_behind(last),
+            Some(last) if ["user", "system"].contains(&role(last)) => renderer.opening_after(last),
             _ => Ok(Vec::new()),
         }
     }
 
-    fn boundary(&self, at: &Junction, mut context: Vec<u32>) -> Appended {
+    fn boundary(&self, at: &TurnBoundary, mut context: Vec<u32>) -> Appended {
         let (mut remove, mut ids) = (0, at.ids);
         let first = at.new.first().map_or("", role);
         let last = at.history.iter().rev().map(role).find(|role| *role != TOOL);

@@ -3,11 +3,11 @@
 use anyhow::Result;
 
 use crate::tokens::appended::Appended;
-use crate::tokens::rules::{Family, Junction, Rules};
+use crate::tokens::rules::{TokenFamily, TokenRules, TurnBoundary};
 use burnish_data::Tokenizer;
 
 /// Matches verl 0.9.1 (`GLMContinuousTokenBuilder`).
-pub static FAMILY: Family = Family {
+pub static FAMILY: TokenFamily = TokenFamily {
     model_types: &["glm4_moe", "glm_moe_dsa", "glm4v", "glm4v_moe"],
     doc: "an <|observation|> or <|user|> that ends a turn is replaced by the next message's",
     rules: |tokenizer| Ok(Box::new(Glm::new(tokenizer)?)),
@@ -23,8 +23,8 @@ impl Glm {
     }
 }
 
-impl Rules for Glm {
-    fn boundary(&self, at: &Junction, context: Vec<u32>) -> Appended {
+impl TokenRules for Glm {
+    fn boundary(&self, at: &TurnBoundary, context: Vec<u32>) -> Appended {
         let remove = usize::from(at.ids.last().is_some_and(|last| self.openers.contains(last)));
         Appended { remove, ids: context }
     }

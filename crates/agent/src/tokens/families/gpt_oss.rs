@@ -4,12 +4,12 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::names::tool_name;
-use crate::tokens::group::{Group, role, text_of};
+use crate::tokens::group::{MessageGroup, role, text_of};
 use crate::tokens::renderer::Renderer;
-use crate::tokens::rules::{Family, Rules};
+use crate::tokens::rules::{TokenFamily, TokenRules};
 
 /// Matches verl 0.9.1 (`GptOssContinuousTokenBuilder`).
-pub static FAMILY: Family = Family {
+pub static FAMILY: TokenFamily = TokenFamily {
     model_types: &["gpt_oss"],
     doc: "tool results as messages of functions.NAME, their content as JSON text; the whole conversation opens the turn",
     rules: |_| Ok(Box::new(GptOss)),
@@ -17,18 +17,18 @@ pub static FAMILY: Family = Family {
 
 struct GptOss;
 
-impl Rules for GptOss {
-    fn tools(&self, renderer: &Renderer, group: &Group) -> Result<Vec<u32>> {
+impl TokenRules for GptOss {
+    fn tools(&self, renderer: &Renderer, group: &MessageGroup) -> Result<Vec<u32>> {
         let mut text = String::new();
         for (i, answer) in group.messages.iter().enumerate() {
             let name = tool_name(group, i)?;
             let content = Value::from(text_of(answer.get("content")));
             text.push_str(&format!("<|start|>functions.{name} to=assistant<|channel|>commentary<|message|>{content}<|end|>"));
         }
-        renderer.quoting().encode(&text)
+        renderer.escaper().encode(&text)
     }
 
-    fn message(&self, renderer: &Renderer, group: &Group) -> Result<Vec<u32>> {
+    fn message(&self, renderer: &Renderer, group: &MessageGroup) -> Result<Vec<u32>> {
         let message = &group.messages[0];
         let calls = message.get("tool_calls").and_then(Value::as_array).is_some_and(|calls| !calls.is_empty());
         if role(message) != "assistant" || calls {
@@ -43,7 +43,7 @@ impl Rules for GptOss {
         }
         let content = text_of(message.get("content"));
         text.push_str(&format!("<|start|>assistant<|channel|>final<|message|>{content}<|end|>"));
-        renderer.quoting().encode(&text)
+        renderer.escaper().encode(&text)
     }
 
     fn opens_with_group(&self) -> bool {

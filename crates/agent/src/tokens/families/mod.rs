@@ -14,10 +14,10 @@ mod newline;
 pub mod plain;
 pub mod qwen;
 
-pub use super::rules::{Family, Junction, Rules};
+pub use super::rules::{TokenFamily, TokenRules, TurnBoundary};
 
 /// Every family. To add one, write a file with its `FAMILY`, and add a line here. Other models use `plain`.
-pub static FAMILIES: &[&Family] = &[
+pub static FAMILIES: &[&TokenFamily] = &[
     &qwen::FAMILY,
     &minimax::FAMILY,
     &gemma::FAMILY,

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 
-use crate::tokens::group::{Group, role};
+use crate::tokens::group::{MessageGroup, role};
 use crate::tokens::synthetic::name;
 use burnish_util::python_value::text_of;
 
@@ -12,7 +12,7 @@ use burnish_util::python_value::text_of;
 ///
 /// # Errors
 /// If there is no such call, or the numbers of calls and results differ.
-pub fn tool_name(group: &Group, index: usize) -> Result<String> {
+pub fn tool_name(group: &MessageGroup, index: usize) -> Result<String> {
     let answer = &group.messages[index];
     if let Some(name) = name(answer) {
         return Ok(name);

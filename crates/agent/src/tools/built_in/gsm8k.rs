@@ -5,11 +5,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::tool::{BuiltIn, Failed, Kind, Told};
+use super::tool::{BuiltInKind, BuiltInTool, ToolError, ToolOutput};
 use burnish_reward::gsm8k::{Method, extract_solution};
 use burnish_util::python_value::{quoted, text_of};
 
-pub(super) static GSM8K: Kind = Kind {
+pub(super) static GSM8K: BuiltInKind = BuiltInKind {
     name: "calc_gsm8k_reward",
     class_names: &["verl.tools.gsm8k_tool.Gsm8kTool"],
     doc: "compares an answer with the row's tools_kwargs.calc_gsm8k_reward.create_kwargs.ground_truth; the reward is -0.05 for an answer \
@@ -39,7 +39,7 @@ pub(crate) fn marked(answer: &str) -> String {
     if answer.starts_with("#### ") { answer.to_owned() } else { format!("#### {answer}") }
 }
 
-impl BuiltIn for Gsm8k {
+impl BuiltInTool for Gsm8k {
     fn begin(&self, kwargs: &Value) -> Result<Value> {
         let truth = &kwargs["ground_truth"];
         let text = truth.as_str().map(str::to_owned).or_else(|| truth.is_number().then(|| text_of(truth)));
@@ -51,10 +51,10 @@ impl BuiltIn for Gsm8k {
 
     /// Matches verl's `execute`. Its state lasts as long as the conversation. verl 0.7 creates a new instance for each call, so
     /// that no answer there is worse than an earlier one.
-    fn call(&self, arguments: &Value, state: &mut Value, _: Duration) -> Result<Told, Failed> {
+    fn call(&self, arguments: &Value, state: &mut Value, _: Duration) -> Result<ToolOutput, ToolError> {
         let answer = match arguments {
             Value::Object(fields) => fields.get("answer").map_or_else(String::new, text_of),
-            _ => return Err(Failed::raised("the arguments must be an object")),
+            _ => return Err(ToolError::raised("the arguments must be an object")),
         };
         let parsed = extract_solution(&marked(&answer), Method::Flexible);
         let reward = if parsed.is_some() && parsed.as_deref() == state["truth"].as_str() { 1.0 } else { 0.0 };
@@ -69,7 +69,7 @@ impl BuiltIn for Gsm8k {
             "0.0"
         };
         let text = format!("Current parsed answer={} reward={shown}", quoted(&answer));
-        Ok(Told { text, reward: Some(tool_reward) })
+        Ok(ToolOutput { text, reward: Some(tool_reward) })
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{BuiltIn, Gsm8k};
+    use super::{BuiltInTool, Gsm8k};
 
     #[test]
     fn an_answer_is_judged_and_repeating_costs() {

@@ -7,14 +7,14 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::settings::{address, count, seconds};
-use super::tool::{BuiltIn, Failed, Kind, Told};
+use super::tool::{BuiltInKind, BuiltInTool, ToolError, ToolOutput};
 use crate::FailureKind;
 use burnish_reward::failure::FailureKind as SandboxFailure;
 use burnish_reward::sandbox::{Sandbox, SandboxOptions};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::python_value::text_of;
 
-pub(super) static SANDBOX: Kind = Kind {
+pub(super) static SANDBOX: BuiltInKind = BuiltInKind {
     name: "code_interpreter",
     class_names: &["verl.tools.sandbox_fusion_tools.SandboxFusionTool"],
     doc: "the output of a Python program, which the service at sandbox_fusion_url runs",
@@ -59,31 +59,31 @@ struct Code {
     timeout: Duration,
 }
 
-impl BuiltIn for Code {
+impl BuiltInTool for Code {
     fn waits(&self) -> bool {
         true
     }
 
     /// Returns the program's output followed by its errors, like verl's `execute_code`. A failing service is an error here; in
     /// verl the model gets `no stdout here`.
-    fn call(&self, arguments: &Value, _: &mut Value, timeout: Duration) -> Result<Told, Failed> {
-        let Value::Object(fields) = arguments else { return Err(Failed::raised("the arguments must be an object")) };
+    fn call(&self, arguments: &Value, _: &mut Value, timeout: Duration) -> Result<ToolOutput, ToolError> {
+        let Value::Object(fields) = arguments else { return Err(ToolError::raised("the arguments must be an object")) };
         let code = fields.get("code").map_or_else(String::new, text_of);
         let limit = fields.get("timeout").and_then(Value::as_f64).filter(|seconds| *seconds > 0.0);
         let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(self.timeout).min(timeout);
         let seconds = limit.as_secs_f64().ceil().max(1.0) as u64;
         let answer = self.service.run_program(&code, seconds).map_err(|failure| match failure.kind {
-            SandboxFailure::Timeout => Failed { failure: FailureKind::Timeout, message: failure.message },
-            SandboxFailure::Exception | SandboxFailure::Crash => Failed::raised(failure.message),
+            SandboxFailure::Timeout => ToolError { failure: FailureKind::Timeout, message: failure.message },
+            SandboxFailure::Exception | SandboxFailure::Crash => ToolError::raised(failure.message),
         })?;
         if answer["status"] == "SandboxError" {
-            return Err(Failed::raised(format!("the sandbox failed: {}", text_of(&answer["message"]))));
+            return Err(ToolError::raised(format!("the sandbox failed: {}", text_of(&answer["message"]))));
         }
         let run = &answer["run_result"];
         let text = |field: &str| run[field].as_str().unwrap_or_default();
         let text =
             if run["status"] == "Finished" { text("stdout").to_owned() + text("stderr") } else { "no stdout here".to_owned() };
-        Ok(Told { text, reward: None })
+        Ok(ToolOutput { text, reward: None })
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
         ]);
         let tool = (SANDBOX.make)(&json!({"sandbox_fusion_url": url, "default_timeout": 7})).unwrap();
         let ask = || tool.call(&json!({"code": "print(5)"}), &mut Value::Null, Duration::from_secs(20));
-        assert_eq!(ask(), Ok(Told { text: "5\n".to_owned(), reward: None }));
+        assert_eq!(ask(), Ok(ToolOutput { text: "5\n".to_owned(), reward: None }));
         assert_eq!(ask().unwrap().text, "1\nTrace");
         assert_eq!(ask().unwrap().text, "no stdout here");
         assert!(ask().unwrap_err().message.contains("no room"));

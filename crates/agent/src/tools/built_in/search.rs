@@ -10,7 +10,7 @@ use ureq::{Agent, Error};
 
 use super::settings::{address, count, seconds};
 use super::slots::Slots;
-use super::tool::{BuiltIn, Failed, Kind, Told};
+use super::tool::{BuiltInKind, BuiltInTool, ToolError, ToolOutput};
 
 /// The limit of attempts while a service fails temporarily.
 const TRIES: u32 = 10;
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The limit of a reply in bytes.
 const MOST_BYTES: u64 = 16 << 20;
 
-pub(super) static SEARCH: Kind = Kind {
+pub(super) static SEARCH: BuiltInKind = BuiltInKind {
     name: "search",
     class_names: &["verl.tools.search_tool.SearchTool"],
     doc: "passages of a retrieval service, requested by POST {queries, topk, return_scores}",
@@ -74,18 +74,18 @@ struct Search {
     pause: Duration,
 }
 
-impl BuiltIn for Search {
+impl BuiltInTool for Search {
     fn waits(&self) -> bool {
         true
     }
 
     /// Matches verl's `execute`: errors are results too, and the reward is 0. Attempts end at the time limit of the call.
-    fn call(&self, arguments: &Value, _: &mut Value, timeout: Duration) -> Result<Told, Failed> {
+    fn call(&self, arguments: &Value, _: &mut Value, timeout: Duration) -> Result<ToolOutput, ToolError> {
         let end = Instant::now() + timeout;
         let Some(queries) = arguments["query_list"].as_array().filter(|queries| !queries.is_empty()) else {
             return Ok(told("Error: 'query_list' is missing, empty, or not a list in parameters."));
         };
-        let Some(_slot) = self.slots.take(end) else { return Err(Failed::late(timeout)) };
+        let Some(_slot) = self.slots.take(end) else { return Err(ToolError::late(timeout)) };
         let body = json!({"queries": queries, "topk": self.topk, "return_scores": true}).to_string();
         for attempt in 1.. {
             let left = end.saturating_duration_since(Instant::now());
@@ -105,7 +105,7 @@ impl BuiltIn for Search {
                 Err((why, _)) => return Ok(told(&format!("Search error: API Call Failed: {why}"))),
             }
         }
-        Err(Failed::late(timeout))
+        Err(ToolError::late(timeout))
     }
 }
 
@@ -132,8 +132,8 @@ impl Search {
 }
 
 /// Returns the result in the form of verl's tool: JSON with one field.
-fn told(result: &str) -> Told {
-    Told::text(format!("{{\"result\": {}}}", Value::from(result)))
+fn told(result: &str) -> ToolOutput {
+    ToolOutput::text(format!("{{\"result\": {}}}", Value::from(result)))
 }
 
 /// Returns the passages of a reply as one text: numbered within each query, with lines of hyphens between queries.
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    fn ask(tool: &Search, arguments: &Value) -> Result<String, Failed> {
+    fn ask(tool: &Search, arguments: &Value) -> Result<String, ToolError> {
         tool.call(arguments, &mut Value::Null, Duration::from_secs(5)).map(|told| told.text)
     }
 
@@ -203,7 +203,7 @@ mod tests {
         let tool = Search { pause: Duration::from_millis(80), ..search("http://127.0.0.1:9/retrieve") };
         let begun = Instant::now();
         let failed = tool.call(&json!({"query_list": ["x"]}), &mut Value::Null, Duration::from_millis(200)).unwrap_err();
-        assert_eq!(failed, Failed::late(Duration::from_millis(200)));
+        assert_eq!(failed, ToolError::late(Duration::from_millis(200)));
         assert!(begun.elapsed() < Duration::from_secs(5));
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::FailureKind;
 
 /// A kind of built-in tool.
-pub struct Kind {
+pub struct BuiltInKind {
     /// The name of the tool, unless the configuration's schema has another.
     pub name: &'static str,
     /// The values of `class_name` in tool configurations that select the tool.
@@ -23,11 +23,11 @@ pub struct Kind {
     ///
     /// # Errors
     /// A missing or invalid setting.
-    pub make: fn(&Value) -> Result<Box<dyn BuiltIn>>,
+    pub make: fn(&Value) -> Result<Box<dyn BuiltInTool>>,
 }
 
 /// A tool that handles the calls of all conversations, from many threads.
-pub trait BuiltIn: Send + Sync {
+pub trait BuiltInTool: Send + Sync {
     /// Returns the state at the start of a conversation, from the row's `tools_kwargs.NAME.create_kwargs` (null if missing).
     ///
     /// # Errors
@@ -45,18 +45,18 @@ pub trait BuiltIn: Send + Sync {
     ///
     /// # Errors
     /// [`ToolError`] if there is no result; the model gets its message.
-    fn call(&self, arguments: &Value, state: &mut Value, timeout: Duration) -> Result<Told, Failed>;
+    fn call(&self, arguments: &Value, state: &mut Value, timeout: Duration) -> Result<ToolOutput, ToolError>;
 }
 
 /// The output of a tool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct ToolOutput {
     pub text: String,
     /// The reward; `None` is not recorded.
     pub reward: Option<f64>,
 }
 
-impl Told {
+impl ToolOutput {
     /// Returns an output with the reward 0, which verl's tools give if they judge nothing.
     pub fn text(text: String) -> Self {
         Self { text, reward: Some(0.0) }
@@ -65,13 +65,13 @@ impl Told {
 
 /// The error of a call without a result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failed {
+pub struct ToolError {
     pub failure: FailureKind,
     /// The error in one line.
     pub message: String,
 }
 
-impl Failed {
+impl ToolError {
     /// Returns the error for an exception of a tool.
     pub fn raised(message: impl Into<String>) -> Self {
         Self { failure: FailureKind::Raised, message: message.into() }

@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
 use super::settings::only_known;
-use super::tool::{BuiltIn, Failed, Kind, Told};
-use crate::tools::{Answer, Call, Seen, Toolbox};
+use super::tool::{BuiltInKind, BuiltInTool, ToolError, ToolOutput};
+use crate::tools::{ConversationView, ToolResult, Toolbox, ValidCall};
 use burnish_util::interrupt::Interrupt;
 
 /// The longest time until an interrupt is noticed.
@@ -18,24 +18,24 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// A built-in tool, or one of a service, created once for all conversations.
 #[derive(Clone)]
-pub struct Made {
+pub struct SharedTool {
     name: String,
     schema: Value,
-    tool: Arc<dyn BuiltIn>,
-    of_service: bool,
+    tool: Arc<dyn BuiltInTool>,
+    from_service: bool,
 }
 
-impl Made {
+impl SharedTool {
     /// Creates a tool from an entry of a tool configuration: its `config`, and its `tool_schema` if it has one.
     ///
     /// # Errors
     /// An unknown, missing or invalid setting, or a schema without a name.
-    pub fn new(kind: &Kind, config: &Value, schema: Option<Value>) -> Result<Self> {
+    pub fn new(kind: &BuiltInKind, config: &Value, schema: Option<Value>) -> Result<Self> {
         let make = || -> Result<Self> {
             only_known(kind.settings, config)?;
             let schema = schema.unwrap_or_else(kind.schema);
             let name = schema["function"]["name"].as_str().context("`tool_schema` has no function.name")?.to_owned();
-            Ok(Self { name, schema, tool: (kind.make)(config)?.into(), of_service: false })
+            Ok(Self { name, schema, tool: (kind.make)(config)?.into(), from_service: false })
         };
         make().with_context(|| format!("the tool {}", kind.class_names[0]))
     }
@@ -44,9 +44,9 @@ impl Made {
     ///
     /// # Errors
     /// A schema without a name.
-    pub fn of_service(schema: Value, tool: Arc<dyn BuiltIn>) -> Result<Self> {
+    pub fn from_service(schema: Value, tool: Arc<dyn BuiltInTool>) -> Result<Self> {
         let name = schema["function"]["name"].as_str().context("the schema of a tool has no function.name")?.to_owned();
-        Ok(Self { name, schema, tool, of_service: true })
+        Ok(Self { name, schema, tool, from_service: true })
     }
 
     /// Returns the schema that the model gets, in OpenAI's form.
@@ -55,8 +55,8 @@ impl Made {
     }
 
     /// Returns true if the tool belongs to a service that was started or connected to for it.
-    pub fn is_of_service(&self) -> bool {
-        self.of_service
+    pub fn is_from_service(&self) -> bool {
+        self.from_service
     }
 
     /// Returns true if calls of the tool wait for something outside this process.
@@ -72,7 +72,7 @@ impl Made {
 
 /// The built-in tools of one conversation.
 pub struct BuiltInTools {
-    tools: Vec<(Made, Value)>,
+    tools: Vec<(SharedTool, Value)>,
     schemas: Vec<Value>,
     timeout: Duration,
     interrupt: Interrupt,
@@ -84,8 +84,8 @@ impl BuiltInTools {
     ///
     /// # Errors
     /// A value that the row lacks for a tool.
-    pub fn new(made: &[Made], tools_kwargs: &Value, timeout: Duration, interrupt: Interrupt) -> Result<Self> {
-        let begin = |made: &Made| {
+    pub fn new(made: &[SharedTool], tools_kwargs: &Value, timeout: Duration, interrupt: Interrupt) -> Result<Self> {
+        let begin = |made: &SharedTool| {
             let state = made.tool.begin(&tools_kwargs[&made.name]["create_kwargs"]);
             Ok((made.clone(), state.with_context(|| format!("the tool {}", made.name))?))
         };
@@ -95,7 +95,7 @@ impl BuiltInTools {
     }
 
     /// Runs a call of a waiting tool on a separate thread, which nobody has to join: a service can hang for any time.
-    fn start(&self, tool: &Arc<dyn BuiltIn>, call: &Call) -> Result<Receiver<(Result<Told, Failed>, f64)>> {
+    fn start(&self, tool: &Arc<dyn BuiltInTool>, call: &ValidCall) -> Result<Receiver<(Result<ToolOutput, ToolError>, f64)>> {
         let (send, receive) = sync_channel(1);
         let (tool, arguments, timeout) = (tool.clone(), call.arguments.clone(), self.timeout);
         let run = move || {
@@ -107,14 +107,18 @@ impl BuiltInTools {
         Ok(receive)
     }
 
-    fn wait(&self, receive: &Receiver<(Result<Told, Failed>, f64)>, end: Instant) -> Result<(Result<Told, Failed>, f64)> {
+    fn wait(
+        &self,
+        receive: &Receiver<(Result<ToolOutput, ToolError>, f64)>,
+        end: Instant,
+    ) -> Result<(Result<ToolOutput, ToolError>, f64)> {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             match receive.recv_timeout(left.min(POLL)) {
                 Ok(told) => return Ok(told),
-                Err(RecvTimeoutError::Disconnected) => return Ok((Err(Failed::raised("the tool broke off")), 0.0)),
+                Err(RecvTimeoutError::Disconnected) => return Ok((Err(ToolError::raised("the tool broke off")), 0.0)),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
-                    return Ok((Err(Failed::late(self.timeout)), self.timeout.as_secs_f64()));
+                    return Ok((Err(ToolError::late(self.timeout)), self.timeout.as_secs_f64()));
                 }
                 Err(RecvTimeoutError::Timeout) => self.interrupt.check()?,
             }
@@ -127,10 +131,10 @@ impl Toolbox for BuiltInTools {
         &self.schemas
     }
 
-    fn call(&mut self, calls: &[Call], _: &Seen) -> Result<Vec<Answer>> {
+    fn call(&mut self, calls: &[ValidCall], _: &ConversationView) -> Result<Vec<ToolResult>> {
         self.interrupt.check()?;
         let end = Instant::now() + self.timeout;
-        let index = |call: &Call| self.tools.iter().position(|(made, _)| made.name == call.written.name);
+        let index = |call: &ValidCall| self.tools.iter().position(|(made, _)| made.name == call.written.name);
         let indices: Vec<Option<usize>> = calls.iter().map(index).collect();
         let mut waiting = Vec::with_capacity(calls.len());
         for (call, index) in calls.iter().zip(&indices) {
@@ -147,7 +151,7 @@ impl Toolbox for BuiltInTools {
                     let told = made.tool.call(&call.arguments, state, self.timeout);
                     (told, begun.elapsed().as_secs_f64())
                 }
-                (None, None) => (Err(Failed::raised("there is no such tool")), 0.0),
+                (None, None) => (Err(ToolError::raised("there is no such tool")), 0.0),
             };
             answers.push(answer(&call.written.name, told, seconds));
         }
@@ -156,10 +160,10 @@ impl Toolbox for BuiltInTools {
 }
 
 /// Returns the result for the model; errors are worded as in verl.
-fn answer(name: &str, told: Result<Told, Failed>, seconds: f64) -> Answer {
+fn answer(name: &str, told: Result<ToolOutput, ToolError>, seconds: f64) -> ToolResult {
     match told {
-        Ok(Told { text, reward }) => Answer { text, reward, failure: None, seconds, extra: Map::new() },
-        Err(Failed { failure, message }) => Answer {
+        Ok(ToolOutput { text, reward }) => ToolResult { text, reward, failure: None, seconds, extra: Map::new() },
+        Err(ToolError { failure, message }) => ToolResult {
             text: format!("Error executing tool '{name}': {message}"),
             reward: Some(0.0),
             failure: Some(failure),
@@ -182,12 +186,12 @@ mod tests {
     use crate::FailureKind;
     use crate::calls::ToolCall;
 
-    fn call(name: &str, arguments: Value) -> Call {
-        Call { written: ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_string() }, arguments }
+    fn call(name: &str, arguments: Value) -> ValidCall {
+        ValidCall { written: ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_string() }, arguments }
     }
 
-    fn made(kind: &Kind, config: Value) -> Result<Made> {
-        Made::new(kind, &config, None)
+    fn made(kind: &BuiltInKind, config: Value) -> Result<SharedTool> {
+        SharedTool::new(kind, &config, None)
     }
 
     #[test]
@@ -214,7 +218,7 @@ mod tests {
             call("calc_gsm8k_reward", json!({"answer": "72"})),
         ];
         let begun = Instant::now();
-        let answers = toolbox.call(&calls, &Seen::NOTHING).unwrap();
+        let answers = toolbox.call(&calls, &ConversationView::EMPTY).unwrap();
         assert!(begun.elapsed() < Duration::from_secs(5));
         let texts: Vec<&str> = answers.iter().map(|answer| answer.text.as_str()).collect();
         let late = "Error executing tool 'search': timed out after 0.3 s";
@@ -226,7 +230,7 @@ mod tests {
         let rewards: Vec<_> = answers.iter().map(|answer| answer.reward).collect();
         assert_eq!(rewards, [0.0, 0.0, 0.0, 0.0, 0.0, -0.05].map(Some));
         interrupt.ask();
-        assert!(toolbox.call(&calls, &Seen::NOTHING).is_err());
+        assert!(toolbox.call(&calls, &ConversationView::EMPTY).is_err());
     }
 
     #[test]

@@ -9,62 +9,62 @@ use serde_json::Value;
 use ureq::Body;
 use ureq::http::Response;
 
+use super::error::McpError;
 use super::events::Events;
-use super::failure::Failure;
-use super::link::{CALL, Link};
+use super::http_endpoint::{EVENTS, HttpEndpoint, body, failure, header, refused};
 use super::message::{Incoming, MOST_BYTES, answer, cancelled, incoming, notification, request};
-use super::site::{EVENTS, Site, body, failure, header, refused};
+use super::transport::{CALL, Transport};
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 /// The time limit of messages without a reply.
-const BESIDE: Duration = Duration::from_secs(5);
+const SIDE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause before requesting a stream again that ended before its reply.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A connection to a server by streamable HTTP.
-pub struct Http {
-    site: Site,
+pub struct StreamableHttp {
+    site: HttpEndpoint,
     last: AtomicU64,
     is_open: AtomicBool,
-    agreed: Mutex<Agreed>,
+    agreed: Mutex<AgreedHeaders>,
 }
 
 /// Session id and protocol version from the server's first reply, sent with each message.
 #[derive(Clone, Default)]
-struct Agreed {
+struct AgreedHeaders {
     session: Option<String>,
     version: Option<String>,
 }
 
-impl Http {
+impl StreamableHttp {
     /// Creates a connection; sends nothing yet.
-    pub fn new(site: Site) -> Self {
+    pub fn new(site: HttpEndpoint) -> Self {
         Self { site, last: AtomicU64::new(0), is_open: AtomicBool::new(true), agreed: Mutex::default() }
     }
 
-    fn agreed(&self) -> MutexGuard<'_, Agreed> {
+    fn agreed(&self) -> MutexGuard<'_, AgreedHeaders> {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn headers(&self) -> Vec<(&'static str, String)> {
-        let Agreed { session, version } = self.agreed().clone();
+        let AgreedHeaders { session, version } = self.agreed().clone();
         [(SESSION, session), (VERSION, version)].into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
     /// Sends a message without a reply. The next request reports errors.
     fn send(&self, message: &Value) {
-        if let Err(why) = self.site.post(&self.site.url, message, &self.headers(), Instant::now() + BESIDE) {
-            tracing::debug!("a message to {} was lost: it {}", self.site.url, why.words(BESIDE.as_secs_f64()));
+        if let Err(why) = self.site.post(&self.site.url, message, &self.headers(), Instant::now() + SIDE_TIMEOUT) {
+            tracing::debug!("a message to {} was lost: it {}", self.site.url, why.words(SIDE_TIMEOUT.as_secs_f64()));
         }
     }
 
-    fn ask(&self, id: u64, method: &str, params: Value, end: Instant) -> Result<Value, Failure> {
+    fn ask(&self, id: u64, method: &str, params: Value, end: Instant) -> Result<Value, McpError> {
         let headers = self.headers();
         let response = self.site.post(&self.site.url, &request(id, method, params), &headers, end)?;
         let status = response.status().as_u16();
         if status == 404 && headers.iter().any(|(name, _)| *name == SESSION) {
-            return Err(Failure::not_there("has ended the session"));
+            return Err(McpError::undelivered("has ended the session"));
         }
         if !(200..300).contains(&status) {
             return Err(refused(response));
@@ -73,15 +73,15 @@ impl Http {
             self.agreed().session = Some(session);
         }
         if header(&response, "content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with(EVENTS)) {
-            return self.of_stream(id, response, end);
+            return self.reply_from_stream(id, response, end);
         }
         let messages = incoming(&body(response)?);
         let found = messages.into_iter().flatten().find_map(|message| self.take(id, message));
-        found.unwrap_or_else(|| Err(Failure::Refused("the reply does not follow the protocol".to_owned())))
+        found.unwrap_or_else(|| Err(McpError::Refused("the reply does not follow the protocol".to_owned())))
     }
 
     /// Reads the reply from a stream. If the stream ends early, requests it again from its last event, if that had an id.
-    fn of_stream(&self, id: u64, mut response: Response<Body>, end: Instant) -> Result<Value, Failure> {
+    fn reply_from_stream(&self, id: u64, mut response: Response<Body>, end: Instant) -> Result<Value, McpError> {
         let mut last_id: Option<String> = None;
         loop {
             let mut events = Events::new(response.into_body().into_with_config().limit(MOST_BYTES as u64).reader());
@@ -98,15 +98,15 @@ impl Http {
                     Err(error) => break Some(failure(error.into())),
                 }
             };
-            if let Some(Failure::Late | Failure::Refused(_)) = broken {
-                return Err(broken.unwrap_or(Failure::Late));
+            if let Some(McpError::Late | McpError::Refused(_)) = broken {
+                return Err(broken.unwrap_or(McpError::Late));
             }
             last_id = events.last_id.or(last_id);
             let Some(last) = &last_id else {
-                return Err(broken.unwrap_or_else(|| Failure::Refused("a stream without a reply".to_owned())));
+                return Err(broken.unwrap_or_else(|| McpError::Refused("a stream without a reply".to_owned())));
             };
             if end.saturating_duration_since(Instant::now()) < PAUSE {
-                return Err(Failure::Late);
+                return Err(McpError::Late);
             }
             std::thread::sleep(PAUSE);
             let mut headers = self.headers();
@@ -119,9 +119,9 @@ impl Http {
     }
 
     /// Handles a message while a request waits: returns the reply to the request with this id; replies to requests of the server.
-    fn take(&self, id: u64, message: Incoming) -> Option<Result<Value, Failure>> {
+    fn take(&self, id: u64, message: Incoming) -> Option<Result<Value, McpError>> {
         match message {
-            Incoming::Answer(number, answer) if number == id => Some(answer.map_err(Failure::Refused)),
+            Incoming::Answer(number, answer) if number == id => Some(answer.map_err(McpError::Refused)),
             Incoming::Request { id, method } => {
                 self.send(&answer(&id, &method));
                 None
@@ -131,13 +131,13 @@ impl Http {
     }
 }
 
-impl Link for Http {
-    fn request(&self, method: &str, params: Value, end: Instant) -> Result<Value, Failure> {
+impl Transport for StreamableHttp {
+    fn request(&self, method: &str, params: Value, end: Instant) -> Result<Value, McpError> {
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let answer = self.ask(id, method, params, end);
         match &answer {
-            Err(Failure::Late) if method == CALL => self.send(&cancelled(id)),
-            Err(Failure::Gone { .. }) => self.is_open.store(false, Ordering::Relaxed),
+            Err(McpError::Late) if method == CALL => self.send(&cancelled(id)),
+            Err(McpError::Gone { .. }) => self.is_open.store(false, Ordering::Relaxed),
             _ => {}
         }
         answer
@@ -160,7 +160,7 @@ impl Link for Http {
     }
 }
 
-impl Drop for Http {
+impl Drop for StreamableHttp {
     fn drop(&mut self) {
         if self.is_open() && self.agreed().session.is_some() {
             self.site.delete(&self.headers(), Duration::from_secs(1));

@@ -8,22 +8,22 @@
 //! Source: the specification of the protocol, versions 2024-11-05 to 2025-11-25 (modelcontextprotocol.io). The client offers
 //! servers nothing: no files, no requests to the model or the user.
 
+mod error;
 mod events;
-mod failure;
 mod http;
-mod link;
+mod http_endpoint;
 mod message;
-mod offered;
+mod pending;
 mod process;
-mod rate;
+mod rate_limit;
 mod server;
-mod site;
+mod server_tools;
 mod sse;
 mod stdio;
 mod text;
-mod waiting;
+mod transport;
 
 pub use events::{Event, Events};
 pub use message::{Incoming, incoming};
-pub use offered::offered;
-pub use server::Options;
+pub use server::McpOptions;
+pub use server_tools::server_tools;

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 
-use super::failure::Failure;
-use super::http::Http;
-use super::link::{CALL, Link};
-use super::site::Site;
+use super::error::McpError;
+use super::http::StreamableHttp;
+use super::http_endpoint::HttpEndpoint;
 use super::sse::Sse;
 use super::stdio::Stdio;
+use super::transport::{CALL, Transport};
 use crate::FailureKind;
-use crate::config::{Reach, ServerConfig, Transport};
-use crate::tools::built_in::Failed;
+use crate::config::{HttpTransport, ServerAddress, ServerConfig};
+use crate::tools::built_in::ToolError;
 use burnish_python::environment;
 use burnish_python::words::Words;
 use burnish_util::interrupt::Interrupt;
@@ -39,7 +39,7 @@ static WORDS: Words = Words {
 
 /// Options for starting servers.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct McpOptions {
     /// Environment variables that programs get, in addition to the usual ones and those in their entry.
     pub pass_env: Vec<String>,
     /// The time limit of a start, including the list of tools.
@@ -52,8 +52,8 @@ pub struct Server {
     config: ServerConfig,
     /// Name and file of the server, for messages.
     place: String,
-    options: Options,
-    link: Mutex<Option<Arc<dyn Link>>>,
+    options: McpOptions,
+    link: Mutex<Option<Arc<dyn Transport>>>,
 }
 
 impl Server {
@@ -61,7 +61,7 @@ impl Server {
     ///
     /// # Errors
     /// A missing program or unreachable address, no reply in time, an unsupported version of the protocol, or no tools.
-    pub fn start(config: ServerConfig, file: &str, options: Options) -> Result<(Self, Vec<Value>)> {
+    pub fn start(config: ServerConfig, file: &str, options: McpOptions) -> Result<(Self, Vec<Value>)> {
         let place = format!("{file}: the server `{}`", config.name);
         let server = Self { config, place, options, link: Mutex::new(None) };
         let end = Instant::now() + server.options.start_timeout;
@@ -81,7 +81,7 @@ impl Server {
     }
 
     /// Connects and agrees on the protocol version; the error follows the name of the server.
-    fn connect(&self, end: Instant) -> Result<Arc<dyn Link>, String> {
+    fn connect(&self, end: Instant) -> Result<Arc<dyn Transport>, String> {
         let seconds = self.options.start_timeout.as_secs_f64();
         let link = self.reach(end).map_err(|error| self.with_hint(format!("cannot be used: {error:#}")))?;
         let asked = json!({
@@ -104,27 +104,27 @@ impl Server {
     }
 
     fn with_hint(&self, said: String) -> String {
-        let hint = match &self.config.reach {
-            Reach::Program { .. } => environment::hint(&said, &self.options.pass_env, &WORDS),
-            Reach::Address { .. } => String::new(),
+        let hint = match &self.config.address {
+            ServerAddress::Program { .. } => environment::hint(&said, &self.options.pass_env, &WORDS),
+            ServerAddress::Address { .. } => String::new(),
         };
         said + &hint
     }
 
-    fn reach(&self, end: Instant) -> Result<Arc<dyn Link>> {
+    fn reach(&self, end: Instant) -> Result<Arc<dyn Transport>> {
         let interrupt = self.options.interrupt.clone();
-        Ok(match &self.config.reach {
-            Reach::Program { command, args, env, folder } => {
+        Ok(match &self.config.address {
+            ServerAddress::Program { command, args, env, folder } => {
                 let mut all = environment::of_workers(&self.options.pass_env, &WORDS)?;
                 // Variables in the file come last, so they override the others.
                 all.extend(env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
                 Arc::new(Stdio::start(&self.config.name, (command, args), all, folder.as_deref(), interrupt)?)
             }
-            Reach::Address { url, headers, transport } => {
-                let site = Site::new(url, headers)?;
+            ServerAddress::Address { url, headers, transport } => {
+                let site = HttpEndpoint::new(url, headers)?;
                 match transport {
-                    Transport::Streamable => Arc::new(Http::new(site)),
-                    Transport::Sse => match Sse::open(site, interrupt, end) {
+                    HttpTransport::Streamable => Arc::new(StreamableHttp::new(site)),
+                    HttpTransport::Sse => match Sse::open(site, interrupt, end) {
                         Ok(link) => Arc::new(link),
                         Err(failure) => bail!("it {}", failure.words(self.options.start_timeout.as_secs_f64())),
                     },
@@ -135,7 +135,7 @@ impl Server {
 
     /// Returns the connection, and restarts the server if it has ended. Concurrent callers wait for the restart. Returns `None`
     /// if the time limit of the call is over by then, so that not every caller retries a server that cannot start.
-    fn link(&self, end: Instant) -> Result<Option<Arc<dyn Link>>, String> {
+    fn link(&self, end: Instant) -> Result<Option<Arc<dyn Transport>>, String> {
         let mut kept = self.link.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(link) = kept.as_ref().filter(|link| link.is_open()) {
             return Ok(Some(link.clone()));
@@ -155,11 +155,11 @@ impl Server {
     ///
     /// # Errors
     /// [`ToolError`] if there is no result; the model gets its message.
-    pub fn call(&self, tool: &str, arguments: &Value, again: bool, timeout: Duration) -> Result<Value, Failed> {
+    pub fn call(&self, tool: &str, arguments: &Value, again: bool, timeout: Duration) -> Result<Value, ToolError> {
         let end = Instant::now() + timeout;
         let died = |why: &str| {
             tracing::debug!("{}, called for {tool}: {why}", self.place);
-            Failed { failure: FailureKind::Died, message: "its server died".to_owned() }
+            ToolError { failure: FailureKind::Died, message: "its server died".to_owned() }
         };
         let mut is_first = true;
         loop {
@@ -168,16 +168,16 @@ impl Server {
                 died("cannot be started again")
             })?;
             // A call that was reported as late must not run afterwards.
-            let Some(link) = link.filter(|_| Instant::now() < end) else { return Err(Failed::late(timeout)) };
+            let Some(link) = link.filter(|_| Instant::now() < end) else { return Err(ToolError::late(timeout)) };
             match link.request(CALL, json!({"name": tool, "arguments": arguments}), end) {
                 Ok(answer) => return Ok(answer),
-                Err(Failure::Gone { delivered, .. }) if is_first && (again || !delivered) => is_first = false,
-                Err(Failure::Gone { why, .. }) => return Err(died(&why)),
-                Err(Failure::Refused(words)) => return Err(Failed::raised(words)),
-                Err(Failure::Interrupted) => return Err(Failed::raised("the run was asked to stop")),
-                Err(Failure::Late) => {
+                Err(McpError::Gone { delivered, .. }) if is_first && (again || !delivered) => is_first = false,
+                Err(McpError::Gone { why, .. }) => return Err(died(&why)),
+                Err(McpError::Refused(words)) => return Err(ToolError::raised(words)),
+                Err(McpError::Interrupted) => return Err(ToolError::raised("the run was asked to stop")),
+                Err(McpError::Late) => {
                     self.look(&*link);
-                    return Err(Failed::late(timeout));
+                    return Err(ToolError::late(timeout));
                 }
             }
         }
@@ -185,8 +185,8 @@ impl Server {
 
     /// Pings a program after a call that took too long. If it does not reply, all further calls would wait, so it is killed, and
     /// the next call restarts it.
-    fn look(&self, link: &dyn Link) {
-        if link.is_program() && link.is_open() && link.request("ping", json!({}), Instant::now() + PING) == Err(Failure::Late) {
+    fn look(&self, link: &dyn Transport) {
+        if link.is_program() && link.is_open() && link.request("ping", json!({}), Instant::now() + PING) == Err(McpError::Late) {
             tracing::warn!("{} no longer replies, killing it", self.place);
             link.close("no longer replied, and was killed");
         }
@@ -194,12 +194,12 @@ impl Server {
 }
 
 /// Returns all tools of a server, page by page.
-fn list(link: &dyn Link, end: Instant) -> Result<Vec<Value>, Failure> {
+fn list(link: &dyn Transport, end: Instant) -> Result<Vec<Value>, McpError> {
     let (mut tools, mut asked) = (Vec::new(), json!({}));
     for _ in 0..MOST_PAGES {
         let mut page = link.request("tools/list", asked.clone(), end)?;
         let Value::Array(more) = page["tools"].take() else {
-            return Err(Failure::Refused("the reply has no list of tools".to_owned()));
+            return Err(McpError::Refused("the reply has no list of tools".to_owned()));
         };
         tools.extend(more);
         match page["nextCursor"].take() {
@@ -207,5 +207,5 @@ fn list(link: &dyn Link, end: Instant) -> Result<Vec<Value>, Failure> {
             _ => return Ok(tools),
         }
     }
-    Err(Failure::Refused(format!("a list of tools of more than {MOST_PAGES} pages")))
+    Err(McpError::Refused(format!("a list of tools of more than {MOST_PAGES} pages")))
 }

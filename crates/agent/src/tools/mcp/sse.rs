@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use ureq::http::Uri;
 
+use super::error::McpError;
 use super::events::Events;
-use super::failure::Failure;
-use super::link::{CALL, Link};
+use super::http_endpoint::{HttpEndpoint, refused};
 use super::message::{Incoming, answer, cancelled, incoming, notification, request};
-use super::site::{Site, refused};
-use super::waiting::Waiting;
+use super::pending::PendingRequests;
+use super::transport::{CALL, Transport};
 use burnish_util::interrupt::Interrupt;
 
 /// The time limit of messages without a reply.
-const BESIDE: Duration = Duration::from_secs(5);
+const SIDE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The interval between interrupt checks during the start.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -25,13 +25,13 @@ const POLL: Duration = Duration::from_millis(50);
 pub struct Sse {
     shared: Arc<Shared>,
     /// The address for messages.
-    door: Uri,
+    post_url: Uri,
     interrupt: Interrupt,
 }
 
 struct Shared {
-    site: Site,
-    waiting: Waiting,
+    site: HttpEndpoint,
+    waiting: PendingRequests,
 }
 
 impl Sse {
@@ -39,9 +39,9 @@ impl Sse {
     ///
     /// # Errors
     /// An unreachable server, or one that does not speak this protocol.
-    pub fn open(site: Site, interrupt: Interrupt, end: Instant) -> Result<Self, Failure> {
-        let shared = Arc::new(Shared { site, waiting: Waiting::default() });
-        let (sender, doors) = channel();
+    pub fn open(site: HttpEndpoint, interrupt: Interrupt, end: Instant) -> Result<Self, McpError> {
+        let shared = Arc::new(Shared { site, waiting: PendingRequests::default() });
+        let (sender, urls) = channel();
         let reader = shared.clone();
         // The thread ends with the stream. If the server keeps the stream open, it ends with this process.
         let thread = thread::Builder::new().name("mcp-events".to_owned());
@@ -50,12 +50,12 @@ impl Sse {
             reader.waiting.end(&end.words(0.0));
             _ = sender.send(Err(end));
         };
-        thread.spawn(read).map_err(|error| Failure::not_there(format!("has no thread: {error}")))?;
+        thread.spawn(read).map_err(|error| McpError::undelivered(format!("has no thread: {error}")))?;
         let left = loop {
-            match doors.recv_timeout(POLL) {
-                Ok(door) => return Ok(Self { shared, door: door?, interrupt }),
-                Err(_) if Instant::now() >= end => break Failure::Late,
-                Err(_) if interrupt.check().is_err() => break Failure::Interrupted,
+            match urls.recv_timeout(POLL) {
+                Ok(post_url) => return Ok(Self { shared, post_url: post_url?, interrupt }),
+                Err(_) if Instant::now() >= end => break McpError::Late,
+                Err(_) if interrupt.check().is_err() => break McpError::Interrupted,
                 Err(_) => {}
             }
         };
@@ -64,49 +64,49 @@ impl Sse {
         Err(left)
     }
 
-    fn send(&self, message: &Value, end: Instant) -> Result<(), Failure> {
-        self.shared.send(&self.door, message, end)
+    fn send(&self, message: &Value, end: Instant) -> Result<(), McpError> {
+        self.shared.send(&self.post_url, message, end)
     }
 }
 
 impl Shared {
-    fn send(&self, door: &Uri, message: &Value, end: Instant) -> Result<(), Failure> {
-        let response = self.site.post(door, message, &[], end)?;
+    fn send(&self, post_url: &Uri, message: &Value, end: Instant) -> Result<(), McpError> {
+        let response = self.site.post(post_url, message, &[], end)?;
         if response.status().is_success() { Ok(()) } else { Err(refused(response)) }
     }
 
     /// Reads the stream to its end, and sends the address for messages once it is known. Returns the reason for the end.
-    fn read(&self, doors: &Sender<Result<Uri, Failure>>) -> Failure {
+    fn read(&self, urls: &Sender<Result<Uri, McpError>>) -> McpError {
         let response = match self.site.get(&[], None) {
             Ok(response) if response.status().is_success() => response,
             Ok(response) => return refused(response),
             Err(failure) => return failure,
         };
         let mut events = Events::new(response.into_body().into_with_config().limit(u64::MAX).reader());
-        let mut door: Option<Uri> = None;
+        let mut post_url: Option<Uri> = None;
         loop {
             let event = match events.read() {
                 Ok(Some(event)) => event,
-                Ok(None) => return Failure::not_there("has ended its stream"),
-                Err(error) => return Failure::not_there(format!("broke off its stream: {error}")),
+                Ok(None) => return McpError::undelivered("has ended its stream"),
+                Err(error) => return McpError::undelivered(format!("broke off its stream: {error}")),
             };
             if self.waiting.is_over() {
-                return Failure::not_there("was left");
+                return McpError::undelivered("was left");
             }
-            if event.name == "endpoint" && door.is_none() {
+            if event.name == "endpoint" && post_url.is_none() {
                 let Some(named) = self.site.same_site(event.data.trim()) else {
-                    return Failure::Refused(format!("the address for messages, {}, is on another site", event.data));
+                    return McpError::Refused(format!("the address for messages, {}, is on another site", event.data));
                 };
-                _ = doors.send(Ok(named.clone()));
-                door = Some(named);
+                _ = urls.send(Ok(named.clone()));
+                post_url = Some(named);
                 continue;
             }
             for message in incoming(event.data.as_bytes()).into_iter().flatten() {
                 match message {
                     Incoming::Answer(id, answer) => self.waiting.answer(id, answer),
                     Incoming::Request { id, method } => {
-                        if let Some(door) = &door {
-                            _ = self.send(door, &answer(&id, &method), Instant::now() + BESIDE);
+                        if let Some(post_url) = &post_url {
+                            _ = self.send(post_url, &answer(&id, &method), Instant::now() + SIDE_TIMEOUT);
                         }
                     }
                     Incoming::Other => {}
@@ -116,19 +116,19 @@ impl Shared {
     }
 }
 
-impl Link for Sse {
-    fn request(&self, method: &str, params: Value, end: Instant) -> Result<Value, Failure> {
+impl Transport for Sse {
+    fn request(&self, method: &str, params: Value, end: Instant) -> Result<Value, McpError> {
         let place = self.shared.waiting.place()?;
         self.send(&request(place.id, method, params), end)?;
         let answer = place.wait(end, &self.interrupt);
-        if matches!(answer, Err(Failure::Late)) && method == CALL {
-            _ = self.send(&cancelled(place.id), Instant::now() + BESIDE);
+        if matches!(answer, Err(McpError::Late)) && method == CALL {
+            _ = self.send(&cancelled(place.id), Instant::now() + SIDE_TIMEOUT);
         }
         answer
     }
 
     fn notify(&self, method: &str) {
-        _ = self.send(&notification(method, None), Instant::now() + BESIDE);
+        _ = self.send(&notification(method, None), Instant::now() + SIDE_TIMEOUT);
     }
 
     fn is_open(&self) -> bool {

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::failure::Failure;
-use super::link::{CALL, Link};
+use super::error::McpError;
 use super::message::{Incoming, MOST_BYTES, answer, cancelled, incoming, notification, request};
+use super::pending::PendingRequests;
 use super::process::{Process, ended};
-use super::waiting::Waiting;
+use super::transport::{CALL, Transport};
 use burnish_util::excerpt::excerpt;
 use burnish_util::interrupt::Interrupt;
 
@@ -26,7 +26,7 @@ const CHUNK: usize = 1 << 16;
 /// A program and its pipes.
 pub struct Stdio {
     process: Arc<Process>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<PendingRequests>,
     lines: Lines,
     interrupt: Interrupt,
 }
@@ -63,7 +63,7 @@ impl Stdio {
     ) -> Result<Self> {
         let (process, input, output) = Process::start(name, program.0, program.1, environment, folder)?;
         let (sender, receiver) = channel();
-        let (waiting, lines) = (Arc::<Waiting>::default(), Lines(Arc::new(Mutex::new(Some(sender)))));
+        let (waiting, lines) = (Arc::<PendingRequests>::default(), Lines(Arc::new(Mutex::new(Some(sender)))));
         let spawn = |what: &str, work: Box<dyn FnOnce() + Send>| {
             let named = thread::Builder::new().name(format!("mcp-{what}"));
             named.spawn(work).context("cannot start a thread for the pipes of a server")
@@ -75,12 +75,12 @@ impl Stdio {
     }
 }
 
-impl Link for Stdio {
-    fn request(&self, method: &str, params: Value, end: Instant) -> Result<Value, Failure> {
+impl Transport for Stdio {
+    fn request(&self, method: &str, params: Value, end: Instant) -> Result<Value, McpError> {
         let place = self.waiting.place()?;
         self.lines.send(&request(place.id, method, params));
         let answer = place.wait(end, &self.interrupt);
-        if matches!(answer, Err(Failure::Late)) && method == CALL {
+        if matches!(answer, Err(McpError::Late)) && method == CALL {
             self.lines.send(&cancelled(place.id));
         }
         answer
@@ -129,7 +129,7 @@ fn write(mut input: ChildStdin, lines: std::sync::mpsc::Receiver<Vec<u8>>) {
 struct Reader {
     name: String,
     process: Arc<Process>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<PendingRequests>,
     lines: Lines,
 }
 

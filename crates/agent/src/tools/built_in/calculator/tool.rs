@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::expression::evaluate;
-use crate::tools::built_in::tool::{BuiltIn, Failed, Kind, Told};
+use crate::tools::built_in::tool::{BuiltInKind, BuiltInTool, ToolError, ToolOutput};
 
-pub(in crate::tools::built_in) static CALCULATOR: Kind = Kind {
+pub(in crate::tools::built_in) static CALCULATOR: BuiltInKind = BuiltInKind {
     name: "calculator",
     class_names: &["burnish.Calculator"],
     doc: "the value of an expression of numbers, + - * / // % ** and parentheses: integers exactly, up to 10,000 digits, and decimals \
@@ -32,13 +32,13 @@ pub(in crate::tools::built_in) static CALCULATOR: Kind = Kind {
 
 struct Calculator;
 
-impl BuiltIn for Calculator {
-    fn call(&self, arguments: &Value, _: &mut Value, _: Duration) -> Result<Told, Failed> {
+impl BuiltInTool for Calculator {
+    fn call(&self, arguments: &Value, _: &mut Value, _: Duration) -> Result<ToolOutput, ToolError> {
         let told = match &arguments["expression"] {
             Value::String(expression) => evaluate(expression),
             Value::Number(number) => evaluate(&number.to_string()),
             _ => Err("the argument `expression` is missing or no text".to_owned()),
         };
-        told.map(Told::text).map_err(Failed::raised)
+        told.map(ToolOutput::text).map_err(ToolError::raised)
     }
 }

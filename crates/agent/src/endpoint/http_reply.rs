@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::refused::Refused;
+use super::error::ApiError;
 
 /// The reply to a client.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Sent {
+pub enum HttpReply {
     /// A JSON body.
-    Answer(Value),
+    Json(Value),
     /// Server-sent events.
-    Chunks(String),
-    Refusal(Refused),
+    Events(String),
+    Error(ApiError),
 }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 /// A token bucket like verl's `TokenBucket`: it fills at this rate per second, and holds one second's calls. A rate below 1 holds
 /// one call; in verl no call is ever made then.
-pub struct Rate {
+pub struct RateLimit {
     per_second: f64,
     /// The available calls, and the time of the last count.
     state: Mutex<(f64, Instant)>,
 }
 
-impl Rate {
+impl RateLimit {
     /// Creates a full bucket. `per_second` is the number of calls per second, above 0.
     pub fn new(per_second: f64) -> Self {
         Self { per_second, state: Mutex::new((per_second.max(1.0), Instant::now())) }
@@ -48,9 +48,9 @@ mod tests {
     #[test]
     fn calls_beyond_the_rate_wait() {
         let soon = || Instant::now() + Duration::from_millis(20);
-        let rate = Rate::new(2.0);
+        let rate = RateLimit::new(2.0);
         assert!(rate.wait(soon()) && rate.wait(soon()) && !rate.wait(soon()));
         assert!(rate.wait(Instant::now() + Duration::from_secs(60)));
-        assert!(Rate::new(0.01).wait(soon()), "verl waits for ever");
+        assert!(RateLimit::new(0.01).wait(soon()), "verl waits for ever");
     }
 }

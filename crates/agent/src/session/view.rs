@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::tools::Seen;
+use crate::tools::ConversationView;
 
 /// Returns the fields of verl's `agent_data`; as in verl, `prompt_ids` are all tokens so far.
-pub(super) fn fields(seen: &Seen) -> Value {
+pub(super) fn fields(seen: &ConversationView) -> Value {
     let all: Vec<u32> = seen.prompt.iter().chain(seen.response).copied().collect();
     let mask: Vec<u8> = seen.sampled.iter().map(|sampled| u8::from(*sampled)).collect();
     json!({

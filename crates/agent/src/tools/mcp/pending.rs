@@ -7,34 +7,34 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::error::McpError;
 use burnish_util::interrupt::Interrupt;
 
 /// The longest time until an interrupt is noticed.
 const POLL: Duration = Duration::from_millis(50);
 
-type Answer = Result<Value, Failure>;
+type PendingReply = Result<Value, McpError>;
 
 /// The pending requests, by their ids.
 #[derive(Default)]
-pub struct Waiting(Mutex<State>);
+pub struct PendingRequests(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     last: u64,
-    senders: HashMap<u64, SyncSender<Answer>>,
+    senders: HashMap<u64, SyncSender<PendingReply>>,
     /// The reason why no more replies will come.
     over: Option<String>,
 }
 
 /// A pending request.
-pub struct Place<'a> {
-    waiting: &'a Waiting,
+pub struct PendingRequest<'a> {
+    waiting: &'a PendingRequests,
     pub id: u64,
-    receiver: Receiver<Answer>,
+    receiver: Receiver<PendingReply>,
 }
 
-impl Waiting {
+impl PendingRequests {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -43,21 +43,21 @@ impl Waiting {
     ///
     /// # Errors
     /// If the connection has ended.
-    pub fn place(&self) -> Result<Place<'_>, Failure> {
+    pub fn place(&self) -> Result<PendingRequest<'_>, McpError> {
         let mut state = self.state();
         if let Some(why) = &state.over {
-            return Err(Failure::not_there(why));
+            return Err(McpError::undelivered(why));
         }
         state.last += 1;
         let (id, (sender, receiver)) = (state.last, sync_channel(1));
         state.senders.insert(id, sender);
-        Ok(Place { waiting: self, id, receiver })
+        Ok(PendingRequest { waiting: self, id, receiver })
     }
 
     /// Passes a reply to its request. Replies to requests that timed out are dropped.
     pub fn answer(&self, id: u64, answer: Result<Value, String>) {
         if let Some(sender) = self.state().senders.remove(&id) {
-            _ = sender.try_send(answer.map_err(Failure::Refused));
+            _ = sender.try_send(answer.map_err(McpError::Refused));
         }
     }
 
@@ -68,7 +68,7 @@ impl Waiting {
             state.over = Some(why.to_owned());
         }
         for (_, sender) in state.senders.drain() {
-            _ = sender.try_send(Err(Failure::Gone { why: why.to_owned(), delivered: true }));
+            _ = sender.try_send(Err(McpError::Gone { why: why.to_owned(), delivered: true }));
         }
     }
 
@@ -78,23 +78,23 @@ impl Waiting {
     }
 }
 
-impl Place<'_> {
+impl PendingRequest<'_> {
     /// Waits for the reply until `end`.
-    pub fn wait(&self, end: Instant, interrupt: &Interrupt) -> Answer {
+    pub fn wait(&self, end: Instant, interrupt: &Interrupt) -> PendingReply {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             match self.receiver.recv_timeout(left.min(POLL)) {
                 Ok(answer) => return answer,
-                Err(RecvTimeoutError::Disconnected) => return Err(Failure::not_there("was left")),
-                Err(RecvTimeoutError::Timeout) if left.is_zero() => return Err(Failure::Late),
-                Err(RecvTimeoutError::Timeout) if interrupt.check().is_err() => return Err(Failure::Interrupted),
+                Err(RecvTimeoutError::Disconnected) => return Err(McpError::undelivered("was left")),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => return Err(McpError::Late),
+                Err(RecvTimeoutError::Timeout) if interrupt.check().is_err() => return Err(McpError::Interrupted),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         self.waiting.state().senders.remove(&self.id);
     }

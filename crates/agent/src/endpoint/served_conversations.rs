@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, HashMap};
 use anyhow::Result;
 use serde_json::Value;
 
-use super::render::Prompt;
-use super::tree::{After, Trajectory, Tree, Turn};
+use super::render::PromptTokens;
+use super::tree::{Parent, ServedTurn, Trajectory, TurnTree};
 use crate::tokens::Appended;
 use burnish_rollout::Response;
 
 /// The served conversations; the least recently used ones are dropped.
-pub struct Record {
-    trees: HashMap<String, Kept>,
+pub struct ServedConversations {
+    trees: HashMap<String, StoredConversation>,
     /// The keys by the time of their last request.
     order: BTreeMap<u64, String>,
     /// The number of requests so far, used as a clock.
@@ -27,8 +27,8 @@ pub struct Record {
     most: usize,
 }
 
-struct Kept {
-    tree: Tree,
+struct StoredConversation {
+    tree: TurnTree,
     /// The time of the first request, which tells the conversation from a later one with the same key.
     born: u64,
     last: u64,
@@ -38,7 +38,7 @@ struct Kept {
 
 /// The way in which a request continues the served turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ContinuationKind {
     /// The conversation is new.
     New,
     /// The ids begin with the served ids.
@@ -53,39 +53,39 @@ pub enum Way {
 
 /// The start of sampling for a request, with the data to record afterwards.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Start {
+pub struct SamplingStart {
     /// All ids before the response.
     pub ids: Vec<u32>,
-    pub way: Way,
+    pub way: ContinuationKind,
     /// The number of earlier requests of this conversation.
     pub asked: u64,
     /// The number of prompt tokens of the trajectory.
     pub prompt: usize,
     born: u64,
-    after: Option<After>,
+    after: Option<Parent>,
     messages: Vec<Value>,
     setting: u64,
 }
 
 /// The stored part of a request's conversation, before its ids are final.
-pub struct Found {
+pub struct FoundConversation {
     asked: u64,
     born: u64,
     known: bool,
     /// The number of prompt tokens of the continued trajectory.
     prompt: usize,
-    by_ids: Option<After>,
-    by_messages: Option<(After, Trajectory)>,
+    by_ids: Option<Parent>,
+    by_messages: Option<(Parent, Trajectory)>,
 }
 
-impl Record {
+impl ServedConversations {
     /// Creates an empty record that stores at most `most` tokens.
     pub fn new(most: usize) -> Self {
         Self { trees: HashMap::new(), order: BTreeMap::new(), now: 0, tokens: 0, most }
     }
 
     /// Looks up a request. `setting` is a hash of its tools and template variables.
-    pub fn find(&mut self, key: &str, prompt: &Prompt, setting: u64) -> Found {
+    pub fn find(&mut self, key: &str, prompt: &PromptTokens, setting: u64) -> FoundConversation {
         let kept = self.touch(key);
         let asked = kept.asked;
         kept.asked += 1;
@@ -93,11 +93,11 @@ impl Record {
         let by_messages = if by_ids.is_none() { kept.tree.by_messages(&prompt.messages, setting) } else { None };
         let prompt = by_ids.or(by_messages).map_or(0, |after| kept.tree.prompt(after.turn));
         let by_messages = by_messages.and_then(|after| Some((after, kept.tree.trajectory(after.turn)?)));
-        Found { asked, born: kept.born, known: kept.tree.len() > 0, prompt, by_ids, by_messages }
+        FoundConversation { asked, born: kept.born, known: kept.tree.len() > 0, prompt, by_ids, by_messages }
     }
 
     /// Records a served turn. `message` is the model's message, in the form of chat templates.
-    pub fn served(&mut self, key: &str, start: &Start, message: Option<Value>, response: Response) {
+    pub fn served(&mut self, key: &str, start: &SamplingStart, message: Option<Value>, response: Response) {
         let kept = self.touch(key);
         // A conversation that was dropped meanwhile begins again.
         let after = start.after.filter(|_| kept.born == start.born);
@@ -105,7 +105,7 @@ impl Record {
         let from = after.map_or(0, |after| after.messages);
         let messages = start.messages.get(from..).unwrap_or_default().iter().cloned().chain(message).collect();
         let added = context.len() + response.ids.len();
-        kept.tree.add(Turn { after, context, response, messages, setting: start.setting });
+        kept.tree.add(ServedTurn { after, context, response, messages, setting: start.setting });
         self.tokens += added;
         while self.tokens > self.most
             && self.order.len() > 1
@@ -138,10 +138,10 @@ impl Record {
         self.trees.is_empty()
     }
 
-    fn touch(&mut self, key: &str) -> &mut Kept {
+    fn touch(&mut self, key: &str) -> &mut StoredConversation {
         self.now += 1;
         let now = self.now;
-        let new = || Kept { tree: Tree::default(), born: now, last: now, asked: 0 };
+        let new = || StoredConversation { tree: TurnTree::default(), born: now, last: now, asked: 0 };
         let kept = self.trees.entry(key.to_owned()).or_insert_with(new);
         self.order.remove(&kept.last);
         kept.last = now;
@@ -150,33 +150,35 @@ impl Record {
     }
 }
 
-impl Found {
+impl FoundConversation {
     /// Determines the final ids. `append` returns what new messages add to a conversation with these messages and ids
     /// ([`Continuation::append`](crate::tokens::Continuation::append)).
     pub fn start(
         self,
-        prompt: Prompt,
+        prompt: PromptTokens,
         setting: u64,
         append: impl FnOnce(&[Value], &[u32], &[Value]) -> Result<Appended>,
-    ) -> Start {
-        let Prompt { ids, messages } = prompt;
+    ) -> SamplingStart {
+        let PromptTokens { ids, messages } = prompt;
         let begin = |ids: Vec<u32>, way| {
             let prompt = ids.len();
-            Start { ids, way, asked: self.asked, prompt, born: self.born, after: None, messages: Vec::new(), setting }
+            SamplingStart { ids, way, asked: self.asked, prompt, born: self.born, after: None, messages: Vec::new(), setting }
         };
         let first = self.prompt;
         let mut start = if let Some(after) = self.by_ids {
             let kept = after.messages.min(messages.len());
-            Start { after: Some(After { messages: kept, ..after }), prompt: first, ..begin(ids, Way::Ids) }
+            SamplingStart { after: Some(Parent { messages: kept, ..after }), prompt: first, ..begin(ids, ContinuationKind::Ids) }
         } else if let Some((after, served)) = self.by_messages {
             match continued(&served, &messages[after.messages..], append) {
-                Ok((kept, whole)) => {
-                    Start { after: Some(After { tokens: kept, ..after }), prompt: first, ..begin(whole, Way::Messages) }
-                }
-                Err(error) => begin(ids, Way::Broken(format!("{error:#}"))),
+                Ok((kept, whole)) => SamplingStart {
+                    after: Some(Parent { tokens: kept, ..after }),
+                    prompt: first,
+                    ..begin(whole, ContinuationKind::Messages)
+                },
+                Err(error) => begin(ids, ContinuationKind::Broken(format!("{error:#}"))),
             }
         } else {
-            begin(ids, if self.known { Way::Branch } else { Way::New })
+            begin(ids, if self.known { ContinuationKind::Branch } else { ContinuationKind::New })
         };
         start.messages = messages;
         start
@@ -218,12 +220,12 @@ mod tests {
         Response { ids: ids.to_vec(), rollout_log_probs: log_probs.clone(), log_probs, finish: Finish::Stop }
     }
 
-    fn prompt(ids: &[u32], messages: &[Value]) -> Prompt {
-        Prompt { ids: ids.to_vec(), messages: messages.to_vec() }
+    fn prompt(ids: &[u32], messages: &[Value]) -> PromptTokens {
+        PromptTokens { ids: ids.to_vec(), messages: messages.to_vec() }
     }
 
     /// Sends a request and samples this turn. New messages become the ids 90, 91, … and remove the last id.
-    fn ask(all: &mut Record, prompt: Prompt, turn: &[u32], reply: &str) -> Start {
+    fn ask(all: &mut ServedConversations, prompt: PromptTokens, turn: &[u32], reply: &str) -> SamplingStart {
         let append = |history: &[Value], _: &[u32], new: &[Value]| {
             if new[0]["content"] == "?" {
                 bail!("no");
@@ -238,15 +240,15 @@ mod tests {
 
     #[test]
     fn what_was_sampled_stays() {
-        let mut all = Record::new(1000);
-        assert_eq!(ask(&mut all, prompt(&[1, 2], &[user("a")]), &[3, 4], "b").way, Way::New);
+        let mut all = ServedConversations::new(1000);
+        assert_eq!(ask(&mut all, prompt(&[1, 2], &[user("a")]), &[3, 4], "b").way, ContinuationKind::New);
         // The same ids, from a template that repeats sampled text exactly.
         let second = ask(&mut all, prompt(&[1, 2, 3, 4, 5], &[user("a"), said("b"), user("c")]), &[6], "d");
-        assert_eq!((second.way, second.asked), (Way::Ids, 1));
+        assert_eq!((second.way, second.asked), (ContinuationKind::Ids, 1));
         // Other ids for the same messages: sampled ids stay, except those that the template removes.
         let messages = [user("a"), said("b"), user("c"), said(" d "), user("e"), user("f")];
         let third = ask(&mut all, prompt(&[1, 2, 77, 5, 6, 7], &messages), &[8], "g");
-        assert_eq!((third.way, third.prompt, &third.ids[..]), (Way::Messages, 2, &[1, 2, 3, 4, 5, 90, 91][..]));
+        assert_eq!((third.way, third.prompt, &third.ids[..]), (ContinuationKind::Messages, 2, &[1, 2, 3, 4, 5, 90, 91][..]));
         let whole = all.trajectories("k").unwrap();
         let [one] = &whole[..] else { panic!("{whole:?}") };
         assert_eq!(one.prompt, [1, 2]);
@@ -257,11 +259,11 @@ mod tests {
         assert_eq!(one.messages[6], said("g"));
         // The second turn again: a branch after the first turn.
         let again = ask(&mut all, prompt(&[1, 2, 3, 4, 5], &[user("a"), said("b"), user("c")]), &[66], "D");
-        assert_eq!(again.way, Way::Ids);
+        assert_eq!(again.way, ContinuationKind::Ids);
         // Another conversation, and one that cannot be continued.
-        assert_eq!(ask(&mut all, prompt(&[5], &[user("x")]), &[6], "y").way, Way::Branch);
+        assert_eq!(ask(&mut all, prompt(&[5], &[user("x")]), &[6], "y").way, ContinuationKind::Branch);
         let broken = ask(&mut all, prompt(&[5, 5], &[user("x"), said("y"), user("?")]), &[6], "z");
-        assert_eq!(broken.way, Way::Broken("no".to_owned()));
+        assert_eq!(broken.way, ContinuationKind::Broken("no".to_owned()));
         let ids: Vec<Vec<u32>> = all.take("k").unwrap().into_iter().map(|one| one.whole()).collect();
         assert_eq!(ids, [vec![1, 2, 3, 4, 5, 90, 91, 8], vec![1, 2, 3, 4, 5, 66], vec![5, 6], vec![5, 5, 6]]);
         assert!(all.is_empty() && all.tokens == 0 && all.order.is_empty());
@@ -269,17 +271,17 @@ mod tests {
 
     #[test]
     fn other_tools_are_another_conversation() {
-        let mut all = Record::new(1000);
+        let mut all = ServedConversations::new(1000);
         ask(&mut all, prompt(&[1], &[user("a")]), &[2], "b");
         let next = prompt(&[7], &[user("a"), said("b"), user("c")]);
         let found = all.find("k", &next, 1);
-        assert_eq!(found.start(next, 1, |_, _, _| bail!("not asked")).way, Way::Branch);
+        assert_eq!(found.start(next, 1, |_, _, _| bail!("not asked")).way, ContinuationKind::Branch);
     }
 
     #[test]
     fn the_oldest_are_forgotten() {
-        let mut all = Record::new(10);
-        let mut serve = |key: &str, from: Option<Start>| {
+        let mut all = ServedConversations::new(10);
+        let mut serve = |key: &str, from: Option<SamplingStart>| {
             let prompt = prompt(&[1, 2], &[]);
             let start = from.unwrap_or_else(|| all.find(key, &prompt, 0).start(prompt, 0, |_, _, _| bail!("not asked")));
             all.served(key, &start, None, response(&[3, 4]));
@@ -293,7 +295,7 @@ mod tests {
         let (_, count, tokens) = serve("a", Some(first));
         assert_eq!((count, tokens), (2, 8));
         let (short, ..) = serve("d", None);
-        let (_, count, tokens) = serve("d", Some(Start { ids: (0..50).collect(), ..short }));
+        let (_, count, tokens) = serve("d", Some(SamplingStart { ids: (0..50).collect(), ..short }));
         assert_eq!((count, tokens), (1, 56));
     }
 }

@@ -8,54 +8,54 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 
-use super::rate::Rate;
-use super::server::{Options, Server};
-use super::text::{self, Reading};
+use super::rate_limit::RateLimit;
+use super::server::{McpOptions, Server};
+use super::text::{self, ResultFormat};
 use crate::FailureKind;
-use crate::config::{Reach, ServerConfig, ToolConfig, servers};
-use crate::tools::built_in::{BuiltIn, Failed, Made, Told, only_known, seconds};
+use crate::config::{ServerAddress, ServerConfig, ToolConfig, servers};
+use crate::tools::built_in::{BuiltInTool, SharedTool, ToolError, ToolOutput, only_known, seconds};
 use burnish_util::{foreign, secret, suggest};
 
 /// verl's classes, and how each reads a result.
-const CLASSES: &[(&str, Reading)] =
+const CLASSES: &[(&str, ResultFormat)] =
     &[("verl.tools.mcp_base_tool.MCPBaseTool", text::joined), ("verl.tools.mcp_search_tool.MCPSearchTool", text::results)];
 /// The keys of `config`, except `type`.
 const SETTINGS: &[&str] = &["rate_limit", "timeout"];
 
 /// A tool of a server.
-struct Offered {
+struct ServerTool {
     server: Arc<Server>,
     /// The server's name of the tool.
     name: String,
     /// True if a call may be repeated although the server may already have run it.
     again: bool,
-    reading: Reading,
+    reading: ResultFormat,
     timeout: Option<Duration>,
-    rate: Option<Arc<Rate>>,
+    rate: Option<Arc<RateLimit>>,
 }
 
-impl BuiltIn for Offered {
+impl BuiltInTool for ServerTool {
     fn waits(&self) -> bool {
         true
     }
 
-    fn call(&self, arguments: &Value, _: &mut Value, timeout: Duration) -> Result<Told, Failed> {
+    fn call(&self, arguments: &Value, _: &mut Value, timeout: Duration) -> Result<ToolOutput, ToolError> {
         let timeout = [self.timeout, self.server.timeout()].into_iter().flatten().fold(timeout, Duration::min);
         let end = Instant::now() + timeout;
         if !arguments.is_object() {
-            return Err(Failed::raised("the arguments must be an object of names and values"));
+            return Err(ToolError::raised("the arguments must be an object of names and values"));
         }
         if self.rate.as_ref().is_some_and(|rate| !rate.wait(end)) {
-            return Err(Failed::late(timeout));
+            return Err(ToolError::late(timeout));
         }
         let left = end.saturating_duration_since(Instant::now());
         let answer = self.server.call(&self.name, arguments, self.again, left).map_err(|failed| match failed.failure {
-            FailureKind::Timeout => Failed::late(timeout),
+            FailureKind::Timeout => ToolError::late(timeout),
             _ => failed,
         })?;
         match answer["isError"] == true {
-            true => Err(Failed::raised(text::error(&answer))),
-            false => Ok(Told::text((self.reading)(&answer))),
+            true => Err(ToolError::raised(text::error(&answer))),
+            false => Ok(ToolOutput::text((self.reading)(&answer))),
         }
     }
 }
@@ -66,7 +66,7 @@ impl BuiltIn for Offered {
 ///
 /// # Errors
 /// A mistake in the entry or in the file of servers, a server that cannot be started, or a selected tool that no server offers.
-pub fn offered(entry: &ToolConfig, options: &Options) -> Result<Vec<Made>> {
+pub fn server_tools(entry: &ToolConfig, options: &McpOptions) -> Result<Vec<SharedTool>> {
     let Some((_, reading)) = CLASSES.iter().find(|(name, _)| *name == entry.class_name) else {
         let known = CLASSES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" and ");
         bail!("`class_name` {} is not supported for servers: the classes are {known}", entry.class_name);
@@ -80,15 +80,15 @@ pub fn offered(entry: &ToolConfig, options: &Options) -> Result<Vec<Made>> {
         value => {
             let rate = value.as_f64().filter(|rate| *rate > 0.0 && rate.is_finite());
             let rate = rate.with_context(|| format!("`rate_limit` must be a number of calls per second above 0, not {value}"))?;
-            Some(Arc::new(Rate::new(rate)))
+            Some(Arc::new(RateLimit::new(rate)))
         }
     };
     let mcp = entry.mcp.as_ref().context("the entry has no `mcp`")?;
     let configs = read(&mcp.servers)?;
-    let prefixes = configs.iter().filter(|one| !one.is_apart).count() > 1;
+    let prefixes = configs.iter().filter(|one| !one.is_separate).count() > 1;
     let mut found = Vec::new();
     for config in configs {
-        let prefix = if prefixes && !config.is_apart { format!("{}_", config.name) } else { String::new() };
+        let prefix = if prefixes && !config.is_separate { format!("{}_", config.name) } else { String::new() };
         let (server, tools) = Server::start(config, &mcp.servers, options.clone())?;
         let server = Arc::new(server);
         for tool in tools {
@@ -98,8 +98,8 @@ pub fn offered(entry: &ToolConfig, options: &Options) -> Result<Vec<Made>> {
             schema["function"]["name"] = shown.clone().into();
             let hints = &tool["annotations"];
             let again = hints["readOnlyHint"] == true || hints["idempotentHint"] == true;
-            let tool = Offered { server: server.clone(), name, again, reading: *reading, timeout, rate: rate.clone() };
-            found.push((shown, Made::of_service(schema, Arc::new(tool))?));
+            let tool = ServerTool { server: server.clone(), name, again, reading: *reading, timeout, rate: rate.clone() };
+            found.push((shown, SharedTool::from_service(schema, Arc::new(tool))?));
         }
     }
     let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
@@ -134,9 +134,9 @@ fn read(path: &str) -> Result<Vec<ServerConfig>> {
         anyhow!("{path}:{key} {}", wrong.message)
     })?;
     for server in &servers {
-        let pairs = match &server.reach {
-            Reach::Program { env, .. } => env,
-            Reach::Address { headers, .. } => headers,
+        let pairs = match &server.address {
+            ServerAddress::Program { env, .. } => env,
+            ServerAddress::Address { headers, .. } => headers,
         };
         for (_, value) in pairs.iter().filter(|(name, _)| secret::is_secret(name)) {
             secret::remember(value.strip_prefix("Bearer ").unwrap_or(value));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// A stopwatch for a program. Clones share it.
 #[derive(Clone)]
-pub struct Watch(Arc<Mutex<Times>>);
+pub struct Stopwatch(Arc<Mutex<Times>>);
 
 struct Times {
     /// The number of requests that wait for the model.
@@ -19,9 +19,9 @@ struct Times {
 }
 
 /// A waiting request; the stopwatch resumes when the last one is dropped.
-pub struct Waiting(Watch);
+pub struct Pause(Stopwatch);
 
-impl Watch {
+impl Stopwatch {
     /// Starts a stopwatch.
     pub fn start() -> Self {
         Self(Arc::new(Mutex::new(Times { waiting: 0, since: Instant::now(), before: Duration::ZERO, is_left: false })))
@@ -38,7 +38,7 @@ impl Watch {
     }
 
     /// Pauses the stopwatch for a request.
-    pub fn wait(&self) -> Waiting {
+    pub fn wait(&self) -> Pause {
         let mut times = self.times();
         if times.waiting == 0 {
             let last = times.since.elapsed();
@@ -46,7 +46,7 @@ impl Watch {
         }
         times.waiting += 1;
         drop(times);
-        Waiting(self.clone())
+        Pause(self.clone())
     }
 
     /// Returns the time since the model's last reply, and the total time.
@@ -67,7 +67,7 @@ impl Watch {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for Pause {
     fn drop(&mut self) {
         let mut times = self.0.times();
         times.waiting -= 1;
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_model_s_time_does_not_count() {
-        let watch = Watch::start();
+        let watch = Stopwatch::start();
         let requests = [watch.wait(), watch.wait()];
         let (last, before) = watch.taken();
         assert_eq!(last, Duration::ZERO);

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::quoted::Quoting;
+use super::escape::SpecialTokenEscaper;
 use burnish_data::{TemplateVariables, Tokenizer};
 
 /// Returns the ids that tool results, and the opening of the model's next turn, add after the token that ends a turn, including a
@@ -16,17 +16,17 @@ pub fn trl_suffix(
     tokenizer: &Tokenizer,
     variables: &TemplateVariables,
     answers: &[Value],
-    quoting: Option<&Quoting>,
+    escaper: Option<&SpecialTokenEscaper>,
 ) -> Result<Vec<u32>> {
     let Some(name) = answers.first().and_then(|answer| answer.get("name")) else {
         bail!("the first tool result must have a \"name\"");
     };
     let base = called(name, json!({}));
     let mut prefix = tokenizer.encode(&tokenizer.apply_chat_template(&base.clone().into(), false, variables)?)?;
-    let quoted = quoting.map(|quoting| quoting.quoted(answers));
-    let whole = [&base, quoted.as_deref().unwrap_or(answers)].concat();
+    let escaped = escaper.map(|escaper| escaper.escape(answers));
+    let whole = [&base, escaped.as_deref().unwrap_or(answers)].concat();
     let text = tokenizer.apply_chat_template(&whole.into(), true, variables)?;
-    let mut ids = quoting.map_or_else(|| tokenizer.encode(&text), |quoting| quoting.encode(&text))?;
+    let mut ids = escaper.map_or_else(|| tokenizer.encode(&text), |escaper| escaper.encode(&text))?;
     if let Some(end) = prefix.iter().rposition(|id| *id == tokenizer.eos_id()) {
         prefix.truncate(end + 1);
     }

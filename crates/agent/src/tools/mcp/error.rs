@@ -2,7 +2,7 @@
 
 /// The error of a request without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum McpError {
     /// The server replied with an error, or with an invalid result; its text.
     Refused(String),
     /// There was no reply within the time limit.
@@ -14,9 +14,9 @@ pub enum Failure {
     Interrupted,
 }
 
-impl Failure {
+impl McpError {
     /// Returns the error for a connection that ended before the request was sent.
-    pub fn not_there(why: impl Into<String>) -> Self {
+    pub fn undelivered(why: impl Into<String>) -> Self {
         Self::Gone { why: why.into(), delivered: false }
     }
 

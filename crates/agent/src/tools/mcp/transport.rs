@@ -4,15 +4,15 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::error::McpError;
 
 /// A connection to a server, used from many threads at once.
-pub trait Link: Send + Sync {
+pub trait Transport: Send + Sync {
     /// Sends a request and waits for its reply until `end`. A tool call that times out is cancelled.
     ///
     /// # Errors
     /// [`McpError`] if there is no reply.
-    fn request(&self, method: &str, params: Value, end: Instant) -> Result<Value, Failure>;
+    fn request(&self, method: &str, params: Value, end: Instant) -> Result<Value, McpError>;
 
     /// Sends a message without a reply. If it does not arrive, the next request fails.
     fn notify(&self, method: &str);

@@ -2,27 +2,27 @@
 
 use anyhow::Result;
 
-use super::options::Options;
-use super::refused::Refused;
-use crate::calls::{Format, ToolCall, parse};
+use super::error::ApiError;
+use super::options::RequestOptions;
+use crate::calls::{CallFormat, ToolCall, parse};
 use burnish_data::{Tokenizer, first_stop, same_bytes};
 use burnish_rollout::{Finish, Response};
 use serde_json::{Value, json};
 
 /// A parser of responses.
-pub struct Reading<'a> {
+pub struct ResponseParser<'a> {
     pub tokenizer: &'a Tokenizer,
-    pub options: &'a Options,
+    pub options: &'a RequestOptions,
     /// The tokens that end a sequence.
     pub eos: &'a [u32],
     /// The parser of calls; `None` leaves them as text.
-    pub calls: Option<CallReading<'a>>,
+    pub calls: Option<CallParser<'a>>,
 }
 
 /// A parser of calls.
 #[derive(Clone, Copy)]
-pub struct CallReading<'a> {
-    pub format: &'a Format,
+pub struct CallParser<'a> {
+    pub format: &'a CallFormat,
     pub tools: &'a [Value],
     /// False if only the first call counts.
     pub parallel: bool,
@@ -32,7 +32,7 @@ pub struct CallReading<'a> {
 
 /// A parsed response.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reply {
+pub struct Completion {
     /// The text outside the calls.
     pub content: String,
     pub calls: Vec<ToolCall>,
@@ -49,16 +49,16 @@ pub struct Reply {
     pub response: Response,
 }
 
-impl Reading<'_> {
+impl ResponseParser<'_> {
     /// Parses a response.
     ///
     /// # Errors
     /// If its tokens cannot be decoded.
-    pub fn read(&self, response: Response) -> Result<Reply, Refused> {
-        self.reply(response).map_err(|error| Refused::status(500, format!("{error:#}")))
+    pub fn read(&self, response: Response) -> Result<Completion, ApiError> {
+        self.reply(response).map_err(|error| ApiError::status(500, format!("{error:#}")))
     }
 
-    fn reply(&self, response: Response) -> Result<Reply> {
+    fn reply(&self, response: Response) -> Result<Completion> {
         let Self { tokenizer, options, eos, calls } = self;
         let ids = &response.ids;
         let ended = ids.last().filter(|_| response.finish == Finish::Stop);
@@ -72,7 +72,7 @@ impl Reading<'_> {
         let parsed = calls.as_ref().filter(|_| response.finish == Finish::Stop);
         let parsed = match parsed {
             // Formats match the special tokens at the beginning of calls.
-            Some(CallReading { format, tools, ignore_in_thinking, .. }) => {
+            Some(CallParser { format, tools, ignore_in_thinking, .. }) => {
                 Some(parse(format, &self.text(said, may_stop, true)?.0, tools, *ignore_in_thinking))
             }
             None => None,
@@ -92,7 +92,7 @@ impl Reading<'_> {
             Finish::Stop if !found.is_empty() => "tool_calls",
             Finish::Stop => "stop",
         };
-        Ok(Reply { content, calls: found, finish, stopped_by, unreadable, pieces, shows_last, response })
+        Ok(Completion { content, calls: found, finish, stopped_by, unreadable, pieces, shows_last, response })
     }
 
     /// Decodes tokens and, with `may_stop`, finds the stop text that the last token completes. The text ends before the stop
@@ -111,7 +111,7 @@ impl Reading<'_> {
     }
 }
 
-impl Reply {
+impl Completion {
     /// Returns the message in OpenAI's form. `id` is the prefix for calls without an id.
     pub fn message(&self, id: &str) -> Value {
         if self.calls.is_empty() {
@@ -131,13 +131,13 @@ impl Reply {
     }
 
     /// Returns the log-probabilities of generation, for a chat.
-    pub fn chat_log_probs(&self, options: &Options) -> Value {
+    pub fn chat_log_probs(&self, options: &RequestOptions) -> Value {
         let entry = |(token, bytes, log_prob): (String, Vec<u8>, f32)| json!({"token": token, "logprob": finite(log_prob), "bytes": bytes, "top_logprobs": []});
         json!({"content": self.tokens(options).map(entry).collect::<Vec<_>>(), "refusal": null})
     }
 
     /// Returns the log-probabilities of generation, for a text completion.
-    pub fn text_log_probs(&self, options: &Options) -> Value {
+    pub fn text_log_probs(&self, options: &RequestOptions) -> Value {
         let (mut tokens, mut log_probs, mut offsets, mut at) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for ((token, _, log_prob), piece) in self.tokens(options).zip(&self.pieces) {
             tokens.push(token);
@@ -149,7 +149,7 @@ impl Reply {
     }
 
     /// Returns the name, bytes and log-probability of each token.
-    fn tokens(&self, options: &Options) -> impl Iterator<Item = (String, Vec<u8>, f32)> {
+    fn tokens(&self, options: &RequestOptions) -> impl Iterator<Item = (String, Vec<u8>, f32)> {
         let named = options.tokens_as_ids;
         let tokens = self.response.ids.iter().zip(&self.pieces).zip(&self.response.rollout_log_probs);
         tokens.map(move |((id, piece), log_prob)| {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// The error of a refused request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct ApiError {
     /// The HTTP status.
     pub status: u16,
     /// OpenAI's name for the kind of error.
@@ -16,7 +16,7 @@ pub struct Refused {
     pub code: Option<&'static str>,
 }
 
-impl Refused {
+impl ApiError {
     /// Creates an error about the value of a field.
     pub fn field(name: &str, message: impl Into<String>) -> Self {
         Self { param: Some(name.to_owned()), ..Self::request(message) }

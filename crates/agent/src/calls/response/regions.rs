@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::field::{Open, Template};
+use super::field::{FieldStart, ResponseTemplate};
 use super::patterns::pattern;
 
 /// A region of the turn.
@@ -19,11 +19,11 @@ pub struct Region {
 }
 
 /// A pattern with its cached next match (still valid for any later start before that match).
-struct Watched {
+struct CachedPattern {
     field: usize,
     opens: bool,
     pattern: Pattern,
-    seen: Option<Option<Match>>,
+    seen: Option<Option<PatternMatch>>,
 }
 
 enum Pattern {
@@ -35,7 +35,7 @@ enum Pattern {
 }
 
 #[derive(Clone)]
-struct Match {
+struct PatternMatch {
     start: usize,
     end: usize,
     name: Option<String>,
@@ -45,24 +45,24 @@ struct Match {
 ///
 /// # Errors
 /// If a pattern of the template is invalid.
-pub fn regions(template: &Template, prefix: &str, text: &str) -> Result<Vec<Region>, String> {
+pub fn regions(template: &ResponseTemplate, prefix: &str, text: &str) -> Result<Vec<Region>, String> {
     let from = pattern(template.anchor)?.find_iter(prefix).last().map_or(0, |found| found.end());
     let mut watched = Vec::new();
     for (field, known) in template.fields.iter().enumerate() {
         let open = match known.open {
-            Open::Rest => None,
-            Open::Pattern(open) => Some(Pattern::Regex(pattern(open)?)),
-            Open::Before(word) => Some(Pattern::Before(word)),
+            FieldStart::Rest => None,
+            FieldStart::Pattern(open) => Some(Pattern::Regex(pattern(open)?)),
+            FieldStart::Before(word) => Some(Pattern::Before(word)),
         };
-        watched.extend(open.map(|pattern| Watched { field, opens: true, pattern, seen: None }));
-        watched.push(Watched { field, opens: false, pattern: Pattern::Regex(pattern(known.close)?), seen: None });
+        watched.extend(open.map(|pattern| CachedPattern { field, opens: true, pattern, seen: None }));
+        watched.push(CachedPattern { field, opens: false, pattern: Pattern::Regex(pattern(known.close)?), seen: None });
         if known.end_closes {
-            watched.push(Watched { field, opens: false, pattern: Pattern::End, seen: None });
+            watched.push(CachedPattern { field, opens: false, pattern: Pattern::End, seen: None });
         }
     }
-    let rest = template.fields.iter().position(|field| matches!(field.open, Open::Rest));
+    let rest = template.fields.iter().position(|field| matches!(field.open, FieldStart::Rest));
     let mut machine =
-        Machine { buffer: prefix[from..].to_owned(), at: 0, rest, current: None, body: String::new(), found: Vec::new() };
+        RegionParser { buffer: prefix[from..].to_owned(), at: 0, rest, current: None, body: String::new(), found: Vec::new() };
     machine.run(&mut watched, false);
     machine.buffer.push_str(text);
     watched.iter_mut().for_each(|watched| watched.seen = None);
@@ -71,9 +71,9 @@ pub fn regions(template: &Template, prefix: &str, text: &str) -> Result<Vec<Regi
 }
 
 /// The order of matches (the smallest wins): start, reversed length, true if it closes.
-type Rank = (usize, Reverse<usize>, bool);
+type MatchOrder = (usize, Reverse<usize>, bool);
 
-struct Machine {
+struct RegionParser {
     buffer: String,
     at: usize,
     /// Index of the catch-all field.
@@ -84,12 +84,12 @@ struct Machine {
     found: Vec<Region>,
 }
 
-impl Machine {
+impl RegionParser {
     /// Processes the buffer. Before the end of the text, a match that touches the buffer's edge waits, because it may still grow.
-    fn run(&mut self, watched: &mut [Watched], ended: bool) {
+    fn run(&mut self, watched: &mut [CachedPattern], ended: bool) {
         loop {
             // The earliest match wins; ties go to the longest, then to an opening one.
-            let mut best: Option<(Rank, usize, Option<String>)> = None;
+            let mut best: Option<(MatchOrder, usize, Option<String>)> = None;
             for watched in watched.iter_mut() {
                 let concerns = match &self.current {
                     Some((field, _)) => !watched.opens && watched.field == *field,
@@ -142,33 +142,33 @@ impl Machine {
     }
 }
 
-impl Watched {
-    fn find(&mut self, text: &str, at: usize) -> Option<Match> {
+impl CachedPattern {
+    fn find(&mut self, text: &str, at: usize) -> Option<PatternMatch> {
         if let Some(seen) = &self.seen
             && seen.as_ref().is_none_or(|seen| seen.start >= at)
         {
             return match (seen, &self.pattern) {
-                (Some(_), Pattern::Before(_)) => Some(Match { start: at, end: at, name: None }),
+                (Some(_), Pattern::Before(_)) => Some(PatternMatch { start: at, end: at, name: None }),
                 (seen, _) => seen.clone(),
             };
         }
         let found = match &self.pattern {
             Pattern::Regex(pattern) => pattern.captures_at(text, at).map(|found| {
                 let whole = found.get_match();
-                Match { start: whole.start(), end: whole.end(), name: found.get(1).map(|name| name.as_str().to_owned()) }
+                PatternMatch { start: whole.start(), end: whole.end(), name: found.get(1).map(|name| name.as_str().to_owned()) }
             }),
             Pattern::End => {
                 let end = text.len() - usize::from(text.ends_with('\n'));
                 let end = if end < at { text.len() } else { end };
-                Some(Match { start: end, end, name: None })
+                Some(PatternMatch { start: end, end, name: None })
             }
             Pattern::Before(word) => {
-                text[at..].find(word).map(|length| Match { start: at + length, end: at + length, name: None })
+                text[at..].find(word).map(|length| PatternMatch { start: at + length, end: at + length, name: None })
             }
         };
         self.seen = Some(found.clone());
         match self.pattern {
-            Pattern::Before(_) => found.map(|_| Match { start: at, end: at, name: None }),
+            Pattern::Before(_) => found.map(|_| PatternMatch { start: at, end: at, name: None }),
             _ => found,
         }
     }

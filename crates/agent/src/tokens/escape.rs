@@ -19,7 +19,7 @@ const WORD: &str = "burnishcontroltoken";
 static WORDS: LazyLock<Regex> = LazyLock::new(|| Regex::new(&format!("{WORD}([0-9]+)end")).expect("a constant pattern"));
 
 /// Finds special tokens in messages, and encodes them as text.
-pub struct Quoting {
+pub struct SpecialTokenEscaper {
     literal: Literal,
     tokenizer: Tokenizer,
     /// Matches [`WORD`] and the texts of special tokens.
@@ -28,7 +28,7 @@ pub struct Quoting {
     word: Regex,
 }
 
-impl Quoting {
+impl SpecialTokenEscaper {
     /// Creates the escaper for the special tokens of a tokenizer.
     pub fn new(tokenizer: &Tokenizer) -> Result<Self> {
         let literal = Literal::new(tokenizer);
@@ -40,11 +40,11 @@ impl Quoting {
     }
 
     /// Escapes the special tokens in messages of tools and users; messages of the assistant stay unchanged.
-    pub fn quoted(&self, messages: &[Value]) -> Vec<Value> {
+    pub fn escape(&self, messages: &[Value]) -> Vec<Value> {
         let mut messages = messages.to_vec();
         for message in messages.iter_mut().filter(|message| role(message) != "assistant") {
             if let Some(content) = message.get_mut("content") {
-                self.quote(content, &self.found);
+                self.escape_value(content, &self.found);
             }
         }
         messages
@@ -52,9 +52,9 @@ impl Quoting {
 
     /// Escapes a whole conversation: special tokens in tool messages, and in all other messages after the assistant's first one,
     /// except the assistant's own. Special tokens in the messages before stay special, as in every prompt.
-    pub fn quoted_conversation(&self, messages: &[Value]) -> Vec<Value> {
+    pub fn escape_conversation(&self, messages: &[Value]) -> Vec<Value> {
         let mut has_answered = false;
-        self.quoted_where(messages, |message| {
+        self.escape_where(messages, |message| {
             let is_assistant = role(message) == "assistant";
             has_answered |= is_assistant;
             !is_assistant && (has_answered || role(message) == TOOL)
@@ -62,28 +62,28 @@ impl Quoting {
     }
 
     /// Escapes the special tokens in the messages for which `of_others` returns true.
-    pub fn quoted_where(&self, messages: &[Value], mut of_others: impl FnMut(&Value) -> bool) -> Vec<Value> {
+    pub fn escape_where(&self, messages: &[Value], mut of_others: impl FnMut(&Value) -> bool) -> Vec<Value> {
         let mut messages = messages.to_vec();
         for message in &mut messages {
             let quotes = of_others(message);
             // The placeholder word itself must come back as text from any field.
             message.as_object_mut().into_iter().flatten().for_each(|(name, field)| {
-                self.quote(field, if quotes && name == "content" { &self.found } else { &self.word });
+                self.escape_value(field, if quotes && name == "content" { &self.found } else { &self.word });
             });
         }
         messages
     }
 
     /// Escapes the special tokens in a text.
-    pub fn quoted_text(&self, text: &str) -> String {
+    pub fn escape_text(&self, text: &str) -> String {
         self.replaced(text, &self.found)
     }
 
-    fn quote(&self, content: &mut Value, found: &Regex) {
+    fn escape_value(&self, content: &mut Value, found: &Regex) {
         match content {
             Value::String(text) if found.is_match(text) => *text = self.replaced(text, found),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.quote(item, found)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.quote(field, found)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.escape_value(item, found)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.escape_value(field, found)),
             _ => {}
         }
     }

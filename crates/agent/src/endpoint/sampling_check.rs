@@ -1,14 +1,14 @@
 //! A check of sampling settings that a request may not change, because the run trains on the response.
 
-use super::options::Options;
-use super::refused::Refused;
+use super::error::ApiError;
+use super::options::RequestOptions;
 use burnish_rollout::Sampling;
 
 /// Checks that a request does not change the run's sampling settings `own`. It may set the length and the stop conditions.
 ///
 /// # Errors
 /// If the request changes a setting; the error names the field and the setting of the run.
-pub fn check_sampling(options: &Options, own: &Sampling) -> Result<(), Refused> {
+pub fn check_sampling(options: &RequestOptions, own: &Sampling) -> Result<(), ApiError> {
     let numbers = [
         ("temperature", options.temperature, own.temperature),
         ("top_p", options.top_p, own.top_p),
@@ -27,10 +27,10 @@ pub fn check_sampling(options: &Options, own: &Sampling) -> Result<(), Refused> 
             "`{name}` is {given}, but this run samples with {own}, because it trains on the responses: leave the field out, or set \
              actor_rollout_ref.rollout.{name} of the run"
         );
-        return Err(Refused::field(name, message));
+        return Err(ApiError::field(name, message));
     }
     match options.seed {
-        Some(_) => Err(Refused::field("seed", "`seed` must be left out: trainer.seed of the run determines it")),
+        Some(_) => Err(ApiError::field("seed", "`seed` must be left out: trainer.seed of the run determines it")),
         None => Ok(()),
     }
 }

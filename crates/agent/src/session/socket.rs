@@ -19,19 +19,19 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 const LONGEST_FOLDER: usize = 60;
 const ATTEMPTS: usize = 100;
 
-pub(super) struct Door {
+pub(super) struct Socket {
     folder: PathBuf,
     listener: UnixListener,
 }
 
 /// A process that has connected.
-pub(super) struct Arrived {
+pub(super) struct Client {
     pub connection: UnixStream,
     /// The pipe with its output.
     pub printed: OwnedFd,
 }
 
-impl Door {
+impl Socket {
     /// Creates the folder and the socket.
     ///
     /// # Errors
@@ -40,10 +40,10 @@ impl Door {
         let temporary = Some(env::temp_dir()).filter(|folder| folder.as_os_str().len() <= LONGEST_FOLDER);
         let temporary = temporary.unwrap_or_else(|| PathBuf::from("/tmp"));
         for _ in 0..ATTEMPTS {
-            let folder = temporary.join(format!("burnish-{}-{}", process::id(), &word()?[..12]));
+            let folder = temporary.join(format!("burnish-{}-{}", process::id(), &random_token()?[..12]));
             match DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {
-                    let listener = UnixListener::bind(folder.join("door"));
+                    let listener = UnixListener::bind(folder.join("socket"));
                     let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
                     if listener.is_err() {
                         let _ = fs::remove_dir_all(&folder);
@@ -60,14 +60,14 @@ impl Door {
 
     /// Returns the path of the socket.
     pub fn path(&self) -> PathBuf {
-        self.folder.join("door")
+        self.folder.join("socket")
     }
 
     /// Waits for the client with this token; `None` if it does not connect in time.
     ///
     /// # Errors
     /// A socket that cannot be used.
-    pub fn wait_for(&self, word: &str, at_most: Duration) -> Result<Option<Arrived>> {
+    pub fn wait_for(&self, token: &str, at_most: Duration) -> Result<Option<Client>> {
         let begun = Instant::now();
         loop {
             let left = at_most.saturating_sub(begun.elapsed());
@@ -77,8 +77,8 @@ impl Door {
             wait(&self.listener, left);
             match self.listener.accept() {
                 Ok((connection, _)) => {
-                    if let Some(arrived) = greeted(connection, word, left) {
-                        return Ok(Some(arrived));
+                    if let Some(client) = accepted(connection, token, left) {
+                        return Ok(Some(client));
                     }
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
@@ -88,7 +88,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for Socket {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -98,7 +98,7 @@ impl Drop for Door {
 ///
 /// # Errors
 /// A system without `/dev/urandom`.
-pub fn word() -> Result<String> {
+pub fn random_token() -> Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).context("cannot read /dev/urandom")?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -111,10 +111,10 @@ fn wait(from: &impl AsFd, at_most: Duration) {
 }
 
 /// Returns the client at the other end, if it presents the token.
-fn greeted(connection: UnixStream, word: &str, at_most: Duration) -> Option<Arrived> {
+fn accepted(connection: UnixStream, token: &str, at_most: Duration) -> Option<Client> {
     let begun = Instant::now();
-    let (mut said, mut printed) = (Vec::new(), None);
-    while said.len() <= word.len() && !said.ends_with(b"\n") {
+    let (mut received_token, mut printed) = (Vec::new(), None);
+    while received_token.len() <= token.len() && !received_token.ends_with(b"\n") {
         let left = at_most.saturating_sub(begun.elapsed());
         if left.is_zero() {
             return None;
@@ -127,19 +127,19 @@ fn greeted(connection: UnixStream, word: &str, at_most: Duration) -> Option<Arri
         if received.bytes == 0 {
             return None;
         }
-        said.extend(&bytes[..received.bytes]);
+        received_token.extend(&bytes[..received.bytes]);
         for message in rights.drain() {
             if let RecvAncillaryMessage::ScmRights(mut files) = message {
                 printed = files.next().or(printed);
             }
         }
     }
-    (said.strip_suffix(b"\n")? == word.as_bytes()).then_some(())?;
+    (received_token.strip_suffix(b"\n")? == token.as_bytes()).then_some(())?;
     let printed = printed?;
     connection.set_nonblocking(true).ok()?;
     rustix::io::ioctl_fionbio(&printed, true).ok()?;
     rustix::io::fcntl_setfd(&printed, rustix::io::FdFlags::CLOEXEC).ok()?;
-    Some(Arrived { connection, printed })
+    Some(Client { connection, printed })
 }
 
 #[cfg(test)]
@@ -148,15 +148,15 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn whoever_does_not_know_the_word_is_not_let_in_and_the_folder_goes() {
-        let door = Door::open().unwrap();
-        let path = door.path();
+    fn clients_without_the_token_are_refused_and_the_folder_is_removed() {
+        let socket = Socket::open().unwrap();
+        let path = socket.path();
         let mut other = UnixStream::connect(&path).unwrap();
-        other.write_all(b"another word\n").unwrap();
-        assert!(door.wait_for(&word().unwrap(), Duration::from_millis(200)).unwrap().is_none());
+        other.write_all(b"another token\n").unwrap();
+        assert!(socket.wait_for(&random_token().unwrap(), Duration::from_millis(200)).unwrap().is_none());
         let folder = path.parent().unwrap();
         assert!(folder.exists());
-        drop(door);
+        drop(socket);
         assert!(!folder.exists());
     }
 }

@@ -7,14 +7,14 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::conversation::Session;
-use super::seen::number;
+use super::view::number;
 use crate::FailureKind;
 use crate::participants::{LoopCode, LoopOutput, LoopRequest, Outcome, PartyError};
 
 /// An agent loop of verl.
 pub struct PythonLoop {
     session: Session,
-    row: LoopOfRow,
+    row: LoopArguments,
     timeout: Duration,
     /// The time that the code has taken since the model's last turn.
     taken: Duration,
@@ -22,7 +22,7 @@ pub struct PythonLoop {
 
 /// The arguments of a loop.
 #[derive(Clone, Debug, Serialize)]
-pub struct LoopOfRow {
+pub struct LoopArguments {
     /// The name of the loop.
     pub name: String,
     /// verl's `sampling_params`.
@@ -37,7 +37,7 @@ pub struct LoopOfRow {
 
 impl PythonLoop {
     /// Creates a loop; `timeout` limits its code between two turns of the model.
-    pub fn new(session: Session, row: LoopOfRow, timeout: Duration) -> Self {
+    pub fn new(session: Session, row: LoopArguments, timeout: Duration) -> Self {
         Self { session, row, timeout, taken: Duration::ZERO }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use ureq::http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
 use ureq::{Agent, AsSendBody, Body, Error};
 
-use super::failure::Failure;
+use super::error::McpError;
 use super::message::MOST_BYTES;
 use burnish_util::excerpt::beginning;
 
@@ -22,13 +22,13 @@ const IDLE: Duration = Duration::from_secs(2);
 const MOST_MOVES: usize = 3;
 
 /// An address, and the headers of all requests to it.
-pub struct Site {
+pub struct HttpEndpoint {
     agent: Agent,
     pub url: Uri,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-impl Site {
+impl HttpEndpoint {
     /// Creates an endpoint. Requests to this machine use no proxy; others use the proxy of the environment.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl Site {
     ///
     /// # Errors
     /// No reply.
-    pub fn post(&self, url: &Uri, message: &Value, more: &[(&str, String)], end: Instant) -> Result<Response<Body>, Failure> {
+    pub fn post(&self, url: &Uri, message: &Value, more: &[(&str, String)], end: Instant) -> Result<Response<Body>, McpError> {
         let accepted = format!("{JSON}, {EVENTS}");
         let more = [more, &[("content-type", JSON.to_owned()), ("accept", accepted)]].concat();
         self.run(Method::POST, url, &more, message.to_string().as_str(), Some(end))
@@ -87,7 +87,7 @@ impl Site {
     ///
     /// # Errors
     /// No reply.
-    pub fn get(&self, more: &[(&str, String)], end: Option<Instant>) -> Result<Response<Body>, Failure> {
+    pub fn get(&self, more: &[(&str, String)], end: Option<Instant>) -> Result<Response<Body>, McpError> {
         self.run(Method::GET, &self.url, &[more, &[("accept", EVENTS.to_owned())]].concat(), (), end)
     }
 
@@ -104,7 +104,7 @@ impl Site {
         more: &[(&str, String)],
         body: B,
         end: Option<Instant>,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<Response<Body>, McpError> {
         let mut url = url.clone();
         for _ in 0..=MOST_MOVES {
             let mut request = Request::builder().method(method.clone()).uri(&url);
@@ -115,7 +115,7 @@ impl Site {
                 request = request.header(*name, value);
             }
             let request =
-                request.body(body).map_err(|error| Failure::Refused(format!("a value that cannot be sent back: {error}")))?;
+                request.body(body).map_err(|error| McpError::Refused(format!("a value that cannot be sent back: {error}")))?;
             let time = end.map(left).transpose()?;
             let response = self.agent.run(self.agent.configure_request(request).timeout_global(time).build()).map_err(failure)?;
             let named = match response.status().as_u16() {
@@ -126,17 +126,17 @@ impl Site {
             match named.map(|named| self.same_site(&named).ok_or(named)) {
                 None => return Ok(response),
                 Some(Ok(moved)) => url = moved,
-                Some(Err(named)) => return Err(Failure::Refused(format!("it has moved to {named}, another site"))),
+                Some(Err(named)) => return Err(McpError::Refused(format!("it has moved to {named}, another site"))),
             }
         }
-        Err(Failure::Refused("it moves again and again".to_owned()))
+        Err(McpError::Refused("it moves again and again".to_owned()))
     }
 }
 
 /// Returns the time until `end`.
-fn left(end: Instant) -> Result<Duration, Failure> {
+fn left(end: Instant) -> Result<Duration, McpError> {
     let left = end.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(Failure::Late) } else { Ok(left) }
+    if left.is_zero() { Err(McpError::Late) } else { Ok(left) }
 }
 
 /// Returns the value of a header, if it is text.
@@ -148,12 +148,12 @@ pub fn header(response: &Response<Body>, name: &str) -> Option<String> {
 ///
 /// # Errors
 /// A body that breaks off or is too large.
-pub fn body(mut response: Response<Body>) -> Result<Vec<u8>, Failure> {
+pub fn body(mut response: Response<Body>) -> Result<Vec<u8>, McpError> {
     response.body_mut().with_config().limit(MOST_BYTES as u64).read_to_vec().map_err(failure)
 }
 
 /// Returns the error for a reply with an error status.
-pub fn refused(response: Response<Body>) -> Failure {
+pub fn refused(response: Response<Body>) -> McpError {
     let status = response.status();
     let words = body(response).map(|bytes| String::from_utf8_lossy(bytes.trim_ascii()).into_owned()).unwrap_or_default();
     let advice = match status.as_u16() {
@@ -162,17 +162,17 @@ pub fn refused(response: Response<Body>) -> Failure {
         _ => "",
     };
     let words = if words.is_empty() { String::new() } else { format!(": {}", beginning(&words)) };
-    Failure::Refused(format!("status {status}{words}{advice}"))
+    McpError::Refused(format!("status {status}{words}{advice}"))
 }
 
 /// Converts an error of the HTTP client.
-pub fn failure(error: Error) -> Failure {
+pub fn failure(error: Error) -> McpError {
     match error {
-        Error::Timeout(_) => Failure::Late,
-        Error::BodyExceedsLimit(most) => Failure::Refused(format!("more than {} MiB", most >> 20)),
-        Error::HostNotFound | Error::ConnectionFailed | Error::Tls(_) | Error::Rustls(_) => Failure::not_there(cannot(&error)),
-        Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => Failure::not_there(cannot(&Error::Io(io))),
-        error => Failure::Gone { why: cannot(&error), delivered: true },
+        Error::Timeout(_) => McpError::Late,
+        Error::BodyExceedsLimit(most) => McpError::Refused(format!("more than {} MiB", most >> 20)),
+        Error::HostNotFound | Error::ConnectionFailed | Error::Tls(_) | Error::Rustls(_) => McpError::undelivered(cannot(&error)),
+        Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => McpError::undelivered(cannot(&Error::Io(io))),
+        error => McpError::Gone { why: cannot(&error), delivered: true },
     }
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::options::Options;
-use super::reply::Reply;
+use super::completion::Completion;
+use super::options::RequestOptions;
 
 /// The two APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Api {
 
 /// The fields of a reply that are known before its content.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answered {
+pub struct ReplyHead {
     pub api: Api,
     /// The id of the reply.
     pub id: String,
@@ -25,7 +25,7 @@ pub struct Answered {
     pub prompts: Vec<Vec<u32>>,
 }
 
-impl Answered {
+impl ReplyHead {
     /// Returns the fields that a reply and its chunks share. `object` is the object type, for a chat and for a text.
     pub(super) fn head(&self, [chat, text]: [&str; 2]) -> Value {
         let object = if self.api == Api::Chat { chat } else { text };
@@ -49,8 +49,8 @@ impl Answered {
 }
 
 /// Returns the whole reply: the choices of the first prompt, then those of the next.
-pub fn answer(answered: &Answered, options: &Options, replies: &[Reply]) -> Value {
-    let choice = |(index, reply): (usize, &Reply)| {
+pub fn reply_json(answered: &ReplyHead, options: &RequestOptions, replies: &[Completion]) -> Value {
+    let choice = |(index, reply): (usize, &Completion)| {
         let mut choice =
             json!({"index": index, "finish_reason": reply.finish, "stop_reason": reply.stopped_by, "logprobs": null});
         match answered.api {
@@ -77,14 +77,14 @@ pub fn answer(answered: &Answered, options: &Options, replies: &[Reply]) -> Valu
     body
 }
 
-impl Answered {
+impl ReplyHead {
     /// Returns the message of a choice.
-    pub fn message(&self, index: usize, reply: &Reply) -> Value {
+    pub fn message(&self, index: usize, reply: &Completion) -> Value {
         reply.message(&self.call_prefix(index))
     }
 }
 
-pub(super) fn log_probs(api: Api, options: &Options, reply: &Reply) -> Value {
+pub(super) fn log_probs(api: Api, options: &RequestOptions, reply: &Completion) -> Value {
     match api {
         Api::Chat => reply.chat_log_probs(options),
         Api::Text => reply.text_log_probs(options),

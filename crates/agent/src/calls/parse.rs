@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::format::{Format, Parsed};
+use super::format::{CallFormat, ParsedTurn};
 use super::thinking::ignore_in_thinking as hide;
 
 /// Parses a turn: its text with special tokens, and the schemas of the tools (OpenAI's form). With `ignore_in_thinking`, calls
 /// inside `<think>…</think>` are part of the thinking; without it, the format parses them like any others, as in verl.
-pub fn parse(format: &Format, text: &str, tools: &[Value], ignore_in_thinking: bool) -> Parsed {
+pub fn parse(format: &CallFormat, text: &str, tools: &[Value], ignore_in_thinking: bool) -> ParsedTurn {
     if !ignore_in_thinking || !text.contains("think>") {
         return (format.parse)(text, tools);
     }
@@ -32,7 +32,7 @@ mod tests {
         let text = "<think>or <tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call></think>No.";
         let hermes = format_named("hermes").unwrap();
         assert_eq!(parse(hermes, text, &[], false).calls.len(), 1);
-        assert_eq!(parse(hermes, text, &[], true), Parsed::text(text, 0));
+        assert_eq!(parse(hermes, text, &[], true), ParsedTurn::text(text, 0));
         let text = format!("{text}<tool_call>{{\"name\": \"g\", \"arguments\": {{}}}}</tool_call>");
         assert_eq!(parse(hermes, &text, &[], true).calls[0].name, "g");
     }
