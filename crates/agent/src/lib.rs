@@ -26,8 +26,7 @@ mod transcript;
 pub mod users;
 
 pub use conversations::{Conversations, SharedOptions};
-pub use episode::{CallRecord, EndReason, Episode, FailureKind, TurnReward};
+pub use episode::{CallRecord, ENVIRONMENT_REWARD, EndReason, Episode, FAULT, FailureKind, TurnReward};
 pub use limits::{Limits, TruncateSide};
 pub use loops::{AgentLoop, NextAction, SampleRequest};
-pub use training::FAULT;
 pub use transcript::Transcript;

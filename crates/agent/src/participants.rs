@@ -84,7 +84,7 @@ pub trait LoopCode: Send {
 pub enum LoopRequest {
     /// A turn of the model that follows these ids, with sampling parameters in vLLM's names.
     Turn { ids: Vec<u32>, params: Map<String, Value> },
-    /// An operation of the tokenizer or the chat template, see [`Tokens`](super::loops::Tokens).
+    /// An operation of the tokenizer or the chat template, see `TokenService`.
     Tokens(Value),
     /// The loop is done.
     Done(LoopOutput),

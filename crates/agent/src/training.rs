@@ -2,13 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{EndReason, Episode, FailureKind};
+use super::{EndReason, Episode, FAULT, FailureKind};
 use burnish_reward::Conversation;
 use burnish_reward::failure::{Failure, FailureKind as ScoreFailure};
 use burnish_rollout::Response;
-
-/// The key of [`Episode::extra`] with the error of an environment, user or loop: one line for people, or `{trouble, message}`.
-pub const FAULT: &str = "fault";
 
 impl Episode {
     /// Returns the response for training: all ids, with a log-probability of 0 for tokens that the model did not sample.

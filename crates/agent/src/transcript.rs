@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::loops::ENVIRONMENT_REWARD;
 use super::training::failure;
-use super::{EndReason, Episode};
+use super::{ENVIRONMENT_REWARD, EndReason, Episode};
 use burnish_reward::Conversation;
 use burnish_reward::failure::Failure;
 use burnish_util::json_number;

@@ -191,9 +191,9 @@ fn continued(
     new: &[Value],
     append: impl FnOnce(&[Value], &[u32], &[Value]) -> Result<Appended>,
 ) -> Result<(usize, Vec<u32>)> {
-    let mut whole = served.whole();
+    let mut whole = served.tokens.all();
     let appended = append(&served.messages, &whole, new)?;
-    let kept = whole.len().saturating_sub(appended.remove).max(served.prompt.len());
+    let kept = whole.len().saturating_sub(appended.remove).max(served.tokens.prompt.len());
     whole.truncate(kept);
     whole.extend(appended.ids);
     Ok((kept, whole))
@@ -251,10 +251,10 @@ mod tests {
         assert_eq!((third.way, third.prompt, &third.ids[..]), (ContinuationKind::Messages, 2, &[1, 2, 3, 4, 5, 90, 91][..]));
         let whole = all.trajectories("k").unwrap();
         let [one] = &whole[..] else { panic!("{whole:?}") };
-        assert_eq!(one.prompt, [1, 2]);
-        assert_eq!(one.ids, [3, 4, 5, 90, 91, 8]);
-        assert_eq!(one.sampled, [true, true, false, false, false, true]);
-        assert_eq!(one.log_probs, [-3.0, -4.0, 0.0, 0.0, 0.0, -8.0]);
+        assert_eq!(one.tokens.prompt, [1, 2]);
+        assert_eq!(one.tokens.ids, [3, 4, 5, 90, 91, 8]);
+        assert_eq!(one.tokens.sampled, [true, true, false, false, false, true]);
+        assert_eq!(one.tokens.log_probs, [-3.0, -4.0, 0.0, 0.0, 0.0, -8.0]);
         assert_eq!(one.messages.len(), 7);
         assert_eq!(one.messages[6], said("g"));
         // The second turn again: a branch after the first turn.
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(ask(&mut all, prompt(&[5], &[user("x")]), &[6], "y").way, ContinuationKind::Branch);
         let broken = ask(&mut all, prompt(&[5, 5], &[user("x"), said("y"), user("?")]), &[6], "z");
         assert_eq!(broken.way, ContinuationKind::Broken("no".to_owned()));
-        let ids: Vec<Vec<u32>> = all.take("k").unwrap().into_iter().map(|one| one.whole()).collect();
+        let ids: Vec<Vec<u32>> = all.take("k").unwrap().into_iter().map(|one| one.tokens.all()).collect();
         assert_eq!(ids, [vec![1, 2, 3, 4, 5, 90, 91, 8], vec![1, 2, 3, 4, 5, 66], vec![5, 6], vec![5, 5, 6]]);
         assert!(all.is_empty() && all.tokens == 0 && all.order.is_empty());
     }

@@ -4,21 +4,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::messages::is_same;
+use crate::tokens::{Appended, Sequence};
 use burnish_rollout::{Finish, Response};
 
 /// The tokens of a conversation from its beginning to a turn without successor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trajectory {
-    /// The token ids of the first request.
-    pub prompt: Vec<u32>,
-    /// The token ids after the prompt: sampled turns, and the text of later requests between them.
-    pub ids: Vec<u32>,
-    /// For each of `ids`, true if the model sampled it.
-    pub sampled: Vec<bool>,
-    /// [`Response::log_probs`] of sampled tokens; 0 for the others.
-    pub log_probs: Vec<f32>,
-    /// [`Response::rollout_log_probs`] of sampled tokens; 0 for the others.
-    pub rollout_log_probs: Vec<f32>,
+    /// The first request as the prompt; then sampled turns, and the text of later requests between them.
+    #[serde(flatten)]
+    pub tokens: Sequence,
     /// The finish of the last turn.
     pub finish: Finish,
     /// The messages, the model's last; empty for text completions.
@@ -139,58 +133,26 @@ impl TurnTree {
             path.push(&node.turn);
         }
         let (first, last) = (*path.last()?, *path.first()?);
-        let (prompt, mut whole) = (first.context.clone(), Trajectory::of(last.response.finish));
+        let prompt = first.context.len();
+        // The last message of a turn is the model's.
+        let asked = first.messages.len().saturating_sub(1);
+        let tokens = Sequence::new(first.context.clone());
+        let mut whole = Trajectory { tokens, finish: last.response.finish, messages: Vec::new(), asked };
         for turn in path.into_iter().rev() {
-            let (tokens, messages) = turn.after.map_or((prompt.len(), 0), |after| (after.tokens, after.messages));
-            whole.keep(tokens.saturating_sub(prompt.len()));
-            whole.messages.truncate(messages);
-            let context = if turn.after.is_some() { &turn.context[..] } else { &[] };
-            whole.extend(context, false, &[], &[]);
-            let Response { ids, log_probs, rollout_log_probs, .. } = &turn.response;
-            whole.extend(ids, true, log_probs, rollout_log_probs);
+            if let Some(after) = turn.after {
+                whole.tokens.truncate(after.tokens.saturating_sub(prompt));
+                whole.tokens.apply(&Appended { remove: 0, ids: turn.context.clone() });
+                whole.messages.truncate(after.messages);
+            }
+            whole.tokens.push_turn(&turn.response);
             whole.messages.extend_from_slice(&turn.messages);
         }
-        // The last message of a turn is the model's.
-        Some(Trajectory { prompt, asked: first.messages.len().saturating_sub(1), ..whole })
+        Some(whole)
     }
 
     /// Returns the conversations up to every turn without successor, in the order of serving.
     pub fn trajectories(&self) -> Vec<Trajectory> {
         let ends = self.nodes.iter().enumerate().filter(|(_, node)| !node.continued);
         ends.filter_map(|(turn, _)| self.trajectory(turn)).collect()
-    }
-}
-
-impl Trajectory {
-    /// Returns an empty trajectory, with the finish [`Finish::Length`].
-    pub fn empty() -> Self {
-        Self::of(Finish::Length)
-    }
-
-    fn of(finish: Finish) -> Self {
-        let (ids, sampled, log_probs, rollout_log_probs) = Default::default();
-        Self { prompt: Vec::new(), ids, sampled, log_probs, rollout_log_probs, finish, messages: Vec::new(), asked: 0 }
-    }
-
-    /// Returns all token ids.
-    pub fn whole(&self) -> Vec<u32> {
-        [&self.prompt[..], &self.ids].concat()
-    }
-
-    fn keep(&mut self, tokens: usize) {
-        self.ids.truncate(tokens);
-        self.sampled.truncate(tokens);
-        self.log_probs.truncate(tokens);
-        self.rollout_log_probs.truncate(tokens);
-    }
-
-    fn extend(&mut self, ids: &[u32], sampled: bool, log_probs: &[f32], rollout_log_probs: &[f32]) {
-        self.ids.extend_from_slice(ids);
-        let length = self.ids.len();
-        self.sampled.resize(length, sampled);
-        self.log_probs.extend_from_slice(log_probs);
-        self.rollout_log_probs.extend_from_slice(rollout_log_probs);
-        self.log_probs.resize(length, 0.0);
-        self.rollout_log_probs.resize(length, 0.0);
     }
 }

@@ -11,13 +11,10 @@ use serde_json::{Map, Value};
 use super::super::participants::PartyError;
 use super::super::tokens::{Appended, Sequence};
 use super::super::tools::ConversationView;
-use super::super::{CallRecord, EndReason, Episode, FailureKind, Limits, TurnReward};
+use super::super::{CallRecord, EndReason, Episode, FAULT, FailureKind, Limits, TurnReward};
 use super::agent_loop::{NextAction, SampleRequest};
 use super::budget::{bound_reached, room};
 use burnish_rollout::{Finish, Response};
-
-/// The key of [`Episode::extra`] with the message of the error that ended the conversation.
-pub const FAULT: &str = "fault";
 
 /// The record of a running conversation.
 pub struct EpisodeRecord {

@@ -26,10 +26,10 @@ use super::super::endpoint::{
 };
 use super::super::participants::PartyError;
 use super::super::program::{Inbox, ModelRequest, ProgramEvent, ProgramResult};
-use super::super::{EndReason, Episode, FailureKind, Limits, TurnReward};
+use super::super::tokens::Sequence;
+use super::super::{EndReason, Episode, FAULT, FailureKind, Limits, TurnReward};
 use super::agent_loop::{AgentLoop, NextAction, SampleRequest, StopCondition};
 use super::budget::room;
-use super::episode_record::FAULT;
 use super::token_messages::messages_from_tokens;
 use burnish_rollout::{Finish, Response};
 
@@ -329,14 +329,20 @@ impl AgentLoop for OpenAiLoop {
 
     fn finish(mut self: Box<Self>) -> Episode {
         let mut all = self.served.take(KEY).unwrap_or_default();
-        let sampled = |one: &Trajectory| one.sampled.iter().filter(|sampled| **sampled).count();
-        all.sort_by(|a, b| sampled(b).cmp(&sampled(a)).then_with(|| (&a.prompt, &a.ids).cmp(&(&b.prompt, &b.ids))));
+        let sampled = |one: &Trajectory| one.tokens.sampled.iter().filter(|sampled| **sampled).count();
+        all.sort_by(|a, b| {
+            sampled(b).cmp(&sampled(a)).then_with(|| (&a.tokens.prompt, &a.tokens.ids).cmp(&(&b.tokens.prompt, &b.tokens.ids)))
+        });
         let branches = all.len().saturating_sub(1);
         let response = all.into_iter().next();
         let (end, reward, mut extra, fault) = self.verdict(response.as_ref());
-        let nothing = Trajectory { prompt: mem::take(&mut self.row.1), ..Trajectory::empty() };
-        let Trajectory { prompt, ids, sampled, log_probs, rollout_log_probs, finish, messages, asked } =
-            response.unwrap_or(nothing);
+        let Trajectory { tokens, finish, messages, asked } = response.unwrap_or_else(|| Trajectory {
+            tokens: Sequence::new(mem::take(&mut self.row.1)),
+            finish: Finish::Length,
+            messages: Vec::new(),
+            asked: 0,
+        });
+        let Sequence { prompt, ids, sampled, log_probs, rollout_log_probs } = tokens;
         extra.remove(FAULT);
         extra.extend(fault.map(|fault| (FAULT.to_owned(), fault.into())));
         extra.insert(BRANCHES.to_owned(), branches.into());

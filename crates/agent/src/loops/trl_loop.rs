@@ -19,7 +19,7 @@ use super::super::calls::ToolCall;
 use super::super::participants::{Outcome, PartyError};
 use super::super::tokens::Appended;
 use super::super::tools::{ToolResult, Toolbox, ValidCall};
-use super::super::{EndReason, Episode, FailureKind};
+use super::super::{ENVIRONMENT_REWARD, EndReason, Episode, FailureKind};
 use super::agent_loop::{AgentLoop, NextAction};
 use super::episode_record::EpisodeRecord;
 use super::run_calls::{CheckedCall, names, refusal, run_calls};
@@ -29,9 +29,6 @@ use burnish_util::python_value::quoted;
 
 /// Returns the environment's reward for the whole conversation (`get_reward`), if it gives one; called once, at the end.
 pub type EnvironmentReward = Box<dyn FnMut() -> Outcome<Option<f64>> + Send>;
-
-/// The key of [`Episode::extra`] with the reward of an environment.
-pub const ENVIRONMENT_REWARD: &str = "environment_reward";
 
 /// A conversation of a model with functions as its tools.
 pub struct TrlLoop {

@@ -30,7 +30,7 @@ static CODE: LazyLock<String> = LazyLock::new(|| {
         include_str!("run_loops.py"),
         include_str!("verifiers.py"),
         include_str!("stand_ins.py"),
-        include_str!("parties.py"),
+        include_str!("participants.py"),
         include_str!("tools.py"),
         include_str!("program.py"),
         include_str!("offers.py"),

@@ -1,10 +1,12 @@
 //! A conversation in tokens.
 
+use serde::{Deserialize, Serialize};
+
 use super::appended::Appended;
 use burnish_rollout::Response;
 
 /// A conversation in tokens: its prompt, and a response of alternating model turns and inserted messages.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sequence {
     pub prompt: Vec<u32>,
     /// The ids of the response.

@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use burnish::agent::calls::{ParsedTurn, ToolCall};
-use burnish::agent::loops::{
-    Chat, Codec, EpisodeRecord, FAULT, SingleTurn, TextEnvironmentLoop, ToolAgent, TrlChat, TrlLoop, TrlTurn,
-};
+use burnish::agent::loops::{Chat, Codec, EpisodeRecord, SingleTurn, TextEnvironmentLoop, ToolAgent, TrlChat, TrlLoop, TrlTurn};
 use burnish::agent::participants::{EnvironmentStep, Outcome, PartyError, TextEnvironment, User, UserReply};
 use burnish::agent::tokens::Appended;
 use burnish::agent::tools::{ConversationView, ToolResult, Toolbox, ValidCall};
-use burnish::agent::{AgentLoop, EndReason, Episode, FailureKind, Limits, SampleRequest};
+use burnish::agent::{AgentLoop, EndReason, Episode, FAULT, FailureKind, Limits, SampleRequest};
 use burnish::rollout::{Finish, Response};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
