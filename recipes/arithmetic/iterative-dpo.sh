@@ -1,10 +1,11 @@
 #!/bin/sh
-# Goal:     iterative DPO on the little task of data/: in each round the model answers the training problems, its answers are scored, the
-#           best and the worst answer to each problem make a pair, and the model learns from the pairs, itself as reference.
+# Goal:     iterative DPO on the small task in data/. In each round the model answers the training problems and its answers are
+#           scored. The best and the worst answer to each problem form a pair. The model trains on the pairs, with itself as the
+#           reference.
 # Command:  recipes/arithmetic/iterative-dpo.sh [ROUNDS] [FOLDER]
 # Result:   greedy accuracy on the test problems 55.7 %, then 89.6 %, 90.8 % and 93.9 % after three rounds
 # Hardware: 2 CPU cores, two minutes
-# TRAINER names the program where it is not on the path.
+# Set TRAINER to the path of the program if it is not in PATH.
 set -eu
 cd "$(dirname "$0")/../.."
 rounds=${1:-3}
@@ -12,11 +13,11 @@ folder=${2:-outputs/arithmetic/iterative-dpo}
 trainer=${TRAINER:-trainer}
 test=data/arithmetic/test.parquet
 if [ -e "$folder" ]; then
-    echo "$folder is there already: name another folder, or delete it" >&2
+    echo "$folder exists: name another folder, or delete it" >&2
     exit 2
 fi
 
-# accuracy MODEL FOLDER: the share of test problems that the model's likeliest answer solves.
+# accuracy MODEL FOLDER: greedy accuracy on the test problems.
 accuracy() {
     "$trainer" generate --config generation.yaml model.path="$1" data.path="$test" rollout.do_sample=false data.n_samples=1 \
         data.output_path="$2/test.parquet"

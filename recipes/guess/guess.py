@@ -1,12 +1,12 @@
-"""A guessing game as an environment class, as TRL's environment_factory takes it.
+"""A guessing game as an environment class for TRL's environment_factory.
 
-The model calls the tool `guess` until it has found the number. Halving what is left finds one of 16 numbers in 5 guesses at most.
+The model calls the tool `guess` until it finds the number. Binary search finds one of 16 numbers in at most 5 guesses.
 """
 
 
 class Guess:
     def reset(self, low=1, high=16, secret=1, **row):
-        """Begins a game with the columns of a row; what it returns is appended to the prompt."""
+        """Starts a game from the columns of a row; returns a text that is appended to the prompt."""
         self.low, self.high, self.secret = int(low), int(high), int(secret)
         self.guesses = 0
         self.found = False
@@ -34,7 +34,7 @@ class Guess:
         return "higher" if self.secret > number else "lower"
 
     def get_reward(self) -> float:
-        """1 for a number that was found in no more guesses than halving takes; a tenth less for each further one, but never below 0.2."""
+        """Returns 1 if the number was found as fast as by binary search, 0.1 less for each further guess, and at least 0.2."""
         if not self.found:
             return 0.0
         enough = (self.high - self.low + 1).bit_length()

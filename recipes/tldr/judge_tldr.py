@@ -1,8 +1,8 @@
 """A judge of summaries: 1 if a language model prefers the given summary to the reference, 0 if it prefers the reference.
 
-The question and the reading of the answer are those of OpenAIPairwiseJudge in TRL, which its example judge_tldr.py uses. The judge is
-any server that speaks OpenAI's protocol for chats; nothing but Python's standard library is needed. `trainer eval` calls `win_rate` with
-the summaries of a file (recipes/tldr/judge.yaml); in training it works as a reward, too.
+The question and the parsing of the reply are from OpenAIPairwiseJudge in TRL, which TRL's example judge_tldr.py uses. The judge
+is any server with OpenAI's chat protocol; only Python's standard library is needed. `trainer eval` calls `win_rate` with the
+summaries of a file (recipes/tldr/judge.yaml). In training, `win_rate` works as a reward, too.
 """
 
 import concurrent.futures
@@ -44,11 +44,11 @@ Evaluate the models on the basis of the quality and relevance of their results, 
 
 def win_rate(prompts, completions, reward_model, model="gpt-4o-mini", base_url="https://api.openai.com/v1",
              key_variable="OPENAI_API_KEY", threads=8, attempts=5, **columns):
-    """The verdict on each completion against reward_model["ground_truth"]; None where the judge names neither."""
+    """Returns the verdict on each completion against reward_model["ground_truth"]; None if the judge names neither."""
 
     def judged(index):
         ours, theirs = text(completions[index]), str(reward_model[index]["ground_truth"]).strip()
-        # The order is drawn, because judges prefer a place.
+        # The order is random, because judges have a position bias.
         first = orders[index]
         pair = (ours, theirs) if first else (theirs, ours)
         answer = ask(QUESTION % (text(prompts[index]), *pair), model, base_url, os.environ.get(key_variable), attempts)
@@ -60,12 +60,12 @@ def win_rate(prompts, completions, reward_model, model="gpt-4o-mini", base_url="
 
 
 def text(messages):
-    """A prompt or a completion as text: the last message, if it is a conversation."""
+    """Returns a prompt or a completion as text: the last message of a conversation."""
     return str(messages[-1]["content"] if isinstance(messages, list) else messages).strip()
 
 
 def ask(question, model, base_url, key, attempts):
-    """The judge's answer, one token. Trouble that may pass is tried again."""
+    """Returns the judge's reply, one token. Temporary failures are retried."""
     body = {"model": model, "messages": [{"role": "user", "content": question}], "max_tokens": 1, "temperature": 0}
     headers = {"Content-Type": "application/json"}
     if key:
@@ -77,8 +77,8 @@ def ask(question, model, base_url, key, attempts):
                 return (json.load(answer)["choices"][0]["message"]["content"] or "").strip()
         except urllib.error.HTTPError as error:
             if error.code not in (408, 429) and error.code < 500 or attempt + 1 == attempts:
-                raise RuntimeError(f"the judge answers with status {error.code}") from None
+                raise RuntimeError(f"the judge replied with status {error.code}") from None
         except urllib.error.URLError as error:
             if attempt + 1 == attempts:
-                raise RuntimeError(f"the judge does not answer: {error.reason}") from None
+                raise RuntimeError(f"the judge does not reply: {error.reason}") from None
         time.sleep(2**attempt)
