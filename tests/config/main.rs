@@ -2,6 +2,7 @@
 
 mod hydra;
 mod infinite;
+mod open_mappings;
 mod peers;
 mod processes;
 mod schemas;

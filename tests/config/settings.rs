@@ -184,7 +184,7 @@ fn wrong_overrides_say_what_to_do() {
         (&["actor.optim.lr=1"], &["did you mean `actor_rollout_ref.actor.optim.lr`?"]),
         (&["+trainer.sed=1"], &["no such key `trainer.sed`", "did you mean `trainer.seed`?", "override `+trainer.sed=1`"]),
         // verl's own file has the key, so verl refuses it too; a key that it lacks (`+trainer.seed`) would be added.
-        (&["+data.seed=2"], &["already there", "data.seed=…"]),
+        (&["+data.seed=2"], &["`data.seed` already exists", "data.seed=…"]),
         (&["~trainer.nope"], &["no such key `trainer.nope`"]),
         (&["~trainer.seed"], &["`trainer.seed` cannot be deleted", "its default is 1", "override `~trainer.seed`"]),
         (&["~data.tokenizer"], &["`data.tokenizer` cannot be deleted"]),
@@ -225,7 +225,7 @@ fn wrong_overrides_say_what_to_do() {
         (&["actor_rollout_ref.actor.ppo_epochs=x"], &["`actor_rollout_ref.actor.ppo_epochs` must be"]),
         (&["trainer.seed=${trainer.project_name}"], &["`trainer.seed` must be", "comes from `trainer.project_name`"]),
         (&["critic=other"], &["there is no configuration `critic/other`", "`critic` has: dp_critic", "override `critic=other`"]),
-        (&["actor@actor_rollout_ref.actr=dp_actor"], &["no `defaults:` list has the group"]),
+        (&["actor@actor_rollout_ref.actr=dp_actor"], &["the group `actor@actor_rollout_ref.actr`", "`defaults:` list"]),
         (
             &["data.max_prompt_length=${trainer.nope}"],
             &["`data.max_prompt_length` refers to `trainer.nope`, which does not exist"],
@@ -380,7 +380,7 @@ fn recipes_build_on_the_embedded_files_and_errors_point_into_them() {
         ("defaults: [ppo_trainer]\nactor_rollout_ref: {actor: {optim: {lr: 1e-6x}}}\n", vec!["run.yaml:2:41", "such as 1e-6"]),
         ("defaults: [ppo_trainr]\n", vec!["no configuration `ppo_trainr`", "did you mean `ppo_trainer`?", "run.yaml:1:12"]),
         ("defaults: [run]\n", vec!["`run` includes itself"]),
-        ("data: 1\ndata: 2\n", vec!["the key `data` is here twice", "run.yaml:2:1"]),
+        ("data: 1\ndata: 2\n", vec!["the key `data`", "twice", "run.yaml:2:1"]),
         ("data: [1\n", vec!["this is not YAML", "run.yaml:"]),
         ("hydra: {searchpath: [pkg://verl]}\n", vec!["hydra.searchpath", "file://FOLDER", "run.yaml:1:22"]),
         ("defaults: [ppo_trainer]\ndata:\n  prompt_key: ${${algorithm}}\n", vec!["data.prompt_key", "is a mapping"]),

@@ -10,7 +10,7 @@ use super::resolve::{ResolvedConfig, resolve};
 use super::show::source;
 use super::tree::Tree;
 use burnish_hydra::overrides::{Operation, Override};
-use burnish_hydra::suggest::unknown_key;
+use burnish_hydra::suggest::{Addition, unknown_key};
 use burnish_hydra::{Adapt, ConfigError, Node, Problem, Request, Value, compose};
 use std::cell::RefCell;
 
@@ -55,7 +55,7 @@ fn text(known: &ConfigKind, resolved: &ResolvedConfig, chain: &Chain, choices: &
     if let (None, Some(text)) = (defaults.get(key), compat::explain(known.kind, key, defaults)) {
         return Ok(format!("{text}\n"));
     }
-    let Some(node) = root.get(key) else { return Err(unknown_key(key, &defaults.keys(), false)) };
+    let Some(node) = root.get(key) else { return Err(unknown_key(key, &defaults.keys(), Addition::No)) };
     if let (Value::Map(entries), None) = (&node.value, &node.through)
         && !entries.is_empty()
     {

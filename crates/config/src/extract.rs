@@ -3,7 +3,7 @@
 
 use super::comment::Comment;
 use burnish_hydra::scalar;
-use burnish_hydra::suggest::{self, unknown_key};
+use burnish_hydra::suggest::{self, Addition, unknown_key};
 use burnish_hydra::{Node, Origin, Problem, Value, below};
 use figment::error::Kind;
 use figment::value::{Dict, Map, Value as FigmentValue};
@@ -118,7 +118,7 @@ fn explain(error: &Error, key: &str, tree: &Node, defaults: &Node) -> Problem {
         Kind::UnknownField(_, expected) => {
             let parent = key.rsplit_once('.').map_or(String::new(), |(parent, _)| format!("{parent}."));
             let known: Vec<String> = expected.iter().map(|name| format!("{parent}{name}")).chain(defaults.keys()).collect();
-            return node.iter().fold(unknown_key(key, &known, false), |problem, node| problem.at(&node.origin.at_key()));
+            return node.iter().fold(unknown_key(key, &known, Addition::No), |problem, node| problem.at(&node.origin.at_key()));
         }
         Kind::UnknownVariant(_, expected) => {
             let text = node.and_then(|node| node.value.plain_text()).unwrap_or_default();

@@ -6,7 +6,7 @@ use super::library::LIBRARY;
 use super::processes::Processes;
 use super::saved::{find_hidden, remember_secrets};
 use super::tree::Tree;
-use burnish_hydra::{ConfigError, Node, Problem, Request, Value, Written, compose, interpolation, scalar};
+use burnish_hydra::{ComposedTree, ConfigError, Node, Problem, Request, Value, compose, interpolation, scalar};
 
 /// The settings of a request, resolved but not yet typed.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct ResolvedConfig {
 pub fn resolve(kind: Kind, request: &Request) -> Result<ResolvedConfig, ConfigError> {
     let defaults = built_in(kind.default_file())?.root;
     let verl = Verl::new(kind, &defaults);
-    let Written { mut root, mut problems, mut ignored } = compose(request, kind.default_file(), &LIBRARY, &verl)?;
+    let ComposedTree { mut root, mut problems, mut ignored } = compose(request, kind.default_file(), &LIBRARY, &verl)?;
     verl.choose_lora(&mut root);
     ignored.extend(verl.choose_side(&mut root));
     problems.extend(verl.fill(&mut root));

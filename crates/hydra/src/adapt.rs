@@ -1,15 +1,15 @@
-//! The hook for programs whose keys differ from those that files and overrides were written for.
+//! The hook for programs that read files and overrides with the keys of another program.
 
 use super::error::Problem;
 use super::overrides::Override;
 use super::tree::Node;
 
-/// Changes to files and overrides written for another program, so that they fit the keys of this one.
+/// Changes files and overrides of another program to the keys of this program.
 pub trait Adapt {
-    /// Changes the keys of one file, which are at their package, before they are merged into the tree.
+    /// Changes the keys of one file, nested at their package, before they are merged into the tree.
     fn file(&self, body: Node) -> Result<Node, Problem>;
 
-    /// Returns the overrides that are applied to the tree in place of this one.
+    /// Returns the overrides that replace this override.
     fn overriding(&self, one: Override, root: &Node) -> Result<Vec<Override>, Problem>;
 }
 

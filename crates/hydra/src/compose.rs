@@ -1,7 +1,7 @@
 //! Composes files and overrides into one tree, before `${…}` is resolved.
 
 use super::adapt::Adapt;
-use super::defaults_list::{self, File};
+use super::defaults_list::{self, ConfigFile};
 use super::error::{ConfigError, Problem};
 use super::ignored::Ignored;
 use super::library::Library;
@@ -10,11 +10,11 @@ use super::overrides::{self, Override};
 use super::request::Request;
 use super::tree::{Node, Value};
 
-/// The number of wrong overrides after which no more are looked for: to find the key that was meant takes its time for each.
+/// Maximum number of wrong overrides that are reported, because the suggestion for each key takes time.
 const MOST_PROBLEMS: usize = 1000;
 
-/// A composed tree as it is written, before `${…}` is resolved.
-pub struct Written {
+/// A composed tree with unresolved `${…}`.
+pub struct ComposedTree {
     pub root: Node,
     pub problems: Vec<Problem>,
     pub ignored: Vec<Ignored>,
@@ -29,13 +29,13 @@ pub fn compose(
     default_name: &str,
     library: &'static Library,
     adapt: &dyn Adapt,
-) -> Result<Written, ConfigError> {
+) -> Result<ComposedTree, ConfigError> {
     let (parsed, mut problems) = parse_overrides(&request.overrides);
     let (hydra, parsed): (Vec<_>, Vec<_>) = parsed.into_iter().partition(|o| is_hydras(&o.key));
     let (searchpath, hydra): (Vec<_>, Vec<_>) = hydra.into_iter().partition(|o| o.key == "hydra.searchpath");
     let from_override = searchpath.first().and_then(|one| one.value.as_ref());
     let composed = files(request, default_name, library, from_override, parsed, adapt);
-    let Files { mut root, mut ignored, values, problem } = match composed {
+    let ComposedFiles { mut root, mut ignored, values, problem } = match composed {
         Ok(composed) => composed,
         Err(problem) => return Err(ConfigError { problems: problems.into_iter().chain([problem]).collect() }),
     };
@@ -52,16 +52,16 @@ pub fn compose(
         }
     }
     ignored.extend(hydra.into_iter().map(|o| Ignored::hydra(o.key, &o.value.map_or(Value::Null, |node| node.value))));
-    Ok(Written { root, problems, ignored })
+    Ok(ComposedTree { root, problems, ignored })
 }
 
-/// The files without overrides of values, but with the options of groups that overrides choose.
-struct Files {
+/// The composed files, with the group options from overrides but without overrides of values.
+struct ComposedFiles {
     root: Node,
     ignored: Vec<Ignored>,
     /// The overrides that set values.
     values: Vec<Override>,
-    /// The problem with the choice of groups; the files are then composed without it, to find further problems.
+    /// The problem with the choice of groups. The files are then composed without this choice, to find more problems.
     problem: Option<Problem>,
 }
 
@@ -72,17 +72,17 @@ fn files(
     searchpath: Option<&Node>,
     overrides: Vec<Override>,
     adapt: &dyn Adapt,
-) -> Result<Files, Problem> {
+) -> Result<ComposedFiles, Problem> {
     let (primary, mut search) = lookup::primary(request, default_name, library)?;
-    let file = File::read(primary)?;
+    let file = ConfigFile::read(primary)?;
     search.folders.extend(file.search_folders(searchpath)?);
     search.built_in_groups = file.uses_built_in(&search);
     let (groups, values): (Vec<_>, Vec<_>) = overrides.into_iter().partition(|one| chooses_group(one, &search));
     match defaults_list::compose(file.clone(), &search, &groups, adapt) {
-        Ok((root, ignored)) => Ok(Files { root, ignored, values, problem: None }),
+        Ok((root, ignored)) => Ok(ComposedFiles { root, ignored, values, problem: None }),
         Err(problem) if groups.is_empty() => Err(problem),
         Err(problem) => match defaults_list::compose(file, &search, &[], adapt) {
-            Ok((root, ignored)) => Ok(Files { root, ignored, values, problem: Some(problem) }),
+            Ok((root, ignored)) => Ok(ComposedFiles { root, ignored, values, problem: Some(problem) }),
             Err(_) => Err(problem),
         },
     }

@@ -1,4 +1,4 @@
-//! Writes a value as YAML in block style, quoting every string that this or another reader would read as another type.
+//! Writes a value as YAML in block style. A string that a YAML reader could take for another type is quoted.
 
 use super::scalar;
 use super::tree::{Map, Node, Value};
@@ -103,7 +103,7 @@ fn quoted(text: &str) -> String {
     if is_plain(text) { text.to_string() } else { format!("'{}'", text.replace('\'', "''")) }
 }
 
-/// True if every YAML reader reads the unquoted text as this very string.
+/// True if every YAML reader reads the unquoted text as the same string.
 fn is_plain(text: &str) -> bool {
     let starts_well = !text.starts_with(|c: char| "?:,[]{}#&*!|>'\"%@`".contains(c)) && text != "-" && !text.starts_with("- ");
     let no_number = text.parse::<f64>().is_err() && !text.starts_with("0o") && !matches!(text, "y" | "Y" | "n" | "N");

@@ -1,13 +1,13 @@
-//! The problems of a configuration and their message for the user, which reports all of them at once.
+//! The problems of a configuration, and the message that reports all of them at once.
 
 use super::provenance::Origin;
 use super::tree::Node;
 use std::fmt;
 
-/// One problem of a configuration: the message, where it was written, and what to do about it.
+/// One problem of a configuration: the message, the place in the file or override, and advice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
-    /// The dotted key that the problem is about; empty if it is about none.
+    /// The dotted key of the problem; empty if the problem is not about a key.
     pub key: String,
     pub message: String,
     pub origin: Option<Origin>,
@@ -24,7 +24,7 @@ impl Problem {
         self
     }
 
-    /// Adds the place where the value was written, and the key that it was taken from.
+    /// Adds the place of the value, and the key that the value was taken from.
     pub fn with_value(mut self, node: &Node) -> Self {
         if let Some(through) = &node.through {
             self.message += &format!(" (the value comes from `{through}`)");
@@ -54,7 +54,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A configuration that cannot be used. Its `Display` is the complete message.
+/// All problems of a configuration that cannot be used. Its `Display` is the complete message.
 #[derive(Debug)]
 pub struct ConfigError {
     pub problems: Vec<Problem>,

@@ -1,9 +1,9 @@
-//! Settings without an effect, and how a run names them.
+//! Settings without an effect, and the text that reports them.
 
 use super::emit::inline;
 use super::tree::Value;
 
-/// A key that was set to another value than its default and has no effect.
+/// A key without an effect whose value differs from its default.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ignored {
     pub key: String,
@@ -13,13 +13,13 @@ pub struct Ignored {
 }
 
 impl Ignored {
-    /// Creates the entry for a setting of Hydra's own.
+    /// Creates the entry for a setting of Hydra itself.
     pub fn hydra(key: String, value: &Value) -> Self {
-        Self { key, value: inline(value), reason: "Hydra itself does not run here" }
+        Self { key, value: inline(value), reason: "it is a setting of Hydra, which does not run here" }
     }
 }
 
-/// Returns the text that a run prints: one line per reason, behind the settings that it applies to.
+/// Returns the text that a run prints: one line per reason, with the settings that it applies to.
 pub fn summary(ignored: &[Ignored]) -> String {
     let mut reasons: Vec<(&str, Vec<String>)> = vec![];
     for one in ignored {

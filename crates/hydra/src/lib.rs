@@ -1,10 +1,9 @@
-//! Hydra 1.3 and OmegaConf 2.3 as far as a configuration needs them: composition of files into one tree, overrides, and `${…}`.
-//! Every value knows where it was written.
+//! Hydra 1.3 and OmegaConf 2.3 for configurations: composition of files into one tree, overrides, and `${…}`. Every value
+//! remembers its file and line, or its override.
 //!
-//! Nothing here knows what is configured: a program passes in its [`Request`], the files that are built into it ([`Library`]) and
-//! its changes to files and overrides ([`Adapt`]). [`compose()`] shows the order: [`lookup`] finds a file, `yaml` reads it,
-//! `defaults_list` follows its `defaults:` list, `merge` merges one file into another, [`overrides`] come last. [`interpolation`]
-//! then resolves `${…}`.
+//! The crate does not know any setting. A program passes its [`Request`], its built-in files ([`Library`]) and its changes to files
+//! and overrides ([`Adapt`]). [`compose()`] shows the order: [`lookup`] finds a file, `yaml` reads it, `defaults_list` follows its
+//! `defaults:` list, `merge` merges one file into another, and [`overrides`] come last. [`interpolation`] then resolves `${…}`.
 
 pub mod grammar;
 pub mod interpolation;
@@ -27,7 +26,7 @@ mod request;
 mod tree;
 
 pub use adapt::{Adapt, Plain};
-pub use compose::{Written, compose};
+pub use compose::{ComposedTree, compose};
 pub use emit::inline;
 pub use error::{ConfigError, Problem};
 pub use ignored::{Ignored, summary};

@@ -1,34 +1,34 @@
-//! The files that are built into a program, as data that the program passes in.
+//! The built-in files of a program, which the program passes to this crate.
 
 use super::provenance::Source;
 use std::sync::Arc;
 
-/// The prefix of a name that means the built-in file and no file on disk.
+/// Prefix of a name that selects the built-in file, never a file on disk.
 pub const BUILT_IN: &str = "built-in:";
 
-/// The name of the folder of the built-in files in messages.
+/// Name of the folder of the built-in files in messages.
 const BUILT_IN_FOLDER: &str = "built-in config/";
 
 /// A path without `.yaml`, and the text of the file.
-pub type File = (&'static str, &'static str);
+pub type BuiltInFile = (&'static str, &'static str);
 
-/// The files that are built into a program, and the folders that it searches by default.
+/// The built-in files of a program, and the folders that it searches by default.
 pub struct Library {
     /// The built-in files.
-    pub files: &'static [File],
-    /// Folders of the current directory in which `--config` is looked up too.
+    pub files: &'static [BuiltInFile],
+    /// Folders in the current directory in which `--config` is also looked up.
     pub usual_folders: &'static [&'static str],
-    /// Built-in files that stand in for those of another program.
+    /// Built-in files that replace the files of another program.
     pub stand_in: StandIn,
-    /// Closed sets of files, each of which is composed without any others.
+    /// Closed sets of files. Each set is composed without any other files.
     pub packs: Vec<Pack>,
 }
 
-/// Built-in files that stand in for the folder of another program where it is not on disk.
+/// Built-in files that replace the folder of another program if the folder is not on disk.
 pub struct StandIn {
     /// The end of the path of the folder that is replaced.
     pub folder: &'static str,
-    /// The folder of all built-in files of the other program, with its `/`. They are primary files, not options of a group.
+    /// The folder of all built-in files of the other program, with its `/`. These files are primary files, not options of a group.
     pub root: &'static str,
     /// The folder of the built-in files that replace the other program's folder, with its `/`.
     pub files: &'static str,
@@ -41,7 +41,7 @@ pub struct Pack {
     /// The prefix of the names of the pack's files, in requests and in messages.
     pub name: String,
     /// The files of the pack.
-    pub files: Vec<File>,
+    pub files: Vec<BuiltInFile>,
 }
 
 impl Library {
@@ -100,6 +100,6 @@ impl Pack {
     }
 }
 
-fn has_folder(files: &[File], name: &str) -> bool {
+fn has_folder(files: &[BuiltInFile], name: &str) -> bool {
     files.iter().any(|(file, _)| file.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')))
 }

@@ -1,4 +1,4 @@
-//! Finds configuration files: the requested one, and those that its `defaults:` list names.
+//! Finds configuration files: the requested file, and the files in its `defaults:` list.
 
 use super::error::Problem;
 use super::library::{BUILT_IN, Library, Pack};
@@ -17,17 +17,16 @@ pub struct SearchPath {
     pub primary: String,
     /// True if the folders of built-in files are groups, too.
     pub built_in_groups: bool,
-    /// The closed set of files that is searched instead of all others.
+    /// The closed set of files that is searched instead of the folders and the built-in files.
     pub pack: Option<&'static Pack>,
     /// The built-in files.
     pub library: &'static Library,
 }
 
-/// Finds the file that the request names, or else the one called `default_name`, and the search path of the files that it
-/// includes.
+/// Finds the requested file, or else the file `default_name`, and the search path of its included files.
 ///
 /// # Errors
-/// If there is no such file, or it cannot be read.
+/// If the file does not exist or cannot be read.
 pub fn primary(request: &Request, default_name: &str, library: &'static Library) -> Result<(Arc<Source>, SearchPath), Problem> {
     let wanted = request.config.as_deref().or(request.config_name.as_deref()).unwrap_or(default_name);
     let folders: Vec<PathBuf> = request.config_path.iter().chain(&request.config_dirs).cloned().collect();
@@ -55,14 +54,14 @@ pub fn primary(request: &Request, default_name: &str, library: &'static Library)
     let name = without_extension(wanted);
     let mut candidates: Vec<(&PathBuf, PathBuf)> = vec![];
     for (place, path) in places.iter().flat_map(|place| spellings(place, wanted).into_iter().map(move |path| (place, path))) {
-        // An absolute path is the same in every folder.
+        // An absolute path is the same in every folder, so it is listed once.
         if candidates.iter().all(|(_, known)| *known != path) {
             candidates.push((place, path));
         }
     }
     if let Some((place, path)) = candidates.iter().find(|(_, path)| path.is_file()) {
-        // The names in a file given as a path are relative to its folder; a name may itself lead into the folder of a group. A
-        // copy of a built-in file in a checkout of its own repository includes the same files as the built-in one.
+        // Names in a file given as a path are relative to the folder of the file; a name may itself lead into the folder of a
+        // group. A copy of a built-in file, in a checkout of the repository, includes the same files as the built-in file.
         let is_rendered = name.contains('/') && library.file(name).is_some();
         let (own_folder, name) = match request.config {
             Some(_) if !is_rendered => {
@@ -145,12 +144,12 @@ fn without_extension(name: &str) -> &str {
     name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")).unwrap_or(name)
 }
 
-/// The largest size of a configuration file.
+/// Maximum size of a configuration file, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
 fn read(path: &Path) -> Result<Arc<Source>, Problem> {
     let name = path.display().to_string();
-    // A configuration may come through a pipe, as of `<(…)`, but it has an end.
+    // The size limit also holds for a configuration from a pipe, as in `<(…)`.
     let read = || {
         let mut text = String::new();
         File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;

@@ -2,7 +2,7 @@
 
 use super::error::Problem;
 use super::interpolation;
-use super::suggest::unknown_key;
+use super::suggest::{Addition, unknown_key};
 use super::tree::{Node, Value, below};
 
 /// The treatment of new keys in a merge.
@@ -13,27 +13,28 @@ pub enum Keys {
 }
 
 /// Merges `over` into the mapping or list at `key` of the tree. Mappings are merged key by key; lists and scalars are replaced;
-/// `???` keeps the present value; a mapping and a list cannot replace each other.
+/// `???` keeps the current value; a mapping and a list cannot replace each other.
 pub fn merge(root: &mut Node, key: &str, over: Node, keys: Keys) -> Result<(), Problem> {
     if root.get(key).is_some_and(|under| follows_under(under, &over)) {
         follow(root, key, &over);
     }
     let known = if keys == Keys::MustExist { root.keys() } else { vec![] };
     match root.get_mut(key) {
-        Some(under) => lay(under, over, key, keys, &known),
+        Some(under) => merge_node(under, over, key, keys, &known),
         None => Ok(()),
     }
 }
 
-fn lay(under: &mut Node, over: Node, key: &str, keys: Keys, known: &[String]) -> Result<(), Problem> {
+fn merge_node(under: &mut Node, over: Node, key: &str, keys: Keys, known: &[String]) -> Result<(), Problem> {
     match (&mut under.value, over.value) {
         (Value::Map(map), Value::Map(entries)) => {
+            let addition = if map.is_empty() { Addition::Likely } else { Addition::Maybe };
             for (name, node) in entries {
                 let key = below(key, &name);
                 match map.get_mut(&name) {
-                    Some(under) => lay(under, node, &key, keys, known)?,
+                    Some(under) => merge_node(under, node, &key, keys, known)?,
                     None if keys == Keys::MayBeNew => _ = map.insert(name, node),
-                    None => return Err(unknown_key(&key, known, true).at(&node.origin)),
+                    None => return Err(unknown_key(&key, known, addition).at(&node.origin)),
                 }
             }
         }

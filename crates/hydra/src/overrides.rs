@@ -1,11 +1,11 @@
 //! Overrides of the command line: `key=value`, `+key=value`, `++key=value`, `~key`, `group=option`.
 
 use super::error::Problem;
-use super::grammar::{self, Fault};
+use super::grammar::{self, SyntaxError};
 use super::interpolation;
 use super::merge::{self, Keys};
 use super::provenance::{Mark, Origin, Source};
-use super::suggest::unknown_key;
+use super::suggest::{Addition, unknown_key};
 use super::tree::{Node, Value, below};
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ const MOST_PARTS: usize = 100;
 /// The operation of an override on its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// `key=value`: the key must be there.
+    /// `key=value`: the key must exist.
     Change,
-    /// `+key=value`: the key must not be there.
+    /// `+key=value`: the key must not exist.
     Add,
-    /// `++key=value`: either.
+    /// `++key=value`: the key may exist.
     Force,
-    /// `~key` or `~key=value`: the key must be there, with that value if one is given.
+    /// `~key` or `~key=value`: the key must exist, with this value if one is given.
     Delete,
 }
 
@@ -48,47 +48,46 @@ pub fn parse(text: &str) -> Result<Override, Problem> {
         Some((name, value)) => (name, Some(value)),
         None if operation == Operation::Delete => (rest, None),
         None => {
-            let message = format!("`{text}` is no override: one is written as key=value");
+            let message = format!("`{text}` is not an override: write key=value");
             return Err(Problem::new("", message).at(&origin).help("to delete a key, write ~key"));
         }
     };
     let (key, package) = name.split_once('@').map_or((name, None), |(key, package)| (key, Some(package.to_string())));
     check_key(name, key, package.as_deref())
-        .map_err(|(fault, help)| Problem::new("", fault.message).at(&place(text, sign.len() + fault.at)).help(help))?;
+        .map_err(|(fault, help)| Problem::new("", fault.message).at(&position(text, sign.len() + fault.at)).help(help))?;
     let start = text.len() - value.map_or(0, str::len);
     let read = |value| {
         let node = grammar::parse_value(value, &origin)?;
-        interpolation::check(&node.value).map_or(Ok(node), |fault| Err(Fault { at: 0, ..fault }))
+        interpolation::check(&node.value).map_or(Ok(node), |fault| Err(SyntaxError { at: 0, ..fault }))
     };
     let node = value.map(read);
     let node = node.transpose().map_err(|fault| {
         let message = format!("the value of `{key}` cannot be read: {}", fault.message);
-        Problem::new(key, message).at(&place(text, start + fault.at))
+        Problem::new(key, message).at(&position(text, start + fault.at))
     })?;
     Ok(Override { operation, key: key.to_string(), package, value: node, origin })
 }
 
-/// Returns the place of a byte of an override, for messages.
-fn place(text: &str, at: usize) -> Origin {
+/// Returns the line and column of a byte of an override, for messages.
+fn position(text: &str, at: usize) -> Origin {
     let mark = Mark { line: 1, column: 1 + text[..at.min(text.len())].chars().count() };
     let source = Arc::new(Source { name: "override".into(), text: text.to_string() });
     Origin::File { source, key: mark, value: mark }
 }
 
-/// Checks that the part before the `=` is a dotted key, or a group with its package; the error is the fault and what to do about
-/// it.
-fn check_key(name: &str, key: &str, package: Option<&str>) -> Result<(), (Fault, &'static str)> {
+/// Checks that the part before the `=` is a dotted key, or a group with its package. The error is the syntax error and advice.
+fn check_key(name: &str, key: &str, package: Option<&str>) -> Result<(), (SyntaxError, &'static str)> {
     if let Some((at, bad)) = name.char_indices().find(|(_, c)| !(c.is_ascii_alphanumeric() || "_-./@$".contains(*c))) {
         let help = match bad {
-            '[' => "an item of a list is written as key.0=value",
-            ' ' => "there is no space before the key or around the =",
-            _ => "keys are words with dots between them",
+            '[' => "write an item of a list as key.0=value",
+            ' ' => "write no space before the key or around the =",
+            _ => "write a key as words with dots between them",
         };
-        return Err((Fault { at, message: format!("`{bad}` cannot stand in a key") }, help));
+        return Err((SyntaxError { at, message: format!("`{bad}` is not allowed in a key") }, help));
     }
     if [Some(key), package].into_iter().flatten().any(|key| key.split('.').count() > MOST_PARTS) {
         let message = format!("this key is nested too deeply: it has more than {MOST_PARTS} parts");
-        return Err((Fault { at: 0, message }, "a key is written as part.part.part"));
+        return Err((SyntaxError { at: 0, message }, "write a key as part.part.part"));
     }
     let word = |part: &str| part.replace('$', "_").starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let number =
@@ -96,8 +95,8 @@ fn check_key(name: &str, key: &str, package: Option<&str>) -> Result<(), (Fault,
     let dotted = |key: &str| key.split('.').all(|part| word(part) || number(part)) && (key.contains('.') || word(key));
     let is_group = key.contains('/') && key.split('/').all(grammar::is_name);
     if !(is_group || dotted(key)) || !package.is_none_or(dotted) {
-        let message = format!("`{name}` is no key");
-        return Err((Fault { at: 0, message }, "a key is written as part.part.part, a group as group/group@part.part"));
+        let message = format!("`{name}` is not a key");
+        return Err((SyntaxError { at: 0, message }, "write a key as part.part.part, a group as group/group@part.part"));
     }
     Ok(())
 }
@@ -106,15 +105,17 @@ impl Override {
     /// Applies the override to the tree, by Hydra's rules.
     pub fn apply(self, root: &mut Node) -> Result<(), Problem> {
         if let Some(package) = &self.package {
-            let message = format!("there is no group `{}`, so `@{package}` has no meaning", self.key);
-            return Err(self.problem(message).help("a group is a folder with configuration files; a key is set as key=value"));
+            let message = format!("`@{package}` follows a group, but there is no group `{}`", self.key);
+            return Err(self
+                .problem(message)
+                .help("a group is a folder with configuration files; to set a key, write key=value"));
         }
         match self.operation {
             Operation::Delete => self.delete(root),
             Operation::Add => {
                 let is_container = matches!(self.value, Some(Node { value: Value::Map(_) | Value::List(_), .. }));
                 if !is_container && interpolation::select(root, &self.key).map_err(|problem| self.because(&problem))?.is_some() {
-                    let message = format!("`{}` is already there, so `+` cannot add it", self.key);
+                    let message = format!("`{}` already exists, so `+` cannot add it", self.key);
                     let help = format!("to change it, write {0}=…, or ++{0}=… to set it in any case", self.key);
                     return Err(self.problem(message).help(help));
                 }
@@ -128,8 +129,8 @@ impl Override {
     fn delete(self, root: &mut Node) -> Result<(), Problem> {
         let Some(current) = interpolation::select(root, &self.key).map_err(|problem| self.because(&problem))? else {
             return Err(match root.get(&self.key) {
-                Some(_) => self.problem(format!("`{}` cannot be deleted: it is null or still to be given", self.key)),
-                None => unknown_key(&self.key, &root.keys(), false).at(&self.origin),
+                Some(_) => self.problem(format!("`{}` cannot be deleted: its value is null or `???`", self.key)),
+                None => unknown_key(&self.key, &root.keys(), Addition::No).at(&self.origin),
             });
         };
         if let Some(value) = self.value.as_ref().map(|node| &node.value).filter(|value| **value != Value::Null)
@@ -137,9 +138,9 @@ impl Override {
         {
             return Err(self.problem(format!("`{}` is {}, not {}", self.key, current.value.to_yaml(), value.to_yaml())));
         }
-        // If the path of the key contains an interpolation, the key is deleted where the interpolation leads, as Hydra does.
+        // If the path of the key contains an interpolation, the key is deleted at its target, as in Hydra.
         let (parent, last) = self.key.rsplit_once('.').unwrap_or(("", &self.key));
-        match interpolation::place(root, parent).and_then(|parent| root.remove(&below(&parent, last))) {
+        match interpolation::final_key(root, parent).and_then(|parent| root.remove(&below(&parent, last))) {
             Some(_) => Ok(()),
             None => Err(self
                 .problem(format!("`{}` cannot be deleted: it is an item of a list", self.key))
@@ -147,7 +148,7 @@ impl Override {
         }
     }
 
-    /// Sets the value at its key. If keys may be new, a value in the path that is not a mapping or list is replaced by a mapping.
+    /// Sets the value at its key. If new keys are allowed, a value in the path that is not a mapping or list becomes a mapping.
     fn set(self, root: &mut Node, keys: Keys) -> Result<(), Problem> {
         let (parent, last) = self.key.rsplit_once('.').unwrap_or(("", &self.key));
         let mut path = String::new();
@@ -155,7 +156,7 @@ impl Override {
             let key = below(&path, part);
             let is_container = root.get(&key).is_some_and(|node| matches!(node.value, Value::Map(_) | Value::List(_)));
             if !is_container && keys == Keys::MustExist {
-                return Err(unknown_key(&self.key, &root.keys(), true).at(&self.origin));
+                return Err(self.unknown(root, &path, &key));
             }
             if !is_container {
                 self.place_one(root, &path, part, Node::new(Value::Map(Default::default()), self.origin.clone()), keys)?;
@@ -188,18 +189,29 @@ impl Override {
                 map.insert(name.to_string(), node);
                 Ok(())
             }
-            _ => Err(unknown_key(&self.key, &root.keys(), true).at(&self.origin)),
+            _ => Err(self.unknown(root, parent, &self.key)),
         }
+    }
+
+    /// Returns the problem of a key that does not exist; `missing`: the first part of its path without a mapping, below `parent`.
+    fn unknown(&self, root: &Node, parent: &str, missing: &str) -> Problem {
+        let is_open = matches!(root.get(parent), Some(Node { value: Value::Map(map), .. }) if map.is_empty());
+        match root.get(missing).map(|node| &node.value) {
+            None => unknown_key(&self.key, &root.keys(), if is_open { Addition::Likely } else { Addition::Maybe }),
+            Some(value) => Problem::new(&self.key, format!("no such key `{}`", self.key))
+                .help(format!("`{missing}` is a {}, which has no keys", value.kind())),
+        }
+        .at(&self.origin)
     }
 
     fn problem(&self, message: impl Into<String>) -> Problem {
         Problem::new(&self.key, message).at(&self.origin)
     }
 
-    /// Returns the problem of an override that fails because the present value cannot be resolved.
+    /// Returns the problem of an override whose current value cannot be resolved.
     fn because(&self, problem: &Problem) -> Problem {
         let at = problem.origin.as_ref().map_or(String::new(), |origin| format!(" ({origin})"));
-        self.problem(format!("the present value of `{}` cannot be worked out: {}{at}", self.key, problem.message))
+        self.problem(format!("the current value of `{}` cannot be resolved: {}{at}", self.key, problem.message))
     }
 }
 

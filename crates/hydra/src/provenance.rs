@@ -10,19 +10,19 @@ pub struct Source {
     pub text: String,
 }
 
-/// A place in a [`Source`]; both numbers count from 1.
+/// A position in a [`Source`]; lines and columns count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     pub line: usize,
     pub column: usize,
 }
 
-/// The origin of a value: where it was written.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Origin {
     File {
         source: Arc<Source>,
-        /// The place of the key; for an item of a list, which has none, the place of the value.
+        /// The position of the key; for an item of a list, the position of the value.
         key: Mark,
         value: Mark,
     },
@@ -31,7 +31,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Returns the same origin, pointing at the key rather than at the value.
+    /// Returns the same origin, but with the position of the key instead of the value.
     pub fn at_key(&self) -> Self {
         match self {
             Self::File { source, key, .. } => Self::File { source: source.clone(), key: *key, value: *key },
@@ -39,7 +39,7 @@ impl Origin {
         }
     }
 
-    /// Returns the line of the file with a caret under the place; empty for overrides, which are shown in full.
+    /// Returns the line of the file with a caret under the value; empty for overrides, which are always shown in full.
     pub fn snippet(&self) -> String {
         let Self::File { source, value, .. } = self else { return String::new() };
         let line = source.text.lines().nth(value.line - 1).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The request of the command line.
+//! The configuration that the command line requests.
 
 use super::library::BUILT_IN;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub struct Request {
     /// `--config`: a path, or the name of a file in a config folder or built in.
     pub config: Option<String>,
-    /// `--config-name`: like `config`, but never a path in the current folder.
+    /// `--config-name`: like `config`, but not a path in the current folder.
     pub config_name: Option<String>,
     /// `--config-path`: the folder of `config_name`.
     pub config_path: Option<PathBuf>,
@@ -19,7 +19,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns a request for the built-in file with this name, whatever files the folders contain.
+    /// Returns a request for the built-in file with this name, even if a folder has a file of the same name.
     pub fn built_in(name: &str) -> Self {
         Self { config: Some(format!("{BUILT_IN}{name}")), ..Self::default() }
     }

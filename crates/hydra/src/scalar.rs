@@ -2,16 +2,16 @@
 
 use super::tree::Value;
 
-/// Like [`read_yaml`], but a scalar that cannot be read is a string.
+/// Like [`read_yaml`], but a scalar that cannot be read becomes a string.
 pub fn from_yaml(text: &str) -> Value {
     read_yaml(text).unwrap_or_else(|_| Value::Text(text.to_string()))
 }
 
-/// Returns the value of an unquoted YAML scalar. The rules are OmegaConf's, which reads YAML 1.1: `yes` and `on` are bools, `010`
+/// Returns the value of an unquoted YAML scalar by the rules of OmegaConf, which reads YAML 1.1: `yes` and `on` are bools, `010`
 /// is octal, `1:30` is sexagesimal, `1_000` and `1e-6` are numbers; dates are strings.
 ///
 /// # Errors
-/// If an integer does not fit in 64 bits, or a scalar has a meaning in YAML that is not supported.
+/// If an integer does not fit in 64 bits, or a scalar has a special meaning in YAML that is not supported.
 pub fn read_yaml(text: &str) -> Result<Value, String> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Ok(Value::Null),
@@ -20,7 +20,7 @@ pub fn read_yaml(text: &str) -> Result<Value, String> {
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Ok(Value::Float(f64::INFINITY)),
         "-.inf" | "-.Inf" | "-.INF" => Ok(Value::Float(f64::NEG_INFINITY)),
         ".nan" | ".NaN" | ".NAN" => Ok(Value::Float(f64::NAN)),
-        "=" | "<<" => Err(format!("`{text}` has a meaning of its own in YAML: put it in quotes")),
+        "=" | "<<" => Err(format!("`{text}` has a special meaning in YAML: put it in quotes")),
         _ if !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => Ok(Value::Text(text.to_string())),
         _ => match yaml_float(text) {
             Some(value) => Ok(Value::Float(value)),
@@ -29,8 +29,8 @@ pub fn read_yaml(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Returns the value of an unquoted word in an override or in the arguments of `${…}`: words in any case, `inf` and `nan` without
-/// a dot, decimal numbers only.
+/// Returns the value of an unquoted word in an override or in the arguments of `${…}`. Words such as `TRUE` may have any case, `inf`
+/// and `nan` have no dot, and numbers are decimal.
 ///
 /// # Errors
 /// If an integer does not fit in 64 bits.
@@ -54,7 +54,7 @@ pub fn from_word(text: &str) -> Result<Value, String> {
     })
 }
 
-/// Returns a value as Python's `str` writes it, which is how `${…}` inserts it into a longer text.
+/// Returns a value as Python's `str` writes it; `${…}` inserts it into a longer text in this form.
 pub fn python_text(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),
@@ -89,7 +89,7 @@ fn python_source(value: &Value) -> String {
     }
 }
 
-/// Returns the shortest digits that read back as the same number, with an exponent where Python writes one.
+/// Returns the shortest digits that read back as the same number, with an exponent if Python writes one.
 fn python_float(value: f64) -> String {
     if value.is_nan() {
         return "nan".into();
@@ -143,7 +143,7 @@ fn is_float(text: &str) -> bool {
     }
 }
 
-/// Reads an integer of YAML 1.1: binary, octal, decimal, hexadecimal or sexagesimal. `None` if the text is not one.
+/// Reads an integer of YAML 1.1: binary, octal, decimal, hexadecimal or sexagesimal. `None` if the text is not an integer.
 fn yaml_int(text: &str) -> Option<Result<Value, String>> {
     let (sign, body) = text.split_at(usize::from(text.starts_with(['+', '-'])));
     let within = |digits: &str, allowed: fn(&u8) -> bool| {
@@ -165,7 +165,7 @@ fn yaml_int(text: &str) -> Option<Result<Value, String>> {
     Some(in_radix(&format!("{sign}{digits}"), radix))
 }
 
-/// Reads a float of YAML 1.1, or one that OmegaConf adds to them. `None` if the text is not one.
+/// Reads a float of YAML 1.1, or a float of OmegaConf's additional forms. `None` if the text is not a float.
 fn yaml_float(text: &str) -> Option<f64> {
     let (sign, body) = text.split_at(usize::from(text.starts_with(['+', '-'])));
     let (mantissa, exponent) = body.split_once(['e', 'E']).map_or((body, None), |(m, e)| (m, Some(e)));
@@ -192,7 +192,7 @@ fn yaml_float(text: &str) -> Option<f64> {
     if is_float { float(text) } else { None }
 }
 
-/// Reads a sexagesimal number such as `1:30` or `1:30.5`, in which every part after the first is below sixty.
+/// Reads a sexagesimal number such as `1:30` or `1:30.5`; every part after the first must be below sixty.
 fn sixties(text: &str) -> Option<f64> {
     let (first, rest) = text.split_once(':')?;
     let (rest, fraction) = rest.split_once('.').map_or((rest, ""), |(rest, fraction)| (rest, fraction));

@@ -5,15 +5,16 @@ use super::error::Problem;
 /// The minimum similarity (Jaro-Winkler, 0 to 1) of a name that is suggested.
 const ALIKE: f64 = 0.84;
 
-/// Returns the candidate most similar to `name`, if any is similar enough.
+/// Returns the candidate that is most similar to `name`; `None` if no candidate is similar enough.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let scored = candidates.into_iter().map(|candidate| (similarity(name, candidate), candidate));
     scored.filter(|(score, _)| *score >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)
 }
 
-/// Returns the key that was probably meant by `key`: one that ends in it, one under the same parent whose last part is similar,
-/// one that is similar as a whole, or the only one with the same last part.
+/// Returns the key that was probably meant by `key`: a key that ends in it, a key under the same parent with a similar last part, the
+/// only key with the same last part, or a key that is similar as a whole. A parent of `key` is never suggested.
 pub fn closest_key(key: &str, keys: &[String]) -> Option<String> {
+    let is_parent = |k: &str| key.strip_prefix(k).is_some_and(|rest| rest.starts_with('.'));
     let (parent, last) = key.rsplit_once('.').unwrap_or(("", key));
     let split = |k: &str| -> (String, String) {
         let (parent, last) = k.rsplit_once('.').unwrap_or(("", k));
@@ -27,11 +28,11 @@ pub fn closest_key(key: &str, keys: &[String]) -> Option<String> {
     if let Some(found) = closest(last, siblings.iter().map(String::as_str)) {
         return Some(if parent.is_empty() { found.to_string() } else { format!("{parent}.{found}") });
     }
-    let mut same_last = keys.iter().filter(|k| split(k).1 == last);
+    let mut same_last = keys.iter().filter(|k| split(k).1 == last && !is_parent(k));
     if let (Some(only), None) = (same_last.next(), same_last.next()) {
         return Some(only.clone());
     }
-    closest(key, keys.iter().map(String::as_str)).map(str::to_string)
+    closest(key, keys.iter().map(String::as_str).filter(|k| !is_parent(k))).map(str::to_string)
 }
 
 /// Returns `did you mean …?`, or `None` if nothing was found.
@@ -39,15 +40,31 @@ pub fn did_you_mean(found: Option<&str>) -> Option<String> {
     found.map(|name| format!("did you mean `{name}`?"))
 }
 
-/// Returns the similarity of two names. Jaro-Winkler alone scores short unrelated names high, and a few edits in a long name
-/// should still count as similar.
+/// Returns the similarity of two names. The second measure is needed because Jaro-Winkler scores short unrelated names high; its
+/// offset lets long names with a few edits count as similar.
 fn similarity(a: &str, b: &str) -> f64 {
     strsim::jaro_winkler(a, b).min(strsim::normalized_damerau_levenshtein(a, b) + 0.3)
 }
 
-/// Returns the problem of a key that does not exist, with the key that was probably meant.
-pub fn unknown_key(key: &str, known: &[String], could_add: bool) -> Problem {
-    let meant = did_you_mean(closest_key(key, known).as_deref());
-    let add = could_add.then(|| format!("to add a key to a mapping that takes any, write +{key}=…"));
-    meant.or(add).into_iter().fold(Problem::new(key, format!("no such key `{key}`")), Problem::help)
+/// The use of `+` for a key that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addition {
+    /// `+` is not an option.
+    No,
+    /// `+` may be meant, if no similar key exists.
+    Maybe,
+    /// The key is inside an empty mapping, which probably takes any key.
+    Likely,
+}
+
+/// Returns the problem of a key that does not exist, with the key that was probably meant, or with the advice to add it.
+pub fn unknown_key(key: &str, known: &[String], addition: Addition) -> Problem {
+    let similar = || did_you_mean(closest_key(key, known).as_deref());
+    let add = || format!("to add a key to a mapping that takes any key, write +{key}=…");
+    let help = match addition {
+        Addition::No => similar(),
+        Addition::Maybe => similar().or_else(|| Some(add())),
+        Addition::Likely => Some(add()),
+    };
+    help.into_iter().fold(Problem::new(key, format!("no such key `{key}`")), Problem::help)
 }

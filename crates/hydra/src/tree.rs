@@ -1,17 +1,17 @@
-//! The untyped configuration: a tree of values that know where they were written.
+//! The untyped configuration: a tree of values with their origins.
 
 use super::provenance::Origin;
 use indexmap::IndexMap;
 
-/// A mapping; keys keep the order in which they were first written. It finds a key among many at once.
+/// A mapping. Keys keep the order in which they were first written; a lookup takes constant time.
 pub type Map = IndexMap<String, Node>;
 
-/// A value and where it was written.
+/// A value and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     pub value: Value,
     pub origin: Origin,
-    /// The key that this value was taken from, for values that were written as `${key}`.
+    /// The key that this value was taken from, if it was written as `${key}`.
     pub through: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Value {
         }
     }
 
-    /// True if two values are equal, wherever they were written and whatever the order of their keys.
+    /// True if two values are equal; origins and the order of keys do not count.
     pub fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Float(a), Self::Float(b)) => a == b || a.is_nan() && b.is_nan(),

@@ -1,4 +1,4 @@
-//! Parses YAML text into [`Node`]s with their places. No other file uses the YAML parser.
+//! Parses YAML text into [`Node`]s with their positions. No other file uses the YAML parser.
 
 use super::error::Problem;
 use super::grammar::{DEEPEST, TOO_DEEP};
@@ -13,15 +13,15 @@ use std::sync::Arc;
 
 /// The maximum number of values of a document once its aliases are replaced by their values.
 const MOST_NODES: usize = 1_000_000;
-/// The most bytes of text of a document once its aliases are replaced by their values.
+/// The maximum number of bytes of text of a document once its aliases are replaced by their values.
 const MOST_TEXT: usize = 64 << 20;
 
 /// Reads one YAML document; an empty one is an empty mapping.
 ///
 /// # Errors
-/// If there is a syntax error, a duplicate key, a tag, or a second document; each problem has its place.
+/// If there is a syntax error, a duplicate key, a tag, or a second document; the problem has its position.
 pub fn parse(source: &Arc<Source>) -> Result<Node, Problem> {
-    // Before the first message that could quote a line.
+    // This must happen before the first message that could quote a line.
     secret::remember_in(&source.text);
     let mut reader =
         Reader { source, parser: Parser::new_from_str(&source.text), anchors: HashMap::new(), nodes: 0, text: 0, depth: 0 };
@@ -31,7 +31,9 @@ pub fn parse(source: &Arc<Source>) -> Result<Node, Problem> {
         match event {
             Event::StreamEnd => break,
             Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
-            _ if root.is_some() => return Err(reader.problem(mark(span.start), "a configuration file holds one document")),
+            _ if root.is_some() => {
+                return Err(reader.problem(mark(span.start), "a configuration file must hold a single document"));
+            }
             _ => root = Some(reader.node(event, span, None)?),
         }
     }
@@ -44,11 +46,11 @@ struct Reader<'a> {
     source: &'a Arc<Source>,
     parser: Parser<'a, serde_saphyr::granit_parser::StrInput<'a>>,
     anchors: HashMap<usize, Anchored>,
-    /// The number of values that were read so far.
+    /// Number of values read so far.
     nodes: usize,
-    /// The bytes of text that were read so far.
+    /// Bytes of text read so far.
     text: usize,
-    /// The number of lists and mappings that are open.
+    /// Number of open lists and mappings.
     depth: usize,
 }
 
@@ -78,7 +80,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the node that starts with `event`. `key` is the place of its key, if it has one.
+    /// Reads the node that starts with `event`. `key`: the position of its key, if it has one.
     fn node(&mut self, event: Event<'a>, span: Span, key: Option<Mark>) -> Result<Node, Problem> {
         let at = mark(span.start);
         let before = (self.nodes, self.text);
@@ -86,7 +88,7 @@ impl<'a> Reader<'a> {
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 if tag.is_some() {
-                    return Err(self.problem(at, "tags (`!…`) have no meaning here"));
+                    return Err(self.problem(at, "tags (`!…`) are not supported"));
                 }
                 self.text += text.len();
                 let plain = style == ScalarStyle::Plain;
@@ -167,7 +169,7 @@ impl<'a> Reader<'a> {
             match map.get(&name) {
                 _ if name == "<<" => merged.push(node),
                 Some(first) => {
-                    let message = format!("the key `{name}` is here twice; first at {}", first.origin.at_key());
+                    let message = format!("the key `{name}` appears twice; the first is at {}", first.origin.at_key());
                     return Err(self.problem(at, &message));
                 }
                 None => _ = map.insert(name, node),

@@ -1,5 +1,5 @@
-//! The facts that an entry of a registry states about the settings, as data: the configuration checks them without knowing the entry,
-//! and nothing about an entry has to be written outside its own file.
+//! The facts that a registry entry states about settings, as data. The configuration checks them without knowing the entry, so that
+//! everything about an entry is in its own file.
 
 use std::borrow::Cow;
 
@@ -9,14 +9,14 @@ pub struct Choice {
     /// The setting that holds the name, or a list of names.
     pub key: &'static str,
     pub name: Cow<'static, str>,
-    /// The things that a run must provide for it.
+    /// The inputs that a run must provide for this name.
     pub needs: &'static [Need],
-    /// The settings that it reads and that not every choice of the key reads.
+    /// The settings that this name reads, but not every other name of the key.
     pub reads: Vec<&'static str>,
     pub refuses: &'static [Refusal],
-    /// The switch that chooses it in place of what `key` says.
+    /// The switch that selects this name and overrides `key`.
     pub chosen_by: Option<&'static str>,
-    /// The reason why this name, which users of other libraries know, is not here. Such a name is refused.
+    /// The reason why this name of another library is not supported. Such a name is refused.
     pub absent: Option<&'static str>,
 }
 
@@ -32,29 +32,29 @@ impl Choice {
     }
 }
 
-/// A setting that makes no sense beside a choice.
+/// A setting that a choice does not allow.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal {
     pub key: &'static str,
     pub when: When,
-    /// The message, in which `NAME` stands for the chosen name and `KEY` for the setting.
+    /// The message; `NAME` stands for the chosen name and `KEY` for the setting.
     pub why: &'static str,
-    /// The advice, with the same two words.
+    /// The advice, with the same two placeholders.
     pub instead: &'static str,
 }
 
 /// The values of a setting that are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Any but `false` and `null`.
+    /// Any value except `false` and `null`.
     On,
     /// `false`, `null`, or no such key.
     Off,
-    /// The value that is written like this.
+    /// The value that is written as this text.
     Is(&'static str),
 }
 
-/// Something that a run must provide for the choices that read it.
+/// An input that a run must provide for the choices that read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Several responses to each prompt: `rollout.n` of at least 2.
@@ -72,19 +72,19 @@ pub enum Need {
 }
 
 impl Need {
-    /// Describes what provides it, for the documentation.
+    /// Returns what provides this input, for the documentation.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Group => "`actor_rollout_ref.rollout.n` of at least 2",
             Self::Critic => "a critic",
-            Self::GreedyBaseline => "one more, greedy, response to each prompt, which the trainer generates",
-            Self::SumPiSquared => "the sum of squared probabilities at each token, which the trainer works out",
+            Self::GreedyBaseline => "an additional greedy response to each prompt, which the trainer generates",
+            Self::SumPiSquared => "the sum of squared probabilities at each token, which the trainer computes",
             Self::Components => "several rewards, named by `algorithm.gdpo_reward_keys`",
             Self::Reference => "a reference",
         }
     }
 
-    /// Returns the settings that say how it is provided and that nothing else reads.
+    /// Returns the settings that describe this input and that nothing else reads.
     pub fn reads(self) -> &'static [&'static str] {
         match self {
             Self::Components => &["algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"],

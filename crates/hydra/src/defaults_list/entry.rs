@@ -4,7 +4,7 @@ use crate::error::Problem;
 use crate::provenance::Origin;
 use crate::tree::{Node, Value};
 
-/// An entry, first as written, then with the folder and package of the file that contains it.
+/// An entry of a `defaults:` list. `within` adds the folder and the package of the file that contains it.
 #[derive(Debug, Clone)]
 pub struct DefaultsEntry {
     pub target: Target,
@@ -13,7 +13,7 @@ pub struct DefaultsEntry {
     /// `optional`: a missing file is not an error.
     pub optional: bool,
     pub origin: Origin,
-    /// The folder to which names are relative.
+    /// The folder that names are relative to.
     pub folder: String,
     /// The package of the file that contains the entry.
     pub parent: String,
@@ -26,14 +26,14 @@ pub enum Target {
     /// `_self_`: the file's own keys.
     Own,
     /// `- name`, `- /name`, `- name@package`.
-    File(String),
+    Path(String),
     /// `- group: option`, `- group@package: option`.
     Group { group: String, options: GroupOptions },
     /// `- override group@package: option`: chooses another option for a group of an included file.
     Choice { group: String, options: GroupOptions },
 }
 
-/// The options that are taken from a group.
+/// The options chosen from a group.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GroupOptions {
     Nothing,
@@ -68,7 +68,7 @@ impl GroupOptions {
 pub fn take_defaults(body: &mut Node) -> Result<Vec<DefaultsEntry>, Problem> {
     let Some(defaults) = body.remove("defaults") else { return Ok(vec![]) };
     let wrong = |node: &Node| {
-        let message = "a `defaults:` list has entries such as `- group: option`, `- file` and `- _self_`";
+        let message = "a `defaults:` list takes entries such as `- group: option`, `- file` and `- _self_`";
         Problem::new("defaults", message).at(&node.origin)
     };
     let Value::List(items) = &defaults.value else { return Err(wrong(&defaults)) };
@@ -90,7 +90,7 @@ fn read(item: &Node) -> Option<DefaultsEntry> {
         Value::Text(text) if text == "_self_" => Some(entry(Target::Own, None, false, &item.origin)),
         Value::Text(text) => {
             let (path, package) = split(text);
-            Some(entry(Target::File(path), package, false, &item.origin))
+            Some(entry(Target::Path(path), package, false, &item.origin))
         }
         Value::Map(map) => {
             let (Some((key, node)), 1) = (map.first(), map.len()) else { return None };
@@ -131,29 +131,29 @@ impl DefaultsEntry {
         self
     }
 
-    /// The name as written: a path of a file, or of a group.
+    /// Returns the name as written: the path of a file or of a group.
     fn written(&self) -> &str {
         match &self.target {
             Target::Own => "",
-            Target::File(path) => path,
+            Target::Path(path) => path,
             Target::Group { group, .. } | Target::Choice { group, .. } => group,
         }
     }
 
-    /// The folder of the files that the entry names, from the root.
+    /// Returns the folder of the named files, from the root.
     pub fn group_path(&self) -> String {
         let path = absolute(&self.folder, self.written());
         match self.target {
-            Target::File(_) => path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_string()),
+            Target::Path(_) => path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_string()),
             _ => path,
         }
     }
 
-    /// The chosen option of a group, or the name of the file; `None` if no file is chosen.
+    /// Returns the chosen option of a group, or the name of the file; `None` if no file is chosen.
     pub fn name(&self) -> Option<&str> {
         match &self.target {
             Target::Own => None,
-            Target::File(path) => Some(path.rsplit('/').next().unwrap_or(path)),
+            Target::Path(path) => Some(path.rsplit('/').next().unwrap_or(path)),
             Target::Group { options, .. } | Target::Choice { options, .. } => match options {
                 GroupOptions::One(name) => Some(name),
                 _ => None,
@@ -161,21 +161,20 @@ impl DefaultsEntry {
         }
     }
 
-    /// The path of the file that the entry names, from the root, without `.yaml`.
+    /// Returns the path of the named file, from the root, without `.yaml`.
     pub fn path(&self) -> String {
         match &self.target {
-            Target::File(path) => absolute(&self.folder, path),
+            Target::Path(path) => absolute(&self.folder, path),
             _ => absolute(&self.group_path(), self.name().unwrap_or_default()),
         }
     }
 
-    /// The package of the file's keys: the package in the entry, else in the header of the file, else its folder below the
-    /// parent.
+    /// Returns the package of the file's keys: from the entry, else from the header of the file, else its folder below the parent.
     pub fn final_package(&self) -> String {
         self.joined(self.package.as_deref().or(self.header.as_deref()))
     }
 
-    /// The name by which other files and overrides choose another option of the group.
+    /// Returns the name by which other files and overrides choose another option of the group.
     pub fn key(&self) -> String {
         let group = self.group_path();
         let package = self.joined(self.package.as_deref());
@@ -189,7 +188,7 @@ impl DefaultsEntry {
     fn joined(&self, package: Option<&str>) -> String {
         let written = self.written().trim_start_matches('/').trim_start_matches("../");
         let folder = match self.target {
-            Target::File(_) => written.rsplit_once('/').map_or("", |(folder, _)| folder),
+            Target::Path(_) => written.rsplit_once('/').map_or("", |(folder, _)| folder),
             _ => written,
         };
         let package = package.map_or_else(|| folder.replace('/', "."), str::to_string);

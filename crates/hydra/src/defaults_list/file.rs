@@ -1,4 +1,4 @@
-//! One file of a composition, with its `defaults:` list and header apart.
+//! One file of a composition, split into keys, `defaults:` list and header.
 
 use super::entry::{self, DefaultsEntry};
 use crate::error::Problem;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// A file that was read, without its `defaults:` list and header.
 #[derive(Clone)]
-pub struct File {
+pub struct ConfigFile {
     pub(super) source: Arc<Source>,
     pub(super) body: Node,
     pub(super) entries: Vec<DefaultsEntry>,
@@ -20,7 +20,7 @@ pub struct File {
     pub(super) header: Option<String>,
 }
 
-impl File {
+impl ConfigFile {
     pub fn read(source: Arc<Source>) -> Result<Self, Problem> {
         let mut body = yaml::parse(&source)?;
         if !matches!(body.value, Value::Map(_)) {
@@ -31,11 +31,11 @@ impl File {
         Ok(Self { source, body, entries, header })
     }
 
-    /// Returns the folders in `hydra.searchpath` of the primary file, or in an override of it.
+    /// Returns the folders in `hydra.searchpath`, from the override or else from the primary file.
     pub fn search_folders(&self, from_override: Option<&Node>) -> Result<Vec<PathBuf>, Problem> {
         let Some(node) = from_override.or_else(|| self.body.get("hydra.searchpath")) else { return Ok(vec![]) };
         let wrong = |node: &Node| {
-            Problem::new("hydra.searchpath", "`hydra.searchpath`: only folders can be searched")
+            Problem::new("hydra.searchpath", "`hydra.searchpath` takes only folders")
                 .at(&node.origin)
                 .help("write a list of file://FOLDER")
         };
@@ -55,7 +55,7 @@ impl File {
         items.iter().map(folder).collect()
     }
 
-    /// Returns whether the file includes built-in files, so that their groups are its groups too.
+    /// Returns true if the file includes built-in files, so that it may use their groups.
     pub fn uses_built_in(&self, search: &SearchPath) -> bool {
         let folder = search.primary.rsplit_once('/').map_or("", |(folder, _)| folder);
         search.library.is_built_in(&self.source) || self.includes_built_in(folder, search, &mut vec![self.source.clone()])
@@ -67,7 +67,7 @@ impl File {
             let Ok(Some(source)) = search.find(&entry.path(), reading) else { return false };
             reading.push(source.clone());
             search.library.is_built_in(&source)
-                || File::read(source).is_ok_and(|file| file.includes_built_in(&entry.group_path(), search, reading))
+                || ConfigFile::read(source).is_ok_and(|file| file.includes_built_in(&entry.group_path(), search, reading))
         })
     }
 }

@@ -1,9 +1,9 @@
 //! Follows the `defaults:` lists from the primary file down to one list of files, in the order in which they are merged.
 //!
-//! A list is followed from its end to its start, so that the `override` entries of a later file apply to the earlier ones.
+//! Each list is followed from its end to its start, so that `override` entries of later files apply to earlier files.
 
 use super::entry::{DefaultsEntry, GroupOptions, Target};
-use super::file::File;
+use super::file::ConfigFile;
 use crate::error::Problem;
 use crate::interpolation;
 use crate::lookup::SearchPath;
@@ -16,14 +16,14 @@ use std::sync::Arc;
 
 /// A file and the package of its keys.
 pub struct Layer {
-    pub file: Rc<File>,
+    pub file: Rc<ConfigFile>,
     pub package: String,
     /// The group that chose the file, if the file has no `defaults:` list.
     key: Option<(String, Origin)>,
 }
 
-/// The choice of another option for a group than its `defaults:` list gives.
-struct Choice {
+/// The choice of another option than the option in the group's `defaults:` list.
+struct OptionOverride {
     key: String,
     options: GroupOptions,
     origin: Origin,
@@ -31,38 +31,37 @@ struct Choice {
 }
 
 /// `~group` or `~group=option`.
-struct Deletion {
+struct GroupDeletion {
     key: String,
     option: Option<String>,
     origin: Origin,
     used: bool,
 }
 
-/// The groups and options that `defaults:` lists choose for Hydra itself, which does not run here.
+/// The groups and options that `defaults:` lists choose for Hydra itself; they have no effect.
 type ForHydra = Vec<(String, GroupOptions)>;
 
 struct Layers<'a> {
     search: &'a SearchPath,
-    choices: Vec<Choice>,
-    deletions: Vec<Deletion>,
+    choices: Vec<OptionOverride>,
+    deletions: Vec<GroupDeletion>,
     /// Entries of `+group=option`, appended to the primary file's list.
     appended: Vec<DefaultsEntry>,
-    /// The keys of groups, and the option taken of each.
+    /// The key and the chosen option of each group.
     known: Vec<(String, Option<String>, Origin)>,
     reading: Vec<Arc<Source>>,
     /// `group: option` entries for Hydra itself.
     hydra: ForHydra,
 }
 
-/// Lists the files that make up `primary`, and the entries for Hydra itself. `groups` are the overrides that choose options of
-/// groups.
-pub fn layers(primary: File, search: &SearchPath, groups: &[Override]) -> Result<(Vec<Layer>, ForHydra), Problem> {
+/// Lists the files that make up `primary`, and the entries for Hydra itself. `groups`: the overrides that choose group options.
+pub fn layers(primary: ConfigFile, search: &SearchPath, groups: &[Override]) -> Result<(Vec<Layer>, ForHydra), Problem> {
     let mut layers =
         Layers { search, choices: vec![], deletions: vec![], appended: vec![], known: vec![], reading: vec![], hydra: vec![] };
     for group in groups {
         layers.take_override(group)?;
     }
-    let entry = DefaultsEntry::new(Target::File(search.primary.clone()), None, false, &primary.body.origin);
+    let entry = DefaultsEntry::new(Target::Path(search.primary.clone()), None, false, &primary.body.origin);
     let entry = DefaultsEntry { header: primary.header.clone(), ..entry.within("", "") };
     let list = layers.file(entry, Rc::new(primary), true, false)?;
     layers.check_all_used()?;
@@ -85,21 +84,21 @@ impl Layers<'_> {
         let wrong = |message: String, help: &str| Err(Problem::new("", message).at(&one.origin).help(help));
         match (one.operation, options) {
             (Operation::Force, _) => {
-                wrong(format!("the group `{key}` cannot be forced"), "write + to add it, nothing in front to change it")
+                wrong(format!("the group `{key}` cannot be forced with ++"), "write + to add it, or no prefix to change it")
             }
             (Operation::Delete, Some(GroupOptions::Several(_))) => {
-                wrong(format!("`~{key}` takes one option"), "write ~group or ~group=option")
+                wrong(format!("`~{key}` takes at most one option"), "write ~group or ~group=option")
             }
             (Operation::Delete, options) => {
                 let option = options.map(|options| options.shown());
-                self.deletions.push(Deletion { key, option, origin: one.origin.clone(), used: false });
+                self.deletions.push(GroupDeletion { key, option, origin: one.origin.clone(), used: false });
                 Ok(())
             }
             (_, None) => {
                 let there = self.search.options(&one.key).join(", ");
                 wrong(
-                    format!("`{key}` is a group, so its value names an option of it"),
-                    &format!("`{}` has: {there}\nto leave it out, write ~{key}", one.key),
+                    format!("`{key}` is a group, so its value must be one of its options"),
+                    &format!("`{}` has: {there}\nto remove the group, write ~{key}", one.key),
                 )
             }
             (Operation::Add, Some(options)) => {
@@ -109,25 +108,26 @@ impl Layers<'_> {
             }
             (Operation::Change, Some(options)) => {
                 self.choices.retain(|choice| choice.key != key);
-                self.choices.push(Choice { key, options, origin: one.origin.clone(), used: false });
+                self.choices.push(OptionOverride { key, options, origin: one.origin.clone(), used: false });
                 Ok(())
             }
         }
     }
 
-    /// Follows one entry to its file. `late` is true below an entry whose name was an interpolation.
+    /// Follows one entry to its file. `late`: true below an entry whose name was an interpolation.
     fn entry(&mut self, mut entry: DefaultsEntry, late: bool) -> Result<Vec<Layer>, Problem> {
         let name = entry.name().map(str::to_string);
         let source = match &name {
             Some(name) if name != "???" => self.search.find(&entry.path(), &self.reading)?,
             _ => None,
         };
-        let file = source.map(File::read).transpose()?;
+        let file = source.map(ConfigFile::read).transpose()?;
         entry.header = file.as_ref().and_then(|file| file.header.clone());
         if let Target::Group { .. } = entry.target {
             let key = entry.key();
-            let matches =
-                |one: &&mut Deletion| one.key == key && one.option.as_ref().is_none_or(|option| name.as_ref() == Some(option));
+            let matches = |one: &&mut GroupDeletion| {
+                one.key == key && one.option.as_ref().is_none_or(|option| name.as_ref() == Some(option))
+            };
             if let Some(deletion) = self.deletions.iter_mut().find(matches) {
                 deletion.used = true;
                 return Ok(vec![]);
@@ -143,8 +143,8 @@ impl Layers<'_> {
         }
     }
 
-    /// Lists a file and everything that its `defaults:` list names.
-    fn file(&mut self, entry: DefaultsEntry, file: Rc<File>, is_primary: bool, late: bool) -> Result<Vec<Layer>, Problem> {
+    /// Lists a file and all files in its `defaults:` list.
+    fn file(&mut self, entry: DefaultsEntry, file: Rc<ConfigFile>, is_primary: bool, late: bool) -> Result<Vec<Layer>, Problem> {
         let (folder, package) = (entry.group_path(), entry.final_package());
         let mut entries: Vec<DefaultsEntry> = file.entries.iter().map(|entry| entry.clone().within(&folder, &package)).collect();
         let appended = if is_primary { std::mem::take(&mut self.appended) } else { vec![] };
@@ -157,28 +157,30 @@ impl Layers<'_> {
         self.take_choices(&entries, late)?;
         entries.extend(appended.into_iter().map(|entry| entry.within(&folder, &package)));
 
-        let mut parts: Vec<Part> = vec![];
+        let mut parts: Vec<PendingEntry> = vec![];
         self.reading.push(file.source.clone());
         for mut entry in entries.into_iter().rev().filter(|entry| !is_choice(entry)) {
             self.choose(&mut entry);
             match &entry.target {
-                Target::Own => parts.push(Part::Done(vec![Layer { file: file.clone(), package: package.clone(), key: None }])),
+                Target::Own => {
+                    parts.push(PendingEntry::Done(vec![Layer { file: file.clone(), package: package.clone(), key: None }]))
+                }
                 Target::Group { group, options: GroupOptions::Several(names) } => {
                     for name in names.iter().rev() {
-                        let target = Target::File(format!("{group}/{name}"));
-                        parts.push(Part::Done(self.entry(DefaultsEntry { target, ..entry.clone() }, late)?));
+                        let target = Target::Path(format!("{group}/{name}"));
+                        parts.push(PendingEntry::Done(self.entry(DefaultsEntry { target, ..entry.clone() }, late)?));
                     }
                 }
-                _ if entry.path().contains("${") => parts.push(Part::Late(entry)),
-                _ => parts.push(Part::Done(self.entry(entry, late)?)),
+                _ if entry.path().contains("${") => parts.push(PendingEntry::Late(entry)),
+                _ => parts.push(PendingEntry::Done(self.entry(entry, late)?)),
             }
         }
         let is_leaf = parts.is_empty();
         let mut layers = vec![];
         for part in parts {
             layers.push(match part {
-                Part::Done(layers) => layers,
-                Part::Late(entry) => {
+                PendingEntry::Done(layers) => layers,
+                PendingEntry::Late(entry) => {
                     let entry = self.resolved(entry)?;
                     self.entry(entry, true)?
                 }
@@ -192,7 +194,7 @@ impl Layers<'_> {
         Ok(layers.into_iter().rev().flatten().collect())
     }
 
-    /// Returns whether an entry is for Hydra itself, which does not run here, and notes it if so.
+    /// Returns true if an entry is for Hydra itself, and notes it.
     fn is_hydras(&mut self, entry: &DefaultsEntry) -> bool {
         let (Target::Group { options, .. } | Target::Choice { options, .. }) = &entry.target else { return false };
         let is_hydras = entry.group_path().starts_with("hydra/");
@@ -202,25 +204,30 @@ impl Layers<'_> {
         is_hydras
     }
 
-    /// Notes the `override` entries of a list. Earlier choices stay.
+    /// Notes the `override` entries of a list; existing choices win.
     fn take_choices(&mut self, entries: &[DefaultsEntry], late: bool) -> Result<(), Problem> {
         let mut seen = false;
         for entry in entries {
             match &entry.target {
                 Target::Choice { .. } if late => {
-                    let message = "a file that was chosen by an interpolation cannot override groups";
+                    let message = "a file whose name contains `${…}` cannot override groups";
                     return Err(Problem::new("defaults", message).at(&entry.origin));
                 }
                 Target::Choice { options, .. } => {
                     seen = true;
                     let key = entry.key();
                     if !self.choices.iter().any(|known| known.key == key) {
-                        self.choices.push(Choice { key, options: options.clone(), origin: entry.origin.clone(), used: false });
+                        self.choices.push(OptionOverride {
+                            key,
+                            options: options.clone(),
+                            origin: entry.origin.clone(),
+                            used: false,
+                        });
                     }
                 }
                 Target::Own => {}
                 _ if seen => {
-                    let message = "`override` entries stand at the end of a `defaults:` list, behind this one";
+                    let message = "`override` entries must be at the end of a `defaults:` list, after this entry";
                     return Err(Problem::new("defaults", message).at(&entry.origin));
                 }
                 _ => {}
@@ -229,7 +236,7 @@ impl Layers<'_> {
         Ok(())
     }
 
-    /// Puts the option that was chosen elsewhere into an entry.
+    /// Replaces the option of an entry if another option was chosen elsewhere.
     fn choose(&mut self, entry: &mut DefaultsEntry) {
         let key = entry.key();
         if let Target::Group { options, .. } = &mut entry.target
@@ -241,12 +248,12 @@ impl Layers<'_> {
         }
     }
 
-    /// Notes which option of a group is taken; it must be the same everywhere.
+    /// Notes the chosen option of a group, which must be the same everywhere.
     fn note(&mut self, key: String, name: &Option<String>, origin: &Origin) -> Result<(), Problem> {
         match self.known.iter().find(|(known, ..)| *known == key) {
             Some((_, other, at)) if other != name => {
                 let shown = |name: &Option<String>| name.clone().unwrap_or("null".into());
-                let message = format!("the group `{key}` is given `{}` here and `{}` at {at}", shown(name), shown(other));
+                let message = format!("the group `{key}` has the option `{}` here and `{}` at {at}", shown(name), shown(other));
                 Err(Problem::new("", message)
                     .at(origin)
                     .help(format!("to choose another option, write `- override {key}: {}`", shown(other))))
@@ -273,19 +280,18 @@ impl Layers<'_> {
             Err(problem) => Err(Some(problem.message)),
         };
         let written = match &entry.target {
-            Target::File(path) => path.clone(),
+            Target::Path(path) => path.clone(),
             _ => entry.name().unwrap_or_default().to_string(),
         };
         let resolved = resolve(&written).map_err(|reason| {
             let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
             let groups: Vec<&str> = self.known.iter().map(|(key, ..)| key.as_str()).collect();
-            Problem::new("defaults", format!("`{written}` names no file{reason}")).at(&entry.origin).help(format!(
-                "an interpolation here refers to the choice of a group that is already known: {}",
-                groups.join(", ")
-            ))
+            Problem::new("defaults", format!("`{written}` does not name a file{reason}"))
+                .at(&entry.origin)
+                .help(format!("an interpolation here can only refer to the option of an earlier group: {}", groups.join(", ")))
         })?;
         match &mut entry.target {
-            Target::File(path) => *path = resolved,
+            Target::Path(path) => *path = resolved,
             Target::Group { options, .. } | Target::Choice { options, .. } => *options = GroupOptions::One(resolved),
             Target::Own => {}
         }
@@ -300,7 +306,7 @@ impl Layers<'_> {
             Some(unused) => match self.known.iter().find(|(key, ..)| *key == unused.key) {
                 Some((key, name, _)) => {
                     let taken = name.as_deref().unwrap_or("null");
-                    Err(Problem::new("", format!("the option of `{key}` is `{taken}`, so that is not deleted"))
+                    Err(Problem::new("", format!("`~{key}` names another option: the option of `{key}` is `{taken}`"))
                         .at(&unused.origin))
                 }
                 None => Err(self.no_such_group(&unused.key, &unused.origin, "")),
@@ -320,7 +326,7 @@ impl Layers<'_> {
         };
         let add = (!option.is_empty()).then(|| format!("to add it, write +{key}={option}"));
         let help: Vec<String> = meant.into_iter().chain(add).collect();
-        let problem = Problem::new("", format!("no `defaults:` list has the group `{key}`")).at(origin);
+        let problem = Problem::new("", format!("the group `{key}` is not in any `defaults:` list")).at(origin);
         if help.is_empty() { problem } else { problem.help(help.join("\n")) }
     }
 
@@ -342,18 +348,18 @@ impl Layers<'_> {
         let options = self.search.options(&folder);
         let name = path.rsplit('/').next().unwrap_or(&path);
         let meant = suggest::did_you_mean(suggest::closest(name, options.iter().map(String::as_str)));
-        let there = match (options.is_empty(), folder.as_str()) {
+        let available = match (options.is_empty(), folder.as_str()) {
             (true, _) => format!("there is no folder `{folder}` with configuration files"),
-            (false, "") => format!("there are: {}", options.join(", ")),
+            (false, "") => format!("available: {}", options.join(", ")),
             (false, _) => format!("`{folder}` has: {}", options.join(", ")),
         };
-        let help: Vec<String> = meant.into_iter().chain([there]).collect();
+        let help: Vec<String> = meant.into_iter().chain([available]).collect();
         Problem::new("", format!("there is no configuration `{path}`")).at(&entry.origin).help(help.join("\n"))
     }
 }
 
-/// An entry that was followed, or one that waits for the choices of the others.
-enum Part {
+/// An entry with its files, or an entry that waits for the options of other groups.
+enum PendingEntry {
     Done(Vec<Layer>),
     Late(DefaultsEntry),
 }

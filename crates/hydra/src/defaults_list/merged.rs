@@ -1,6 +1,6 @@
 //! Merges the files of a composition into one tree, in the order of their lists.
 
-use super::file::File;
+use super::file::ConfigFile;
 use super::layers;
 use crate::adapt::Adapt;
 use crate::error::Problem;
@@ -11,10 +11,10 @@ use crate::overrides::Override;
 use crate::tree::{Node, Value};
 use std::sync::Arc;
 
-/// Merges the primary file and everything that its `defaults:` list names; also returns settings of Hydra itself, which have
-/// no effect. `groups` are the overrides that choose options of groups.
+/// Merges the primary file and all files in its `defaults:` list. Also returns settings of Hydra itself, which have no effect.
+/// `groups`: the overrides that choose group options.
 pub fn compose(
-    primary: File,
+    primary: ConfigFile,
     search: &SearchPath,
     groups: &[Override],
     adapt: &dyn Adapt,
@@ -52,7 +52,7 @@ fn ignored_settings(settings: Node, may_search: bool) -> Result<Vec<Ignored>, Pr
     Ok(ignored)
 }
 
-/// Returns the keys of a file below its package.
+/// Nests the keys of a file at its package.
 fn laid_at(package: &str, body: Node) -> Node {
     if package.is_empty() {
         return body;

@@ -5,5 +5,5 @@ mod file;
 mod layers;
 mod merged;
 
-pub use file::File;
+pub use file::ConfigFile;
 pub use merged::compose;

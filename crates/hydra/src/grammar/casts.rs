@@ -1,7 +1,7 @@
 //! `int(…)`, `float(…)`, `str(…)`, `bool(…)` and `json_str(…)` around a value.
 
 use super::value::ValueParser;
-use super::words::{Fault, LONGEST};
+use super::words::{LONGEST, SyntaxError};
 use crate::scalar;
 use crate::tree::{Node, Value};
 
@@ -11,18 +11,18 @@ type Cast = fn(&Value) -> Option<Value>;
 /// The casts by name. They convert scalars; lists and mappings are cast item by item.
 const CASTS: &[(&str, Cast)] = &[("int", to_int), ("float", to_float), ("str", to_str), ("bool", to_bool)];
 
-/// Functions with which Hydra starts several runs that differ in a value (sweeps).
+/// Functions of Hydra's sweeps, which start one run for each of several values.
 const SWEEPS: &[&str] = &["choice", "range", "interval", "glob", "tag", "sort", "shuffle"];
 
 impl ValueParser<'_> {
     /// Reads the rest of `name(argument)`, starting at the `(`.
-    pub(super) fn cast(&mut self, name: &str, start: usize) -> Result<Value, Fault> {
-        let fail = |message: String| Err(Fault { at: start, message });
+    pub(super) fn cast(&mut self, name: &str, start: usize) -> Result<Value, SyntaxError> {
+        let fail = |message: String| Err(SyntaxError { at: start, message });
         if SWEEPS.contains(&name) {
-            return fail(format!("`{name}(…)` would mean several runs: start one run for each value, with key=value"));
+            return fail(format!("`{name}(…)` is a sweep over several runs: start one run for each value, with key=value"));
         }
         if name != "json_str" && CASTS.iter().all(|(known, _)| *known != name) {
-            return fail(format!("there is no `{name}(…)`: a text with ( or ) must be in quotes, as in key=\"'text'\""));
+            return fail(format!("`{name}(…)` is not a known function: put a text with ( or ) in quotes, as in key=\"'text'\""));
         }
         let mut arguments = vec![];
         self.sequence(')', "this `(` has no closing `)`", |parser| {
@@ -34,15 +34,19 @@ impl ValueParser<'_> {
             Ok(())
         })?;
         let [argument] = arguments.as_slice() else {
-            return fail(format!("`{name}(…)` takes one value; several would mean several runs"));
+            return fail(format!("`{name}(…)` takes one value; several values would be a sweep over several runs"));
         };
         if name == "json_str" {
-            // Every level of json_str can double the backslashes of the one inside.
+            // Every level of json_str can double the backslashes of the level inside.
             let text = json(argument);
-            return if text.len() > LONGEST { fail("this makes a text of more than 1 MB".into()) } else { Ok(Value::Text(text)) };
+            return if text.len() > LONGEST {
+                fail("the result is a text of more than 1 MB".into())
+            } else {
+                Ok(Value::Text(text))
+            };
         }
         let cast = CASTS.iter().find(|(known, _)| *known == name).map_or(to_str as Cast, |(_, cast)| *cast);
-        each(argument, cast).or_else(|wrong| fail(format!("`{}` cannot be made a {name}", scalar::python_text(&wrong))))
+        each(argument, cast).or_else(|wrong| fail(format!("`{}` cannot be converted to {name}", scalar::python_text(&wrong))))
     }
 }
 
@@ -101,7 +105,7 @@ fn to_bool(value: &Value) -> Option<Value> {
     .map(Value::Bool)
 }
 
-/// Returns the text of a number as Python reads it: without surrounding spaces and single underscores between its digits.
+/// Removes the surrounding spaces and the single underscores between digits, which Python allows in numbers.
 fn separated(text: &str) -> Option<String> {
     let text = text.trim();
     let bytes = text.as_bytes();
@@ -111,7 +115,7 @@ fn separated(text: &str) -> Option<String> {
     well_separated.then(|| text.replace('_', ""))
 }
 
-/// Returns a value as JSON, laid out as by Python's `json.dumps`.
+/// Returns a value as JSON, in the layout of Python's `json.dumps`.
 fn json(value: &Value) -> String {
     let text = |text: &str| serde_json::Value::from(text).to_string();
     match value {

@@ -5,4 +5,4 @@ mod value;
 mod words;
 
 pub use value::parse_value;
-pub use words::{DEEPEST, ESCAPABLE, Fault, LONGEST, TOO_DEEP, in_word, is_name, unexpected};
+pub use words::{DEEPEST, ESCAPABLE, LONGEST, SyntaxError, TOO_DEEP, in_word, is_name, unexpected};

@@ -1,6 +1,6 @@
 //! The value grammar of Hydra's command line: words, quoted strings, lists, dicts, casts.
 
-use super::words::{DEEPEST, ESCAPABLE, Fault, TOO_DEEP, in_word, is_name, unexpected};
+use super::words::{DEEPEST, ESCAPABLE, SyntaxError, TOO_DEEP, in_word, is_name, unexpected};
 use crate::provenance::Origin;
 use crate::scalar;
 use crate::tree::{Map, Node, Value};
@@ -8,8 +8,8 @@ use crate::tree::{Map, Node, Value};
 /// Parses the value after the `=` of an override.
 ///
 /// # Errors
-/// If the text does not follow the grammar: the fault says how to write it instead.
-pub fn parse_value(text: &str, origin: &Origin) -> Result<Node, Fault> {
+/// If the text does not follow the grammar: the message says how to write it.
+pub fn parse_value(text: &str, origin: &Origin) -> Result<Node, SyntaxError> {
     let mut parser = ValueParser { text, at: 0, depth: 0, origin };
     parser.skip_spaces();
     if parser.peek().is_none() {
@@ -19,9 +19,9 @@ pub fn parse_value(text: &str, origin: &Origin) -> Result<Node, Fault> {
     match parser.peek() {
         None => Ok(value),
         Some(',') => {
-            parser.fail("a bare `,` would mean several runs: write a list as [a,b], or put a text with commas in quotes")
+            parser.fail("a bare `,` is a sweep over several runs: write a list as [a,b], or put a text with commas in quotes")
         }
-        Some(' ' | '\t') => parser.fail("nothing may follow here, not even a space"),
+        Some(' ' | '\t') => parser.fail("no space or text may follow this value"),
         Some(other) => parser.fail(unexpected(other)),
     }
 }
@@ -34,7 +34,7 @@ pub(super) struct ValueParser<'a> {
     origin: &'a Origin,
 }
 
-/// The part of an unquoted value that was read so far.
+/// An unquoted value while it is read.
 #[derive(Default)]
 struct Word {
     text: String,
@@ -54,7 +54,7 @@ impl Word {
 
 impl ValueParser<'_> {
     /// Reads one value, which ends before a `,`, a closing bracket or the end.
-    pub(super) fn element(&mut self) -> Result<Node, Fault> {
+    pub(super) fn element(&mut self) -> Result<Node, SyntaxError> {
         let value = match self.peek() {
             Some('[') => self.list()?,
             Some('{') => self.dict()?,
@@ -64,7 +64,7 @@ impl ValueParser<'_> {
         Ok(Node::new(value, self.origin.clone()))
     }
 
-    fn list(&mut self) -> Result<Value, Fault> {
+    fn list(&mut self) -> Result<Value, SyntaxError> {
         let mut items = vec![];
         self.sequence(']', "this list has no closing `]`", |parser| {
             items.push(parser.element()?);
@@ -73,14 +73,14 @@ impl ValueParser<'_> {
         Ok(Value::List(items))
     }
 
-    fn dict(&mut self) -> Result<Value, Fault> {
+    fn dict(&mut self) -> Result<Value, SyntaxError> {
         let mut map = Map::new();
         self.sequence('}', "this mapping has no closing `}`", |parser| {
             let key = parser.key()?;
             parser.skip_spaces();
             parser.not_empty()?;
             let value = parser.element()?;
-            // The last value of a key counts, and its place.
+            // The last value of a repeated key counts, at its position.
             map.shift_remove(&key);
             map.insert(key, value);
             Ok(())
@@ -93,8 +93,8 @@ impl ValueParser<'_> {
         &mut self,
         close: char,
         unclosed: &str,
-        mut item: impl FnMut(&mut Self) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        mut item: impl FnMut(&mut Self) -> Result<(), SyntaxError>,
+    ) -> Result<(), SyntaxError> {
         let start = self.at;
         if self.depth == DEEPEST {
             return self.fail(TOO_DEEP);
@@ -117,14 +117,14 @@ impl ValueParser<'_> {
                     return Ok(());
                 }
                 Some(other) => return self.fail(unexpected(other)),
-                None => return Err(Fault { at: start, message: unclosed.into() }),
+                None => return Err(SyntaxError { at: start, message: unclosed.into() }),
             }
             self.skip_spaces();
         }
     }
 
     /// Reads the key of a dict entry, and its `:`.
-    fn key(&mut self) -> Result<String, Fault> {
+    fn key(&mut self) -> Result<String, SyntaxError> {
         let start = self.at;
         let mut word = Word::default();
         while let Some(c) = self.peek() {
@@ -134,8 +134,8 @@ impl ValueParser<'_> {
                     let key = self.typed(word, start)?;
                     return key.plain_text().filter(|_| key != Value::Null).ok_or_else(|| self.fault("a key cannot be null"));
                 }
-                '\'' | '"' => return self.fail("keys are written without quotes: {key: value}"),
-                '=' => return self.fail("a mapping is written with `:`, as in {key: value}"),
+                '\'' | '"' => return self.fail("write keys without quotes, as in {key: value}"),
+                '=' => return self.fail("write a mapping with `:`, as in {key: value}"),
                 '\\' => self.backslash(&mut word),
                 ' ' | '\t' => self.space(&mut word),
                 '$' if self.rest().starts_with("${") => return self.fail("a key cannot be an interpolation"),
@@ -143,11 +143,11 @@ impl ValueParser<'_> {
                 _ => break,
             }
         }
-        self.fail("a mapping is written as {key: value, key: value}")
+        self.fail("write a mapping as {key: value, key: value}")
     }
 
     /// Reads a quoted string. A backslash escapes the quote; before any other character it is literal.
-    fn quoted(&mut self) -> Result<String, Fault> {
+    fn quoted(&mut self) -> Result<String, SyntaxError> {
         let start = self.at;
         let quote = self.peek().unwrap_or_default();
         let mut text = String::new();
@@ -164,11 +164,11 @@ impl ValueParser<'_> {
             backslashes = if c == '\\' { backslashes + 1 } else { 0 };
             text.push(c);
         }
-        Err(Fault { at: start, message: format!("the quote {quote} is not closed") })
+        Err(SyntaxError { at: start, message: format!("the quote {quote} is not closed") })
     }
 
     /// Reads an unquoted text, a cast, or a text with interpolations.
-    fn word(&mut self) -> Result<Value, Fault> {
+    fn word(&mut self) -> Result<Value, SyntaxError> {
         let start = self.at;
         let mut word = Word::default();
         while let Some(c) = self.peek() {
@@ -195,10 +195,10 @@ impl ValueParser<'_> {
     }
 
     /// Returns the typed value of a complete word.
-    fn typed(&self, word: Word, start: usize) -> Result<Value, Fault> {
+    fn typed(&self, word: Word, start: usize) -> Result<Value, SyntaxError> {
         let text = &word.text[..word.end];
         let value = if word.special { Ok(Value::Text(text.to_string())) } else { scalar::from_word(text) };
-        value.map_err(|message| Fault { at: start, message })
+        value.map_err(|message| SyntaxError { at: start, message })
     }
 
     fn plain(&mut self, c: char, word: &mut Word) {
@@ -217,8 +217,8 @@ impl ValueParser<'_> {
         self.at += 1 + usize::from(escaped.is_some());
     }
 
-    /// Reads `${…}` verbatim; it is resolved once the whole configuration is composed.
-    fn interpolation(&mut self, word: &mut Word) -> Result<(), Fault> {
+    /// Reads `${…}` verbatim; it is resolved after the whole configuration is composed.
+    fn interpolation(&mut self, word: &mut Word) -> Result<(), SyntaxError> {
         let Some(length) = self.rest().find('}').filter(|length| *length > 2) else {
             return self.fail("this `${` has no closing `}`");
         };
@@ -231,8 +231,8 @@ impl ValueParser<'_> {
         Ok(())
     }
 
-    /// Refuses `[a,]` and `{a: }`.
-    pub(super) fn not_empty(&self) -> Result<(), Fault> {
+    /// Fails at a missing value, as in `[a,]` and `{a: }`.
+    pub(super) fn not_empty(&self) -> Result<(), SyntaxError> {
         match self.peek() {
             Some(c @ (',' | ']' | '}' | ')')) => self.fail(format!("a value is missing before `{c}`")),
             _ => Ok(()),
@@ -257,11 +257,11 @@ impl ValueParser<'_> {
         self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
     }
 
-    fn fault(&self, message: impl Into<String>) -> Fault {
-        Fault { at: self.at, message: message.into() }
+    fn fault(&self, message: impl Into<String>) -> SyntaxError {
+        SyntaxError { at: self.at, message: message.into() }
     }
 
-    fn fail<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
+    fn fail<T>(&self, message: impl Into<String>) -> Result<T, SyntaxError> {
         Err(self.fault(message))
     }
 }

@@ -1,9 +1,9 @@
-//! `${now:…}`: the time at which the program began, in UTC.
+//! `${now:…}`: the start time of the program, in UTC.
 
 use burnish_util::strftime::strftime;
 use burnish_util::time::begun;
 
-/// Returns the time in a `strftime` format; the error is a directive that is not available.
+/// Formats the start time with `strftime`; the error is the unsupported directive.
 pub fn now(format: &str) -> Result<String, String> {
     let (seconds, micros) = begun();
     strftime(format, seconds, micros)

@@ -1,9 +1,9 @@
-//! `${function:arguments}`: the functions of OmegaConf, and Hydra's `now`, which needs no running Hydra.
+//! `${function:arguments}`: the functions of OmegaConf, and Hydra's `now`.
 
 use super::clock;
-use super::kept::{self, ENVIRONMENT, is_kept};
-use super::resolver::{Found, LookUp, Resolver, absolute};
-use super::syntax::{self, Argument, Part};
+use super::resolver::{LookUp, ResolvedNode, Resolver, absolute};
+use super::syntax::{self, Argument, TextPart};
+use super::unresolved_calls::{self, ENVIRONMENT, has_call};
 use crate::error::Problem;
 use crate::provenance::{Origin, Source};
 use crate::scalar;
@@ -11,32 +11,32 @@ use crate::tree::{Node, Value, below};
 use crate::yaml;
 use std::sync::Arc;
 
-const AVAILABLE: &str = "available are oc.env, oc.select, oc.decode, oc.create, oc.dict.keys, oc.dict.values and now";
+const AVAILABLE: &str = "available: oc.env, oc.select, oc.decode, oc.create, oc.dict.keys, oc.dict.values and now";
 
 /// The place of a function call.
-struct Site<'s> {
+struct CallSite<'s> {
     key: &'s str,
     function: &'s str,
     origin: &'s Origin,
 }
 
-impl Site<'_> {
+impl CallSite<'_> {
     fn problem(&self, message: impl Into<String>) -> Problem {
         Problem::new(self.key, message).at(self.origin)
     }
 
-    fn made<'a>(&self, value: Value) -> Result<Found<'a>, Problem> {
-        Ok(Found::Made(Node::new(value, self.origin.clone())))
+    fn made<'a>(&self, value: Value) -> Result<ResolvedNode<'a>, Problem> {
+        Ok(ResolvedNode::Made(Node::new(value, self.origin.clone())))
     }
 
-    /// Returns the first argument, and the second one if there is one.
+    /// Returns the first argument, and the second one if it is given.
     fn arguments<'n>(&self, nodes: &'n [Node], most: usize) -> Result<(&'n Node, Option<&'n Node>), Problem> {
         let (function, count) = (self.function, nodes.len());
         match nodes {
             [first, rest @ ..] if count <= most => Ok((first, rest.first())),
             _ => {
                 let takes = if most == 1 { "one argument".into() } else { format!("one to {most} arguments") };
-                let help = "a text with commas is put in quotes";
+                let help = "put a text with commas in quotes";
                 Err(self.problem(format!("`{function}` takes {takes}, not {count}")).help(help))
             }
         }
@@ -57,11 +57,11 @@ impl<'a> Resolver<'a> {
         function: &str,
         arguments: &[Argument],
         origin: &Origin,
-    ) -> Result<Found<'a>, Problem> {
-        let site = Site { key, function, origin };
+    ) -> Result<ResolvedNode<'a>, Problem> {
+        let site = CallSite { key, function, origin };
         let nodes = arguments.iter().map(|argument| self.argument(key, argument, origin)).collect::<Result<Vec<_>, _>>()?;
-        if self.keeps_environment && (function == ENVIRONMENT || nodes.iter().any(is_kept)) {
-            return site.made(Value::Text(kept::call(function, &nodes)));
+        if self.keeps_environment && (function == ENVIRONMENT || nodes.iter().any(has_call)) {
+            return site.made(Value::Text(unresolved_calls::call(function, &nodes)));
         }
         match function {
             ENVIRONMENT => self.environment(&site, &nodes),
@@ -72,13 +72,14 @@ impl<'a> Resolver<'a> {
             "now" => {
                 let (format, _) = site.arguments(&nodes, 1)?;
                 let time = clock::now(site.text(format)?).map_err(|directive| {
-                    site.problem(format!("`${{now:…}}` has no `{directive}`")).help("it has %Y %m %d %H %M %S and a few more")
+                    site.problem(format!("`${{now:…}}` does not support `{directive}`"))
+                        .help("it supports %Y %m %d %H %M %S and a few more")
                 })?;
                 site.made(Value::Text(time))
             }
             "hydra" => Err(site
-                .problem(format!("`{key}` asks Hydra by `${{hydra:…}}`, but Hydra itself does not run here"))
-                .help("give the value itself")),
+                .problem(format!("`{key}` uses `${{hydra:…}}`, but Hydra does not run here"))
+                .help("write the value instead")),
             _ => Err(site.problem(format!("`{key}` uses `${{{function}:…}}`, which is not available")).help(AVAILABLE)),
         }
     }
@@ -95,7 +96,7 @@ impl<'a> Resolver<'a> {
                 return self.whole(found, origin);
             }
             Argument::Quoted(parts) => match parts.as_slice() {
-                [Part::Text(text)] => Value::Text(text.clone()),
+                [TextPart::Text(text)] => Value::Text(text.clone()),
                 parts => Value::Text(self.joined(key, parts, origin)?),
             },
             Argument::List(items) => {
@@ -109,7 +110,7 @@ impl<'a> Resolver<'a> {
         Ok(Node::new(value, origin.clone()))
     }
 
-    fn environment(&mut self, site: &Site, nodes: &[Node]) -> Result<Found<'a>, Problem> {
+    fn environment(&mut self, site: &CallSite, nodes: &[Node]) -> Result<ResolvedNode<'a>, Problem> {
         let (name, default) = site.arguments(nodes, 2)?;
         let name = site.text(name)?;
         match (std::env::var(name), default) {
@@ -118,21 +119,23 @@ impl<'a> Resolver<'a> {
             (Err(_), Some(default)) => site.made(Value::Text(scalar::python_text(&default.value))),
             (Err(_), None) => {
                 let message = format!("`{}` needs the environment variable `{name}`, which is not set", site.key);
-                Err(site.problem(message).help("a default may follow a comma"))
+                Err(site.problem(message).help(format!("set {name}, or add a default after a comma: ${{oc.env:{name},DEFAULT}}")))
             }
         }
     }
 
-    fn selected(&mut self, site: &Site, nodes: &[Node]) -> Result<Found<'a>, Problem> {
+    fn selected(&mut self, site: &CallSite, nodes: &[Node]) -> Result<ResolvedNode<'a>, Problem> {
         let (written, default) = site.arguments(nodes, 2)?;
         match self.look_up_written(site, site.text(written)?)? {
             LookUp::At(found) => Ok(found),
-            LookUp::NoIndex => Err(site.problem(format!("`{}` looks into a list by a name that is no number", site.key))),
+            LookUp::NoIndex => {
+                Err(site.problem(format!("`{}` looks up an item of a list by a name that is not a number", site.key)))
+            }
             _ => site.made(default.map_or(Value::Null, |node| node.value.clone())),
         }
     }
 
-    fn decoded(&mut self, site: &Site, nodes: &[Node]) -> Result<Found<'a>, Problem> {
+    fn decoded(&mut self, site: &CallSite, nodes: &[Node]) -> Result<ResolvedNode<'a>, Problem> {
         let (text, _) = site.arguments(nodes, 1)?;
         if text.value == Value::Null {
             return site.made(Value::Null);
@@ -140,10 +143,10 @@ impl<'a> Resolver<'a> {
         let text = site.text(text)?;
         let argument = syntax::parse_argument(text)
             .map_err(|fault| site.problem(format!("`{}` decodes `{text}`, which cannot be read: {}", site.key, fault.message)))?;
-        self.argument(site.key, &argument, site.origin).map(Found::Made)
+        self.argument(site.key, &argument, site.origin).map(ResolvedNode::Made)
     }
 
-    fn created(&mut self, site: &Site, nodes: &[Node]) -> Result<Found<'a>, Problem> {
+    fn created(&mut self, site: &CallSite, nodes: &[Node]) -> Result<ResolvedNode<'a>, Problem> {
         let (node, _) = site.arguments(nodes, 1)?;
         match &node.value {
             Value::Text(text) => {
@@ -151,19 +154,19 @@ impl<'a> Resolver<'a> {
                 let parsed = yaml::parse(&Arc::new(Source { name, text: text.clone() }))?;
                 let mut problems = vec![];
                 let resolved = self.tree(site.key, &parsed, &mut problems);
-                problems.into_iter().next().map_or(Ok(Found::Made(resolved)), Err)
+                problems.into_iter().next().map_or(Ok(ResolvedNode::Made(resolved)), Err)
             }
-            Value::Map(_) | Value::List(_) | Value::Null => Ok(Found::Made(node.clone())),
+            Value::Map(_) | Value::List(_) | Value::Null => Ok(ResolvedNode::Made(node.clone())),
             other => Err(site.problem(format!("`oc.create` takes a mapping, a list or YAML, not a {}", other.kind()))),
         }
     }
 
-    fn dict(&mut self, site: &Site, nodes: &[Node]) -> Result<Found<'a>, Problem> {
+    fn dict(&mut self, site: &CallSite, nodes: &[Node]) -> Result<ResolvedNode<'a>, Problem> {
         let (written, _) = site.arguments(nodes, 1)?;
         let written = site.text(written)?;
         let found = match self.look_up_written(site, written)? {
             LookUp::At(found) => found,
-            _ => return Err(site.problem(format!("`{}` asks for the entries of `{written}`, which does not exist", site.key))),
+            _ => return Err(site.problem(format!("`{}` refers to the entries of `{written}`, which does not exist", site.key))),
         };
         let Value::Map(map) = &found.node().value else {
             let message = format!("`{}` takes a mapping, but `{written}` is a {}", site.function, found.node().value.kind());
@@ -175,7 +178,7 @@ impl<'a> Resolver<'a> {
         }
         let mut items = vec![];
         for (name, entry) in map {
-            let prefix = if let Found::At(key, _) = &found { key.as_str() } else { site.key };
+            let prefix = if let ResolvedNode::At(key, _) = &found { key.as_str() } else { site.key };
             let mut problems = vec![];
             items.push(self.tree(&below(prefix, name), entry, &mut problems));
             if let Some(problem) = problems.into_iter().next() {
@@ -185,8 +188,8 @@ impl<'a> Resolver<'a> {
         site.made(Value::List(items))
     }
 
-    /// Looks up a key given as text; leading dots make it relative to the place of the call.
-    fn look_up_written(&mut self, site: &Site, written: &str) -> Result<LookUp<'a>, Problem> {
+    /// Looks up a key given as text; leading dots make it relative to the key of the call.
+    fn look_up_written(&mut self, site: &CallSite, written: &str) -> Result<LookUp<'a>, Problem> {
         let dots = written.len() - written.trim_start_matches('.').len();
         let names: Vec<String> =
             written[dots..].split(['.', '[', ']']).filter(|name| !name.is_empty()).map(str::to_string).collect();

@@ -9,7 +9,7 @@ use crate::tree::{Node, Value};
 /// The maximum number of values that the resolution of one configuration may produce, intermediate ones included.
 const MOST_VALUES: usize = 1_000_000;
 
-/// The number of bytes of a text that count as one more value.
+/// Number of bytes of a text that count as one additional value.
 const TEXT_UNIT: usize = 64;
 
 impl Resolver<'_> {
@@ -21,8 +21,8 @@ impl Resolver<'_> {
         work: impl FnOnce(&mut Self) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
         if self.is_spent() {
-            let message = format!("`{key}` needs too much: the configuration would come to more than 1,000,000 values");
-            return Err(Problem::new(key, message).at(origin).help("its `${…}` repeat each other: refer to fewer values"));
+            let message = format!("`{key}` is too large: the configuration would have more than 1,000,000 values");
+            return Err(Problem::new(key, message).at(origin).help("its `${…}` multiply each other: refer to fewer values"));
         }
         if self.depth == DEEPEST {
             let message = format!("`{key}` is nested too deeply: at most {DEEPEST} levels are followed");
@@ -49,8 +49,8 @@ impl Resolver<'_> {
     /// Appends a part to a text that interpolations produce, up to the maximum length.
     pub(super) fn append(&self, key: &str, origin: &Origin, whole: &mut String, part: &str) -> Result<(), Problem> {
         if whole.len() + part.len() > LONGEST {
-            let message = format!("`{key}` comes to a text of more than 1 MB");
-            return Err(Problem::new(key, message).at(origin).help("its `${…}` repeat each other: refer to fewer values"));
+            let message = format!("`{key}` would be a text of more than 1 MB");
+            return Err(Problem::new(key, message).at(origin).help("its `${…}` multiply each other: refer to fewer values"));
         }
         whole.push_str(part);
         Ok(())

@@ -1,16 +1,16 @@
 //! The functions that resolve a tree with `${…}`, or a part of it.
 
-use super::resolver::{Found, LookUp, Missing, Resolver, is_missing};
+use super::resolver::{LookUp, Missing, ResolvedNode, Resolver, is_missing};
 use crate::error::Problem;
 use crate::provenance::Origin;
 use crate::tree::{Node, Value, segments};
 
-/// Replaces every interpolation by its value and reports those without a value, and missing values (`???`).
+/// Replaces every interpolation by its value. Reports interpolations without a value, and missing values (`???`).
 pub fn resolve(root: &Node) -> (Node, Vec<Problem>) {
     resolve_in(root, root)
 }
 
-/// Like [`resolve`], for a part of a tree; the other keys may be referred to but are not resolved themselves.
+/// Like [`resolve`], for a part of a tree. Interpolations may refer to other keys, which are not resolved themselves.
 pub fn resolve_in(part: &Node, root: &Node) -> (Node, Vec<Problem>) {
     resolve_with(part, root, Missing::IsWrong)
 }
@@ -20,8 +20,8 @@ pub fn resolve_given(root: &Node) -> (Node, Vec<Problem>) {
     resolve_with(root, root, Missing::Stays)
 }
 
-/// Like [`resolve_in`], but what comes from the environment stays `${oc.env:…}`, and so does what refers to it. What cannot be
-/// resolved stays as it is written.
+/// Like [`resolve_in`], but values from the environment, and references to them, stay `${oc.env:…}`. A value that cannot be
+/// resolved stays unchanged.
 pub fn resolve_but_environment(part: &Node, root: &Node) -> Node {
     let mut resolver = Resolver::new(root, Missing::Stays);
     resolver.keeps_environment = true;
@@ -35,8 +35,7 @@ fn resolve_with(part: &Node, root: &Node, missing: Missing) -> (Node, Vec<Proble
     (resolved, problems)
 }
 
-/// Returns the present value of a key, with interpolations resolved; `None` if the key does not exist, is null or is missing
-/// (`???`).
+/// Returns the current value of a key, with interpolations resolved; `None` if the key does not exist, or is null or `???`.
 pub fn select(root: &Node, key: &str) -> Result<Option<Node>, Problem> {
     let mut resolver = Resolver::new(root, Missing::Stays);
     let names: Vec<String> = segments(key).map(str::to_string).collect();
@@ -49,13 +48,12 @@ pub fn select(root: &Node, key: &str) -> Result<Option<Node>, Problem> {
     Ok(is_given.then_some(node))
 }
 
-/// Returns the key of the node that a key leads to once all interpolations in its path are followed; `None` if there is no such
-/// node.
-pub fn place(root: &Node, key: &str) -> Option<String> {
+/// Follows all interpolations in the path of a key and returns the key of the final node; `None` if there is no such node.
+pub fn final_key(root: &Node, key: &str) -> Option<String> {
     let mut resolver = Resolver::new(root, Missing::Stays);
     let names: Vec<String> = segments(key).map(str::to_string).collect();
     match resolver.look_up(&names) {
-        Ok(LookUp::At(Found::At(key, _))) => Some(key),
+        Ok(LookUp::At(ResolvedNode::At(key, _))) => Some(key),
         _ => None,
     }
 }

@@ -1,13 +1,13 @@
 //! Resolves a tree with `${…}` value by value.
 
-use super::syntax::{self, Interpolation, Name, Part};
+use super::syntax::{self, Interpolation, Name, TextPart};
 use crate::error::Problem;
 use crate::provenance::Origin;
 use crate::scalar;
-use crate::suggest::unknown_key;
+use crate::suggest::{Addition, unknown_key};
 use crate::tree::{Node, Value, below, segments};
 
-/// The text of a missing value, which is still to be given.
+/// The text of a missing value, which the user must still give.
 const MISSING: &str = "???";
 
 /// The treatment of missing values in a resolution.
@@ -21,25 +21,26 @@ pub(super) enum Missing {
 pub(super) struct Resolver<'a> {
     root: &'a Node,
     missing: Missing,
-    /// True if `${oc.env:…}` stays as it is written.
+    /// True if `${oc.env:…}` stays unresolved.
     pub(super) keeps_environment: bool,
     /// The keys whose values are being resolved, outermost first.
     open: Vec<String>,
     pub(super) depth: usize,
-    /// The number of values that were resolved so far; a long text counts as several.
+    /// Number of values resolved so far; a long text counts as several.
     pub(super) spent: usize,
 }
 
 /// The result of an interpolation.
-pub(super) enum Found<'a> {
-    /// A node of the tree as written, which is not an interpolation itself, and its key.
+pub(super) enum ResolvedNode<'a> {
+    /// A key and its node in the tree; the node is not an interpolation.
     At(String, &'a Node),
+    /// A computed value.
     Made(Node),
 }
 
 /// The result of looking up a key.
 pub(super) enum LookUp<'a> {
-    At(Found<'a>),
+    At(ResolvedNode<'a>),
     Nothing,
     /// A value in the path of the key is not a mapping or list.
     NoContainer,
@@ -49,7 +50,7 @@ pub(super) enum LookUp<'a> {
     Missing(String),
 }
 
-impl Found<'_> {
+impl ResolvedNode<'_> {
     pub(super) fn node(&self) -> &Node {
         match self {
             Self::At(_, node) => node,
@@ -63,14 +64,14 @@ impl<'a> Resolver<'a> {
         Self { root, missing, keeps_environment: false, open: vec![], depth: 0, spent: 0 }
     }
 
-    /// Resolves everything below a node; a value that cannot be resolved stays as it is.
+    /// Resolves all values below a node; a value that cannot be resolved stays unchanged.
     pub(super) fn tree(&mut self, key: &str, node: &Node, problems: &mut Vec<Problem>) -> Node {
         let resolved = self.deeper(key, &node.origin, |resolver| {
             resolver.spend(node);
             Ok(resolver.children(key, node, problems))
         });
         resolved.unwrap_or_else(|problem| {
-            // Once the limit is reached, every other value exceeds it too, so only the first is reported.
+            // Above the limit every further value fails too, so only the first is reported.
             if problems.is_empty() || !self.is_spent() {
                 problems.push(problem);
             }
@@ -94,7 +95,7 @@ impl<'a> Resolver<'a> {
                     text => self.leaf(key, text, &node.origin),
                 };
                 return resolved.unwrap_or_else(|problem| {
-                    // Every reference to a failed value fails with the problem of that value, which is reported once.
+                    // Every reference to a failed value has the same problem, which is reported once.
                     let is_known = problems.contains(&problem) || self.is_spent() && !problems.is_empty();
                     if !is_known {
                         problems.push(problem);
@@ -107,7 +108,7 @@ impl<'a> Resolver<'a> {
         Node { value, ..node.clone() }
     }
 
-    /// Resolves a text with interpolations, and everything below the value.
+    /// Resolves a text with interpolations, and all values below the result.
     pub(super) fn leaf(&mut self, key: &str, text: &str, origin: &Origin) -> Result<Node, Problem> {
         self.opened(key, origin, |resolver| {
             let found = resolver.parts(key, &parsed(key, text, origin)?, origin)?;
@@ -115,11 +116,11 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// Resolves everything below a result, as the value of the text at `origin`.
-    pub(super) fn whole(&mut self, found: Found, origin: &Origin) -> Result<Node, Problem> {
+    /// Resolves all values below a result; the new node gets this origin.
+    pub(super) fn whole(&mut self, found: ResolvedNode, origin: &Origin) -> Result<Node, Problem> {
         let (node, through) = match found {
-            Found::Made(node) => return Ok(node),
-            Found::At(key, node) => {
+            ResolvedNode::Made(node) => return Ok(node),
+            ResolvedNode::At(key, node) => {
                 let mut problems = vec![];
                 let resolved = self.tree(&key, node, &mut problems);
                 if let Some(problem) = problems.into_iter().next() {
@@ -131,17 +132,17 @@ impl<'a> Resolver<'a> {
         Ok(Node { value: node.value, origin: origin.clone(), through: node.through.or(Some(through)) })
     }
 
-    /// Returns the node itself, or if it is an interpolation, the result that it leads to.
-    fn follow(&mut self, key: &str, node: &'a Node) -> Result<Found<'a>, Problem> {
+    /// Returns the node, or the result of its interpolation.
+    fn follow(&mut self, key: &str, node: &'a Node) -> Result<ResolvedNode<'a>, Problem> {
         match &node.value {
             Value::Text(text) if text.contains("${") => {
                 self.opened(key, &node.origin, |resolver| resolver.parts(key, &parsed(key, text, &node.origin)?, &node.origin))
             }
-            _ => Ok(Found::At(key.to_string(), node)),
+            _ => Ok(ResolvedNode::At(key.to_string(), node)),
         }
     }
 
-    /// Runs a step during which `key` counts as being resolved.
+    /// Runs a step while `key` counts as being resolved.
     fn opened<T>(
         &mut self,
         key: &str,
@@ -158,21 +159,21 @@ impl<'a> Resolver<'a> {
         done
     }
 
-    /// Evaluates the parts of a text. If the text is a single interpolation, the result is its value with its type.
-    pub(super) fn parts(&mut self, key: &str, parts: &[Part], origin: &Origin) -> Result<Found<'a>, Problem> {
+    /// Evaluates the parts of a text. A single interpolation keeps the type of its value.
+    pub(super) fn parts(&mut self, key: &str, parts: &[TextPart], origin: &Origin) -> Result<ResolvedNode<'a>, Problem> {
         match parts {
-            [Part::Inter(only)] => self.interpolation(key, only, origin),
-            parts => Ok(Found::Made(Node::new(Value::Text(self.joined(key, parts, origin)?), origin.clone()))),
+            [TextPart::Inter(only)] => self.interpolation(key, only, origin),
+            parts => Ok(ResolvedNode::Made(Node::new(Value::Text(self.joined(key, parts, origin)?), origin.clone()))),
         }
     }
 
     /// Evaluates the parts of a text and joins them into one string.
-    pub(super) fn joined(&mut self, key: &str, parts: &[Part], origin: &Origin) -> Result<String, Problem> {
+    pub(super) fn joined(&mut self, key: &str, parts: &[TextPart], origin: &Origin) -> Result<String, Problem> {
         let mut whole = String::new();
         for part in parts {
             match part {
-                Part::Text(text) => self.append(key, origin, &mut whole, text)?,
-                Part::Inter(inter) => {
+                TextPart::Text(text) => self.append(key, origin, &mut whole, text)?,
+                TextPart::Inter(inter) => {
                     let found = self.interpolation(key, inter, origin)?;
                     self.append(key, origin, &mut whole, &scalar::python_text(&found.node().value))?;
                 }
@@ -181,18 +182,18 @@ impl<'a> Resolver<'a> {
         Ok(whole)
     }
 
-    fn interpolation(&mut self, key: &str, inter: &Interpolation, origin: &Origin) -> Result<Found<'a>, Problem> {
+    fn interpolation(&mut self, key: &str, inter: &Interpolation, origin: &Origin) -> Result<ResolvedNode<'a>, Problem> {
         self.deeper(key, origin, |resolver| {
             let found = resolver.referred(key, inter, origin)?;
             // A computed value is copied to each place that uses it.
-            if let Found::Made(node) = &found {
+            if let ResolvedNode::Made(node) = &found {
                 resolver.spend(node);
             }
             Ok(found)
         })
     }
 
-    fn referred(&mut self, key: &str, inter: &Interpolation, origin: &Origin) -> Result<Found<'a>, Problem> {
+    fn referred(&mut self, key: &str, inter: &Interpolation, origin: &Origin) -> Result<ResolvedNode<'a>, Problem> {
         match inter {
             Interpolation::Key { dots, names } => {
                 let names = names.iter().map(|name| self.name(key, name, origin)).collect::<Result<Vec<_>, _>>()?;
@@ -206,7 +207,7 @@ impl<'a> Resolver<'a> {
                     LookUp::Missing(missing) => Err(self.refers_to_missing(key, &missing, origin)),
                     _ => {
                         let target = target.join(".");
-                        let unknown = unknown_key(&target, &self.root.keys(), false);
+                        let unknown = unknown_key(&target, &self.root.keys(), Addition::No);
                         let problem = Problem::new(key, format!("`{key}` refers to `{target}`, which does not exist")).at(origin);
                         Err(unknown.help.into_iter().fold(problem, Problem::help))
                     }
@@ -228,15 +229,15 @@ impl<'a> Resolver<'a> {
         match &found.node().value {
             Value::Text(name) => Ok(name.clone()),
             other => {
-                let message = format!("`{key}` looks up a key whose name is given by `${{…}}`, but that is a {}", other.kind());
-                Err(Problem::new(key, message).at(origin).help("the name of a key is a string"))
+                let message = format!("`{key}` uses `${{…}}` as the name of a key, but its value is a {}", other.kind());
+                Err(Problem::new(key, message).at(origin).help("the name of a key must be a string"))
             }
         }
     }
 
     /// Looks up a key, following the interpolations in its path.
     pub(super) fn look_up(&mut self, names: &[String]) -> Result<LookUp<'a>, Problem> {
-        let mut at = Found::At(String::new(), self.root);
+        let mut at = ResolvedNode::At(String::new(), self.root);
         for name in names {
             let index_given = name.parse::<usize>().is_ok();
             match &at.node().value {
@@ -246,7 +247,7 @@ impl<'a> Resolver<'a> {
                 _ => return Ok(LookUp::NoContainer),
             }
             at = match at {
-                Found::At(key, node) => {
+                ResolvedNode::At(key, node) => {
                     let Some(child) = node.child(name) else { return Ok(LookUp::Nothing) };
                     let key = below(&key, name);
                     if is_missing(child) {
@@ -254,17 +255,16 @@ impl<'a> Resolver<'a> {
                     }
                     self.follow(&key, child)?
                 }
-                Found::Made(node) => {
+                ResolvedNode::Made(node) => {
                     let Some(child) = node.child(name) else { return Ok(LookUp::Nothing) };
-                    Found::Made(child.clone())
+                    ResolvedNode::Made(child.clone())
                 }
             };
         }
         Ok(LookUp::At(at))
     }
 
-    /// Returns the problem of a value that refers to a missing one; if the missing value is reported itself, that problem is
-    /// returned.
+    /// Returns the problem of a reference to a missing value, or the problem of the missing value if that is reported too.
     fn refers_to_missing(&self, key: &str, missing: &str, origin: &Origin) -> Problem {
         match (self.missing, self.root.get(missing)) {
             (Missing::IsWrong, Some(node)) => must_be_given(missing, &node.origin),
@@ -283,17 +283,17 @@ pub(super) fn is_missing(node: &Node) -> bool {
     matches!(&node.value, Value::Text(text) if text == MISSING)
 }
 
-fn parsed(key: &str, text: &str, origin: &Origin) -> Result<Vec<Part>, Problem> {
+fn parsed(key: &str, text: &str, origin: &Origin) -> Result<Vec<TextPart>, Problem> {
     syntax::parse_text(text).map_err(|fault| {
         let message = format!("`{key}` has an interpolation that cannot be read: {}", fault.message);
         Problem::new(key, message)
             .at(origin)
-            .help(format!("it is about `{}`; a text with ${{ is written as \\${{", &text[fault.at..]))
+            .help(format!("the error is at `{}`; to write a literal ${{, write \\${{", &text[fault.at..]))
     })
 }
 
-/// Returns a reference at `key` as an absolute key: one leading dot is the mapping that contains `key`, each further dot its
-/// parent. `None` if it leads above the root.
+/// Returns the absolute key of a reference at `key`. One leading dot is the mapping that contains `key`, each further dot its
+/// parent. `None` if the reference leads above the root.
 pub(super) fn absolute(key: &str, dots: usize, names: &[String]) -> Option<Vec<String>> {
     if dots == 0 {
         return Some(names.to_vec());

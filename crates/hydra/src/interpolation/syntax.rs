@@ -1,12 +1,12 @@
-//! The grammar of `${…}`, which is OmegaConf's.
+//! The grammar of `${…}`, as in OmegaConf.
 
-use crate::grammar::{DEEPEST, ESCAPABLE, Fault, TOO_DEEP, in_word, is_name, unexpected};
+use crate::grammar::{DEEPEST, ESCAPABLE, SyntaxError, TOO_DEEP, in_word, is_name, unexpected};
 use crate::scalar;
 use crate::tree::Value;
 
 /// A part of a text: literal text or an interpolation.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Part {
+pub enum TextPart {
     Text(String),
     Inter(Interpolation),
 }
@@ -31,20 +31,20 @@ pub enum Name {
 pub enum Argument {
     Scalar(Value),
     /// Unquoted text with interpolations; a single interpolation keeps the type of its value.
-    Parts(Vec<Part>),
+    Parts(Vec<TextPart>),
     /// A quoted text, always a string.
-    Quoted(Vec<Part>),
+    Quoted(Vec<TextPart>),
     List(Vec<Argument>),
     Map(Vec<(String, Argument)>),
 }
 
 /// Parses a whole text.
-pub fn parse_text(text: &str) -> Result<Vec<Part>, Fault> {
+pub fn parse_text(text: &str) -> Result<Vec<TextPart>, SyntaxError> {
     Parser { text, at: 0, depth: 0 }.parts(None)
 }
 
 /// Parses a text that is one argument, for `oc.decode`.
-pub fn parse_argument(text: &str) -> Result<Argument, Fault> {
+pub fn parse_argument(text: &str) -> Result<Argument, SyntaxError> {
     let mut parser = Parser { text, at: 0, depth: 0 };
     let argument = parser.argument(true)?;
     match parser.peek() {
@@ -53,8 +53,8 @@ pub fn parse_argument(text: &str) -> Result<Argument, Fault> {
     }
 }
 
-/// Returns the fault of the first text in a value that does not follow the grammar.
-pub fn check(value: &Value) -> Option<Fault> {
+/// Returns the syntax error of the first text in a value that does not follow the grammar.
+pub fn check(value: &Value) -> Option<SyntaxError> {
     match value {
         Value::Text(text) if text.contains("${") => parse_text(text).err(),
         Value::Map(map) => map.iter().find_map(|(_, node)| check(&node.value)),
@@ -71,14 +71,14 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     /// Reads text and interpolations up to the closing quote, or to the end. A backslash escapes only `${` and the quote.
-    fn parts(&mut self, quote: Option<char>) -> Result<Vec<Part>, Fault> {
+    fn parts(&mut self, quote: Option<char>) -> Result<Vec<TextPart>, SyntaxError> {
         let start = self.at;
         let mut parts = vec![];
         let mut text = String::new();
         loop {
             let Some(c) = self.peek() else {
                 if let Some(quote) = quote {
-                    return Err(Fault { at: start, message: format!("the quote {quote} is not closed") });
+                    return Err(SyntaxError { at: start, message: format!("the quote {quote} is not closed") });
                 }
                 break;
             };
@@ -101,9 +101,9 @@ impl Parser<'_> {
                 }
                 '$' if behind.starts_with("${") => {
                     if !text.is_empty() {
-                        parts.push(Part::Text(std::mem::take(&mut text)));
+                        parts.push(TextPart::Text(std::mem::take(&mut text)));
                     }
-                    parts.push(Part::Inter(self.deeper(Self::interpolation)?));
+                    parts.push(TextPart::Inter(self.deeper(Self::interpolation)?));
                 }
                 c => {
                     self.at += c.len_utf8();
@@ -115,13 +115,13 @@ impl Parser<'_> {
             }
         }
         if !text.is_empty() {
-            parts.push(Part::Text(text));
+            parts.push(TextPart::Text(text));
         }
         Ok(parts)
     }
 
     /// Runs a nested step of the parser, and fails beyond the maximum depth.
-    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, SyntaxError>) -> Result<T, SyntaxError> {
         if self.depth == DEEPEST {
             return self.fail(TOO_DEEP);
         }
@@ -132,7 +132,7 @@ impl Parser<'_> {
     }
 
     /// Reads the `${…}` at the current position.
-    fn interpolation(&mut self) -> Result<Interpolation, Fault> {
+    fn interpolation(&mut self) -> Result<Interpolation, SyntaxError> {
         let start = self.at;
         self.at += 2;
         self.skip_spaces();
@@ -164,19 +164,19 @@ impl Parser<'_> {
             Some(':') => {
                 let is_function = |name: &Name| !matches!(name, Name::Plain(name) if !is_name(name));
                 if dots > 0 || brackets || !names.iter().all(is_function) {
-                    return self.fail("what stands before the `:` is no name of a function, such as oc.env");
+                    return self.fail("the text before the `:` must be the name of a function, such as oc.env");
                 }
                 self.at += 1;
                 self.skip_spaces();
                 let arguments = self.arguments('}', start)?;
                 Ok(Interpolation::Call { function: names, arguments })
             }
-            Some(c) => self.fail(format!("`{c}` cannot stand in a key")),
+            Some(c) => self.fail(format!("`{c}` is not allowed in a key")),
             None => Err(unclosed(start)),
         }
     }
 
-    fn name(&mut self) -> Result<Name, Fault> {
+    fn name(&mut self) -> Result<Name, SyntaxError> {
         if self.rest().starts_with("${") {
             return Ok(Name::Nested(Box::new(self.deeper(Self::interpolation)?)));
         }
@@ -190,7 +190,7 @@ impl Parser<'_> {
     }
 
     /// Reads arguments up to `close`. An omitted argument is an empty string.
-    fn arguments(&mut self, close: char, start: usize) -> Result<Vec<Argument>, Fault> {
+    fn arguments(&mut self, close: char, start: usize) -> Result<Vec<Argument>, SyntaxError> {
         let empty = || Argument::Scalar(Value::Text(String::new()));
         let mut arguments = vec![];
         let mut wanted = false;
@@ -219,8 +219,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads one argument. If it is the `whole` text, the spaces around it belong to it.
-    fn argument(&mut self, whole: bool) -> Result<Argument, Fault> {
+    /// Reads one argument. Surrounding spaces belong to the argument if it is the `whole` text.
+    fn argument(&mut self, whole: bool) -> Result<Argument, SyntaxError> {
         let start = self.at;
         match self.peek() {
             Some('[') => {
@@ -237,7 +237,7 @@ impl Parser<'_> {
         }
     }
 
-    fn map(&mut self) -> Result<Argument, Fault> {
+    fn map(&mut self) -> Result<Argument, SyntaxError> {
         let start = self.at;
         let mut entries = vec![];
         self.at += 1;
@@ -246,11 +246,11 @@ impl Parser<'_> {
             let key_start = self.at;
             let length = self.rest().find(|c: char| !(in_word(c) || c == ' ' || c == '\t')).unwrap_or(self.rest().len());
             let written = self.rest()[..length].trim_end();
-            let key = scalar::from_word(written).map_err(|message| Fault { at: key_start, message })?;
+            let key = scalar::from_word(written).map_err(|message| SyntaxError { at: key_start, message })?;
             let key = key.plain_text().filter(|_| !written.is_empty() && key != Value::Null);
             self.at += length;
             let Some(key) = key.filter(|_| self.peek() == Some(':')) else {
-                return self.fail("a mapping is written as {key: value, key: value}");
+                return self.fail("write a mapping as {key: value, key: value}");
             };
             self.at += 1;
             self.skip_spaces();
@@ -271,7 +271,7 @@ impl Parser<'_> {
         Ok(Argument::Map(entries))
     }
 
-    fn word(&mut self, whole: bool) -> Result<Argument, Fault> {
+    fn word(&mut self, whole: bool) -> Result<Argument, SyntaxError> {
         let start = self.at;
         let mut parts = vec![];
         let mut text = String::new();
@@ -279,7 +279,7 @@ impl Parser<'_> {
         while let Some(c) = self.peek() {
             match c {
                 ' ' | '\t' => {
-                    // All at once: for each space anew, the search for their end would take quadratic time.
+                    // All spaces at once: a search for their end from each space would take quadratic time.
                     let behind = self.rest().trim_start_matches([' ', '\t']);
                     if !whole && behind.starts_with([',', ']', '}']) {
                         break;
@@ -291,9 +291,9 @@ impl Parser<'_> {
                 ',' | ']' | '}' => break,
                 '$' if self.rest().starts_with("${") => {
                     if !text.is_empty() {
-                        parts.push(Part::Text(std::mem::take(&mut text)));
+                        parts.push(TextPart::Text(std::mem::take(&mut text)));
                     }
-                    parts.push(Part::Inter(self.deeper(Self::interpolation)?));
+                    parts.push(TextPart::Inter(self.deeper(Self::interpolation)?));
                     special = true;
                 }
                 '\\' => {
@@ -313,22 +313,22 @@ impl Parser<'_> {
             return self.fail(self.peek().map_or("a value is missing".into(), |c| format!("a value is missing before `{c}`")));
         }
         if !special {
-            let value = scalar::from_word(&text).map_err(|message| Fault { at: start, message })?;
+            let value = scalar::from_word(&text).map_err(|message| SyntaxError { at: start, message })?;
             return Ok(Argument::Scalar(value));
         }
         if !text.is_empty() {
-            parts.push(Part::Text(text));
+            parts.push(TextPart::Text(text));
         }
         Ok(Argument::Parts(parts))
     }
 
-    fn expect(&mut self, c: char, start: usize) -> Result<(), Fault> {
+    fn expect(&mut self, c: char, start: usize) -> Result<(), SyntaxError> {
         match self.peek() {
             Some(next) if next == c => {
                 self.at += 1;
                 Ok(())
             }
-            Some(next) => self.fail(format!("`{next}` where a `{c}` should be")),
+            Some(next) => self.fail(format!("expected `{c}`, not `{next}`")),
             None => Err(unclosed(start)),
         }
     }
@@ -345,11 +345,11 @@ impl Parser<'_> {
         self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
     }
 
-    fn fail<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
-        Err(Fault { at: self.at, message: message.into() })
+    fn fail<T>(&self, message: impl Into<String>) -> Result<T, SyntaxError> {
+        Err(SyntaxError { at: self.at, message: message.into() })
     }
 }
 
-fn unclosed(start: usize) -> Fault {
-    Fault { at: start, message: "this is not closed".into() }
+fn unclosed(start: usize) -> SyntaxError {
+    SyntaxError { at: start, message: "this is not closed".into() }
 }

@@ -1,4 +1,4 @@
-//! `${oc.env:…}` as it is kept in saved configurations: calls written anew from their arguments.
+//! Unresolved `${oc.env:…}` in saved configurations: calls written back from their arguments.
 
 use crate::scalar;
 use crate::tree::{Node, Value};
@@ -6,17 +6,17 @@ use crate::tree::{Node, Value};
 /// The function that reads the environment.
 pub const ENVIRONMENT: &str = "oc.env";
 
-/// True if a value is, or holds, a call that is kept.
-pub fn is_kept(node: &Node) -> bool {
+/// True if a value is, or contains, an unresolved call.
+pub fn has_call(node: &Node) -> bool {
     match &node.value {
         Value::Text(text) => text.contains("${oc."),
-        Value::List(items) => items.iter().any(is_kept),
-        Value::Map(map) => map.iter().any(|(_, node)| is_kept(node)),
+        Value::List(items) => items.iter().any(has_call),
+        Value::Map(map) => map.iter().any(|(_, node)| has_call(node)),
         _ => false,
     }
 }
 
-/// Writes a call with these arguments.
+/// Returns the text of a call with these arguments.
 pub fn call(function: &str, arguments: &[Node]) -> String {
     let arguments: Vec<String> = arguments.iter().map(|node| argument(&node.value)).collect();
     format!("${{{function}:{}}}", arguments.join(","))
@@ -36,7 +36,7 @@ fn argument(value: &Value) -> String {
     }
 }
 
-/// True if a text is the same without quotes.
+/// True if a text needs no quotes.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_./-".contains(c))
 }
