@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use burnish_config::schema::{Location, Place, Schema, Thing};
+use burnish_config::schema::{Location, LocationKind, LocationSetting, Schema};
 use burnish_config::{ConfigError, Loaded, Node, Problem, Tree, Value};
 use burnish_hub::{Failure, Found, Hub, HubName, Kind, ModelParts, Purpose};
 
@@ -58,7 +58,7 @@ impl Weights {
         for Wanted { setting, .. } in self.0 {
             let found = hub_of(&mut hub).and_then(|hub| hub.model(&setting.name, ModelParts::Whole));
             let found = found.map_err(|failure| setting.failed(failure))?;
-            if let Some(place) = config.places().into_iter().find(|place| place.key == setting.place) {
+            if let Some(place) = config.locations().into_iter().find(|place| place.key == setting.place) {
                 put(place, found);
             }
         }
@@ -80,24 +80,24 @@ impl Weights {
 pub fn find<T: Schema>(loaded: &mut Loaded<T>) -> Result<Weights, ConfigError> {
     let (config, tree) = (&mut loaded.config, &mut loaded.tree);
     let (mut hub, mut weights) = (None, Vec::new());
-    for place in config.places() {
+    for place in config.locations() {
         let node = tree.root().get(&place.key).or_else(|| tree.root().get(place.key.rsplit_once('.')?.0));
         let key = key_of(tree, &place.key);
         let wrong =
             |error: anyhow::Error| node.into_iter().fold(Problem::new(&key, format!("`{key}`: {error:#}")), Problem::with_value);
-        let name = HubName::of(place.location, kind(place.thing)).map_err(wrong)?;
+        let name = HubName::of(place.location, kind(place.kind)).map_err(wrong)?;
         let Some(name) = name else { continue };
         let (text, node) = (place.location.to_string(), node.cloned());
         let setting = Setting { place: place.key.clone(), key, node, text, name };
-        let found = hub_of(&mut hub).and_then(|hub| get(hub, &setting.name, place.thing));
+        let found = hub_of(&mut hub).and_then(|hub| get(hub, &setting.name, place.kind));
         let found = found.map_err(|failure| setting.failed(failure))?;
         if !found.because.is_empty() {
             tracing::info!("{}: {} is {} ({})", setting.key, setting.name, found.name.rest, found.because);
         }
         tree.set(&setting.key, Value::Text(found.name.address()));
-        let (is_missing, thing) = (found.left_out > 0, place.thing);
+        let (is_missing, thing) = (found.left_out > 0, place.kind);
         put(place, found);
-        if thing == (Thing::Model { weights: true }) {
+        if thing == (LocationKind::Model { weights: true }) {
             weights.push(Wanted { setting, is_missing });
         }
     }
@@ -174,22 +174,22 @@ fn hub_of(hub: &mut Option<Hub>) -> Result<&Hub, Failure> {
     }
 }
 
-fn kind(thing: Thing) -> Kind {
+fn kind(thing: LocationKind) -> Kind {
     match thing {
-        Thing::Model { .. } | Thing::Tokenizer | Thing::Adapter => Kind::Model,
-        Thing::TrainingData | Thing::ValidationData | Thing::Data => Kind::Dataset,
+        LocationKind::Model { .. } | LocationKind::Tokenizer | LocationKind::Adapter => Kind::Model,
+        LocationKind::TrainingData | LocationKind::ValidationData | LocationKind::Data => Kind::Dataset,
     }
 }
 
-fn get(hub: &Hub, name: &HubName, thing: Thing) -> Result<Found, Failure> {
+fn get(hub: &Hub, name: &HubName, thing: LocationKind) -> Result<Found, Failure> {
     match thing {
-        Thing::Model { weights: true } => hub.model(name, ModelParts::WeightsLater),
-        Thing::Model { weights: false } => hub.model(name, ModelParts::WithoutWeights),
-        Thing::Tokenizer => hub.model(name, ModelParts::Tokenizer),
-        Thing::Adapter => hub.model(name, ModelParts::Adapter),
-        Thing::TrainingData => hub.data(name, Purpose::Training),
-        Thing::ValidationData => hub.data(name, Purpose::Validation),
-        Thing::Data => hub.data(name, Purpose::Reading),
+        LocationKind::Model { weights: true } => hub.model(name, ModelParts::WeightsLater),
+        LocationKind::Model { weights: false } => hub.model(name, ModelParts::WithoutWeights),
+        LocationKind::Tokenizer => hub.model(name, ModelParts::Tokenizer),
+        LocationKind::Adapter => hub.model(name, ModelParts::Adapter),
+        LocationKind::TrainingData => hub.data(name, Purpose::Training),
+        LocationKind::ValidationData => hub.data(name, Purpose::Validation),
+        LocationKind::Data => hub.data(name, Purpose::Reading),
     }
 }
 
@@ -201,7 +201,7 @@ fn key_of(tree: &Tree, key: &str) -> String {
     }
 }
 
-fn put(place: Place, found: Found) {
+fn put(place: LocationSetting, found: Found) {
     *place.location = Location::found(&found.name.address(), found.paths, found.left_out > 0);
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::resume::likely_checkpoint;
 use burnish_checkpoint::Sources;
-use burnish_config::schema::{ResumeKeys, Schema, Thing};
+use burnish_config::schema::{LocationKind, ResumeKeys, Schema};
 use burnish_config::{Tree, Value};
 use burnish_util::content::checksum;
 
@@ -31,23 +31,25 @@ impl NamedFiles {
     pub fn of<T: Schema>(config: &mut T, tree: &Tree) -> Self {
         let mut found = Self(Vec::new());
         let mut folders = Vec::new();
-        for place in config.places() {
+        for place in config.locations() {
             let (key, location) = (place.key, place.location);
             let folder = location.as_path();
-            match place.thing {
-                Thing::Model { weights } => {
+            match place.kind {
+                LocationKind::Model { weights } => {
                     match weights && !location.lacks_weights() {
                         true => found.add(&key, MODEL, model_files(folder)),
                         false => found.add(&key, "shape", files_of(folder, |name| name == "config.json")),
                     }
                     folders.push((key, folder.to_owned()));
                 }
-                Thing::Adapter => found.add(&key, "adapter", files_of(folder, |name| name.starts_with("adapter_"))),
-                Thing::Tokenizer => folders.push((key, folder.to_owned())),
                 // The items of a list are one setting, and their order matters.
-                Thing::TrainingData => found.add(key.rsplit_once('.').map_or(&key, |(list, _)| list), "rows", location.paths()),
                 // Validation compares its rows itself.
-                Thing::ValidationData | Thing::Data => {}
+                LocationKind::Adapter => found.add(&key, "adapter", files_of(folder, |name| name.starts_with("adapter_"))),
+                LocationKind::Tokenizer => folders.push((key, folder.to_owned())),
+                LocationKind::TrainingData => {
+                    found.add(key.rsplit_once('.').map_or(&key, |(list, _)| list), "rows", location.paths())
+                }
+                LocationKind::ValidationData | LocationKind::Data => {}
             }
         }
         for (key, of_model) in TOKENIZERS.iter().filter(|(key, _)| tree.value(key).is_some()) {

@@ -1,8 +1,8 @@
-//! Reads the values that a key takes from the list in its comment.
+//! Parses the list of allowed values in the comment of a key.
 
 use burnish_hydra::{Node, Value, scalar};
 
-/// One kind of value that a key takes.
+/// One alternative in the list of allowed values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Accepts {
     /// This value.
@@ -12,12 +12,12 @@ pub enum Accepts {
     Integer(Range),
     Number(Range),
     Text,
-    /// A list of this many items (any number if unset), each of which is one of these.
+    /// A list with this number of items (any number if unset); each item is one of these alternatives.
     List(Option<usize>, Vec<Accepts>),
     Mapping,
 }
 
-/// The numbers that are allowed. None is NaN or infinite.
+/// A range of finite numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Range {
     pub above: Option<f64>,
@@ -32,7 +32,7 @@ const NOT_NEGATIVE: Range = Range { least: Some(0.0), ..ANY };
 /// Units that may follow a range.
 const UNITS: &[&str] = &[", MiB", ", seconds"];
 
-/// Returns the values of a key whose comment lists none: all values of its default's type.
+/// Returns the allowed values of a key whose comment lists no values: all values of the default's type.
 pub fn like(default: &Value) -> Vec<Accepts> {
     match default {
         Value::Null => vec![Accepts::One(Value::Null), Accepts::Text],
@@ -45,7 +45,7 @@ pub fn like(default: &Value) -> Vec<Accepts> {
     }
 }
 
-/// Reads one alternative of a list of values; `None` if it is prose.
+/// Parses one alternative of a list of values; `None` if it is prose.
 pub fn read(text: &str) -> Option<Vec<Accepts>> {
     let text = text.split_once(" = ").map_or(text, |(value, _meaning)| value).trim();
     let uncapitalized = text.strip_prefix('A').map(|rest| format!("a{rest}"));
@@ -65,7 +65,7 @@ pub fn read(text: &str) -> Option<Vec<Accepts>> {
     if let Some(bounds) = text.strip_prefix("[number, number]") {
         return Some(vec![Accepts::List(Some(2), vec![Accepts::Number(range(bounds.trim_start_matches(", "))?)])]);
     }
-    // `low_high` stands for two numbers, in whatever notation the key has.
+    // `low_high` stands for two numbers in the notation of the key.
     if ["path", "name", "Jinja text", "low_high"].contains(&text) || text.starts_with("path (") {
         return Some(vec![Accepts::Text]);
     }
@@ -87,7 +87,7 @@ pub fn read(text: &str) -> Option<Vec<Accepts>> {
     }])
 }
 
-/// Reads the values of a list's items.
+/// Parses the allowed items of a list.
 fn items(names: &str) -> Option<Vec<Accepts>> {
     match names {
         "names" | "texts" | "URLs" => Some(vec![Accepts::Text]),
@@ -101,7 +101,7 @@ fn items(names: &str) -> Option<Vec<Accepts>> {
     }
 }
 
-/// Reads a range as comments write it: `> 0`, `>= 0, at most 1`, `0 to 1`, `above 0, to 1`, `each from 0 to below 1`.
+/// Parses a range as comments write it: `> 0`, `>= 0, at most 1`, `0 to 1`, `above 0, to 1`, `each from 0 to below 1`.
 fn range(text: &str) -> Option<Range> {
     let text = UNITS.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(text);
     if let Some((lower, most)) = text.split_once(", at most ") {
@@ -120,7 +120,7 @@ fn range(text: &str) -> Option<Range> {
     }
 }
 
-/// Reads a value that is one word. `:N` at its end stands for a number.
+/// Parses a value that is one word. `:N` at its end stands for a number.
 fn one(text: &str) -> Option<Accepts> {
     let is_word = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-+.:".contains(c));
     match text.strip_suffix(":N") {
@@ -131,7 +131,7 @@ fn one(text: &str) -> Option<Accepts> {
 }
 
 impl Accepts {
-    /// True if a value is accepted.
+    /// True if this alternative allows the value.
     pub fn holds(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::One(one), value) => one.same(value) || number(one).is_some_and(|number| Some(number) == self::number(value)),
@@ -147,7 +147,7 @@ impl Accepts {
         }
     }
 
-    /// True if the accepted values are numbers, or lists of numbers.
+    /// True if the allowed values are numbers, or lists of numbers.
     pub fn is_numeric(&self) -> bool {
         match self {
             Self::Integer(_) | Self::Number(_) => true,
@@ -157,7 +157,7 @@ impl Accepts {
     }
 }
 
-/// Returns the number of a numeric value.
+/// Returns a numeric value as a float.
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(value) => Some(*value as f64),

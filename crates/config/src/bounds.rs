@@ -1,17 +1,16 @@
-//! Checks numbers against the values that the comments of the built-in files list for their keys, so that the documented ranges
-//! are the enforced ones.
+//! Checks numbers against the allowed values in the comments of the built-in files, so that documented ranges are enforced.
 
 use super::accepts::{Accepts, Range};
 use super::comment::Comment;
 use burnish_hydra::{Node, Problem, Value};
 
-/// Returns the problems of settings whose value is not listed in their comment. `written` is the built-in configuration as
-/// written. Only keys that take numbers are checked: words are checked by the types and the registries.
+/// Returns the problems of settings whose value is not allowed by their comment. `written`: the built-in configuration, unresolved.
+/// Only keys with numbers are checked; types and registries check words.
 pub fn find(settings: &Node, written: &Node) -> Vec<Problem> {
     written.keys().iter().filter_map(|key| check(key, settings.get(key)?, written.get(key)?)).collect()
 }
 
-/// Returns the problem of one setting with this default, if there is one.
+/// Returns the problem of one setting with this default, if it has one.
 fn check(key: &str, node: &Node, default: &Node) -> Option<Problem> {
     if matches!(default.value, Value::Map(_)) {
         return None;
@@ -26,7 +25,7 @@ fn check(key: &str, node: &Node, default: &Node) -> Option<Problem> {
     Some(if takes_more { problem.help(format!("it takes {}", comment.vocabulary)) } else { problem })
 }
 
-/// Returns the node that is not accepted, which may be an item of a list, and the values that would be.
+/// Returns the node that is not allowed (which may be an item of a list), and the allowed values.
 fn misfit<'a>(node: &'a Node, accepts: &'a [Accepts]) -> Option<(&'a Node, &'a [Accepts])> {
     if accepts.iter().any(|accepts| accepts.holds(&node.value)) {
         return None;
@@ -39,8 +38,8 @@ fn misfit<'a>(node: &'a Node, accepts: &'a [Accepts]) -> Option<(&'a Node, &'a [
     Some(inside.unwrap_or((node, accepts)))
 }
 
-/// Returns a list of values in words, for a message; `finite`: with the word that no range takes an infinite number. `null` is left out: who
-/// wrote a number did not mean it.
+/// Describes a list of allowed values for a message. `finite`: the text says that numbers must be finite. `null` is left out, because
+/// the user wrote a number.
 fn in_words(accepts: &[Accepts], finite: bool) -> String {
     // `0 | number > 0` is one range.
     let bound = accepts.iter().find_map(|accepts| if let Accepts::Number(range) = accepts { range.above } else { None });
@@ -89,7 +88,7 @@ fn numbers(range: &Range) -> String {
     }
 }
 
-/// Returns a range in words, which say too that its numbers are finite.
+/// Describes a range, and says that its numbers are finite.
 fn finite_numbers(range: &Range) -> String {
     match *range {
         Range { least: Some(least), below: None, most: None, .. } => format!("a finite number of {least} or above"),

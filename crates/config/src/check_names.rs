@@ -1,4 +1,4 @@
-//! Checks that names are those of their registry, and of what each refuses beside it.
+//! Checks that names are in their registry, and that no setting is refused by a chosen name.
 
 use super::choices::{ADDING_NAMES, OPENED};
 use super::report::Report;
@@ -10,7 +10,7 @@ fn items(node: &Node) -> &[Node] {
     if let Value::List(items) = &node.value { items } else { std::slice::from_ref(node) }
 }
 
-/// Returns true if a setting, `None` for a missing key, has a value that a refusal names.
+/// True if a setting has a refused value; `None` stands for a missing key.
 fn holds(when: When, value: Option<&Value>) -> bool {
     let off = matches!(value, None | Some(Value::Null | Value::Bool(false)));
     match when {
@@ -21,17 +21,17 @@ fn holds(when: When, value: Option<&Value>) -> bool {
 }
 
 impl Report<'_> {
-    /// Says whether a setting is neither `false` nor `null`.
+    /// True if a setting is neither `false` nor `null`.
     pub(super) fn is_on(&self, key: &str) -> bool {
         holds(When::On, self.tree.get(key).map(|node| &node.value))
     }
 
-    /// Says whether a setting has the value of the built-in configuration.
+    /// True if a setting has the value of the built-in configuration.
     pub(super) fn is_default(&self, key: &str) -> bool {
         self.tree.get(key).map(|node| node.value.to_yaml()) == self.defaults.get(key).map(|node| node.value.to_yaml())
     }
 
-    /// Checks that values are names of their registry.
+    /// Checks that values are names in their registry.
     pub(super) fn check_names(&mut self) {
         for key in self.choices.keys() {
             let (Some(node), Some(allowed)) = (self.tree.get(key), self.choices.names(key)) else { continue };
@@ -53,14 +53,14 @@ impl Report<'_> {
                 let message = format!("`{key}` must be one of {}, not `{name}`{why}", allowed.join(", "));
                 let problem = Problem::new(key, message).at(&item.origin);
                 let meant = suggest::did_you_mean(suggest::closest(name, allowed.iter().copied()));
-                let own = opened.map(|by| format!("a name of your own needs its file: {by}=FILE"));
+                let own = opened.map(|by| format!("to use your own name, set its file: {by}=FILE"));
                 let help: Vec<String> = meant.into_iter().chain(own).collect();
                 self.problems.push(if help.is_empty() { problem } else { problem.help(help.join(" ")) });
             }
         }
     }
 
-    /// Checks what the chosen names refuse.
+    /// Reports the settings that the chosen names refuse.
     pub(super) fn check_refusals(&mut self) {
         let (choices, tree) = (self.choices, self.tree);
         for key in choices.keys() {
@@ -68,8 +68,8 @@ impl Report<'_> {
                 let Some(choice) = item.value.plain_text().and_then(|name| choices.find(key, &name)) else { continue };
                 for Refusal { key, when, why, instead } in choice.refuses {
                     if holds(*when, tree.get(key).map(|node| &node.value)) {
-                        let said = |text: &str| text.replace("NAME", &choice.name).replace("KEY", key);
-                        self.wrong(key, said(why), said(instead));
+                        let filled = |text: &str| text.replace("NAME", &choice.name).replace("KEY", key);
+                        self.wrong(key, filled(why), filled(instead));
                     }
                 }
             }

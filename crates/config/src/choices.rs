@@ -1,18 +1,18 @@
-//! The names of the registries, as the configuration sees them: the names, the needs of each, and the settings that it refuses.
+//! The names in the registries, with the needs of each name and the settings that it refuses.
 
 use burnish_registry::{Choice, Need};
 
-/// Keys whose values are names of a registry, and the settings that add names to them.
+/// Keys whose values are names in a registry, with the setting that adds names.
 pub(super) const ADDING_NAMES: &[(&str, &str)] = &[("reward_model.reward_functions", "custom_reward_function.name")];
 
-/// Keys whose values are names of a registry, unless another setting names a file that has others.
+/// Keys whose values are names in a registry, with the setting of a file that brings other names.
 pub(super) const OPENED: &[(&str, &str)] = &[
     ("algorithm.adv_estimator", "algorithm.custom_adv_estimator.path"),
     ("actor_rollout_ref.rollout.agent.default_agent_loop", "actor_rollout_ref.rollout.agent.agent_loop_config_path"),
     ("rollout.agent.default_agent_loop", "rollout.agent.agent_loop_config_path"),
 ];
 
-/// Every name that the registries of one kind of configuration know; by default none, and then no name is checked.
+/// All names in the registries of one kind of configuration. Without names (the default), no name is checked.
 #[derive(Clone, Debug, Default)]
 pub struct Choices(Vec<Choice>);
 
@@ -33,12 +33,12 @@ impl Choices {
         self.0.iter().filter(move |choice| choice.key == key && choice.absent.is_none())
     }
 
-    /// Returns the reason why a name that other libraries have is not here, if it is known.
+    /// Returns the reason why a name of another library is not supported, if the reason is known.
     pub(super) fn absent(&self, key: &str, name: &str) -> Option<&'static str> {
         self.0.iter().filter(|choice| choice.key == key && choice.name == name).find_map(|choice| choice.absent)
     }
 
-    /// Returns the names that a key may hold; `None` if no registry knows its names.
+    /// Returns the allowed names of a key; `None` if no registry has names for it.
     pub fn names(&self, key: &str) -> Option<Vec<&str>> {
         Some(self.of(key).map(|choice| choice.name.as_ref()).collect()).filter(|names: &Vec<_>| !names.is_empty())
     }
@@ -48,12 +48,12 @@ impl Choices {
         self.of(key).find(|choice| choice.name == name)
     }
 
-    /// Says whether this name, as the value of this key, has this need.
+    /// True if this name, as the value of this key, has this need.
     pub fn needs(&self, key: &str, name: &str, need: Need) -> bool {
         self.find(key, name).is_some_and(|choice| choice.needs.contains(&need))
     }
 
-    /// Returns the keys that hold a name, each once.
+    /// Returns the keys that hold names, each once.
     pub(super) fn keys(&self) -> Vec<&'static str> {
         let mut keys: Vec<&str> = self.0.iter().map(|choice| choice.key).collect();
         keys.dedup();

@@ -1,8 +1,8 @@
-//! The comments of the built-in YAML: the meaning of each key, and the values that it takes.
+//! The comments of the built-in YAML: the meaning of each key, and its allowed values.
 //!
-//! A comment is prose. If it does not end in a full stop, its last sentence lists the values with ` | ` between them: words and
-//! numbers as they are written, `null`, `integer > 0`, `number`, `0 to 1`, `path`, `name`, `A list of …`, `One or a list of …`,
-//! `A mapping` (`accepts.rs` reads them all). A value may be followed by its meaning (`-1 = all`) and by another name for it
+//! A comment is prose. If it does not end in a full stop, its last sentence lists the values with ` | ` between them: literal words
+//! and numbers, `null`, `integer > 0`, `number`, `0 to 1`, `path`, `name`, `A list of …`, `One or a list of …`, `A mapping`
+//! (`accepts.rs` parses them all). A value may be followed by its meaning (`-1 = all`) and by another name for it
 //! (`k3 (low_var_kl)`). Numbers that are not listed are refused (`bounds.rs`).
 
 use super::accepts::{self, Accepts};
@@ -13,12 +13,12 @@ use burnish_hydra::{Node, Origin, Source};
 pub struct Comment {
     /// The whole comment.
     pub text: String,
-    /// The part that lists the values; empty if there is none.
+    /// The list of values; empty if the comment has no list.
     pub vocabulary: String,
 }
 
 impl Comment {
-    /// Returns the comment above the place where a value was written in a file.
+    /// Returns the comment above a value in its file.
     pub fn of(node: &Node) -> Self {
         match &node.origin {
             Origin::File { source, key, .. } => Self::new(above(source, key.line)),
@@ -37,7 +37,7 @@ impl Comment {
         self.text.strip_suffix(&self.vocabulary).unwrap_or(&self.text).trim_end()
     }
 
-    /// Returns the values that the comment lists; `None` if it lists none, or describes them in prose.
+    /// Returns the listed values; `None` if the comment has no list, or describes the values in prose.
     pub fn accepts(&self) -> Option<Vec<Accepts>> {
         if self.vocabulary.is_empty() {
             return None;
@@ -52,7 +52,7 @@ pub fn head(source: &Source) -> String {
     join(source.text.lines().take_while(|line| line.starts_with('#')))
 }
 
-/// Returns the comment that ends just above a line; lines count from 1.
+/// Returns the comment directly above a line; lines count from 1.
 pub fn above(source: &Source, line: usize) -> String {
     let above: Vec<&str> = source.text.lines().take(line - 1).collect();
     let start = above.iter().rposition(|line| !line.trim_start().starts_with('#')).map_or(0, |last| last + 1);

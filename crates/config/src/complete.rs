@@ -1,4 +1,4 @@
-//! Completion of overrides on the command line: keys one level at a time, then the values that a key takes.
+//! Completion of overrides on the command line: keys one level at a time, then the values of a key.
 
 use super::Choices;
 use super::accepts::{Accepts, like};
@@ -10,7 +10,7 @@ use burnish_hydra::{ConfigError, Node, Value, interpolation};
 /// Returns the completions of the partial override `word`. A key with keys below it ends in a dot.
 ///
 /// # Errors
-/// If the built-in files do not compose, which tests exclude.
+/// If the built-in files do not compose; tests exclude this.
 pub fn complete(known: &ConfigKind, choices: &Choices, word: &str) -> Result<Vec<String>, ConfigError> {
     let written = known.defaults()?.root;
     let prefix = ["++", "+", "~"].into_iter().find(|prefix| word.starts_with(prefix)).unwrap_or("");
@@ -24,17 +24,17 @@ pub fn complete(known: &ConfigKind, choices: &Choices, word: &str) -> Result<Vec
     })
 }
 
-/// Returns the completions of the partial key `begun` where a key stands alone.
+/// Returns the completions of the partial key `begun` for a command that takes a key without a value.
 ///
 /// # Errors
-/// If the built-in files do not compose, which tests exclude.
+/// If the built-in files do not compose; tests exclude this.
 pub fn complete_key(known: &ConfigKind, begun: &str) -> Result<Vec<String>, ConfigError> {
-    // Nothing follows the key, as in a deletion.
+    // A deletion has no value either.
     Ok(keys(&known.defaults()?.root, "~", begun))
 }
 
-/// Returns the keys that begin with `begun`, each up to its next dot; after `+`, which adds a key, only those of mappings that
-/// take any key.
+/// Returns the keys that begin with `begun`, each up to its next dot. After `+`, which adds a key, only mappings that take any key
+/// are returned.
 fn keys(written: &Node, prefix: &str, begun: &str) -> Vec<String> {
     let mut found: Vec<String> = vec![];
     written.walk(&mut |key, node| {
@@ -64,7 +64,7 @@ fn is_mapping(written: &Node, key: &str) -> bool {
     written.get(key).is_some_and(|node| matches!(node.value, Value::Map(_)))
 }
 
-/// Returns the values of a key that can be listed: names, `null`, `true`, `false`, and its default.
+/// Returns the literal values of a key: names, `null`, `true`, `false`, and its default.
 pub fn values(written: &Node, choices: &Choices, key: &str) -> Vec<String> {
     let is_section = |node: &&Node| matches!(&node.value, Value::Map(entries) if !entries.is_empty());
     let Some(node) = written.get(key).filter(|node| !is_section(node)) else { return vec![] };

@@ -1,4 +1,4 @@
-//! Composes files without the settings, checks and keys of this program.
+//! Composes files without the settings, checks and renames of this program.
 
 use super::library::LIBRARY;
 use super::saved::remember_secrets;
@@ -6,18 +6,18 @@ use super::schema::{PpoConfig, Schema};
 use super::tree::Tree;
 use burnish_hydra::{ConfigError, Plain, Problem, Request, compose, interpolation};
 
-/// Returns the built-in configuration with this name as written, `${…}` included.
+/// Returns the built-in configuration with this name, with unresolved `${…}`.
 ///
 /// # Errors
-/// If the built-in files do not compose, which tests exclude.
+/// If the built-in files do not compose; tests exclude this.
 pub fn defaults(name: &str) -> Result<Tree, ConfigError> {
     Ok(Tree { root: compose(&Request::built_in(name), name, &LIBRARY, &Plain)?.root, written: None })
 }
 
-/// Composes any files by Hydra's rules alone, without types, checks or keys of this program. A missing value stays `???`.
+/// Composes any files by Hydra's rules only, without the types, checks and renames of this program. A missing value stays `???`.
 ///
 /// # Errors
-/// If Hydra would refuse it too: files that do not exist, overrides that cannot be applied, interpolations without a value.
+/// If Hydra would fail too: a missing file, an override that cannot be applied, or an interpolation without a value.
 pub fn compose_untyped(request: &Request) -> Result<Tree, ConfigError> {
     let written = compose(request, PpoConfig::DEFAULT_NAME, &LIBRARY, &Plain)?;
     let (root, problems) = interpolation::resolve_given(&written.root);

@@ -5,14 +5,14 @@ use super::show::source;
 use super::tree::Tree;
 use burnish_hydra::{Node, Value};
 
-/// A key with the values of both sides; `None` where a side does not have it.
+/// A key with the values of both sides; `None` if a side does not have the key.
 pub struct Difference<'a> {
     pub key: String,
     pub sides: [Option<&'a Node>; 2],
 }
 
-/// Returns the keys that differ, in the order of the first configuration, then those that only the second has. A list is one
-/// value.
+/// Returns the keys that differ: first in the order of the first configuration, then the keys that only the second one has. A list
+/// is one value.
 pub fn diff<'a>(a: &'a Tree, b: &'a Tree) -> Vec<Difference<'a>> {
     let mut found = vec![];
     compare("", &a.root, &b.root, &mut found);
@@ -41,7 +41,7 @@ fn compare<'a>(key: &str, a: &'a Node, b: &'a Node, found: &mut Vec<Difference<'
 impl std::fmt::Display for Difference<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         f.write_str(&self.key)?;
-        let values = self.sides.map(|side| side.map_or("(not there)".to_string(), |node| inline(&node.value)));
+        let values = self.sides.map(|side| side.map_or("(missing)".to_string(), |node| inline(&node.value)));
         let width = values.iter().map(|value| value.chars().count()).max().unwrap_or(0).min(40);
         for (sign, (value, side)) in ["-", "+"].iter().zip(values.iter().zip(self.sides)) {
             let line = format!("  {sign} {value:width$}   {}", side.map_or(String::new(), |node| source(&node.origin)));

@@ -1,6 +1,6 @@
-//! `docs/config.md`, rendered from the built-in YAML files: every key with its default, its comment, and what is ignored.
+//! `docs/config.md`, rendered from the built-in YAML files: every key with its default and its comment, and a mark for ignored keys.
 //!
-//! The YAML is the only source: defaults appear as they are written, `${…}` included. A test keeps the file up to date.
+//! The YAML is the only source; defaults are shown verbatim, with `${…}`. A test keeps the file up to date.
 
 use super::comment::{Comment, above, head};
 use super::compat;
@@ -11,15 +11,15 @@ const HEAD: &str = "# Settings
 
 <!-- Rendered from the comments under `config/`; `scripts/bless` writes it. -->
 
-Every key, its default as the YAML under `config/` has it, and what it means. [algorithms.md](algorithms.md) explains the names that
-some of them take. `${a.b}` takes the value of another key, `${.x}` that of a neighbour. A key marked *no effect* is accepted because
-configurations written for verl have it; a run that changes it is told so at start, or refused where the change would matter.
+All keys of the YAML under `config/`, with their defaults and meanings. [algorithms.md](algorithms.md) explains the names of
+algorithms. `${a.b}` is the value of another key, `${.x}` the value of a key in the same section. A key marked *no effect* is
+accepted because verl's configurations have it. If it is changed, the run reports it at start, or refuses it if the change matters.
 ";
 
 /// Returns the whole page, in Markdown.
 ///
 /// # Errors
-/// If a built-in file does not compose, which its tests exclude.
+/// If a built-in file does not compose; tests exclude this.
 pub fn page() -> Result<String, ConfigError> {
     let mut page = HEAD.to_string();
     for known in KINDS {
@@ -30,14 +30,14 @@ pub fn page() -> Result<String, ConfigError> {
     Ok(page)
 }
 
-/// Writes the section of a mapping: its meaning, its own keys, then the mappings in it.
+/// Writes the section of a mapping: its meaning, its direct keys, then its inner mappings.
 fn section(key: &str, node: &Node, reason: &dyn Fn(&str) -> Option<&'static str>, page: &mut String) {
     let Value::Map(entries) = &node.value else { return };
     let full = |name: &str| if key.is_empty() { name.to_string() } else { format!("{key}.{name}") };
     let (inner, own): (Vec<_>, Vec<_>) = entries.iter().partition(|(_, node)| is_mapping(node));
     let reasons: Vec<_> = own.iter().map(|(name, _)| reason(&full(name))).collect();
     let note = |reason: Option<&str>| reason.map_or(String::new(), |reason| format!(" *No effect: {reason}.*"));
-    // A reason that applies to the whole section is written once.
+    // A reason for the whole section is written once.
     let common = reasons.first().copied().flatten().filter(|first| reasons.iter().all(|reason| *reason == Some(*first)));
     if !key.is_empty() && !own.is_empty() {
         let name = key.rsplit('.').next().unwrap_or(key);
@@ -54,7 +54,7 @@ fn section(key: &str, node: &Node, reason: &dyn Fn(&str) -> Option<&'static str>
     }
 }
 
-/// True if a node is a mapping with entries. An empty one is a value, `{}`.
+/// True if a node is a mapping with entries. An empty mapping is a value, `{}`.
 fn is_mapping(node: &Node) -> bool {
     matches!(&node.value, Value::Map(entries) if !entries.is_empty())
 }
@@ -66,7 +66,7 @@ fn default_and_meaning(node: &Node) -> (String, String) {
     (default.trim().to_string(), Comment::of(node).text)
 }
 
-/// Returns the comment above the mapping's own key, or at the head of the file that gives its values.
+/// Returns the comment above the key of the mapping, or else the comment at the head of the file with its values.
 pub fn meaning_of_mapping(name: &str, node: &Node) -> String {
     let Value::Map(entries) = &node.value else { return String::new() };
     let own = entries.iter().rev().find(|(_, node)| !is_mapping(node));

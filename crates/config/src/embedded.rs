@@ -1,4 +1,4 @@
-//! The files of `config/` that are built into the program.
+//! The built-in files of `config/`.
 
 /// The path inside `config/`, without `.yaml`, and the text of each file. A test compares this table with the folder.
 pub const FILES: &[(&str, &str)] = &[

@@ -1,8 +1,8 @@
-//! `config explain KEY`: the value of a key, the values that it takes, every place that set it, and its meaning.
+//! `config explain KEY`: the value of a key, its allowed values, every place that sets it, and its meaning.
 
 use super::choices::Choices;
 use super::comment::Comment;
-use super::compat::{self, Ignored, Renamed, Verl, inline};
+use super::compat::{self, Ignored, Renamed, VerlAdapter, inline};
 use super::docs::meaning_of_mapping;
 use super::kinds::ConfigKind;
 use super::library::LIBRARY;
@@ -14,24 +14,24 @@ use burnish_hydra::suggest::{Addition, unknown_key};
 use burnish_hydra::{Adapt, ConfigError, Node, Problem, Request, Value, compose};
 use std::cell::RefCell;
 
-/// The explanation of a key, and the notes about its configuration.
+/// The explanation of a key, and the notes on its configuration.
 pub struct Explained {
     pub text: String,
     pub ignored: Vec<Ignored>,
     pub renamed: Vec<Renamed>,
 }
 
-/// Explains a key in a text for the user.
+/// Returns the explanation of a key for the user.
 ///
 /// # Errors
-/// If files or overrides cannot be read, or there is no such key.
+/// If files or overrides cannot be read, or the key does not exist.
 pub fn explain(known: &ConfigKind, request: &Request, choices: &Choices, key: &str) -> Result<Explained, ConfigError> {
     if key.split('.').any(str::is_empty) {
-        let help = "a key is names with one dot between each two, such as trainer.total_epochs";
-        return Err(Problem::new(key, format!("`{key}` is no key: a part of it is empty")).help(help).into());
+        let help = "write a key as names with single dots between them, such as trainer.total_epochs";
+        return Err(Problem::new(key, format!("`{key}` is not a key: a part of it is empty")).help(help).into());
     }
     let defaults = known.defaults()?.root;
-    let verl = Verl::new(known.kind, &defaults);
+    let verl = VerlAdapter::new(known.kind, &defaults);
     let recorder = Recorder { inner: &verl, key, chain: RefCell::default() };
     let written = compose(request, known.file, &LIBRARY, &recorder)?;
     if !written.problems.is_empty() {
@@ -39,7 +39,7 @@ pub fn explain(known: &ConfigKind, request: &Request, choices: &Choices, key: &s
     }
     let mut chain = recorder.chain.into_inner();
     if let Some(node) = written.root.get(key) {
-        // The value may come from elsewhere than the key itself, such as from an interpolation of a mapping above it.
+        // The value may come from another key, for example if a parent mapping is an interpolation.
         let place = source(&node.origin);
         if chain.last().is_some_and(|(_, last)| *last != place) {
             chain.push((inline(&node.value), place));
@@ -66,7 +66,7 @@ fn text(known: &ConfigKind, resolved: &ResolvedConfig, chain: &Chain, choices: &
     let names = choices.names(key);
     let mut facts = vec![Fact::new("takes", takes(&comment, names.as_deref(), &node.value), "")];
     facts.extend(default.map(|default| Fact::new("default", inline(&default.value), source(&default.origin))));
-    // Values that the default overrode are left out.
+    // Values before the default are left out, because the default replaced them.
     let of_default = |(_, place): &(String, String)| default.is_some_and(|default| *place == source(&default.origin));
     let after_default = chain.iter().rposition(of_default).map_or(0, |index| index + 1);
     facts.extend(chain[after_default..].iter().map(|(value, place)| Fact::new("then", value, place)));
@@ -100,7 +100,7 @@ fn table(facts: &[Fact]) -> String {
     lines.map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// Returns the values that a key takes: the names of a registry, the list in its comment, or the type of its value.
+/// Returns the allowed values of a key: the names in a registry, the list in its comment, or the type of its value.
 fn takes(comment: &Comment, names: Option<&[&str]>, value: &Value) -> String {
     const MANY: &str = "One or a list of ";
     match (names, &comment.vocabulary) {
@@ -116,7 +116,7 @@ fn takes(comment: &Comment, names: Option<&[&str]>, value: &Value) -> String {
     }
 }
 
-/// Explains a mapping: its meaning and its keys.
+/// Returns the explanation of a mapping: its meaning and its keys.
 fn section<'a>(key: &str, entries: impl IntoIterator<Item = (&'a String, &'a Node)>, defaults: &Node) -> String {
     let name = key.rsplit('.').next().unwrap_or(key);
     let meaning = defaults.get(key).map_or(String::new(), |node| meaning_of_mapping(name, node));
@@ -132,10 +132,10 @@ fn section<'a>(key: &str, entries: impl IntoIterator<Item = (&'a String, &'a Nod
     text
 }
 
-/// Values and where they were written, in the order in which they were merged.
+/// Values with their places, in the order in which they were merged.
 type Chain = Vec<(String, String)>;
 
-/// Notes everything that is written to one key on the way to the composed tree.
+/// Records every value that files and overrides give to one key.
 struct Recorder<'a> {
     inner: &'a dyn Adapt,
     key: &'a str,

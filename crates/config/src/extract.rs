@@ -1,5 +1,4 @@
-//! Extracts the resolved tree into typed structs. Figment does the extraction, and its errors get the places where values were
-//! written.
+//! Extracts the resolved tree into typed structs with figment, and adds the places of values to figment's errors.
 
 use super::comment::Comment;
 use burnish_hydra::scalar;
@@ -10,8 +9,8 @@ use figment::value::{Dict, Map, Value as FigmentValue};
 use figment::{Error, Figment, Metadata, Profile, Provider};
 use serde::de::DeserializeOwned;
 
-/// Mappings whose entries are passed on as JSON, which has no infinity and no NaN: they would become null.
-const HANDED_ON: &[&str] = &[
+/// Mappings whose entries are passed on as JSON. JSON would turn infinity and NaN into null.
+const PASSED_AS_JSON: &[&str] = &[
     "custom_reward_function.reward_kwargs",
     "data.apply_chat_template_kwargs",
     "actor_rollout_ref.model.override_config",
@@ -22,12 +21,12 @@ const HANDED_ON: &[&str] = &[
 
 fn not_in_json(resolved: &Node) -> Vec<Problem> {
     let mut problems = vec![];
-    for mapping in HANDED_ON {
+    for mapping in PASSED_AS_JSON {
         let Some(node) = resolved.get(mapping) else { continue };
         node.walk(&mut |name, node| {
             if matches!(node.value, Value::Float(value) if !value.is_finite()) {
                 let key = format!("{mapping}.{name}");
-                let message = format!("`{key}` is {}, which cannot be handed on as a number", node.value.to_yaml());
+                let message = format!("`{key}` is {}, which JSON does not have as a number", node.value.to_yaml());
                 problems.push(Problem::new(&key, message).at(&node.origin).help("write it as text, in quotes"));
             }
         });
@@ -35,7 +34,7 @@ fn not_in_json(resolved: &Node) -> Vec<Problem> {
     problems
 }
 
-/// Extracts `T`. To report all problems rather than the first, a value that does not fit is reported and replaced by its
+/// Extracts `T`. To report all problems and not only the first, each value that does not fit is reported and replaced by its
 /// default until the rest fits.
 pub fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> Result<T, Vec<Problem>> {
     let mut tree = resolved.clone();
@@ -49,13 +48,13 @@ pub fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> Result<
         let key = error.path.join(".");
         if let Kind::UnknownField(_, expected) = &error.kind {
             let parent = key.rsplit_once('.').map_or("", |(parent, _)| parent);
-            // All that are unknown here at once: a file may have any number of them.
+            // All unknown keys of this mapping are reported at once, since a file may have many of them.
             let unknown = unknown_below(&tree, parent, expected);
             for name in unknown.iter().take(MOST_UNKNOWN) {
                 problems.push(explain(&error, name, &tree, defaults));
             }
             if let Some(name) = unknown.get(MOST_UNKNOWN) {
-                let message = format!("no such key `{name}`, and {} more beside it", unknown.len() - MOST_UNKNOWN - 1);
+                let message = format!("no such key `{name}`, and {} more unknown keys", unknown.len() - MOST_UNKNOWN - 1);
                 problems.extend(tree.get(name).map(|node| Problem::new(name, message).at(&node.origin.at_key())));
             }
             match tree.get_mut(parent).map(|node| &mut node.value) {
@@ -75,10 +74,10 @@ pub fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> Result<
     }
 }
 
-/// The most unknown keys of a mapping that are reported one by one.
+/// Maximum number of unknown keys of a mapping that are reported one by one.
 const MOST_UNKNOWN: usize = 50;
 
-/// The keys of a mapping that are not expected, in the order in which they are extracted.
+/// Returns the unexpected keys of a mapping, in the order of extraction.
 fn unknown_below(tree: &Node, parent: &str, expected: &[&str]) -> Vec<String> {
     let Some(Value::Map(entries)) = tree.get(parent).map(|node| &node.value) else { return vec![] };
     let mut unknown: Vec<&String> = entries.keys().filter(|name| !expected.contains(&name.as_str())).collect();
@@ -86,7 +85,7 @@ fn unknown_below(tree: &Node, parent: &str, expected: &[&str]) -> Vec<String> {
     unknown.into_iter().map(|name| below(parent, name)).collect()
 }
 
-/// Removes the problems of keys that only refer to another key whose wrong value is reported itself.
+/// Removes the problems of keys that only refer to another key, if the problem of the other key is reported too.
 pub fn without_followers(problems: Vec<Problem>, resolved: &Node) -> Vec<Problem> {
     let reported: Vec<String> = problems.iter().map(|problem| problem.key.clone()).collect();
     let follows = |key: &str| {
@@ -99,7 +98,7 @@ pub fn without_followers(problems: Vec<Problem>, resolved: &Node) -> Vec<Problem
     problems.into_iter().filter(|problem| !follows(&problem.key)).collect()
 }
 
-/// Replaces the whole list by its default, as an item of a list has no default of its own.
+/// Replaces the whole list by its default, since an item of a list has no default.
 fn replace_list(tree: &mut Node, key: &str, defaults: &Node) -> bool {
     let parents = std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(parent, _)| parent));
     for parent in parents.skip(1) {
@@ -110,7 +109,7 @@ fn replace_list(tree: &mut Node, key: &str, defaults: &Node) -> bool {
     false
 }
 
-/// Turns figment's error into a problem in the user's terms.
+/// Converts figment's error to a problem in terms of settings.
 fn explain(error: &Error, key: &str, tree: &Node, defaults: &Node) -> Problem {
     let node = tree.get(key);
     let written = node.map_or(String::new(), |node| format!(", not {}", shown(&node.value)));
@@ -167,7 +166,7 @@ fn readable(expected: &str) -> &str {
     }
 }
 
-/// Returns the values that the comment in the built-in file lists.
+/// Returns the allowed values from the comment in the built-in file.
 fn takes(default: &Node) -> Option<String> {
     let comment = Comment::of(default);
     (!comment.vocabulary.is_empty()).then(|| format!("it takes {}", comment.vocabulary))
@@ -202,7 +201,7 @@ fn advice(expected: &str, node: Option<&Node>) -> Option<String> {
     }
 }
 
-/// Returns the word as it is written in the file.
+/// Returns the word in the file, verbatim.
 fn literal(node: &Node) -> Option<String> {
     let Origin::File { source, value, .. } = &node.origin else { return None };
     let rest = source.text.lines().nth(value.line - 1)?.chars().skip(value.column - 1);

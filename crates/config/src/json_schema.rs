@@ -1,7 +1,7 @@
 //! `config/schema/*.json`: JSON Schemas for editors, from the defaults, comments and types of the built-in YAML files.
 //!
-//! Nothing is required: a file may hold any part. Every scalar may be an interpolation, and every mapping that a group file fills
-//! may have a `defaults:` list.
+//! No key is required, since a file may hold any part. Every scalar may be an interpolation, and every mapping of a group file may
+//! have a `defaults:` list.
 
 use super::accepts::{Accepts, Range, like};
 use super::choices::{ADDING_NAMES, Choices, OPENED};
@@ -13,10 +13,10 @@ use super::tree::Tree;
 use burnish_hydra::{ConfigError, Node, Origin, Value, interpolation};
 use serde_json::{Map, Value as Json, json};
 
-/// Returns the schema of one kind of configuration. `choices` are names that registries know.
+/// Returns the schema of one kind of configuration. `choices`: the names in the registries.
 ///
 /// # Errors
-/// If its built-in files do not compose, which tests exclude.
+/// If its built-in files do not compose; tests exclude this.
 pub fn schema(known: &ConfigKind, choices: &Choices) -> Result<Json, ConfigError> {
     let written = known.defaults()?;
     let (resolved, _) = interpolation::resolve(&written.root);
@@ -32,7 +32,7 @@ pub fn schema(known: &ConfigKind, choices: &Choices) -> Result<Json, ConfigError
         properties.insert("defaults".into(), defaults_list());
         properties.insert(
             "hydra".into(),
-            json!({ "type": "object", "description": "Hydra's own settings; searchpath alone has a meaning here" }),
+            json!({ "type": "object", "description": "Hydra's settings; only searchpath has an effect here" }),
         );
     }
     if let Json::Object(root) = root {
@@ -41,7 +41,7 @@ pub fn schema(known: &ConfigKind, choices: &Choices) -> Result<Json, ConfigError
     Ok(schema.into())
 }
 
-/// Returns the built-in group files and the key of each in a configuration; the first key if there are several.
+/// Returns the built-in group files with their keys in a configuration; the first key of a file with several.
 pub fn packages(written: &Tree) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = vec![];
     written.root.walk(&mut |key, node| {
@@ -55,7 +55,7 @@ pub fn packages(written: &Tree) -> Vec<(String, String)> {
     found
 }
 
-/// Returns the place of a dotted key in a schema, as a JSON pointer.
+/// Returns the JSON pointer of a dotted key in a schema.
 pub fn pointer(key: &str) -> String {
     key.split('.').map(|part| format!("/properties/{part}")).collect()
 }
@@ -99,7 +99,7 @@ impl Writer<'_> {
         schema.into()
     }
 
-    /// The values of a setting, but for names that a file has.
+    /// Returns the schemas of the values of a setting, without names that a user's file may add.
     fn alternatives(&self, key: &str, node: &Node) -> Vec<Json> {
         let default = self.resolved.get(key).map_or(&node.value, |node| &node.value);
         let mut accepts = Comment::of(node).accepts().unwrap_or_else(|| like(default));
@@ -130,7 +130,7 @@ fn below<'a>(parent: &str, key: &'a str) -> Option<&'a str> {
     key.strip_prefix(parent)?.strip_prefix('.')?.split('.').next()
 }
 
-/// Replaces the names that the comment lists by those of a registry; `open`: by any name, if another setting adds names.
+/// Replaces the listed names by the names in a registry; `open`: by any name, because another setting adds names.
 fn registered(accepts: &mut Vec<Accepts>, names: &[&str], open: bool) {
     let names = names.iter().map(|name| Accepts::One(Value::Text(name.to_string())));
     let names: Vec<Accepts> = if open { vec![Accepts::Text] } else { names.collect() };
@@ -143,7 +143,7 @@ fn registered(accepts: &mut Vec<Accepts>, names: &[&str], open: bool) {
     accepts.extend(names);
 }
 
-/// Returns a schema that accepts what any of the given ones accepts.
+/// Returns a schema that accepts every value that one of the given schemas accepts.
 fn any_of(mut schemas: Vec<Json>) -> Json {
     if schemas.len() == 1 { schemas.remove(0) } else { json!({ "anyOf": schemas }) }
 }
@@ -189,7 +189,7 @@ fn bounded(kind: &str, range: &Range) -> Json {
 fn defaults_list() -> Json {
     json!({
         "type": "array",
-        "description": "What this file is composed from (Hydra's defaults list)",
+        "description": "The files that this file is composed from (Hydra's defaults list)",
         "items": { "anyOf": [{ "type": "string" }, { "type": "object" }] }
     })
 }

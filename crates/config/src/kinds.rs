@@ -1,4 +1,4 @@
-//! The kinds of configuration. A new one is a line of [`KINDS`].
+//! The kinds of configuration. A new kind is a line in [`KINDS`].
 
 use super::choices::Choices;
 use super::compat::Kind;
@@ -14,7 +14,7 @@ pub struct ConfigKind {
     /// The name in `--for NAME`.
     pub name: &'static str,
     pub kind: Kind,
-    /// The built-in file that holds all its defaults.
+    /// The built-in file with all its defaults.
     pub file: &'static str,
     /// The command that reads it.
     pub command: &'static str,
@@ -23,7 +23,7 @@ pub struct ConfigKind {
 
 type Load = fn(&Request, &Choices) -> Result<Loaded<()>, ConfigError>;
 
-/// All kinds. The first is the default where the kind cannot be told.
+/// All kinds. The first is the default if the kind is unknown.
 pub const KINDS: &[ConfigKind] = &[
     ConfigKind::of::<PpoConfig>("rl", "trainer --config ppo_trainer.yaml"),
     ConfigKind::of::<SftConfig>("sft", "trainer sft --config sft_trainer.yaml"),
@@ -39,18 +39,18 @@ impl ConfigKind {
         Self { name, kind: T::KIND, file: T::DEFAULT_NAME, command, load: load::<T> }
     }
 
-    /// Returns the resolved configuration, checked as by a run, but without its type.
+    /// Loads the configuration with all checks of a run, but without its typed struct.
     ///
     /// # Errors
-    /// If something is wrong with the configuration: all problems.
+    /// All problems of the configuration.
     pub fn load(&self, request: &Request, choices: &Choices) -> Result<Loaded<()>, ConfigError> {
         (self.load)(request, choices)
     }
 
-    /// Returns the built-in configuration of this kind as written.
+    /// Returns the built-in configuration of this kind, unresolved.
     ///
     /// # Errors
-    /// If the built-in files do not compose, which tests exclude.
+    /// If the built-in files do not compose; tests exclude this.
     pub fn defaults(&self) -> Result<Tree, ConfigError> {
         compose::defaults(self.file)
     }
@@ -66,11 +66,10 @@ pub fn named(name: &str) -> Option<&'static ConfigKind> {
     KINDS.iter().find(|known| known.name == name)
 }
 
-/// Returns the kind that a request means: the kind of its file's name, of a file in its `defaults:` list, or the kind with the
-/// most similar keys.
+/// Returns the kind of a request: by the name of its file, by a file in its `defaults:` list, or else by the most similar keys.
 ///
 /// # Errors
-/// If there is no such file, or it is not YAML.
+/// If the file does not exist or is not YAML.
 pub fn infer(request: &Request) -> Result<&'static ConfigKind, ConfigError> {
     if let Some(known) = by_name(request)? {
         return Ok(known);
@@ -87,11 +86,10 @@ pub fn infer(request: &Request) -> Result<&'static ConfigKind, ConfigError> {
     Ok(best.0)
 }
 
-/// Returns the kind that the names of the file and of the files in its `defaults:` list determine; the default if no file is
-/// named.
+/// Returns the kind by the names of the file and of the files in its `defaults:` list; the default kind if no file is named.
 ///
 /// # Errors
-/// If there is no such file, or it is not YAML.
+/// If the file does not exist or is not YAML.
 pub fn by_name(request: &Request) -> Result<Option<&'static ConfigKind>, ConfigError> {
     if request.config.is_none() && request.config_name.is_none() {
         return Ok(Some(&KINDS[0]));
@@ -112,15 +110,15 @@ pub fn by_name(request: &Request) -> Result<Option<&'static ConfigKind>, ConfigE
     Ok(None)
 }
 
-/// Returns the primary files in a `defaults:` list, which are not options of a group.
+/// Returns the primary files in a `defaults:` list, without options of groups.
 fn included(body: &Node) -> Vec<String> {
     let Some(Value::List(items)) = body.child("defaults").map(|defaults| &defaults.value) else { return vec![] };
     let names = items.iter().filter_map(|item| item.value.plain_text()).filter(|name| name != "_self_");
     names.map(|name| name.split('@').next().unwrap_or_default().trim_start_matches('/').to_string()).collect()
 }
 
-/// Returns the number of the keys of a configuration that a kind has too; and, where that is the same for two kinds, the share of
-/// the top-level keys that both have.
+/// Returns the similarity of a configuration and a kind: the number of shared keys, then the share of shared top-level keys, which
+/// decides ties.
 fn likeness(body: &Node, kind: &Node) -> (usize, f64) {
     let names = |node: &Node| match &node.value {
         Value::Map(entries) => entries.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(),
@@ -131,7 +129,7 @@ fn likeness(body: &Node, kind: &Node) -> (usize, f64) {
     (shared_keys(body, kind), shared as f64 / (a.len() + b.len() - shared).max(1) as f64)
 }
 
-/// Returns the number of keys, at any depth, that both have.
+/// Returns the number of shared keys, at any depth.
 fn shared_keys(a: &Node, b: &Node) -> usize {
     let Value::Map(entries) = &a.value else { return 0 };
     entries.iter().filter_map(|(name, below)| Some(1 + shared_keys(below, b.child(name)?))).sum()

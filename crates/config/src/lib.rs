@@ -1,7 +1,7 @@
 //! The configuration: YAML files, composed and overridden by Hydra's rules, checked and typed.
 //!
-//! [`load`] shows the order of the steps. Every value knows where it was written, so that every message can say so. The YAML
-//! files of `config/` are the only place of defaults: the structs of [`schema`] have none.
+//! [`load`] shows the order of the steps. Every value remembers its file and line, so that every message can name them. Only the
+//! YAML files of `config/` hold defaults; the structs of [`schema`] do not.
 
 pub mod compat;
 pub mod complete;
@@ -24,13 +24,13 @@ mod comment;
 mod compose;
 mod extract;
 mod library;
+mod likely_mistakes;
 mod load;
 mod processes;
 mod report;
 mod resolve;
 mod saved;
 mod show;
-mod traps;
 mod tree;
 
 pub use burnish_hydra::{ConfigError, Mark, Node, Origin, Problem, Request, Source, Value};

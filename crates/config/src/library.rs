@@ -1,13 +1,13 @@
-//! The configuration files that are built into the program: those of `config/`, and verl's own.
+//! The built-in configuration files: the files of `config/`, and verl's files.
 
 use super::compat::{editions, files};
 use super::embedded::FILES;
 use burnish_hydra::{Library, Pack, StandIn};
 use std::sync::LazyLock;
 
-/// The built-in files, and a closed set of verl's own files for each edition.
+/// The built-in files, and a closed set of verl's files for each edition.
 pub static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
-    let pack = |edition: &&str| Pack { name: files::prefix(edition), files: files::of(edition).collect() };
+    let pack = |edition: &&str| Pack { name: files::prefix(edition), files: files::of_edition(edition).collect() };
     Library {
         files: FILES,
         usual_folders: &["config", "recipes"],

@@ -7,7 +7,7 @@ use super::report::Report;
 use super::resolve::{ResolvedConfig, resolve};
 use super::schema::Schema;
 use super::tree::Tree;
-use super::{bounds, extract, traps};
+use super::{bounds, extract, likely_mistakes};
 use burnish_hydra::{ConfigError, Request, interpolation};
 
 /// A loaded and checked configuration.
@@ -15,33 +15,33 @@ use burnish_hydra::{ConfigError, Request, interpolation};
 pub struct Loaded<T> {
     pub config: T,
     pub tree: Tree,
-    /// Keys that were set but have no effect here.
+    /// Keys that were set but have no effect.
     pub ignored: Vec<Ignored>,
-    /// Keys that were written under a former name of verl's.
+    /// Keys that were written under an old name of verl.
     pub renamed: Vec<Renamed>,
-    /// The number of processes that was written.
+    /// The written number of processes.
     pub(super) processes: Processes,
 }
 
 impl<T> Loaded<T> {
-    /// Compares `trainer.nnodes` and `trainer.n_gpus_per_node` with the number of processes that train together. They are named as
-    /// ignored where one process trains alone, and checked where there are several.
+    /// Compares `trainer.nnodes` and `trainer.n_gpus_per_node` with the number of ranks. With one rank the two keys are reported as
+    /// ignored; with several ranks they are checked.
     ///
     /// # Errors
-    /// Several processes, and another number of them than is written.
+    /// If there are several ranks, and the keys give another number.
     pub fn started_as(mut self, processes: usize) -> Result<Self, ConfigError> {
         if processes > 1 {
             self.processes.check(processes)?;
-            self.ignored.retain(|one| !Processes::is_about(one));
+            self.ignored.retain(|one| !Processes::is_process_key(one));
         }
         Ok(self)
     }
 }
 
-/// Loads a configuration: resolves it, extracts the typed settings and validates them. `choices`: the names that registries know.
+/// Loads a configuration: resolves it, extracts the typed settings and validates them. `choices`: the names in the registries.
 ///
 /// # Errors
-/// If something is wrong with the configuration: all problems, each with its place and what to do.
+/// All problems of the configuration, each with its place and advice.
 pub fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<T>, ConfigError> {
     let ResolvedConfig { tree, ignored, renamed, mut problems, unresolved, processes, defaults: written } =
         resolve(T::KIND, request)?;
@@ -63,16 +63,16 @@ pub fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<T>
     }
     report.check_names();
     problems.extend(report.problems);
-    let mut traps = traps::find(&tree.root, &defaults);
-    traps.retain(|trap| problems.iter().all(|known| known.key != trap.key));
-    problems.extend(traps);
+    let mut likely_mistakes = likely_mistakes::find(&tree.root, &defaults);
+    likely_mistakes.retain(|trap| problems.iter().all(|known| known.key != trap.key));
+    problems.extend(likely_mistakes);
     match config {
         Some(config) if problems.is_empty() => Ok(Loaded { config, tree, ignored, renamed, processes }),
         _ => Err(ConfigError { problems }),
     }
 }
 
-/// True if a dotted key is another one or below it.
+/// True if a dotted key is equal to another key or below it.
 fn is_at_or_below(key: &str, other: &str) -> bool {
     key.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

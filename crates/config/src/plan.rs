@@ -1,16 +1,15 @@
 //! The batch plan of a step: the numbers of prompts, trajectories, mini-batches, micro-batches and updates. It is computed once,
-//! and nothing is rounded.
+//! without rounding.
 
 use super::schema::PpoConfig;
 use burnish_util::sizes::{NamedSize, largest, product};
 use std::fmt;
 
-/// The size of the micro-batches into which a mini-batch is cut for the device; the last one may be smaller. Gradients do not depend
-/// on it.
+/// The size of the micro-batches of a mini-batch; the last one may be smaller. Gradients do not depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MicroBatch {
     Trajectories(usize),
-    /// The most trajectories that fit into this many tokens.
+    /// The largest number of trajectories that fits into this number of tokens.
     Tokens(usize),
 }
 
@@ -23,7 +22,7 @@ pub struct BatchPlan {
     pub samples_per_prompt: usize,
     pub trajectories_per_step: usize,
     pub actor: UpdatePlan,
-    /// `None` where there is no critic.
+    /// `None` without a critic.
     pub critic: Option<UpdatePlan>,
 }
 
@@ -40,7 +39,7 @@ pub struct UpdatePlan {
     pub updates_per_step: usize,
 }
 
-/// The error of sizes that do not divide each other.
+/// The error for sizes that do not divide each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanError {
     /// The key to change.
@@ -52,8 +51,10 @@ pub struct PlanError {
 const TRAIN: &str = "data.train_batch_size";
 
 impl BatchPlan {
+    /// Computes the plan of a configuration.
+    ///
     /// # Errors
-    /// If a size is 0 or unset, or if a mini-batch does not divide the batch: verl rounds down there, which loses samples.
+    /// If a size is 0 or unset, or if a mini-batch does not divide the batch (verl rounds down and loses samples).
     pub fn new(config: &PpoConfig) -> Result<Self, PlanError> {
         let (train, samples) = (config.data.train_batch_size, config.actor_rollout_ref.rollout.n);
         at_least_one(TRAIN, train)?;
@@ -89,7 +90,7 @@ impl BatchPlan {
         })
     }
 
-    /// True if the policy is the one that generated throughout the step, so that every ratio is exactly 1.
+    /// True if each step has a single update, so that every ratio is exactly 1.
     pub fn on_policy(&self) -> bool {
         self.actor.updates_per_step == 1
     }
@@ -120,7 +121,7 @@ impl Sizes {
                 MicroBatch::Trajectories(micro.min(mini_batch_trajectories))
             }
             (None, None) => {
-                let message = format!("`{micro_key}` is null, so the size of a micro-batch is not known");
+                let message = format!("`{micro_key}` is null, so the size of a micro-batch is unknown");
                 let help = format!("write {micro_key}=N, or {}=true", key("use_dynamic_bsz"));
                 return Err(PlanError { key: micro_key, message, help });
             }
@@ -133,13 +134,13 @@ impl Sizes {
     }
 }
 
-/// The most trajectories, tokens and updates of a step: more than any machine holds, and few enough that numbers made of them do not
-/// overflow.
+/// Maximum numbers of trajectories, tokens and updates of a step: more than any machine can hold, but small enough that products
+/// do not overflow.
 const MOST_TRAJECTORIES: usize = 1 << 36;
 pub const MOST_TOKENS: usize = 1 << 40;
 const MOST_UPDATES: usize = 1 << 24;
 
-/// The product of some settings.
+/// Multiplies settings, up to a maximum.
 fn countable(sizes: &[NamedSize], things: &str, most: usize) -> Result<usize, PlanError> {
     product(sizes, things, 4, most).map_err(|message| {
         let key = largest(sizes).trim_matches('`').to_owned();
@@ -164,14 +165,14 @@ fn divides(key: &str, size: usize, whole_key: &str, whole: usize, written: &str)
     Err(PlanError { key: key.to_owned(), message, help: format!("the nearest size that does is {key}={}", nearest(size, whole)) })
 }
 
-/// The divisor of `whole` that is nearest to `size`; of two as near, the smaller.
+/// Returns the divisor of `whole` that is nearest to `size`; of two equally near divisors, the smaller one.
 fn nearest(size: usize, whole: usize) -> usize {
     let small = (1..=MOST_TRIED).take_while(|small| small.checked_mul(*small).is_some_and(|square| square <= whole));
     let divisors = small.filter(|small| whole.is_multiple_of(*small)).flat_map(|small| [small, whole / small]);
     divisors.min_by_key(|divisor| (divisor.abs_diff(size), *divisor)).unwrap_or(1)
 }
 
-/// The largest number that is tried as a divisor: the root of the most trajectories.
+/// Largest number that is tried as a divisor: the square root of about [`MOST_TRAJECTORIES`].
 const MOST_TRIED: usize = 1 << 20;
 
 fn count(count: usize, one: &str, many: &str) -> String {

@@ -1,15 +1,15 @@
-//! The recipe that a command of another library is converted into: its YAML, with a comment at each value that has one.
+//! The YAML recipe that a command of another library is converted to, with comments at values.
 
 use burnish_hydra::Value;
 use indexmap::IndexMap;
 
 /// A recipe before it is written.
 pub struct Recipe<'a> {
-    /// The sentences at the top, which say where the recipe comes from.
+    /// The sentences at the top, which name the source of the recipe.
     pub about: Vec<String>,
-    /// The lists below them, as comments, each with its title; empty ones are left out.
+    /// Titled lists below these sentences, as comments; empty lists are left out.
     pub lists: Vec<(&'static str, Vec<String>)>,
-    /// The built-in file that the settings change.
+    /// The built-in file that the settings override.
     pub preset: &'a str,
     pub settings: Section,
 }
@@ -18,13 +18,13 @@ pub struct Recipe<'a> {
 #[derive(Default)]
 pub struct Section(IndexMap<String, Entry>);
 
-/// A setting, or several below one key.
+/// A setting, or several settings below one key.
 pub enum Entry {
     Section(Section),
     Items(Vec<Entry>),
     Value {
         value: Value,
-        /// The comment behind the value; empty for none.
+        /// The comment after the value; may be empty.
         comment: String,
     },
 }
@@ -46,13 +46,13 @@ impl Recipe<'_> {
     }
 }
 
-/// Returns the lines with a number before each.
+/// Returns the lines with a number in front of each.
 pub fn numbered(lines: impl Iterator<Item = String>) -> Vec<String> {
     lines.enumerate().map(|(index, line)| format!("{}. {line}", index + 1)).collect()
 }
 
 impl Section {
-    /// Puts an entry at a key with dots, behind those that are there.
+    /// Puts an entry at a dotted key, after the existing entries.
     pub fn put(&mut self, key: &str, entry: Entry) {
         match key.split_once('.') {
             None => _ = self.0.insert(key.to_string(), entry),
@@ -73,9 +73,9 @@ impl FromIterator<(String, Entry)> for Section {
 }
 
 impl Entry {
-    /// Returns a value that the user is to set: an environment variable named after the key, without which a run is refused. `???`
-    /// would not do: in a file that lies over another, it leaves the value of that one, as in OmegaConf. `default` is the built-in
-    /// value: where that is no text, the variable's text is read as a value.
+    /// Returns a value that the user must set: an environment variable named after the key, without which a run is refused. `???`
+    /// does not work, because in OmegaConf it keeps the value of the file below. `default`: the built-in value; if it is not a text,
+    /// the text of the variable is parsed.
     pub fn to_be_set(key: &str, default: Option<&Value>, message: &str) -> Self {
         let variable = format!("${{oc.env:{}}}", key.replace('.', "_").to_uppercase());
         let text = match default {
@@ -92,7 +92,7 @@ impl Entry {
         std::iter::once(first).chain(body.into_iter().map(|line| format!("  {line}"))).collect()
     }
 
-    /// Returns what stands behind the key, and the lines below it.
+    /// Returns the text after the key, and the lines below the key.
     fn lines(&self) -> (String, Vec<String>) {
         match self {
             Self::Section(Section(entries)) if entries.is_empty() => (" {}".into(), vec![]),

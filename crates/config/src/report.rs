@@ -1,17 +1,17 @@
-//! The problems that validation finds.
+//! The collected problems of a validation.
 
 use super::choices::Choices;
 use burnish_hydra::{Node, Problem};
 
-/// Collects the problems that validation finds, with the origins of the keys.
+/// Collects the problems of a validation, with the origins of the keys.
 pub struct Report<'a> {
     pub(super) tree: &'a Node,
     /// The built-in configuration, resolved.
     pub(super) defaults: &'a Node,
-    /// The names that registries know.
+    /// The names in the registries.
     pub(super) choices: &'a Choices,
     pub(super) problems: Vec<Problem>,
-    /// Keys whose value is not among the documented ones. Problems that follow from such a value are not reported too.
+    /// Keys with a refused value. Further problems with such a key are not reported.
     pub(super) refused: Vec<String>,
 }
 

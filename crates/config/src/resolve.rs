@@ -1,6 +1,6 @@
-//! Resolves a configuration: files are found, composed, overridden and interpolated; what is no setting is taken out.
+//! Resolves a configuration: finds, composes, overrides and interpolates files, and removes keys that are not settings.
 
-use super::compat::{self, Ignored, Kind, Renamed, Verl};
+use super::compat::{self, Ignored, Kind, Renamed, VerlAdapter};
 use super::compose::defaults as built_in;
 use super::library::LIBRARY;
 use super::processes::Processes;
@@ -14,13 +14,13 @@ pub struct ResolvedConfig {
     pub tree: Tree,
     pub ignored: Vec<Ignored>,
     pub renamed: Vec<Renamed>,
-    /// The number of processes that was written.
+    /// The written number of processes.
     pub(super) processes: Processes,
     /// The problems found so far.
     pub problems: Vec<Problem>,
     /// The keys of the tree that could not be resolved.
     pub(super) unresolved: Vec<String>,
-    /// The built-in configuration as written.
+    /// The built-in configuration, unresolved.
     pub(super) defaults: Node,
 }
 
@@ -30,34 +30,34 @@ pub struct ResolvedConfig {
 /// If there is nothing to compose. All other problems are in the result.
 pub fn resolve(kind: Kind, request: &Request) -> Result<ResolvedConfig, ConfigError> {
     let defaults = built_in(kind.default_file())?.root;
-    let verl = Verl::new(kind, &defaults);
+    let verl = VerlAdapter::new(kind, &defaults);
     let ComposedTree { mut root, mut problems, mut ignored } = compose(request, kind.default_file(), &LIBRARY, &verl)?;
     verl.choose_lora(&mut root);
     ignored.extend(verl.choose_side(&mut root));
     problems.extend(verl.fill(&mut root));
     verl.add_old_names(&mut root);
-    let aside = compat::set_aside(kind, &root, &defaults);
-    problems.extend(aside.problems);
-    let processes = Processes::of(&aside.others);
-    ignored.extend(aside.ignored);
-    let renamed = verl.renamed().into_iter().chain(aside.renamed).collect();
-    let (mut resolved, mut failed) = interpolation::resolve_in(&aside.settings, &root);
+    let split = compat::remove_unsupported(kind, &root, &defaults);
+    problems.extend(split.problems);
+    let processes = Processes::from_keys(&split.others);
+    ignored.extend(split.ignored);
+    let renamed = verl.renamed().into_iter().chain(split.renamed).collect();
+    let (mut resolved, mut failed) = interpolation::resolve_in(&split.settings, &root);
     if !failed.is_empty() {
         verl.add_verls_defaults(&mut root);
-        (resolved, failed) = interpolation::resolve_in(&aside.settings, &root);
+        (resolved, failed) = interpolation::resolve_in(&split.settings, &root);
     }
     let unresolved = failed.iter().map(|problem| problem.key.clone()).collect();
     problems.extend(failed);
     numbers_as_names(&mut resolved);
     remember_secrets("", &resolved);
     problems.extend(find_hidden(&resolved));
-    let mut written = interpolation::resolve_but_environment(&aside.settings, &root);
+    let mut written = interpolation::resolve_but_environment(&split.settings, &root);
     numbers_as_names(&mut written);
     let tree = Tree { root: resolved, written: Some(written) };
     Ok(ResolvedConfig { tree, ignored, renamed, processes, problems, unresolved, defaults })
 }
 
-/// Turns numbers that are names into text: a run may be called 2024, and other settings refer to the name as text.
+/// Converts numbers to text in names: a run may have the name 2024, and other settings refer to the name as text.
 fn numbers_as_names(resolved: &mut Node) {
     for key in ["trainer.project_name", "trainer.experiment_name"] {
         if let Some(node) = resolved.get_mut(key)

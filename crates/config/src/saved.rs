@@ -1,32 +1,32 @@
-//! The form in which a configuration is saved and sent: with the values that a run has, those from the environment as well, and without
-//! secrets: one from the environment stays as it was written, and others are hidden.
+//! The saved and sent form of a configuration: with all values of the run, values from the environment included, but without secrets.
+//! A secret from the environment stays `${oc.env:…}`; other secrets are hidden.
 
 use super::tree::Tree;
 use burnish_hydra::{Node, Problem, Value, below};
 use burnish_util::secret::{HIDDEN, hide, is_hidden, is_secret, may_be_number, remember};
 
 impl Tree {
-    /// Returns the configuration as it is saved: secrets as `***`, and a secret from the environment as `${oc.env:…}`, as written.
+    /// Returns the saved configuration: secrets as `***`, and secrets from the environment as `${oc.env:…}`.
     pub fn saved(&self) -> Node {
         saved("", &self.root, self.written.as_ref().unwrap_or(&self.root))
     }
 
-    /// Returns what [`Tree::parse`] makes of the configuration that is saved, for comparisons.
+    /// Returns the configuration that [`Tree::parse`] would read from the saved one, for comparisons.
     pub fn as_saved(&self) -> Self {
         Self { root: self.saved(), written: None }
     }
 
-    /// Returns the configuration with everything from the environment as it is written, and other secrets as `***`.
+    /// Returns the configuration with all values from the environment as `${oc.env:…}`, and other secrets as `***`.
     pub fn as_written(&self) -> Self {
         Self { root: without_secrets("", self.written.as_ref().unwrap_or(&self.root)), written: None }
     }
 
-    /// Returns the configuration that is saved as YAML, which can be loaded again if it has no hidden secrets.
+    /// Returns the saved configuration as YAML, which can be loaded again if no secret is hidden.
     pub fn to_saved_yaml(&self) -> String {
         self.as_saved().to_yaml()
     }
 
-    /// Returns the same configuration, each value of which the environment provides.
+    /// Returns the same configuration, as if the environment provided each value.
     pub fn from_environment(&self) -> Self {
         let mut written = self.root.clone();
         for (key, ..) in self.settings() {
@@ -36,7 +36,7 @@ impl Tree {
     }
 }
 
-/// A value from the environment is saved as it is, unless it is or has a secret.
+/// Returns the saved form of a node. A value from the environment is saved verbatim, unless it is or contains a secret.
 fn saved(key: &str, root: &Node, written: &Node) -> Node {
     let value = match (&root.value, &written.value) {
         (Value::Map(map), Value::Map(_)) => {
@@ -57,7 +57,7 @@ fn saved(key: &str, root: &Node, written: &Node) -> Node {
     Node { value, ..root.clone() }
 }
 
-/// True if a text asks for an environment variable that is secret by its name.
+/// True if a text reads an environment variable with a secret name.
 fn reads_secret(written: &Value) -> bool {
     let Value::Text(text) = written else { return false };
     let names = text.split(ENVIRONMENT).skip(1).map(|rest| rest.trim_start_matches([':', ' ', '\'']));
@@ -82,7 +82,7 @@ fn without_secrets(key: &str, node: &Node) -> Node {
     Node { value, ..node.clone() }
 }
 
-/// The key by which an entry of a mapping is judged: everything in a secret mapping is secret.
+/// Returns the key that decides if an entry of a mapping is secret: all entries of a secret mapping are secret.
 fn inside(key: &str, name: &str) -> String {
     if is_secret(key) { key.to_owned() } else { below(key, name) }
 }
@@ -103,8 +103,8 @@ pub(super) fn find_hidden(root: &Node) -> Vec<Problem> {
     let mut problems = vec![];
     root.walk(&mut |key, node| {
         if matches!(&node.value, Value::Text(text) if is_hidden(text)) {
-            let message = format!("`{key}` is a secret that was not saved: {HIDDEN} stands for it");
-            let help = format!("give it again: {key}=VALUE, or {key}='${{oc.env:NAME}}', which is saved as it is written");
+            let message = format!("`{key}` is a secret, which was saved as {HIDDEN}");
+            let help = format!("set it again: {key}=VALUE, or {key}='${{oc.env:NAME}}', which is saved verbatim");
             problems.push(Problem::new(key, message).at(&node.origin).help(help));
         }
     });

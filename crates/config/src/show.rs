@@ -1,4 +1,4 @@
-//! `config show`: the resolved configuration as YAML or JSON, with the origin of every value if wanted.
+//! `config show`: the resolved configuration as YAML or JSON, optionally with the origin of every value.
 
 use super::tree::Tree;
 use burnish_hydra::{Node, Origin, Value};
@@ -6,25 +6,24 @@ use burnish_util::secret::hide;
 use serde_json::{Map, json};
 
 impl Tree {
-    /// Returns the YAML of [`Tree::to_yaml`], with a comment after every value that says where it was written.
+    /// Returns the YAML of [`Tree::to_yaml`], with the origin of every value in a comment.
     pub fn to_yaml_with_sources(&self) -> String {
         let mut text = String::new();
         yaml(&self.root, 0, &mut text);
         text
     }
 
-    /// Returns the whole configuration as JSON. Numbers that JSON does not have are the strings `Infinity`, `-Infinity` and
-    /// `NaN`.
+    /// Returns the whole configuration as JSON. Infinities and NaN become the strings `Infinity`, `-Infinity` and `NaN`.
     pub fn to_json(&self) -> serde_json::Value {
         json_value(&self.root.value)
     }
 
-    /// Returns the configuration that is saved as JSON.
+    /// Returns the saved configuration as JSON.
     pub fn to_saved_json(&self) -> serde_json::Value {
         json_value(&self.saved().value)
     }
 
-    /// Returns every setting as it is saved: its dotted key, its value as JSON, and where it was written. A list is one value.
+    /// Returns every setting of the saved configuration: its dotted key, its value as JSON, and its origin. A list is one value.
     pub fn settings(&self) -> Vec<(String, serde_json::Value, String)> {
         let mut settings = Vec::new();
         let mut lists = Vec::new();
@@ -47,7 +46,7 @@ impl Tree {
     }
 }
 
-/// Returns the place where a value was written, in a few words.
+/// Returns the origin of a value as a short text.
 pub fn source(origin: &Origin) -> String {
     match origin {
         Origin::File { .. } => origin.to_string(),
@@ -55,7 +54,7 @@ pub fn source(origin: &Origin) -> String {
     }
 }
 
-/// Writes the entries of mappings on lines of their own; a list is one value.
+/// Writes each entry of a mapping on a separate line; a list is one value.
 fn yaml(node: &Node, indent: usize, text: &mut String) {
     let Value::Map(entries) = &node.value else { return };
     let margin = "  ".repeat(indent);
@@ -78,7 +77,7 @@ fn yaml(node: &Node, indent: usize, text: &mut String) {
     }
 }
 
-/// True if a node is a mapping with entries. An empty one is a value, `{}`.
+/// True if a node is a mapping with entries. An empty mapping is a value, `{}`.
 fn is_section(node: &Node) -> bool {
     matches!(&node.value, Value::Map(entries) if !entries.is_empty())
 }

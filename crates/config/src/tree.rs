@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
     pub(super) root: Node,
-    /// The same with `${oc.env:…}` as it was written, where that differs.
+    /// The same tree with unresolved `${oc.env:…}`, if the two differ.
     pub(super) written: Option<Node>,
 }
 
@@ -33,12 +33,12 @@ impl Tree {
         Ok(Self { root, written: None })
     }
 
-    /// Returns the place where the value of a dotted key was written.
+    /// Returns the origin of the value of a dotted key.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.root.get(key).map(|node| &node.origin)
     }
 
-    /// True if a built-in file gave the key its value, rather than the user.
+    /// True if the value of the key comes from a built-in file and not from the user.
     pub fn is_built_in(&self, key: &str) -> bool {
         let ours = |source: &Source| LIBRARY.is_built_in(source) || LIBRARY.is_copy_of_built_in(source);
         self.origin(key).is_none_or(|origin| matches!(origin, Origin::File { source, .. } if ours(source)))
@@ -49,7 +49,7 @@ impl Tree {
         self.root.get(key).map(|node| &node.value)
     }
 
-    /// Replaces the value of an existing key, for values that are only known once a run starts.
+    /// Replaces the value of an existing key, for values that are known only when a run starts.
     pub fn set(&mut self, key: &str, value: Value) {
         for root in self.written.iter_mut().chain([&mut self.root]) {
             if let Some(node) = root.get_mut(key) {

@@ -1,4 +1,4 @@
-//! YAML files that settings name, such as a list of tools: plain values to whoever reads them, and places for what is wrong with them.
+//! YAML files that settings name, such as a list of tools: plain values for their readers, and positions for error messages.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use burnish_hydra::{ConfigError, Node, Origin, Problem, Source, Value, interpolation, yaml};
 use burnish_util::foreign;
 
-/// The most bytes of a file.
+/// Maximum size of a file, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// A YAML file, read as OmegaConf reads it, with `${…}` resolved.
+/// A YAML file, read by OmegaConf's rules, with `${…}` resolved.
 #[derive(Debug)]
 pub struct YamlFile {
     root: Node,
@@ -17,17 +17,17 @@ pub struct YamlFile {
 }
 
 impl YamlFile {
-    /// Reads a file. `setting` is the key that names it.
+    /// Reads a file. `setting`: the key that names the file.
     ///
     /// # Errors
-    /// A file that cannot be read, what is no YAML, a `${…}` without a value, a number that JSON does not have; each with its place.
+    /// If the file cannot be read or is not YAML, a `${…}` has no value, or a number is not finite; each error has its position.
     pub fn read(setting: &str, path: &Path) -> Result<Self, ConfigError> {
         let text = foreign::read_text(path, MOST_BYTES)
             .map_err(|error| ConfigError { problems: vec![Problem::new(setting, format!("`{setting}`: {error:#}"))] })?;
         Self::parse(&path.display().to_string(), text)
     }
 
-    /// Reads a text, which messages call by this name.
+    /// Parses a text; `name` is its name in messages.
     ///
     /// # Errors
     /// See [`read`](Self::read).
@@ -39,35 +39,35 @@ impl YamlFile {
             return Err(ConfigError { problems });
         }
         let value = plain(&root).map_err(|(key, node)| {
-            let problem = Problem::new(&key, format!("`{key}` is no finite number")).at(&node.origin);
+            let problem = Problem::new(&key, format!("`{key}` is not a finite number")).at(&node.origin);
             ConfigError { problems: vec![problem] }
         })?;
         Ok(Self { root, value })
     }
 
-    /// What the file holds. An empty one holds an empty mapping.
+    /// Returns the content of the file. An empty file is an empty mapping.
     pub fn value(&self) -> &serde_json::Value {
         &self.value
     }
 
-    /// The error of a value at a dotted key, with its place in the file.
+    /// Returns the error of a value at a dotted key, with its position in the file.
     pub fn wrong(&self, key: &str, message: impl Into<String>) -> ConfigError {
         let node = self.root.get(key).unwrap_or(&self.root);
-        ConfigError { problems: vec![Problem::new(key, message).at(&place(key, &node.origin))] }
+        ConfigError { problems: vec![Problem::new(key, message).at(&position(key, &node.origin))] }
     }
 }
 
-/// Where a message points: at the value; at the beginning of the file if it is about all of it.
-fn place(key: &str, origin: &Origin) -> Origin {
+/// Returns the position for a message: the value, or the beginning of the file if the key is empty.
+fn position(key: &str, origin: &Origin) -> Origin {
     if key.is_empty() { origin.at_key() } else { origin.clone() }
 }
 
-/// Returns a value without the places.
+/// Returns a value without positions.
 ///
 /// # Errors
-/// The key and the place of a number that JSON does not have.
+/// The key and the node of a number that is not finite.
 fn plain(node: &Node) -> Result<serde_json::Value, (String, &Node)> {
-    // The key is put together on the way back, since keys may be long and many.
+    // The key is built only for an error, on the way back, since keys may be long and many.
     let below =
         |name: &str, (key, node): (String, _)| (if key.is_empty() { name.to_owned() } else { format!("{name}.{key}") }, node);
     Ok(match &node.value {
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(YamlFile::parse("e", "- a\n- {b: 1}".into()).unwrap().value(), &serde_json::json!(["a", {"b": 1}]));
         assert_eq!(YamlFile::parse("e", String::new()).unwrap().value(), &serde_json::json!({}));
         for (text, part) in
-            [("a: [", "bad.yaml:"), ("a: .nan", "no finite number"), ("a: ${b}", "b"), ("a: 1\na: 2", "bad.yaml:2")]
+            [("a: [", "bad.yaml:"), ("a: .nan", "not a finite number"), ("a: ${b}", "b"), ("a: 1\na: 2", "bad.yaml:2")]
         {
             let message = YamlFile::parse("bad.yaml", text.into()).unwrap_err().to_string();
             assert!(message.contains(part), "{text}: {message}");

@@ -26,7 +26,7 @@ pub enum Origin {
         key: Mark,
         value: Mark,
     },
-    /// The override as it was typed.
+    /// The override, as typed.
     Override(Arc<str>),
 }
 

@@ -2,7 +2,7 @@
 
 use super::{built_in, repository, resolve_file, resolved};
 use burnish::config::compat::{
-    Fate, Kind, NULL_IS_UNSET, alike, compose_edition, editions, files, fits_key, leaves, module_names, row,
+    KeyTreatment, Kind, NULL_IS_UNSET, alike, compose_edition, editions, files, fits_key, leaves, module_names, row,
 };
 use burnish::config::schema::RewardManager;
 use burnish::config::{ConfigError, Node, PpoConfig, Request, Tree, Value, load, resolve};
@@ -32,7 +32,7 @@ fn yaml(tree: &Tree, key: &str) -> String {
 fn the_values_of_a_group_are_taken() {
     let mut choices = 0;
     for edition in editions::EDITIONS {
-        for (file, _) in files::of(edition).filter(|(file, _)| file.contains('/')) {
+        for (file, _) in files::of_edition(edition).filter(|(file, _)| file.contains('/')) {
             let (group, option) = file.split_once('/').unwrap();
             let (command, config, kind) = match group {
                 "optim" | "engine" if files::find(edition, "sft_trainer_engine").is_some() => {
@@ -209,7 +209,8 @@ fn ignored_keys_are_accepted_as_overrides() {
         keys.extend(kind.rows().map(|(pattern, _)| *pattern).filter(|pattern| !pattern.contains('*')));
         keys.retain(|key| {
             let found = row(kind, key, tree.root());
-            found.is_some_and(|row| !row.is_section && matches!(row.fate, Fate::Ignored(_))) && *key != "model_engine"
+            found.is_some_and(|row| !row.is_section && matches!(row.treatment, KeyTreatment::Ignored(_)))
+                && *key != "model_engine"
         });
         keys.sort();
         keys.dedup();

@@ -3,7 +3,7 @@
 //! `scripts/bless` writes config/verl/ anew.
 
 use burnish::config::compat::table::VALUES;
-use burnish::config::compat::{Fate, KeyRow, Kind, alike, editions, row};
+use burnish::config::compat::{KeyRow, KeyTreatment, Kind, alike, editions, row};
 use burnish::config::{ConfigError, Request, ResolvedConfig, Tree, Value, defaults, resolve};
 use burnish::convert::from_verl::{self, Converted, Source};
 use burnish::convert::shell::Surroundings;
@@ -50,7 +50,7 @@ fn every_row_is_about_some_key() {
     for kind in Kind::all() {
         let tree = built_in(kind);
         // The generation server reads the keys of reinforcement learning.
-        let reads = |key: &editions::Key| {
+        let reads = |key: &editions::VerlKey| {
             Kind::of_verl_file(key.config) == kind || kind == Kind::Generation && key.config.starts_with("ppo_")
         };
         for key in editions::keys().filter(reads).map(|key| key.key).chain(wild.lines()) {
@@ -113,11 +113,11 @@ fn golden_command_lines_convert_and_resolve() {
             for (key, expected) in line["resolved_diff_vs_default"].as_object().unwrap() {
                 let mut expected = available(key, from_json(expected));
                 let here = match row(converted.kind, key, written.root()) {
-                    Some(KeyRow { fate: Fate::Means(to, value), .. }) => {
+                    Some(KeyRow { treatment: KeyTreatment::Sets(to, value), .. }) => {
                         expected = editions::parse(value).unwrap().value;
                         Some(to.to_string())
                     }
-                    Some(KeyRow { fate: Fate::Chooses(to, from), .. }) => {
+                    Some(KeyRow { treatment: KeyTreatment::SetsFrom(to, from), .. }) => {
                         let named = line["resolved_diff_vs_default"].get(from).map_or("messages", |name| name.as_str().unwrap());
                         expected = Value::Text(named.into());
                         Some(to.to_string())

@@ -3,7 +3,7 @@
 use super::{built_in, golden_folder, repository};
 use burnish::cli::choices;
 use burnish::config::compat::{
-    Fate, Kind, NULL_IS_UNSET, alike, compose_edition, editions, files, fits_key, leaves, module_names, row,
+    KeyTreatment, Kind, NULL_IS_UNSET, alike, compose_edition, editions, files, fits_key, leaves, module_names, row,
 };
 use burnish::config::{Node, PpoConfig, Request, ResolvedConfig, Tree, Value, load, resolve};
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,7 +180,7 @@ fn composed(edition: usize, config: &str) -> BTreeMap<&'static str, Value> {
         })
         .collect();
     let of_file = editions::keys().filter(|key| key.config == config);
-    let value = |key: &editions::Key, written: &str| {
+    let value = |key: &editions::VerlKey, written: &str| {
         let text = resolved.get(&(config, key.key)).copied().unwrap_or(written);
         editions::parse(text).unwrap_or_else(|| panic!("{config} {}: {text}", key.key)).value
     };
@@ -210,7 +210,7 @@ fn expected(edition: usize, config: &str, kind: Kind) -> Expected {
         }
         match row(kind, key, written.root()) {
             None if is_setting(key) => drop(settings.insert(key.to_string(), (key, value))),
-            Some(found) if matches!(found.fate, Fate::Renamed(_)) && value != Value::Null => {
+            Some(found) if matches!(found.treatment, KeyTreatment::Renamed(_)) && value != Value::Null => {
                 old.push((found.target.unwrap(), key, value))
             }
             _ => {}
@@ -372,7 +372,7 @@ fn verls_files_compose_to_the_frozen_defaults() {
 fn verls_own_files_give_the_built_in_defaults() {
     for edition in editions::EDITIONS {
         let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files::of(edition) {
+        for (name, text) in files::of_edition(edition) {
             let path = folder.path().join(format!("{name}.yaml"));
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();

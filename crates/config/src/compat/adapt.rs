@@ -1,11 +1,10 @@
-//! Adapts files and overrides written for verl: keys with another name here are renamed, and keys that are not settings may be
-//! written as if they existed.
+//! Adapts files and overrides written for verl: renames keys, and accepts keys that are not settings.
 
 use super::editions::{self, EDITIONS, is_default, newest_defaults, parse};
 use super::kind::Kind;
 use super::patterns::fits_key;
 use super::row::{KeyRow, row};
-use super::table::Fate;
+use super::table::KeyTreatment;
 use super::values::{alike, below_open_mapping, is_empty_mapping};
 use crate::library::LIBRARY;
 use burnish_hydra::overrides::{Operation, Override};
@@ -14,8 +13,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Settings whose null means "unset" in verl (its schedules of 2025, the empty entries of 2026-08 for old names): they then have
-/// their default, in files and overrides alike. Any other null is a value, or an error.
+/// Settings whose null means "unset" in verl (schedules of 2025, empty entries of 2026-08 for old names): null gives them their
+/// default, in files and overrides. Null in any other setting is a value or an error.
 pub const NULL_IS_UNSET: &[&str] = &[
     "**.optim.lr_warmup_steps",
     "**.optim.lr_warmup_steps_ratio",
@@ -27,18 +26,18 @@ pub const NULL_IS_UNSET: &[&str] = &[
     "custom_reward_function.name",
 ];
 
-/// Settings whose null says nothing where there is a value under an old name: in verl the one that is given counts.
+/// Settings whose null yields to a value under an old name, as in verl.
 const NULL_YIELDS: &[&str] = &["**.*micro_batch_size_per_gpu"];
 
-/// The key that says which framework trains a model, and the key of the model. Megatron reads `lora.*` of the model, the others
-/// `lora_rank` and its siblings.
+/// The key of the training framework of a model, and the key of the model. Megatron reads `lora.*` of the model, other frameworks
+/// read `lora_rank` and its siblings.
 const FRAMEWORKS: &[(&str, &str)] = &[
     ("actor_rollout_ref.actor.strategy", "actor_rollout_ref.model."),
     ("critic.strategy", "critic.model."),
     ("engine.strategy", "model."),
 ];
 
-/// Megatron's names of the matrices with adapters, and their names here.
+/// Megatron's names of the matrices with adapters, with our names.
 const MODULES: &[(&str, &[&str])] = &[
     ("linear_qkv", &["q_proj", "k_proj", "v_proj"]),
     ("linear_proj", &["o_proj"]),
@@ -51,11 +50,11 @@ const MODULES: &[(&str, &[&str])] = &[
     ("linear_fc1_up", &["up_proj"]),
 ];
 
-/// The side on which a tool's answer is cut, in training and in generation.
+/// Keys of the side on which a long tool result is cut, in training and in generation.
 const TRUNCATE_SIDES: [&str; 2] =
     ["actor_rollout_ref.rollout.multi_turn.tool_response_truncate_side", "rollout.multi_turn.tool_response_truncate_side"];
-/// The first edition with the sides of today.
-const SIDES_OF_TODAY: &str = "2026-08";
+/// The first edition with today's meaning of left and right.
+const TODAYS_SIDES_SINCE: &str = "2026-08";
 
 /// A key that was written under another name.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,23 +71,23 @@ impl fmt::Display for Renamed {
 }
 
 /// Adapts files and overrides written for verl to one kind of configuration.
-pub struct Verl<'a> {
+pub struct VerlAdapter<'a> {
     kind: Kind,
     /// The built-in configuration as written.
     defaults: &'a Node,
     renamed: RefCell<Vec<Renamed>>,
     deleted: RefCell<Vec<(String, Origin)>>,
-    /// The file of verl's, and its edition, whose defaults are among the files.
+    /// The file of verl and its edition, if its defaults are among the files.
     preset: RefCell<Option<(String, usize)>>,
     /// The values of `lora.*` in verl's files, for models that Megatron trains.
     lora: RefCell<Vec<(String, Node)>>,
-    /// The values that files of the user and overrides give under today's names.
+    /// The values that the user's files and overrides give under today's names.
     given: RefCell<HashMap<String, Node>>,
-    /// True if a later override counts whatever its name is, as in the conversion of a command.
+    /// True if a later override always wins, under its old or new name, as in the conversion of a command.
     later_wins: bool,
 }
 
-impl<'a> Verl<'a> {
+impl<'a> VerlAdapter<'a> {
     pub fn new(kind: Kind, defaults: &'a Node) -> Self {
         Self {
             kind,
@@ -102,7 +101,7 @@ impl<'a> Verl<'a> {
         }
     }
 
-    /// Lets a later override count, whatever its name is, rather than refuse two values.
+    /// Lets a later override win, under its old or new name, instead of refusing two values.
     pub fn later_wins(self) -> Self {
         Self { later_wins: true, ..self }
     }
@@ -112,13 +111,13 @@ impl<'a> Verl<'a> {
         self.renamed.borrow().clone()
     }
 
-    /// Lets `${old.name}` find the value under the new name.
+    /// Makes `${old.name}` resolve to the value under the new name.
     pub fn add_old_names(&self, root: &mut Node) {
-        for (old, fate) in self.kind.rows().filter(|(pattern, _)| !pattern.contains('*')) {
-            if let Fate::Renamed(new) = fate
+        for (old, treatment) in self.kind.rows().filter(|(pattern, _)| !pattern.contains('*')) {
+            if let KeyTreatment::Renamed(new) = treatment
                 && root.get(old).is_none()
             {
-                // In some of verl's files the new name falls back on the old one.
+                // In some of verl's files the new name refers to the old one.
                 let last = old.rsplit('.').next().unwrap_or(old);
                 let falls_back =
                     root.get(new).is_some_and(|node| matches!(&node.value, Value::Text(text) if text.contains(last)));
@@ -128,7 +127,7 @@ impl<'a> Verl<'a> {
         }
     }
 
-    /// Lets `${key}` find keys of verl that are not settings and were not set, with their default in the newest edition.
+    /// Makes `${key}` resolve to verl's newest default for unset keys that are not settings.
     pub fn add_verls_defaults(&self, root: &mut Node) {
         for (key, text) in newest_defaults(self.kind) {
             if root.get(key).is_none()
@@ -139,7 +138,7 @@ impl<'a> Verl<'a> {
         }
     }
 
-    /// Uses `lora.*` of verl's own files for models that Megatron trains.
+    /// Uses `lora.*` of verl's files for models that Megatron trains.
     pub fn choose_lora(&self, root: &mut Node) {
         for (framework, model) in FRAMEWORKS {
             let strategy = root.get(framework).map(|node| &node.value);
@@ -154,10 +153,10 @@ impl<'a> Verl<'a> {
         }
     }
 
-    /// Gives the side on which a tool's answer is cut its name of today, where the defaults are those of an edition that calls left what
-    /// is right today, and the other way round (verl#6313). Returns the value that was written, for the notes.
+    /// Swaps left and right in the side on which a tool result is cut, for editions before verl#6313. Returns the written value for the
+    /// notes.
     pub fn choose_side(&self, root: &mut Node) -> Option<Ignored> {
-        let is_older = self.preset.borrow().as_ref().is_some_and(|(_, edition)| EDITIONS[*edition] < SIDES_OF_TODAY);
+        let is_older = self.preset.borrow().as_ref().is_some_and(|(_, edition)| EDITIONS[*edition] < TODAYS_SIDES_SINCE);
         let key = TRUNCATE_SIDES.into_iter().find(|key| root.get(key).is_some()).filter(|_| is_older)?;
         let node = root.get_mut(key)?;
         let today = match &node.value {
@@ -166,11 +165,11 @@ impl<'a> Verl<'a> {
             _ => return None,
         };
         let written = std::mem::replace(&mut node.value, Value::Text(today.into()));
-        let reason = "verl before 0.8 calls left what is right since then, and the other way round; that is what counts here";
+        let reason = "left and right are swapped: verl before 0.8 names the sides the other way round";
         Some(Ignored { key: key.into(), value: inline(&written), reason })
     }
 
-    /// Adds the built-in default of every setting that no file sets. A setting that an override deleted is a problem.
+    /// Adds the built-in default of every setting that no file sets. Reports settings that an override deleted.
     pub fn fill(&self, root: &mut Node) -> Vec<Problem> {
         let deleted = self.deleted.borrow();
         let mut problems: Vec<Problem> = vec![];
@@ -200,14 +199,14 @@ impl<'a> Verl<'a> {
         }
     }
 
-    /// Returns the key and value that an old key stands for; `None` if its value has no meaning.
+    /// Returns the new key and value of an old key; `None` if the old value is null.
     fn translated(&self, old: &str, row: &KeyRow, node: &Node) -> Option<(String, Node)> {
         let to = row.target.clone().filter(|_| node.value != Value::Null)?;
         let node = at_new_place(old, &to, node);
         Some((to, Node { value: module_names(old, node.value), ..node }))
     }
 
-    /// True if verl's file, or the newest edition if the file is unknown, has a key or section.
+    /// True if verl's file (the newest edition if the file is unknown) has a key or section.
     fn verl_has(&self, key: &str) -> bool {
         let preset = self.preset.borrow();
         let is_part = |of: &str| of.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -217,7 +216,7 @@ impl<'a> Verl<'a> {
         })
     }
 
-    /// Notes which of verl's files the defaults come from.
+    /// Notes the file of verl that the defaults come from.
     fn note_preset(&self, origin: &Origin) {
         let Origin::File { source, .. } = origin else { return };
         let name = source.name.rsplit_once("verl/").map(|(_, name)| name.trim_end_matches(".yaml"));
@@ -235,7 +234,7 @@ impl<'a> Verl<'a> {
         Some(Node { value: default.value.clone(), ..node.clone() })
     }
 
-    /// Notes the values of a file of the user, or of an override, that have today's names.
+    /// Notes the values with today's names in a file of the user or in an override.
     fn note_given(&self, key: &str, node: &Node) {
         leaves(key, node, &mut |key, node| {
             if self.row(key).is_none() {
@@ -244,12 +243,12 @@ impl<'a> Verl<'a> {
         });
     }
 
-    /// Says whether a value under an old name counts where `there` is one under today's: it does not where both are alike, or it is
-    /// null. A null under today's name is a value, unless it says nothing in verl.
+    /// True if a value under an old name replaces the value `there` under today's name. It does not if both are alike or the old value is
+    /// null. A null under today's name is a value, unless it means "unset" in verl.
     ///
     /// # Errors
-    /// Two values.
-    fn counts_beside(&self, old: (&str, &Node), new: (&str, &Node), there: &Node) -> Result<bool, Problem> {
+    /// If there are two different values.
+    fn replaces_today(&self, old: (&str, &Node), new: (&str, &Node), there: &Node) -> Result<bool, Problem> {
         let ((old, given), (to, value)) = (old, new);
         if given.value == Value::Null || alike(&there.value, &value.value) {
             return Ok(false);
@@ -258,7 +257,7 @@ impl<'a> Verl<'a> {
         if there.value == Value::Null && says_nothing {
             return Ok(true);
         }
-        let message = format!("`{old}` and `{to}` are the same setting, with two values; the other is at {}", there.origin);
+        let message = format!("`{old}` and `{to}` are the same setting but have two values; the other is at {}", there.origin);
         Err(Problem::new(old, message).at(&given.origin).help(format!("remove `{old}`")))
     }
 
@@ -291,12 +290,12 @@ impl<'a> Verl<'a> {
             if key.contains(".lora.") {
                 self.lora.borrow_mut().push((to.clone(), value.clone()));
             }
-            // In some of verl's own files an old name has the value that counts, and the new one its default.
+            // In some of verl's files the old name has the value that counts, and the new name its default.
             let is_verls = |there: &&Node| gives_way && is_default(self.kind, &to, &there.value);
             let earlier = self.given.borrow().get(&to).filter(|there| !is_ours && !is_verls(there)).cloned();
             let there = body.get(&to).cloned().filter(|there| !is_ours || there.value != Value::Null).or(earlier);
             if let Some(there) = there
-                && (gives_way || !self.counts_beside((&key, &node), (&to, &value), &there)?)
+                && (gives_way || !self.replaces_today((&key, &node), (&to, &value), &there)?)
             {
                 continue;
             }
@@ -306,7 +305,8 @@ impl<'a> Verl<'a> {
         Ok(())
     }
 
-    /// Takes a null under an old name: it reverts a value that another file gave under that name, and never one of today's name.
+    /// Handles a null under an old name: it reverts a value that another file gave under the old name, but not a value under today's
+    /// name.
     fn unset_old(&self, old: &str, row: &KeyRow, node: &Node, body: &mut Node) {
         let Some(to) = &row.target else { return };
         let was_set = self.renamed.borrow().iter().any(|known| known.from == old);
@@ -317,12 +317,12 @@ impl<'a> Verl<'a> {
         }
     }
 
-    /// Translates an override of a key that has another name here.
+    /// Translates an override of a renamed key.
     fn renamed_override(&self, one: Override, row: &KeyRow) -> Result<Vec<Override>, Problem> {
         let Some(to) = &row.target else { return Ok(vec![]) };
         let unset = one.value.as_ref().is_none_or(|given| given.value == Value::Null);
         if unset {
-            // "Unset" reverts a value that was set under the same name.
+            // Null or a deletion reverts a value that was set under the same name.
             let is_given = self.given.borrow().contains_key(to);
             let was_set = !is_given && self.renamed.borrow().iter().any(|known| known.from == one.key);
             if one.operation != Operation::Delete {
@@ -336,7 +336,7 @@ impl<'a> Verl<'a> {
         let Some((key, value)) = self.translated(&one.key, row, given) else { return Ok(vec![]) };
         let there = self.given.borrow().get(&key).filter(|_| !self.later_wins).cloned();
         if let Some(there) = there
-            && !self.counts_beside((&one.key, given), (&key, &value), &there)?
+            && !self.replaces_today((&one.key, given), (&key, &value), &there)?
         {
             return Ok(vec![]);
         }
@@ -370,7 +370,7 @@ impl<'a> Verl<'a> {
     }
 }
 
-impl Adapt for Verl<'_> {
+impl Adapt for VerlAdapter<'_> {
     fn file(&self, mut body: Node) -> Result<Node, Problem> {
         self.note_preset(&body.origin);
         self.rename(&mut body)?;
@@ -387,9 +387,10 @@ impl Adapt for Verl<'_> {
             && one.key == "model_engine"
             && engine != "dp"
         {
-            let message = format!("`model_engine={engine}` takes other defaults of verl's, those of {engine}");
+            let message =
+                format!("`model_engine={engine}` selects other defaults (verl's {engine} files), which are not built in");
             return Err(Problem::new(&one.key, message).at(&one.origin).help(
-                "`trainer from-verl` writes them into a recipe; --config verl/2026-08/ppo_megatron_trainer has those of megatron",
+                "`trainer from-verl` writes them into a recipe; for megatron use --config verl/2026-08/ppo_megatron_trainer",
             ));
         }
         let is_deletion = one.operation == Operation::Delete;
@@ -407,7 +408,7 @@ impl Adapt for Verl<'_> {
                     self.note_given(&one.key, given);
                 }
                 let value = one.value.as_ref().map(|given| self.unset(&one.key, given).unwrap_or_else(|| given.clone()));
-                // verl needs `+` for keys that its own file lacks; here they have a default.
+                // verl needs `+` for keys that are missing in its file; here they have a default.
                 let is_added = one.operation == Operation::Add && self.defaults.get(&one.key).is_some();
                 let operation = if is_added && !self.verl_has(&one.key) { Operation::Force } else { one.operation };
                 Ok(vec![Override { operation, value, ..one }])
@@ -416,7 +417,7 @@ impl Adapt for Verl<'_> {
     }
 }
 
-/// Returns the names here of Megatron's matrices with adapters; the value of any other key is unchanged.
+/// Translates Megatron's names of matrices with adapters; values of other keys are unchanged.
 pub fn module_names(key: &str, value: Value) -> Value {
     let Value::List(items) = &value else { return value };
     if !key.ends_with(".lora.target_modules") && !key.ends_with(".lora.exclude_modules") {
@@ -441,7 +442,7 @@ pub fn module_names(key: &str, value: Value) -> Value {
     Value::List(renamed.collect())
 }
 
-/// Returns a value for its new key: interpolations that were relative to the old key become absolute.
+/// Moves a value to its new key: interpolations that are relative to the old key become absolute.
 fn at_new_place(old: &str, new: &str, node: &Node) -> Node {
     let parents: Vec<&str> = old.split('.').collect();
     let same_parent = old.rsplit_once('.').map(|(parent, _)| parent) == new.rsplit_once('.').map(|(parent, _)| parent);
@@ -461,7 +462,7 @@ fn at_new_place(old: &str, new: &str, node: &Node) -> Node {
     Node { value: Value::Text(whole + rest), ..node.clone() }
 }
 
-/// Calls `visit` for every leaf below a node: whatever is not a mapping, or is an empty one.
+/// Calls `visit` for every leaf below a node. Scalars, lists and empty mappings are leaves.
 pub fn leaves<'a>(key: &str, node: &'a Node, visit: &mut impl FnMut(&str, &'a Node)) {
     match &node.value {
         Value::Map(entries) if !entries.is_empty() => {

@@ -1,14 +1,14 @@
-//! verl's own files, composed as verl composes them.
+//! Composition of verl's files, as in verl.
 
 use super::files;
 use crate::library::LIBRARY;
 use burnish_hydra::{ConfigError, Node, Plain, Request, compose};
 
-/// Composes one of verl's configurations as written, `${…}` included; `None` if the edition has no such file. The overrides may
-/// choose options of groups (`optim=megatron`), as well as set keys.
+/// Composes one of verl's configurations, with unresolved `${…}`; `None` if the edition has no such file. The overrides may choose
+/// options of groups (`optim=megatron`) and set keys.
 ///
 /// # Errors
-/// If Hydra refuses it: an option that a group does not have, or a key that does not exist.
+/// If Hydra would fail: an unknown option of a group, or an unknown key.
 pub fn compose_edition(edition: &str, config: &str, overrides: &[String]) -> Option<Result<Node, ConfigError>> {
     files::find(edition, config)?;
     let name = format!("{}{config}", files::prefix(edition));

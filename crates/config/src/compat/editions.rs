@@ -1,4 +1,4 @@
-//! verl's own keys and defaults in three editions, as in its files: `editions.tsv`.
+//! verl's keys and defaults in three editions (`editions.tsv`).
 
 use super::kind::Kind;
 use super::patterns::fits_key;
@@ -12,7 +12,7 @@ pub const EDITIONS: [&str; 3] = ["2025-06", "2026-01", "2026-08"];
 
 /// One key of one of verl's configurations.
 #[derive(Debug, Clone, Copy)]
-pub struct Key {
+pub struct VerlKey {
     /// verl's file, such as `ppo_trainer`.
     pub config: &'static str,
     pub key: &'static str,
@@ -21,12 +21,12 @@ pub struct Key {
 }
 
 /// Returns all keys, in the order of the file.
-pub fn keys() -> impl Iterator<Item = Key> {
+pub fn keys() -> impl Iterator<Item = VerlKey> {
     include_str!("editions.tsv").lines().skip(1).filter_map(|line| {
         let mut cells = line.split('\t');
         let (config, key) = (cells.next()?, cells.next()?);
         let mut default = || cells.next().filter(|text| *text != "-");
-        Some(Key { config, key, defaults: [default(), default(), default()] })
+        Some(VerlKey { config, key, defaults: [default(), default(), default()] })
     })
 }
 
@@ -35,15 +35,15 @@ static DEFAULTS: LazyLock<HashMap<(Kind, &str), Vec<&str>>> = LazyLock::new(|| {
     for key in keys() {
         let [first, later @ ..] = key.defaults;
         let known: Vec<&str> = later.into_iter().flatten().collect();
-        // The oldest edition counts only for keys that later files no longer have: elsewhere a former default is a value of its
-        // own.
+        // The oldest edition counts only for keys that later files no longer have; for other keys, an old default is an ordinary
+        // value.
         let known = if known.is_empty() { first.into_iter().collect() } else { known };
         table.entry((Kind::of_verl_file(key.config), key.key)).or_default().extend(known);
     }
     table
 });
 
-/// The sections of verl's files. The generation server reads those of reinforcement learning.
+/// The sections of verl's files. The generation server reads the sections of reinforcement learning.
 static SECTIONS: LazyLock<HashSet<(Kind, &str)>> = LazyLock::new(|| {
     let mut sections = HashSet::new();
     for key in keys() {
@@ -65,13 +65,12 @@ pub fn newest_defaults(kind: Kind) -> impl Iterator<Item = (&'static str, &'stat
     of_kind.filter_map(|key| Some((key.key, key.defaults.into_iter().flatten().next_back()?)))
 }
 
-/// The framework that trains unless a script says otherwise.
+/// The default training framework.
 pub const FSDP: &str = "fsdp";
-/// The framework with its own keys of adapters.
+/// The framework with separate keys for adapters.
 pub const MEGATRON: &str = "megatron";
 
-/// Keys that are in one of verl's files but that its program does not read: the files, the framework (all frameworks if empty),
-/// the keys, and what happens instead.
+/// Keys in verl's files that its program does not read: the files, the framework (all frameworks if empty), the keys, and the reason.
 const UNREAD: &[(&[&str], &str, &[&str], &str)] = &[
     (
         &["sft_trainer"],
@@ -84,7 +83,7 @@ const UNREAD: &[(&[&str], &str, &[&str], &str)] = &[
             "optim.num_cycles",
             "optim.total_training_steps",
         ],
-        "fsdp_sft_trainer reads optim.lr_scheduler and the share of warm-up alone",
+        "fsdp_sft_trainer reads only optim.lr_scheduler and the share of warm-up",
     ),
     (
         &["ppo_trainer", "ppo_megatron_trainer", "sft_trainer_engine"],
@@ -96,18 +95,18 @@ const UNREAD: &[(&[&str], &str, &[&str], &str)] = &[
         &["ppo_trainer", "sft_trainer_engine"],
         FSDP,
         &["**.lora.rank", "**.lora.alpha", "**.lora.target_modules", "**.lora.exclude_modules", "**.lora.adapter_path"],
-        "Megatron alone reads lora.*; the others read lora_rank, lora_alpha, target_modules, exclude_modules and lora_adapter_path",
+        "only Megatron reads lora.*; other frameworks read lora_rank, lora_alpha, target_modules, exclude_modules, lora_adapter_path",
     ),
     (
         &["ppo_trainer", "ppo_megatron_trainer", "sft_trainer_engine"],
         MEGATRON,
         &["**.lora_rank", "**.lora_alpha", "**.model.target_modules", "**.model.exclude_modules", "**.lora_adapter_path"],
-        "Megatron reads lora.rank, lora.alpha and their kin",
+        "Megatron reads lora.rank, lora.alpha and the other keys of lora",
     ),
 ];
 
-/// Keys of reinforcement learning that the workers of one edition do not read, though those of another do: the edition, the
-/// framework (all frameworks if empty), the keys, and what they read instead.
+/// Keys of reinforcement learning that the workers of only some editions read: the edition that does not read them, the framework
+/// (all frameworks if empty), the keys, and the reason.
 const UNREAD_IN: &[(&str, &str, &[&str], &str)] = &[
     ("2026-08", "", &["actor_rollout_ref.actor.grad_clip", "critic.grad_clip"], "verl 0.9 clips by optim.clip_grad"),
     ("2026-01", FSDP, &["actor_rollout_ref.actor.optim.clip_grad", "critic.optim.clip_grad"], "verl 0.7 clips by grad_clip"),
@@ -127,7 +126,7 @@ pub fn unread(edition: &str, config: &str, framework: &str, key: &str) -> Option
     rows.find(|(_, _, keys, _)| keys.iter().any(|pattern| fits_key(pattern, key))).map(|(.., reason)| *reason)
 }
 
-/// Values that have no effect, besides the defaults of whole files: the defaults of the groups of frameworks.
+/// Further values without an effect: defaults in the groups of frameworks.
 const NEUTRAL: &[(&str, &str)] = &[
     ("**.override_optimizer_config.decoupled_weight_decay", "true"),
     ("**.optim.lr_decay_ratio", "1.0"),
@@ -144,8 +143,8 @@ pub fn is_open(kind: Kind, key: &str) -> bool {
     DEFAULTS.get(&(kind, key)).is_some_and(|texts| texts.contains(&"{}"))
 }
 
-/// True if an edition has this value as the default of the key, so that writing it has no effect. `false` has no effect where no
-/// default is true; for a key of no edition, nor has 0.
+/// True if an edition has this value as the default of the key, so that the value has no effect. `false` has no effect if no default
+/// is true. For keys that no edition has, `false` and 0 have no effect.
 pub fn is_default(kind: Kind, key: &str, value: &Value) -> bool {
     if NEUTRAL.iter().any(|(pattern, text)| fits_key(pattern, key) && is_written(text, value)) {
         return true;
@@ -172,7 +171,7 @@ fn is_written(text: &str, value: &Value) -> bool {
     }
 }
 
-/// Parses a default; its text becomes its source.
+/// Parses a default; its origin is its text.
 pub fn parse(text: &str) -> Option<Node> {
     let source = Arc::new(Source { name: "verl's defaults".into(), text: format!("x: {text}") });
     let node = yaml::parse(&source).ok()?.get("x").cloned()?;

@@ -1,8 +1,8 @@
-//! The kinds of configuration, as verl has them.
+//! The kinds of configuration, with verl's files for each kind.
 
-use super::table::{EVALUATION, EVERYWHERE, Fate, GENERATION, GENERATION_ENGINE, RL, RL_ENGINE, SFT};
+use super::table::{EVALUATION, EVERYWHERE, GENERATION, GENERATION_ENGINE, KeyTreatment, RL, RL_ENGINE, SFT};
 
-/// A kind of configuration. A new one is a variant and a line of `KINDS`, in the same order.
+/// A kind of configuration. A new kind is a variant and a line of `KINDS`, in the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Rl,
@@ -15,56 +15,62 @@ pub enum Kind {
 }
 
 /// The facts about a kind.
-struct Facts {
+struct KindFacts {
     kind: Kind,
     /// The heading in `docs/from-verl.md`.
     title: &'static str,
-    /// The built-in file that holds all its defaults.
+    /// The built-in file with all its defaults.
     default_file: &'static str,
     /// verl's files of this kind.
     verl_files: &'static [&'static str],
-    /// The rows for verl's keys, in the order in which they count; those for every kind come after them.
-    rows: [&'static [(&'static str, Fate)]; 2],
+    /// The rows for verl's keys, in order of precedence; the rows for every kind follow them.
+    rows: [&'static [(&'static str, KeyTreatment)]; 2],
 }
 
-const KINDS: [Facts; 7] = [
-    Facts {
+const KINDS: [KindFacts; 7] = [
+    KindFacts {
         kind: Kind::Rl,
         title: "Reinforcement learning: `trainer`",
         default_file: "ppo_trainer",
         verl_files: &["ppo_trainer", "ppo_megatron_trainer"],
         rows: [RL, RL_ENGINE],
     },
-    Facts {
+    KindFacts {
         kind: Kind::Sft,
         title: "Supervised fine-tuning: `trainer sft`",
         default_file: "sft_trainer",
         verl_files: &["sft_trainer", "sft_trainer_engine"],
         rows: [SFT, &[]],
     },
-    Facts { kind: Kind::Rm, title: "Reward models: `trainer rm`", default_file: "rm_trainer", verl_files: &[], rows: [&[], &[]] },
-    Facts {
+    KindFacts {
+        kind: Kind::Rm,
+        title: "Reward models: `trainer rm`",
+        default_file: "rm_trainer",
+        verl_files: &[],
+        rows: [&[], &[]],
+    },
+    KindFacts {
         kind: Kind::Dpo,
         title: "Preference optimisation: `trainer dpo`",
         default_file: "dpo_trainer",
         verl_files: &[],
         rows: [&[], &[]],
     },
-    Facts {
+    KindFacts {
         kind: Kind::Distill,
         title: "Distillation on given texts: `trainer distill`",
         default_file: "distill_trainer",
         verl_files: &[],
         rows: [&[], &[]],
     },
-    Facts {
+    KindFacts {
         kind: Kind::Generation,
         title: "Generation: `trainer generate`",
         default_file: "generation",
         verl_files: &["generation"],
         rows: [GENERATION, GENERATION_ENGINE],
     },
-    Facts {
+    KindFacts {
         kind: Kind::Evaluation,
         title: "Evaluation: `trainer eval`",
         default_file: "evaluation",
@@ -73,7 +79,7 @@ const KINDS: [Facts; 7] = [
     },
 ];
 
-// A line in another place than its variant does not compile.
+// A line that is not at the index of its variant does not compile.
 const _: () = {
     let mut index = 0;
     while index < KINDS.len() {
@@ -88,7 +94,7 @@ impl Kind {
         KINDS.iter().map(|facts| facts.kind)
     }
 
-    /// Returns the kind of one of verl's files; reinforcement learning for a file that no kind names.
+    /// Returns the kind of one of verl's files; reinforcement learning for an unknown file.
     pub fn of_verl_file(name: &str) -> Self {
         KINDS.iter().find(|facts| facts.verl_files.contains(&name)).map_or(Self::Rl, |facts| facts.kind)
     }
@@ -98,7 +104,7 @@ impl Kind {
         KINDS[self as usize].verl_files
     }
 
-    /// Returns the built-in file that holds the defaults of this kind.
+    /// Returns the built-in file with the defaults of this kind.
     pub const fn default_file(self) -> &'static str {
         KINDS[self as usize].default_file
     }
@@ -108,13 +114,13 @@ impl Kind {
         KINDS[self as usize].title
     }
 
-    /// Returns the rows of this kind alone, in the order in which they count.
-    pub fn own_rows(self) -> impl Iterator<Item = &'static (&'static str, Fate)> {
+    /// Returns the rows of only this kind, in order of precedence.
+    pub fn own_rows(self) -> impl Iterator<Item = &'static (&'static str, KeyTreatment)> {
         KINDS[self as usize].rows.into_iter().flatten()
     }
 
-    /// Returns the rows of this kind and those of every kind, in the order in which they count.
-    pub fn rows(self) -> impl Iterator<Item = &'static (&'static str, Fate)> {
+    /// Returns the rows of this kind and then the rows of every kind, in order of precedence.
+    pub fn rows(self) -> impl Iterator<Item = &'static (&'static str, KeyTreatment)> {
         self.own_rows().chain(EVERYWHERE)
     }
 }

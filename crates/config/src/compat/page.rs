@@ -1,16 +1,16 @@
 //! Renders the table as a part of `docs/from-verl.md`.
 
-use super::editions::{self, EDITIONS, Key};
+use super::editions::{self, EDITIONS, VerlKey};
 use super::kind::Kind;
 use super::row::row;
-use super::table::{EVERYWHERE, Fate, VALUES};
+use super::table::{EVERYWHERE, KeyTreatment, VALUES};
 use crate::compose::defaults;
 use burnish_hydra::{ConfigError, Node};
 
-/// Returns the numbers of keys of each edition by treatment, then every row. Settings are in `docs/config.md`.
+/// Returns the number of keys of each edition by treatment, then every row. Settings are in `docs/config.md`.
 ///
 /// # Errors
-/// If a built-in file does not compose, which its tests exclude.
+/// If a built-in file does not compose; tests exclude this.
 pub fn page() -> Result<String, ConfigError> {
     let mut page = String::from(
         "| verl's file | edition | keys | settings | renamed | ignored | refused |\n|---|---|---|---|---|---|---|\n",
@@ -19,8 +19,8 @@ pub fn page() -> Result<String, ConfigError> {
     for (kind, file) in files {
         let defaults = defaults(kind.default_file())?;
         for (index, edition) in EDITIONS.iter().enumerate() {
-            let has = |key: &Key| key.config == file && key.defaults[index].is_some();
-            let keys: Vec<Key> = editions::keys().filter(has).collect();
+            let has = |key: &VerlKey| key.config == file && key.defaults[index].is_some();
+            let keys: Vec<VerlKey> = editions::keys().filter(has).collect();
             if !keys.is_empty() {
                 page.push_str(&format!(
                     "| `{file}.yaml` | {edition} | {} |{}\n",
@@ -38,34 +38,37 @@ pub fn page() -> Result<String, ConfigError> {
     page.push_str(&format!("\n#### Everywhere\n\n{}", list(&everywhere)));
     page.push_str("\n#### Values\n\n");
     for (key, values, instead, reason) in VALUES {
-        page.push_str(&format!("- `{key}`: instead of `{}` there is `{instead}`: {reason}\n", values.join("`, `")));
+        page.push_str(&format!("- `{key}`: `{}` becomes `{instead}`: {reason}\n", values.join("`, `")));
     }
     Ok(page)
 }
 
-fn counts(kind: Kind, keys: &[Key], defaults: &Node) -> String {
-    let fates: Vec<Option<Fate>> = keys.iter().map(|key| row(kind, key.key, defaults).map(|row| row.fate)).collect();
-    let count = |is: fn(&Option<Fate>) -> bool| fates.iter().filter(|fate| is(fate)).count();
+fn counts(kind: Kind, keys: &[VerlKey], defaults: &Node) -> String {
+    let treatments: Vec<Option<KeyTreatment>> =
+        keys.iter().map(|key| row(kind, key.key, defaults).map(|row| row.treatment)).collect();
+    let count = |is: fn(&Option<KeyTreatment>) -> bool| treatments.iter().filter(|treatment| is(treatment)).count();
     let columns = [
-        count(|fate| fate.is_none()),
-        count(|fate| matches!(fate, Some(Fate::Renamed(_) | Fate::Means(..) | Fate::Chooses(..)))),
-        count(|fate| matches!(fate, Some(Fate::Ignored(_)))),
-        count(|fate| matches!(fate, Some(Fate::Refused(_)))),
+        count(|treatment| treatment.is_none()),
+        count(|treatment| {
+            matches!(treatment, Some(KeyTreatment::Renamed(_) | KeyTreatment::Sets(..) | KeyTreatment::SetsFrom(..)))
+        }),
+        count(|treatment| matches!(treatment, Some(KeyTreatment::Ignored(_)))),
+        count(|treatment| matches!(treatment, Some(KeyTreatment::Refused(_)))),
     ];
     columns.iter().map(|count| format!(" {count} |")).collect()
 }
 
-/// Lists the rows, grouped by reason, in the order in which the reasons first appear.
-fn list(rows: &[&(&str, Fate)]) -> String {
+/// Lists the rows, grouped by reason, in the order of the first row of each reason.
+fn list(rows: &[&(&str, KeyTreatment)]) -> String {
     let mut reasons: Vec<(String, Vec<&str>)> = vec![];
-    for (pattern, fate) in rows {
-        let reason = match fate {
-            Fate::Renamed(to) => format!("**renamed** to `{to}`"),
-            Fate::Means(to, value) => format!("**renamed**: `true` is written `{to}={value}`"),
-            Fate::Chooses(to, from) => format!("**renamed**: `true` is written `{to}=…`, with the value of `{from}`"),
-            Fate::Ignored(reason) => format!("**ignored**, because {reason}"),
-            Fate::Unread(reason) => format!("**ignored**, unless a setting, because {reason}"),
-            Fate::Refused(reason) => format!("**refused** unless at its default: {reason}"),
+    for (pattern, treatment) in rows {
+        let reason = match treatment {
+            KeyTreatment::Renamed(to) => format!("**renamed** to `{to}`"),
+            KeyTreatment::Sets(to, value) => format!("**renamed**: write `true` as `{to}={value}`"),
+            KeyTreatment::SetsFrom(to, from) => format!("**renamed**: write `true` as `{to}=…`, with the value of `{from}`"),
+            KeyTreatment::Ignored(reason) => format!("**ignored**, because {reason}"),
+            KeyTreatment::Unread(reason) => format!("**ignored**, unless a setting, because {reason}"),
+            KeyTreatment::Refused(reason) => format!("**refused** unless at its default: {reason}"),
         };
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, patterns)) => patterns.push(pattern),

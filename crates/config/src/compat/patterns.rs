@@ -2,7 +2,7 @@
 
 use burnish_hydra::segments;
 
-/// True if a dotted pattern matches a dotted key: `*` is one part or the rest of one, `**` any number of parts.
+/// True if a dotted pattern matches a dotted key. `*` stands for one part or for a piece of one, `**` for any number of parts.
 pub fn fits_key(pattern: &str, key: &str) -> bool {
     fits(&segments(pattern).collect::<Vec<_>>(), &segments(key).collect::<Vec<_>>())
 }
@@ -35,7 +35,7 @@ pub(super) fn captures(pattern: &[&str], key: &[&str]) -> Option<Vec<String>> {
     }
 }
 
-/// Returns a new name, with its wildcards replaced by the parts that those of the old one matched.
+/// Returns a new name whose wildcards are replaced by the parts that the wildcards of the old name matched.
 pub(super) fn filled(name: &str, captured: Vec<String>) -> String {
     let mut captured = captured.into_iter();
     let parts = name.split('.').map(|part| if part.contains('*') { captured.next().unwrap_or_default() } else { part.into() });

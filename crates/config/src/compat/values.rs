@@ -2,7 +2,7 @@
 
 use burnish_hydra::{Node, Value};
 
-/// True if two values are equal; an integer and a float may be equal numbers.
+/// True if two values are equal; an integer and a float may be equal.
 pub fn alike(a: &Value, b: &Value) -> bool {
     let number = |value: &Value| match value {
         Value::Int(value) => Some(*value as f64),

@@ -4,7 +4,7 @@
 use super::lora::lora_keys;
 use super::optim::OptimConfig;
 use super::rollout::RolloutConfig;
-use super::types::{Dtype, Init, Location, OneOrMany, Open, choices};
+use super::types::{Dtype, Init, Location, OneOrMany, OpenMapping, choices};
 use serde::{Deserialize, Serialize};
 
 /// The policy and everything that runs it.
@@ -24,7 +24,7 @@ pub struct ActorRolloutRefConfig {
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
     pub path: Location,
-    pub override_config: Open,
+    pub override_config: OpenMapping,
     pub init: Init,
     pub dtype: Dtype,
     pub enable_gradient_checkpointing: bool,

@@ -1,6 +1,6 @@
 //! `data.*`: the prompts. Meaning and defaults: `config/data/legacy_data.yaml`.
 
-use super::types::{Location, OneOrMany, Open, choices};
+use super::types::{Location, OneOrMany, OpenMapping, choices};
 use serde::{Deserialize, Serialize};
 
 /// The source of the prompts, and their maximum lengths.
@@ -25,7 +25,7 @@ pub struct DataConfig {
     pub filter_overlong_prompts: bool,
     pub on_malformed_row: OnMalformedRow,
     pub truncation: Truncation,
-    pub apply_chat_template_kwargs: Open,
+    pub apply_chat_template_kwargs: OpenMapping,
     pub chat_template_date: Option<String>,
 }
 

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::actor::CheckpointConfig;
 use super::loadable::Schema;
+use super::location_setting::{LocationKind, LocationSetting};
+use super::location_settings::one;
 use super::optim::StageOptimConfig;
-use super::place::{Place, Thing};
-use super::places::one;
 use super::sft::SftDataConfig;
 use super::stage::{self, StageConfig, StageKeys, StageModelConfig, StageTrainerConfig};
 use super::types::{Dtype, Location, choices};
@@ -97,13 +97,13 @@ impl DistillAlgorithmConfig {
 impl Schema for DistillConfig {
     const KIND: Kind = Kind::Distill;
 
-    fn places(&mut self) -> Vec<Place<'_>> {
+    fn locations(&mut self) -> Vec<LocationSetting<'_>> {
         let stored = self.teacher.is_stored();
-        let mut places = stage::places(&mut self.model, &mut self.data.train_files, &mut self.data.val_files);
+        let mut locations = stage::locations(&mut self.model, &mut self.data.train_files, &mut self.data.val_files);
         if !self.algorithm.is_without_teacher() {
-            places.extend(one("teacher.path", Thing::Model { weights: !stored }, &mut self.teacher.path));
+            locations.extend(one("teacher.path", LocationKind::Model { weights: !stored }, &mut self.teacher.path));
         }
-        places
+        locations
     }
 
     fn validate(&self, report: &mut Report) {

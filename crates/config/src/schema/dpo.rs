@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::actor::{CheckpointConfig, RefModelConfig};
 use super::loadable::Schema;
+use super::location_setting::{LocationKind, LocationSetting};
+use super::location_settings::one;
 use super::optim::StageOptimConfig;
-use super::place::{Place, Thing};
-use super::places::one;
 use super::stage::{self, StageConfig, StageKeys, StageModelConfig, StageTrainerConfig, stage_data};
 use super::types::{Location, OneOrMany, choices};
 use crate::{Kind, Report};
@@ -89,10 +89,10 @@ impl StageConfig for DpoConfig {
 impl Schema for DpoConfig {
     const KIND: Kind = Kind::Dpo;
 
-    fn places(&mut self) -> Vec<Place<'_>> {
-        let weights = Thing::Model { weights: true };
+    fn locations(&mut self) -> Vec<LocationSetting<'_>> {
+        let weights = LocationKind::Model { weights: true };
         let reference = one("ref.model.path", weights, &mut self.reference.model.path);
-        let own = stage::places(&mut self.model, &mut self.data.train_files, &mut self.data.val_files);
+        let own = stage::locations(&mut self.model, &mut self.data.train_files, &mut self.data.val_files);
         own.into_iter().chain(reference).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Scores of the responses in a file. Meaning and defaults: `config/evaluation.yaml`.
 
 use super::loadable::Schema;
-use super::place::Place;
+use super::location_setting::LocationSetting;
 use super::reward::{CustomRewardFunctionConfig, RewardConfig, RewardKeys};
 use super::types::{Location, OneOrMany};
 use super::validate_reward;
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 impl Schema for EvalConfig {
     const KIND: Kind = Kind::Evaluation;
 
-    fn places(&mut self) -> Vec<Place<'_>> {
-        self.all_places()
+    fn locations(&mut self) -> Vec<LocationSetting<'_>> {
+        self.all_locations()
     }
 
     fn validate(&self, report: &mut Report) {

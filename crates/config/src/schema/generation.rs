@@ -3,22 +3,22 @@
 use super::agent::{AgentConfig, AgentKeys};
 use super::data::{OnMalformedRow, Truncation};
 use super::loadable::Schema;
+use super::location_setting::LocationSetting;
 use super::multi_turn::MultiTurnConfig;
-use super::place::Place;
 use super::reward::ProcessKeys;
 use super::sampling::sampling_keys;
-use super::types::{Device, Dtype, Location, OneOrMany, Open};
-use super::validate::{lengths, stop_strings, template_date};
+use super::types::{Device, Dtype, Location, OneOrMany, OpenMapping};
 use super::validate_agent;
+use super::validate_data::template_date;
+use super::validate_rollout::{lengths, stop_strings};
 use crate::{Kind, Report};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 impl Schema for GenerationConfig {
     const KIND: Kind = Kind::Generation;
 
-    fn places(&mut self) -> Vec<Place<'_>> {
-        self.all_places()
+    fn locations(&mut self) -> Vec<LocationSetting<'_>> {
+        self.all_locations()
     }
 
     fn validate(&self, report: &mut Report) {
@@ -48,7 +48,7 @@ pub struct GenerationDataConfig {
     pub batch_size: usize,
     pub on_malformed_row: OnMalformedRow,
     pub truncation: Truncation,
-    pub apply_chat_template_kwargs: Open,
+    pub apply_chat_template_kwargs: OpenMapping,
     pub chat_template_date: Option<String>,
 }
 
@@ -62,36 +62,15 @@ pub struct GenerationModelConfig {
     pub custom_chat_template: Option<String>,
 }
 
-/// The generation of the responses.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GenerationRolloutConfig {
-    pub do_sample: bool,
-    pub temperature: f64,
-    pub top_k: i64,
-    pub top_p: f64,
-    pub min_p: f64,
-    pub repetition_penalty: f64,
-    pub presence_penalty: f64,
-    pub frequency_penalty: f64,
-    pub logit_bias: Option<BTreeMap<String, f64>>,
-    pub bad_words: Option<Vec<String>>,
-    pub allowed_token_ids: Option<Vec<u32>>,
-    pub prompt_length: usize,
-    pub response_length: usize,
-    pub ignore_eos: bool,
-    pub stop_token_ids: Vec<u32>,
-    pub stop: Vec<String>,
-    pub min_tokens: usize,
-    pub max_num_seqs: usize,
-    pub max_num_batched_tokens: usize,
-    pub max_model_len: Option<usize>,
-    pub enforce_eager: bool,
-    pub multi_turn: MultiTurnConfig,
-    pub agent: AgentConfig,
+sampling_keys! {
+    /// The generation of the responses.
+    GenerationRolloutConfig
+    {}
+    {
+        multi_turn: MultiTurnConfig,
+        agent: AgentConfig,
+    }
 }
-
-sampling_keys!(GenerationRolloutConfig);
 
 impl GenerationRolloutConfig {
     /// The settings of conversations.

@@ -1,6 +1,6 @@
 //! A configuration that can be loaded.
 
-use super::place::Place;
+use super::location_setting::LocationSetting;
 use crate::choices::Choices;
 use crate::compat::Kind;
 use crate::report::Report;
@@ -18,7 +18,7 @@ pub trait Schema: serde::de::DeserializeOwned + std::fmt::Debug {
     }
 
     /// The settings that name a model or data, as far as a run reads them.
-    fn places(&mut self) -> Vec<Place<'_>>;
+    fn locations(&mut self) -> Vec<LocationSetting<'_>>;
 
     /// Checks the rules that the types cannot express: ranges, keys that must agree, and values that are not available.
     fn validate(&self, report: &mut Report);

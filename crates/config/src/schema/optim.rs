@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::types::Open;
+use super::types::OpenMapping;
 use crate::Report;
 
 /// Writes the two structs that have these settings.
@@ -35,7 +35,7 @@ macro_rules! optim_configs {
 
 optim_configs! {
     optimizer: String,
-    override_optimizer_config: Open,
+    override_optimizer_config: OpenMapping,
     lr: f64,
     lr_warmup_steps: i64,
     lr_warmup_steps_ratio: f64,

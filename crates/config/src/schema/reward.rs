@@ -1,7 +1,7 @@
 //! `reward_model.*`, `reward.*` and `custom_reward_function.*`. Meaning and defaults: `config/reward_model/`, `config/reward/`,
 //! `config/custom_reward_function/`.
 
-use super::types::{Dtype, Init, Location, OneOrMany, Open, choices};
+use super::types::{Dtype, Init, Location, OneOrMany, OpenMapping, choices};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ pub struct RewardModelModelConfig {
 pub struct CustomRewardFunctionConfig {
     pub path: Option<Location>,
     pub name: OneOrMany<String>,
-    pub reward_kwargs: Open,
+    pub reward_kwargs: OpenMapping,
 }
 
 /// The execution of reward functions: concurrency, limits and failures.

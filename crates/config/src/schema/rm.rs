@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::actor::CheckpointConfig;
 use super::loadable::Schema;
+use super::location_setting::LocationSetting;
 use super::optim::StageOptimConfig;
-use super::place::Place;
 use super::stage::{self, StageConfig, StageKeys, StageModelConfig, StageTrainerConfig, StageTruncation, stage_data};
 use super::types::{OneOrMany, choices};
 use crate::{Kind, Report};
@@ -72,8 +72,8 @@ impl StageConfig for RmConfig {
 impl Schema for RmConfig {
     const KIND: Kind = Kind::Rm;
 
-    fn places(&mut self) -> Vec<Place<'_>> {
-        stage::places(&mut self.model, &mut self.data.train_files, &mut self.data.val_files)
+    fn locations(&mut self) -> Vec<LocationSetting<'_>> {
+        stage::locations(&mut self.model, &mut self.data.train_files, &mut self.data.val_files)
     }
 
     fn validate(&self, report: &mut Report) {

@@ -5,46 +5,25 @@ use super::multi_turn::MultiTurnConfig;
 use super::sampling::sampling_keys;
 use super::types::choices;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
-/// The generation of responses, and the batches in which their log-probabilities are recomputed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RolloutConfig {
-    pub name: EngineName,
-    pub n: usize,
-    pub do_sample: bool,
-    pub temperature: f64,
-    pub top_k: i64,
-    pub top_p: f64,
-    pub min_p: f64,
-    pub repetition_penalty: f64,
-    pub presence_penalty: f64,
-    pub frequency_penalty: f64,
-    pub logit_bias: Option<BTreeMap<String, f64>>,
-    pub bad_words: Option<Vec<String>>,
-    pub allowed_token_ids: Option<Vec<u32>>,
-    pub prompt_length: usize,
-    pub response_length: usize,
-    pub ignore_eos: bool,
-    pub stop_token_ids: Vec<u32>,
-    pub stop: Vec<String>,
-    pub min_tokens: usize,
-    pub max_num_seqs: usize,
-    pub max_num_batched_tokens: usize,
-    pub max_model_len: Option<usize>,
-    pub enforce_eager: bool,
-    pub calculate_log_probs: bool,
-    pub logprobs_mode: LogprobsMode,
-    pub log_prob_micro_batch_size_per_gpu: Option<usize>,
-    pub log_prob_use_dynamic_bsz: bool,
-    pub log_prob_max_token_len_per_gpu: usize,
-    pub val_kwargs: ValidationSamplingConfig,
-    pub multi_turn: MultiTurnConfig,
-    pub agent: AgentConfig,
+sampling_keys! {
+    /// The generation of responses, and the batches in which their log-probabilities are recomputed.
+    RolloutConfig
+    {
+        name: EngineName,
+        n: usize,
+    }
+    {
+        calculate_log_probs: bool,
+        logprobs_mode: LogprobsMode,
+        log_prob_micro_batch_size_per_gpu: Option<usize>,
+        log_prob_use_dynamic_bsz: bool,
+        log_prob_max_token_len_per_gpu: usize,
+        val_kwargs: ValidationSamplingConfig,
+        multi_turn: MultiTurnConfig,
+        agent: AgentConfig,
+    }
 }
-
-sampling_keys!(RolloutConfig);
 
 impl RolloutConfig {
     /// The settings of conversations.

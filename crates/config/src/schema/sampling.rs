@@ -69,11 +69,44 @@ pub fn token_id(key: &str) -> Option<u32> {
     key.parse::<u32>().ok().filter(|id| id.to_string() == key)
 }
 
-/// Writes `sampling()` and `token_rules()` for a group with these keys.
+/// Writes a group with the keys of sampling and its own keys before and after them, with `sampling()` and `token_rules()`.
 macro_rules! sampling_keys {
-    ($config:ty) => {
+    (
+        $(#[$about:meta])* $config:ident
+        { $($before:ident: $before_type:ty,)* }
+        { $($after:ident: $after_type:ty,)* }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $config {
+            $(pub $before: $before_type,)*
+            pub do_sample: bool,
+            pub temperature: f64,
+            pub top_k: i64,
+            pub top_p: f64,
+            pub min_p: f64,
+            pub repetition_penalty: f64,
+            pub presence_penalty: f64,
+            pub frequency_penalty: f64,
+            pub logit_bias: Option<std::collections::BTreeMap<String, f64>>,
+            pub bad_words: Option<Vec<String>>,
+            pub allowed_token_ids: Option<Vec<u32>>,
+            pub prompt_length: usize,
+            pub response_length: usize,
+            pub ignore_eos: bool,
+            pub stop_token_ids: Vec<u32>,
+            pub stop: Vec<String>,
+            pub min_tokens: usize,
+            pub max_num_seqs: usize,
+            pub max_num_batched_tokens: usize,
+            pub max_model_len: Option<usize>,
+            pub enforce_eager: bool,
+            $(pub $after: $after_type,)*
+        }
+
         impl $config {
-            /// The keys of generation in this group.
+            /// Returns the sampling settings of the group and the limits of its engine.
             pub fn sampling(&self) -> $crate::schema::SamplingKeys {
                 $crate::schema::SamplingKeys {
                     do_sample: self.do_sample,
@@ -92,7 +125,7 @@ macro_rules! sampling_keys {
                 }
             }
 
-            /// The keys about single tokens in this group.
+            /// Returns the rules of the group for single tokens.
             pub fn token_rules(&self) -> $crate::schema::TokenRuleKeys<'_> {
                 $crate::schema::TokenRuleKeys {
                     logit_bias: self.logit_bias.as_ref(),

@@ -6,13 +6,14 @@ use serde::{Deserialize, Serialize};
 use super::actor::CheckpointConfig;
 use super::data::OnMalformedRow;
 use super::loadable::Schema;
+use super::location_setting::{LocationKind, LocationSetting};
+use super::location_settings::{many, model, one};
 use super::lora::lora_keys;
 use super::optim::StageOptimConfig;
-use super::place::{Place, Thing};
-use super::places::{many, model, one};
 use super::trainer::{OnNonfinite, ResumeKeys, ResumeMode};
-use super::types::{Device, Dtype, Frequency, Init, Location, OneOrMany, Open, choices};
-use super::validate::template_date;
+use super::types::{Device, Dtype, Frequency, Init, Location, OneOrMany, OpenMapping, choices};
+use super::validate_data::template_date;
+use super::validate_trainer;
 use crate::Report;
 
 /// The configuration of a stage: its own settings, and those that every stage has.
@@ -71,7 +72,7 @@ pub struct StageData<'a> {
     pub seed: Option<u64>,
     pub tools_key: &'a str,
     pub enable_thinking_key: &'a str,
-    pub apply_chat_template_kwargs: &'a Open,
+    pub apply_chat_template_kwargs: &'a OpenMapping,
     pub chat_template_date: Option<&'a str>,
 }
 
@@ -98,7 +99,7 @@ macro_rules! stage_data {
             pub seed: Option<u64>,
             pub tools_key: String,
             pub enable_thinking_key: String,
-            pub apply_chat_template_kwargs: $crate::schema::Open,
+            pub apply_chat_template_kwargs: $crate::schema::OpenMapping,
             pub chat_template_date: Option<String>,
             $(pub $field: $type,)*
         }
@@ -194,16 +195,16 @@ impl StageTrainerConfig {
 }
 
 /// The settings that name a model or data, of those that every stage has.
-pub(super) fn places<'a>(
+pub(super) fn locations<'a>(
     settings: &'a mut StageModelConfig,
     train_files: &'a mut OneOrMany<Location>,
     val_files: &'a mut Option<OneOrMany<Location>>,
-) -> Vec<Place<'a>> {
-    let places = one("model.path", model(settings.init), [&mut settings.path]);
-    let places = places.chain(one("model.tokenizer_path", Thing::Tokenizer, &mut settings.tokenizer_path));
-    let places = places.chain(one("model.lora_adapter_path", Thing::Adapter, &mut settings.lora_adapter_path));
-    let places = places.chain(many("data.train_files", Thing::TrainingData, [train_files]));
-    places.chain(many("data.val_files", Thing::ValidationData, val_files)).collect()
+) -> Vec<LocationSetting<'a>> {
+    let locations = one("model.path", model(settings.init), [&mut settings.path]);
+    let locations = locations.chain(one("model.tokenizer_path", LocationKind::Tokenizer, &mut settings.tokenizer_path));
+    let locations = locations.chain(one("model.lora_adapter_path", LocationKind::Adapter, &mut settings.lora_adapter_path));
+    let locations = locations.chain(many("data.train_files", LocationKind::TrainingData, [train_files]));
+    locations.chain(many("data.val_files", LocationKind::ValidationData, val_files)).collect()
 }
 
 /// Reports what the types cannot express of the settings that every stage has.
@@ -223,10 +224,7 @@ pub(super) fn validate(keys: StageKeys, report: &mut Report) {
             );
         }
     }
-    if trainer.resume_mode == ResumeMode::ResumePath && trainer.resume_from_path.is_none() {
-        let help = "write trainer.resume_from_path=…/global_step_N";
-        report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);
-    }
+    validate_trainer::resume(&trainer.resume(), report);
     if let (Some(_), None) = (&trainer.metric_for_best_model, data.val_files) {
         let message = "`trainer.metric_for_best_model` is a metric of validation, but `data.val_files` is null";
         report.wrong("trainer.metric_for_best_model", message, "write data.val_files=FILE");

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 /// A mapping whose keys the schema does not know.
-pub type Open = std::collections::BTreeMap<String, serde_json::Value>;
+pub type OpenMapping = std::collections::BTreeMap<String, serde_json::Value>;
 
 /// A file, a folder, or a name of either, which is shown as it is written. A leading `~/` is expanded to the home folder.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,9 @@ use super::recipe;
 use crate::shell::{self, Hole, holes_of, replace_holes};
 use burnish_config::compat::editions::{self, EDITIONS};
 use burnish_config::compat::table::VALUES;
-use burnish_config::compat::{Fate, Ignored, Verl, below_open_mapping, files, inline, leaves, row, set_aside};
+use burnish_config::compat::{
+    Ignored, KeyTreatment, VerlAdapter, below_open_mapping, files, inline, leaves, remove_unsupported, row,
+};
 use burnish_hydra::overrides::{self, Operation, Override};
 use burnish_hydra::{Adapt, ConfigError, Node, Origin, Problem, Value};
 
@@ -232,7 +234,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
 
 /// Applies the overrides to the built-in defaults, as a run does, and sorts the changed keys; returns the settings of the recipe.
 fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Result<Node, ConfigError> {
-    let verl = Verl::new(converted.kind, defaults).later_wins();
+    let verl = VerlAdapter::new(converted.kind, defaults).later_wins();
     let mut root = defaults.clone();
     let mut problems = vec![];
     for one in given {
@@ -246,33 +248,35 @@ fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Res
     if !problems.is_empty() {
         return Err(ConfigError { problems });
     }
-    let aside = set_aside(converted.kind, &root, defaults);
-    converted.renamed = verl.renamed().into_iter().chain(aside.renamed).filter(|one| !groups::is_from(&one.origin)).collect();
+    let split = remove_unsupported(converted.kind, &root, defaults);
+    converted.renamed = verl.renamed().into_iter().chain(split.renamed).filter(|one| !groups::is_from(&one.origin)).collect();
     let refused =
         |key: &str, node: &Node, reason: &str| Blocked { key: key.into(), value: inline(&node.value), reason: reason.into() };
     let mut settings = Node::new(Value::Map(Default::default()), root.origin.clone());
-    leaves("", &aside.settings, &mut |key, node| {
+    leaves("", &split.settings, &mut |key, node| {
         if matches!(node.origin, Origin::Override(_)) && row(converted.kind, key, defaults).is_none() {
             // The run itself reports which values it replaces.
             let is_replaced = VALUES.iter().any(|(of, ..)| *of == key);
             settings.put(key, root.get(key).filter(|_| is_replaced).unwrap_or(node).clone());
         }
     });
-    let is_refused = |key: &str| aside.problems.iter().any(|problem| problem.key == key);
+    let is_refused = |key: &str| split.problems.iter().any(|problem| problem.key == key);
     let mut others = vec![];
     leaves("", &root, &mut |key, node| {
         let Some(row) = row(converted.kind, key, defaults).filter(|_| matches!(node.origin, Origin::Override(_))) else { return };
-        match row.fate {
-            Fate::Refused(reason) if !groups::is_from(&node.origin) && is_refused(key) => {
+        match row.treatment {
+            KeyTreatment::Refused(reason) if !groups::is_from(&node.origin) && is_refused(key) => {
                 converted.blocked.push(refused(key, node, reason));
             }
-            Fate::Ignored(reason) if groups::is_told(key, &node.origin) => others.push((key.to_string(), node.clone(), reason)),
+            KeyTreatment::Ignored(reason) if groups::is_told(key, &node.origin) => {
+                others.push((key.to_string(), node.clone(), reason))
+            }
             _ => {}
         }
     });
     // A setting may refer to a key without effect.
     let refers = settings.value.to_yaml().contains("${");
-    let is_read = |key: &str| aside.chosen.contains(&key);
+    let is_read = |key: &str| split.copied.contains(&key);
     for (key, node, reason) in others.into_iter().filter(|(key, ..)| !is_read(key)) {
         if refers {
             settings.put(&key, node.clone());

@@ -3,16 +3,16 @@
 use super::types::Location;
 
 /// A setting that names a model or data.
-pub struct Place<'a> {
+pub struct LocationSetting<'a> {
     /// The dotted key; of an item of a list, with its index.
     pub key: String,
-    pub thing: Thing,
+    pub kind: LocationKind,
     pub location: &'a mut Location,
 }
 
-/// The thing that a setting names.
+/// The kind that a setting names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thing {
+pub enum LocationKind {
     /// A model, of which the weights are read where `weights` is true.
     Model {
         weights: bool,

@@ -1,0 +1,38 @@
+//! Checks of the run that the types cannot express.
+
+use super::trainer::{ResumeKeys, ResumeMode, TrainerConfig};
+use crate::Report;
+
+/// Checks the settings of checkpoints: kept ones, the best one, and the one to resume from.
+pub(super) fn trainer(trainer: &TrainerConfig, report: &mut Report) {
+    best_and_kept(trainer, report);
+    resume(&trainer.resume(), report);
+}
+
+/// Checks that a checkpoint is named if the run must resume from it.
+pub(super) fn resume(keys: &ResumeKeys, report: &mut Report) {
+    if keys.mode == ResumeMode::ResumePath && keys.from.is_none() {
+        let help = "write trainer.resume_from_path=…/global_step_N";
+        report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);
+    }
+}
+
+/// Checks the settings that decide which checkpoints are kept.
+fn best_and_kept(trainer: &TrainerConfig, report: &mut Report) {
+    let (actor, critic) = (trainer.max_actor_ckpt_to_keep, trainer.max_critic_ckpt_to_keep);
+    if let Some(critic) = critic.filter(|critic| Some(*critic) != actor) {
+        let key = "trainer.max_critic_ckpt_to_keep";
+        let actor = actor.map_or("null, which keeps all".to_owned(), |actor| actor.to_string());
+        let message = format!("`{key}` is {critic}, but `trainer.max_actor_ckpt_to_keep` is {actor}");
+        report.wrong(
+            key,
+            message,
+            "a checkpoint is kept or deleted as a whole: set both to the same number, or this one to null",
+        );
+    }
+    if trainer.metric_for_best_model.is_some() && (trainer.test_freq.is_never() || trainer.save_freq.is_never()) {
+        let key = "trainer.metric_for_best_model";
+        let message = format!("`{key}` compares steps that are both validated and saved, and there will be none");
+        report.wrong(key, message, "set trainer.test_freq and trainer.save_freq to positive numbers, or this to null");
+    }
+}
