@@ -137,7 +137,7 @@ fn stored_tokens_stand_for_the_teacher() {
         ("algorithm.temperature=1, not 2", &["algorithm.temperature=2.0"]),
         ("teacher.top_k is 5", &["teacher.top_k=5"]),
         ("another teacher", &["model.init=random", &format!("teacher.path={}", goldens().join("models/qwen2").display())]),
-        ("only KL(T ‖ π) is a loss", &["algorithm.loss_type=jsd"]),
+        ("`algorithm.loss_type` must be forward_kl", &["algorithm.loss_type=jsd"]),
     ] {
         let settings = [&[stored.as_str(), "data.train_batch_size=2"], more].concat();
         let output = distill(folder.path(), "refused", &golden, &settings).output().unwrap();
@@ -187,7 +187,7 @@ fn a_teacher_with_other_tokens_is_refused() {
         assert!(output.status.code() == Some(2) && said.contains("its vocabulary has 300 tokens, the student's 256"), "{said}");
     }
     let output = distill(folder.path(), "refused", &golden, &["teacher.path=null"]).output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("there is nothing to learn from"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("so there is no teacher"));
 }
 
 /// Weights, pass and chunk of a teacher that is asked throughout; only its weights, where it is dropped before the first step.

@@ -151,8 +151,8 @@ fn what_cannot_be_distilled_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let teacher = format!("distillation.teacher_models.teacher_model.model_path={TEACHER}");
     for (options, why) in [
-        (vec!["distillation.enabled=true"], "distillation needs a teacher"),
-        (vec!["distillation.enabled=true", &teacher, &loss("loss_mode=k1")], "does not know the teacher"),
+        (vec!["distillation.enabled=true"], "needs a teacher"),
+        (vec!["distillation.enabled=true", &teacher, &loss("loss_mode=k1")], "does not depend on the teacher"),
         (
             vec![
                 "distillation.enabled=true",
@@ -171,7 +171,7 @@ fn what_cannot_be_distilled_is_refused() {
                 &loss("use_task_rewards=false"),
                 "algorithm.rollout_correction.bypass_mode=true",
             ],
-            "chooses a loss of the rewards",
+            "selects a loss of the rewards",
         ),
     ] {
         let output = small_run(&folder.path().join("run"), &options).output().unwrap();
@@ -180,7 +180,7 @@ fn what_cannot_be_distilled_is_refused() {
     }
 }
 
-/// Where the teacher's is the only loss, what makes advantages is left out and named: no setting of it changes a number, no critic is
+/// Where the teacher's loss is the only loss, what makes advantages is left out and named: no setting of it changes a number, no critic is
 /// trained, and no reference passes.
 #[test]
 fn alone_a_teacher_leaves_out_what_makes_advantages() {
@@ -202,7 +202,7 @@ fn alone_a_teacher_leaves_out_what_makes_advantages() {
         (rows(&at), said)
     };
     let (plain, said) = run("plain", &[]);
-    assert!(!said.contains("the teacher's is the only loss"), "{said}");
+    assert!(!said.contains("the teacher's loss is the only loss"), "{said}");
     assert!(!plain[0].1.keys().any(|name| name.contains("advantages") || name.starts_with("critic/v")));
     for (i, options) in [
         vec!["algorithm.use_kl_in_reward=true", "algorithm.kl_ctrl.kl_coef=3"],

@@ -130,7 +130,7 @@ fn estimators_that_cannot_be_used_are_refused_before_anything_is_loaded() {
     };
     let mut cases: Vec<(&[&str], &[&str])> = vec![
         (&["algorithm.adv_estimator=own_grpo"], &["must be one of rloo, ", "algorithm.custom_adv_estimator.path=FILE"]),
-        (&[FILE, "algorithm.adv_estimator=grpo"], &["`grpo`, which is built in", "a name in the file"]),
+        (&[FILE, "algorithm.adv_estimator=grpo"], &["the built-in `grpo`", "a name in the file"]),
     ];
     if has_numpy() {
         let more: &[(&[&str], &[&str])] = &[

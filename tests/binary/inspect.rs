@@ -100,7 +100,7 @@ fn explain_names_value_meaning_default_and_every_place_that_set_it() {
     assert!(is_default(default) && last.ends_with("override optim.lr=0.25"), "{lines:?}");
 
     let ignored = output_of(&["config", "explain", "actor_rollout_ref.actor.fsdp_config.param_offload"]);
-    assert!(ignored.contains("ignored") && ignored.contains("optimizer state is shared out over the processes"), "{ignored}");
+    assert!(ignored.contains("ignored") && ignored.contains("optimizer state is sharded over the ranks"), "{ignored}");
 
     let unknown = trainer(&["config", "explain", "algorithm.adv_estimatr"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));
@@ -108,7 +108,7 @@ fn explain_names_value_meaning_default_and_every_place_that_set_it() {
     for key in ["", "trainer.", ".trainer", "trainer..device"] {
         let output = trainer(&["config", "explain", key]).output().unwrap();
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()), "`{key}`");
-        assert!(stderr(&output).starts_with(&format!("error: `{key}` is no key")), "{}", stderr(&output));
+        assert!(stderr(&output).starts_with(&format!("error: `{key}` is not a key")), "{}", stderr(&output));
     }
 }
 

@@ -75,7 +75,7 @@ pub const MISTAKES: &[(&str, &[&str], &[&str])] = &[
     (
         "float16",
         &["actor_rollout_ref.model.dtype=fp16"],
-        &["`actor_rollout_ref.model.dtype`: float16 is not offered", "write bfloat16, or float32"],
+        &["`actor_rollout_ref.model.dtype`: float16", "write bfloat16, or float32"],
     ),
 ];
 

@@ -124,9 +124,12 @@ fn losses_that_do_not_go_together_are_refused() {
         (&["algorithm.loss_type=exo_pair"], "needs a number above 0"),
         (&["algorithm.loss_type=robust", "algorithm.label_smoothing=0.5"], "needs a number below 0.5"),
         (&["algorithm.loss_type=kto", "data.train_batch_size=1"], "another row of the batch"),
-        (&["algorithm.loss_type=[sigmoid,sft]", "algorithm.loss_weights=[1]"], "1 numbers, and `algorithm.loss_type` 2 names"),
-        (&["algorithm.loss_type=[sigmoid,sft]", "algorithm.loss_weights=[1,-1]"], "no loss has a weight below 0"),
-        (&["algorithm.loss_type=[sigmoid,sft]", "algorithm.loss_weights=[0,0]"], "not all have 0"),
+        (
+            &["algorithm.loss_type=[sigmoid,sft]", "algorithm.loss_weights=[1]"],
+            "1 numbers, but `algorithm.loss_type` has 2 names",
+        ),
+        (&["algorithm.loss_type=[sigmoid,sft]", "algorithm.loss_weights=[1,-1]"], "weights must be 0 or more"),
+        (&["algorithm.loss_type=[sigmoid,sft]", "algorithm.loss_weights=[0,0]"], "at least one above 0"),
         (&["algorithm.loss_type=simpo", "algorithm.use_weighting=true"], "algorithm.use_weighting"),
         (
             &["algorithm.loss_type=nca_pair", "algorithm.f_divergence_type=forward_kl"],

@@ -216,7 +216,7 @@ fn wrong_overrides_say_what_to_do() {
             &["must be cpu, or cuda, rocm, metal, vulkan or wgpu, with :N", "override `trainer.device=gpu`"],
         ),
         (&["trainer.device=wgpu:+1"], &["`trainer.device` must be cpu, or cuda", "the string `wgpu:+1`"]),
-        (&["actor_rollout_ref.model.dtype=half"], &["`actor_rollout_ref.model.dtype`: float16 is not offered", "float32"]),
+        (&["actor_rollout_ref.model.dtype=half"], &["`actor_rollout_ref.model.dtype`: float16", "float32"]),
         (&["trainer.logger=[console,[1]]"], &["`trainer.logger.1` must be a string"]),
         (&["algorithm.kl_ctrl=null"], &["must be a mapping, not null"]),
         (&["data=5"], &["`data` is a group", "`data` has: legacy_data", "override `data=5`"]),
@@ -259,7 +259,7 @@ fn what_is_not_available_is_refused() {
         (&["reward_model.reward_manager=batch"], &["`batch` calls `custom_reward_function`", "custom_reward_function.path=FILE"]),
         (
             &["custom_reward_function.path=f.py", "reward_model.remote_url=http://h"],
-            &["which of them make the score?", "reward_model.reward_functions=[compute_score,remote]"],
+            &["which of them make the score", "reward_model.reward_functions=[compute_score,remote]"],
         ),
         (
             &["custom_reward_function.path=f.py", "reward_model.reward_functions=gsm8k"],
@@ -276,7 +276,7 @@ fn what_is_not_available_is_refused() {
         ),
         (&["algorithm.adv_estimator=dr_grpo", "algorithm.whiten_rewards=true"], &["scores and KL terms apart"]),
         (&["algorithm.adv_estimator=remax", "algorithm.normalize_reward=true"], &["those of greedy responses"]),
-        (&["algorithm.whiten_rewards=true", "algorithm.mask_truncated_completions=true"], &["leaves no reward"]),
+        (&["algorithm.whiten_rewards=true", "algorithm.mask_truncated_completions=true"], &["would get no reward"]),
         (
             &["actor_rollout_ref.actor.policy_loss.loss_mode=vespo", "algorithm.rollout_correction.rollout_is=sequence"],
             &["must be per token", "rollout_is=token"],
@@ -288,7 +288,7 @@ fn what_is_not_available_is_refused() {
         (&["actor_rollout_ref.actor.policy_loss.loss_mode=bypass_mode"], &["rollout_correction.bypass_mode=true"]),
         (
             &["algorithm.rollout_correction.bypass_mode=true", "actor_rollout_ref.actor.policy_loss.loss_mode=gspo"],
-            &["not `gspo`", "loss_type names the loss"],
+            &["not `gspo`", "rollout_correction.loss_type"],
         ),
         (
             &["reward_model.reward_kwargs.overlong_buffer_cfg.enable=true"],
@@ -320,7 +320,7 @@ fn what_is_not_available_is_refused() {
     }
     assert_says(
         load::<SftConfig>(&request(&["model.external_lib=x", "trainer.save_freq=after_epoch"]), &choices(Kind::Sft)),
-        &["2 problems", "the only Python code that is run", "`trainer.save_freq` must be an integer or after_each_epoch"],
+        &["2 problems", "may run Python code", "`trainer.save_freq` must be an integer or after_each_epoch"],
     );
     ppo(&[
         "algorithm.adv_estimator=reinforce_plus_plus",

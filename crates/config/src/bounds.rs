@@ -4,8 +4,8 @@ use super::accepts::{Accepts, Range};
 use super::comment::Comment;
 use burnish_hydra::{Node, Problem, Value};
 
-/// Returns the problems of settings whose value is not allowed by their comment. `written`: the built-in configuration, unresolved.
-/// Only keys with numbers are checked; types and registries check words.
+/// Returns the problems of settings whose value is not allowed by their comment. `written`: the built-in configuration,
+/// unresolved. Only keys with numbers are checked; types and registries check words.
 pub fn find(settings: &Node, written: &Node) -> Vec<Problem> {
     written.keys().iter().filter_map(|key| check(key, settings.get(key)?, written.get(key)?)).collect()
 }
@@ -38,8 +38,8 @@ fn misfit<'a>(node: &'a Node, accepts: &'a [Accepts]) -> Option<(&'a Node, &'a [
     Some(inside.unwrap_or((node, accepts)))
 }
 
-/// Describes a list of allowed values for a message. `finite`: the text says that numbers must be finite. `null` is left out, because
-/// the user wrote a number.
+/// Describes a list of allowed values for a message. `finite`: the text says that numbers must be finite. `null` is left out,
+/// because the user wrote a number.
 fn in_words(accepts: &[Accepts], finite: bool) -> String {
     // `0 | number > 0` is one range.
     let bound = accepts.iter().find_map(|accepts| if let Accepts::Number(range) = accepts { range.above } else { None });

@@ -1,7 +1,7 @@
 //! The comments of the built-in YAML: the meaning of each key, and its allowed values.
 //!
-//! A comment is prose. If it does not end in a full stop, its last sentence lists the values with ` | ` between them: literal words
-//! and numbers, `null`, `integer > 0`, `number`, `0 to 1`, `path`, `name`, `A list of …`, `One or a list of …`, `A mapping`
+//! A comment is prose. If it does not end in a full stop, its last sentence lists the values with ` | ` between them: literal
+//! words and numbers, `null`, `integer > 0`, `number`, `0 to 1`, `path`, `name`, `A list of …`, `One or a list of …`, `A mapping`
 //! (`accepts.rs` parses them all). A value may be followed by its meaning (`-1 = all`) and by another name for it
 //! (`k3 (low_var_kl)`). Numbers that are not listed are refused (`bounds.rs`).
 

@@ -33,8 +33,8 @@ pub fn complete_key(known: &ConfigKind, begun: &str) -> Result<Vec<String>, Conf
     Ok(keys(&known.defaults()?.root, "~", begun))
 }
 
-/// Returns the keys that begin with `begun`, each up to its next dot. After `+`, which adds a key, only mappings that take any key
-/// are returned.
+/// Returns the keys that begin with `begun`, each up to its next dot. After `+`, which adds a key, only mappings that take any
+/// key are returned.
 fn keys(written: &Node, prefix: &str, begun: &str) -> Vec<String> {
     let mut found: Vec<String> = vec![];
     written.walk(&mut |key, node| {

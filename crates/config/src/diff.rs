@@ -11,8 +11,8 @@ pub struct Difference<'a> {
     pub sides: [Option<&'a Node>; 2],
 }
 
-/// Returns the keys that differ: first in the order of the first configuration, then the keys that only the second one has. A list
-/// is one value.
+/// Returns the keys that differ: first in the order of the first configuration, then the keys that only the second one has. A
+/// list is one value.
 pub fn diff<'a>(a: &'a Tree, b: &'a Tree) -> Vec<Difference<'a>> {
     let mut found = vec![];
     compare("", &a.root, &b.root, &mut found);

@@ -1,4 +1,5 @@
-//! `docs/config.md`, rendered from the built-in YAML files: every key with its default and its comment, and a mark for ignored keys.
+//! `docs/config.md`, rendered from the built-in YAML files: every key with its default and its comment, and a mark for ignored
+//! keys.
 //!
 //! The YAML is the only source; defaults are shown verbatim, with `${…}`. A test keeps the file up to date.
 

@@ -1,7 +1,7 @@
 //! `config/schema/*.json`: JSON Schemas for editors, from the defaults, comments and types of the built-in YAML files.
 //!
-//! No key is required, since a file may hold any part. Every scalar may be an interpolation, and every mapping of a group file may
-//! have a `defaults:` list.
+//! No key is required, since a file may hold any part. Every scalar may be an interpolation, and every mapping of a group file
+//! may have a `defaults:` list.
 
 use super::accepts::{Accepts, Range, like};
 use super::choices::{ADDING_NAMES, Choices, OPENED};

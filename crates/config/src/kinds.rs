@@ -117,8 +117,8 @@ fn included(body: &Node) -> Vec<String> {
     names.map(|name| name.split('@').next().unwrap_or_default().trim_start_matches('/').to_string()).collect()
 }
 
-/// Returns the similarity of a configuration and a kind: the number of shared keys, then the share of shared top-level keys, which
-/// decides ties.
+/// Returns the similarity of a configuration and a kind: the number of shared keys, then the share of shared top-level keys,
+/// which decides ties.
 fn likeness(body: &Node, kind: &Node) -> (usize, f64) {
     let names = |node: &Node| match &node.value {
         Value::Map(entries) => entries.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(),

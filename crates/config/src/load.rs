@@ -24,8 +24,8 @@ pub struct Loaded<T> {
 }
 
 impl<T> Loaded<T> {
-    /// Compares `trainer.nnodes` and `trainer.n_gpus_per_node` with the number of ranks. With one rank the two keys are reported as
-    /// ignored; with several ranks they are checked.
+    /// Compares `trainer.nnodes` and `trainer.n_gpus_per_node` with the number of ranks. With one rank the two keys are reported
+    /// as ignored; with several ranks they are checked.
     ///
     /// # Errors
     /// If there are several ranks, and the keys give another number.

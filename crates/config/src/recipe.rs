@@ -74,8 +74,8 @@ impl FromIterator<(String, Entry)> for Section {
 
 impl Entry {
     /// Returns a value that the user must set: an environment variable named after the key, without which a run is refused. `???`
-    /// does not work, because in OmegaConf it keeps the value of the file below. `default`: the built-in value; if it is not a text,
-    /// the text of the variable is parsed.
+    /// does not work, because in OmegaConf it keeps the value of the file below. `default`: the built-in value; if it is not a
+    /// text, the text of the variable is parsed.
     pub fn to_be_set(key: &str, default: Option<&Value>, message: &str) -> Self {
         let variable = format!("${{oc.env:{}}}", key.replace('.', "_").to_uppercase());
         let text = match default {

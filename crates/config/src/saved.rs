@@ -1,5 +1,5 @@
-//! The saved and sent form of a configuration: with all values of the run, values from the environment included, but without secrets.
-//! A secret from the environment stays `${oc.env:…}`; other secrets are hidden.
+//! The saved and sent form of a configuration: with all values of the run, values from the environment included, but without
+//! secrets. A secret from the environment stays `${oc.env:…}`; other secrets are hidden.
 
 use super::tree::Tree;
 use burnish_hydra::{Node, Problem, Value, below};

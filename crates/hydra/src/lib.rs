@@ -1,8 +1,9 @@
 //! Hydra 1.3 and OmegaConf 2.3 for configurations: composition of files into one tree, overrides, and `${…}`. Every value
 //! remembers its file and line, or its override.
 //!
-//! The crate does not know any setting. A program passes its [`Request`], its built-in files ([`Library`]) and its changes to files
-//! and overrides ([`Adapt`]). [`compose()`] shows the order: [`lookup`] finds a file, `yaml` reads it, `defaults_list` follows its
+//! The crate does not know any setting. A program passes its [`Request`], its built-in files ([`Library`]) and its changes to
+//! files and overrides ([`Adapt`]). [`compose()`] shows the order: [`lookup`] finds a file, `yaml` reads it, `defaults_list`
+//! follows its
 //! `defaults:` list, `merge` merges one file into another, and [`overrides`] come last. [`interpolation`] then resolves `${…}`.
 
 pub mod grammar;

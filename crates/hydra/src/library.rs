@@ -28,7 +28,8 @@ pub struct Library {
 pub struct StandIn {
     /// The end of the path of the folder that is replaced.
     pub folder: &'static str,
-    /// The folder of all built-in files of the other program, with its `/`. These files are primary files, not options of a group.
+    /// The folder of all built-in files of the other program, with its `/`. These files are primary files, not options of a
+    /// group.
     pub root: &'static str,
     /// The folder of the built-in files that replace the other program's folder, with its `/`.
     pub files: &'static str,

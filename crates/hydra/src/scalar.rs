@@ -29,8 +29,8 @@ pub fn read_yaml(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Returns the value of an unquoted word in an override or in the arguments of `${…}`. Words such as `TRUE` may have any case, `inf`
-/// and `nan` have no dot, and numbers are decimal.
+/// Returns the value of an unquoted word in an override or in the arguments of `${…}`. Words such as `TRUE` may have any case,
+/// `inf` and `nan` have no dot, and numbers are decimal.
 ///
 /// # Errors
 /// If an integer does not fit in 64 bits.

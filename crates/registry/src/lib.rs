@@ -1,5 +1,5 @@
-//! The facts that a registry entry states about settings, as data. The configuration checks them without knowing the entry, so that
-//! everything about an entry is in its own file.
+//! The facts that a registry entry states about settings, as data. The configuration checks them without knowing the entry, so
+//! that everything about an entry is in its own file.
 
 use std::borrow::Cow;
 

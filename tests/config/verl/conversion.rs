@@ -171,7 +171,7 @@ fn frameworks_bring_their_own_schedules_and_adapters() {
         let overrides = vec!["model_engine=veomni".to_string()];
         resolve(Kind::Rl, &Request { config: Some(config.into()), overrides, ..Request::default() }).unwrap().problems
     };
-    assert!(problems("verl/2026-08/ppo_trainer")[0].message.contains("other defaults of verl's"));
+    assert!(problems("verl/2026-08/ppo_trainer")[0].message.contains("other defaults (verl's"));
     assert!(convert("2026-08", &format!("{SFT} optim=nope")).unwrap_err().to_string().contains("optim/nope"));
 }
 
@@ -371,7 +371,7 @@ fn conversations_of_verl_are_settings() {
         assert_eq!(rollout.multi_turn.tool_config_path.is_some(), words.contains(&tools), "{words:?}");
     }
     for (words, part) in [
-        (vec!["@.multi_turn.enable=true"], "neither a tool nor a user"),
+        (vec!["@.multi_turn.enable=true"], "no tool, user, environment or loop"),
         (vec!["@.agent.default_agent_loop=tool_agent"], "has nothing to call"),
         (vec!["@.agent.default_agent_loop=environment_agent", tools], "agent.environment.path=FILE"),
         (vec!["@.agent.default_agent_loop=own"], "agent_loop_config_path=FILE"),

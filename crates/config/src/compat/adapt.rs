@@ -153,8 +153,8 @@ impl<'a> VerlAdapter<'a> {
         }
     }
 
-    /// Swaps left and right in the side on which a tool result is cut, for editions before verl#6313. Returns the written value for the
-    /// notes.
+    /// Swaps left and right in the side on which a tool result is cut, for editions before verl#6313. Returns the written value
+    /// for the notes.
     pub fn choose_side(&self, root: &mut Node) -> Option<Ignored> {
         let is_older = self.preset.borrow().as_ref().is_some_and(|(_, edition)| EDITIONS[*edition] < TODAYS_SIDES_SINCE);
         let key = TRUNCATE_SIDES.into_iter().find(|key| root.get(key).is_some()).filter(|_| is_older)?;
@@ -243,8 +243,8 @@ impl<'a> VerlAdapter<'a> {
         });
     }
 
-    /// True if a value under an old name replaces the value `there` under today's name. It does not if both are alike or the old value is
-    /// null. A null under today's name is a value, unless it means "unset" in verl.
+    /// True if a value under an old name replaces the value `there` under today's name. It does not if both are alike or the old
+    /// value is null. A null under today's name is a value, unless it means "unset" in verl.
     ///
     /// # Errors
     /// If there are two different values.
@@ -305,8 +305,8 @@ impl<'a> VerlAdapter<'a> {
         Ok(())
     }
 
-    /// Handles a null under an old name: it reverts a value that another file gave under the old name, but not a value under today's
-    /// name.
+    /// Handles a null under an old name: it reverts a value that another file gave under the old name, but not a value under
+    /// today's name.
     fn unset_old(&self, old: &str, row: &KeyRow, node: &Node, body: &mut Node) {
         let Some(to) = &row.target else { return };
         let was_set = self.renamed.borrow().iter().any(|known| known.from == old);

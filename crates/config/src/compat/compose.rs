@@ -4,8 +4,8 @@ use super::files;
 use crate::library::LIBRARY;
 use burnish_hydra::{ConfigError, Node, Plain, Request, compose};
 
-/// Composes one of verl's configurations, with unresolved `${…}`; `None` if the edition has no such file. The overrides may choose
-/// options of groups (`optim=megatron`) and set keys.
+/// Composes one of verl's configurations, with unresolved `${…}`; `None` if the edition has no such file. The overrides may
+/// choose options of groups (`optim=megatron`) and set keys.
 ///
 /// # Errors
 /// If Hydra would fail: an unknown option of a group, or an unknown key.

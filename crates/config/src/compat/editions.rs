@@ -70,7 +70,8 @@ pub const FSDP: &str = "fsdp";
 /// The framework with separate keys for adapters.
 pub const MEGATRON: &str = "megatron";
 
-/// Keys in verl's files that its program does not read: the files, the framework (all frameworks if empty), the keys, and the reason.
+/// Keys in verl's files that its program does not read: the files, the framework (all frameworks if empty), the keys, and the
+/// reason.
 const UNREAD: &[(&[&str], &str, &[&str], &str)] = &[
     (
         &["sft_trainer"],
@@ -143,8 +144,8 @@ pub fn is_open(kind: Kind, key: &str) -> bool {
     DEFAULTS.get(&(kind, key)).is_some_and(|texts| texts.contains(&"{}"))
 }
 
-/// True if an edition has this value as the default of the key, so that the value has no effect. `false` has no effect if no default
-/// is true. For keys that no edition has, `false` and 0 have no effect.
+/// True if an edition has this value as the default of the key, so that the value has no effect. `false` has no effect if no
+/// default is true. For keys that no edition has, `false` and 0 have no effect.
 pub fn is_default(kind: Kind, key: &str, value: &Value) -> bool {
     if NEUTRAL.iter().any(|(pattern, text)| fits_key(pattern, key) && is_written(text, value)) {
         return true;

@@ -1,8 +1,8 @@
 //! Support for files and overrides written for verl.
 //!
-//! [`table`] lists verl's keys that are not settings, `adapt` renames keys of files and overrides, and [`remove_unsupported`] removes
-//! and reports the other keys. [`editions`] has verl's keys and defaults, which show if a value was changed, and which a test compares
-//! with the table; [`files`] has the files that they come from.
+//! [`table`] lists verl's keys that are not settings, `adapt` renames keys of files and overrides, and [`remove_unsupported`]
+//! removes and reports the other keys. [`editions`] has verl's keys and defaults, which show if a value was changed, and which a
+//! test compares with the table; [`files`] has the files that they come from.
 
 pub mod editions;
 pub mod files;

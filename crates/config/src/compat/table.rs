@@ -17,8 +17,8 @@ pub enum KeyTreatment {
     Ignored(&'static str),
     /// Like [`KeyTreatment::Ignored`], unless the key is a setting.
     Unread(&'static str),
-    /// The key is accepted only at its default, because any other value would change the run. Settings that also match the pattern are
-    /// not affected.
+    /// The key is accepted only at its default, because any other value would change the run. Settings that also match the
+    /// pattern are not affected.
     Refused(&'static str),
 }
 use KeyTreatment::{Ignored, Refused, Renamed, Sets, SetsFrom, Unread};

@@ -22,8 +22,8 @@ pub struct SplitSettings {
     pub problems: Vec<Problem>,
 }
 
-/// Removes all keys from a tree that are in the table but not in the built-in configuration. `${…}` is unresolved in both trees, so
-/// that a key that only refers to another key is not reported.
+/// Removes all keys from a tree that are in the table but not in the built-in configuration. `${…}` is unresolved in both trees,
+/// so that a key that only refers to another key is not reported.
 pub fn remove_unsupported(kind: Kind, written: &Node, defaults: &Node) -> SplitSettings {
     let mut sorter = Sorter { kind, defaults, removed: vec![], ignored: vec![] };
     let mut settings =

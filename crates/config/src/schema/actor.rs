@@ -113,7 +113,7 @@ choices! {
     pub enum CheckpointContent {
         Model = "model",
         Optimizer = "optimizer",
-        /// Everything else that a run needs to resume: random state, data cursor, controllers.
+        /// The other state that a run needs to resume: random state, data cursor, controllers.
         Extra = "extra",
         HfModel = "hf_model",
     }
@@ -137,7 +137,7 @@ pub struct RefConfig {
     pub sync_ref_model: bool,
     pub ref_model_mixup_alpha: f64,
     pub ref_model_sync_steps: u64,
-    /// True if the policy loss itself compares with the reference: no setting, but a consequence of `loss_mode`.
+    /// True if the policy loss itself compares with the reference. It follows from `loss_mode` and is not a setting.
     #[serde(skip)]
     pub is_in_loss: bool,
 }

@@ -1,11 +1,11 @@
-//! `actor_rollout_ref.rollout.agent.*`: the loops that lead conversations, and what users' Python files bring to them. Meaning and
-//! defaults: `config/rollout/rollout.yaml`.
+//! `actor_rollout_ref.rollout.agent.*`: agent loops, and the tools and environments of users' Python files. Meaning and defaults:
+//! `config/rollout/rollout.yaml`.
 
 use super::multi_turn::MultiTurnConfig;
 use super::types::{Location, choices};
 use serde::{Deserialize, Serialize};
 
-/// The key of the loop of rows that name none.
+/// The key of the default agent loop.
 pub const DEFAULT_AGENT_LOOP: &str = "actor_rollout_ref.rollout.agent.default_agent_loop";
 
 /// The loop with a single turn.
@@ -17,13 +17,13 @@ const ENVIRONMENT: &str = "environment_agent";
 /// The loop with an environment of texts.
 const TEXT_ENVIRONMENT: &str = "text_environment_agent";
 
-/// The loop of a program that asks the model itself.
+/// The loop of a program that sends its own requests to the model.
 const SERVER: &str = "server_agent";
 
 /// The loops that are built in.
 pub const AGENT_LOOPS: [&str; 5] = [SINGLE_TURN, TOOLS, ENVIRONMENT, TEXT_ENVIRONMENT, SERVER];
 
-/// The loops, and what they read.
+/// The agent loops and their settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentConfig {
@@ -53,7 +53,7 @@ pub struct EnvironmentConfig {
     pub name: Option<String>,
 }
 
-/// A function that leads conversations itself, by requests to the model.
+/// A function that runs conversations itself, by requests to the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerConfig {
@@ -63,7 +63,7 @@ pub struct ServerConfig {
 }
 
 choices! {
-    /// The start of the processes of conversations with users' Python files.
+    /// The start method of processes with users' Python files.
     pub enum StartMethod {
         Auto = "auto",
         Fork = "fork",
@@ -74,24 +74,24 @@ choices! {
 /// The settings of conversations.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentKeys<'a> {
-    /// The dotted key of the group that holds them: that of training, or of `trainer generate`.
+    /// The dotted key of the group of these settings, in training or in `trainer generate`.
     pub group: &'static str,
     pub multi_turn: &'a MultiTurnConfig,
     pub agent: &'a AgentConfig,
 }
 
-/// The loop of rows that name none.
+/// The agent loop of rows that do not name one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoopChoice<'a> {
     pub name: &'a str,
-    /// True if `multi_turn.enable` chose it in place of `agent.default_agent_loop`. A run says so.
+    /// True if `multi_turn.enable` selected this loop instead of `agent.default_agent_loop`. The run reports it.
     pub by_enable: bool,
 }
 
 impl<'a> AgentKeys<'a> {
-    /// The settings that bring a tool, a user, an environment or a loop: the end of the key, whether it is set, and the loop that reads
-    /// it, `None` for loops of the user's own.
-    fn parts(&self) -> [(&'static str, bool, Option<&'static str>); 8] {
+    /// Returns the settings that add a tool, a user, an environment or a loop: the end of the key, true if it is set, and the
+    /// loop that reads it (`None` for the user's loops).
+    fn sources(&self) -> [(&'static str, bool, Option<&'static str>); 8] {
         let (multi_turn, agent) = (self.multi_turn, self.agent);
         [
             ("multi_turn.tool_config_path", multi_turn.tool_config_path.is_some(), Some(TOOLS)),
@@ -105,24 +105,24 @@ impl<'a> AgentKeys<'a> {
         ]
     }
 
-    /// The settings that are set and that this built-in loop reads, without [`group`](Self::group). Those that a run has and that
-    /// neither [`default_loop`](Self::default_loop) nor a row asks for are an error.
+    /// Returns the set keys that this built-in loop reads, without [`group`](Self::group). A set key is an error if neither
+    /// [`default_loop`](Self::default_loop) nor a row uses its loop.
     pub fn read_by(&self, name: &str) -> Vec<&'static str> {
-        self.parts().iter().filter(|(_, is_set, reader)| *is_set && *reader == Some(name)).map(|(key, ..)| *key).collect()
+        self.sources().iter().filter(|(_, is_set, reader)| *is_set && *reader == Some(name)).map(|(key, ..)| *key).collect()
     }
 
-    /// True if a setting brings a tool, a user, an environment or a loop.
+    /// True if a setting adds a tool, a user, an environment or a loop.
     pub fn has_any(&self) -> bool {
-        self.parts().iter().any(|(_, is_set, _)| *is_set)
+        self.sources().iter().any(|(_, is_set, _)| *is_set)
     }
 
-    /// True if an environment, a program or loops of the user's own are named: these get every column of their row.
+    /// True if an environment, a program or a user's loop is set. These get every column of their row.
     pub fn read_columns(&self) -> bool {
         let agent = self.agent;
         agent.environment.path.is_some() || agent.server.path.is_some() || agent.agent_loop_config_path.is_some()
     }
 
-    /// The loop of rows that name none.
+    /// Returns the agent loop of rows that do not name one.
     pub fn default_loop(&self) -> LoopChoice<'a> {
         let name = self.agent.default_agent_loop.as_str();
         let is_open = self.multi_turn.enable && name == SINGLE_TURN;
@@ -133,8 +133,8 @@ impl<'a> AgentKeys<'a> {
         }
     }
 
-    /// The settings that a built-in loop cannot do without, one of which must be set; empty if it needs none.
+    /// Returns the keys that a built-in loop reads; at least one must be set. Empty if the loop needs no setting.
     pub fn needed_by(&self, name: &str) -> Vec<&'static str> {
-        self.parts().iter().filter(|(.., reader)| *reader == Some(name)).map(|(key, ..)| *key).collect()
+        self.sources().iter().filter(|(.., reader)| *reader == Some(name)).map(|(key, ..)| *key).collect()
     }
 }

@@ -33,14 +33,14 @@ pub struct AlgorithmConfig {
     pub rollout_correction: Option<RolloutCorrectionConfig>,
 }
 
-/// An estimator of the user's own.
+/// The user's own advantage estimator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CustomAdvEstimatorConfig {
     pub path: Option<Location>,
 }
 
-/// A function of the user's own that processes the scores of a batch.
+/// The user's own function that changes the scores of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PostProcessingConfig {
@@ -49,9 +49,9 @@ pub struct PostProcessingConfig {
 }
 
 choices! {
-    /// The use of the rewards that tools, users and environments give within a conversation.
+    /// The use of rewards that tools, users and environments give within a conversation.
     pub enum TurnRewards {
-        /// Reward functions see them, and nothing else does.
+        /// Only reward functions see them.
         Ignore = "ignore",
         /// Their sum is added to the score.
         Sum = "sum",
@@ -70,7 +70,7 @@ choices! {
 }
 
 choices! {
-    /// The set over which advantages are brought to mean 0 and standard deviation 1.
+    /// The set over which advantages are normalised to mean 0 and standard deviation 1.
     pub enum NormalizeAdvantages {
         None = "none",
         Sequences = "sequences",
@@ -113,7 +113,7 @@ pub struct RolloutCorrectionConfig {
 }
 
 choices! {
-    /// The loss that `bypass_mode` computes.
+    /// The loss in `bypass_mode`.
     pub enum BypassLossType {
         PpoClip = "ppo_clip",
         Reinforce = "reinforce",

@@ -33,7 +33,7 @@ choices! {
     /// The treatment of a row that cannot be read.
     pub enum OnMalformedRow {
         Error = "error",
-        /// It is left out, and counted.
+        /// The row is dropped and counted.
         Skip = "skip",
     }
 }
@@ -44,7 +44,7 @@ choices! {
         Error = "error",
         Left = "left",
         Right = "right",
-        /// Keeps the first half and the last.
+        /// The first and the last half of the maximum length are kept.
         Middle = "middle",
     }
 }

@@ -12,7 +12,7 @@ use super::stage::{self, StageConfig, StageKeys, StageModelConfig, StageTrainerC
 use super::types::{Dtype, Location, choices};
 use crate::{Kind, Report};
 
-/// Everything that `trainer distill` reads.
+/// The configuration of `trainer distill`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DistillConfig {
@@ -25,7 +25,7 @@ pub struct DistillConfig {
     pub trainer: StageTrainerConfig,
 }
 
-/// The model that is learnt from, or what it has said.
+/// The teacher model, or its stored log-probabilities.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TeacherConfig {
@@ -81,14 +81,14 @@ impl StageConfig for DistillConfig {
 }
 
 impl TeacherConfig {
-    /// True if the teacher's most likely tokens are read from a file that is there.
+    /// True if the teacher's top-k tokens are read from an existing file.
     pub fn is_stored(&self) -> bool {
         self.logits_file.as_ref().is_some_and(|file| file.as_path().exists())
     }
 }
 
 impl DistillAlgorithmConfig {
-    /// True if the loss is the likelihood alone, so that nothing is asked of a teacher.
+    /// True if the loss is only the likelihood, so that no teacher is needed.
     pub fn is_without_teacher(&self) -> bool {
         self.kd_coef == 0.0
     }
@@ -113,15 +113,11 @@ impl Schema for DistillConfig {
             return;
         }
         if teacher.path.is_none() && teacher.logits_file.is_none() {
-            let help = "write teacher.path=FOLDER, or teacher.logits_file=FILE where a teacher has written one";
-            report.wrong(
-                "teacher.path",
-                "there is nothing to learn from: neither `teacher.path` nor `teacher.logits_file` is set",
-                help,
-            );
+            let help = "write teacher.path=FOLDER, or teacher.logits_file=FILE with the file of a teacher";
+            report.wrong("teacher.path", "neither `teacher.path` nor `teacher.logits_file` is set, so there is no teacher", help);
         }
         if teacher.path.is_none() && teacher.logits_file.is_some() && !teacher.is_stored() {
-            let message = "the file is not there, and without `teacher.path` no teacher can write it";
+            let message = "`teacher.logits_file` does not exist, and without `teacher.path` no teacher can write it";
             report.wrong("teacher.logits_file", message, "write teacher.path=FOLDER too");
         }
         if teacher.logits_file.is_some() && teacher.top_k.is_none() && !teacher.is_stored() {
@@ -130,11 +126,11 @@ impl Schema for DistillConfig {
         }
         let sparse = teacher.top_k.is_some() || teacher.logits_file.is_some();
         if sparse && algorithm.loss_type != DivergenceKind::ForwardKl {
-            let message = "of the teacher's most likely tokens alone only KL(T ‖ π) is a loss";
+            let message = "with the teacher's top-k tokens, `algorithm.loss_type` must be forward_kl, KL(T ‖ π)";
             report.wrong(
                 "algorithm.loss_type",
                 message,
-                "write algorithm.loss_type=forward_kl, or take out teacher.top_k and teacher.logits_file",
+                "write algorithm.loss_type=forward_kl, or remove teacher.top_k and teacher.logits_file",
             );
         }
     }

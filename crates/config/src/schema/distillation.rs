@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::types::{Location, choices};
 
-/// `distillation`, as verl has it, for one teacher.
+/// The section `distillation` of verl, for one teacher.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DistillationConfig {
@@ -31,7 +31,7 @@ pub struct DistillationLossConfig {
 }
 
 choices! {
-    /// The measure of the difference between policy and teacher.
+    /// The distance measure between policy and teacher.
     pub enum DistillationMode {
         K1 = "k1",
         Kl = "kl",
@@ -48,7 +48,7 @@ choices! {
 }
 
 impl DistillationMode {
-    /// True if the probability of the sampled token is all that it reads.
+    /// True if the measure uses only the probability of the sampled token.
     pub fn is_sampled(self) -> bool {
         !matches!(self, Self::ForwardKlTopk | Self::ReverseKl | Self::ForwardKl | Self::Jsd)
     }
@@ -59,7 +59,7 @@ impl DistillationMode {
     }
 }
 
-/// The teachers: one.
+/// The teachers; exactly one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TeacherModelsConfig {
@@ -77,23 +77,23 @@ pub struct TeacherModelConfig {
 pub const TEACHER: &str = "distillation.teacher_models.teacher_model.model_path";
 
 impl DistillationConfig {
-    /// True if the loss of the teacher is the only one, so that nothing reads advantages.
+    /// True if the teacher's loss is the only loss, so that nothing uses advantages.
     pub fn stands_alone(&self) -> bool {
         self.enabled && !self.distillation_loss.use_task_rewards
     }
 
-    /// True if the teacher makes a pass over a batch before the update, which is cut as that of the reference.
+    /// True if the teacher makes a pass over a batch before the update, with the micro-batches of the reference.
     pub fn passes_before(&self) -> bool {
         self.enabled && self.distillation_loss.loss_mode.is_sampled()
     }
 
-    /// True if the teacher's head stands beside that of the policy, over the whole vocabulary.
+    /// True if the loss compares the teacher's head with the policy's head over the whole vocabulary.
     pub fn compares_heads(&self) -> bool {
         let mode = self.distillation_loss.loss_mode;
         self.enabled && !mode.is_sampled() && mode != DistillationMode::ForwardKlTopk
     }
 
-    /// The teacher of a run that has one.
+    /// Returns the teacher, if distillation is enabled.
     pub fn teacher(&self) -> Option<&Location> {
         self.teacher_models.teacher_model.model_path.as_ref().filter(|_| self.enabled)
     }

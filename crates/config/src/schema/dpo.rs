@@ -11,7 +11,7 @@ use super::stage::{self, StageConfig, StageKeys, StageModelConfig, StageTrainerC
 use super::types::{Location, OneOrMany, choices};
 use crate::{Kind, Report};
 
-/// Everything that `trainer dpo` reads.
+/// The configuration of `trainer dpo`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DpoConfig {
@@ -68,7 +68,7 @@ pub struct DpoAlgorithmConfig {
 }
 
 choices! {
-    /// The divergence that holds the policy near the reference.
+    /// The divergence that keeps the policy close to the reference.
     pub enum FDivergenceType {
         ReverseKl = "reverse_kl",
         ForwardKl = "forward_kl",
@@ -101,10 +101,10 @@ impl Schema for DpoConfig {
         let Some(weights) = &self.algorithm.loss_weights else { return };
         let (losses, count) = (self.algorithm.loss_type.0.len(), weights.len());
         if count != losses {
-            let message = format!("`algorithm.loss_weights` has {count} numbers, and `algorithm.loss_type` {losses} names");
+            let message = format!("`algorithm.loss_weights` has {count} numbers, but `algorithm.loss_type` has {losses} names");
             report.wrong("algorithm.loss_weights", message, "write one number for each name, or null");
         } else if weights.iter().any(|weight| !weight.is_finite() || *weight < 0.0) || weights.iter().sum::<f64>() == 0.0 {
-            let message = format!("`algorithm.loss_weights` is {weights:?}: no loss has a weight below 0, and not all have 0");
+            let message = format!("`algorithm.loss_weights` is {weights:?}: weights must be 0 or more, and at least one above 0");
             report.wrong("algorithm.loss_weights", message, "write numbers that are 0 or more, one of them above 0");
         }
     }

@@ -20,7 +20,7 @@ impl Schema for EvalConfig {
     }
 }
 
-/// Everything that `trainer eval` reads.
+/// The configuration of `trainer eval`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvalConfig {

@@ -26,7 +26,7 @@ impl Schema for GenerationConfig {
     }
 }
 
-/// Everything that `trainer generate` reads.
+/// The configuration of `trainer generate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GenerationConfig {
@@ -37,7 +37,7 @@ pub struct GenerationConfig {
     pub trainer: GenerationTrainerConfig,
 }
 
-/// The prompts, and where the responses go.
+/// The prompts, and the file of the responses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GenerationDataConfig {
@@ -73,13 +73,13 @@ sampling_keys! {
 }
 
 impl GenerationRolloutConfig {
-    /// The settings of conversations.
+    /// Returns the settings of conversations.
     pub fn conversations(&self) -> AgentKeys<'_> {
         AgentKeys { group: "rollout", multi_turn: &self.multi_turn, agent: &self.agent }
     }
 }
 
-/// The processes of users' Python code: tools, users and environments.
+/// Processes of users' Python code: tools, users and environments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GenerationRewardConfig {
@@ -90,7 +90,7 @@ pub struct GenerationRewardConfig {
 }
 
 impl GenerationRewardConfig {
-    /// The processes of users' Python code.
+    /// Returns the settings of processes with users' Python code.
     pub fn process(&self) -> ProcessKeys<'_> {
         let Self { python, start_timeout, pass_env, cpu_limit } = self;
         ProcessKeys { python, start_timeout: *start_timeout, pass_env, cpu_limit: *cpu_limit }
@@ -121,7 +121,8 @@ impl GenerationConfig {
             (rollout.temperature == 0.0, "rollout.temperature", "write data.n_samples=1, or a rollout.temperature above 0"),
         ] {
             if greedy && samples > 1 {
-                let message = format!("the {samples} responses to a prompt (`data.n_samples`) are all the same without sampling");
+                let message =
+                    format!("without sampling, the {samples} responses to a prompt (`data.n_samples`) are all the same");
                 report.wrong(key, message, help);
             }
         }

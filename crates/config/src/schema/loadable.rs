@@ -7,17 +7,17 @@ use crate::report::Report;
 
 /// A configuration that [`load`](crate::load) can load.
 pub trait Schema: serde::de::DeserializeOwned + std::fmt::Debug {
-    /// The built-in file that holds all its defaults.
+    /// The built-in file with all its defaults.
     const DEFAULT_NAME: &'static str = Self::KIND.default_file();
-    /// The kind of configuration, which determines verl's counterpart.
+    /// The kind of configuration, which also selects verl's files.
     const KIND: Kind;
 
-    /// Fills in what follows from the chosen names alone.
+    /// Fills in the values that follow from the chosen names.
     fn completed(self, _choices: &Choices) -> Self {
         self
     }
 
-    /// The settings that name a model or data, as far as a run reads them.
+    /// Returns the settings that name a model or data, if the run reads them.
     fn locations(&mut self) -> Vec<LocationSetting<'_>>;
 
     /// Checks the rules that the types cannot express: ranges, keys that must agree, and values that are not available.

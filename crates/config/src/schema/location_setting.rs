@@ -4,16 +4,16 @@ use super::types::Location;
 
 /// A setting that names a model or data.
 pub struct LocationSetting<'a> {
-    /// The dotted key; of an item of a list, with its index.
+    /// The dotted key, with the index of an item of a list.
     pub key: String,
     pub kind: LocationKind,
     pub location: &'a mut Location,
 }
 
-/// The kind that a setting names.
+/// The kind of model or data that a setting names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocationKind {
-    /// A model, of which the weights are read where `weights` is true.
+    /// A model. Its weights are read if `weights` is true.
     Model {
         weights: bool,
     },

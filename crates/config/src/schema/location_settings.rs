@@ -1,4 +1,4 @@
-//! The settings that name a model or data: a path, or a name on the Hub.
+//! Lists the settings that name a model or data: a path, or a name on the Hub.
 
 use super::distillation::TEACHER;
 use super::evaluation::EvalConfig;
@@ -31,7 +31,7 @@ pub(super) fn model(init: Init) -> LocationKind {
 }
 
 impl PpoConfig {
-    /// The settings that name a model or data, as far as a run reads them.
+    /// Returns the settings that name a model or data, if the run reads them.
     pub(super) fn all_locations(&mut self) -> LocationSettings<'_> {
         let (has_critic, has_reference, data) = (self.has_critic(), self.has_reference(), &mut self.data);
         let reference = Some(&mut self.actor_rollout_ref.reference.model).filter(|_| has_reference);
@@ -64,7 +64,7 @@ impl PpoConfig {
 }
 
 impl GenerationConfig {
-    /// The settings that name a model or data.
+    /// Returns the settings that name a model or data.
     pub(super) fn all_locations(&mut self) -> LocationSettings<'_> {
         let settings = &mut self.model;
         let locations = one("model.path", LocationKind::Model { weights: true }, [&mut settings.path]);
@@ -74,7 +74,7 @@ impl GenerationConfig {
 }
 
 impl EvalConfig {
-    /// The settings that name a model or data.
+    /// Returns the settings that name a model or data.
     pub(super) fn all_locations(&mut self) -> LocationSettings<'_> {
         let data = &mut self.data;
         let locations = one("data.tokenizer", LocationKind::Tokenizer, &mut data.tokenizer);

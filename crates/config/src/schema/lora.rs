@@ -1,4 +1,4 @@
-//! The five keys of LoRA, which every model that is trained has.
+//! The five LoRA keys of every trained model.
 
 use super::types::{Init, Location, OneOrMany};
 use crate::Report;
@@ -7,8 +7,8 @@ use crate::Report;
 #[derive(Clone, Copy, Debug)]
 pub struct LoraKeys<'a> {
     pub group: &'static str,
-    /// The names of the keys that describe a new adapter.
-    pub of_new: [&'static str; 3],
+    /// The dotted keys that describe a new adapter.
+    pub new_adapter_keys: [&'static str; 3],
     pub rank: usize,
     pub alpha: f64,
     pub target_modules: &'a OneOrMany<String>,
@@ -24,7 +24,7 @@ macro_rules! lora_keys {
             pub fn lora(&self) -> $crate::schema::LoraKeys<'_> {
                 $crate::schema::LoraKeys {
                     group: $group,
-                    of_new: [
+                    new_adapter_keys: [
                         concat!($group, ".lora_alpha"),
                         concat!($group, ".target_modules"),
                         concat!($group, ".exclude_modules"),
@@ -47,9 +47,9 @@ impl LoraKeys<'_> {
         self.rank > 0 || self.adapter_path.is_some()
     }
 
-    /// Reports LoRA settings that are impossible.
+    /// Reports impossible LoRA settings.
     pub(super) fn validate(&self, init: Init, report: &mut Report) {
-        let [alpha, ..] = self.of_new;
+        let [alpha, ..] = self.new_adapter_keys;
         if self.rank > 0 && self.alpha == 0.0 {
             report.wrong(alpha, format!("`{alpha}` must be above 0, not 0, or the adapter changes nothing"), "");
         }

@@ -1,12 +1,13 @@
-//! `actor_rollout_ref.rollout.multi_turn.*`: conversations with tools and users. Meaning and defaults: `config/rollout/rollout.yaml`.
+//! `actor_rollout_ref.rollout.multi_turn.*`: conversations with tools and users. Meaning and defaults:
+//! `config/rollout/rollout.yaml`.
 
 use super::types::{Location, choices};
 use serde::{Deserialize, Serialize};
 
-/// The key of the form in which the model writes its calls.
+/// The key of the format of the model's tool calls.
 pub const FORMAT: &str = "actor_rollout_ref.rollout.multi_turn.format";
 
-/// The tools and users of conversations, and their bounds.
+/// The tools and users of conversations, and their limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MultiTurnConfig {
@@ -23,19 +24,19 @@ pub struct MultiTurnConfig {
 }
 
 impl MultiTurnConfig {
-    /// The number of turns that the model may take; `None` without a limit.
+    /// Returns the maximum number of turns of the model; `None` without a limit.
     pub fn assistant_turns(&self) -> Option<usize> {
         self.max_assistant_turns.filter(|&most| most > 0)
     }
 
-    /// The number of turns that tools and users may take; `None` without a limit.
+    /// Returns the maximum number of turns of tools and users; `None` without a limit.
     pub fn user_turns(&self) -> Option<usize> {
         self.max_user_turns.filter(|&most| most > 0)
     }
 }
 
 choices! {
-    /// The part of a tool's long answer that goes, by the names of verl 0.8 and later.
+    /// The removed part of a long tool result, by the names of verl 0.8 and later.
     pub enum TruncateSide {
         Left = "left",
         Middle = "middle",

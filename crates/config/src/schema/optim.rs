@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::types::OpenMapping;
 use crate::Report;
 
-/// Writes the two structs that have these settings.
+/// Writes the two structs with these settings.
 macro_rules! optim_configs {
     ($($field:ident: $type:ty,)*) => {
         /// The optimizer and its learning-rate schedule.
@@ -15,7 +15,7 @@ macro_rules! optim_configs {
             $(pub $field: $type,)*
         }
 
-        /// [`OptimConfig`] and the largest norm of the gradient, which the actor has beside its `optim`.
+        /// [`OptimConfig`] and the maximum norm of the gradient, which the actor has outside of `optim`.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct StageOptimConfig {
@@ -24,7 +24,7 @@ macro_rules! optim_configs {
         }
 
         impl StageOptimConfig {
-            /// Returns the settings that reinforcement learning has too: all but `clip_grad`.
+            /// Returns the settings without `clip_grad`, as in reinforcement learning.
             pub fn optim(&self) -> OptimConfig {
                 let Self { $($field,)* clip_grad: _ } = self.clone();
                 OptimConfig { $($field,)* }
@@ -63,18 +63,19 @@ impl OptimConfig {
         usize::try_from(self.total_training_steps).unwrap_or(run_steps)
     }
 
-    /// Checks the rates against each other; `section` is the key of these settings.
+    /// Checks the rates against each other; `section`: the key of these settings.
     pub(super) fn validate(&self, section: &str, report: &mut Report) {
         for (name, rate) in [("min_lr", self.min_lr), ("lr_warmup_init", self.lr_warmup_init)] {
             if rate > self.lr {
                 let (key, lr) = (format!("{section}.{name}"), self.lr);
-                let message = format!("`{key}` is {rate}, above `{section}.lr`, which is {lr}: a schedule has no higher rate");
+                let message = format!("`{key}` is {rate}, but must not be above `{section}.lr`, which is {lr}");
                 report.wrong(&key, message, format!("write {key}={lr} or less"));
             }
         }
         if self.lr_scheduler_type == "cosine_with_restarts" && self.num_cycles.fract() != 0.0 {
             let key = format!("{section}.num_cycles");
-            let message = format!("`{key}` is {}, but cosine_with_restarts falls that many times", self.num_cycles);
+            let message =
+                format!("`{key}` is {}, but must be a whole number: cosine_with_restarts decays so often", self.num_cycles);
             report.wrong(&key, message, format!("write a whole number, such as {key}=1"));
         }
     }

@@ -1,4 +1,4 @@
-//! Everything that `trainer` reads for reinforcement learning. Meaning and defaults: `config/ppo_trainer.yaml`.
+//! The configuration of `trainer` for reinforcement learning. Meaning and defaults: `config/ppo_trainer.yaml`.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub const ADV_ESTIMATOR: &str = "algorithm.adv_estimator";
 /// The key of the policy loss.
 pub const LOSS_MODE: &str = "actor_rollout_ref.actor.policy_loss.loss_mode";
 
-/// Everything that `trainer` reads for reinforcement learning.
+/// The configuration of `trainer` for reinforcement learning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PpoConfig {
@@ -33,13 +33,13 @@ pub struct PpoConfig {
 }
 
 impl PpoConfig {
-    /// Says whether there is a critic (verl's `need_critic`): where `critic.enable` does not, the estimator has decided when this was
-    /// loaded. Without advantages there is none.
+    /// True if there is a critic (verl's `need_critic`). If `critic.enable` is null, the estimator decides at loading. Without
+    /// advantages there is no critic.
     pub fn has_critic(&self) -> bool {
         self.critic.enable == Some(true) && self.reads_advantages()
     }
 
-    /// True if the policy loss, or a KL term in the loss or in the reward, compares the policy with a reference.
+    /// True if the policy loss, or a KL term in the loss or in the reward, uses a reference.
     pub fn has_reference(&self) -> bool {
         let is_in_loss = self.actor_rollout_ref.reference.is_in_loss && self.reads_advantages();
         is_in_loss || self.actor_rollout_ref.actor.use_kl_loss || self.has_kl_in_reward()

@@ -29,7 +29,7 @@ pub struct RewardModelConfig {
 }
 
 choices! {
-    /// The score of a text that a process reward model judges step by step.
+    /// The score of a text whose steps a process reward model judges.
     pub enum StepScoreName {
         /// The worst step.
         Min = "min",
@@ -40,10 +40,10 @@ choices! {
     }
 }
 
-/// The reward function that stands for the reward model.
+/// The name of the reward model among the reward functions.
 pub const REWARD_MODEL: &str = "reward_model";
 
-/// The reward function that stands for `reward_model.remote_url`.
+/// The name of `reward_model.remote_url` among the reward functions.
 pub const REMOTE: &str = "remote";
 
 choices! {
@@ -150,7 +150,7 @@ impl<'de> Deserialize<'de> for FunctionNumber {
     }
 }
 
-/// The processes of users' Python code, in this group and in that of `trainer generate`.
+/// Settings of processes with users' Python code, in this group and in the group of `trainer generate`.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessKeys<'a> {
     pub python: &'a Location,
@@ -162,7 +162,7 @@ pub struct ProcessKeys<'a> {
 }
 
 impl RewardConfig {
-    /// The processes of users' Python code.
+    /// Returns the settings of processes with users' Python code.
     pub fn process(&self) -> ProcessKeys<'_> {
         let Self { python, start_timeout, pass_env, cpu_limit, .. } = self;
         ProcessKeys { python, start_timeout: *start_timeout, pass_env, cpu_limit: *cpu_limit }
@@ -187,13 +187,13 @@ pub struct SandboxFusionConfig {
     pub memory_limit_mb: u64,
 }
 
-/// The settings that make up a score, in a run or of responses in a file.
+/// The settings that make up a score, in a run or for responses in a file.
 pub struct RewardKeys<'a> {
     pub custom: &'a CustomRewardFunctionConfig,
     pub reward: &'a RewardConfig,
     /// The reward manager; `None` for configurations without this setting.
     pub manager: Option<RewardManager>,
-    /// True if there is a reward model in this process; `None` for configurations without this setting.
+    /// True if this process has a reward model; `None` for configurations without this setting.
     pub model: Option<bool>,
     pub remote_url: Option<&'a OneOrMany<String>>,
     pub reward_functions: Option<&'a OneOrMany<String>>,
@@ -209,7 +209,7 @@ impl RewardKeys<'_> {
         }
     }
 
-    /// Returns the reward functions that other settings add; if there is none, the scorer of the data source.
+    /// Returns the reward functions that other settings add, or else the scorer of the data source.
     pub fn chosen(&self) -> Vec<String> {
         let mut names = if self.custom.path.is_some() { self.custom.name.to_vec() } else { Vec::new() };
         names.extend((self.model == Some(true)).then(|| REWARD_MODEL.to_owned()));

@@ -10,7 +10,7 @@ use super::stage::{self, StageConfig, StageKeys, StageModelConfig, StageTrainerC
 use super::types::{OneOrMany, choices};
 use crate::{Kind, Report};
 
-/// Everything that `trainer rm` reads.
+/// The configuration of `trainer rm`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RmConfig {
@@ -39,7 +39,7 @@ stage_data! {
     }
 }
 
-/// The loss, and the head that learns it.
+/// The loss, and the head that is trained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RmAlgorithmConfig {
@@ -50,7 +50,7 @@ pub struct RmAlgorithmConfig {
 }
 
 choices! {
-    /// The start of a head that takes the place of a language model's own.
+    /// The initialisation of a head that replaces a language model's head.
     pub enum InitHead {
         /// N(0, initializer_range)
         Normal = "normal",
@@ -79,18 +79,19 @@ impl Schema for RmConfig {
     fn validate(&self, report: &mut Report) {
         stage::validate(self.stage(), report);
         let (data, algorithm) = (&self.data, &self.algorithm);
-        // The name of the one loss of steps; the registry, which knows it, is in a layer above.
+        // The name of the only loss for steps. Its registry is in a higher crate.
         let steps = algorithm.loss_type == "cross_entropy";
         if steps && [StageTruncation::Filter, StageTruncation::Left].contains(&data.truncation) {
-            let help = "use error or right";
-            report.wrong("data.truncation", "a text with judged steps is cut at its end, or refused", help);
+            let message =
+                format!("`data.truncation` is {}, but a text with steps is cut at its end or refused", data.truncation.as_str());
+            report.wrong("data.truncation", message, "write data.truncation=right or error");
         }
         if steps && data.placeholder_token.is_none() && data.prompt_key.is_none() {
-            let message = "steps follow a prompt, and `data.prompt_key` names no column";
+            let message = "`data.prompt_key` is null, but steps follow a prompt";
             report.wrong("data.prompt_key", message, "write data.prompt_key=prompt");
         }
         if steps && data.placeholder_token.is_none() && data.step_separator.is_empty() {
-            let message = "`data.step_separator` is empty, and a step is judged after it";
+            let message = "`data.step_separator` is empty, but each step is judged after it";
             report.wrong("data.step_separator", message, "write data.step_separator='\"\\n\"'");
         }
         let tokens = algorithm.reward_tokens.as_ref().map(|tokens| tokens.0.len());

@@ -26,15 +26,15 @@ sampling_keys! {
 }
 
 impl RolloutConfig {
-    /// The settings of conversations.
+    /// Returns the settings of conversations.
     pub fn conversations(&self) -> AgentKeys<'_> {
         AgentKeys { group: "actor_rollout_ref.rollout", multi_turn: &self.multi_turn, agent: &self.agent }
     }
 }
 
 choices! {
-    /// Engines that verl's files name. The native one generates whichever is written, and a run says so of any other
-    /// (`crates/config/src/compat/table.rs`); a name that is no engine's is refused.
+    /// Engine names of verl's files. The native engine always generates; a run reports other names as ignored
+    /// (`crates/config/src/compat/table.rs`), and refuses unknown names.
     pub enum EngineName {
         Native = "native",
         Hf = "hf",
@@ -44,7 +44,7 @@ choices! {
 }
 
 choices! {
-    /// The log-probabilities that generation reports, by vLLM's names.
+    /// The kind of log-probabilities that generation reports, by vLLM's names.
     pub enum LogprobsMode {
         Processed = "processed_logprobs",
         Raw = "raw_logprobs",

@@ -1,4 +1,4 @@
-//! The keys of generation that training and `trainer generate` share.
+//! The sampling keys that training and `trainer generate` share.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -23,11 +23,11 @@ pub struct SamplingKeys {
     pub enforce_eager: bool,
 }
 
-/// The numbers that may be added to a logit. Much larger ones would leave nothing of the logits in f32, and tokens with the same bias would
-/// be equally likely.
+/// The range of values that may be added to a logit. With much larger values, f32 would lose the logits, and tokens with the same
+/// bias would be equally probable.
 const BIAS: RangeInclusive<f64> = -1e30..=1e4;
 
-/// The keys that are about single tokens.
+/// The rules for single tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenRuleKeys<'a> {
     pub logit_bias: Option<&'a BTreeMap<String, f64>>,
@@ -40,12 +40,12 @@ pub struct TokenRuleKeys<'a> {
 }
 
 impl TokenRuleKeys<'_> {
-    /// Checks what needs neither tokenizer nor model. `group`: the dotted key of the group that holds the keys.
+    /// Checks the rules as far as possible without tokenizer and model. `group`: the dotted key of the group of these settings.
     pub(super) fn check(&self, group: &str, report: &mut Report) {
         for (token, bias) in self.logit_bias.into_iter().flatten() {
             let key = format!("{group}.logit_bias.{token}");
             if token_id(token).is_none() {
-                let message = format!("`{group}.logit_bias` maps token ids to numbers, and `{token}` is no token id");
+                let message = format!("`{group}.logit_bias` maps token ids to numbers, but `{token}` is not a token id");
                 report.wrong(&key, message, format!("write them as {group}.logit_bias={{1234: -5}}"));
             }
             if !BIAS.contains(bias) {
@@ -59,12 +59,12 @@ impl TokenRuleKeys<'_> {
         }
         if self.allowed_token_ids.is_some_and(<[u32]>::is_empty) {
             let key = format!("{group}.allowed_token_ids");
-            report.wrong(&key, format!("`{key}` has no token, so none could be drawn"), format!("write {key}=null to allow all"));
+            report.wrong(&key, format!("`{key}` is empty, so no token could be drawn"), format!("write {key}=null to allow all"));
         }
     }
 }
 
-/// The token id that a key of `logit_bias` is.
+/// Parses a key of `logit_bias` as a token id.
 pub fn token_id(key: &str) -> Option<u32> {
     key.parse::<u32>().ok().filter(|id| id.to_string() == key)
 }

@@ -10,7 +10,7 @@ use super::stage::{self, StageConfig, StageKeys, StageModelConfig, StageTrainerC
 use super::types::{OneOrMany, choices};
 use crate::{Kind, Report};
 
-/// Everything that `trainer sft` reads.
+/// The configuration of `trainer sft`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SftConfig {
@@ -42,21 +42,21 @@ stage_data! {
 }
 
 choices! {
-    /// What of a row is trained on.
+    /// The part of a row that is trained on.
     pub enum LossPart {
-        /// What is usual for rows of this form.
+        /// The usual part for rows of this form.
         Auto = "auto",
         /// Everything.
         All = "all",
-        /// What the assistant says.
+        /// The assistant's messages.
         Assistant = "assistant",
-        /// What follows the prompt.
+        /// The text after the prompt.
         Completion = "completion",
     }
 }
 
 choices! {
-    /// The way to find what the assistant says.
+    /// The method to find the assistant's tokens.
     pub enum AssistantMask {
         Auto = "auto",
         GenerationTags = "generation_tags",
@@ -65,7 +65,7 @@ choices! {
 }
 
 choices! {
-    /// The way to join rows to units of the batch.
+    /// The method to pack rows into units of the batch.
     pub enum Packing {
         Bfd = "bfd",
         BfdSplit = "bfd_split",
@@ -74,12 +74,12 @@ choices! {
 }
 
 impl SftDataConfig {
-    /// The largest number of tokens of a unit of the batch.
+    /// Returns the maximum number of tokens of a unit of the batch.
     pub fn unit_length(&self) -> usize {
         self.packing.and(self.packing_length).unwrap_or(self.max_length)
     }
 
-    /// Reports what the types cannot express.
+    /// Checks the rules that the types cannot express.
     pub(super) fn validate(&self, report: &mut Report) {
         let columns = [
             ("data.messages_key", &self.messages_key),
@@ -88,20 +88,24 @@ impl SftDataConfig {
         ];
         let set: Vec<&str> = columns.iter().filter(|(_, column)| column.is_some()).map(|(key, _)| *key).collect();
         if let [first, second, ..] = set[..] {
-            let message = format!("`{first}` and `{second}` are both set: a row is read in one of these forms");
+            let message = format!("`{first}` and `{second}` are both set, but a row has only one of these forms");
             report.wrong(second, message, format!("write {second}=null or {first}=null"));
         }
         let parts = &self.loss_mask;
         if parts.len() > 1 && parts.iter().any(|part| matches!(part, LossPart::Auto | LossPart::All)) || parts.is_empty() {
             let help = "write auto, all, assistant, completion or [assistant, completion]";
-            report.wrong("data.loss_mask", "`data.loss_mask` must be one of its words, or assistant and completion", help);
+            report.wrong("data.loss_mask", "`data.loss_mask` must be one of its words, or [assistant, completion]", help);
         }
         if self.loss_roles.is_empty() {
-            report.wrong("data.loss_roles", "`data.loss_roles` is empty: nothing would be trained on", "write [assistant]");
+            report.wrong(
+                "data.loss_roles",
+                "`data.loss_roles` is empty: nothing would be trained on",
+                "write data.loss_roles=[assistant]",
+            );
         }
         let others = self.loss_roles.iter().find(|role| *role != "assistant");
         if let Some(role) = others.filter(|_| self.assistant_mask == AssistantMask::GenerationTags) {
-            let message = format!("`data.loss_roles` has `{role}`, and a chat template marks the assistant's messages only");
+            let message = format!("`data.loss_roles` has `{role}`, but a chat template marks only the assistant's messages");
             report.wrong("data.assistant_mask", message, "write data.assistant_mask=prefix");
         }
         let (unit, longest) = (self.unit_length(), self.max_length);

@@ -1,4 +1,4 @@
-//! The settings that every stage around reinforcement learning has: rows, a model that is trained, its checkpoints and its run.
+//! The common settings of all stages other than reinforcement learning: rows, the trained model, its checkpoints and its run.
 //! Meaning and defaults: `config/stage/`.
 
 use serde::{Deserialize, Serialize};
@@ -16,21 +16,21 @@ use super::validate_data::template_date;
 use super::validate_trainer;
 use crate::Report;
 
-/// The configuration of a stage: its own settings, and those that every stage has.
+/// The configuration of a stage, with the common settings of all stages.
 pub trait StageConfig: Schema {
-    /// The stage, as `run.json` names it and as the command is called.
+    /// The name of the stage in `run.json` and on the command line.
     const NAME: &'static str;
 
-    /// The settings that every stage has.
+    /// Returns the common settings of all stages.
     fn stage(&self) -> StageKeys<'_>;
 
-    /// The number formats of the models of a run, with their keys.
+    /// Returns the number formats of the models of a run, with their keys.
     fn dtypes(&self) -> Vec<(&'static str, Dtype)> {
         vec![("model.dtype", self.stage().model.dtype)]
     }
 }
 
-/// The settings of a stage that every stage has.
+/// The common settings of all stages.
 #[derive(Clone, Copy)]
 pub struct StageKeys<'a> {
     pub data: StageData<'a>,
@@ -44,16 +44,16 @@ choices! {
     /// The treatment of an example that is too long.
     pub enum StageTruncation {
         Error = "error",
-        /// It is left out.
+        /// The example is dropped.
         Filter = "filter",
-        /// It loses its beginning.
+        /// Its beginning is cut.
         Left = "left",
-        /// It loses its end.
+        /// Its end is cut.
         Right = "right",
     }
 }
 
-/// The settings of `data` that every stage has.
+/// The common `data` settings of all stages.
 #[derive(Clone, Copy)]
 pub struct StageData<'a> {
     pub train_batch_size: usize,
@@ -76,7 +76,7 @@ pub struct StageData<'a> {
     pub chat_template_date: Option<&'a str>,
 }
 
-/// Writes the `data` section of a stage: its own settings, and those that every stage has.
+/// Writes the `data` section of a stage: the common settings, then its own settings.
 macro_rules! stage_data {
     ($(#[$about:meta])* $name:ident { $($field:ident: $type:ty,)* }) => {
         $(#[$about])*
@@ -105,7 +105,7 @@ macro_rules! stage_data {
         }
 
         impl $name {
-            /// Returns the settings that every stage has.
+            /// Returns the common settings of all stages.
             pub fn stage(&self) -> $crate::schema::StageData<'_> {
                 $crate::schema::StageData {
                     train_batch_size: self.train_batch_size,
@@ -153,7 +153,7 @@ pub struct StageModelConfig {
 lora_keys!(StageModelConfig, "model");
 
 impl StageModelConfig {
-    /// The folder of the tokenizer.
+    /// Returns the folder of the tokenizer.
     pub fn tokenizer_folder(&self) -> &Location {
         self.tokenizer_path.as_ref().unwrap_or(&self.path)
     }
@@ -194,7 +194,7 @@ impl StageTrainerConfig {
     }
 }
 
-/// The settings that name a model or data, of those that every stage has.
+/// Returns the common settings that name a model or data.
 pub(super) fn locations<'a>(
     settings: &'a mut StageModelConfig,
     train_files: &'a mut OneOrMany<Location>,
@@ -207,20 +207,20 @@ pub(super) fn locations<'a>(
     locations.chain(many("data.val_files", LocationKind::ValidationData, val_files)).collect()
 }
 
-/// Reports what the types cannot express of the settings that every stage has.
+/// Checks the rules for the common settings that the types cannot express.
 pub(super) fn validate(keys: StageKeys, report: &mut Report) {
     let StageKeys { data, model, optim, trainer, checkpoint: _ } = keys;
     if let Some(weights) = data.train_weights {
         let (count, files) = (weights.len(), data.train_files.len());
         if count != files {
-            let message = format!("`data.train_weights` has {count} numbers, and `data.train_files` {files}");
+            let message = format!("`data.train_weights` has {count} numbers, but `data.train_files` has {files} files");
             report.wrong("data.train_weights", message, "write one number for each of data.train_files");
         }
         if weights.iter().any(|weight| !weight.is_finite() || *weight <= 0.0) {
             report.wrong(
                 "data.train_weights",
                 "`data.train_weights` must be finite numbers above 0",
-                "leave a file out of data.train_files",
+                "to leave out a file, remove it from data.train_files",
             );
         }
     }
@@ -230,14 +230,14 @@ pub(super) fn validate(keys: StageKeys, report: &mut Report) {
         report.wrong("trainer.metric_for_best_model", message, "write data.val_files=FILE");
     }
     if let (Some(_), None) = (trainer.early_stopping_patience, &trainer.metric_for_best_model) {
-        let message = "`trainer.early_stopping_patience` needs `trainer.metric_for_best_model`, which says what must improve";
+        let message = "`trainer.early_stopping_patience` needs `trainer.metric_for_best_model`, the metric that must improve";
         report.wrong("trainer.early_stopping_patience", message, "write trainer.metric_for_best_model=val/loss");
     }
     let kept = trainer.save_freq.is_due_whenever(trainer.test_freq);
     if trainer.early_stopping_patience.is_some() && !kept {
         let (save, test) = (trainer.save_freq, trainer.test_freq);
         let message = format!(
-            "`trainer.early_stopping_patience` ends the run some steps after the best one, which `trainer.save_freq={save}` need not save"
+            "`trainer.early_stopping_patience` ends the run after the best step, but `trainer.save_freq={save}` may not save that step"
         );
         report.wrong("trainer.save_freq", message, format!("write trainer.save_freq={test}"));
     }

@@ -57,16 +57,16 @@ choices! {
 }
 
 choices! {
-    /// The treatment of numbers that are NaN or infinite.
+    /// The treatment of NaN and infinite values.
     pub enum OnNonfinite {
         /// The run ends.
         Error = "error",
-        /// The scores, responses and updates that such a number affects are left out.
+        /// Scores, responses and updates with such a value are skipped.
         Skip = "skip",
     }
 }
 
-/// The settings for resuming, of every kind of configuration that trains.
+/// The settings for resuming of every kind of configuration that trains.
 #[derive(Debug, Clone)]
 pub struct ResumeKeys {
     /// `trainer.default_local_dir`.
@@ -86,7 +86,7 @@ impl TrainerConfig {
 choices! {
     /// The checkpoint from which a run starts.
     pub enum ResumeMode {
-        /// The newest checkpoint; a fresh start if there is none.
+        /// The newest checkpoint, or a fresh start without a checkpoint.
         Auto = "auto",
         Disable = "disable",
         /// The checkpoint at `resume_from_path`.

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 /// A mapping whose keys the schema does not know.
 pub type OpenMapping = std::collections::BTreeMap<String, serde_json::Value>;
 
-/// A file, a folder, or a name of either, which is shown as it is written. A leading `~/` is expanded to the home folder.
+/// A file, a folder, or a name of either, which is shown as written. A leading `~/` is expanded to the home folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     text: String,
-    /// The paths that a name stands for.
+    /// The paths of a resolved name.
     found: Vec<PathBuf>,
     lacks_weights: bool,
 }
@@ -28,22 +28,22 @@ impl Location {
         Self { text, found: vec![], lacks_weights: false }
     }
 
-    /// A name and the paths that it stands for. `lacks_weights`: it is a model whose weights are not there.
+    /// Creates a resolved name with its paths. `lacks_weights`: the name is a model with missing weights.
     pub fn found(name: &str, paths: Vec<PathBuf>, lacks_weights: bool) -> Self {
         Self { text: name.to_owned(), found: paths, lacks_weights }
     }
 
-    /// The path, or the first of those that the name stands for.
+    /// Returns the path, or the first path of a resolved name.
     pub fn as_path(&self) -> &Path {
         self.found.first().map_or(Path::new(&self.text), PathBuf::as_path)
     }
 
-    /// The path, or those that the name stands for.
+    /// Returns the path, or all paths of a resolved name.
     pub fn paths(&self) -> Vec<PathBuf> {
         if self.found.is_empty() { vec![PathBuf::from(&self.text)] } else { self.found.clone() }
     }
 
-    /// True if it is the name of a model whose weights are not there, in a run that does not read them.
+    /// True if this is the name of a model with missing weights, in a run that does not read them.
     pub fn lacks_weights(&self) -> bool {
         self.lacks_weights
     }
@@ -83,7 +83,7 @@ impl<'de> Deserialize<'de> for Location {
     }
 }
 
-/// A number, or a text that holds numbers in the notation of its key.
+/// A number, or a text with numbers in the notation of its key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NumberOrText {
     Number(f64),
@@ -146,7 +146,7 @@ impl<'de> Deserialize<'de> for NumberOrText {
 pub struct OneOrMany<T>(pub Vec<T>);
 
 impl OneOrMany<Location> {
-    /// The paths of all.
+    /// Returns the paths of all items.
     pub fn paths(&self) -> Vec<PathBuf> {
         self.0.iter().flat_map(Location::paths).collect()
     }
@@ -187,26 +187,26 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     }
 }
 
-/// The interval in steps at which something is done in a run.
+/// The interval, in steps, of a repeated action of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frequency {
     /// At no step; written as -1.
     Never,
-    /// After every so many steps, and after the last.
+    /// After each such number of steps, and after the last step.
     Steps(NonZeroU64),
-    /// After the last step of each pass over the training rows, and after the last.
+    /// After the last step of each pass over the training rows, and after the last step.
     AfterEachEpoch,
 }
 
 const AFTER_EACH_EPOCH: &str = "after_each_epoch";
 
 impl Frequency {
-    /// True if there is no step at which it is due.
+    /// True if the action is never due.
     pub fn is_never(self) -> bool {
         self == Self::Never
     }
 
-    /// True if it may be due after a step before this one, the last step of the run aside.
+    /// True if the action may be due after an earlier step than this one; the last step of the run does not count.
     pub fn is_due_before(self, step: u64) -> bool {
         match self {
             Self::Never => false,
@@ -215,7 +215,7 @@ impl Frequency {
         }
     }
 
-    /// True if it is due at every step at which another is due.
+    /// True if the action is due at every step at which the other action is due.
     pub fn is_due_whenever(self, other: Self) -> bool {
         match (self, other) {
             (_, Self::Never) => true,
@@ -226,7 +226,7 @@ impl Frequency {
         }
     }
 
-    /// True if it is due after `step` of a run of `total_steps`; steps count from 1.
+    /// True if the action is due after `step` of a run of `total_steps`; steps count from 1.
     pub fn is_due(self, step: u64, total_steps: u64, steps_per_epoch: u64) -> bool {
         let every = match self {
             Self::Never => return false,
@@ -290,7 +290,7 @@ impl<'de> Deserialize<'de> for Frequency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
     Cpu,
-    /// The GPU with this number, of those that the interface reaches.
+    /// The GPU with this number among the GPUs of the interface.
     Gpu(Interface, usize),
 }
 
@@ -319,7 +319,7 @@ impl<'de> Deserialize<'de> for Device {
             return Ok(Self::Cpu);
         }
         let (name, index) = text.split_once(':').unwrap_or((text.as_str(), "0"));
-        // A number alone: `parse` takes a sign too.
+        // Only digits are allowed; `parse` would also take a sign.
         let index = index.parse::<usize>().ok().filter(|_| index.bytes().all(|byte| byte.is_ascii_digit()));
         match (Interface::ALL.into_iter().find(|interface| interface.as_str() == name), index) {
             (Some(interface), Some(index)) => Ok(Self::Gpu(interface, index)),
@@ -328,8 +328,8 @@ impl<'de> Deserialize<'de> for Device {
     }
 }
 
-/// Declares an enum with one spelling per variant. Unlike serde's derive it refuses numbers and lists the spellings in errors. Other
-/// spellings may be refused with a reason of their own.
+/// Declares an enum with one spelling per variant. Unlike serde's derive, it refuses numbers and lists the spellings in errors.
+/// `refuses` lists further spellings that are refused with a special reason.
 macro_rules! choices {
     (
         $(#[$doc:meta])* pub enum $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }
@@ -367,7 +367,7 @@ macro_rules! choices {
 pub(super) use choices;
 
 choices! {
-    /// The interface through which a GPU is reached; each is a cargo feature of the same name.
+    /// The interface to a GPU; each is a cargo feature of the same name.
     pub enum Interface {
         Cuda = "cuda",
         Rocm = "rocm",
@@ -382,28 +382,27 @@ impl Interface {
     /// All interfaces.
     pub const ALL: [Self; 5] = [Self::Cuda, Self::Rocm, Self::Metal, Self::Vulkan, Self::Wgpu];
 
-    /// True if GPUs compute in bfloat16 through it, though an old one may not.
+    /// True if GPUs support bfloat16 through this interface; old GPUs may not.
     fn has_bfloat16(self) -> bool {
         matches!(self, Self::Cuda | Self::Rocm | Self::Metal)
     }
 }
 
 choices! {
-    /// The number format of matrix products and attention.
+    /// The number format of matmuls and attention.
     pub enum Dtype {
-        /// bfloat16 on a GPU that computes in it, else float32.
+        /// bfloat16 on a GPU that supports it, else float32.
         Auto = "auto",
         Float32 = "float32",
         Bfloat16 = "bfloat16",
     }
     refuses "float16" | "fp16" | "half" =>
-        "float16 is not offered: gradients in it need their loss scaled, which is not done here; write bfloat16, or float32 for a GPU \
-        without bfloat16, such as a T4"
+        "float16 is not supported, because it needs loss scaling; write bfloat16, or float32 for a GPU without bfloat16, such as a T4"
 }
 
 impl Dtype {
-    /// True if this is bfloat16 on a device, as far as can be told without opening it: `auto` on a GPU that turns out to lack
-    /// bfloat16 is float32 (`is_bfloat16` in `job/models.rs`).
+    /// True if this is bfloat16 on a device that is not yet open. On a GPU that turns out to lack bfloat16, `auto` becomes
+    /// float32 (`is_bfloat16` in `job/models.rs`).
     pub fn is_bfloat16(self, device: Device) -> bool {
         match self {
             Self::Auto => matches!(device, Device::Gpu(interface, _) if interface.has_bfloat16()),
@@ -418,7 +417,7 @@ choices! {
     pub enum Init {
         /// The weight files of its folder.
         Pretrained = "pretrained",
-        /// A random draw from `trainer.seed`; only config.json and the tokenizer are read.
+        /// Random weights from `trainer.seed`; only config.json and the tokenizer are read.
         Random = "random",
     }
 }

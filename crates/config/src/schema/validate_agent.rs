@@ -1,5 +1,4 @@
-//! Checks of conversations that the types cannot express. Whether some row asks for the tools that are named is known when the rows
-//! are read.
+//! Checks of conversations that the types cannot express. Checks against the rows come later, when the rows are read.
 
 use super::agent::AgentKeys;
 use crate::Report;
@@ -16,8 +15,8 @@ pub fn agent(keys: &AgentKeys, report: &mut Report) {
     }
     if multi_turn.enable && !keys.has_any() && needed.is_empty() {
         let key = format!("{group}.multi_turn.enable");
-        let help = format!("write {group}.multi_turn.tool_config_path=FILE, or {key}=false: responses of one turn");
-        report.wrong(&key, format!("`{key}=true`, but there is neither a tool nor a user, nor a loop of your own"), help);
+        let help = format!("write {group}.multi_turn.tool_config_path=FILE, or {key}=false for responses of one turn");
+        report.wrong(&key, format!("`{key}=true`, but no tool, user, environment or loop is set"), help);
     }
     let pairs = [
         ("agent.functions_path", agent.functions_path.is_some(), "agent.functions", !agent.functions.is_empty(), "[NAME,…]"),
@@ -34,7 +33,7 @@ pub fn agent(keys: &AgentKeys, report: &mut Report) {
         if has_file && !has_names {
             report.wrong(
                 &names,
-                format!("`{file}` is set, but `{names}` names nothing of it"),
+                format!("`{file}` is set, but `{names}` does not name anything in it"),
                 format!("write {names}={example}"),
             );
         } else if has_names && !has_file {

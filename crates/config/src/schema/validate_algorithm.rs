@@ -15,22 +15,21 @@ pub fn algorithm(config: &PpoConfig, report: &mut Report) {
     combinations(config, report);
 }
 
-/// Settings that do not go together. What an estimator or a loss refuses stands in its own file.
+/// Checks for settings that exclude each other. The refusals of an estimator or a loss are in its own file.
 fn combinations(config: &PpoConfig, report: &mut Report) {
     let algorithm = &config.algorithm;
     let (file, estimator) = ("algorithm.custom_adv_estimator.path", &algorithm.adv_estimator);
     if algorithm.custom_adv_estimator.path.is_some() && report.choices.find(ADV_ESTIMATOR, estimator).is_some() {
-        let message =
-            format!("`{file}` is set, but `{ADV_ESTIMATOR}` is `{estimator}`, which is built in, so the file would not be used");
-        report.wrong(file, message, format!("write {ADV_ESTIMATOR}=NAME, a name in the file, or {file}=null"));
+        let message = format!("`{file}` is set but not used, because `{ADV_ESTIMATOR}` is the built-in `{estimator}`");
+        report.wrong(file, message, format!("write {ADV_ESTIMATOR}=NAME with a name in the file, or {file}=null"));
     }
     if algorithm.whiten_rewards && algorithm.mask_truncated_completions {
         let whitened = "algorithm.whiten_rewards";
-        let message = format!("`{whitened}` is over trained tokens, and leaves no reward to responses that are left out");
-        report.wrong(whitened, message, "leave out algorithm.mask_truncated_completions");
+        let message = format!("`{whitened}` averages over trained tokens, so truncated responses (masked) would get no reward");
+        report.wrong(whitened, message, "write algorithm.mask_truncated_completions=false");
     }
     if algorithm.use_kl_in_reward && algorithm.filter_groups.metric.as_deref() == Some("seq_final_reward") {
-        let message = "prompts are filtered before the KL term is known, which `seq_final_reward` includes";
+        let message = "`seq_final_reward` includes the KL term, which is not known yet when prompts are filtered";
         report.wrong(METRIC, message, format!("write {METRIC}=seq_reward"));
     }
 }
@@ -54,15 +53,19 @@ fn rewards(config: &PpoConfig, report: &mut Report) {
     if let Some(weights) = &algorithm.gdpo_reward_weights {
         let (key, of) = ("algorithm.gdpo_reward_weights", "algorithm.gdpo_reward_keys");
         if keys != Some(weights.len()) {
-            let count = keys.map_or("none".to_owned(), |count| count.to_string());
-            report.wrong(key, format!("`{key}` has {} numbers, `{of}` has {count} names", weights.len()), "write one for each");
+            let count = keys.unwrap_or(0);
+            report.wrong(
+                key,
+                format!("`{key}` has {} numbers, but `{of}` has {count} names", weights.len()),
+                "write one for each",
+            );
         }
     }
     let several = report.choices.needs(ADV_ESTIMATOR, &algorithm.adv_estimator, Need::Components);
     if several && keys.unwrap_or(0) == 0 && functions < 2 {
         report.wrong(
             "algorithm.gdpo_reward_keys",
-            format!("`{}` normalises several rewards one by one, and there is one", algorithm.adv_estimator),
+            format!("`{}` normalises several rewards separately, but there is only one reward", algorithm.adv_estimator),
             "name them by algorithm.gdpo_reward_keys=[…], or set several reward_model.reward_functions",
         );
     }
@@ -76,13 +79,13 @@ fn rewards(config: &PpoConfig, report: &mut Report) {
         }
         if rewards.reward_manager != Some(RewardManager::Dapo) {
             let help = "write reward_model.reward_manager=dapo";
-            let message = "only the reward manager `dapo` has an overlong buffer";
+            let message = "the overlong buffer needs the reward manager `dapo`";
             report.wrong(&format!("{key}.enable"), message, help);
         }
     }
 }
 
-/// A loss that a switch chooses stands beside no other but the default.
+/// Checks that a loss that a switch selects is combined only with the default of `loss_mode`.
 fn losses(config: &PpoConfig, report: &mut Report) {
     let named = config.actor_rollout_ref.actor.policy_loss.loss_mode.as_str();
     let chosen = report.choices.of(LOSS_MODE).filter_map(|choice| Some((choice.name.clone(), choice.chosen_by?)));
@@ -91,7 +94,7 @@ fn losses(config: &PpoConfig, report: &mut Report) {
             report.wrong(
                 LOSS_MODE,
                 format!("`{switch}=true` chooses the loss `{name}`, not `{named}`"),
-                "leave loss_mode at vanilla; algorithm.rollout_correction.loss_type names the loss below it",
+                "leave loss_mode at vanilla; to select the loss in it, set algorithm.rollout_correction.loss_type",
             );
         }
     }
@@ -103,13 +106,13 @@ fn filter_groups(config: &PpoConfig, report: &mut Report) {
         return;
     }
     if filter.metric.is_none() {
-        let help = format!("write {METRIC}=seq_reward, or acc where the scorer reports it");
+        let help = format!("write {METRIC}=seq_reward, or {METRIC}=acc if the scorer reports it");
         report.wrong(METRIC, format!("`algorithm.filter_groups.enable=true` needs `{METRIC}`"), help);
     }
     if config.actor_rollout_ref.rollout.n == 1 && filter.mean_range.is_none() {
         report.wrong(
             "algorithm.filter_groups.enable",
-            "with one response to each prompt none differ, so nothing is filtered",
+            "with a single response to each prompt, responses cannot differ, so every prompt would be dropped",
             "write actor_rollout_ref.rollout.n=2 or more, or algorithm.filter_groups.mean_range=[low,high]",
         );
     }

@@ -19,7 +19,7 @@ pub(super) fn passes(config: &PpoConfig, report: &mut Report) {
         if by_trajectories && size.is_none() {
             report.wrong(
                 &key,
-                format!("`{key}` is null, so the size of a forward pass is not known"),
+                format!("`{key}` is null, so the size of a forward pass is unknown"),
                 format!("write {key}=N, or {part}.log_prob_use_dynamic_bsz=true"),
             );
         }

@@ -9,13 +9,13 @@ pub fn critic(config: &PpoConfig, report: &mut Report) {
     let estimator = config.algorithm.adv_estimator.as_str();
     let needed = config.reads_advantages() && report.choices.needs(ADV_ESTIMATOR, estimator, Need::Critic);
     if needed && !config.has_critic() {
-        let help = "leave critic.enable out, or choose another algorithm.adv_estimator, such as rloo or grpo";
-        report.wrong("critic.enable", format!("`{estimator}` needs the critic, and `critic.enable` is false"), help);
+        let help = "remove critic.enable, or choose another algorithm.adv_estimator, such as rloo or grpo";
+        report.wrong("critic.enable", format!("`{estimator}` needs the critic, but `critic.enable` is false"), help);
     }
     let warmup = config.trainer.critic_warmup;
     if warmup > 1 && !config.has_critic() {
         let message =
-            format!("`trainer.critic_warmup` is {warmup}, but there is no critic to warm up: nothing would be trained before");
+            format!("`trainer.critic_warmup` is {warmup}, but there is no critic, so the first steps would train nothing");
         report.wrong("trainer.critic_warmup", message, "write trainer.critic_warmup=0");
     }
     if !config.has_critic() {
@@ -25,7 +25,7 @@ pub fn critic(config: &PpoConfig, report: &mut Report) {
     if !critic.use_dynamic_bsz && critic.forward_micro_batch_size_per_gpu.is_none() {
         report.wrong(
             forward,
-            format!("`{forward}` is null, so the size of a forward pass is not known"),
+            format!("`{forward}` is null, so the size of a forward pass is unknown"),
             format!("write {forward}=N, or critic.use_dynamic_bsz=true"),
         );
     }

@@ -12,7 +12,7 @@ pub(super) fn lora(config: &PpoConfig, report: &mut Report) {
     }
     if policy.lora().is_on() && config.actor_rollout_ref.reference.sync_ref_model {
         let key = "actor_rollout_ref.ref.sync_ref_model";
-        let message = format!("`{key}`: with LoRA the reference is the model without its adapter, which does not move");
+        let message = format!("`{key}`: with LoRA the reference is the model without its adapter, which never changes");
         report.wrong(key, message, format!("write {key}=false"));
     }
 }

@@ -6,11 +6,11 @@ use crate::Report;
 
 const LIST: &str = "reward_model.reward_functions";
 
-/// Checks the settings that make up a score: every reward that is configured is one of the reward functions, and vice versa.
+/// Checks the settings that make up a score: every configured reward is in the list of reward functions, and vice versa.
 pub fn keys(keys: &RewardKeys, report: &mut Report) {
     let (names, reward) = (keys.functions(), keys.reward);
     if names.is_empty() {
-        report.wrong(LIST, format!("`{LIST}` is empty, so nothing has a score"), format!("write {LIST}=[data_source]"));
+        report.wrong(LIST, format!("`{LIST}` is empty, so responses would have no score"), format!("write {LIST}=[data_source]"));
     }
     let own = if keys.custom.path.is_some() { keys.custom.name.to_vec() } else { Vec::new() };
     let model = match keys.model {
@@ -25,26 +25,26 @@ pub fn keys(keys: &RewardKeys, report: &mut Report) {
     let brought = parts.iter().filter(|(there, ..)| *there).count();
     if keys.reward_functions.is_none() && brought > 1 {
         let set: Vec<&str> = parts.iter().filter(|(there, ..)| *there).map(|(_, key, ..)| *key).collect();
-        let message = format!("`{}` are set: which of them make the score?", set.join("` and `"));
+        let message = format!("`{}` are all set, but `{LIST}` does not say which of them make the score", set.join("` and `"));
         report.wrong(LIST, message, format!("write {LIST}=[{}]: the score is their weighted sum", keys.chosen().join(",")));
     }
     for (there, key, brings, setting) in parts {
         let missing = brings.iter().find(|name| !names.contains(name)).filter(|_| there && !names.is_empty());
         if let Some(missing) = missing {
             let message = format!("`{key}` is set, but `{LIST}` does not name `{missing}`, so it would not count");
-            let help = format!("write {LIST}=[{},{missing}], or {LIST}=null: it alone", names.join(","));
+            let help = format!("write {LIST}=[{},{missing}], or {LIST}=null to use only {missing}", names.join(","));
             report.wrong(LIST, message, help);
         } else if !there && names.iter().any(|name| brings.contains(name)) {
             report.wrong(LIST, format!("`{LIST}` names `{}`, but `{key}` is not set", brings[0]), format!("write {setting}"));
         }
     }
     if keys.manager == Some(RewardManager::Batch) && own.is_empty() {
-        let message = "the reward manager `batch` calls `custom_reward_function`, which has no path";
+        let message = "the reward manager `batch` calls `custom_reward_function`, but its path is not set";
         report.wrong("reward_model.reward_manager", message, "write custom_reward_function.path=FILE");
     }
     let (weights, of) = ("reward_model.reward_weights", keys.reward_weights.unwrap_or_default());
     if keys.reward_weights.is_some() && of.len() != names.len() {
-        let message = format!("`{weights}` has {} numbers, `{LIST}` has {} names", of.len(), names.len());
+        let message = format!("`{weights}` has {} numbers, but `{LIST}` has {} names", of.len(), names.len());
         report.wrong(weights, message, "write one for each");
     }
     // Rewards are f32.
@@ -57,7 +57,7 @@ pub fn keys(keys: &RewardKeys, report: &mut Report) {
     }
 }
 
-/// The reward model.
+/// Checks the settings of the reward model.
 pub fn reward_model(config: &PpoConfig, report: &mut Report) {
     let settings = &config.reward_model;
     if settings.enable && settings.model.path.is_none() {
@@ -67,7 +67,7 @@ pub fn reward_model(config: &PpoConfig, report: &mut Report) {
     let tokens = settings.reward_tokens.as_ref().map_or(0, |tokens| tokens.0.len());
     if settings.placeholder_token.is_some() && tokens < 2 {
         let key = "reward_model.reward_tokens";
-        let message = format!("`reward_model.placeholder_token` needs `{key}`: two tokens or more, the better one first");
+        let message = format!("`reward_model.placeholder_token` needs two or more tokens in `{key}`, the better one first");
         report.wrong(key, message, format!("write {key}=['+','-']"));
     }
     if settings.enable && settings.step_separator.is_empty() {

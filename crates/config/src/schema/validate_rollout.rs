@@ -37,7 +37,7 @@ pub(super) fn rollout(config: &PpoConfig, report: &mut Report) {
             report.wrong(
                 key,
                 format!("`{key}` is {value}, but `{master}` is {wanted}"),
-                format!("set {master} and leave {key} alone"),
+                format!("set only {master}, and remove {key}"),
             );
         }
     }
@@ -67,7 +67,7 @@ pub(super) fn lengths(
     }
 }
 
-/// Refuses an empty stop string, which would end every response at once.
+/// Refuses an empty stop string, which would end every response immediately.
 pub(super) fn stop_strings(key: &str, stop: &[String], report: &mut Report) {
     if stop.iter().any(String::is_empty) {
         report.wrong(key, format!("`{key}` has an empty text"), "");

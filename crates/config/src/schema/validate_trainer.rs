@@ -32,7 +32,11 @@ fn best_and_kept(trainer: &TrainerConfig, report: &mut Report) {
     }
     if trainer.metric_for_best_model.is_some() && (trainer.test_freq.is_never() || trainer.save_freq.is_never()) {
         let key = "trainer.metric_for_best_model";
-        let message = format!("`{key}` compares steps that are both validated and saved, and there will be none");
-        report.wrong(key, message, "set trainer.test_freq and trainer.save_freq to positive numbers, or this to null");
+        let message = format!("`{key}` compares steps that are both validated and saved, but the run has no such step");
+        report.wrong(
+            key,
+            message,
+            "set trainer.test_freq and trainer.save_freq to positive numbers, or trainer.metric_for_best_model to null",
+        );
     }
 }

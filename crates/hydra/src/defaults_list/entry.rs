@@ -169,7 +169,8 @@ impl DefaultsEntry {
         }
     }
 
-    /// Returns the package of the file's keys: from the entry, else from the header of the file, else its folder below the parent.
+    /// Returns the package of the file's keys: from the entry, else from the header of the file, else its folder below the
+    /// parent.
     pub fn final_package(&self) -> String {
         self.joined(self.package.as_deref().or(self.header.as_deref()))
     }
