@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use super::data_select::{self, SelectArgs};
 use super::error::CliError;
 use burnish_data::prepare;
-use burnish_hub::{Hub, HubName, Kind, Purpose};
+use burnish_hub::{Hub, HubName, Purpose, RepoKind};
 
 #[derive(Args)]
 #[command(after_help = data_sets(), args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -48,7 +48,7 @@ fn inputs(args: &SetArgs, preparer: &prepare::Preparer) -> Result<Vec<PathBuf>> 
     }
     let mut folders: Vec<PathBuf> = Vec::new();
     for text in preparer.hub {
-        let found = Hub::of_process()?.data(&HubName::parse(text, Kind::Dataset)?, Purpose::All);
+        let found = Hub::from_env()?.data(&HubName::parse(text, RepoKind::Dataset)?, Purpose::All);
         let found = found.with_context(|| format!("{}, whose files are not given by --input", preparer.name))?;
         for folder in found.paths.iter().filter_map(|file| file.parent()) {
             if !folders.iter().any(|known| known == folder) {

@@ -11,7 +11,7 @@ use crate::job::hub_names::model_folder;
 use crate::pipelines::export::{Form, export, find_part, is_exported};
 use crate::pipelines::export_card::is_card;
 use burnish_checkpoint::{best, refuse_inside, step_of};
-use burnish_hub::{Environment, HubName, Kind, MAIN, Push, Pushed, Target};
+use burnish_hub::{Environment, HubName, MAIN, Push, PushResult, PushTarget, RepoKind};
 use burnish_optim::learner::ADAPTER;
 use burnish_util::fs::read_json;
 use burnish_util::shell;
@@ -78,7 +78,7 @@ pub fn run(args: &ExportArgs) -> Result<(), CliError> {
     let source = resolve(args).map_err(CliError::setup)?;
     // A wrong token is found before hours of writing.
     let push = args.push_to_hub.as_ref().map(|name| target(name, args, &source)).transpose().map_err(CliError::setup)?;
-    let push = push.map(|target| Push::prepare(Environment::of_process()?, target).map_err(Error::from));
+    let push = push.map(|target| Push::prepare(Environment::from_env()?, target).map_err(Error::from));
     let push = push.transpose().map_err(CliError::setup)?;
     let folder = match &source {
         Source::Exported(folder) => folder,
@@ -115,7 +115,7 @@ fn local_base(folder: &Path) -> Option<String> {
 }
 
 /// Describes a push for users.
-fn in_words(pushed: &Pushed) -> String {
+fn in_words(pushed: &PushResult) -> String {
     let kept = if pushed.kept_card { "; its README.md was kept, because it was not written here" } else { "" };
     match &pushed.commit {
         None => format!("{}: nothing to push, all files are there{kept}", pushed.page),
@@ -131,9 +131,9 @@ fn in_words(pushed: &Pushed) -> String {
 }
 
 /// Returns the repository to push to.
-fn target(name: &str, args: &ExportArgs, source: &Source) -> Result<Target> {
+fn target(name: &str, args: &ExportArgs, source: &Source) -> Result<PushTarget> {
     let wrong = || format!("--push-to-hub {name}: it must be the name of a repository, ORG/NAME or NAME");
-    let named = HubName::parse(name, Kind::Model).with_context(wrong)?;
+    let named = HubName::parse(name, RepoKind::Model).with_context(wrong)?;
     ensure!(named.revision.is_none(), "--push-to-hub {name}: the branch is --revision");
     ensure!(named.rest.is_empty(), "--push-to-hub {name}: a repository has the form ORG/NAME");
     let branch = args.revision.clone().unwrap_or_else(|| MAIN.to_owned());
@@ -148,7 +148,7 @@ fn target(name: &str, args: &ExportArgs, source: &Source) -> Result<Target> {
         Source::Exported(_) => "Export of burnish".to_owned(),
     });
     ensure!(!message.trim().is_empty(), "--commit-message is empty");
-    Ok(Target { repo: named.repo, branch, private: args.private, message })
+    Ok(PushTarget { repo: named.repo, branch, private: args.private, message })
 }
 
 /// The model to export or push.

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::error::CliError;
 use super::print::print_data;
-use burnish_hub::{Hub, HubName, Kind, ModelParts, Purpose};
+use burnish_hub::{Hub, HubName, ModelParts, Purpose, RepoKind};
 
 #[derive(Args)]
 pub struct FetchArgs {
@@ -15,14 +15,14 @@ pub struct FetchArgs {
 
 pub fn run(args: &FetchArgs) -> Result<(), CliError> {
     let names: Vec<HubName> = args.names.iter().map(|text| name(text)).collect::<Result<_, _>>()?;
-    let hub = Hub::of_process().map_err(failed)?.asking_anew();
+    let hub = Hub::from_env().map_err(failed)?.refreshing();
     for name in names {
         let found = match name.kind {
-            Kind::Model => hub.model(&name, ModelParts::Whole).or_else(|failure| {
+            RepoKind::Model => hub.model(&name, ModelParts::Whole).or_else(|failure| {
                 // An adapter is a model on the Hub.
                 hub.model(&name, ModelParts::Adapter).map_err(|_| failure)
             }),
-            Kind::Dataset => hub.data(&name, Purpose::All),
+            RepoKind::Dataset => hub.data(&name, Purpose::All),
         };
         for path in found.map_err(failed)?.paths {
             print_data(&format!("{}\n", path.display()))?;
@@ -34,14 +34,14 @@ pub fn run(args: &FetchArgs) -> Result<(), CliError> {
 fn name(text: &str) -> Result<HubName, CliError> {
     let (kind, text) = match text.strip_prefix("hf://") {
         Some(rest) => match rest.strip_prefix("datasets/") {
-            Some(rest) => (Kind::Dataset, rest),
-            None => (Kind::Model, rest.strip_prefix("models/").unwrap_or(rest)),
+            Some(rest) => (RepoKind::Dataset, rest),
+            None => (RepoKind::Model, rest.strip_prefix("models/").unwrap_or(rest)),
         },
-        None => (Kind::Model, text),
+        None => (RepoKind::Model, text),
     };
     HubName::parse(text, kind).map_err(|error| CliError::Setup(format!("{text}: {error:#}")))
 }
 
-fn failed(failure: burnish_hub::Failure) -> CliError {
-    CliError::Setup(failure.to_string())
+fn failed(error: burnish_hub::HubError) -> CliError {
+    CliError::Setup(error.to_string())
 }

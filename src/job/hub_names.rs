@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use burnish_config::schema::{Location, LocationKind, LocationSetting, Schema};
 use burnish_config::{ConfigError, Loaded, Node, Problem, Tree, Value};
-use burnish_hub::{Failure, Found, Hub, HubName, Kind, ModelParts, Purpose};
+use burnish_hub::{Hub, HubError, HubFiles, HubName, ModelParts, Purpose, RepoKind};
 
 /// The models on the Hub whose weights will be loaded and may still be missing.
 #[must_use = "the weights are still missing"]
@@ -37,7 +37,7 @@ impl Setting {
         self.node.iter().fold(Problem::new(&self.key, format!("`{}`: {message}", self.key)), Problem::with_value)
     }
 
-    fn failed(&self, Failure { message, help, .. }: Failure) -> Problem {
+    fn failed(&self, HubError { message, help, .. }: HubError) -> Problem {
         let problem = self.problem(&format!("{}{message}", no_path(&self.text)));
         if help.is_empty() { problem } else { problem.help(help) }
     }
@@ -57,7 +57,7 @@ impl Weights {
         let mut hub = None;
         for Wanted { setting, .. } in self.0 {
             let found = hub_of(&mut hub).and_then(|hub| hub.model(&setting.name, ModelParts::Whole));
-            let found = found.map_err(|failure| setting.failed(failure))?;
+            let found = found.map_err(|error| setting.failed(error))?;
             if let Some(place) = config.locations().into_iter().find(|place| place.key == setting.place) {
                 put(place, found);
             }
@@ -85,14 +85,14 @@ pub fn find<T: Schema>(loaded: &mut Loaded<T>) -> Result<Weights, ConfigError> {
         let key = key_of(tree, &place.key);
         let wrong =
             |error: anyhow::Error| node.into_iter().fold(Problem::new(&key, format!("`{key}`: {error:#}")), Problem::with_value);
-        let name = HubName::of(place.location, kind(place.kind)).map_err(wrong)?;
+        let name = HubName::from_setting(place.location, kind(place.kind)).map_err(wrong)?;
         let Some(name) = name else { continue };
         let (text, node) = (place.location.to_string(), node.cloned());
         let setting = Setting { place: place.key.clone(), key, node, text, name };
         let found = hub_of(&mut hub).and_then(|hub| get(hub, &setting.name, place.kind));
-        let found = found.map_err(|failure| setting.failed(failure))?;
-        if !found.because.is_empty() {
-            tracing::info!("{}: {} is {} ({})", setting.key, setting.name, found.name.rest, found.because);
+        let found = found.map_err(|error| setting.failed(error))?;
+        if !found.choice.is_empty() {
+            tracing::info!("{}: {} is {} ({})", setting.key, setting.name, found.name.rest, found.choice);
         }
         tree.set(&setting.key, Value::Text(found.name.address()));
         let (is_missing, thing) = (found.left_out > 0, place.kind);
@@ -132,7 +132,7 @@ impl NamedModel {
 
     fn with(option: &'static str, folder: &Path, parts: ModelParts) -> Result<Self> {
         let text = folder.to_str().unwrap_or_default().to_owned();
-        let name = if text.is_empty() { None } else { HubName::of(&text, Kind::Model).context(option)? };
+        let name = if text.is_empty() { None } else { HubName::from_setting(&text, RepoKind::Model).context(option)? };
         let mut model = Self { option, text, folder: folder.to_owned(), name };
         model.get(parts)?;
         Ok(model)
@@ -152,8 +152,8 @@ impl NamedModel {
 
     fn get(&mut self, parts: ModelParts) -> Result<()> {
         let Some(name) = &self.name else { return Ok(()) };
-        let found = Hub::of_process().and_then(|hub| hub.model(name, parts));
-        let found = found.map_err(|failure| anyhow::anyhow!("{}: {}{failure}", self.option, no_path(&self.text)))?;
+        let found = Hub::from_env().and_then(|hub| hub.model(name, parts));
+        let found = found.map_err(|error| anyhow::anyhow!("{}: {}{error}", self.option, no_path(&self.text)))?;
         self.folder = found.paths.into_iter().next().unwrap_or_default();
         Ok(())
     }
@@ -167,21 +167,21 @@ pub fn model_folder(option: &'static str, folder: &Path) -> Result<PathBuf> {
     Ok(NamedModel::with(option, folder, ModelParts::Whole)?.folder)
 }
 
-fn hub_of(hub: &mut Option<Hub>) -> Result<&Hub, Failure> {
+fn hub_of(hub: &mut Option<Hub>) -> Result<&Hub, HubError> {
     match hub {
         Some(hub) => Ok(hub),
-        none => Ok(none.insert(Hub::of_process()?)),
+        none => Ok(none.insert(Hub::from_env()?)),
     }
 }
 
-fn kind(thing: LocationKind) -> Kind {
+fn kind(thing: LocationKind) -> RepoKind {
     match thing {
-        LocationKind::Model { .. } | LocationKind::Tokenizer | LocationKind::Adapter => Kind::Model,
-        LocationKind::TrainingData | LocationKind::ValidationData | LocationKind::Data => Kind::Dataset,
+        LocationKind::Model { .. } | LocationKind::Tokenizer | LocationKind::Adapter => RepoKind::Model,
+        LocationKind::TrainingData | LocationKind::ValidationData | LocationKind::Data => RepoKind::Dataset,
     }
 }
 
-fn get(hub: &Hub, name: &HubName, thing: LocationKind) -> Result<Found, Failure> {
+fn get(hub: &Hub, name: &HubName, thing: LocationKind) -> Result<HubFiles, HubError> {
     match thing {
         LocationKind::Model { weights: true } => hub.model(name, ModelParts::WeightsLater),
         LocationKind::Model { weights: false } => hub.model(name, ModelParts::WithoutWeights),
@@ -201,7 +201,7 @@ fn key_of(tree: &Tree, key: &str) -> String {
     }
 }
 
-fn put(place: LocationSetting, found: Found) {
+fn put(place: LocationSetting, found: HubFiles) {
     *place.location = Location::found(&found.name.address(), found.paths, found.left_out > 0);
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::export_curve::Curve;
 use burnish_checkpoint::step_of;
-use burnish_hub::{HubName, Kind};
+use burnish_hub::{HubName, RepoKind};
 use burnish_run::{METRICS, RecordedSetting, RunInfo};
 use burnish_util::foreign;
 use burnish_util::secret::{HIDDEN, hide, is_secret};
@@ -90,7 +90,7 @@ impl<'a> Card<'a> {
         }
         let text = self.setting(path)?.as_str()?;
         let folder = self.run.as_ref().map_or_else(PathBuf::new, |run| run.cwd.clone()).join(text);
-        let named = || HubName::of(text, Kind::Model).ok().flatten().map(|name| name.repo);
+        let named = || HubName::from_setting(text, RepoKind::Model).ok().flatten().map(|name| name.repo);
         let on_hub = of_cache(text).or_else(|| if folder.exists() { None } else { named() });
         let licence = licence(&folder.join("README.md"));
         Some(Base { on_hub: on_hub.is_some(), shown: on_hub.unwrap_or_else(|| public(text).into_owned()), licence })
@@ -99,8 +99,10 @@ impl<'a> Card<'a> {
     /// Returns the Hub data sets that the run names.
     fn data_sets(&self) -> Vec<String> {
         let names = DATA.iter().flat_map(|key| texts(self.setting(key)));
-        let mut repos: Vec<String> =
-            names.filter_map(|name| HubName::of(name, Kind::Dataset).ok().flatten()).map(|name| name.repo).collect();
+        let mut repos: Vec<String> = names
+            .filter_map(|name| HubName::from_setting(name, RepoKind::Dataset).ok().flatten())
+            .map(|name| name.repo)
+            .collect();
         repos.sort();
         repos.dedup();
         repos

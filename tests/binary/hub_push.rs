@@ -58,7 +58,7 @@ fn a_model_is_pushed_through_faults_and_read_by_others() {
     let shown = said(&output);
     assert!(output.status.success(), "{shown}");
     assert!(shown.contains(&format!("{}/org/little: 5 files in commit", server.address)), "{shown}");
-    assert!(shown.contains("answers with status 500: a fault of the test; trying again in 0.5 s"), "{shown}");
+    assert!(shown.contains("status 500: a fault of the test; trying again in 0.5 s"), "{shown}");
     assert_eq!(pushed(&server, "org/little", "main"), files_of(Path::new(&exported)));
     assert_eq!(server.asked("PUT /store/"), 2, "one was cut off");
     let repo = server.store().repos["org/little"].clone();
@@ -156,7 +156,7 @@ fn a_push_that_cannot_be_says_why() {
         (output.status.code().unwrap(), shown)
     };
     for (name, more, variables, code, told) in [
-        ("org/a", &[][..], &[("HF_TOKEN", "")][..], 2, &["there is no token", "set HF_TOKEN"][..]),
+        ("org/a", &[][..], &[("HF_TOKEN", "")][..], 2, &["token", "set HF_TOKEN"][..]),
         (
             "org/a",
             &[],
@@ -165,7 +165,7 @@ fn a_push_that_cannot_be_says_why() {
             &["does not accept the token: Invalid credentials", "***", "/settings/tokens"],
         ),
         ("org/a", &[], &[("HF_HUB_OFFLINE", "1")], 2, &["HF_HUB_OFFLINE is set"]),
-        ("org/a", &[], &[("HF_ENDPOINT", "http://127.0.0.1:9")], 2, &["http://127.0.0.1:9 does not answer"]),
+        ("org/a", &[], &[("HF_ENDPOINT", "http://127.0.0.1:9")], 2, &["http://127.0.0.1:9 does not reply"]),
         ("a b", &[], &[], 2, &["--push-to-hub a b: it must be the name of a repository"]),
         ("org/a@dev", &[], &[], 2, &["the branch is --revision"]),
         ("org/a", &["--revision", "refs/pr/1"], &[], 2, &["it must be the name of a branch"]),
@@ -175,19 +175,19 @@ fn a_push_that_cannot_be_says_why() {
             &[],
             &[],
             1,
-            &["may not write to `forbidden/a`", "You don't have the rights", "the export is whole; to push it: trainer export"],
+            &["no write access to `forbidden/a`", "You don't have the rights", "the export is whole; to push it: trainer export"],
         ),
-        ("org/public", &["--private"], &[], 1, &["is public, and --private asks for a private one"]),
+        ("org/public", &["--private"], &[], 1, &["`org/public` is public", "--private"]),
     ] {
         let (status, shown) = refused(name, more, variables);
         assert_eq!(status, code, "{name} {more:?} {variables:?}\n{shown}");
         told.iter().for_each(|told| assert!(shown.contains(told), "{told}\n{shown}"));
     }
     for (line, status, told) in [
-        ("PUT /store/", 413, "model.safetensors is too large for the server; --max-shard-size"),
-        ("/commit/", 409, "is being changed by somebody else"),
-        ("/preupload/", 404, "knows no `org/b`"),
-        ("PUT /store/", 500, "answers with status 500"),
+        ("PUT /store/", 413, "model.safetensors is too large for the server"),
+        ("/commit/", 409, "somebody else is changing `org/b`"),
+        ("/preupload/", 404, "no repository `org/b`"),
+        ("PUT /store/", 500, "status 500"),
     ] {
         server.fail(line, 9, Trouble::Status(status));
         let (code, shown) = refused("org/b", &[], &[]);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use burnish::hub::{Environment, Hub, HubName, Kind, ModelParts, Purpose};
+use burnish::hub::{Environment, Hub, HubName, ModelParts, Purpose, RepoKind};
 use serde_json::json;
 
 use crate::Target;
@@ -72,9 +72,9 @@ pub fn hub_listings() -> Target {
             write(&folder.join("hub/models--o--n"), input, &[("config.json", b"{}")]);
             let hub = offline(folder);
             for purpose in [Purpose::Training, Purpose::Validation, Purpose::All] {
-                _ = hub.data(&HubName::parse("o/n", Kind::Dataset).unwrap(), purpose).map_err(|error| error.to_string());
+                _ = hub.data(&HubName::parse("o/n", RepoKind::Dataset).unwrap(), purpose).map_err(|error| error.to_string());
             }
-            _ = hub.model(&HubName::parse("o/n", Kind::Model).unwrap(), ModelParts::Whole).map_err(|error| error.to_string());
+            _ = hub.model(&HubName::parse("o/n", RepoKind::Model).unwrap(), ModelParts::Whole).map_err(|error| error.to_string());
         },
     }
 }
@@ -96,7 +96,7 @@ pub fn hub_readmes() -> Target {
             write(&folder.join("hub/datasets--o--n"), list.as_bytes(), files);
             let hub = offline(folder);
             for text in ["o/n", "o/n@main/main/test", "o/n@main/2024"] {
-                let name = HubName::parse(text, Kind::Dataset).unwrap();
+                let name = HubName::parse(text, RepoKind::Dataset).unwrap();
                 _ = hub.data(&name, Purpose::Training).map_err(|error| error.to_string());
             }
         },
@@ -115,7 +115,7 @@ pub fn hub_indices() -> Target {
             let files: &[(&str, &[u8])] =
                 &[("config.json", b"{}"), (INDEX, input), ("model-1.safetensors", b"abc"), ("model-2.safetensors", b"abc")];
             write(&folder.join("hub/models--o--n"), listing(&sizes).as_bytes(), files);
-            let found = offline(folder).model(&HubName::parse("o/n", Kind::Model).unwrap(), ModelParts::Whole);
+            let found = offline(folder).model(&HubName::parse("o/n", RepoKind::Model).unwrap(), ModelParts::Whole);
             _ = found.map_err(|error| error.to_string());
         },
     }

@@ -1,5 +1,5 @@
-//! A repository in the cache, in the layout of `huggingface_hub`: `refs/REVISION` holds a commit, `snapshots/COMMIT/` the files as
-//! links to `blobs/CHECKSUM`. What is there is used without asking the Hub.
+//! A repository in the cache, in the layout of `huggingface_hub`. Its folder is `models--ORG--NAME` or `datasets--ORG--NAME`:
+//! `refs/REVISION` holds a commit, and `snapshots/COMMIT/` has links to the contents, `blobs/CHECKSUM`. Cached files need no request.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -9,46 +9,45 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use hf_hub::{Cache, Repo, RepoType};
 
 use super::listing::{Listing, RemoteFile, is_hex};
-use super::name::{HubName, Kind};
+use super::name::HubName;
 use burnish_util::foreign;
 use burnish_util::fs::{files_under, write_atomic};
 
-/// The folder of our listings. `huggingface_hub` takes one in `trees/` to mean that every file of it should be there.
+/// The folder of our listings. For `huggingface_hub`, a listing in `trees/` means that every listed file is cached.
 const LISTINGS: &str = "burnish";
 const THEIR_LISTINGS: &str = "trees";
-/// The end of the name of a download that is not whole; former versions of `huggingface_hub` resume it too.
+/// The suffix of an unfinished download; former versions of `huggingface_hub` resume it too.
 const INCOMPLETE: &str = ".incomplete";
+/// The time between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A repository in the cache.
 pub struct CachedRepo {
-    cache: Cache,
-    repo: Repo,
+    /// Folder of the whole cache.
+    cache: PathBuf,
+    /// Name of the repository's folder there.
+    folder_name: String,
 }
 
 impl CachedRepo {
     pub fn new(cache: &Path, name: &HubName) -> Self {
-        let kind = match name.kind {
-            Kind::Model => RepoType::Model,
-            Kind::Dataset => RepoType::Dataset,
-        };
-        Self { cache: Cache::new(cache.to_owned()), repo: Repo::new(name.repo.clone(), kind) }
+        let folder_name = format!("{}--{}", name.kind.plural(), name.repo.replace('/', "--"));
+        Self { cache: cache.to_owned(), folder_name }
     }
 
-    /// The folder of the repository.
+    /// Returns the folder of the repository.
     pub fn folder(&self) -> PathBuf {
-        self.cache.path().join(self.repo.folder_name())
+        self.cache.join(&self.folder_name)
     }
 
-    /// The folder of the files of a commit.
+    /// Returns the folder with the files of a commit.
     pub fn snapshot(&self, commit: &str) -> PathBuf {
-        self.cache.repo(self.repo.clone()).pointer_path(commit)
+        self.folder().join("snapshots").join(commit)
     }
 
-    /// The commit of a revision, if it is known here. A commit is its own.
+    /// Returns the cached commit of a revision. A commit is its own revision.
     pub fn commit(&self, revision: &str) -> Option<String> {
         if is_hex(revision, 40) {
             return Some(revision.to_owned());
@@ -57,7 +56,7 @@ impl CachedRepo {
         Some(text.trim().to_owned()).filter(|commit| is_hex(commit, 40))
     }
 
-    /// Remembers the commit of a revision.
+    /// Stores the commit of a revision.
     ///
     /// # Errors
     /// If the cache cannot be written.
@@ -66,16 +65,16 @@ impl CachedRepo {
         if is_new { write_atomic(&self.folder().join("refs").join(revision), commit.as_bytes()) } else { Ok(()) }
     }
 
-    /// The files of a commit, if they were listed before.
+    /// Returns the stored list of a commit's files.
     pub fn listing(&self, commit: &str) -> Option<Listing> {
         let read = |folder| {
             let path = self.folder().join(folder).join(format!("{commit}.json"));
-            Listing::of_json(&foreign::read_text(&path, foreign::SETTINGS).ok()?)
+            Listing::from_json(&foreign::read_text(&path, foreign::SETTINGS).ok()?)
         };
         read(LISTINGS).or_else(|| read(THEIR_LISTINGS))
     }
 
-    /// Remembers the files of a commit.
+    /// Stores the list of a commit's files.
     ///
     /// # Errors
     /// If the cache cannot be written.
@@ -83,37 +82,37 @@ impl CachedRepo {
         write_atomic(&self.folder().join(LISTINGS).join(format!("{commit}.json")), listing.to_json().as_bytes())
     }
 
-    /// The paths of the files of a commit that are here.
+    /// Returns the paths of a commit's cached files.
     pub fn present(&self, commit: &str) -> Vec<String> {
         let snapshot = self.snapshot(commit);
         let files = files_under(&snapshot).unwrap_or_default();
-        let whole = files.into_iter().filter(|path| snapshot.join(path).is_file());
-        whole.filter_map(|path| path.to_str().map(str::to_owned)).collect()
+        let complete = files.into_iter().filter(|path| snapshot.join(path).is_file());
+        complete.filter_map(|path| path.to_str().map(str::to_owned)).collect()
     }
 
-    /// True if a file of a commit is here in its whole size.
+    /// Returns true if a file of a commit is cached in its full size.
     pub fn has(&self, commit: &str, path: &str, file: &RemoteFile) -> bool {
-        is_whole(&self.snapshot(commit).join(path), file)
+        is_complete(&self.snapshot(commit).join(path), file)
     }
 
-    /// True if the content of a file is here in its whole size.
+    /// Returns true if the content of a file is cached in its full size.
     pub fn has_content(&self, file: &RemoteFile) -> bool {
-        is_whole(&self.content(file), file)
+        is_complete(&self.content(file), file)
     }
 
-    /// The place of a file's content.
+    /// Returns the path of a file's content.
     pub fn content(&self, file: &RemoteFile) -> PathBuf {
-        self.cache.repo(self.repo.clone()).blob_path(file.checksum.digits())
+        self.folder().join("blobs").join(file.checksum.digits())
     }
 
-    /// The place of a file's content while it arrives.
+    /// Returns the path of a file's unfinished download.
     pub fn part(&self, file: &RemoteFile) -> PathBuf {
         let mut name = self.content(file).into_os_string();
         name.push(INCOMPLETE);
         name.into()
     }
 
-    /// Puts a file whose content is here into the snapshot of a commit: a link, or a copy where the file system has no links.
+    /// Adds a file with cached content to the snapshot of a commit: a link, or a copy if the file system has no links.
     ///
     /// # Errors
     /// If the cache cannot be written.
@@ -130,7 +129,7 @@ impl CachedRepo {
                 _ => {}
             }
             match symlink(format!("{above}blobs/{}", file.checksum.digits()), &at) {
-                // Another process was first.
+                // Another process made the link first.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
                 Err(_) => fs::copy(self.content(file), &at).map(|_| ()),
                 Ok(()) => Ok(()),
@@ -139,13 +138,13 @@ impl CachedRepo {
         link().with_context(|| format!("cannot write {}", at.display()))
     }
 
-    /// Waits until no other process downloads a content, and keeps others waiting for as long as the returned file lives. The lock
-    /// is the one that `huggingface_hub` takes. `wait` is called once if there is something to wait for.
+    /// Locks a content against downloads by other processes until the returned file is dropped. `huggingface_hub` uses the same
+    /// lock. Calls `wait` once if another process holds the lock.
     ///
     /// # Errors
     /// If the cache cannot be written.
     pub fn lock(&self, file: &RemoteFile, wait: impl Fn()) -> Result<File> {
-        let path = self.cache.path().join(".locks").join(self.repo.folder_name());
+        let path = self.cache.join(".locks").join(&self.folder_name);
         let path = path.join(format!("{}.lock", file.checksum.digits()));
         let open = || {
             fs::create_dir_all(path.parent().unwrap_or(&path))?;
@@ -153,7 +152,7 @@ impl CachedRepo {
         };
         let lock = open().with_context(|| format!("cannot write {}", path.display()))?;
         let mut waited = false;
-        // On a file system without locks two processes may download the same; checksums tell what came of it.
+        // Without locks in the file system, two processes may download the same content; the checksum finds a damaged one.
         while let Err(TryLockError::WouldBlock) = lock.try_lock() {
             if !waited {
                 wait();
@@ -165,6 +164,44 @@ impl CachedRepo {
     }
 }
 
-fn is_whole(path: &Path, file: &RemoteFile) -> bool {
+fn is_complete(path: &Path, file: &RemoteFile) -> bool {
     fs::metadata(path).is_ok_and(|there| there.is_file() && there.len() == file.size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::environment::Environment;
+    use super::super::listing::Checksum;
+    use super::super::name::RepoKind;
+    use super::*;
+
+    /// The paths are those of `huggingface_hub` (`repo_folder_name`, `_get_pointer_path`, `WeakFileLock` in `file_download.py`).
+    #[test]
+    fn paths_are_those_of_huggingface_hub() {
+        let paths = |variables: &[(&str, &str)], kind, name: &str| {
+            let find = |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| value.to_string());
+            let cache = Environment::read(&find).unwrap().cache;
+            let repo = CachedRepo::new(&cache, &HubName::parse(name, kind).unwrap());
+            let file = RemoteFile { size: 1, checksum: Checksum::Git("b".to_owned()) };
+            let paths = [repo.snapshot("c").join("a/file"), repo.content(&file), repo.part(&file)];
+            paths.map(|path| path.to_str().unwrap().to_owned())
+        };
+        let model = "/h/.cache/huggingface/hub/models--org--a-b.c";
+        assert_eq!(
+            paths(&[("HOME", "/h")], RepoKind::Model, "org/a-b.c@v1/part"),
+            ["snapshots/c/a/file", "blobs/b", "blobs/b.incomplete"].map(|rest| format!("{model}/{rest}"))
+        );
+        assert_eq!(paths(&[("HF_HOME", "/hf")], RepoKind::Model, "gpt2")[1], "/hf/hub/models--gpt2/blobs/b");
+        let both = [("HF_HOME", "/hf"), ("HF_HUB_CACHE", "/hub")];
+        assert_eq!(paths(&both, RepoKind::Dataset, "openai/gsm8k")[0], "/hub/datasets--openai--gsm8k/snapshots/c/a/file");
+    }
+
+    #[test]
+    fn the_lock_lies_where_huggingface_hub_looks_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = CachedRepo::new(dir.path(), &HubName::parse("org/name", RepoKind::Dataset).unwrap());
+        let file = RemoteFile { size: 1, checksum: Checksum::Git("b".to_owned()) };
+        let _lock = repo.lock(&file, || {}).unwrap();
+        assert!(dir.path().join(".locks/datasets--org--name/b.lock").is_file());
+    }
 }

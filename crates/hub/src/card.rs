@@ -1,4 +1,4 @@
-//! What the README.md of a data set says about its configurations: the `configs:` of the YAML at its beginning.
+//! The configurations in a data set's README.md: `configs:` of the YAML at its beginning.
 
 use serde_json::Value;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 pub struct CardConfig {
     pub name: String,
     pub is_default: bool,
-    /// Splits and the patterns of their files; empty where only a folder is named.
+    /// Splits with the patterns of their files; empty if the card has only a folder.
     pub splits: Vec<(String, Vec<String>)>,
-    /// The folder of the files.
+    /// Folder of the files.
     pub folder: Option<String>,
 }
 
-/// Reads the configurations; none if there is no such YAML, or no `configs:` in it.
+/// Reads the configurations. Returns an empty list without YAML or without `configs:`.
 ///
 /// # Errors
-/// If the YAML cannot be read.
+/// If the YAML is invalid.
 pub fn configs(readme: &str) -> Result<Vec<CardConfig>, String> {
     let Some(body) = readme.trim_start_matches('\u{feff}').strip_prefix("---") else { return Ok(vec![]) };
     let Some((yaml, _)) = body.split_once("\n---") else { return Ok(vec![]) };
@@ -43,7 +43,7 @@ fn config(value: &Value) -> Option<CardConfig> {
     (!splits.is_empty() || folder.is_some()).then_some(CardConfig { name, is_default, splits, folder })
 }
 
-/// The text of a name, which YAML may take for a number.
+/// Returns the text of a name, which YAML may read as a number.
 fn word(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! The files of a data set's repository: which configuration and which split each belongs to, and which are meant by a name.
+//! The data files of a name: assigns the files of a repository to configurations and splits, and chooses among them.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,19 +6,19 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::card::CardConfig;
-use super::failure::Failure;
+use super::error::HubError;
 use super::listing::Listing;
 use super::name::HubName;
 
-/// The branch to which the Hub converts data sets that are in other formats.
+/// The branch with the Hub's conversion of data sets to parquet.
 pub const CONVERTED: &str = "refs/convert/parquet";
-/// The configuration of files that name none.
+/// The configuration of files whose path does not name one.
 const DEFAULT: &str = "default";
 const READ: &[&str] = &[".parquet", ".jsonl", ".json"];
-/// Files in JSON that describe a data set.
+/// JSON files that describe a data set and have no rows.
 const DESCRIBING: &[&str] = &["dataset_infos.json", "dataset_info.json", "dataset_dict.json", "state.json", "config.json"];
-/// Words that name a split, and the split.
-const WORDS: &[(&str, &str)] = &[
+/// Words in file names, with the split that they name.
+const SPLIT_WORDS: &[(&str, &str)] = &[
     ("train", "train"),
     ("training", "train"),
     ("validation", "validation"),
@@ -31,19 +31,19 @@ const WORDS: &[(&str, &str)] = &[
     ("evaluation", "test"),
 ];
 
-/// The purpose of data, which decides the split where a name says none.
+/// The purpose of the data, which selects the split if a name does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Training,
     Validation,
-    /// Data that is read once, such as prompts to respond to.
+    /// Data that is read once, such as prompts for generation.
     Reading,
     /// Every split.
     All,
 }
 
 impl Purpose {
-    /// The splits in the order in which they are looked for.
+    /// Returns the preferred splits in order.
     fn splits(self) -> &'static [&'static str] {
         match self {
             Self::Training => &["train", "training"],
@@ -53,42 +53,42 @@ impl Purpose {
     }
 }
 
-/// The files that a name means.
+/// The files of a name.
 #[derive(Debug, PartialEq)]
 pub struct ChosenData {
     pub paths: Vec<String>,
-    /// What the name lacked: `CONFIG/SPLIT`, or the file.
+    /// Part of the repository that was chosen: `CONFIG/SPLIT`, or the path of the file.
     pub part: String,
-    /// What was chosen among others, in words; empty if there was no choice.
-    pub because: String,
+    /// The choice among several parts, in words; empty without alternatives.
+    pub choice: String,
 }
 
 type Splits = BTreeMap<String, Vec<String>>;
 
-/// Chooses the files of a name. `cards`: the configurations of README.md.
+/// Chooses the files of a name. `cards`: the configurations in README.md.
 ///
 /// # Errors
-/// If there are none; the message lists what there is.
-pub fn choose(listing: &Listing, name: &HubName, cards: &[CardConfig], purpose: Purpose) -> Result<ChosenData, Failure> {
+/// If there are no such files; the message lists the alternatives.
+pub fn choose(listing: &Listing, name: &HubName, cards: &[CardConfig], purpose: Purpose) -> Result<ChosenData, HubError> {
     let all: Vec<&str> = listing.files.keys().map(String::as_str).collect();
     let data = readable(&all);
     if data.iter().any(|path| *path == name.rest) {
-        return Ok(ChosenData { paths: vec![name.rest.clone()], part: name.rest.clone(), because: String::new() });
+        return Ok(ChosenData { paths: vec![name.rest.clone()], part: name.rest.clone(), choice: String::new() });
     }
     if name.rest.contains('*') {
         let paths: Vec<String> = matching(&name.rest, &data);
         return match paths.is_empty() {
-            true => Err(Failure::last(format!("no file of `{}` matches {}", name.repo, name.rest), files(&data))),
-            false => Ok(ChosenData { paths, part: name.rest.clone(), because: String::new() }),
+            true => Err(HubError::permanent(format!("no file of `{}` matches {}", name.repo, name.rest), files(&data))),
+            false => Ok(ChosenData { paths, part: name.rest.clone(), choice: String::new() }),
         };
     }
     if data.is_empty() {
-        let what = "has no files in parquet, JSON or JSON lines, and the Hub has not converted it";
-        return Err(Failure::last(format!("data set `{name}` {what}"), files(&all)));
+        let what = "has no files in parquet, JSON or JSON lines, and no conversion by the Hub";
+        return Err(HubError::permanent(format!("data set `{name}` {what}"), files(&all)));
     }
     let configs = match cards {
         [] => inferred("", &data),
-        cards => cards.iter().map(|card| (card.name.clone(), of_card(card, &data))).collect(),
+        cards => cards.iter().map(|card| (card.name.clone(), splits_of_card(card, &data))).collect(),
     };
     let known = |names: Vec<&String>| names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let parts: Vec<&str> = name.rest.split('/').filter(|part| !part.is_empty()).collect();
@@ -100,18 +100,18 @@ pub fn choose(listing: &Listing, name: &HubName, cards: &[CardConfig], purpose: 
         [] => (None, None),
         _ => {
             let message = format!("`{}` has no file and no configuration `{}`", name.repo, name.rest);
-            return Err(Failure::last(message, format!("its configurations are {}", known(configs.keys().collect()))));
+            return Err(HubError::permanent(message, format!("its configurations are {}", known(configs.keys().collect()))));
         }
     };
     let (config, among) = match config {
         Some(config) => (config, String::new()),
-        None => default_of(name, &configs, cards, asked)?,
+        None => default_config(name, &configs, cards, asked)?,
     };
     let splits = &configs[&config];
-    let (split, because) = match (asked, purpose) {
+    let (split, choice) = match (asked, purpose) {
         (None, Purpose::All) => {
             let paths = splits.values().flatten().cloned().collect();
-            return Ok(ChosenData { paths, part: config, because: among });
+            return Ok(ChosenData { paths, part: config, choice: among });
         }
         (Some(split), _) => (Some(split.to_owned()).filter(|split| splits.contains_key(split)), String::new()),
         (None, _) => {
@@ -130,20 +130,20 @@ pub fn choose(listing: &Listing, name: &HubName, cards: &[CardConfig], purpose: 
             name.repo,
             name.revision()
         );
-        return Err(Failure::last(message, help));
+        return Err(HubError::permanent(message, help));
     };
-    let because: Vec<String> = [among, because.replace("{}", &split)].into_iter().filter(|text| !text.is_empty()).collect();
+    let choice: Vec<String> = [among, choice.replace("{}", &split)].into_iter().filter(|text| !text.is_empty()).collect();
     let paths = splits[&split].clone();
-    Ok(ChosenData { paths, part: format!("{config}/{split}"), because: because.join(", ") })
+    Ok(ChosenData { paths, part: format!("{config}/{split}"), choice: choice.join(", ") })
 }
 
-/// The configuration that is meant where none is named: the only one, the one that the data set calls its default, or `main`.
-fn default_of(
+/// Returns the configuration of a name without one: the only one, the data set's default, or `main`.
+fn default_config(
     name: &HubName,
     configs: &BTreeMap<String, Splits>,
     cards: &[CardConfig],
     asked: Option<&str>,
-) -> Result<(String, String), Failure> {
+) -> Result<(String, String), HubError> {
     let names: Vec<&str> = configs.keys().map(String::as_str).collect();
     if let [only] = names.as_slice() {
         return Ok((only.to_string(), String::new()));
@@ -154,18 +154,18 @@ fn default_of(
         Some(config) => Ok((config.to_owned(), format!("configuration {config} of {}", names.join(", ")))),
         None => {
             let message = match asked {
-                Some(asked) => format!("`{}` has no configuration `{asked}`, and several others", name.repo),
-                None => format!("`{}` has several configurations, and none is its default", name.repo),
+                Some(asked) => format!("`{}` has no configuration `{asked}`, but several others", name.repo),
+                None => format!("`{}` has several configurations and no default", name.repo),
             };
             let first = names.first().copied().unwrap_or_default();
             let help = format!("name one of {}, as in {}@{}/{first}", names.join(", "), name.repo, name.revision());
-            Err(Failure::last(message, help))
+            Err(HubError::permanent(message, help))
         }
     }
 }
 
-/// The files of a configuration of README.md.
-fn of_card(card: &CardConfig, data: &[&str]) -> Splits {
+/// Returns the files of a configuration in README.md, by split.
+fn splits_of_card(card: &CardConfig, data: &[&str]) -> Splits {
     let folder = card.folder.as_deref().map(|folder| folder.trim_matches('/')).unwrap_or_default();
     if card.splits.is_empty() {
         let below: Vec<&str> = data.iter().copied().filter(|path| below(folder, path).is_some()).collect();
@@ -184,12 +184,12 @@ fn of_card(card: &CardConfig, data: &[&str]) -> Splits {
     card.splits.iter().map(|(split, patterns)| (split.clone(), files(patterns))).filter(|(_, files)| !files.is_empty()).collect()
 }
 
-/// The configurations and splits that the names of files below a folder say.
+/// Infers configurations and splits from the paths of files below a folder.
 fn inferred(folder: &str, data: &[&str]) -> BTreeMap<String, Splits> {
     let mut configs: BTreeMap<String, Splits> = BTreeMap::new();
     let mut unknown = vec![];
     for path in data {
-        match place(below(folder, path).unwrap_or(path)) {
+        match config_and_split(below(folder, path).unwrap_or(path)) {
             Some((config, split)) => configs.entry(config).or_default().entry(split).or_default().push(path.to_string()),
             None => unknown.push(path.to_string()),
         }
@@ -200,9 +200,9 @@ fn inferred(folder: &str, data: &[&str]) -> BTreeMap<String, Splits> {
     configs
 }
 
-/// The configuration and the split that a path says: `CONFIG/SPLIT-00000-of-00001.parquet`, `CONFIG/SPLIT/0000.parquet`,
+/// Infers the configuration and the split from a path: `CONFIG/SPLIT-00000-of-00001.parquet`, `CONFIG/SPLIT/0000.parquet`,
 /// `data/SPLIT-*.parquet`, `SPLIT.jsonl`, `NAME_SPLIT.json`.
-fn place(path: &str) -> Option<(String, String)> {
+fn config_and_split(path: &str) -> Option<(String, String)> {
     static SHARD: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(.*?)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?$").ok());
     let stem = READ.iter().find_map(|end| path.strip_suffix(end))?;
     let (folders, file) = stem.rsplit_once('/').unwrap_or(("", stem));
@@ -216,7 +216,7 @@ fn place(path: &str) -> Option<(String, String)> {
         return Some((config(above), split));
     }
     if let Some(name) = shard {
-        // Whatever the parts are called, they are a split's.
+        // Shards always belong to a split, even one with an unknown name.
         return Some((config(folders), split_of(&name).unwrap_or(name)));
     }
     if file.bytes().all(|c| c.is_ascii_digit()) && !last.is_empty() {
@@ -225,15 +225,15 @@ fn place(path: &str) -> Option<(String, String)> {
     split_of(file).map(|split| (config(folders), split))
 }
 
-/// The split that a word within a name says.
+/// Returns the split that a word within a name stands for.
 fn split_of(name: &str) -> Option<String> {
     let lower = name.to_ascii_lowercase();
-    // `partial-train` is the beginning of a split that was too large to convert.
+    // The Hub converts only the beginning of a large split: `partial-train`.
     let mut words = lower.split(|c: char| !c.is_ascii_alphabetic()).filter(|_| !lower.starts_with("partial-"));
-    words.find_map(|word| WORDS.iter().find(|(known, _)| *known == word)).map(|(_, split)| split.to_string())
+    words.find_map(|word| SPLIT_WORDS.iter().find(|(known, _)| *known == word)).map(|(_, split)| split.to_string())
 }
 
-/// The files that can be read: parquet alone where there is any.
+/// Returns the files in a supported format: only parquet if there is any.
 fn readable<'a>(paths: &[&'a str]) -> Vec<&'a str> {
     let hidden = |path: &str| path.split('/').any(|part| part.starts_with('.') || part.starts_with("__"));
     let describes = |path: &str| DESCRIBING.contains(&path.rsplit('/').next().unwrap_or(path));
@@ -246,13 +246,13 @@ fn readable<'a>(paths: &[&'a str]) -> Vec<&'a str> {
     if parquet.is_empty() { read } else { parquet }
 }
 
-/// True if the repository has files that can be read.
+/// Returns true if the repository has files in a supported format.
 pub fn has_data(listing: &Listing) -> bool {
     !readable(&listing.files.keys().map(String::as_str).collect::<Vec<_>>()).is_empty()
 }
 
-/// True if what is here, without a list of what there is, can be all of it: no part of several is missing.
-pub fn looks_whole(paths: &[String]) -> bool {
+/// Returns true if the cached files can be complete, judged without a listing: no shard is missing.
+pub fn looks_complete(paths: &[String]) -> bool {
     static OF: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(.*)-\d{5}-of-(\d{5})").ok());
     let Some(of) = &*OF else { return false };
     paths.iter().all(|path| {
@@ -262,7 +262,7 @@ pub fn looks_whole(paths: &[String]) -> bool {
     })
 }
 
-/// The files that match a pattern: `*` and `?` stay in a folder, `**` does not, `[…]` is a set of characters.
+/// Returns the files that match a pattern: `*` and `?` do not match `/`, `**` does, `[…]` is a set of characters.
 fn matching(pattern: &str, data: &[&str]) -> Vec<String> {
     let mut text = String::from("^");
     let mut rest = pattern.trim_start_matches("./");
@@ -300,7 +300,7 @@ fn files(paths: &[&str]) -> String {
 mod tests {
     use super::super::card;
     use super::super::listing::{Checksum, RemoteFile};
-    use super::super::name::Kind;
+    use super::super::name::RepoKind;
     use super::*;
 
     fn listing(paths: &[&str]) -> Listing {
@@ -372,18 +372,18 @@ mod tests {
             ),
         ] {
             let cards = card::configs(card).unwrap();
-            let name = HubName::parse(text, Kind::Dataset).unwrap();
+            let name = HubName::parse(text, RepoKind::Dataset).unwrap();
             let chosen = choose(&listing(files), &name, &cards, purpose).unwrap_or_else(|error| panic!("{text} {card}: {error}"));
             assert_eq!(format!("{}: {}", chosen.part, chosen.paths.join(" ")), expected, "{text} {card}");
         }
-        let said = choose(&listing(GSM8K), &HubName::parse("o/n", Kind::Dataset).unwrap(), &[], Training).unwrap().because;
-        assert_eq!(said, "configuration main of main, socratic, split train of test, train");
-        for (files, text, purpose, told) in [
+        let choice = choose(&listing(GSM8K), &HubName::parse("o/n", RepoKind::Dataset).unwrap(), &[], Training).unwrap().choice;
+        assert_eq!(choice, "configuration main of main, socratic, split train of test, train");
+        for (files, text, purpose, expected) in [
             (
                 &["en/train.jsonl", "de/train.jsonl"][..],
                 "o/n",
                 Training,
-                "several configurations, and none is its default; name one of de, en, as in o/n@main/de",
+                "several configurations and no default; name one of de, en, as in o/n@main/de",
             ),
             (
                 &["train.jsonl"],
@@ -397,9 +397,9 @@ mod tests {
             (&["train.json"], "o/n@main/x*.json", Training, "no file of `o/n` matches x*.json"),
             (&["en/train.jsonl", "de/train.jsonl"], "o/n@main/fr", Training, "no configuration `fr`"),
         ] {
-            let name = HubName::parse(text, Kind::Dataset).unwrap();
+            let name = HubName::parse(text, RepoKind::Dataset).unwrap();
             let error = choose(&listing(files), &name, &[], purpose).unwrap_err().to_string();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 
@@ -418,7 +418,7 @@ mod tests {
         ] {
             assert_eq!(matching(pattern, &data).len(), count, "{pattern}");
         }
-        let whole = |paths: &[&str]| looks_whole(&paths.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let whole = |paths: &[&str]| looks_complete(&paths.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert!(whole(&["x.parquet", "t-00000-of-00002.parquet", "t-00001-of-00002.parquet"]));
         assert!(!whole(&["t-00000-of-00002.parquet", "u-00001-of-00002.parquet"]));
     }

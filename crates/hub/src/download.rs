@@ -1,4 +1,4 @@
-//! The download of one file: resumed where it broke off, tried again, and checked before it counts as there.
+//! The download of one file: resumed after an interruption, repeated after errors, and verified by its checksum.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,34 +11,34 @@ use ureq::Body;
 use ureq::http::Response;
 use ureq::http::header::CONTENT_RANGE;
 
-use super::bar::{Bar, size};
 use super::cache::CachedRepo;
 use super::client::{Client, retrying};
-use super::failure::Failure;
+use super::error::HubError;
 use super::listing::{Checksum, RemoteFile, content_path};
 use super::name::HubName;
+use super::progress::{Progress, size};
 use burnish_util::foreign;
 
-/// The number of attempts in a row that may bring nothing.
+/// The limit of attempts in a row without progress.
 const ATTEMPTS: u32 = 6;
-/// The number of times that a content may arrive whole and wrong.
+/// The limit of complete downloads with a wrong checksum.
 const MOST_WRONG: u32 = 2;
 const BUFFER: usize = 1 << 18;
 
-/// Downloads the content of a file into the cache, unless it is there. Another process that downloads it is waited for.
+/// Downloads the content of a file into the cache, unless it is cached. Waits for another process that downloads it.
 ///
 /// # Errors
-/// If it cannot be had, or what arrives is not what the Hub lists.
+/// If the download fails, or its size or checksum differ from the Hub's listing.
 pub fn download(
     client: &Client,
     name: &HubName,
     commit: &str,
     (path, file): (&str, &RemoteFile),
     repo: &CachedRepo,
-    bar: &mut Bar,
-) -> Result<(), Failure> {
+    bar: &mut Progress,
+) -> Result<(), HubError> {
     bar.file(path);
-    let waiting = || bar.suspend(|| tracing::info!("{name}: another process downloads {path}; waiting for it"));
+    let waiting = || bar.suspend(|| tracing::info!("{name}: waiting for another process that downloads {path}"));
     let _lock = repo.lock(file, waiting)?;
     if repo.has_content(file) {
         bar.add(file.size);
@@ -59,16 +59,15 @@ pub fn download(
             break;
         }
         fs::remove_file(&part).with_context(|| format!("cannot remove {}", part.display()))?;
-        bar.take(file.size);
+        bar.subtract(file.size);
         if wrong == MOST_WRONG {
-            let message =
-                format!("{address}: what arrives is not the file: its checksum is {found}, not {}", file.checksum.digits());
-            return Err(Failure::last(
+            let message = format!("{address}: wrong content: its checksum is {found}, not {}", file.checksum.digits());
+            return Err(HubError::permanent(
                 message,
-                "somebody changes it on the way, such as a proxy or a mirror that is out of date",
+                "check for a proxy that changes downloads, or a mirror that is out of date",
             ));
         }
-        bar.suspend(|| tracing::warn!("{path} arrived damaged; downloading it anew"));
+        bar.suspend(|| tracing::warn!("{path} arrived damaged; downloading it again"));
     }
     let put = || -> io::Result<()> {
         File::open(&part)?.sync_all()?;
@@ -81,8 +80,15 @@ fn length(part: &Path) -> Result<u64> {
     if foreign::is_there(part)? { Ok(fs::metadata(part)?.len()) } else { Ok(0) }
 }
 
-/// Receives what is missing of a file.
-fn receive(client: &Client, name: &HubName, address: &str, file: &RemoteFile, part: &Path, bar: &mut Bar) -> Result<(), Failure> {
+/// Downloads the missing bytes of a file.
+fn receive(
+    client: &Client,
+    name: &HubName,
+    address: &str,
+    file: &RemoteFile,
+    part: &Path,
+    bar: &mut Progress,
+) -> Result<(), HubError> {
     let cannot = || format!("cannot write {}", part.display());
     let mut there = length(part)?;
     if there > file.size {
@@ -95,12 +101,12 @@ fn receive(client: &Client, name: &HubName, address: &str, file: &RemoteFile, pa
     let result = append(client, name, address, file, &mut out, counted, bar);
     // Each attempt counts from the beginning of the file.
     if result.is_err() {
-        bar.take(there);
+        bar.subtract(there);
     }
     result
 }
 
-/// Appends what is missing; `there` counts the bytes of the file.
+/// Appends the missing bytes; `there` counts the bytes of the file.
 fn append(
     client: &Client,
     name: &HubName,
@@ -108,21 +114,21 @@ fn append(
     file: &RemoteFile,
     out: &mut File,
     there: &mut u64,
-    bar: &mut Bar,
-) -> Result<(), Failure> {
+    bar: &mut Progress,
+) -> Result<(), HubError> {
     if *there == file.size {
         return Ok(());
     }
     let response = client.get(name, address, *there)?;
     if *there == 0 && response.status() == 416 {
-        return Err(Failure::last(format!("{address} has no beginning: the answer has status 416"), ""));
+        return Err(HubError::permanent(format!("{address} cannot be read from its beginning: the reply has status 416"), ""));
     }
     if *there > 0 && !continues(&response, *there) {
         out.set_len(0).context("cannot shorten the file")?;
-        bar.take(*there);
+        bar.subtract(*there);
         *there = 0;
         if response.status() != 200 {
-            return Err(Failure::passing(format!("{address} cannot be resumed, and is read from its beginning")));
+            return Err(HubError::transient(format!("{address} cannot be resumed; it is read from its beginning")));
         }
     }
     let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
@@ -130,15 +136,15 @@ fn append(
     loop {
         let read = match body.read(&mut buffer) {
             Ok(read) => read,
-            Err(error) => return Err(Failure::passing(format!("{address} broke off after {}: {error}", size(*there)))),
+            Err(error) => return Err(HubError::transient(format!("{address} broke off after {}: {error}", size(*there)))),
         };
         if read == 0 {
             break;
         }
-        // More than the file has is no good either; the checksum would say so after the last byte of an endless answer.
+        // Stop at the listed size: an endless reply never reaches the checksum.
         if *there + read as u64 > file.size {
-            let message = format!("{address}: more arrives than the {} of the file", size(file.size));
-            return Err(Failure::last(message, ""));
+            let message = format!("{address}: the reply is longer than the file ({})", size(file.size));
+            return Err(HubError::permanent(message, ""));
         }
         out.write_all(&buffer[..read]).context("cannot write into the cache")?;
         *there += read as u64;
@@ -146,18 +152,18 @@ fn append(
     }
     match *there == file.size {
         true => Ok(()),
-        false => Err(Failure::passing(format!("{address} ended after {} of {}", size(*there), size(file.size)))),
+        false => Err(HubError::transient(format!("{address} ended after {} of {}", size(*there), size(file.size)))),
     }
 }
 
-/// True if an answer continues at this byte.
+/// Returns true if a response continues at byte `from`.
 fn continues(response: &Response<Body>, from: u64) -> bool {
     let range = response.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok()).unwrap_or_default();
     let start = range.trim().strip_prefix("bytes ").and_then(|range| range.split('-').next());
     response.status() == 206 && start.and_then(|start| start.trim().parse().ok()) == Some(from)
 }
 
-/// The checksum of a file, of the kind of another.
+/// Computes the checksum of a file, of the same kind as `kind`.
 fn checksum(path: &Path, kind: &Checksum) -> Result<String> {
     let mut file = foreign::open(path)?;
     let cannot = || format!("cannot read {}", path.display());
@@ -184,8 +190,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs::write(&path, "hello\n").unwrap();
-        let of = |kind| checksum(&path, &kind).unwrap();
-        assert_eq!(of(Checksum::Git(String::new())), "ce013625030ba8dba906f756967f9e9ca394464a");
-        assert_eq!(of(Checksum::Sha256(String::new())), "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03");
+        let digits = |kind| checksum(&path, &kind).unwrap();
+        assert_eq!(digits(Checksum::Git(String::new())), "ce013625030ba8dba906f756967f9e9ca394464a");
+        assert_eq!(digits(Checksum::Sha256(String::new())), "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03");
     }
 }

@@ -1,4 +1,4 @@
-//! The environment variables of the Hub, with the meanings that the `huggingface_hub` package gives them.
+//! The environment variables of the Hub, with the same meanings as in the `huggingface_hub` package.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -13,28 +13,28 @@ use ureq::http::{HeaderValue, Uri};
 use burnish_util::foreign;
 use burnish_util::secret::{hide, remember};
 
-/// The Hub itself; `HF_ENDPOINT` names a mirror or a server of one's own.
+/// The address of the Hub; `HF_ENDPOINT` replaces it by a mirror or a private server.
 pub const HUB: &str = "https://huggingface.co";
-/// The seconds of HF_HUB_ETAG_TIMEOUT and HF_HUB_DOWNLOAD_TIMEOUT where they are unset.
+/// The default of `HF_HUB_ETAG_TIMEOUT` and `HF_HUB_DOWNLOAD_TIMEOUT`, in seconds.
 const TIMEOUT: u64 = 10;
 
-/// The Hub as this process sees it: where it is, where its files are kept, and who asks.
+/// The settings of this process for the Hub: its address, the cache, timeouts, and the token.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// The address of the Hub, without a trailing slash.
+    /// Address of the Hub, without a trailing slash.
     pub endpoint: Uri,
-    /// The folder of the cache, which has one folder for each repository.
+    /// Folder of the cache, with one folder for each repository.
     pub cache: PathBuf,
-    /// True if nothing may be asked of the Hub.
+    /// True if requests to the Hub are forbidden.
     pub offline: bool,
-    /// The longest wait for a connection and for the beginning of an answer.
-    pub answer_timeout: Duration,
-    /// The longest silence within an answer.
+    /// Longest wait for a connection, and for the beginning of a reply.
+    pub reply_timeout: Duration,
+    /// Longest silence within a reply.
     pub read_timeout: Duration,
-    /// False if no progress bar is wanted.
+    /// True if progress bars are allowed.
     pub has_bar: bool,
     token: Option<String>,
-    /// False if the token is sent only where it is asked for, which is when something is uploaded.
+    /// True if downloads send the token; uploads always do.
     is_implicit: bool,
 }
 
@@ -42,15 +42,15 @@ impl Environment {
     /// Reads the variables of this process.
     ///
     /// # Errors
-    /// A variable with a value that cannot be meant, by its name.
-    pub fn of_process() -> Result<Self> {
+    /// If a variable has an invalid value; the message names it.
+    pub fn from_env() -> Result<Self> {
         Self::read(&|name| env::var(name).ok())
     }
 
-    /// Reads variables. One that is empty counts as unset.
+    /// Reads variables. An empty variable counts as unset.
     ///
     /// # Errors
-    /// A variable with a value that cannot be meant, by its name.
+    /// If a variable has an invalid value; the message names it.
     pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let folder = |name: &str| set(name).map(|text| PathBuf::from(expanded(&text, variable)));
@@ -68,7 +68,7 @@ impl Environment {
             endpoint: endpoint(set("HF_ENDPOINT").as_deref().unwrap_or(HUB))?,
             cache: folder("HF_HUB_CACHE").or_else(|| folder("HUGGINGFACE_HUB_CACHE")).unwrap_or_else(|| home.join("hub")),
             offline: is_on("HF_HUB_OFFLINE") || set("HF_HUB_OFFLINE").is_none() && is_on("TRANSFORMERS_OFFLINE"),
-            answer_timeout: seconds("HF_HUB_ETAG_TIMEOUT", &set)?,
+            reply_timeout: seconds("HF_HUB_ETAG_TIMEOUT", &set)?,
             read_timeout: seconds("HF_HUB_DOWNLOAD_TIMEOUT", &set)?,
             has_bar: !is_on("HF_HUB_DISABLE_PROGRESS_BARS"),
             token,
@@ -76,38 +76,38 @@ impl Environment {
         })
     }
 
-    /// True if there is a token, whether or not downloads send it.
+    /// Returns true if there is a token, even one that downloads do not send.
     pub fn has_token(&self) -> bool {
         self.token.is_some()
     }
 
-    /// The Authorization header of a request to upload; `None` without a token.
+    /// Returns the `Authorization` header of uploads; `None` without a token.
     ///
     /// # Errors
-    /// If the token has characters that no header may have.
+    /// If the token has characters that an HTTP header must not have.
     pub fn authorization(&self) -> Result<Option<HeaderValue>> {
         let Some(token) = &self.token else { return Ok(None) };
-        // The error of `http` does not contain the header's text, and neither does this one.
+        // Neither this error nor that of `http` contains the token.
         let header = HeaderValue::from_str(&format!("Bearer {token}")).ok();
-        let mut header = header.context("HF_TOKEN has characters that no HTTP header may have")?;
+        let mut header = header.context("HF_TOKEN has characters that are not allowed in an HTTP header")?;
         header.set_sensitive(true);
         Ok(Some(header))
     }
 
-    /// The Authorization header of a request to read; `None` without a token, or if HF_HUB_DISABLE_IMPLICIT_TOKEN is set.
+    /// Returns the `Authorization` header of downloads; `None` without a token or with `HF_HUB_DISABLE_IMPLICIT_TOKEN`.
     ///
     /// # Errors
-    /// If the token has characters that no header may have.
+    /// If the token has characters that an HTTP header must not have.
     pub fn implicit_authorization(&self) -> Result<Option<HeaderValue>> {
         if self.is_implicit { self.authorization() } else { Ok(None) }
     }
 
-    /// The HTTP client. Redirects are left to the caller, because the token may go to the endpoint alone; an answer of any status is
-    /// an answer; nothing is compressed on the way, so that bytes can be counted and resumed.
+    /// Returns the HTTP client. It does not follow redirects, because only the endpoint may get the token. It returns responses of any
+    /// status, and asks for uncompressed bodies, so that byte counts allow downloads to resume.
     pub fn agent(&self) -> Agent {
         let config = Agent::config_builder()
-            .timeout_connect(Some(self.answer_timeout))
-            .timeout_recv_response(Some(self.answer_timeout))
+            .timeout_connect(Some(self.reply_timeout))
+            .timeout_recv_response(Some(self.reply_timeout))
             .timeout_per_read(Some(self.read_timeout))
             .timeout_per_write(Some(self.read_timeout))
             .http_status_as_error(false)
@@ -119,17 +119,17 @@ impl Environment {
         config.build().into()
     }
 
-    /// The address of a path on the Hub; `path` starts with a slash and is escaped already.
+    /// Returns the address of a path on the Hub. `path` starts with a slash and is already escaped.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.endpoint.to_string().trim_end_matches('/'))
     }
 
-    /// True if others can read what is sent: the endpoint is on another machine, and the connection is not encrypted.
-    pub fn is_overheard(&self) -> bool {
+    /// Returns true if others can read the requests: the endpoint is on another machine, and its address is not `https`.
+    pub fn is_unencrypted(&self) -> bool {
         self.endpoint.scheme_str() != Some("https") && !is_local(&self.endpoint)
     }
 
-    /// True if an address is on the endpoint: only there may the token go.
+    /// Returns true if an address is on the endpoint; only such requests get the token.
     pub fn is_endpoint(&self, uri: &Uri) -> bool {
         let place = |uri: &Uri| {
             let scheme = uri.scheme_str()?.to_ascii_lowercase();
@@ -144,7 +144,7 @@ impl Environment {
     }
 }
 
-/// The values that mean yes, in any case of letters.
+/// Returns true for the values that mean yes, in upper or lower case.
 fn is_true(value: &str) -> bool {
     ["1", "ON", "YES", "TRUE"].contains(&value.to_ascii_uppercase().as_str())
 }
@@ -152,7 +152,7 @@ fn is_true(value: &str) -> bool {
 fn seconds(name: &str, set: &dyn Fn(&str) -> Option<String>) -> Result<Duration> {
     let Some(text) = set(name) else { return Ok(Duration::from_secs(TIMEOUT)) };
     let number = text.trim().parse().ok();
-    let number: u64 = number.with_context(|| format!("{name}={text}: it must be a whole number of seconds"))?;
+    let number: u64 = number.with_context(|| format!("{name}={text}: this must be a whole number of seconds"))?;
     Ok(Duration::from_secs(if number == 0 { TIMEOUT } else { number }))
 }
 
@@ -161,10 +161,10 @@ fn endpoint(text: &str) -> Result<Uri> {
     let uri: Option<Uri> = text.parse().ok();
     let known = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty());
     let uri = uri.filter(known).with_context(|| {
-        format!("HF_ENDPOINT={}: it must be an address that begins with https:// or http://, such as {HUB}", hide(text))
+        format!("HF_ENDPOINT={}: this must be an address that begins with https:// or http://, such as {HUB}", hide(text))
     })?;
     let plain = !text.contains(['?', '#', '@']);
-    ensure!(plain, "HF_ENDPOINT={}: the address of a Hub has no user, no ? and no #; a token belongs in HF_TOKEN", hide(text));
+    ensure!(plain, "HF_ENDPOINT={}: the address must not contain a user, ? or #; put a token into HF_TOKEN", hide(text));
     Ok(uri)
 }
 
@@ -173,7 +173,7 @@ fn is_local(uri: &Uri) -> bool {
     host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
-/// A path with `~`, `$NAME` and `${NAME}` expanded, as Python's `expanduser` and `expandvars` do; an unset variable stays as it is.
+/// Expands `~`, `$NAME` and `${NAME}` in a path like Python's `expanduser` and `expandvars`; unset variables stay unchanged.
 fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> String {
     static VARIABLE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\$(?:\{([^{}]*)\}|([A-Za-z0-9_]+))").ok());
     let home = variable("HOME").filter(|_| text == "~" || text.starts_with("~/"));
@@ -210,7 +210,7 @@ mod tests {
         }
         let plain = read(&[("HOME", "/h")]).unwrap();
         assert_eq!((plain.url("/api"), plain.offline, plain.has_bar), (format!("{HUB}/api"), false, true));
-        assert_eq!(plain.answer_timeout, Duration::from_secs(10));
+        assert_eq!(plain.reply_timeout, Duration::from_secs(10));
         for (name, value, offline) in [
             ("HF_HUB_OFFLINE", "1", true),
             ("HF_HUB_OFFLINE", "yes", true),
@@ -222,7 +222,7 @@ mod tests {
         let other = [("HF_ENDPOINT", "http://127.0.0.1:80/hf/"), ("HF_HUB_DOWNLOAD_TIMEOUT", "3"), ("HF_HUB_ETAG_TIMEOUT", "0")];
         let other = read(&other).unwrap();
         assert_eq!((other.url("/a"), other.read_timeout.as_secs()), ("http://127.0.0.1:80/hf/a".to_owned(), 3));
-        assert_eq!(other.answer_timeout.as_secs(), 10);
+        assert_eq!(other.reply_timeout.as_secs(), 10);
         for (name, value) in [
             ("HF_ENDPOINT", "huggingface.co"),
             ("HF_ENDPOINT", "ftp://host"),

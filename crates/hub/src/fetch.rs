@@ -1,4 +1,4 @@
-//! From a name on the Hub to files: out of the cache, or downloaded into it.
+//! The files of a name on the Hub, from the cache or downloaded into it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,42 +8,42 @@ use std::time::Instant;
 use anyhow::Context;
 use rustix::fs::statvfs;
 
-use super::bar::{Bar, size};
 use super::cache::CachedRepo;
 use super::card;
 use super::client::Client;
 use super::dataset_files::{self, CONVERTED, ChosenData, Purpose};
 use super::download::download;
 use super::environment::Environment;
-use super::failure::{Cause, Failure};
+use super::error::{HubError, HubErrorKind};
 use super::listing::{Checksum, Listing, RemoteFile};
-use super::model_files::{self, Chosen, INDEX, ModelParts};
-use super::name::{HubName, Kind};
+use super::model_files::{self, ChosenModel, INDEX, ModelParts};
+use super::name::{HubName, RepoKind};
+use super::progress::{Progress, size};
 use burnish_util::foreign;
 
 const README: &str = "README.md";
-/// The largest size of a README.md, in bytes; those with a thousand configurations have a million.
+/// The size limit of a README.md, in bytes; a README.md with a thousand configurations has a million.
 const MOST_README: u64 = 16 << 20;
-/// Bytes that stay free on the disk.
+/// The number of bytes that must stay free on the disk.
 const SPARE: u64 = 64 << 20;
 
-/// The Hub: its cache, and where it is asked for what is not there.
+/// Access to models and data sets of the Hub, with its cache.
 pub struct Hub {
     client: Client,
-    /// True if the Hub is asked for the commit of each revision, whether or not the cache knows one.
-    asks_anew: bool,
+    /// True to ask the Hub for the commit of each revision, even if the cache has one.
+    refreshes: bool,
 }
 
-/// What was found for a name.
+/// The files of a name.
 #[derive(Debug, PartialEq)]
-pub struct Found {
-    /// The folder of a model, or the files of a data set.
+pub struct HubFiles {
+    /// Folder of a model, or files of a data set.
     pub paths: Vec<PathBuf>,
-    /// The name, with the commit in place of its revision, and the part that was chosen.
+    /// Name with the commit in place of its revision, and with the chosen part.
     pub name: HubName,
-    /// What was chosen where the name left a choice, in words; may be empty.
-    pub because: String,
-    /// Bytes of weights that were not asked for and are not here.
+    /// The choice among several parts, in words; empty without alternatives.
+    pub choice: String,
+    /// Size of the weights that were not requested and are not cached, in bytes.
     pub left_out: u64,
 }
 
@@ -52,56 +52,56 @@ struct Snapshot {
     repo: CachedRepo,
     commit: String,
     listing: Listing,
-    /// False if the listing is what happens to be in the cache.
+    /// True if the listing is the Hub's; false if it has only the cached files.
     is_listed: bool,
 }
 
 impl Hub {
-    /// The Hub of this process's environment.
+    /// Uses the environment of this process.
     ///
     /// # Errors
-    /// A variable with a value that cannot be meant.
-    pub fn of_process() -> Result<Self, Failure> {
-        Self::new(Environment::of_process()?)
+    /// If a variable has an invalid value.
+    pub fn from_env() -> Result<Self, HubError> {
+        Self::new(Environment::from_env()?)
     }
 
-    /// The Hub of an environment.
+    /// Uses an environment.
     ///
     /// # Errors
-    /// If the token has characters that no header may have.
-    pub fn new(environment: Environment) -> Result<Self, Failure> {
-        Ok(Self { client: Client::new(environment)?, asks_anew: false })
+    /// If the token has characters that an HTTP header must not have.
+    pub fn new(environment: Environment) -> Result<Self, HubError> {
+        Ok(Self { client: Client::new(environment)?, refreshes: false })
     }
 
-    /// The same, which asks for the newest commit of each revision.
-    pub fn asking_anew(self) -> Self {
-        Self { asks_anew: true, ..self }
+    /// Makes it ask for the newest commit of each revision.
+    pub fn refreshing(self) -> Self {
+        Self { refreshes: true, ..self }
     }
 
     /// Finds or downloads a model.
     ///
     /// # Errors
-    /// If it is not in the cache and cannot be downloaded, or is in a form that is not read here.
-    pub fn model(&self, name: &HubName, parts: ModelParts) -> Result<Found, Failure> {
+    /// If it is not cached and cannot be downloaded, or has an unsupported format.
+    pub fn model(&self, name: &HubName, parts: ModelParts) -> Result<HubFiles, HubError> {
         let snapshot = self.open(name)?;
         let index = self.index(name, &snapshot)?;
-        let snapshot = match snapshot.is_listed || model_files::looks_whole(&snapshot.listing, name, parts, index.as_deref()) {
+        let snapshot = match snapshot.is_listed || model_files::looks_complete(&snapshot.listing, name, parts, index.as_deref()) {
             true => snapshot,
             false => {
                 let (here, parts) = (&snapshot.listing, parts);
                 let usable = model_files::choose(here, name, parts, index.as_deref()).is_ok();
-                self.completed(name, snapshot, usable)?
+                self.with_listing(name, snapshot, usable)?
             }
         };
         let index = self.index(name, &snapshot)?;
-        let Chosen { paths, left_out } = model_files::choose(&snapshot.listing, name, parts, index.as_deref())?;
+        let ChosenModel { paths, left_out } = model_files::choose(&snapshot.listing, name, parts, index.as_deref())?;
         self.fetch(name, &snapshot, &paths)?;
         let left_out = self.missing(&snapshot, &left_out).values().map(|file| file.size).sum();
         let folder = snapshot.repo.snapshot(&snapshot.commit);
-        Ok(Found {
+        Ok(HubFiles {
             paths: vec![if name.rest.is_empty() { folder } else { folder.join(&name.rest) }],
             name: HubName { revision: Some(snapshot.commit), ..name.clone() },
-            because: String::new(),
+            choice: String::new(),
             left_out,
         })
     }
@@ -109,54 +109,54 @@ impl Hub {
     /// Finds or downloads the files of a data set.
     ///
     /// # Errors
-    /// If they are not in the cache and cannot be downloaded, or the name does not say which they are.
-    pub fn data(&self, name: &HubName, purpose: Purpose) -> Result<Found, Failure> {
+    /// If they are not cached and cannot be downloaded, or the name is ambiguous.
+    pub fn data(&self, name: &HubName, purpose: Purpose) -> Result<HubFiles, HubError> {
         let mut name = name.clone();
         let mut snapshot = self.open(&name)?;
         if !dataset_files::has_data(&snapshot.listing) && name.revision.is_none() {
-            // What is in another format was converted by the Hub, most often.
+            // The Hub has converted most data sets in other formats.
             let converted = HubName { revision: Some(CONVERTED.to_owned()), ..name.clone() };
             match self.open(&converted) {
                 Ok(there) => (name, snapshot) = (converted, there),
-                Err(failure) if failure.cause == Cause::Final => {}
-                Err(failure) => return Err(failure),
+                Err(error) if error.kind == HubErrorKind::Permanent => {}
+                Err(error) => return Err(error),
             }
         }
         if !snapshot.is_listed {
             let chosen = self.choose_data(&name, &snapshot, purpose);
-            let whole = chosen.as_ref().is_ok_and(|chosen| dataset_files::looks_whole(&chosen.paths));
+            let whole = chosen.as_ref().is_ok_and(|chosen| dataset_files::looks_complete(&chosen.paths));
             if !whole {
-                snapshot = self.completed(&name, snapshot, chosen.is_ok())?;
+                snapshot = self.with_listing(&name, snapshot, chosen.is_ok())?;
             }
         }
-        let ChosenData { paths, part, because } = self.choose_data(&name, &snapshot, purpose)?;
+        let ChosenData { paths, part, choice } = self.choose_data(&name, &snapshot, purpose)?;
         self.fetch(&name, &snapshot, &paths)?;
         let folder = snapshot.repo.snapshot(&snapshot.commit);
-        Ok(Found {
+        Ok(HubFiles {
             paths: paths.iter().map(|path| folder.join(path)).collect(),
             name: HubName { revision: Some(snapshot.commit), rest: part, ..name },
-            because,
+            choice,
             left_out: 0,
         })
     }
 
-    fn choose_data(&self, name: &HubName, snapshot: &Snapshot, purpose: Purpose) -> Result<ChosenData, Failure> {
+    fn choose_data(&self, name: &HubName, snapshot: &Snapshot, purpose: Purpose) -> Result<ChosenData, HubError> {
         let readme = match self.readme(name, snapshot) {
-            Err(failure) if failure.cause == Cause::Unreachable => {
-                tracing::warn!("{name}: its splits are those that names of files say, because its README.md is not in the cache");
+            Err(error) if error.kind == HubErrorKind::Unreachable => {
+                tracing::warn!("{name}: README.md is not in the cache; splits are inferred from file names");
                 String::new()
             }
             readme => readme?,
         };
         let cards = card::configs(&readme).unwrap_or_else(|error| {
-            tracing::warn!("{name}: the YAML of its README.md is not read: {error}");
+            tracing::warn!("{name}: the YAML of README.md is ignored, because it is invalid: {error}");
             vec![]
         });
         dataset_files::choose(&snapshot.listing, name, &cards, purpose)
     }
 
-    /// The text of README.md; empty if there is none.
-    fn readme(&self, name: &HubName, snapshot: &Snapshot) -> Result<String, Failure> {
+    /// Returns the text of README.md; empty without such a file.
+    fn readme(&self, name: &HubName, snapshot: &Snapshot) -> Result<String, HubError> {
         if !snapshot.listing.files.contains_key(README) {
             return Ok(String::new());
         }
@@ -165,9 +165,9 @@ impl Hub {
         Ok(String::from_utf8_lossy(&foreign::read(&path, MOST_README)?).into_owned())
     }
 
-    /// The text of the index of a model's shards, if it has shards.
-    fn index(&self, name: &HubName, snapshot: &Snapshot) -> Result<Option<String>, Failure> {
-        if name.kind != Kind::Model || !model_files::is_sharded(&snapshot.listing, name) {
+    /// Returns the index of a model's shards; `None` for a model in one file.
+    fn index(&self, name: &HubName, snapshot: &Snapshot) -> Result<Option<String>, HubError> {
+        if name.kind != RepoKind::Model || !model_files::is_sharded(&snapshot.listing, name) {
             return Ok(None);
         }
         let path = model_files::at(name, INDEX);
@@ -175,17 +175,17 @@ impl Hub {
         Ok(Some(foreign::read_text(&snapshot.repo.snapshot(&snapshot.commit).join(path), foreign::SETTINGS)?))
     }
 
-    /// The repository at the commit that the cache knows, or that the Hub names.
-    fn open(&self, name: &HubName) -> Result<Snapshot, Failure> {
+    /// Opens the repository at the cached commit of the revision, else at the Hub's.
+    fn open(&self, name: &HubName) -> Result<Snapshot, HubError> {
         let repo = CachedRepo::new(&self.client.environment.cache, name);
-        let known = repo.commit(name.revision()).filter(|commit| !self.asks_anew || commit == name.revision());
+        let known = repo.commit(name.revision()).filter(|commit| !self.refreshes || commit == name.revision());
         let Some(commit) = known else { return self.ask(name, name.revision()) };
         let listing = repo.listing(&commit);
         let is_listed = listing.is_some();
         let present = || {
             let file = |path: String| {
                 let size = fs::metadata(repo.snapshot(&commit).join(&path)).map_or(0, |there| there.len());
-                // Nothing is downloaded by such an entry.
+                // This entry never leads to a download, so that its checksum is not used.
                 (path, RemoteFile { size, checksum: Checksum::Git(String::new()) })
             };
             Listing { files: repo.present(&commit).into_iter().map(file).collect(), license: None }
@@ -197,12 +197,11 @@ impl Hub {
         }
     }
 
-    /// The repository with the list of its files, in place of what happens to be here; that has to do where nobody can be asked and
-    /// it can be used.
-    fn completed(&self, name: &HubName, here: Snapshot, usable: bool) -> Result<Snapshot, Failure> {
+    /// Returns the repository with the Hub's listing. If the Hub cannot be reached and the cached files are `usable`, returns `here`.
+    fn with_listing(&self, name: &HubName, here: Snapshot, usable: bool) -> Result<Snapshot, HubError> {
         match self.ask(name, &here.commit) {
-            Err(failure) if usable && failure.cause != Cause::Final => {
-                tracing::warn!("{name}: the cache may lack some of its files: {}", failure.message);
+            Err(error) if usable && error.kind != HubErrorKind::Permanent => {
+                tracing::warn!("{name}: the cache may lack some files: {}", error.message);
                 Ok(here)
             }
             asked => asked,
@@ -210,16 +209,16 @@ impl Hub {
     }
 
     /// Asks the Hub for the commit of a revision and its files.
-    fn ask(&self, name: &HubName, revision: &str) -> Result<Snapshot, Failure> {
+    fn ask(&self, name: &HubName, revision: &str) -> Result<Snapshot, HubError> {
         self.check_online(name, "it is not in the cache")?;
-        let (commit, listing) = Listing::ask(&self.client, name, revision).map_err(|failure| self.advised(name, failure))?;
+        let (commit, listing) = Listing::request(&self.client, name, revision).map_err(|error| self.with_advice(name, error))?;
         let repo = CachedRepo::new(&self.client.environment.cache, name);
         repo.set_listing(&commit, &listing)?;
         Ok(Snapshot { repo, commit, listing, is_listed: true })
     }
 
-    /// Makes files of a commit be there, and says what is downloaded.
-    fn fetch(&self, name: &HubName, snapshot: &Snapshot, paths: &[String]) -> Result<(), Failure> {
+    /// Downloads the missing files of a commit, and logs the download.
+    fn fetch(&self, name: &HubName, snapshot: &Snapshot, paths: &[String]) -> Result<(), HubError> {
         let missing = self.missing(snapshot, paths);
         let absent: Vec<_> = missing.into_iter().filter(|(_, file)| !snapshot.repo.has_content(file)).collect();
         let start = Instant::now();
@@ -246,15 +245,15 @@ impl Hub {
         Ok(())
     }
 
-    /// The files that are not here.
+    /// Returns the files that are not cached.
     fn missing<'a>(&self, snapshot: &'a Snapshot, paths: &'a [String]) -> BTreeMap<&'a str, &'a RemoteFile> {
         let file = |path: &'a String| Some((path.as_str(), snapshot.listing.files.get(path)?));
         let wanted = paths.iter().filter_map(file);
         wanted.filter(|(path, file)| !snapshot.repo.has(&snapshot.commit, path, file)).collect()
     }
 
-    /// Makes files of a commit be there.
-    fn get(&self, name: &HubName, snapshot: &Snapshot, paths: &[String]) -> Result<(), Failure> {
+    /// Downloads the missing files of a commit.
+    fn get(&self, name: &HubName, snapshot: &Snapshot, paths: &[String]) -> Result<(), HubError> {
         let missing = self.missing(snapshot, paths);
         let (repo, commit) = (&snapshot.repo, &snapshot.commit);
         let (linked, absent): (Vec<_>, Vec<_>) = missing.into_iter().partition(|(_, file)| repo.has_content(file));
@@ -266,61 +265,61 @@ impl Hub {
         let total: u64 = absent.iter().map(|(_, file)| file.size).sum();
         let started: u64 = absent.iter().filter_map(|(_, file)| Some(fs::metadata(repo.part(file)).ok()?.len())).sum();
         check_space(&repo.folder(), total.saturating_sub(started))?;
-        let mut bar = Bar::begin(total, self.client.environment.has_bar);
+        let mut bar = Progress::new(total, self.client.environment.has_bar);
         for (path, file) in absent {
-            // What lies there in another size is no content of this name.
+            // A file of another size is not the content.
             let content = repo.content(file);
             if content.symlink_metadata().is_ok() && !repo.has_content(file) {
                 fs::remove_file(&content).with_context(|| format!("cannot remove {}", content.display()))?;
             }
             let done = download(&self.client, name, commit, (path, file), repo, &mut bar);
-            done.map_err(|failure| self.advised(name, failure))?;
+            done.map_err(|error| self.with_advice(name, error))?;
             repo.link(commit, path, file)?;
         }
         Ok(())
     }
 
-    /// Refuses to ask the Hub where it must not be asked.
-    fn check_online(&self, name: &HubName, why: &str) -> Result<(), Failure> {
+    /// Returns an error if `HF_HUB_OFFLINE` is set; `why` tells why a request is needed.
+    fn check_online(&self, name: &HubName, why: &str) -> Result<(), HubError> {
         if !self.client.environment.offline {
             return Ok(());
         }
-        let message = format!("{} `{name}` cannot be downloaded, because HF_HUB_OFFLINE is set: {why}", name.kind.said());
-        Err(self.advised(name, Failure { message, help: String::new(), cause: Cause::Unreachable }))
+        let message = format!("{} `{name}` cannot be downloaded, because HF_HUB_OFFLINE is set: {why}", name.kind.label());
+        Err(self.with_advice(name, HubError { message, help: String::new(), kind: HubErrorKind::Unreachable }))
     }
 
-    /// A failure with the way to get a name on a machine that reaches the Hub, where this one does not.
-    fn advised(&self, name: &HubName, failure: Failure) -> Failure {
-        if failure.cause == Cause::Final || !failure.help.is_empty() {
-            return failure;
+    /// Adds advice for a machine that cannot reach the Hub: download on another machine and copy.
+    fn with_advice(&self, name: &HubName, error: HubError) -> HubError {
+        if error.kind == HubErrorKind::Permanent || !error.help.is_empty() {
+            return error;
         }
         let address = name.address();
-        let kind = if name.kind == Kind::Model { "" } else { " --repo-type dataset" };
+        let kind = if name.kind == RepoKind::Model { "" } else { " --repo-type dataset" };
         let folder = CachedRepo::new(&self.client.environment.cache, name).folder();
         let cache = &self.client.environment.cache;
         let help = format!(
-            "on a machine that reaches the Hub, run `trainer fetch {address}` and copy the folder {} of its cache to {}; or run \
+            "on a machine that reaches the Hub, run `trainer fetch {address}` and copy the folder {} from its cache to {}; or run \
              `hf download {}{kind} --local-dir FOLDER` there, copy FOLDER and give its path",
             folder.file_name().unwrap_or_default().to_string_lossy(),
             cache.display(),
             name.repo
         );
-        let message = match failure.message.contains(&name.repo) {
-            true => failure.message,
-            false => format!("{} `{name}` cannot be downloaded: {}", name.kind.said(), failure.message),
+        let message = match error.message.contains(&name.repo) {
+            true => error.message,
+            false => format!("{} `{name}` cannot be downloaded: {}", name.kind.label(), error.message),
         };
-        Failure { message, help, ..failure }
+        HubError { message, help, ..error }
     }
 }
 
-/// Refuses a download for which the disk has no room.
-fn check_space(folder: &Path, bytes: u64) -> Result<(), Failure> {
+/// Returns an error if the disk is too small for a download.
+fn check_space(folder: &Path, bytes: u64) -> Result<(), HubError> {
     let Some(there) = folder.ancestors().find(|path| path.is_dir()) else { return Ok(()) };
     let Ok(disk) = statvfs(there) else { return Ok(()) };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     if free >= bytes.saturating_add(SPARE) {
         return Ok(());
     }
-    let message = format!("the download has {}, and {} are free in {}", size(bytes), size(free), there.display());
-    Err(Failure::last(message, "make room there, or name a cache on another disk by HF_HOME"))
+    let message = format!("the download needs {}, but only {} are free in {}", size(bytes), size(free), there.display());
+    Err(HubError::permanent(message, "free some space, or set HF_HOME to a folder on another disk"))
 }

@@ -1,31 +1,32 @@
-//! Hugging Face's Hub: names of models and data sets in place of folders and files.
+//! The Hugging Face Hub: names of models and data sets in place of folders and files.
 //!
-//! `name.rs` says what a name is, `environment.rs` reads the variables that the `huggingface_hub` package reads, and [`Hub`] finds
-//! what a name means: in the cache that all of Hugging Face's libraries share (`cache.rs`), or by asking the Hub which files there are
-//! (`listing.rs`), choosing those that are read here (`model_files.rs`, `dataset_files.rs`, `card.rs`) and getting them (`download.rs`). [`Push`] brings a
-//! model there (`upload.rs`): its large files first (`upload_objects.rs`), by requests that only a token that may write can make (`upload_server.rs`).
+//! `name.rs` has the grammar of names, and `environment.rs` reads the variables of the `huggingface_hub` package. [`Hub`] returns the
+//! files of a name from the cache that all Hugging Face libraries share (`cache.rs`). For files that are not cached it lists the
+//! repository (`listing.rs`), chooses the files to read (`model_files.rs`, `dataset_files.rs`, `card.rs`) and downloads them
+//! (`download.rs`). [`Push`] uploads a model as one commit (`upload.rs`): large files first (`upload_objects.rs`), by requests with
+//! a token that may write (`writer.rs`).
 
 pub mod environment;
 
-mod bar;
 mod cache;
 mod card;
 mod client;
 mod dataset_files;
 mod download;
-mod failure;
+mod error;
 mod fetch;
 mod listing;
 mod model_files;
 mod name;
+mod progress;
 mod upload;
 mod upload_objects;
-mod upload_server;
+mod writer;
 
 pub use dataset_files::Purpose;
 pub use environment::Environment;
-pub use failure::{Cause, Failure};
-pub use fetch::{Found, Hub};
+pub use error::{HubError, HubErrorKind};
+pub use fetch::{Hub, HubFiles};
 pub use model_files::ModelParts;
-pub use name::{HubName, Kind};
-pub use upload::{CARD, MAIN, Push, Pushed, Target};
+pub use name::{HubName, RepoKind};
+pub use upload::{CARD, MAIN, Push, PushResult, PushTarget};

@@ -1,4 +1,4 @@
-//! The files of a repository at a commit, with their sizes and checksums: as the Hub lists them, and as they are remembered.
+//! The files of a repository at a commit, with sizes and checksums: the Hub's list, and its copy in the cache.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::client::{Client, retrying};
-use super::failure::Failure;
-use super::name::{HubName, Kind};
+use super::error::HubError;
+use super::name::{HubName, RepoKind};
 use burnish_util::foreign::is_inside;
 
 /// The largest size of a listing, in bytes.
@@ -18,9 +18,9 @@ const FORMAT: u64 = 1;
 /// The files of a repository at a commit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
-    /// The files by their paths.
+    /// Files by path.
     pub files: BTreeMap<String, RemoteFile>,
-    /// The licence that the repository's page names.
+    /// Licence on the repository's page.
     pub license: Option<String>,
 }
 
@@ -31,17 +31,17 @@ pub struct RemoteFile {
     pub checksum: Checksum,
 }
 
-/// The checksum of a file, in hexadecimal digits. It is the name of the file's content in the cache.
+/// The checksum of a file in hexadecimal digits, which is also the name of the content in the cache.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Checksum {
-    /// SHA-256 of the content, of files in large file storage.
+    /// SHA-256 of the content, for files in large file storage (LFS).
     Sha256(String),
-    /// The name that git gives a file: SHA-1 of a header and the content.
+    /// Git's object id: SHA-1 of a header and the content.
     Git(String),
 }
 
 impl Checksum {
-    /// The digits.
+    /// Returns the hexadecimal digits.
     pub fn digits(&self) -> &str {
         match self {
             Self::Sha256(digits) | Self::Git(digits) => digits,
@@ -60,13 +60,13 @@ impl RemoteFile {
     }
 }
 
-/// True if a text is so many lower-case hexadecimal digits.
+/// Returns true if a text consists of `digits` lower-case hexadecimal digits.
 pub fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c))
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct RepoInfo {
     sha: String,
     #[serde(default)]
     siblings: Vec<Sibling>,
@@ -90,28 +90,32 @@ struct Lfs {
 }
 
 impl Listing {
-    /// Asks the Hub for the commit of a revision, and for the files there.
+    /// Asks the Hub for the commit of a revision and for its files.
     ///
     /// # Errors
-    /// If the Hub cannot be asked, knows no such revision, or its answer makes no sense.
-    pub fn ask(client: &Client, name: &HubName, revision: &str) -> Result<(String, Self), Failure> {
-        let path = format!("/api/{}/revision/{}?blobs=true", named(name), revision.replace('/', "%2F"));
+    /// If the request fails, the revision does not exist, or the reply is not a list of files.
+    pub fn request(client: &Client, name: &HubName, revision: &str) -> Result<(String, Self), HubError> {
+        let path = format!("/api/{}/revision/{}?blobs=true", api_path(name), revision.replace('/', "%2F"));
         let address = client.environment.url(&path);
         let text = retrying(ATTEMPTS, false, |_| {
             let mut response = client.get(name, &address, 0)?;
             let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
-            body.map_err(|error| Failure::passing(format!("the answer to {address} broke off: {error}")))
+            body.map_err(|error| HubError::transient(format!("the reply to {address} broke off: {error}")))
         })?;
         Self::parse(&text).map_err(|why| {
-            let help = if client.environment.url("") == super::environment::HUB { "" } else { "is HF_ENDPOINT a Hub?" };
-            Failure::last(format!("the answer to {address} is no list of files: {why}"), help)
+            let help = if client.environment.url("") == super::environment::HUB {
+                ""
+            } else {
+                "check that HF_ENDPOINT is the address of a Hub"
+            };
+            HubError::permanent(format!("the reply to {address} is not a list of files: {why}"), help)
         })
     }
 
     fn parse(text: &[u8]) -> Result<(String, Self), String> {
-        let Answer { sha, siblings, card } = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let RepoInfo { sha, siblings, card } = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         if !is_hex(&sha, 40) {
-            return Err("its commit is no commit".to_owned());
+            return Err("its `sha` is not a commit".to_owned());
         }
         let license = |value: &Value| match value {
             Value::String(text) => Some(text.clone()),
@@ -122,33 +126,35 @@ impl Listing {
         let mut files = BTreeMap::new();
         for Sibling { rfilename: path, size, blob_id, lfs } in siblings {
             if !is_inside(&path) || path.contains(['\\', '\0']) {
-                return Err(format!("it names {path:?}, which leads out of the repository"));
+                return Err(format!("its path {path:?} leads out of the repository"));
             }
             let (sha256, large) = lfs.map_or((None, None), |lfs| (lfs.sha256, lfs.size));
             let file = RemoteFile::new(large.or(size), blob_id.as_deref(), sha256.as_deref());
-            let file = file.ok_or_else(|| format!("it gives no size and checksum of {path:?}"))?;
+            let file = file.ok_or_else(|| format!("it lacks the size or the checksum of {path:?}"))?;
             files.insert(path, file);
         }
         Ok((sha, Self { files, license: own.filter(|license| !license.is_empty()) }))
     }
 
-    /// The text that is remembered; its form is that of `huggingface_hub`'s `trees/COMMIT.json`.
+    /// Writes the copy for the cache, in the format of `huggingface_hub`'s `trees/COMMIT.json`.
     pub fn to_json(&self) -> String {
         let files = self.files.iter().map(|(path, file)| {
             let entry = match &file.checksum {
-                Checksum::Sha256(sha256) => Entry { size: file.size, lfs_sha256: Some(sha256.clone()), ..Entry::default() },
-                Checksum::Git(git) => Entry { size: file.size, blob_id: git.clone(), ..Entry::default() },
+                Checksum::Sha256(sha256) => {
+                    StoredFile { size: file.size, lfs_sha256: Some(sha256.clone()), ..StoredFile::default() }
+                }
+                Checksum::Git(git) => StoredFile { size: file.size, blob_id: git.clone(), ..StoredFile::default() },
             };
             (path.clone(), entry)
         });
-        let remembered = Remembered { format_version: FORMAT, license: self.license.clone(), files: files.collect() };
+        let remembered = StoredListing { format_version: FORMAT, license: self.license.clone(), files: files.collect() };
         serde_json::to_string(&remembered).unwrap_or_default()
     }
 
-    /// Reads what [`Self::to_json`] or `huggingface_hub` wrote; `None` if it is something else.
-    pub fn of_json(text: &str) -> Option<Self> {
-        let Remembered { format_version, license, files } = serde_json::from_str(text).ok()?;
-        let file = |(path, entry): (String, Entry)| {
+    /// Reads the text of [`Self::to_json`] or `huggingface_hub`; `None` for other text.
+    pub fn from_json(text: &str) -> Option<Self> {
+        let StoredListing { format_version, license, files } = serde_json::from_str(text).ok()?;
+        let file = |(path, entry): (String, StoredFile)| {
             let size = entry.lfs_size.unwrap_or(entry.size);
             let git = Some(entry.blob_id.as_str()).filter(|_| entry.lfs_sha256.is_none());
             let file = RemoteFile::new(Some(size), git, entry.lfs_sha256.as_deref())?;
@@ -160,15 +166,15 @@ impl Listing {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Remembered {
+struct StoredListing {
     format_version: u64,
     #[serde(default)]
     license: Option<String>,
-    files: BTreeMap<String, Entry>,
+    files: BTreeMap<String, StoredFile>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Entry {
+struct StoredFile {
     size: u64,
     #[serde(default)]
     blob_id: String,
@@ -178,12 +184,12 @@ struct Entry {
     lfs_size: Option<u64>,
 }
 
-/// The kind and name of a repository as the Hub's interface writes them.
-fn named(name: &HubName) -> String {
+/// Returns the kind and name of a repository as the Hub's API writes them.
+fn api_path(name: &HubName) -> String {
     format!("{}/{}", name.kind.plural(), name.repo)
 }
 
-/// The path of a file's content on the Hub, escaped.
+/// Returns the escaped path of a file's content on the Hub.
 pub fn content_path(name: &HubName, commit: &str, path: &str) -> String {
     let mut escaped = String::new();
     for byte in path.bytes() {
@@ -192,7 +198,7 @@ pub fn content_path(name: &HubName, commit: &str, path: &str) -> String {
             _ => escaped.push_str(&format!("%{byte:02X}")),
         }
     }
-    let kind = if name.kind == Kind::Model { "" } else { "datasets/" };
+    let kind = if name.kind == RepoKind::Model { "" } else { "datasets/" };
     format!("/{kind}{}/resolve/{commit}/{escaped}", name.repo)
 }
 
@@ -204,7 +210,7 @@ mod tests {
 
     #[test]
     fn listings_are_read_checked_and_remembered() {
-        let answer = |siblings: &str| {
+        let reply = |siblings: &str| {
             let text = format!(
                 r#"{{"sha": "{COMMIT}", "gated": "auto", "cardData": {{"license": "apache-2.0"}}, "siblings": [{siblings}]}}"#
             );
@@ -216,19 +222,19 @@ mod tests {
             r#"{{"rfilename": "config.json", "blobId": "{git}", "size": 7}},
                {{"rfilename": "a b/model.safetensors", "blobId": "{git}", "size": 9, "lfs": {{"sha256": "{lfs}", "size": 9, "pointerSize": 1}}}}"#
         );
-        let (commit, listing) = answer(&whole).unwrap();
+        let (commit, listing) = reply(&whole).unwrap();
         assert_eq!((commit.as_str(), listing.license.as_deref(), listing.files.len()), (COMMIT, Some("apache-2.0"), 2));
         assert_eq!(listing.files["config.json"], RemoteFile { size: 7, checksum: Checksum::Git(git.clone()) });
         assert_eq!(listing.files["a b/model.safetensors"].checksum.digits(), lfs);
-        assert_eq!(Listing::of_json(&listing.to_json()).unwrap(), listing);
+        assert_eq!(Listing::from_json(&listing.to_json()).unwrap(), listing);
         let theirs = format!(
             r#"{{"format_version": 1, "files": {{"x": {{"size": 1, "blob_id": "{git}", "lfs_sha256": "{lfs}", "lfs_size": 3, "xet_hash": "f"}}}}}}"#
         );
-        assert_eq!(Listing::of_json(&theirs).unwrap().files["x"], RemoteFile { size: 3, checksum: Checksum::Sha256(lfs) });
-        assert_eq!(Listing::of_json(&theirs.replace("\"format_version\": 1", "\"format_version\": 2")), None);
+        assert_eq!(Listing::from_json(&theirs).unwrap().files["x"], RemoteFile { size: 3, checksum: Checksum::Sha256(lfs) });
+        assert_eq!(Listing::from_json(&theirs.replace("\"format_version\": 1", "\"format_version\": 2")), None);
 
-        // The name of a content is the name of a file in the cache.
-        for (entry, told) in [
+        // A checksum becomes a file name in the cache, so that it must not be a path.
+        for (entry, expected) in [
             (format!(r#"{{"rfilename": "../x", "blobId": "{git}", "size": 7}}"#), "leads out"),
             (format!(r#"{{"rfilename": "/etc/x", "blobId": "{git}", "size": 7}}"#), "leads out"),
             (r#"{"rfilename": "x", "blobId": "../../../../x", "size": 7}"#.to_owned(), "checksum"),
@@ -236,11 +242,11 @@ mod tests {
             (format!(r#"{{"rfilename": "x", "blobId": "{git}"}}"#), "size"),
             (format!(r#"{{"rfilename": "x", "blobId": "{git}", "size": -7}}"#), "invalid value"),
         ] {
-            let error = answer(&entry).unwrap_err();
-            assert!(error.contains(told), "{entry}: {error}");
+            let error = reply(&entry).unwrap_err();
+            assert!(error.contains(expected), "{entry}: {error}");
         }
         assert!(Listing::parse(br#"{"sha": "main"}"#).is_err() && Listing::parse(b"<html>").is_err());
-        let name = HubName::parse("o/n", Kind::Dataset).unwrap();
+        let name = HubName::parse("o/n", RepoKind::Dataset).unwrap();
         assert_eq!(content_path(&name, "c", "a b/ü#?.parquet"), "/datasets/o/n/resolve/c/a%20b/%C3%BC%23%3F.parquet");
     }
 }

@@ -1,8 +1,8 @@
-//! The files of a model's repository that are read here.
+//! The files to load from a model's repository.
 
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::error::HubError;
 use super::listing::Listing;
 use super::name::HubName;
 
@@ -12,7 +12,7 @@ pub const INDEX: &str = "model.safetensors.index.json";
 const CONFIG: &str = "config.json";
 const ADAPTER: &[&str] = &["adapter_config.json", "adapter_model.safetensors"];
 
-/// Files beside the weights; a `*` stands for any end of a name.
+/// Files other than weights; a `*` stands for any end of a name.
 const SMALL: &[&str] = &[
     CONFIG,
     "generation_config.json",
@@ -25,64 +25,70 @@ const SMALL: &[&str] = &[
     "additional_chat_templates/*",
 ];
 
-/// The parts of a model that are wanted.
+/// The parts of a model to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelParts {
-    /// Everything that a model is loaded from.
+    /// Configuration, tokenizer and weights.
     Whole,
     /// The configuration and the tokenizer.
     WithoutWeights,
-    /// The same of a model whose weights are wanted later: they must be in a form that is read here.
+    /// The configuration and the tokenizer, with a check that the weights have a supported format.
     WeightsLater,
-    /// The tokenizer; a configuration is read where there is one.
+    /// The tokenizer, and the configuration if there is one.
     Tokenizer,
     /// A LoRA adapter.
     Adapter,
 }
 
-/// The files to have, and the weights that are left out.
+/// The files to load, and the weights that were not requested.
 #[derive(Debug, PartialEq)]
-pub struct Chosen {
+pub struct ChosenModel {
     pub paths: Vec<String>,
     pub left_out: Vec<String>,
 }
 
-/// True if the weights are in shards, which [`INDEX`] names.
+/// Returns true if the weights are in shards, listed by [`INDEX`].
 pub fn is_sharded(listing: &Listing, name: &HubName) -> bool {
     let has = |file: &str| listing.files.contains_key(&at(name, file));
     has(INDEX) && !has(SINGLE)
 }
 
-/// Chooses the files that are wanted. `index`: the text of [`INDEX`], if the weights are in shards.
+/// Chooses the files to load. `index`: the text of [`INDEX`], if the weights are in shards.
 ///
 /// # Errors
-/// If the repository has no such thing, or in a form that is not read here.
-pub fn choose(listing: &Listing, name: &HubName, parts: ModelParts, index: Option<&str>) -> Result<Chosen, Failure> {
+/// If the repository lacks these parts or has them only in an unsupported format.
+pub fn choose(listing: &Listing, name: &HubName, parts: ModelParts, index: Option<&str>) -> Result<ChosenModel, HubError> {
     let has = |file: &str| listing.files.contains_key(&at(name, file));
     let there: Vec<&str> = listing.files.keys().map(String::as_str).collect();
-    let no = |what: &str| {
+    let missing = |what: &str| {
         let known: Vec<&str> = there.iter().take(12).copied().collect();
         let rest = if there.len() > known.len() { ", …" } else { "" };
-        Failure::last(format!("`{name}` {what}"), format!("its files are {}{rest}", known.join(", ")))
+        HubError::permanent(format!("`{name}` {what}"), format!("its files are {}{rest}", known.join(", ")))
     };
     if parts == ModelParts::Adapter {
         return match ADAPTER.iter().all(|file| has(file)) {
-            true => Ok(Chosen { paths: ADAPTER.iter().map(|file| at(name, file)).collect(), left_out: vec![] }),
-            false => Err(no("is no LoRA adapter in PEFT's layout: it has no adapter_config.json and adapter_model.safetensors")),
+            true => Ok(ChosenModel { paths: ADAPTER.iter().map(|file| at(name, file)).collect(), left_out: vec![] }),
+            false => {
+                Err(missing("is not a LoRA adapter in PEFT's layout: it lacks adapter_config.json or adapter_model.safetensors"))
+            }
         };
     }
     if parts != ModelParts::Tokenizer && !has(CONFIG) {
         let adapter = has(ADAPTER[0]);
-        return Err(no(if adapter {
-            "is a LoRA adapter: name the model that it adapts, and the adapter by lora_adapter_path"
+        return Err(missing(if adapter {
+            "is a LoRA adapter: name its base model here, and the adapter by lora_adapter_path"
         } else {
-            "is no model of transformers: it has no config.json"
+            "is not a model of transformers: it has no config.json"
         }));
     }
     let small = there.iter().filter(|path| inside(name, path).is_some_and(|file| SMALL.iter().any(|known| fits(known, file))));
     let mut paths: Vec<String> = small.map(ToString::to_string).collect();
     if parts == ModelParts::Tokenizer {
-        return if has("tokenizer.json") { Ok(Chosen { paths, left_out: vec![] }) } else { Err(no("has no tokenizer.json")) };
+        return if has("tokenizer.json") {
+            Ok(ChosenModel { paths, left_out: vec![] })
+        } else {
+            Err(missing("has no tokenizer.json"))
+        };
     }
     let weights = match index {
         _ if has(SINGLE) => vec![at(name, SINGLE)],
@@ -91,60 +97,62 @@ pub fn choose(listing: &Listing, name: &HubName, parts: ModelParts, index: Optio
     };
     let pickle = there.iter().any(|path| inside(name, path).is_some_and(|file| fits("pytorch_model*", file)));
     let gguf = there.iter().any(|path| path.ends_with(".gguf"));
-    // A cache may lack the weights, and its list with them.
+    // A cache without a listing may lack the weights.
     let is_readable = !weights.is_empty() || !pickle && !gguf;
     if parts == ModelParts::WithoutWeights || parts == ModelParts::WeightsLater && is_readable {
-        return Ok(Chosen { paths, left_out: weights });
+        return Ok(ChosenModel { paths, left_out: weights });
     }
     if weights.is_empty() {
-        return Err(no(match (pickle, gguf) {
+        return Err(missing(match (pickle, gguf) {
             (true, _) => {
-                "has its weights only in pytorch_model.bin, a Python pickle, which is not read here: ask its owner for \
+                "has its weights only in pytorch_model.bin, a Python pickle, which is not supported: ask its owner for \
                  safetensors, or convert it with transformers' save_pretrained(…, safe_serialization=True)"
             }
-            (_, true) => "has its weights only as GGUF, which is not read here: name the repository that they were made from",
+            (_, true) => {
+                "has its weights only as GGUF, which is not supported: name the repository that they were converted from"
+            }
             _ => "has no model.safetensors and no model.safetensors.index.json",
         }));
     }
     paths.extend(weights);
-    Ok(Chosen { paths, left_out: vec![] })
+    Ok(ChosenModel { paths, left_out: vec![] })
 }
 
-/// The shards that an index names.
-fn shards(index: &str, name: &HubName, listing: &Listing) -> Result<Vec<String>, Failure> {
+/// Returns the shards that an index lists.
+fn shards(index: &str, name: &HubName, listing: &Listing) -> Result<Vec<String>, HubError> {
     let map: Option<Value> = serde_json::from_str(index).ok();
     let map = map.as_ref().and_then(|map| map["weight_map"].as_object());
-    let map = map.ok_or_else(|| Failure::last(format!("{INDEX} of `{name}` has no weight_map"), ""))?;
+    let map = map.ok_or_else(|| HubError::permanent(format!("{INDEX} of `{name}` has no weight_map"), ""))?;
     let mut shards: Vec<String> = map.values().filter_map(Value::as_str).map(|shard| at(name, shard)).collect();
     shards.sort_unstable();
     shards.dedup();
     match shards.iter().find(|shard| !listing.files.contains_key(*shard)) {
         Some(missing) => {
-            Err(Failure::last(format!("{INDEX} of `{name}` names {missing:?}, which the repository does not have"), ""))
+            Err(HubError::permanent(format!("{INDEX} of `{name}` lists {missing:?}, which the repository does not have"), ""))
         }
         None => Ok(shards),
     }
 }
 
-/// True if what is here, without a list of what there is, can be all of it: as transformers leaves it in the cache.
-pub fn looks_whole(listing: &Listing, name: &HubName, parts: ModelParts, index: Option<&str>) -> bool {
+/// Returns true if the cached files can be complete, judged without a listing, as after a download by transformers.
+pub fn looks_complete(listing: &Listing, name: &HubName, parts: ModelParts, index: Option<&str>) -> bool {
     let tokenizer = parts == ModelParts::Adapter || listing.files.contains_key(&at(name, "tokenizer.json"));
     tokenizer && choose(listing, name, parts, index).is_ok()
 }
 
-/// The path of a file of the part of the repository that is named.
+/// Returns the path of a file in the folder that the name selects.
 pub fn at(name: &HubName, file: &str) -> String {
     if name.rest.is_empty() { file.to_owned() } else { format!("{}/{file}", name.rest) }
 }
 
-/// The path within the part of the repository that is named.
+/// Returns a path relative to the folder that the name selects.
 fn inside<'a>(name: &HubName, path: &'a str) -> Option<&'a str> {
     if name.rest.is_empty() { Some(path) } else { path.strip_prefix(&name.rest)?.strip_prefix('/') }
 }
 
 fn fits(pattern: &str, file: &str) -> bool {
     match pattern.strip_suffix('*') {
-        // What follows is in the same folder.
+        // A `*` does not reach into another folder.
         Some(start) => file.strip_prefix(start).is_some_and(|rest| !rest.contains('/')),
         None => file == pattern,
     }
@@ -153,7 +161,7 @@ fn fits(pattern: &str, file: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::listing::{Checksum, RemoteFile};
-    use super::super::name::Kind;
+    use super::super::name::RepoKind;
     use super::*;
 
     fn listing(paths: &[&str]) -> Listing {
@@ -163,7 +171,7 @@ mod tests {
 
     #[test]
     fn only_what_is_read_is_chosen() {
-        let name = |text: &str| HubName::parse(text, Kind::Model).unwrap();
+        let name = |text: &str| HubName::parse(text, RepoKind::Model).unwrap();
         let small = ["config.json", "tokenizer.json", "vocab.json", "additional_chat_templates/tool.jinja"];
         let rest =
             ["README.md", "pytorch_model.bin", "onnx/model.onnx", "onnx/config.json", "consolidated.safetensors", "x.gguf"];
@@ -190,20 +198,20 @@ mod tests {
         let nested = chosen(&nested, "o/n@main/small", ModelParts::Whole, None).unwrap();
         assert_eq!(nested.0, "small/config.json small/tokenizer.json small/model.safetensors");
 
-        for (files, parts, index, told) in [
+        for (files, parts, index, expected) in [
             (&["config.json", "pytorch_model.bin"][..], ModelParts::Whole, None, "pytorch_model.bin, a Python pickle"),
             (&["config.json", "pytorch_model.bin"], ModelParts::WeightsLater, None, "pytorch_model.bin, a Python pickle"),
             (&["config.json", "x-q4.gguf"], ModelParts::Whole, None, "GGUF"),
             (&["config.json"], ModelParts::Whole, None, "no model.safetensors"),
             (&["adapter_config.json"], ModelParts::Whole, None, "lora_adapter_path"),
             (&["train.parquet"], ModelParts::Whole, None, "no config.json; its files are train.parquet"),
-            (&["config.json"], ModelParts::Adapter, None, "no LoRA adapter"),
+            (&["config.json"], ModelParts::Adapter, None, "not a LoRA adapter"),
             (&["config.json"], ModelParts::Tokenizer, None, "no tokenizer.json"),
             (&["config.json", INDEX], ModelParts::Whole, Some(index), "does not have"),
             (&["config.json", INDEX], ModelParts::Whole, Some("{}"), "weight_map"),
         ] {
             let error = choose(&listing(files), &name("o/n"), parts, index).unwrap_err().to_string();
-            assert!(error.contains(told), "{files:?}: {error}");
+            assert!(error.contains(expected), "{files:?}: {error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The grammar of names on the Hub: what is a name, and what is a path.
+//! The grammar of names on the Hub, and the rules that tell names from paths.
 //!
 //! ```text
 //! REPO      = ["ORG/"]NAME
@@ -6,9 +6,9 @@
 //! data set  = REPO["@"REVISION["/"PART]] | "hf://datasets/"REPO["@"REVISION]["/"PART]
 //! ```
 //!
-//! A `PART` needs `ORG/`. Of a data set it is a file (`data/train.parquet`), or a split, a configuration, or both (`main/train`); of a
-//! model it is a folder in the repository. A revision is a branch, a tag or a commit; one with a slash is written `refs/pr/1`,
-//! `refs/convert/parquet`, or with `%2F`.
+//! A `PART` needs `ORG/`. The part of a data set is a file (`data/train.parquet`), or a split, a configuration, or both
+//! (`main/train`). The part of a model is a folder in the repository. A revision is a branch, a tag or a commit. A slash in a
+//! revision is written `%2F`, except in `refs/pr/1` and `refs/convert/parquet`.
 
 use std::fmt;
 use std::path::Path;
@@ -18,23 +18,23 @@ use anyhow::{Context, Result, bail, ensure};
 use regex::Regex;
 
 const PROTOCOL: &str = "hf://";
-/// The branch that a repository has.
+/// The default branch of every repository.
 pub const MAIN: &str = "main";
-/// The most characters of a repository's name.
+/// The length limit of a repository's name.
 const LONGEST: usize = 96;
 
-/// Revisions with a slash that are told apart from what follows them.
+/// Revisions that may be written with slashes.
 static SPECIAL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^refs/(?:convert/[\w.-]+|pr/\d+)").ok());
 
 /// The kind of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum RepoKind {
     Model,
     Dataset,
 }
 
-impl Kind {
-    /// The word of the Hub's addresses.
+impl RepoKind {
+    /// Returns the word in the Hub's addresses.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Model => "models",
@@ -42,8 +42,8 @@ impl Kind {
         }
     }
 
-    /// The kind in words.
-    pub fn said(self) -> &'static str {
+    /// Returns the kind in words.
+    pub fn label(self) -> &'static str {
         match self {
             Self::Model => "model",
             Self::Dataset => "data set",
@@ -54,30 +54,30 @@ impl Kind {
 /// The name of a repository on the Hub, or of a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HubName {
-    pub kind: Kind,
-    /// `org/name`, or `name`.
+    pub kind: RepoKind,
+    /// Repository: `org/name` or `name`.
     pub repo: String,
-    /// A branch, a tag or a commit; `None` for `main`.
+    /// Branch, tag or commit; `None` for `main`.
     pub revision: Option<String>,
-    /// What follows the repository and its revision, without slashes around it; empty for all of it.
+    /// Part of the repository, without slashes around it; empty for the whole repository.
     pub rest: String,
 }
 
 impl HubName {
-    /// Reads the value of a setting that names a model or data: `None` if it is a path.
+    /// Reads the value of a setting for a model or data; `None` for a path.
     ///
-    /// What exists is a path, whatever it is called. So is what looks like one: it begins with `/`, `./`, `../` or `~`, ends in
-    /// `.parquet`, `.json` or `.jsonl`, or is no name. `hf://` is never a path.
+    /// A text is a path if it exists, begins with `/`, `./`, `../` or `~`, ends in `.parquet`, `.json` or `.jsonl`, or is not a valid
+    /// name. A text with `hf://` is never a path.
     ///
     /// # Errors
-    /// If it begins with `hf://` and is no name of this kind.
-    pub fn of(text: &str, kind: Kind) -> Result<Option<Self>> {
+    /// If it begins with `hf://` and is not a name of this kind.
+    pub fn from_setting(text: &str, kind: RepoKind) -> Result<Option<Self>> {
         if let Some(body) = text.strip_prefix(PROTOCOL) {
-            return Self::of_address(body, kind)
+            return Self::from_address(body, kind)
                 .map(Some)
-                .with_context(|| format!("{text}: this is no name of a {}", kind.said()));
+                .with_context(|| format!("{text}: this is not the name of a {}", kind.label()));
         }
-        // Without a revision, three words are a path: data/arithmetic/model.
+        // Without a revision, three words are a path: `data/arithmetic/model`.
         let folders = !text.contains('@') && text.matches('/').count() > 1;
         let path =
             folders || text.starts_with(['/', '.', '~']) || [".parquet", ".json", ".jsonl"].iter().any(|end| text.ends_with(end));
@@ -87,24 +87,24 @@ impl HubName {
         Ok(Self::parse(text, kind).ok())
     }
 
-    /// Reads what follows `hf://`.
-    fn of_address(body: &str, kind: Kind) -> Result<Self> {
+    /// Reads the text after `hf://`.
+    fn from_address(body: &str, kind: RepoKind) -> Result<Self> {
         let (first, rest) = body.split_once('/').unwrap_or((body, ""));
         match (first, kind) {
-            ("models", Kind::Model) | ("datasets", Kind::Dataset) => Self::parse(rest, kind),
-            ("datasets", Kind::Model) => bail!("it names a data set"),
-            ("models", Kind::Dataset) => bail!("it names a model"),
-            ("spaces" | "buckets" | "kernels", _) => bail!("{first} are not read here"),
-            (_, Kind::Model) => Self::parse(body, kind),
-            (_, Kind::Dataset) => bail!("write {PROTOCOL}datasets/{body}"),
+            ("models", RepoKind::Model) | ("datasets", RepoKind::Dataset) => Self::parse(rest, kind),
+            ("datasets", RepoKind::Model) => bail!("this names a data set, not a model"),
+            ("models", RepoKind::Dataset) => bail!("this names a model, not a data set"),
+            ("spaces" | "buckets" | "kernels", _) => bail!("{first} are not supported"),
+            (_, RepoKind::Model) => Self::parse(body, kind),
+            (_, RepoKind::Dataset) => bail!("write {PROTOCOL}datasets/{body}"),
         }
     }
 
     /// Reads a name without `hf://`.
     ///
     /// # Errors
-    /// If it is no name.
-    pub fn parse(text: &str, kind: Kind) -> Result<Self> {
+    /// If it is not a valid name.
+    pub fn parse(text: &str, kind: RepoKind) -> Result<Self> {
         let (repo, revision, rest) = match text.split_once('@') {
             Some((repo, after)) => {
                 let (revision, rest) = split_revision(after);
@@ -120,34 +120,34 @@ impl HubName {
         if let Some(revision) = &revision {
             let plain = |c: char| c.is_ascii_alphanumeric() || "._-/+".contains(c);
             let ok = revision.chars().all(plain) && is_plain(revision) && revision.len() <= 255;
-            ensure!(ok, "`{revision}` is no branch, tag or commit");
+            ensure!(ok, "`{revision}` is not a branch, tag or commit");
         }
         let rest = rest.trim_end_matches('/');
-        ensure!(rest.is_empty() || is_plain(rest) && !rest.contains(['\\', '\0']), "`{rest}` is no path in a repository");
-        ensure!(rest.is_empty() || repo.contains('/'), "a name with a part has the form ORG/NAME/PART");
+        ensure!(rest.is_empty() || is_plain(rest) && !rest.contains(['\\', '\0']), "`{rest}` is not a path in a repository");
+        ensure!(rest.is_empty() || repo.contains('/'), "a name with a part must have the form ORG/NAME/PART");
         Ok(Self { kind, repo, revision, rest: rest.to_owned() })
     }
 
-    /// The revision that is asked for.
+    /// Returns the revision, `main` by default.
     pub fn revision(&self) -> &str {
         self.revision.as_deref().unwrap_or(MAIN)
     }
 
-    /// The name in a form that a setting of its kind takes for nothing else.
+    /// Returns the name in a form that a setting cannot mistake for a path or another kind.
     pub fn address(&self) -> String {
-        if self.kind == Kind::Model { self.to_string() } else { format!("{PROTOCOL}datasets/{self}") }
+        if self.kind == RepoKind::Model { self.to_string() } else { format!("{PROTOCOL}datasets/{self}") }
     }
 
-    /// The name of the whole repository, without revision, as it stands in the addresses of its pages: `datasets/openai/gsm8k`.
+    /// Returns the path of the repository's page, without revision: `datasets/openai/gsm8k`.
     pub fn page(&self) -> String {
         match self.kind {
-            Kind::Model => self.repo.clone(),
-            Kind::Dataset => format!("datasets/{}", self.repo),
+            RepoKind::Model => self.repo.clone(),
+            RepoKind::Dataset => format!("datasets/{}", self.repo),
         }
     }
 }
 
-/// The name as it is written: `openai/gsm8k@main/train`.
+/// Writes the name in its short form: `openai/gsm8k@main/train`.
 impl fmt::Display for HubName {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(&self.repo)?;
@@ -162,7 +162,7 @@ impl fmt::Display for HubName {
     }
 }
 
-/// The revision, and what follows it.
+/// Splits a text into the revision and the part after it.
 fn split_revision(text: &str) -> (&str, &str) {
     let special = SPECIAL.as_ref().and_then(|special| special.find(text)).map(|found| found.end());
     let end = special.filter(|end| text[*end..].is_empty() || text[*end..].starts_with('/'));
@@ -170,7 +170,7 @@ fn split_revision(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start_matches('/'))
 }
 
-/// True if no part between slashes is empty or leads elsewhere.
+/// Returns true if no part between slashes is empty, `.` or `..`.
 fn is_plain(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
@@ -182,7 +182,7 @@ fn check_repo(repo: &str) -> Result<()> {
     let ends = |part: &str| part.starts_with(['-', '.']) || part.ends_with(['-', '.']);
     let ok = parts.len() <= 2 && parts.iter().all(|part| !part.is_empty() && part.chars().all(letter) && !ends(part));
     let ok = ok && repo.len() <= LONGEST && !repo.contains("--") && !repo.contains("..") && !repo.ends_with(".git");
-    ensure!(ok, "`{repo}` is no name of a repository, which has the form ORG/NAME");
+    ensure!(ok, "`{repo}` is not the name of a repository, ORG/NAME");
     Ok(())
 }
 
@@ -197,7 +197,7 @@ mod tests {
         let there = dir.path().join("there");
         for text in [
             there.to_str().unwrap(),
-            "src/hub",
+            "src/lib.rs",
             "src",
             "/models/x",
             "./x",
@@ -219,7 +219,7 @@ mod tests {
             "gpt2@main/part",
             "data/arithmetic/model",
         ] {
-            assert_eq!(HubName::of(text, Kind::Model).unwrap(), None, "{text}");
+            assert_eq!(HubName::from_setting(text, RepoKind::Model).unwrap(), None, "{text}");
         }
         for (text, repo, revision, rest) in [
             ("Qwen/Qwen2.5-0.5B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct", None, ""),
@@ -231,27 +231,27 @@ mod tests {
             ("o/n@feature%2Fx/train", "o/n", Some("feature/x"), "train"),
         ] {
             for (text, shown) in [(text.to_owned(), text), (format!("hf://datasets/{text}"), text)] {
-                let name = HubName::of(&text, Kind::Dataset).unwrap().unwrap();
+                let name = HubName::from_setting(&text, RepoKind::Dataset).unwrap().unwrap();
                 let read = (name.repo.as_str(), name.revision.as_deref(), name.rest.as_str());
                 assert_eq!((read, name.to_string().as_str()), ((repo, revision, rest), shown), "{text}");
             }
         }
-        let whole = HubName::of("hf://datasets/openai/gsm8k/main/train", Kind::Dataset).unwrap().unwrap();
+        let whole = HubName::from_setting("hf://datasets/openai/gsm8k/main/train", RepoKind::Dataset).unwrap().unwrap();
         assert_eq!((whole.revision.as_deref(), whole.to_string().as_str()), (None, "openai/gsm8k@main/main/train"));
-        let file = HubName::of("hf://datasets/o/n@main/data/train-00000.parquet", Kind::Dataset).unwrap().unwrap();
+        let file = HubName::from_setting("hf://datasets/o/n@main/data/train-00000.parquet", RepoKind::Dataset).unwrap().unwrap();
         assert_eq!((file.rest.as_str(), file.page().as_str()), ("data/train-00000.parquet", "datasets/o/n"));
-        let model = HubName::of("hf://models/o/n", Kind::Model).unwrap();
-        assert_eq!(model, HubName::of("hf://o/n", Kind::Model).unwrap());
-        for (text, kind, told) in [
-            ("hf://datasets/o/n", Kind::Model, "it names a data set"),
-            ("hf://models/o/n", Kind::Dataset, "it names a model"),
-            ("hf://o/n", Kind::Dataset, "write hf://datasets/o/n"),
-            ("hf://spaces/o/n", Kind::Model, "spaces are not read"),
-            ("hf://o/n/../x", Kind::Model, "no path"),
-            ("hf://", Kind::Model, "ORG/NAME"),
+        let model = HubName::from_setting("hf://models/o/n", RepoKind::Model).unwrap();
+        assert_eq!(model, HubName::from_setting("hf://o/n", RepoKind::Model).unwrap());
+        for (text, kind, expected) in [
+            ("hf://datasets/o/n", RepoKind::Model, "names a data set"),
+            ("hf://models/o/n", RepoKind::Dataset, "names a model"),
+            ("hf://o/n", RepoKind::Dataset, "write hf://datasets/o/n"),
+            ("hf://spaces/o/n", RepoKind::Model, "spaces are not"),
+            ("hf://o/n/../x", RepoKind::Model, "not a path"),
+            ("hf://", RepoKind::Model, "ORG/NAME"),
         ] {
-            let error = format!("{:#}", HubName::of(text, kind).unwrap_err());
-            assert!(error.starts_with(text) && error.contains(told), "{error}");
+            let error = format!("{:#}", HubName::from_setting(text, kind).unwrap_err());
+            assert!(error.starts_with(text) && error.contains(expected), "{error}");
         }
     }
 }

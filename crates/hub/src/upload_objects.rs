@@ -1,4 +1,4 @@
-//! Large files, sent by Git LFS's batch protocol: the server says for each whether it has it already, and if not, where it goes, whole
+//! Upload of large files by Git LFS's batch protocol. For each missing file, the server returns an address to send it to, whole
 //! (`basic`) or in parts (the Hub's `multipart`).
 
 use std::fs::{self, File};
@@ -12,23 +12,23 @@ use sha2::Sha256;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::client::retrying;
-use super::failure::Failure;
-use super::upload_server::{Answer, Server};
+use super::error::HubError;
+use super::writer::{HubWriter, Reply};
 
-/// The number of attempts of a request.
+/// The limit of attempts of a request.
 pub(super) const ATTEMPTS: u32 = 5;
 const LFS: &str = "application/vnd.git-lfs+json";
 
-/// A file to be pushed.
+/// A file to push.
 #[derive(Debug)]
 pub(super) struct LocalFile {
-    /// The path in the repository.
+    /// Path in the repository.
     pub name: String,
     pub path: PathBuf,
     pub size: u64,
-    /// The name of the content as a large file.
+    /// SHA-256 of the content, its id as a large file.
     pub sha256: String,
-    /// The name of the content as a file of git.
+    /// Git's object id of the content.
     pub git: String,
 }
 
@@ -43,7 +43,7 @@ impl LocalFile {
             let (mut sha256, mut git) = (Sha256::new(), Sha1::new());
             git.update(format!("blob {size}\0"));
             let mut file = File::open(&path)?;
-            io::copy(&mut file, &mut Both(&mut sha256, &mut git))?;
+            io::copy(&mut file, &mut BothHashes(&mut sha256, &mut git))?;
             Ok((size, hex(&sha256.finalize()), hex(&git.finalize())))
         };
         let (size, sha256, git) = read().with_context(|| format!("cannot read {}", path.display()))?;
@@ -51,9 +51,9 @@ impl LocalFile {
     }
 }
 
-struct Both<'a>(&'a mut Sha256, &'a mut Sha1);
+struct BothHashes<'a>(&'a mut Sha256, &'a mut Sha1);
 
-impl io::Write for Both<'_> {
+impl io::Write for BothHashes<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         self.1.update(bytes);
@@ -69,37 +69,38 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Sends the content of a file, unless the server has it. Every attempt asks anew where it goes, because such addresses expire.
+/// Sends the content of a file, unless the server has it. Every attempt asks for a new address, because addresses expire.
 ///
 /// # Errors
-/// If the server refuses it, or every attempt fails.
-pub(super) fn send(server: &Server, repo: &str, revision: &str, file: &LocalFile) -> Result<bool, Failure> {
+/// If the server refuses the file, or every attempt fails.
+pub(super) fn send(writer: &HubWriter, repo: &str, revision: &str, file: &LocalFile) -> Result<bool, HubError> {
     retrying(ATTEMPTS, true, |_| {
-        let Some(upload) = Upload::ask(server, repo, revision, file)? else { return Ok(false) };
-        upload.send(server, file)?;
+        let Some(upload) = UploadPlan::request(writer, repo, revision, file)? else { return Ok(false) };
+        upload.send(writer, file)?;
         if let Some((address, headers)) = &upload.verify {
             let body = json!({"oid": file.sha256, "size": file.size}).to_string();
-            let answer = server.post(address, LFS, body.as_bytes(), headers)?;
-            if !(200..300).contains(&answer.status) {
-                return Err(Failure::passing(format!("{}: the server did not get what was sent", file.name)));
+            let reply = writer.post(address, LFS, body.as_bytes(), headers)?;
+            if !(200..300).contains(&reply.status) {
+                return Err(HubError::transient(format!("{}: the server did not receive the file completely", file.name)));
             }
         }
         Ok(true)
     })
 }
 
-/// The place where a content goes.
-struct Upload {
+/// The server's instructions for the upload of a file.
+struct UploadPlan {
     address: String,
     headers: HeaderMap,
-    /// The size of a part and the addresses of all; `None` for a file that is sent whole.
+    /// Size of a part and the addresses of all parts; `None` for a file in one piece.
     parts: Option<(u64, Vec<String>)>,
+    /// Address and headers of a request that confirms the upload.
     verify: Option<(String, HeaderMap)>,
 }
 
-impl Upload {
-    /// Asks where the content goes; `None` if the server has it.
-    fn ask(server: &Server, repo: &str, revision: &str, file: &LocalFile) -> Result<Option<Self>, Failure> {
+impl UploadPlan {
+    /// Asks for the address of the upload; `None` if the server has the content.
+    fn request(writer: &HubWriter, repo: &str, revision: &str, file: &LocalFile) -> Result<Option<Self>, HubError> {
         let body = json!({
             "operation": "upload",
             "transfers": ["basic", "multipart"],
@@ -107,60 +108,63 @@ impl Upload {
             "hash_algo": "sha256",
             "ref": {"name": revision},
         });
-        let address = server.environment.url(&format!("/{repo}.git/info/lfs/objects/batch"));
-        let answer = server.post(&address, LFS, body.to_string().as_bytes(), &HeaderMap::new())?;
-        let answer = server.json(repo, &answer)?;
-        let object = answer.pointer("/objects/0").unwrap_or(&Value::Null);
+        let address = writer.environment.url(&format!("/{repo}.git/info/lfs/objects/batch"));
+        let reply = writer.post(&address, LFS, body.to_string().as_bytes(), &HeaderMap::new())?;
+        let reply = writer.json(repo, &reply)?;
+        let object = reply.pointer("/objects/0").unwrap_or(&Value::Null);
         if let Some(error) = object.get("error") {
-            let said = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
-            return Err(Failure::last(format!("{}: the server refuses the file: {said}", file.name), ""));
+            let reason = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
+            return Err(HubError::permanent(format!("{}: the server refuses the file: {reason}", file.name), ""));
         }
-        let strange = || Failure::last(format!("{}: the server does not say where the file goes", file.name), "");
+        let invalid = || HubError::permanent(format!("{}: the server's reply lacks an address for the file", file.name), "");
         if object.get("oid").and_then(Value::as_str) != Some(&file.sha256) {
-            return Err(strange());
+            return Err(invalid());
         }
         let Some(upload) = object.pointer("/actions/upload") else { return Ok(None) };
-        let action = |action: &Value| Some((server.reachable(action.get("href")?.as_str()?), headers(action.get("header"))));
-        let (address, headers) = action(upload).ok_or_else(strange)?;
+        let action = |action: &Value| Some((writer.through_mirror(action.get("href")?.as_str()?), headers(action.get("header"))));
+        let (address, headers) = action(upload).ok_or_else(invalid)?;
         let header = upload.get("header");
         let parts = match header.and_then(|header| header.get("chunk_size")) {
             None => None,
-            Some(size) => Some(parts(size, header, file.size).ok_or_else(strange)?),
+            Some(size) => Some(parts(size, header, file.size).ok_or_else(invalid)?),
         };
-        let parts = parts.map(|(size, all)| (size, all.iter().map(|part| server.reachable(part)).collect()));
+        let parts = parts.map(|(size, all)| (size, all.iter().map(|part| writer.through_mirror(part)).collect()));
         Ok(Some(Self { address, headers, parts, verify: object.pointer("/actions/verify").and_then(action) }))
     }
 
-    fn send(&self, server: &Server, file: &LocalFile) -> Result<(), Failure> {
+    fn send(&self, writer: &HubWriter, file: &LocalFile) -> Result<(), HubError> {
         let Some((size, parts)) = &self.parts else {
-            let answer = server.put(&self.address, &self.headers, &file.path, 0, file.size)?;
-            return arrived(file, &answer);
+            let reply = writer.put(&self.address, &self.headers, &file.path, 0, file.size)?;
+            return check_stored(file, &reply);
         };
         let mut tags = Vec::new();
         for (i, address) in parts.iter().enumerate() {
             let from = i as u64 * size;
             let length = (*size).min(file.size - from);
-            let answer = retrying(ATTEMPTS, true, |_| server.put(address, &HeaderMap::new(), &file.path, from, length))?;
-            arrived(file, &answer)?;
-            let tag = answer.headers.get("etag").and_then(|tag| tag.to_str().ok()).filter(|tag| !tag.is_empty());
-            let tag = tag.ok_or_else(|| Failure::passing(format!("{}: part {} has no ETag", file.name, i + 1)))?;
+            let reply = retrying(ATTEMPTS, true, |_| writer.put(address, &HeaderMap::new(), &file.path, from, length))?;
+            check_stored(file, &reply)?;
+            let tag = reply.headers.get("etag").and_then(|tag| tag.to_str().ok()).filter(|tag| !tag.is_empty());
+            let tag = tag.ok_or_else(|| HubError::transient(format!("{}: part {} has no ETag", file.name, i + 1)))?;
             tags.push(json!({"partNumber": i + 1, "etag": tag}));
         }
         let body = json!({"oid": file.sha256, "parts": tags}).to_string();
-        arrived(file, &server.post(&self.address, LFS, body.as_bytes(), &HeaderMap::new())?)
+        check_stored(file, &writer.post(&self.address, LFS, body.as_bytes(), &HeaderMap::new())?)
     }
 }
 
-/// Checks that a store took what was sent. A refusal may be of an address that has expired; the next attempt gets another.
-fn arrived(file: &LocalFile, answer: &Answer) -> Result<(), Failure> {
-    match answer.status {
+/// Checks that a store accepted the content. An expired address is refused; the next attempt gets a new one.
+fn check_stored(file: &LocalFile, reply: &Reply) -> Result<(), HubError> {
+    match reply.status {
         200..=299 => Ok(()),
-        413 => Err(Failure::last(format!("{} is too large for the server", file.name), "--max-shard-size makes files smaller")),
-        status => Err(Failure::passing(format!("{}: the store answers with status {status}", file.name))),
+        413 => Err(HubError::permanent(
+            format!("{} is too large for the server", file.name),
+            "export smaller files with --max-shard-size",
+        )),
+        status => Err(HubError::transient(format!("{}: the store replies with status {status}", file.name))),
     }
 }
 
-/// The size of a part, and the addresses of the parts in order: the keys that are numbers.
+/// Returns the size of a part, and the addresses of the parts in order (numeric keys of the header).
 fn parts(size: &Value, header: Option<&Value>, total: u64) -> Option<(u64, Vec<String>)> {
     let size: u64 = size.as_u64().or_else(|| size.as_str()?.parse().ok()).filter(|size| *size > 0)?;
     let numbered = header?.as_object()?.iter().filter_map(|(key, value)| Some((key.parse::<u64>().ok()?, value.as_str()?)));
@@ -170,7 +174,7 @@ fn parts(size: &Value, header: Option<&Value>, total: u64) -> Option<(u64, Vec<S
     (parts.len() as u64 == total.div_ceil(size)).then_some((size, parts))
 }
 
-/// The headers that an address wants, without those that number its parts.
+/// Returns the headers for an address, without the numeric keys of the parts.
 fn headers(header: Option<&Value>) -> HeaderMap {
     let all = header.and_then(Value::as_object).into_iter().flatten();
     let wanted = all.filter(|(name, _)| *name != "chunk_size" && name.parse::<u64>().is_err());
@@ -179,10 +183,10 @@ fn headers(header: Option<&Value>) -> HeaderMap {
     wanted.filter_map(pair).collect()
 }
 
-/// All files below a folder, by their paths in the repository, in order.
+/// Returns all files below a folder, sorted by their paths in the repository.
 ///
 /// # Errors
-/// If the folder cannot be read, or a name is no text.
+/// If the folder cannot be read, or a name is not UTF-8.
 pub(super) fn files_below(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let (mut found, mut open) = (Vec::new(), vec![(String::new(), folder.to_owned())]);
     while let Some((prefix, folder)) = open.pop() {
@@ -202,7 +206,7 @@ pub(super) fn files_below(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
 mod tests {
     use super::*;
 
-    /// `git hash-object` and `sha256sum` gave these.
+    /// The expected digits come from `git hash-object` and `sha256sum`.
     #[test]
     fn contents_have_the_names_that_git_gives_them() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! How far a download is: a bar on a terminal, a line a minute elsewhere.
+//! The progress of a download: a bar on a terminal, otherwise one log line a minute.
 
 use std::time::{Duration, Instant};
 
@@ -6,20 +6,20 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use burnish_util::terminal;
 
-const EVERY: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How far a download is.
-pub struct Bar {
+/// The progress of a download.
+pub struct Progress {
     bar: ProgressBar,
     shown: bool,
     total: u64,
     done: u64,
-    said: Instant,
+    logged: Instant,
 }
 
-impl Bar {
-    /// Begins a download of so many bytes; `wanted` is false if no bar may be shown.
-    pub fn begin(total: u64, wanted: bool) -> Self {
+impl Progress {
+    /// Starts at 0 of `total` bytes. Shows a bar if `wanted` and if stderr is a terminal.
+    pub fn new(total: u64, wanted: bool) -> Self {
         let shown = wanted && terminal::has_bar();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target);
@@ -27,43 +27,43 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        Self { bar, shown, total, done: 0, said: Instant::now() }
+        Self { bar, shown, total, done: 0, logged: Instant::now() }
     }
 
-    /// Names the file that is downloaded.
+    /// Shows the name of the current file.
     pub fn file(&self, name: &str) {
         self.bar.set_message(name.to_owned());
     }
 
-    /// Moves on by so many bytes.
+    /// Adds received bytes.
     pub fn add(&mut self, bytes: u64) {
         self.done += bytes;
         self.bar.set_position(self.done);
-        if !self.shown && self.said.elapsed() >= EVERY {
-            self.said = Instant::now();
-            tracing::info!("{} of {} are there", size(self.done), size(self.total));
+        if !self.shown && self.logged.elapsed() >= LOG_INTERVAL {
+            self.logged = Instant::now();
+            tracing::info!("{} of {} downloaded", size(self.done), size(self.total));
         }
     }
 
-    /// Moves back by so many bytes, which were no good.
-    pub fn take(&mut self, bytes: u64) {
+    /// Subtracts bytes that must be downloaded again.
+    pub fn subtract(&mut self, bytes: u64) {
         self.done = self.done.saturating_sub(bytes);
         self.bar.set_position(self.done);
     }
 
-    /// Writes lines above the bar.
+    /// Runs `write`, whose lines appear above the bar.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 }
 
-impl Drop for Bar {
+impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// A number of bytes in words, with the decimal units of the Hub's pages.
+/// Formats a number of bytes with decimal units, as the Hub's pages do.
 pub fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
