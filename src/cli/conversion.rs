@@ -10,7 +10,7 @@ use super::print::{print, print_data};
 use burnish_config::compat::Kind;
 use burnish_config::kinds::KINDS;
 use burnish_config::{ConfigError, Request};
-use burnish_convert::shell::Surroundings;
+use burnish_convert::shell::ShellEnv;
 use burnish_util::fs::write_atomic;
 use burnish_util::shell::word;
 use burnish_util::time::unix_time;
@@ -32,18 +32,18 @@ impl GivenScript<'_> {
     ///
     /// # Errors
     /// If a variable is not written as NAME=VALUE.
-    pub fn within<T>(&self, read: impl FnOnce(Surroundings) -> T) -> Result<T, CliError> {
+    pub fn within<T>(&self, read: impl FnOnce(ShellEnv) -> T) -> Result<T, CliError> {
         let variables = variables(self.variables)?;
         let given = |name: &str| variables.iter().rfind(|(known, _)| *known == name).map(|(_, value)| value.to_string());
-        let environment = |name: &str| given(name).or_else(|| std::env::var(name).ok());
+        let variable = |name: &str| given(name).or_else(|| std::env::var(name).ok());
         let folder = std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_else(|_| "/".into());
         let parent = Path::new(self.name).parent().filter(|_| self.is_file);
-        Ok(read(Surroundings {
+        Ok(read(ShellEnv {
             name: self.name,
             arguments: self.arguments,
-            sources: parent.map(|parent| Path::new(&folder).join(parent)),
+            script_folder: parent.map(|parent| Path::new(&folder).join(parent)),
             folder,
-            environment: &environment,
+            variable: &variable,
             line: self.line,
             stubs: false,
             now: unix_time() as i64,

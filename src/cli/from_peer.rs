@@ -9,7 +9,7 @@ use super::conversion::{GivenScript, check, deliver};
 use super::error::CliError;
 use super::print::warn_of_keys;
 use burnish_config::recipe::numbered;
-use burnish_convert::peers::{self, Converted, Peer, Refused, Source, Surroundings};
+use burnish_convert::peers::{self, FileAccess, Peer, PeerConversion, PeerSource, RefusedOption};
 use burnish_convert::shell;
 use burnish_util::foreign;
 
@@ -48,7 +48,7 @@ pub fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliError> {
         (None, true) => {
             return Err(CliError::setup(anyhow!("there is no command to convert; one is written as {}", peer.example)));
         }
-        (None, false) => ("command", Script { calls: vec![(1, args.words.clone())], holes: vec![] }, None),
+        (None, false) => ("command", Script { calls: vec![(1, args.words.clone())], unknowns: vec![] }, None),
         (Some(command), is_alone) => match command.strip_prefix('@') {
             Some(file) if file.ends_with(".yaml") || file.ends_with(".yml") => (file, Script::default(), Some(file)),
             Some(file) => {
@@ -61,15 +61,15 @@ pub fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliError> {
             }
         },
     };
-    let source = Source {
+    let source = PeerSource {
         name,
         calls: script.calls,
-        holes: script.holes,
+        unknowns: script.unknowns,
         options,
         edition: args.edition.as_deref(),
         stage: args.algo.as_deref(),
         processes: args.processes,
-        around: Surroundings { read: &read, files: &files },
+        access: FileAccess { read: &read, files: &files },
     };
     let converted = peers::convert(peer, &source)?;
     deliver(args.output.as_ref(), converted.subcommand, &converted.recipe, || converted.recipe.clone())?;
@@ -82,13 +82,13 @@ pub fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliError> {
 }
 
 /// Prints the lost options and the settings that are still open; returns false if a run with the settings would be refused.
-fn report(name: &str, converted: &Converted) -> bool {
+fn report(name: &str, converted: &PeerConversion) -> bool {
     warn_of_keys(&[], &converted.ignored);
-    for line in numbered(converted.refused.iter().map(Refused::line)) {
+    for line in numbered(converted.refused.iter().map(RefusedOption::line)) {
         tracing::warn!("not supported: {line}");
     }
     converted.notes.iter().for_each(|note| tracing::warn!("{note}"));
-    converted.holes.iter().for_each(|hole| tracing::warn!("set `{}`: {}", hole.key, hole.message));
+    converted.missing.iter().for_each(|hole| tracing::warn!("set `{}`: {}", hole.key, hole.message));
     for line in &converted.further {
         tracing::warn!("{name}:{line} is another command; --line {line} converts it");
     }
@@ -104,7 +104,7 @@ fn report(name: &str, converted: &Converted) -> bool {
 #[derive(Default)]
 struct Script {
     calls: Vec<(usize, Vec<String>)>,
-    holes: Vec<shell::Hole>,
+    unknowns: Vec<shell::Unknown>,
 }
 
 /// Reads a shell script, or a quoted command.
@@ -113,14 +113,13 @@ fn script(peer: &Peer, args: &FromPeerArgs, name: &str, text: &str) -> Result<Sc
     let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.words, line: args.line };
     let failed = |line: usize, message: &str| CliError::setup(anyhow!("{name}:{line}: {message}"));
     let is_meant = |words: &[String]| (peer.find)(words).is_some_and(|call| peer.trainer(&call.stage).is_some());
-    let script =
-        given.within(|around| shell::read(text, &around, &is_meant))?.map_err(|error| failed(error.line, &error.message))?;
+    let script = given.within(|env| shell::read(text, &env, &is_meant))?.map_err(|error| failed(error.line, &error.message))?;
     let has_call = script.calls.iter().any(|call| (peer.find)(&call.words).is_some());
     match script.ended.filter(|_| !has_call) {
         Some(line) => Err(failed(line, "the script ends here, before it launches a trainer: give it what it asks for")),
         None => {
             let calls = script.calls.into_iter().map(|call| (call.line, call.words)).collect();
-            Ok(Script { calls, holes: script.holes })
+            Ok(Script { calls, unknowns: script.unknowns })
         }
     }
 }

@@ -10,7 +10,7 @@ use super::error::CliError;
 use super::print::warn_of_keys;
 use burnish_config::recipe::numbered;
 use burnish_config::{ConfigError, Problem};
-use burnish_convert::from_verl::{self, Blocked, Converted, Source};
+use burnish_convert::from_verl::{self, Blocked, VerlConversion, VerlSource};
 use burnish_util::foreign;
 use burnish_util::shell::command_line;
 
@@ -44,7 +44,7 @@ pub fn run(args: &FromVerlArgs) -> Result<(), CliError> {
     let is_file = args.command.starts_with('@');
     let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.arguments, line: args.line };
     let edition = args.edition.as_deref();
-    let mut converted = given.within(|around| from_verl::convert(&Source { text: &text, edition, around }))??;
+    let mut converted = given.within(|env| from_verl::convert(&VerlSource { text: &text, edition, env }))??;
     let remaining = take_out(&mut converted);
     deliver(args.output.as_ref(), converted.subcommand, &converted.recipe, || {
         format!("# {}\n\n{}", command(&converted), converted.recipe)
@@ -56,7 +56,7 @@ pub fn run(args: &FromVerlArgs) -> Result<(), CliError> {
     for line in &converted.further {
         tracing::warn!("{name}:{line} is another command of verl; --line {line} converts it");
     }
-    for hole in &converted.open {
+    for hole in &converted.unknown_words {
         tracing::warn!("{name}:{}: {}: it may add overrides that are not known here", hole.line, hole.message);
     }
     for line in numbered(converted.blocked.iter().map(Blocked::line)) {
@@ -75,11 +75,11 @@ pub fn run(args: &FromVerlArgs) -> Result<(), CliError> {
 
 /// Comments out the settings that a run would refuse. Returns the remaining problems: those without a line of the command, and
 /// those that the default of the key has too.
-fn take_out(converted: &mut Converted) -> Option<ConfigError> {
-    let problems = |converted: &Converted| -> Vec<Problem> {
+fn take_out(converted: &mut VerlConversion) -> Option<ConfigError> {
+    let problems = |converted: &VerlConversion| -> Vec<Problem> {
         let problems = check(converted.kind, &converted.preset, converted.overrides.clone())
             .map_or_else(|error| error.problems, |()| vec![]);
-        problems.into_iter().filter(|problem| !converted.has_hole(&problem.key)).collect()
+        problems.into_iter().filter(|problem| !converted.has_unknown(&problem.key)).collect()
     };
     let mut kept = vec![];
     loop {
@@ -97,7 +97,7 @@ fn take_out(converted: &mut Converted) -> Option<ConfigError> {
 }
 
 /// Returns the converted configuration as one command line, with the original overrides.
-fn command(converted: &Converted) -> String {
+fn command(converted: &VerlConversion) -> String {
     let subcommand = with_space(converted.subcommand);
     format!("trainer {subcommand}--config {} {}", converted.preset, command_line(&converted.words()))
 }

@@ -2,7 +2,7 @@
 
 use burnish::convert::from_openrlhf::OPENRLHF;
 use burnish::convert::from_trl::TRL;
-use burnish::convert::peers::{Source, Surroundings, convert};
+use burnish::convert::peers::{FileAccess, PeerSource, convert};
 
 use crate::{Target, files};
 
@@ -49,15 +49,15 @@ pub fn peer_commands() -> Target {
             let files = |_: &str| None;
             for peer in [&TRL, &OPENRLHF] {
                 for (stage, options) in [(None, None), (peer.trainers.last().map(|trainer| trainer.name), Some("x.yaml"))] {
-                    let source = Source {
+                    let source = PeerSource {
                         name: "command",
                         calls: vec![(1, text.split(' ').map(str::to_string).collect())],
-                        holes: vec![],
+                        unknowns: vec![],
                         options,
                         edition: None,
                         stage,
                         processes: None,
-                        around: Surroundings { read: &file, files: &files },
+                        access: FileAccess { read: &file, files: &files },
                     };
                     _ = convert(peer, &source).map_err(|error| error.to_string());
                 }

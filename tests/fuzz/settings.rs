@@ -5,8 +5,8 @@ use std::sync::Arc;
 use burnish::agent::config::{loops, tools, users};
 use burnish::config::yaml_file::YamlFile;
 use burnish::config::{Node, Origin, Source, Tree};
-use burnish::convert::from_verl::{Source as Script, convert};
-use burnish::convert::shell::Surroundings;
+use burnish::convert::from_verl::{VerlSource as Script, convert};
+use burnish::convert::shell::ShellEnv;
 use burnish::hydra::{interpolation, overrides, yaml};
 
 use crate::{Target, files};
@@ -279,12 +279,12 @@ pub fn verl_scripts() -> Target {
         read: |input, _| {
             let Ok(text) = std::str::from_utf8(input) else { return };
             let environment = |name: &str| (name == "HOME").then(|| "/home/user".to_owned());
-            let around = Surroundings {
+            let env = ShellEnv {
                 arguments: &["8".to_owned(), "out dir".to_owned()],
-                environment: &environment,
-                ..Surroundings::of_text("fuzz.sh")
+                variable: &environment,
+                ..ShellEnv::for_text("fuzz.sh")
             };
-            let script = Script { text, edition: None, around };
+            let script = Script { text, edition: None, env };
             _ = convert(&script).map_err(|error| error.to_string());
         },
     }

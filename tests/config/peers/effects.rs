@@ -225,24 +225,24 @@ const OVERSHADOWED: &[(&str, &str)] = &[
 /// What a conversion decides, without the comments that name an option.
 fn decided(peer: &'static Peer, words: &[String], edition: &str) -> String {
     match converted(peer, words, Some(edition)) {
-        Ok(one) => format!("{:#?} {:#?} {:#?} {:#?}", one.overrides, one.refused, one.notes, one.holes),
+        Ok(one) => format!("{:#?} {:#?} {:#?} {:#?}", one.overrides, one.refused, one.notes, one.missing),
         Err(error) => panic!("{}: {error}", words.join(" ")),
     }
 }
 
-fn sample(option: &Opt, default: &Value) -> String {
+fn sample(option: &OptionRow, default: &Value) -> String {
     let number = |value: &Value| match value {
         Value::Int(number) => *number as f64,
         Value::Float(number) => *number,
         _ => 0.0,
     };
-    match option.how {
-        How::Flag => if *default == Value::Bool(true) { "false" } else { "true" }.into(),
-        How::Int => format!("{}", number(default).max(1.0) as i64 * 2),
-        How::Float => format!("{}", if number(default) == 0.25 { 0.5 } else { 0.25 }),
-        How::List => "0.25 0.75".into(),
-        How::Tree => "{\"a\":1}".into(),
-        How::Text => "other".into(),
+    match option.syntax {
+        OptionSyntax::Flag => if *default == Value::Bool(true) { "false" } else { "true" }.into(),
+        OptionSyntax::Int => format!("{}", number(default).max(1.0) as i64 * 2),
+        OptionSyntax::Float => format!("{}", if number(default) == 0.25 { 0.5 } else { 0.25 }),
+        OptionSyntax::List => "0.25 0.75".into(),
+        OptionSyntax::Tree => "{\"a\":1}".into(),
+        OptionSyntax::Text => "other".into(),
     }
 }
 
@@ -269,8 +269,10 @@ fn every_option_that_is_a_setting_has_an_effect() {
     for peer in PEERS {
         let options = (peer.options)();
         for option in &options.all {
-            let fate = peer.fate(option.trainer, option.name);
-            if !matches!(fate, Some(Fate::Key(_) | Fate::Read(_))) || OVERSHADOWED.iter().any(|(name, _)| *name == option.name) {
+            let fate = peer.treatment(option.trainer, option.name);
+            if !matches!(fate, Some(OptionTreatment::Key(_) | OptionTreatment::Read(_)))
+                || OVERSHADOWED.iter().any(|(name, _)| *name == option.name)
+            {
                 continue;
             }
             let edition = option.defaults.iter().rposition(Option::is_some).unwrap();
@@ -282,7 +284,7 @@ fn every_option_that_is_a_setting_has_an_effect() {
             let mut base = context(peer, option.trainer, edition);
             base.extend(words(&before));
             let mut changed = base.clone();
-            let is_on = option.how == How::Flag && base.contains(&format!("--{}", option.name));
+            let is_on = option.syntax == OptionSyntax::Flag && base.contains(&format!("--{}", option.name));
             let value = if is_on { "false".into() } else { value };
             // The last of two counts.
             changed.push(format!("--{}", option.name));

@@ -175,7 +175,7 @@ fn folder() -> PathBuf {
 }
 
 /// Loads a recipe as a run does.
-fn load(converted: &Converted, path: &std::path::Path) -> Result<(), ConfigError> {
+fn load(converted: &PeerConversion, path: &std::path::Path) -> Result<(), ConfigError> {
     let kind = KINDS.iter().find(|known| known.kind == converted.kind).unwrap();
     let request = Request { config: Some(path.display().to_string()), ..Request::default() };
     kind.load(&request, &choices(kind.kind)).map(drop)
@@ -191,7 +191,7 @@ fn recipes_are_as_written_and_load() {
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(written == converted.recipe, "{name}.yaml is out of date: scripts/bless\n{}", converted.recipe);
-        if converted.holes.is_empty() {
+        if converted.missing.is_empty() {
             load(&converted, &path).unwrap_or_else(|error| panic!("{name}: {error}"));
         } else {
             assert!(load(&converted, &path).is_err(), "{name}: a recipe with holes loads");
@@ -253,9 +253,10 @@ fn a_mixture_names_all_of_its_sets() {
     let text = "model_name_or_path: m\ndataset_name: q/r\ndatasets:\n- {path: o/d, name: part}\n- {path: nowhere.jsonl}\n\
                 - {path: json, split: test, data_files: {train: a.jsonl, test: [b.jsonl, c.jsonl]}}\n\
                 - {path: json, split: 'train[:10%]', data_files: d.jsonl}\n";
-    let around = Surroundings { read: &|_| Ok(text.into()), files: &|_| None };
+    let access = FileAccess { read: &|_| Ok(text.into()), files: &|_| None };
     let (options, stage) = (Some("options.yaml"), Some("sft"));
-    let source = Source { name: "command", calls: vec![], holes: vec![], options, edition: None, stage, processes: None, around };
+    let source =
+        PeerSource { name: "command", calls: vec![], unknowns: vec![], options, edition: None, stage, processes: None, access };
     let recipe = convert(&TRL, &source).unwrap().recipe;
     let expected = "hf://datasets/o/d/part/train, split train of nowhere.jsonl, b.jsonl, c.jsonl, split train[:10%] of d.jsonl";
     assert!(recipe.contains(expected) && recipe.contains("--dataset_name: TRL does not read it"), "{recipe}");

@@ -1,4 +1,4 @@
-//! Converted commands of verl: groups of frameworks, keys that verl does not read, keys that its files lack.
+//! VerlConversion commands of verl: groups of frameworks, keys that verl does not read, keys that its files lack.
 
 use super::{built_in, repository, resolve_file, resolved};
 use burnish::config::compat::{
@@ -6,18 +6,18 @@ use burnish::config::compat::{
 };
 use burnish::config::schema::RewardManager;
 use burnish::config::{ConfigError, Node, PpoConfig, Request, Tree, Value, load, resolve};
-use burnish::convert::from_verl::{self, Converted, Source};
-use burnish::convert::shell::Surroundings;
+use burnish::convert::from_verl::{self, VerlConversion, VerlSource};
+use burnish::convert::shell::ShellEnv;
 
 const PPO: &str = "python3 -m verl.trainer.main_ppo";
 const SFT: &str = "torchrun -m verl.trainer.sft_trainer";
 const OLD_SFT: &str = "torchrun -m verl.trainer.fsdp_sft_trainer";
 
-fn convert(edition: &str, command: &str) -> Result<Converted, ConfigError> {
-    from_verl::convert(&Source { text: command, edition: Some(edition), around: Surroundings::of_text("command") })
+fn convert(edition: &str, command: &str) -> Result<VerlConversion, ConfigError> {
+    from_verl::convert(&VerlSource { text: command, edition: Some(edition), env: ShellEnv::for_text("command") })
 }
 
-fn converted(edition: &str, command: &str) -> (Converted, Tree) {
+fn converted(edition: &str, command: &str) -> (VerlConversion, Tree) {
     let converted = convert(edition, command).unwrap_or_else(|error| panic!("{edition} {command}: {error}"));
     let tree = resolved(&converted);
     (converted, tree)
@@ -323,7 +323,7 @@ fn editions_read_their_own_names_of_the_clip() {
 #[test]
 fn a_mistake_beside_a_group_is_the_one_that_is_named() {
     let text = format!("{PPO} model_engine=torchtitan actor_rollout_ref.actor.optim.lr_scheduler_type=cosine");
-    let source = Source { text: &text, edition: None, around: Surroundings::of_text("command") };
+    let source = VerlSource { text: &text, edition: None, env: ShellEnv::for_text("command") };
     let [one] = from_verl::convert(&source).unwrap().blocked.try_into().unwrap();
     assert_eq!(one.key, "actor_rollout_ref.actor.optim.lr_scheduler_type", "{}", one.reason);
 }

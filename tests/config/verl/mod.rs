@@ -5,8 +5,8 @@
 use burnish::config::compat::table::VALUES;
 use burnish::config::compat::{KeyRow, KeyTreatment, Kind, alike, editions, row};
 use burnish::config::{ConfigError, Request, ResolvedConfig, Tree, Value, defaults, resolve};
-use burnish::convert::from_verl::{self, Converted, Source};
-use burnish::convert::shell::Surroundings;
+use burnish::convert::from_verl::{self, VerlConversion, VerlSource};
+use burnish::convert::shell::ShellEnv;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -63,12 +63,12 @@ fn every_row_is_about_some_key() {
     assert_eq!(rows.difference(&used).collect::<Vec<_>>(), Vec::<&String>::new());
 }
 
-fn convert(command: &str) -> Result<Converted, ConfigError> {
-    from_verl::convert(&Source { text: command, edition: None, around: Surroundings::of_text("command") })
+fn convert(command: &str) -> Result<VerlConversion, ConfigError> {
+    from_verl::convert(&VerlSource { text: command, edition: None, env: ShellEnv::for_text("command") })
 }
 
 /// Loads a recipe up to the checking of types.
-fn resolved(converted: &Converted) -> Tree {
+fn resolved(converted: &VerlConversion) -> Tree {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recipe.yaml");
     std::fs::write(&path, &converted.recipe).unwrap();

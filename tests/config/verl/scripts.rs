@@ -1,8 +1,8 @@
 //! Shell scripts, against the words that bash itself passes to the programs they start, and against what they must not do.
 
 use super::{convert, golden_folder};
-use burnish::convert::from_verl::{self, Converted, Source};
-use burnish::convert::shell::{Surroundings, read, replace_holes};
+use burnish::convert::from_verl::{self, VerlConversion, VerlSource};
+use burnish::convert::shell::{ShellEnv, read, replace_unknowns};
 use std::collections::HashMap;
 
 /// A script with what it was called with and the words of its first launch, as `scripts/goldens/verl_scripts.py` records them: every
@@ -42,21 +42,21 @@ fn launching() -> Vec<Launching> {
 }
 
 impl Launching {
-    fn with<T>(&self, now: i64, run: impl FnOnce(Surroundings) -> T) -> T {
-        run(Surroundings {
+    fn with<T>(&self, now: i64, run: impl FnOnce(ShellEnv) -> T) -> T {
+        run(ShellEnv {
             name: &self.script,
             arguments: &self.arguments,
             folder: "/repo".into(),
-            sources: None,
-            environment: &|name| self.environment.get(name).cloned(),
+            script_folder: None,
+            variable: &|name| self.environment.get(name).cloned(),
             line: None,
             stubs: true,
             now,
         })
     }
 
-    fn convert(&self, now: i64) -> Result<Converted, String> {
-        let convert = |around: Surroundings<'_>| from_verl::convert(&Source { text: &self.text, edition: None, around });
+    fn convert(&self, now: i64) -> Result<VerlConversion, String> {
+        let convert = |env: ShellEnv<'_>| from_verl::convert(&VerlSource { text: &self.text, edition: None, env });
         self.with(now, convert).map_err(|error| error.to_string())
     }
 
@@ -64,13 +64,13 @@ impl Launching {
     fn words(&self, now: i64) -> Result<Vec<String>, String> {
         let is_launch = |word: &String| self.launch.contains(word) && word.contains('.') && !word.contains('=');
         let is_meant = |words: &[String]| words.iter().any(is_launch);
-        let script = self.with(now, |around| read(&self.text, &around, &is_meant)).map_err(|error| format!("{error:?}"))?;
+        let script = self.with(now, |env| read(&self.text, &env, &is_meant)).map_err(|error| format!("{error:?}"))?;
         let hole = |index: usize| {
-            let hole = &script.holes[index];
+            let hole = &script.unknowns[index];
             if hole.is_unset { String::new() } else { format!("<{}>", hole.message) }
         };
         let call = script.calls.iter().find(|call| is_meant(&call.words)).ok_or("no launch")?;
-        let filled = call.words.iter().map(|word| replace_holes(word, &hole));
+        let filled = call.words.iter().map(|word| replace_unknowns(word, &hole));
         Ok(filled.filter(|word| !word.is_empty()).collect())
     }
 }
@@ -113,7 +113,7 @@ fn golden_scripts_convert_as_the_words_of_bash_do() {
     for one in &all {
         let [first, second] = TIMES.map(|now| one.convert(now).map_or_else(|error| error, |converted| converted.recipe));
         let words = burnish::util::shell::command_line(&one.launch);
-        let source = Source { text: &words, edition: None, around: Surroundings::of_text("command") };
+        let source = VerlSource { text: &words, edition: None, env: ShellEnv::for_text("command") };
         let bash =
             from_verl::convert(&source).map_or_else(|error| format!("bash's words: {error}"), |converted| converted.recipe);
         let (ours, bash) = undated([first.lines().collect(), second.lines().collect()], bash.lines().collect());

@@ -29,7 +29,7 @@ pub fn model(draft: &mut Draft) {
     let names = "actor.model_name_or_path model.model_name_or_path pretrain";
     match draft.values.text(names) {
         Some(_) => draft.copy("@model.path", names),
-        None => draft.hole("@model.path", "the folder of the model, or its name on the Hub: the command names none"),
+        None => draft.ask_user("@model.path", "the folder of the model, or its name on the Hub: the command names none"),
     }
 }
 

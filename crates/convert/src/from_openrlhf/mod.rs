@@ -3,6 +3,7 @@
 //! Both spellings of its options are read: underscores, to 0.9, and today's dots. The tables have the treatment of each option; what
 //! several decide together is computed beside them, from the defaults of OpenRLHF's own parsers.
 
+mod common;
 mod data;
 mod find;
 mod loss;
@@ -13,7 +14,6 @@ mod reward;
 mod run;
 mod sft;
 mod size;
-mod stage;
 mod table;
 mod table_engine;
 mod table_preference;

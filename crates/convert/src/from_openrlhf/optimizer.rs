@@ -1,6 +1,6 @@
 //! The optimizers and their schedules.
 
-use crate::peers::{Draft, float, list, schedules, shape, text};
+use crate::peers::{Draft, find_schedule, float, list, schedule_names, text};
 use burnish_hydra::Value;
 
 pub fn derive(draft: &mut Draft) {
@@ -37,19 +37,19 @@ fn section(draft: &mut Draft, prefix: &str, section: &str, clip: &str) {
     draft.copy(clip, &names("max_norm", "max_norm"));
     let scheduler = names("lr_scheduler", "lr_scheduler");
     let name = draft.values.text(&scheduler).unwrap_or_else(|| "cosine_with_min_lr".into());
-    let found = shape(&name);
+    let found = find_schedule(&name);
     if found.is_none() && draft.refused.iter().all(|one| !one.option.contains("lr_scheduler")) {
-        draft.refuse(&scheduler, format!("there are {}", schedules()));
+        draft.refuse(&scheduler, format!("there are {}", schedule_names()));
     }
-    let Some(shape) = found.or_else(|| shape("cosine")) else { return };
-    shape.set(draft, section, &scheduler);
+    let Some(schedule) = found.or_else(|| find_schedule("cosine")) else { return };
+    schedule.set(draft, section, &scheduler);
     let ratio = names("min_lr_ratio", "min_lr_ratio");
     if name == "cosine_with_min_lr" {
         let floor = draft.values.number(&ratio).unwrap_or(0.1);
         draft.set(&key("min_lr_ratio"), float(floor), &format!("{ratio} {scheduler}"));
     }
     let warmup = names("lr_warmup_ratio", "lr_warmup_ratio");
-    let share = draft.values.number(&warmup).filter(|_| shape.warms_up).unwrap_or(0.0);
+    let share = draft.values.number(&warmup).filter(|_| schedule.warms_up).unwrap_or(0.0);
     draft.set(&key("lr_warmup_steps"), Value::Int(-1), "");
     draft.set(&key("lr_warmup_steps_ratio"), float(share), &warmup);
 }

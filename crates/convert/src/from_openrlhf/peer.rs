@@ -1,7 +1,7 @@
 //! OpenRLHF as a [`Peer`].
 
 use super::{data, find, loss, optimizer, preference, reward, run, sft, size, table, table_engine, table_preference};
-use crate::peers::{Draft, Options, Peer, Trainer};
+use crate::peers::{Draft, Options, Peer, PeerTrainer};
 use burnish_config::compat::Kind;
 use std::sync::LazyLock;
 
@@ -15,14 +15,14 @@ pub static OPENRLHF: Peer = Peer {
     options: || &OPTIONS,
     rows: &[table_preference::ROWS, table::ROWS, table_engine::ROWS],
     trainers: &[
-        Trainer { name: "train_ppo_ray", kind: Kind::Rl, subcommand: "" },
-        Trainer { name: "train_ppo", kind: Kind::Rl, subcommand: "" },
-        Trainer { name: "train_sft", kind: Kind::Sft, subcommand: "sft" },
-        Trainer { name: "train_rm", kind: Kind::Rm, subcommand: "rm" },
-        Trainer { name: "train_prm", kind: Kind::Rm, subcommand: "rm" },
-        Trainer { name: "train_dpo", kind: Kind::Dpo, subcommand: "dpo" },
-        Trainer { name: "train_kto", kind: Kind::Dpo, subcommand: "dpo" },
-        Trainer { name: "train_kd", kind: Kind::Distill, subcommand: "distill" },
+        PeerTrainer { name: "train_ppo_ray", kind: Kind::Rl, subcommand: "" },
+        PeerTrainer { name: "train_ppo", kind: Kind::Rl, subcommand: "" },
+        PeerTrainer { name: "train_sft", kind: Kind::Sft, subcommand: "sft" },
+        PeerTrainer { name: "train_rm", kind: Kind::Rm, subcommand: "rm" },
+        PeerTrainer { name: "train_prm", kind: Kind::Rm, subcommand: "rm" },
+        PeerTrainer { name: "train_dpo", kind: Kind::Dpo, subcommand: "dpo" },
+        PeerTrainer { name: "train_kto", kind: Kind::Dpo, subcommand: "dpo" },
+        PeerTrainer { name: "train_kd", kind: Kind::Distill, subcommand: "distill" },
     ],
     absent: &[
         ("serve_rm", "`trainer serve-rm` answers the same requests"),

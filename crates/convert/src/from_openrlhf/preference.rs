@@ -1,6 +1,6 @@
 //! Preferences, reward models and distillation.
 
-use super::{data, sft, stage};
+use super::{common, data, sft};
 use crate::peers::{Draft, text};
 use burnish_hydra::Value;
 
@@ -36,7 +36,7 @@ fn labelled(draft: &mut Draft) {
     if draft.values.text("output_key").is_none() {
         let message = "the column of the answers: without --output_key OpenRLHF takes the last message of a conversation for the \
                        answer, which here is a column of its own, a list of one message";
-        draft.hole("data.completion_key", message);
+        draft.ask_user("data.completion_key", message);
     }
 }
 
@@ -56,7 +56,7 @@ pub fn reward(draft: &mut Draft) {
 
 /// Sets what every stage has, and says what the rows must be.
 fn rows(draft: &mut Draft) {
-    stage::derive(draft);
+    common::derive(draft);
     if draft.values.has(PROMPT) && draft.values.text(PROMPT).is_none() {
         // The two answers are whole conversations then, whatever other columns there are.
         draft.set("data.prompt_key", Value::Null, PROMPT);
@@ -72,7 +72,7 @@ pub fn distil(draft: &mut Draft) {
     sft::derive(draft);
     match draft.values.text("teacher_model") {
         Some(_) => draft.copy("teacher.path", "teacher_model"),
-        None => draft.hole("teacher.path", "the folder of the teacher, or its name on the Hub: the command names none"),
+        None => draft.ask_user("teacher.path", "the folder of the teacher, or its name on the Hub: the command names none"),
     }
     draft.set_because("algorithm.loss_type", text("cross_entropy"), "KDLoss");
 }

@@ -39,7 +39,7 @@ pub fn derive(draft: &mut Draft) {
                     draft.refuse(MODEL, "one reward model scores; others can answer requests, as trainer serve-rm does");
                 }
             }
-            None => draft.hole("reward_model.model.path", "the folder of the reward model: the command names no reward"),
+            None => draft.ask_user("reward_model.model.path", "the folder of the reward model: the command names no reward"),
         },
     }
     critic(draft, reward_model.as_ref().map(|models| models[0].as_str()));

@@ -1,6 +1,6 @@
 //! Supervised fine-tuning: the columns of its rows.
 
-use super::stage;
+use super::common;
 use crate::peers::{Draft, text};
 use burnish_hydra::Value;
 
@@ -13,7 +13,7 @@ const PRETRAIN: &str = "model.pretrain_mode_enable pretrain_mode";
 const CHAT_TEMPLATE: &str = "model.custom_chat_template";
 
 pub fn derive(draft: &mut Draft) {
-    stage::derive(draft);
+    common::derive(draft);
     let has_output = draft.values.text(OUTPUT).is_some();
     let is_multiturn = draft.values.flag(MULTITURN);
     if draft.values.flag(PRETRAIN) {

@@ -1,13 +1,13 @@
 //! Options of OpenRLHF that decide what is trained, in today's spelling and in those before.
 
-use crate::peers::Fate::{Ignored, Key, Read, Refused};
-use crate::peers::Row;
+use crate::peers::OptionTreatment::{Ignored, Key, Read, Refused};
+use crate::peers::TreatmentRow;
 
 const MUON: &str = "DeepSpeed's Muon takes 5 iterations and Nesterov's step whatever this says, and so does Muon here";
 const NO_MOE: &str = "there are no mixture-of-experts models";
 const PRETRAIN: &str = "there is no loss on a second data set";
 
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[TreatmentRow] = &[
     // The batch.
     ("rollout.batch_size rollout_batch_size", "", Key("data.train_batch_size")),
     ("rollout.n_samples_per_prompt n_samples_per_prompt", "", Key("actor_rollout_ref.rollout.n")),

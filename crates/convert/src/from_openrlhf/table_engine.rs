@@ -1,7 +1,7 @@
 //! Options of OpenRLHF about machines, engines, checkpoints and logs.
 
-use crate::peers::Fate::{Ignored, Key, Read, Refused};
-use crate::peers::Row;
+use crate::peers::OptionTreatment::{Ignored, Key, Read, Refused};
+use crate::peers::TreatmentRow;
 
 const TOGETHER: &str = "all models are in the processes that train, which mpirun starts, one for each device (docs/scale-out.md)";
 const SHARDED: &str = "optimizer state is shared out over the processes, weights are whole in each (docs/scale-out.md)";
@@ -10,7 +10,7 @@ pub(super) const NO_OFFLOAD: &str = "a model stays on the device of its process"
 const NATIVE: &str = "the native engine generates, with the trained weights themselves";
 const NO_TORCH: &str = "there is no torch: the fused operations are built in";
 
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[TreatmentRow] = &[
     // Checkpoints and the run.
     ("ckpt.path ckpt_path", "", Key("trainer.default_local_dir")),
     ("ckpt.output_dir save_path", "", Ignored("`trainer export` writes the model of a checkpoint to such a folder")),

@@ -1,10 +1,10 @@
 //! Options of OpenRLHF's trainers of preferences, reward models and distillation. They come first: some names mean other things elsewhere.
 
 use super::table_engine::NO_OFFLOAD;
-use crate::peers::Fate::{Ignored, Key, Read};
-use crate::peers::Row;
+use crate::peers::OptionTreatment::{Ignored, Key, Read};
+use crate::peers::TreatmentRow;
 
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[TreatmentRow] = &[
     ("model.beta beta", "", Key("algorithm.beta")),
     ("model.ipo_enable ipo", "", Read("`algorithm.loss_type=ipo_sum`")),
     ("model.label_smoothing label_smoothing", "", Key("algorithm.label_smoothing")),

@@ -1,6 +1,6 @@
 //! The model, its adapters, and the data.
 
-use crate::peers::{Draft, float, list, of_split, set_files, set_found, text};
+use crate::peers::{Draft, files_of_split, float, list, set_all_files, set_files, text};
 use burnish_hydra::{Node, Value, inline};
 
 pub fn derive(draft: &mut Draft) {
@@ -35,8 +35,10 @@ fn model(draft: &mut Draft) {
     if !draft.values.has("sft_model_path") {
         match draft.values.text("model_name_or_path") {
             Some(_) => draft.copy("@model.path", "model_name_or_path"),
-            None => draft
-                .hole("@model.path", "the folder of the model, or its name on the Hub: the command has no --model_name_or_path"),
+            None => draft.ask_user(
+                "@model.path",
+                "the folder of the model, or its name on the Hub: the command has no --model_name_or_path",
+            ),
         }
         return;
     }
@@ -87,13 +89,13 @@ fn adapters(draft: &mut Draft) {
 /// What is to be read, where the split has no files of its own.
 fn files_of(files: Value, split: &str) -> Result<Vec<String>, String> {
     let unknown = || format!("split {split} of {}", inline(&files));
-    let of_split = match &files {
+    let files_of_split = match &files {
         Value::Map(splits) => &splits.get(split).ok_or_else(unknown)?.value,
         files if split == "train" => files,
         _ => return Err(unknown()),
     };
     let name = |value: &Value| if let Value::Text(file) = value { Some(file.clone()) } else { None };
-    let names: Option<Vec<String>> = match of_split {
+    let names: Option<Vec<String>> = match files_of_split {
         Value::List(items) => items.iter().map(|item| name(&item.value)).collect(),
         one => name(one).map(|file| vec![file]),
     };
@@ -122,15 +124,15 @@ fn mixed(draft: &mut Draft, mixture: Vec<Value>) {
             (Some(files), ..) => files_of(files, &split),
             (None, Some(Value::Text(path)), part) => {
                 let path = if let Some(Value::Text(part)) = part { format!("{path}/{part}") } else { path };
-                of_split(draft, &path, &split).ok_or_else(|| format!("split {split} of {path}"))
+                files_of_split(draft, &path, &split).ok_or_else(|| format!("split {split} of {path}"))
             }
             _ => Err("the rows of a data set without a path".into()),
         };
         sets.push(named);
     }
-    set_found(draft, "data.train_files", sets, "datasets");
+    set_all_files(draft, "data.train_files", sets, "datasets");
     if evaluates(draft) {
-        draft.hole("data.val_files", "the validation rows (.parquet, .json, .jsonl)");
+        draft.ask_user("data.val_files", "the validation rows (.parquet, .json, .jsonl)");
     } else if draft.is_stage() {
         draft.set("data.val_files", Value::Null, "eval_strategy");
     }

@@ -1,17 +1,17 @@
 //! Generalised knowledge distillation, on given answers.
 
-use super::stage;
+use super::common;
 use crate::peers::{Draft, text};
 
 /// Sets what the trainer comes to.
 pub fn derive(draft: &mut Draft) {
-    stage::batch(draft);
-    if stage::length(draft) {
+    common::batch(draft);
+    if common::length(draft) {
         draft.set_because("data.truncation", text("left"), "GKDTrainer keeps the last tokens of a longer row");
     }
     match draft.values.text("teacher_model_name_or_path") {
         Some(_) => draft.copy("teacher.path", "teacher_model_name_or_path"),
-        None => draft.hole("teacher.path", "the folder of the teacher, or its name on the Hub: the command names none"),
+        None => draft.ask_user("teacher.path", "the folder of the teacher, or its name on the Hub: the command names none"),
     }
     draft.set_because("algorithm.loss_type", text("jsd"), "GKDTrainer");
     draft.set_because("data.messages_key", text("messages"), "GKDTrainer's column");

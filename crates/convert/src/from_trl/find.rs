@@ -1,7 +1,7 @@
 //! The call of one of TRL's trainers in the words of a program: `trl grpo …`, `accelerate launch … grpo.py …`, `python -m trl.scripts.grpo`.
 
 use super::stages::{ABSENT, TRAINERS};
-use crate::peers::{Call, Launch};
+use crate::peers::{LaunchInfo, TrainerCall};
 use crate::peers::{flag, stem};
 
 /// Names of stages in names of scripts, the longer ones first.
@@ -36,7 +36,7 @@ const ACCELERATE: &[(&str, usize)] = &[
 ];
 
 /// Finds the call in the words of a program.
-pub fn find(words: &[String]) -> Option<Call> {
+pub fn find(words: &[String]) -> Option<TrainerCall> {
     let is_call = |at: &usize| {
         let word = words[*at].as_str();
         word == "trl" || word.ends_with("/trl") || word.starts_with("trl.scripts.") || word.ends_with(".py")
@@ -46,12 +46,12 @@ pub fn find(words: &[String]) -> Option<Call> {
     if word == "trl" || word.ends_with("/trl") {
         let stage = words.get(at + 1).filter(|word| !word.starts_with('-')).cloned().unwrap_or_default();
         let rest = at + 1 + usize::from(!stage.is_empty());
-        return Some(Call { stage, rest, script: None });
+        return Some(TrainerCall { stage, rest, script: None });
     }
     let is_own = word.starts_with("trl.scripts.")
         || ["trl/scripts/", "examples/scripts/", "trl/commands/"].iter().any(|folder| word.contains(folder));
     let script = (!is_own).then(|| word.clone());
-    Some(Call { stage: stage(stem(word)), rest: at + 1, script })
+    Some(TrainerCall { stage: stage(stem(word)), rest: at + 1, script })
 }
 
 /// Returns the stage that the name of a script names; empty if it names none.
@@ -68,7 +68,7 @@ fn stage(stem: &str) -> String {
 }
 
 /// Reads how many processes are started.
-pub fn launch(call: &Call, words: &[String]) -> Launch {
+pub fn launch(call: &TrainerCall, words: &[String]) -> LaunchInfo {
     let before = &words[..call.rest.min(words.len())];
     let is_trl = before.iter().any(|word| word == "trl" || word.ends_with("/trl"));
     let own = |index: &usize| {
@@ -90,5 +90,5 @@ pub fn launch(call: &Call, words: &[String]) -> Launch {
     let each = number(&["nproc_per_node", "num_gpus"]).map(|each| each.saturating_mul(nodes));
     let is_launched = before.iter().any(|word| ["accelerate", "torchrun", "deepspeed"].iter().any(|name| stem(word) == *name));
     let processes = number(&["num_processes"]).or(each).or(named);
-    Launch { processes, is_launched, own: starts.into_iter().chain(values).collect() }
+    LaunchInfo { processes, is_launched, own: starts.into_iter().chain(values).collect() }
 }

@@ -4,6 +4,7 @@
 //! TRL's own dataclasses: batch sizes, schedule, losses, rewards.
 
 mod batch;
+mod common;
 mod data;
 mod distill;
 mod find;
@@ -16,7 +17,6 @@ mod preference;
 mod rewards;
 mod run;
 mod sft;
-mod stage;
 mod stages;
 mod table_model;
 mod table_preference;

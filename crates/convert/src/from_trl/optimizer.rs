@@ -1,6 +1,6 @@
 //! The optimizer and its schedule.
 
-use crate::peers::{Draft, float, int, list, optimizer, optimizers, schedules, set_optimizer, shape};
+use crate::peers::{Draft, find_schedule, float, int, list, optimizer, optimizer_names, schedule_names, set_optimizer};
 use burnish_hydra::Value;
 
 /// Sets optimizer and schedule; `updates`: the updates of a step, which transformers counts.
@@ -16,7 +16,7 @@ pub fn derive(draft: &mut Draft, updates: f64) {
         _ => (named.as_str(), "optim"),
     };
     if optimizer(name).is_none() {
-        draft.refuse("optim", format!("there are {}", optimizers()));
+        draft.refuse("optim", format!("there are {}", optimizer_names()));
     }
     let (ours, has_betas) = optimizer(name).unwrap_or(("AdamW", true));
     for (section, clip) in sections {
@@ -61,23 +61,23 @@ fn clip_norm(draft: &mut Draft, key: &str) {
 fn schedule(draft: &mut Draft, section: &str, updates: f64) {
     let key = |name: &str| format!("{section}.{name}");
     let name = draft.values.text("lr_scheduler_type").unwrap_or_else(|| "linear".into());
-    let found = shape(&name);
+    let found = find_schedule(&name);
     if found.is_none() {
-        refuse_once(draft, "lr_scheduler_type", format!("there are {}", schedules()));
+        refuse_once(draft, "lr_scheduler_type", format!("there are {}", schedule_names()));
     }
-    let Some(shape) = found.or_else(|| shape("linear")) else { return };
-    shape.set(draft, section, "lr_scheduler_type");
+    let Some(schedule) = found.or_else(|| find_schedule("linear")) else { return };
+    schedule.set(draft, section, "lr_scheduler_type");
     if let Value::Map(options) = draft.values.get("lr_scheduler_kwargs") {
         for (option, node) in options {
             let from = (section, "lr_scheduler_kwargs");
-            if let Err(reason) = shape.set_option(draft, from, (&option, &node.value), updates) {
+            if let Err(reason) = schedule.set_option(draft, from, (&option, &node.value), updates) {
                 refuse_once(draft, "lr_scheduler_kwargs", reason);
             }
         }
     }
     draft.set(&key("lr_warmup_steps"), int(-1), "");
     draft.set(&key("lr_warmup_steps_ratio"), float(0.0), "");
-    if !shape.warms_up {
+    if !schedule.warms_up {
         return;
     }
     let (steps, ratio) = (draft.values.number("warmup_steps").unwrap_or(0.0), draft.values.number("warmup_ratio").unwrap_or(0.0));
@@ -87,7 +87,7 @@ fn schedule(draft: &mut Draft, section: &str, updates: f64) {
         draft.set(&key("lr_warmup_steps_ratio"), float(steps), "warmup_steps");
     } else if ratio > 0.0 {
         draft.set(&key("lr_warmup_steps_ratio"), float(ratio), "warmup_ratio");
-    } else if shape.ours == "inverse_sqrt" && updates > 1.0 && !draft.settings.contains_key(&draft.key(&key("timescale"))) {
+    } else if schedule.ours == "inverse_sqrt" && updates > 1.0 && !draft.settings.contains_key(&draft.key(&key("timescale"))) {
         draft.set(&key("timescale"), int((10_000.0 / updates).round() as i64), "lr_scheduler_type");
     }
 }

@@ -1,6 +1,6 @@
 //! The trainers of preferences and of reward models.
 
-use super::stage;
+use super::common;
 use crate::peers::{Draft, float, list, text};
 use burnish_hydra::Value;
 
@@ -10,8 +10,8 @@ const CPO: &[(&str, &str)] =
 
 /// Sets what a trainer of pairs, or of labelled answers, comes to.
 pub fn derive(draft: &mut Draft) {
-    stage::batch(draft);
-    stage::length(draft);
+    common::batch(draft);
+    common::length(draft);
     let loss = match draft.trainer.name {
         "dpo" => losses(draft),
         "cpo" => cpo(draft),
@@ -24,8 +24,8 @@ pub fn derive(draft: &mut Draft) {
 
 /// Sets what the trainer of a reward model comes to.
 pub fn reward(draft: &mut Draft) {
-    stage::batch(draft);
-    if stage::length(draft) {
+    common::batch(draft);
+    if common::length(draft) {
         draft.set_because("data.truncation", text("filter"), "TRL leaves out rows with a longer side");
     }
     draft.set_because("algorithm.loss_type", text("sigmoid"), "RewardTrainer");

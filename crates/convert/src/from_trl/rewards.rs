@@ -55,7 +55,7 @@ pub fn derive(draft: &mut Draft) {
                 "the command has no reward: the Python file of a reward function, its name as custom_reward_function.name".into()
             }
         };
-        return draft.hole("custom_reward_function.path", message);
+        return draft.ask_user("custom_reward_function.path", message);
     }
     let is_alone = names.len() == 1;
     // Alone, a function of one's own or a reward model is what scores in any case.

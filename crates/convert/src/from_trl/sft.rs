@@ -1,7 +1,7 @@
 //! Supervised fine-tuning.
 
+use super::common;
 use super::data::evaluates;
-use super::stage;
 use crate::peers::{Draft, list, text};
 use burnish_hydra::{Value, inline};
 
@@ -9,8 +9,8 @@ const MASKS: &str = "completion_only_loss assistant_only_loss";
 const TEXT: &str = "dataset_text_field";
 
 pub fn derive(draft: &mut Draft) {
-    stage::batch(draft);
-    stage::length(draft);
+    common::batch(draft);
+    common::length(draft);
     rows(draft);
     packing(draft);
     loss(draft);

@@ -1,21 +1,21 @@
 //! The stages of TRL: those with a counterpart here, and the others.
 
-use crate::peers::Trainer;
+use crate::peers::PeerTrainer;
 use burnish_config::compat::Kind;
 
 /// The trainers that have a counterpart here.
-pub const TRAINERS: &[Trainer] = &[
-    Trainer { name: "rloo", kind: Kind::Rl, subcommand: "" },
-    Trainer { name: "grpo", kind: Kind::Rl, subcommand: "" },
-    Trainer { name: "ppo", kind: Kind::Rl, subcommand: "" },
-    Trainer { name: "online_dpo", kind: Kind::Rl, subcommand: "" },
-    Trainer { name: "sft", kind: Kind::Sft, subcommand: "sft" },
-    Trainer { name: "dpo", kind: Kind::Dpo, subcommand: "dpo" },
-    Trainer { name: "kto", kind: Kind::Dpo, subcommand: "dpo" },
-    Trainer { name: "orpo", kind: Kind::Dpo, subcommand: "dpo" },
-    Trainer { name: "cpo", kind: Kind::Dpo, subcommand: "dpo" },
-    Trainer { name: "reward", kind: Kind::Rm, subcommand: "rm" },
-    Trainer { name: "gkd", kind: Kind::Distill, subcommand: "distill" },
+pub const TRAINERS: &[PeerTrainer] = &[
+    PeerTrainer { name: "rloo", kind: Kind::Rl, subcommand: "" },
+    PeerTrainer { name: "grpo", kind: Kind::Rl, subcommand: "" },
+    PeerTrainer { name: "ppo", kind: Kind::Rl, subcommand: "" },
+    PeerTrainer { name: "online_dpo", kind: Kind::Rl, subcommand: "" },
+    PeerTrainer { name: "sft", kind: Kind::Sft, subcommand: "sft" },
+    PeerTrainer { name: "dpo", kind: Kind::Dpo, subcommand: "dpo" },
+    PeerTrainer { name: "kto", kind: Kind::Dpo, subcommand: "dpo" },
+    PeerTrainer { name: "orpo", kind: Kind::Dpo, subcommand: "dpo" },
+    PeerTrainer { name: "cpo", kind: Kind::Dpo, subcommand: "dpo" },
+    PeerTrainer { name: "reward", kind: Kind::Rm, subcommand: "rm" },
+    PeerTrainer { name: "gkd", kind: Kind::Distill, subcommand: "distill" },
 ];
 
 const NOT_ONLINE: &str = "of the losses on one's own samples there is online DPO: `trainer from-trl` converts dpo_online.py";

@@ -1,12 +1,12 @@
 //! Options of TRL's `ModelConfig`, of its data sets and of the scripts.
 
-use crate::peers::Fate::{Ignored, Read, Refused};
-use crate::peers::Row;
+use crate::peers::OptionTreatment::{Ignored, Read, Refused};
+use crate::peers::TreatmentRow;
 
 const ADAPTERS: &str = "adapters are plain LoRA, as PEFT starts them, on the matrices of the blocks";
 const QUANTISED: &str = "there are no quantised weights";
 
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[TreatmentRow] = &[
     (
         "model_name_or_path",
         "",

@@ -1,13 +1,13 @@
 //! Options of TRL's trainers of preferences, reward models and distillation. They come first: some names mean other things elsewhere.
 
-use crate::peers::Fate::{Ignored, Key, Read, Refused};
-use crate::peers::Row;
+use crate::peers::OptionTreatment::{Ignored, Key, Read, Refused};
+use crate::peers::TreatmentRow;
 
 const REFERENCE_STAYS: &str = "the reference stays what it was at the start, so that its log-probabilities are computed once";
 const NOT_PADDED: &str = "rows are packed without padding, each its own sequence";
 const CAUSAL: &str = "models are decoders";
 
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[TreatmentRow] = &[
     // Pairs and labelled answers.
     ("beta", "dpo kto orpo cpo", Key("algorithm.beta")),
     ("loss_type", "dpo", Read("`algorithm.loss_type`, one or a list, by the same names")),

@@ -1,13 +1,13 @@
 //! Options of TRL's RLOO, GRPO and PPO trainers.
 
-use crate::peers::Fate::{Ignored, Key, Read, Refused};
-use crate::peers::Row;
+use crate::peers::OptionTreatment::{Ignored, Key, Read, Refused};
+use crate::peers::TreatmentRow;
 
 const NATIVE: &str = "the native engine generates, with the trained weights themselves";
 const COUNTED: &str = "the trainer computes it from the other options";
 const NO_UPLOAD: &str = "a run uploads nothing";
 
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[TreatmentRow] = &[
     // The batch.
     ("num_generations rloo_k", "", Read("`actor_rollout_ref.rollout.n`")),
     ("generation_batch_size", "", Read("over `num_generations`: `data.train_batch_size`, in prompts")),

@@ -1,11 +1,11 @@
 //! Options of TRL's SFT trainer.
 
-use crate::peers::Fate::{Ignored, Key, Read, Refused};
-use crate::peers::Row;
+use crate::peers::OptionTreatment::{Ignored, Key, Read, Refused};
+use crate::peers::TreatmentRow;
 
 const NOT_PADDED: &str = "always so: a pass holds its rows without padding, each its own sequence";
 
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[TreatmentRow] = &[
     (
         "max_length max_seq_length",
         "",

@@ -1,7 +1,7 @@
 //! Options of transformers' `TrainingArguments`, which every trainer of TRL has.
 
-use crate::peers::Fate::{Ignored, Key, Read, Refused};
-use crate::peers::Row;
+use crate::peers::OptionTreatment::{Ignored, Key, Read, Refused};
+use crate::peers::TreatmentRow;
 
 const PROCESSES: &str = "mpirun starts the processes; optimizer state is shared out over them, weights are whole in each, and nothing is offloaded (docs/scale-out.md)";
 const NO_TORCH: &str = "there is no torch: the fused operations are built in";
@@ -13,7 +13,7 @@ const NO_LOW_RANK: &str = "no optimizer here works on low-rank projections of gr
 
 const STAGES: &str = "sft dpo kto orpo cpo reward gkd";
 
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[TreatmentRow] = &[
     // The length of the run.
     ("output_dir", "", Key("trainer.default_local_dir")),
     ("overwrite_output_dir", "", Ignored("a run that is there is resumed; trainer.resume_mode=disable starts afresh")),

@@ -1,26 +1,26 @@
 //! Settings of a converted command that a run would refuse, and the words without them.
 
-use super::converted::{Blocked, Converted, placeholder};
+use super::converted::{Blocked, VerlConversion, placeholder};
 use super::recipe;
 use burnish_config::compat::inline;
 use burnish_hydra::{Node, Problem, Value, overrides};
 
-impl Converted {
+impl VerlConversion {
     /// True if only a run of the script could tell the value of a key.
-    pub fn has_hole(&self, key: &str) -> bool {
-        self.settings.get(key).is_some_and(|node| self.is_open(&node.value))
+    pub fn has_unknown(&self, key: &str) -> bool {
+        self.settings.get(key).is_some_and(|node| self.contains_unknown(&node.value))
     }
 
-    /// True if a value has a hole.
-    pub(super) fn is_open(&self, value: &Value) -> bool {
+    /// True if a value has a unknown.
+    pub(super) fn contains_unknown(&self, value: &Value) -> bool {
         let text = inline(value);
-        (0..self.holes.len()).any(|hole| text.contains(&placeholder(hole)))
+        (0..self.unknowns.len()).any(|unknown| text.contains(&placeholder(unknown)))
     }
 
     /// Comments a setting out that a problem is about, with the problem as its reason; false if the command does not set its key.
     pub fn block(&mut self, problem: &Problem) -> bool {
         let Some(node) = self.settings.get(&problem.key).cloned() else { return false };
-        if problem.key.is_empty() || self.has_hole(&problem.key) {
+        if problem.key.is_empty() || self.has_unknown(&problem.key) {
             return false;
         }
         self.settings.remove(&problem.key);
@@ -40,18 +40,19 @@ impl Converted {
 
     /// Returns the words of the command, with `???` for what only a run of the script could tell.
     pub fn words(&self) -> Vec<String> {
-        let filled =
-            |word: &String| (0..self.holes.len()).fold(word.clone(), |word, hole| word.replace(&placeholder(hole), "???"));
+        let filled = |word: &String| {
+            (0..self.unknowns.len()).fold(word.clone(), |word, unknown| word.replace(&placeholder(unknown), "???"))
+        };
         self.overrides.iter().map(filled).collect()
     }
 
-    /// Returns a text with `…` in place of its holes.
+    /// Returns a text with `…` in place of its unknowns.
     pub(super) fn shown(&self, text: &str) -> String {
-        (0..self.holes.len()).fold(text.to_string(), |text, hole| text.replace(&placeholder(hole), "…"))
+        (0..self.unknowns.len()).fold(text.to_string(), |text, unknown| text.replace(&placeholder(unknown), "…"))
     }
 
-    /// Writes `…` in place of the holes in what is lost.
-    pub(super) fn show_holes(&mut self) {
+    /// Writes `…` in place of the unknowns in what is lost.
+    pub(super) fn show_unknowns(&mut self) {
         let (mut ignored, mut blocked) = (std::mem::take(&mut self.ignored), std::mem::take(&mut self.blocked));
         ignored.iter_mut().for_each(|one| one.value = self.shown(&one.value));
         blocked.iter_mut().for_each(|one| one.value = self.shown(&one.value));

@@ -1,10 +1,10 @@
 //! The conversion of a command of verl.
 
-use super::converted::{Blocked, Converted, Source, placeholder};
-use super::groups::{self, Choice};
-use super::programs::{Is, PROGRAMS, Program, batches, extended, extended_names, program};
+use super::converted::{Blocked, VerlConversion, VerlSource, placeholder};
+use super::groups::{self, GroupChoice};
+use super::programs::{PROGRAMS, Program, Support, batches, extended, extended_names, program};
 use super::recipe;
-use crate::shell::{self, Hole, holes_of, replace_holes};
+use crate::shell::{self, Unknown, replace_unknowns, unknowns_in};
 use burnish_config::compat::editions::{self, EDITIONS};
 use burnish_config::compat::table::VALUES;
 use burnish_config::compat::{
@@ -17,7 +17,7 @@ use burnish_hydra::{Adapt, ConfigError, Node, Origin, Problem, Value};
 ///
 /// # Errors
 /// If the text has no command of verl, if a word cannot be known without running the script, or if verl would refuse the command.
-pub fn convert(source: &Source) -> Result<Converted, ConfigError> {
+pub fn convert(source: &VerlSource) -> Result<VerlConversion, ConfigError> {
     let invocation = invocation(source)?;
     let editions: Vec<&'static str> = match source.edition {
         Some(wanted) => EDITIONS.into_iter().filter(|edition| *edition == wanted).collect(),
@@ -26,7 +26,7 @@ pub fn convert(source: &Source) -> Result<Converted, ConfigError> {
     };
     let mut attempts: Vec<_> = editions.into_iter().map(|edition| convert_for(edition, &invocation)).collect();
     // The edition that has most of the keys is meant, the older one of two.
-    let unknown = |attempt: &Result<Converted, _>| attempt.as_ref().map_or(usize::MAX, |converted| converted.unknown);
+    let unknown = |attempt: &Result<VerlConversion, _>| attempt.as_ref().map_or(usize::MAX, |converted| converted.unknown_keys);
     let best = (0..attempts.len()).min_by_key(|index| unknown(&attempts[*index])).ok_or_else(|| {
         let message = format!("there is no edition `{}`", source.edition.unwrap_or_default());
         Problem::new("", message).help(format!("there are {}", EDITIONS.join(", ")))
@@ -53,22 +53,22 @@ struct Invocation {
     overrides: Vec<String>,
     /// The lines of other calls.
     further: Vec<usize>,
-    /// The holes in the overrides.
-    holes: Vec<Hole>,
-    /// The holes in place of overrides.
-    open: Vec<Hole>,
+    /// The unknowns in the overrides.
+    unknowns: Vec<Unknown>,
+    /// The unknowns in place of overrides.
+    unknown_words: Vec<Unknown>,
     /// Advice about the words.
     notes: Vec<String>,
 }
 
-fn invocation(source: &Source) -> Result<Invocation, Problem> {
-    let name = source.around.name;
+fn invocation(source: &VerlSource) -> Result<Invocation, Problem> {
+    let name = source.env.name;
     let at = |line: usize, message: &str| {
         let text = source.text.lines().nth(line - 1).unwrap_or_default().trim();
         Problem::new("", format!("{name}:{line}: {message}\n      {text}"))
     };
     let is_meant = |words: &[String]| program(words).is_some();
-    let script = shell::read(source.text, &source.around, &is_meant).map_err(|error| at(error.line, &error.message))?;
+    let script = shell::read(source.text, &source.env, &is_meant).map_err(|error| at(error.line, &error.message))?;
     let mut found = script.calls.iter().filter_map(|call| Some((call, program(&call.words)?)));
     let Some((call, (program, rest))) = found.next() else {
         if let Some(line) = script.ended {
@@ -82,10 +82,12 @@ fn invocation(source: &Source) -> Result<Invocation, Problem> {
     };
     let line = call.line;
     let (mut config, mut path, mut overrides) = (program.config.to_string(), None, vec![]);
-    let (mut open, mut notes) = (vec![], vec![]);
-    let filled: Vec<String> = rest.iter().map(|word| without_unset(word, &script.holes)).collect();
-    for hole in rest.iter().flat_map(|word| holes_of(word)).map(|hole| &script.holes[hole]).filter(|hole| hole.is_unset) {
-        let note = format!("{name}:{}: {}, and counts as empty, as in bash", hole.line, hole.message);
+    let (mut unknown_words, mut notes) = (vec![], vec![]);
+    let filled: Vec<String> = rest.iter().map(|word| without_unset(word, &script.unknowns)).collect();
+    for unknown in
+        rest.iter().flat_map(|word| unknowns_in(word)).map(|unknown| &script.unknowns[unknown]).filter(|unknown| unknown.is_unset)
+    {
+        let note = format!("{name}:{}: {}, and counts as empty, as in bash", unknown.line, unknown.message);
         if !notes.contains(&note) {
             notes.push(note);
         }
@@ -108,14 +110,14 @@ fn invocation(source: &Source) -> Result<Invocation, Problem> {
                 return Err(Problem::new("", format!("`{word}` is no option of {}", program.module))
                     .help("overrides are written as key=value; --config-path and --config-name are known"));
             }
-            _ if !holes_of(flag).is_empty() => {
-                // A word that is all hole may be any number of overrides.
-                open.extend(holes_of(flag).into_iter().map(|hole| script.holes[hole].clone()));
+            _ if !unknowns_in(flag).is_empty() => {
+                // A word that is all unknown may be any number of overrides.
+                unknown_words.extend(unknowns_in(flag).into_iter().map(|unknown| script.unknowns[unknown].clone()));
             }
-            _ => overrides.push(replace_holes(word, &placeholder)),
+            _ => overrides.push(replace_unknowns(word, &placeholder)),
         }
     }
-    if let Is::Schedule(advice) = program.is {
+    if let Support::Schedule(advice) = program.support {
         notes.push(format!("{name}:{line}: `{}`: {advice}", program.module));
     }
     let mut words = vec![];
@@ -128,22 +130,22 @@ fn invocation(source: &Source) -> Result<Invocation, Problem> {
     words.extend(counted);
     let overrides = words;
     let further = found.map(|(call, _)| call.line).filter(|other| *other != line).collect();
-    Ok(Invocation { program, config, path, overrides, further, holes: script.holes.clone(), open, notes })
+    Ok(Invocation { program, config, path, overrides, further, unknowns: script.unknowns.clone(), unknown_words, notes })
 }
 
 /// Returns a word as bash has it: variables that are not set are empty.
-fn without_unset(word: &str, holes: &[Hole]) -> String {
-    replace_holes(word, &|hole| if holes[hole].is_unset { String::new() } else { shell::mark(hole) })
+fn without_unset(word: &str, unknowns: &[Unknown]) -> String {
+    replace_unknowns(word, &|unknown| if unknowns[unknown].is_unset { String::new() } else { shell::mark(unknown) })
 }
 
-fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, ConfigError> {
+fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversion, ConfigError> {
     let kind = call.program.kind;
-    let choice = Choice::new(edition, &call.config, &call.overrides).ok_or_else(|| {
+    let choice = GroupChoice::new(edition, &call.config, &call.overrides).ok_or_else(|| {
         let known = extended_names().collect::<Vec<_>>().join(", ");
         Problem::new("", format!("`{}` is no configuration of verl {edition}", call.config))
             .help(format!("known are ppo_trainer, ppo_megatron_trainer, sft_trainer, generation, evaluation, {known}; a file of your own is given to trainer itself: trainer --config FILE OVERRIDES"))
     })?;
-    let Choice { config, framework, tree: mut after, mut given, mut ignored, mut problems, words } = choice?;
+    let GroupChoice { config, framework, tree: mut after, mut given, mut ignored, mut problems, words } = choice?;
     let mut blocked = vec![];
     let defaults = burnish_config::defaults(kind.default_file())?;
     let mut written = vec![];
@@ -205,7 +207,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
     });
     let written: Vec<String> = of_groups.chain(written).collect();
     let name = if config == "ppo_megatron_trainer" { &config } else { call.program.preset };
-    let mut converted = Converted {
+    let mut converted = VerlConversion {
         kind,
         edition,
         subcommand: call.program.subcommand,
@@ -214,26 +216,26 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
         recipe: String::new(),
         renamed: vec![],
         ignored,
-        unknown: blocked.len(),
+        unknown_keys: blocked.len(),
         blocked,
         settings: Node::new(Value::Map(Default::default()), defaults.root().origin.clone()),
         further: call.further.clone(),
-        holes: call.holes.clone(),
-        open: call.open.clone(),
+        unknowns: call.unknowns.clone(),
+        unknown_words: call.unknown_words.clone(),
         notes: call.notes.clone(),
     };
-    if let Is::Missing(reason) = call.program.is {
+    if let Support::Missing(reason) = call.program.support {
         converted.blocked.push(Blocked { key: String::new(), value: String::new(), reason: reason.into() });
     }
     converted.settings = sort(given, &mut converted, defaults.root())?;
     converted.drop_blocked();
-    converted.show_holes();
+    converted.show_unknowns();
     converted.recipe = recipe::write(&converted);
     Ok(converted)
 }
 
 /// Applies the overrides to the built-in defaults, as a run does, and sorts the changed keys; returns the settings of the recipe.
-fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Result<Node, ConfigError> {
+fn sort(given: Vec<Override>, converted: &mut VerlConversion, defaults: &Node) -> Result<Node, ConfigError> {
     let verl = VerlAdapter::new(converted.kind, defaults).later_wins();
     let mut root = defaults.clone();
     let mut problems = vec![];
@@ -268,7 +270,7 @@ fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Res
             KeyTreatment::Refused(reason) if !groups::is_from(&node.origin) && is_refused(key) => {
                 converted.blocked.push(refused(key, node, reason));
             }
-            KeyTreatment::Ignored(reason) if groups::is_told(key, &node.origin) => {
+            KeyTreatment::Ignored(reason) if groups::is_reported(key, &node.origin) => {
                 others.push((key.to_string(), node.clone(), reason))
             }
             _ => {}

@@ -1,21 +1,21 @@
 //! A command of verl, before and after its conversion.
 
-use crate::shell::{Hole, Surroundings};
+use crate::shell::{ShellEnv, Unknown};
 use burnish_config::compat::{Ignored, Kind, Renamed};
 use burnish_hydra::Node;
 
 /// The text to convert.
-pub struct Source<'a> {
+pub struct VerlSource<'a> {
     pub text: &'a str,
     /// What the script finds when it starts. Its name is the path of the script, or `command`.
-    pub around: Surroundings<'a>,
+    pub env: ShellEnv<'a>,
     /// One of [`EDITIONS`](burnish_config::compat::editions::EDITIONS); `None` stands for the first of 2026-01 and 2026-08 that fits the command.
     pub edition: Option<&'a str>,
 }
 
 /// A command of verl, converted.
 #[derive(Debug, Clone)]
-pub struct Converted {
+pub struct VerlConversion {
     pub kind: Kind,
     /// The edition whose keys and defaults were used.
     pub edition: &'static str,
@@ -32,17 +32,17 @@ pub struct Converted {
     /// What the command needs and is not here: the recipe has it commented out.
     pub blocked: Vec<Blocked>,
     /// The number of keys that the edition lacks.
-    pub unknown: usize,
+    pub unknown_keys: usize,
     /// The settings that the command changes.
     pub settings: Node,
     /// Lines of the text with other commands of verl, which were not converted.
     pub further: Vec<usize>,
     /// Values that only a run of the script could tell; the recipe has an environment variable for those that it needs.
-    pub holes: Vec<Hole>,
+    pub unknowns: Vec<Unknown>,
     /// Advice about the words of the command: variables that are not set, words that are blank.
     pub notes: Vec<String>,
     /// Words of the command that cannot be known, and may be further overrides.
-    pub open: Vec<Hole>,
+    pub unknown_words: Vec<Unknown>,
 }
 
 /// A part of a command that cannot be had here.
@@ -62,7 +62,7 @@ impl Blocked {
     }
 }
 
-/// Returns the text that stands for a hole of the script while its command is converted.
-pub fn placeholder(hole: usize) -> String {
-    format!("SET_ME_{hole}_")
+/// Returns the text that stands for a unknown of the script while its command is converted.
+pub fn placeholder(unknown: usize) -> String {
+    format!("SET_ME_{unknown}_")
 }

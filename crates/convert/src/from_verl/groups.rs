@@ -10,13 +10,13 @@ use std::sync::Arc;
 const TAKEN: &str =
     "what its file says of learning rate, schedule and adapters is in the recipe; the rest is of a training framework";
 
-const OF_OTHERS: &str = "its file is of a training framework that is no part of verl";
+const OTHER_PACKAGE: &str = "its file is of a training framework that is no part of verl";
 
 /// The beginning of the origin of a value from a group's file.
 const FROM: &str = "the file of ";
 
 /// A configuration of verl with the groups that a command chooses.
-pub struct Choice<'a> {
+pub struct GroupChoice<'a> {
     /// verl's file.
     pub config: String,
     /// The framework that trains: [`FSDP`] or [`MEGATRON`].
@@ -32,18 +32,18 @@ pub struct Choice<'a> {
     pub words: Vec<&'a String>,
 }
 
-impl<'a> Choice<'a> {
+impl<'a> GroupChoice<'a> {
     /// Composes verl's file; `None` if the edition has no such file.
     pub fn new(edition: &'static str, config: &str, overrides: &'a [String]) -> Option<Result<Self, ConfigError>> {
         let (mut groups, words): (Vec<_>, Vec<_>) = overrides.iter().partition(|word| is_group(edition, word));
-        let (theirs, own): (Vec<_>, Vec<_>) = groups.iter().partition(|word| is_of_others(word));
+        let (theirs, own): (Vec<_>, Vec<_>) = groups.iter().partition(|word| is_of_other_package(word));
         groups = own;
         let mut config = config.to_string();
         let is_engine = |word: &&String| word.as_str() == "model_engine=megatron";
         let mut ignored: Vec<Ignored> = vec![];
         for word in theirs {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
-            ignored.push(Ignored { key: key.trim_start_matches('+').into(), value: value.into(), reason: OF_OTHERS });
+            ignored.push(Ignored { key: key.trim_start_matches('+').into(), value: value.into(), reason: OTHER_PACKAGE });
         }
         // The file `ppo_megatron_trainer` stands for this choice.
         if groups.iter().any(is_engine) && config == "ppo_trainer" && files::find(edition, "ppo_megatron_trainer").is_some() {
@@ -109,12 +109,12 @@ pub fn is_from(origin: &Origin) -> bool {
 }
 
 /// True if a key without effect is reported: keys in the command, and keys of a group's file about the learning rate.
-pub fn is_told(key: &str, origin: &Origin) -> bool {
+pub fn is_reported(key: &str, origin: &Origin) -> bool {
     !is_from(origin) || key.ends_with("optim.init_lr_ratio")
 }
 
 /// True if an option is of a package beside verl: `verl_mlite` (Megatron lite).
-fn is_of_others(word: &str) -> bool {
+fn is_of_other_package(word: &str) -> bool {
     word.split_once('=').is_some_and(|(_, option)| option.starts_with("mlite"))
 }
 

@@ -11,4 +11,4 @@ mod programs;
 mod recipe;
 
 pub use convert::convert;
-pub use converted::{Blocked, Converted, Source};
+pub use converted::{Blocked, VerlConversion, VerlSource};

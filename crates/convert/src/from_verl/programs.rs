@@ -15,30 +15,30 @@ pub struct Program {
     pub preset: &'static str,
     /// The subcommand of `trainer`.
     pub subcommand: &'static str,
-    pub is: Is,
+    pub support: Support,
 }
 
 /// What a program is to the one that stands for it here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Is {
+pub enum Support {
     /// The same.
-    Itself,
+    Same,
     /// The same but for when generation and training run, which this advice says.
     Schedule(&'static str),
     /// A training loop of its own that is not here, for this reason.
     Missing(&'static str),
 }
 
-const fn rl(module: &'static str, is: Is) -> Program {
-    Program { module, config: "ppo_trainer", kind: Kind::Rl, preset: "ppo_trainer", subcommand: "", is }
+const fn rl(module: &'static str, support: Support) -> Program {
+    Program { module, config: "ppo_trainer", kind: Kind::Rl, preset: "ppo_trainer", subcommand: "", support }
 }
 
 const fn sft(module: &'static str, config: &'static str) -> Program {
-    Program { module, config, kind: Kind::Sft, preset: config, subcommand: "sft", is: Is::Itself }
+    Program { module, config, kind: Kind::Sft, preset: config, subcommand: "sft", support: Support::Same }
 }
 
 const fn generation(module: &'static str, config: &'static str, preset: &'static str) -> Program {
-    Program { module, config, kind: Kind::Generation, preset, subcommand: "generate", is: Is::Itself }
+    Program { module, config, kind: Kind::Generation, preset, subcommand: "generate", support: Support::Same }
 }
 
 /// The module whose batches are counted otherwise.
@@ -46,8 +46,8 @@ const FULLY_ASYNC: &str = "fully_async_policy.fully_async_main";
 
 /// verl's programs. `main_generation_server` reads the settings of reinforcement learning.
 pub const PROGRAMS: &[Program] = &[
-    rl("verl.trainer.main_ppo", Is::Itself),
-    rl("verl.trainer.main_ppo_sync", Is::Itself),
+    rl("verl.trainer.main_ppo", Support::Same),
+    rl("verl.trainer.main_ppo_sync", Support::Same),
     sft("verl.trainer.fsdp_sft_trainer", "sft_trainer"),
     sft("verl.trainer.sft_trainer", "sft_trainer_engine"),
     sft("verl.trainer.sft_trainer_ray", "sft_trainer_engine"),
@@ -57,23 +57,25 @@ pub const PROGRAMS: &[Program] = &[
         kind: Kind::Evaluation,
         preset: "evaluation",
         subcommand: "eval",
-        is: Is::Itself,
+        support: Support::Same,
     },
     generation("verl.trainer.main_generation", "generation", "generation"),
     generation("verl.trainer.main_generation_server", "ppo_trainer", "generation_server"),
-    rl("main_dapo", Is::Itself),
+    rl("main_dapo", Support::Same),
     rl(
         FULLY_ASYNC,
-        Is::Schedule("generation and training take turns: every batch comes from the weights as they are, and none is stale"),
+        Support::Schedule(
+            "generation and training take turns: every batch comes from the weights as they are, and none is stale",
+        ),
     ),
-    rl("one_step_off_policy.main_ppo", Is::Schedule("generation and training take turns: no batch is one step old")),
-    rl("one_step_off_policy.async_main_ppo", Is::Schedule("generation and training take turns: no batch is one step old")),
-    rl("transfer_queue.main_ppo", Is::Schedule("data stays in one process, without a queue")),
-    rl("vla.main_ppo", Is::Missing("it trains policies of robots in simulated environments")),
+    rl("one_step_off_policy.main_ppo", Support::Schedule("generation and training take turns: no batch is one step old")),
+    rl("one_step_off_policy.async_main_ppo", Support::Schedule("generation and training take turns: no batch is one step old")),
+    rl("transfer_queue.main_ppo", Support::Schedule("data stays in one process, without a queue")),
+    rl("vla.main_ppo", Support::Missing("it trains policies of robots in simulated environments")),
 ];
 
 /// Programs of verl's recipes and experiments that no line of the table names.
-const OTHER: Program = rl("", Is::Missing("this training loop is not here"));
+const OTHER: Program = rl("", Support::Missing("this training loop is not here"));
 
 /// Returns the program that a command calls, as a module or by its path, and the words after it.
 pub fn program(words: &[String]) -> Option<(&'static Program, &[String])> {
@@ -94,7 +96,7 @@ pub fn program(words: &[String]) -> Option<(&'static Program, &[String])> {
 }
 
 /// A configuration in verl's recipes, experiments and examples: the file that it extends, and its own values.
-struct Named {
+struct NamedConfig {
     name: &'static str,
     base: &'static str,
     words: &'static [&'static str],
@@ -133,11 +135,11 @@ const DAPO: &[&str] = &["++data.gen_batch_size=null", "++reward_model.reward_man
 // That generation's log-probabilities are those of the policy before the update is always so here.
 const ASYNC: &[&str] = &["++data.gen_batch_size=null", "++actor_rollout_ref.rollout.calculate_log_probs=true"];
 
-const fn named(name: &'static str, base: &'static str, words: &'static [&'static str]) -> Named {
-    Named { name, base, words }
+const fn named(name: &'static str, base: &'static str, words: &'static [&'static str]) -> NamedConfig {
+    NamedConfig { name, base, words }
 }
 
-const NAMED: &[Named] = &[
+const NAMED: &[NamedConfig] = &[
     named("dapo_trainer", "ppo_trainer", DAPO),
     named("dapo_megatron_trainer", "ppo_megatron_trainer", DAPO),
     named("fully_async_ppo_trainer", "ppo_trainer", ASYNC),
@@ -173,8 +175,8 @@ pub fn extended_names() -> impl Iterator<Item = &'static str> {
 /// `trigger_parameter_sync_step` updates: together they are the batch whose responses come from one set of weights.
 pub fn batches(program: &Program, words: &[String]) -> Vec<String> {
     // Where generation has devices of its own, verl's engine is no hybrid; here the weights are shared in either case.
-    let mut own: Vec<String> = match program.is {
-        Is::Schedule(_) => vec!["++actor_rollout_ref.hybrid_engine=true".into()],
+    let mut own: Vec<String> = match program.support {
+        Support::Schedule(_) => vec!["++actor_rollout_ref.hybrid_engine=true".into()],
         _ => vec![],
     };
     if program.module != FULLY_ASYNC {

@@ -1,26 +1,26 @@
 //! The recipe of a converted command of verl.
 
-use super::converted::{Blocked, Converted, placeholder};
-use crate::shell::Hole;
+use super::converted::{Blocked, VerlConversion, placeholder};
+use crate::shell::Unknown;
 use burnish_config::defaults;
 use burnish_config::recipe::{Entry, Recipe, Section, numbered};
 use burnish_hydra::{Node, Value, below};
 
 /// Returns the text of the recipe: its command, verl's defaults, and the changes by the command.
-pub fn write(converted: &Converted) -> String {
+pub fn write(converted: &VerlConversion) -> String {
     let ignored = converted.ignored.iter().map(|one| format!("{}={}: {}", one.key, one.value, one.reason));
-    let open = converted.open.iter().map(|hole| format!("set me: {}", reason(hole)));
+    let unknown_words = converted.unknown_words.iter().map(|unknown| format!("set me: {}", reason(unknown)));
     let defaults = defaults(converted.kind.default_file()).ok();
     let defaults = defaults.as_ref().map(|defaults| defaults.root());
     let recipe = Recipe {
         about: vec![
-            "Converted from a command of verl by `trainer from-verl`.".into(),
+            "VerlConversion from a command of verl by `trainer from-verl`.".into(),
             format!("`defaults` takes verl's own defaults of {}; below is what the command changes.", converted.edition),
         ],
         lists: vec![
             ("ignored, because", ignored.collect()),
             ("not here, and left out", numbered(converted.blocked.iter().map(Blocked::line))),
-            ("further overrides that the script may add", open.collect()),
+            ("further overrides that the script may add", unknown_words.collect()),
         ],
         preset: &converted.preset,
         settings: section("", &converted.settings, converted, defaults),
@@ -29,7 +29,7 @@ pub fn write(converted: &Converted) -> String {
 }
 
 /// Returns the settings below a key.
-fn section(key: &str, node: &Node, converted: &Converted, defaults: Option<&Node>) -> Section {
+fn section(key: &str, node: &Node, converted: &VerlConversion, defaults: Option<&Node>) -> Section {
     let Value::Map(map) = &node.value else { return Section::default() };
     let entry = |(name, node): (&String, &Node)| {
         let key = below(key, name);
@@ -39,16 +39,16 @@ fn section(key: &str, node: &Node, converted: &Converted, defaults: Option<&Node
     map.iter().map(entry).collect()
 }
 
-/// Returns a setting. A value with a hole is one that is to be set, and its comment says what is missing.
-fn entry(key: &str, node: &Node, default: Option<&Value>, converted: &Converted, defaults: Option<&Node>) -> Entry {
+/// Returns a setting. A value with a unknown is one that is to be set, and its comment says what is missing.
+fn entry(key: &str, node: &Node, default: Option<&Value>, converted: &VerlConversion, defaults: Option<&Node>) -> Entry {
     match &node.value {
         Value::Map(map) if !map.is_empty() => Entry::Section(section(key, node, converted, defaults)),
-        Value::List(items) if items.iter().any(|item| converted.is_open(&item.value)) => {
+        Value::List(items) if items.iter().any(|item| converted.contains_unknown(&item.value)) => {
             Entry::Items(items.iter().map(|item| entry(key, item, None, converted, defaults)).collect())
         }
-        Value::Text(text) if converted.is_open(&node.value) => {
-            let holes = converted.holes.iter().enumerate().filter(|(index, _)| text.contains(&placeholder(*index)));
-            let reasons: Vec<String> = holes.map(|(_, hole)| reason(hole)).collect();
+        Value::Text(text) if converted.contains_unknown(&node.value) => {
+            let unknowns = converted.unknowns.iter().enumerate().filter(|(index, _)| text.contains(&placeholder(*index)));
+            let reasons: Vec<String> = unknowns.map(|(_, unknown)| reason(unknown)).collect();
             let shown = converted.shown(text);
             let whole = if shown == "…" { String::new() } else { format!("{shown}: ") };
             Entry::to_be_set(key, default, &format!("{whole}{}", reasons.join("; ")))
@@ -57,6 +57,6 @@ fn entry(key: &str, node: &Node, default: Option<&Value>, converted: &Converted,
     }
 }
 
-fn reason(hole: &Hole) -> String {
-    format!("{} (line {})", hole.message, hole.line)
+fn reason(unknown: &Unknown) -> String {
+    format!("{} (line {})", unknown.message, unknown.line)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// A call of one of the library's commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct TrainerCall {
     /// The stage, as the library names it; empty if the words do not say.
     pub stage: String,
     /// The index of the first word after the name of the command.
@@ -15,7 +15,7 @@ pub struct Call {
 
 /// What a launcher says of the processes it starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Launch {
+pub struct LaunchInfo {
     /// The number of processes; `None` if the words do not say.
     pub processes: Option<usize>,
     /// True if a launcher starts the command.

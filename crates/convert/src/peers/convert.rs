@@ -1,21 +1,21 @@
 //! The conversion of a command of another library.
 
-use super::call::Call;
-use super::converted::Converted;
+use super::argparse::{self, ParsedOptions};
+use super::call::TrainerCall;
+use super::converted::PeerConversion;
 use super::draft::Draft;
-use super::peer::{Fate, Peer};
+use super::peer::{OptionTreatment, Peer};
 use super::recipe;
-use super::trainer::Trainer;
+use super::trainer::PeerTrainer;
 use super::values::Values;
-use super::words::{self, Given};
-use crate::shell::Hole;
+use crate::shell::Unknown;
 use burnish_config::compat::{Ignored, alike};
 use burnish_hydra::{self, ConfigError, Problem, Value, inline, yaml};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
 /// What a conversion asks of the machine it runs on.
-pub struct Surroundings<'a> {
+pub struct FileAccess<'a> {
     /// Reads a file that a command names.
     pub read: &'a dyn Fn(&str) -> Result<String, String>,
     /// Lists the files of a folder; a file is a list of itself, and what does not exist is `None`.
@@ -23,13 +23,13 @@ pub struct Surroundings<'a> {
 }
 
 /// What is to be converted.
-pub struct Source<'a> {
+pub struct PeerSource<'a> {
     /// The name of the text in messages: the path of the script, or `command`.
     pub name: &'a str,
     /// The programs that the text starts: the line of each, and its words.
     pub calls: Vec<(usize, Vec<String>)>,
     /// What cannot be known of the words.
-    pub holes: Vec<Hole>,
+    pub unknowns: Vec<Unknown>,
     /// A file of options in place of a text.
     pub options: Option<&'a str>,
     pub edition: Option<&'a str>,
@@ -37,14 +37,14 @@ pub struct Source<'a> {
     pub stage: Option<&'a str>,
     /// The number of processes, where the words do not say it.
     pub processes: Option<usize>,
-    pub around: Surroundings<'a>,
+    pub access: FileAccess<'a>,
 }
 
 /// Converts the first command of a library in a text.
 ///
 /// # Errors
 /// If there is no such command, if its stage is not here, or if the library would refuse the command.
-pub fn convert(peer: &'static Peer, source: &Source) -> Result<Converted, ConfigError> {
+pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversion, ConfigError> {
     let calls = source.calls.iter();
     let mut found: Vec<_> = calls.filter_map(|(line, words)| Some((*line, words.as_slice(), (peer.find)(words)?))).collect();
     // A script may serve a model before it trains another.
@@ -53,7 +53,7 @@ pub fn convert(peer: &'static Peer, source: &Source) -> Result<Converted, Config
     let mut further: Vec<usize> = found.iter().map(|(line, ..)| *line).collect();
     further.dedup();
     further.retain(|line| first.as_ref().is_none_or(|(first, ..)| first != line));
-    let of_file = || (1, &[][..], Call { stage: String::new(), rest: 0, script: None });
+    let of_file = || (1, &[][..], TrainerCall { stage: String::new(), rest: 0, script: None });
     let Some((_, words, call)) = first.or_else(|| source.options.map(|_| of_file())) else {
         let message = format!("{}: no command of {}", source.name, peer.name);
         return Err(Problem::new("", message).help(format!("one is written as {}", peer.example)).into());
@@ -65,27 +65,27 @@ pub fn convert(peer: &'static Peer, source: &Source) -> Result<Converted, Config
     let root = file.as_deref().map(|path| parse(path, source)).transpose()?;
     let trainer = trainer(peer, source.stage.unwrap_or(&call.stage))?;
     let options = (peer.options)();
-    let mut given = Given::default();
+    let mut given = ParsedOptions::default();
     if let Some(root) = &root {
-        given = words::read_file(options, trainer.name, root)?;
+        given = argparse::read_file(options, trainer.name, root)?;
     }
-    let of_words = words::read(options, trainer.name, &rest, &source.holes)?;
+    let of_words = argparse::read(options, trainer.name, &rest, &source.unknowns)?;
     given.values.extend(of_words.values);
-    given.unknown.extend(of_words.unknown);
+    given.unknown_options.extend(of_words.unknown_options);
     let mut notes: Vec<String> = vec![];
-    for (written, name, origin) in given.unknown {
+    for (written, name, origin) in given.unknown_options {
         // A script of one's own has options of its own.
         match &call.script {
             Some(script) => notes.push(format!("{written}: no option of {}; {script} itself may read it", peer.name)),
             None => {
-                let problem = words::unknown(options, trainer.name, &name);
+                let problem = argparse::unknown_option(options, trainer.name, &name);
                 return Err(origin.map_or(problem.clone(), |origin| problem.at(&origin)).into());
             }
         }
     }
-    for (option, hole) in &of_words.open {
+    for (option, unknown) in &of_words.unknown_values {
         let option = option.map_or("further options".into(), |name| format!("--{name}"));
-        notes.push(format!("{option} of line {} cannot be known and counts as not given: {}", hole.line, hole.message));
+        notes.push(format!("{option} of line {} cannot be known and counts as not given: {}", unknown.line, unknown.message));
     }
     let edition = edition(peer, trainer, source.edition, &given.values)?;
     if launch.processes.or(source.processes).is_none() && launch.is_launched {
@@ -98,15 +98,15 @@ pub fn convert(peer: &'static Peer, source: &Source) -> Result<Converted, Config
         call: &call,
         processes: source.processes.or(launch.processes).unwrap_or(1).max(1),
         defaults: defaults.root(),
-        files: source.around.files,
+        files: source.access.files,
         settings: IndexMap::new(),
         refused: vec![],
         notes,
-        holes: vec![],
+        missing: vec![],
     };
     let ignored = rows(peer, &mut draft);
     (peer.derive)(&mut draft);
-    let mut converted = Converted {
+    let mut converted = PeerConversion {
         trainer: trainer.name,
         kind: trainer.kind,
         edition: options.editions[edition],
@@ -117,7 +117,7 @@ pub fn convert(peer: &'static Peer, source: &Source) -> Result<Converted, Config
         ignored,
         refused: draft.refused.clone(),
         notes: draft.notes.clone(),
-        holes: draft.holes.clone(),
+        missing: draft.missing.clone(),
         further,
     };
     converted.recipe = recipe::write(peer, &converted, &draft);
@@ -129,20 +129,20 @@ fn rows(peer: &Peer, draft: &mut Draft) -> Vec<Ignored> {
     let mut ignored = vec![];
     let options = (peer.options)();
     for option in options.of(draft.values.trainer) {
-        let Some(fate) = peer.fate(draft.values.trainer, option.name) else { continue };
+        let Some(treatment) = peer.treatment(draft.values.trainer, option.name) else { continue };
         let given = draft.values.given.get(option.name).cloned();
         let is_default = |given: &Value| option.defaults.iter().flatten().any(|default| alike(default, given));
         // What is on by default is changed by false.
         let is_on = option.defaults.contains(&Some(Value::Bool(true)));
         let changed = given.filter(|given| !is_default(given) && (is_on || !says_nothing(given)));
-        match (fate, changed) {
-            (Fate::Key(key), _) if draft.values.has(option.name) || draft.values.is_given(option.name) => {
+        match (treatment, changed) {
+            (OptionTreatment::Key(key), _) if draft.values.has(option.name) || draft.values.is_given(option.name) => {
                 draft.copy(key, option.name)
             }
-            (Fate::Ignored(reason), Some(given)) => {
+            (OptionTreatment::Ignored(reason), Some(given)) => {
                 ignored.push(Ignored { key: option.name.into(), value: inline(&given), reason });
             }
-            (Fate::Refused(reason), Some(_)) => draft.refuse(option.name, reason),
+            (OptionTreatment::Refused(reason), Some(_)) => draft.refuse(option.name, reason),
             _ => {}
         }
     }
@@ -165,12 +165,12 @@ fn config_file(words: &mut Vec<String>) -> Option<String> {
     }
 }
 
-fn parse(path: &str, source: &Source) -> Result<burnish_hydra::Node, Problem> {
-    let text = (source.around.read)(path).map_err(|error| Problem::new("", error))?;
+fn parse(path: &str, source: &PeerSource) -> Result<burnish_hydra::Node, Problem> {
+    let text = (source.access.read)(path).map_err(|error| Problem::new("", error))?;
     yaml::parse(&Arc::new(burnish_hydra::Source { name: path.to_string(), text }))
 }
 
-fn trainer(peer: &'static Peer, stage: &str) -> Result<&'static Trainer, Problem> {
+fn trainer(peer: &'static Peer, stage: &str) -> Result<&'static PeerTrainer, Problem> {
     let known = || peer.trainers.iter().map(|trainer| trainer.name).collect::<Vec<_>>().join(", ");
     if let Some(trainer) = peer.trainer(stage) {
         return Ok(trainer);
@@ -189,7 +189,7 @@ fn trainer(peer: &'static Peer, stage: &str) -> Result<&'static Trainer, Problem
 
 fn edition(
     peer: &Peer,
-    trainer: &Trainer,
+    trainer: &PeerTrainer,
     wanted: Option<&str>,
     given: &IndexMap<&'static str, Value>,
 ) -> Result<usize, Problem> {

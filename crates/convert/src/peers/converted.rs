@@ -4,7 +4,7 @@ use burnish_config::compat::{Ignored, Kind};
 
 /// A value that only the user can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hole {
+pub struct MissingValue {
     pub key: String,
     /// What is missing.
     pub message: String,
@@ -12,13 +12,13 @@ pub struct Hole {
 
 /// An option that asks for something that is not here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedOption {
     /// The option with its value.
     pub option: String,
     pub reason: String,
 }
 
-impl Refused {
+impl RefusedOption {
     /// Returns the option and the reason, on one line.
     pub fn line(&self) -> String {
         format!("{}: {}", self.option, self.reason)
@@ -27,7 +27,7 @@ impl Refused {
 
 /// A command of another library, converted.
 #[derive(Debug)]
-pub struct Converted {
+pub struct PeerConversion {
     /// The library's name of the command.
     pub trainer: &'static str,
     pub kind: Kind,
@@ -37,14 +37,14 @@ pub struct Converted {
     pub subcommand: &'static str,
     /// The built-in file that the recipe changes.
     pub preset: &'static str,
-    /// The settings as overrides, without the holes.
+    /// The settings as overrides, without the missing.
     pub overrides: Vec<String>,
     /// The recipe file.
     pub recipe: String,
     pub ignored: Vec<Ignored>,
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedOption>,
     pub notes: Vec<String>,
-    pub holes: Vec<Hole>,
+    pub missing: Vec<MissingValue>,
     /// Lines of the text with other commands of the library, which were not converted.
     pub further: Vec<usize>,
 }

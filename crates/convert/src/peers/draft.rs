@@ -1,8 +1,8 @@
 //! A recipe in the making.
 
-use super::call::Call;
-use super::converted::{Hole, Refused};
-use super::trainer::Trainer;
+use super::call::TrainerCall;
+use super::converted::{MissingValue, RefusedOption};
+use super::trainer::PeerTrainer;
 use super::values::Values;
 use burnish_config::compat::Kind;
 use burnish_hydra::{Node, Value, inline};
@@ -22,8 +22,8 @@ pub struct Setting {
 /// A recipe in the making: the values of the options, and the settings they come to.
 pub struct Draft<'a> {
     pub values: Values,
-    pub trainer: &'static Trainer,
-    pub call: &'a Call,
+    pub trainer: &'static PeerTrainer,
+    pub call: &'a TrainerCall,
     /// The number of processes that the command starts.
     pub processes: usize,
     /// The built-in configuration.
@@ -31,9 +31,9 @@ pub struct Draft<'a> {
     /// Lists the files of a folder; a file is a list of itself, and what does not exist is `None`.
     pub files: &'a dyn Fn(&str) -> Option<Vec<String>>,
     pub settings: IndexMap<String, Setting>,
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedOption>,
     pub notes: Vec<String>,
-    pub holes: Vec<Hole>,
+    pub missing: Vec<MissingValue>,
 }
 
 impl Draft<'_> {
@@ -62,16 +62,16 @@ impl Draft<'_> {
     }
 
     /// Leaves a key to the user.
-    pub fn hole(&mut self, key: &str, message: impl Into<String>) {
+    pub fn ask_user(&mut self, key: &str, message: impl Into<String>) {
         let key = self.key(key);
-        self.holes.push(Hole { key, message: message.into() });
+        self.missing.push(MissingValue { key, message: message.into() });
     }
 
     /// Notes that an option stands in the way.
     pub fn refuse(&mut self, option: &str, reason: impl Into<String>) {
         let value = self.values.get(option);
         let option = option.split(' ').find(|name| self.values.is_given(name)).unwrap_or(option.split(' ').next().unwrap_or(""));
-        self.refused.push(Refused { option: format!("--{option} {}", beginning(&inline(&value))), reason: reason.into() });
+        self.refused.push(RefusedOption { option: format!("--{option} {}", beginning(&inline(&value))), reason: reason.into() });
     }
 
     /// Adds a line to the notes at the top of the recipe.

@@ -6,30 +6,30 @@
 
 pub mod page;
 
+mod argparse;
 mod call;
 mod convert;
 mod converted;
+mod data_files;
 mod draft;
 mod optimizer;
 mod options;
 mod peer;
 mod recipe;
-mod rows;
 mod schedule;
 mod trainer;
 mod value;
 mod values;
-mod words;
 
-pub use call::{Call, Launch, flag, stem};
-pub use convert::{Source, Surroundings, convert};
-pub use converted::{Converted, Hole, Refused};
+pub use call::{LaunchInfo, TrainerCall, flag, stem};
+pub use convert::{FileAccess, PeerSource, convert};
+pub use converted::{MissingValue, PeerConversion, RefusedOption};
+pub use data_files::{files_of_split, one_or_list, set_all_files, set_files, sets};
 pub use draft::{Draft, in_section};
-pub use optimizer::{optimizer, optimizers, set_optimizer};
-pub use options::{How, Opt, Options};
-pub use peer::{Fate, Peer, Row};
-pub use rows::{of_split, one_or_list, set_files, set_found, sets};
-pub use schedule::{names as schedules, shape};
-pub use trainer::Trainer;
+pub use optimizer::{optimizer, optimizer_names, set_optimizer};
+pub use options::{OptionRow, OptionSyntax, Options};
+pub use peer::{OptionTreatment, Peer, TreatmentRow};
+pub use schedule::{find_schedule, names as schedule_names};
+pub use trainer::PeerTrainer;
 pub use value::{float, int, list, map, text};
 pub use values::Values;

@@ -34,7 +34,7 @@ pub fn optimizer(name: &str) -> Option<(&'static str, bool)> {
 }
 
 /// Returns the names that [`optimizer`] knows, for messages.
-pub fn optimizers() -> String {
+pub fn optimizer_names() -> String {
     NAMES.iter().flat_map(|(_, theirs)| *theirs).copied().collect::<Vec<_>>().join(", ")
 }
 

@@ -4,9 +4,9 @@ use super::value::read;
 use burnish_hydra::Value;
 use std::collections::HashMap;
 
-/// How an option is read from the command line.
+/// OptionSyntax an option is read from the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum OptionSyntax {
     /// `--name`, `--name true`, `--no_name`.
     Flag,
     Int,
@@ -20,10 +20,10 @@ pub enum How {
 
 /// An option of one command.
 #[derive(Debug)]
-pub struct Opt {
+pub struct OptionRow {
     pub trainer: &'static str,
     pub name: &'static str,
-    pub how: How,
+    pub syntax: OptionSyntax,
     /// The default in each edition; `None` if the edition does not have the option.
     pub defaults: Vec<Option<Value>>,
 }
@@ -33,7 +33,7 @@ pub struct Opt {
 pub struct Options {
     /// The editions, oldest first.
     pub editions: Vec<&'static str>,
-    pub all: Vec<Opt>,
+    pub all: Vec<OptionRow>,
     /// The index of each option, by command and name.
     index: HashMap<(&'static str, &'static str), usize>,
 }
@@ -45,27 +45,27 @@ impl Options {
         let editions: Vec<&str> = lines.next().into_iter().flatten().skip(3).collect();
         let option = |mut cells: std::str::Split<'static, char>| {
             let (trainer, name) = (cells.next()?, cells.next()?);
-            let how = match cells.next()? {
-                "flag" | "unflag" => How::Flag,
-                "int" => How::Int,
-                "float" => How::Float,
-                "list" => How::List,
-                "tree" => How::Tree,
-                _ => How::Text,
+            let syntax = match cells.next()? {
+                "flag" | "unflag" => OptionSyntax::Flag,
+                "int" => OptionSyntax::Int,
+                "float" => OptionSyntax::Float,
+                "list" => OptionSyntax::List,
+                "tree" => OptionSyntax::Tree,
+                _ => OptionSyntax::Text,
             };
-            Some(Opt { trainer, name, how, defaults: cells.map(|cell| (cell != "-").then(|| read(cell))).collect() })
+            Some(OptionRow { trainer, name, syntax, defaults: cells.map(|cell| (cell != "-").then(|| read(cell))).collect() })
         };
-        let all: Vec<Opt> = lines.filter_map(option).collect();
+        let all: Vec<OptionRow> = lines.filter_map(option).collect();
         let index = all.iter().enumerate().map(|(index, option)| ((option.trainer, option.name), index)).collect();
         Self { editions, all, index }
     }
 
     /// Returns the options of a command in any edition.
-    pub fn of<'a>(&'a self, trainer: &'a str) -> impl Iterator<Item = &'a Opt> {
+    pub fn of<'a>(&'a self, trainer: &'a str) -> impl Iterator<Item = &'a OptionRow> {
         self.all.iter().filter(move |option| option.trainer == trainer)
     }
 
-    pub fn find(&self, trainer: &str, name: &str) -> Option<&Opt> {
+    pub fn find(&self, trainer: &str, name: &str) -> Option<&OptionRow> {
         self.index.get(&(trainer, name)).map(|index| &self.all[*index])
     }
 

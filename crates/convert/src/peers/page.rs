@@ -2,7 +2,7 @@
 
 use super::draft::in_section;
 use super::options::Options;
-use super::peer::{Fate, Peer, Row};
+use super::peer::{OptionTreatment, Peer, TreatmentRow};
 use burnish_config::compat::Kind;
 
 /// Returns the numbers of options of each command and edition by treatment, then every option with its treatment.
@@ -12,15 +12,15 @@ pub fn page(peer: &Peer) -> String {
     for trainer in peer.trainers {
         for (index, edition) in options.editions.iter().enumerate().filter(|(index, _)| options.has(trainer.name, *index)) {
             let has = options.of(trainer.name).filter(|option| option.defaults[index].is_some());
-            let fates: Vec<Fate> = has.filter_map(|option| peer.fate(trainer.name, option.name)).collect();
-            let count = |is: fn(&Fate) -> bool| fates.iter().filter(|fate| is(fate)).count();
+            let treatments: Vec<OptionTreatment> = has.filter_map(|option| peer.treatment(trainer.name, option.name)).collect();
+            let count = |is: fn(&OptionTreatment) -> bool| treatments.iter().filter(|treatment| is(treatment)).count();
             page.push_str(&format!(
                 "| `{}` | {edition} | {} | {} | {} | {} |\n",
                 trainer.name,
-                fates.len(),
-                count(|fate| matches!(fate, Fate::Key(_) | Fate::Read(_))),
-                count(|fate| matches!(fate, Fate::Ignored(_))),
-                count(|fate| matches!(fate, Fate::Refused(_))),
+                treatments.len(),
+                count(|treatment| matches!(treatment, OptionTreatment::Key(_) | OptionTreatment::Read(_))),
+                count(|treatment| matches!(treatment, OptionTreatment::Ignored(_))),
+                count(|treatment| matches!(treatment, OptionTreatment::Refused(_))),
             ));
         }
     }
@@ -31,7 +31,7 @@ pub fn page(peer: &Peer) -> String {
     page
 }
 
-fn line(peer: &Peer, options: &Options, (names, commands, fate): &Row) -> String {
+fn line(peer: &Peer, options: &Options, (names, commands, treatment): &TreatmentRow) -> String {
     let names: Vec<String> = names.split(' ').map(|name| format!("`--{name}`")).collect();
     let concerned = |trainer: &&str| commands.is_empty() || commands.split(' ').any(|name| name == *trainer);
     let bare: Vec<&str> = names.iter().map(|name| name.trim_matches('`').trim_start_matches("--")).collect();
@@ -49,11 +49,11 @@ fn line(peer: &Peer, options: &Options, (names, commands, fate): &Row) -> String
         .collect();
     let all_commands = shown.len() == peer.trainers.len();
     let all_editions = editions.len() == everywhere.filter(known).count();
-    let here = match fate {
-        Fate::Key(key) => written(peer, &shown, key),
-        Fate::Read(text) => text.to_string(),
-        Fate::Ignored(reason) => format!("ignored: {reason}"),
-        Fate::Refused(reason) => format!("refused unless at its default: {reason}"),
+    let here = match treatment {
+        OptionTreatment::Key(key) => written(peer, &shown, key),
+        OptionTreatment::Read(text) => text.to_string(),
+        OptionTreatment::Ignored(reason) => format!("ignored: {reason}"),
+        OptionTreatment::Refused(reason) => format!("refused unless at its default: {reason}"),
     };
     format!(
         "| {} | {} | {} | {} |\n",

@@ -1,13 +1,13 @@
 //! Another library: its commands, and the treatment of each of their options.
 
-use super::call::{Call, Launch};
+use super::call::{LaunchInfo, TrainerCall};
 use super::draft::Draft;
 use super::options::Options;
-use super::trainer::Trainer;
+use super::trainer::PeerTrainer;
 
 /// The treatment of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum OptionTreatment {
     /// The value goes to this key as it is. `@optim`, `@model` and `@actor` stand for the section of the stage.
     Key(&'static str),
     /// The option is read together with others; the text says, for the documentation, what it becomes.
@@ -19,7 +19,7 @@ pub enum Fate {
 }
 
 /// The names of an option, the commands it is about (none: all), and its treatment. All are separated by spaces.
-pub type Row = (&'static str, &'static str, Fate);
+pub type TreatmentRow = (&'static str, &'static str, OptionTreatment);
 
 /// Another library.
 pub struct Peer {
@@ -29,27 +29,27 @@ pub struct Peer {
     /// An example for error messages.
     pub example: &'static str,
     pub options: fn() -> &'static Options,
-    pub rows: &'static [&'static [Row]],
-    pub trainers: &'static [Trainer],
+    pub rows: &'static [&'static [TreatmentRow]],
+    pub trainers: &'static [PeerTrainer],
     /// Names of stages that are not here, and what to do instead.
     pub absent: &'static [(&'static str, &'static str)],
     /// Finds the call of one of its commands in the words of a program.
-    pub find: fn(&[String]) -> Option<Call>,
+    pub find: fn(&[String]) -> Option<TrainerCall>,
     /// Reads how many processes the words before a call start, and files of options.
-    pub launch: fn(&Call, &[String]) -> Launch,
+    pub launch: fn(&TrainerCall, &[String]) -> LaunchInfo,
     /// Sets what a row alone does not decide.
     pub derive: fn(&mut Draft),
 }
 
 impl Peer {
     /// Returns the treatment of an option of one of the commands; the first row that names it counts.
-    pub fn fate(&self, trainer: &str, option: &str) -> Option<Fate> {
-        let named = |row: &&Row| row.0.split(' ').any(|name| name == option);
-        let concerns = |row: &&Row| row.1.is_empty() || row.1.split(' ').any(|name| name == trainer);
+    pub fn treatment(&self, trainer: &str, option: &str) -> Option<OptionTreatment> {
+        let named = |row: &&TreatmentRow| row.0.split(' ').any(|name| name == option);
+        let concerns = |row: &&TreatmentRow| row.1.is_empty() || row.1.split(' ').any(|name| name == trainer);
         self.rows.iter().copied().flatten().find(|row| named(row) && concerns(row)).map(|row| row.2)
     }
 
-    pub fn trainer(&self, name: &str) -> Option<&'static Trainer> {
+    pub fn trainer(&self, name: &str) -> Option<&'static PeerTrainer> {
         self.trainers.iter().find(|trainer| trainer.name == name)
     }
 }

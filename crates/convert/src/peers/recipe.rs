@@ -1,6 +1,6 @@
 //! The recipe of a converted command of another library.
 
-use super::converted::{Converted, Refused};
+use super::converted::{PeerConversion, RefusedOption};
 use super::draft::{Draft, Setting};
 use super::peer::Peer;
 use burnish_config::compat::alike;
@@ -8,15 +8,15 @@ use burnish_config::recipe::{Entry, Recipe, Section, numbered};
 use burnish_hydra::{Node, Value, segments};
 
 /// Returns the text of the recipe.
-pub fn write(peer: &Peer, converted: &Converted, draft: &Draft) -> String {
+pub fn write(peer: &Peer, converted: &PeerConversion, draft: &Draft) -> String {
     let subcommand = if converted.subcommand.is_empty() { String::new() } else { format!("{} ", converted.subcommand) };
     let ignored = converted.ignored.iter().map(|one| format!("--{} {}: {}", one.key, one.value, one.reason));
     let mut settings = Section::default();
     for key in ordered(draft) {
-        let hole = draft.holes.iter().find(|hole| hole.key == key);
+        let missing = draft.missing.iter().find(|missing| missing.key == key);
         let default = draft.defaults.get(&key).map(|node| &node.value);
-        match (hole, draft.settings.get(&key)) {
-            (Some(hole), _) => settings.put(&key, Entry::to_be_set(&key, default, &hole.message)),
+        match (missing, draft.settings.get(&key)) {
+            (Some(missing), _) => settings.put(&key, Entry::to_be_set(&key, default, &missing.message)),
             (None, Some(Setting { value, why, .. })) => {
                 settings.put(&key, Entry::Value { value: value.clone(), comment: why.clone() });
             }
@@ -26,14 +26,14 @@ pub fn write(peer: &Peer, converted: &Converted, draft: &Draft) -> String {
     let recipe = Recipe {
         about: vec![
             format!(
-                "Converted from a command of {} {} ({}) by `trainer {}`.",
+                "PeerConversion from a command of {} {} ({}) by `trainer {}`.",
                 peer.name, converted.edition, converted.trainer, peer.command
             ),
             format!("It runs as: trainer {subcommand}--config FILE"),
         ],
         lists: vec![
             ("ignored, because", ignored.collect()),
-            ("not here, and left out", numbered(converted.refused.iter().map(Refused::line))),
+            ("not here, and left out", numbered(converted.refused.iter().map(RefusedOption::line))),
             ("to know", draft.notes.clone()),
         ],
         preset: converted.preset,
@@ -48,17 +48,17 @@ fn ordered(draft: &Draft) -> Vec<String> {
         setting.is_given || draft.defaults.get(key).is_none_or(|node| !alike(&node.value, &setting.value))
     });
     let mut keys: Vec<String> =
-        given.map(|(key, _)| key.clone()).chain(draft.holes.iter().map(|hole| hole.key.clone())).collect();
+        given.map(|(key, _)| key.clone()).chain(draft.missing.iter().map(|missing| missing.key.clone())).collect();
     keys.sort_by_cached_key(|key| place(draft.defaults, key));
     keys.dedup();
     keys
 }
 
-/// Returns the settings that [`write`] writes, as overrides, without the holes and what has a number for each item of one.
+/// Returns the settings that [`write`] writes, as overrides, without the missing and what has a number for each item of one.
 pub fn overrides(draft: &Draft) -> Vec<String> {
-    let is_hole = |key: &str| draft.holes.iter().any(|hole| hole.key == key);
-    let counts_a_hole = |key: &str| key == "data.train_weights" && is_hole("data.train_files");
-    let keys = ordered(draft).into_iter().filter(|key| !is_hole(key) && !counts_a_hole(key));
+    let is_missing = |key: &str| draft.missing.iter().any(|missing| missing.key == key);
+    let counts_missing_files = |key: &str| key == "data.train_weights" && is_missing("data.train_files");
+    let keys = ordered(draft).into_iter().filter(|key| !is_missing(key) && !counts_missing_files(key));
     keys.filter_map(|key| Some(format!("{key}={}", super::value::word(&draft.settings.get(&key)?.value)))).collect()
 }
 

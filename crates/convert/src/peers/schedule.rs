@@ -5,26 +5,26 @@ use super::value::{float, int, text};
 use burnish_hydra::{Value, inline};
 
 /// A schedule of transformers.
-pub struct Shape {
+pub struct Schedule {
     theirs: &'static str,
     /// The value of `lr_scheduler_type` here.
     pub ours: &'static str,
     pub warms_up: bool,
     /// Settings beside it that stand for transformers' defaults.
-    sets: &'static [(&'static str, Default)],
+    sets: &'static [(&'static str, DefaultValue)],
     /// Its own options, and the settings that they are.
-    options: &'static [(&'static str, &'static str, As)],
+    options: &'static [(&'static str, &'static str, OptionMeaning)],
 }
 
 /// A value that transformers has unless told otherwise.
-enum Default {
+enum DefaultValue {
     Number(f64),
     No,
 }
 
 /// The meaning of an option.
 #[derive(Clone, Copy)]
-enum As {
+enum OptionMeaning {
     /// The setting has the same value.
     Same,
     /// The option counts updates, the setting steps.
@@ -34,36 +34,36 @@ enum As {
     /// The option must have this value, and no setting stands for it.
     Only(&'static str),
 }
-use As::{Only, Rate, Same, Steps};
+use OptionMeaning::{Only, Rate, Same, Steps};
 
-impl Shape {
+impl Schedule {
     const fn plain(name: &'static str) -> Self {
         Self { theirs: name, ours: name, warms_up: true, sets: &[], options: &[] }
     }
 }
 
-const SHAPES: &[Shape] = &[
-    Shape::plain("linear"),
-    Shape { options: &[("num_cycles", "num_cycles", Same)], ..Shape::plain("cosine") },
-    Shape { ours: "cosine", options: MIN_LR, ..Shape::plain("cosine_with_min_lr") },
-    Shape {
+const SCHEDULES: &[Schedule] = &[
+    Schedule::plain("linear"),
+    Schedule { options: &[("num_cycles", "num_cycles", Same)], ..Schedule::plain("cosine") },
+    Schedule { ours: "cosine", options: MIN_LR, ..Schedule::plain("cosine_with_min_lr") },
+    Schedule {
         ours: "cosine",
-        sets: &[("zero_indexed_step", Default::No)],
+        sets: &[("zero_indexed_step", DefaultValue::No)],
         options: MIN_LR,
-        ..Shape::plain("cosine_warmup_with_min_lr")
+        ..Schedule::plain("cosine_warmup_with_min_lr")
     },
-    Shape {
-        sets: &[("num_cycles", Default::Number(1.0))],
+    Schedule {
+        sets: &[("num_cycles", DefaultValue::Number(1.0))],
         options: &[("num_cycles", "num_cycles", Same)],
-        ..Shape::plain("cosine_with_restarts")
+        ..Schedule::plain("cosine_with_restarts")
     },
-    Shape {
-        sets: &[("min_lr", Default::Number(1e-7))],
+    Schedule {
+        sets: &[("min_lr", DefaultValue::Number(1e-7))],
         options: &[("lr_end", "min_lr", Same), ("power", "power", Same)],
-        ..Shape::plain("polynomial")
+        ..Schedule::plain("polynomial")
     },
-    Shape { options: &[("timescale", "timescale", Steps)], ..Shape::plain("inverse_sqrt") },
-    Shape {
+    Schedule { options: &[("timescale", "timescale", Steps)], ..Schedule::plain("inverse_sqrt") },
+    Schedule {
         ours: "wsd",
         options: &[
             ("num_decay_steps", "lr_wsd_decay_steps", Steps),
@@ -74,33 +74,33 @@ const SHAPES: &[Shape] = &[
             ("num_cycles", "num_cycles", Same),
             ("warmup_type", "", Only("linear")),
         ],
-        ..Shape::plain("warmup_stable_decay")
+        ..Schedule::plain("warmup_stable_decay")
     },
-    Shape { warms_up: false, ..Shape::plain("constant") },
-    Shape { ours: "constant", ..Shape::plain("constant_with_warmup") },
+    Schedule { warms_up: false, ..Schedule::plain("constant") },
+    Schedule { ours: "constant", ..Schedule::plain("constant_with_warmup") },
 ];
 
-const MIN_LR: &[(&str, &str, As)] =
+const MIN_LR: &[(&str, &str, OptionMeaning)] =
     &[("min_lr", "min_lr", Same), ("min_lr_rate", "min_lr_ratio", Same), ("num_cycles", "num_cycles", Same)];
 
 /// Returns the schedule with a name of transformers; `None` if it is not here.
-pub fn shape(name: &str) -> Option<&'static Shape> {
-    SHAPES.iter().find(|shape| shape.theirs == name)
+pub fn find_schedule(name: &str) -> Option<&'static Schedule> {
+    SCHEDULES.iter().find(|schedule| schedule.theirs == name)
 }
 
-/// Returns the names that [`shape`] knows, for messages.
+/// Returns the names that [`find_schedule`] knows, for messages.
 pub fn names() -> String {
-    SHAPES.iter().map(|shape| shape.theirs).collect::<Vec<_>>().join(", ")
+    SCHEDULES.iter().map(|schedule| schedule.theirs).collect::<Vec<_>>().join(", ")
 }
 
-impl Shape {
+impl Schedule {
     /// Sets the schedule of an optimizer; `from` is the option that names it.
     pub fn set(&self, draft: &mut Draft, section: &str, from: &str) {
         draft.set(&format!("{section}.lr_scheduler_type"), text(self.ours), from);
         for (name, value) in self.sets {
             let value = match value {
-                Default::Number(number) => float(*number),
-                Default::No => Value::Bool(false),
+                DefaultValue::Number(number) => float(*number),
+                DefaultValue::No => Value::Bool(false),
             };
             draft.set(&format!("{section}.{name}"), value, from);
         }

@@ -4,7 +4,7 @@ use burnish_config::compat::Kind;
 
 /// A command of the library that has a counterpart here.
 #[derive(Debug)]
-pub struct Trainer {
+pub struct PeerTrainer {
     /// The name in the list of options.
     pub name: &'static str,
     pub kind: Kind,

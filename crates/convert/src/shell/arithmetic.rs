@@ -16,14 +16,14 @@ const LONGEST_FORMULA: usize = 1000;
 /// The number of variables whose values are formulas themselves.
 const CHAIN: usize = 8;
 
-/// The reason why a formula has no value: a text with a hole, or what is wrong with it.
-enum Fault {
-    Hole(String),
-    Wrong(&'static str),
+/// The reason why a formula has no value: a text with a unknown, or what is wrong with it.
+enum ArithmeticError {
+    Unknown(String),
+    Invalid(&'static str),
 }
 
 impl Machine<'_> {
-    /// Returns the result of a formula, or a hole.
+    /// Returns the result of a formula, or a unknown.
     pub fn arithmetic(&mut self, formula: &str) -> Result<String, ShellError> {
         self.step(formula.len())?;
         let text = self.quoted_text(formula)?;
@@ -33,23 +33,23 @@ impl Machine<'_> {
         }
         Ok(match self.formula(&text, CHAIN) {
             Ok(value) => value.to_string(),
-            Err(Fault::Hole(hole)) => hole,
-            Err(Fault::Wrong(reason)) => self.hole(format!("`$(({}))` {reason}", short(formula))),
+            Err(ArithmeticError::Unknown(unknown)) => unknown,
+            Err(ArithmeticError::Invalid(reason)) => self.unknown(format!("`$(({}))` {reason}", short(formula))),
         })
     }
 
-    fn formula(&mut self, text: &str, chain: usize) -> Result<i64, Fault> {
+    fn formula(&mut self, text: &str, chain: usize) -> Result<i64, ArithmeticError> {
         if !is_known(text) {
-            return Err(Fault::Hole(text.to_string()));
+            return Err(ArithmeticError::Unknown(text.to_string()));
         }
         if text.len() > LONGEST_FORMULA || text.matches('[').count() > 1 || limits::check(text).is_err() {
-            return Err(Fault::Wrong("is too long"));
+            return Err(ArithmeticError::Invalid("is too long"));
         }
-        let parsed = arithmetic::parse(text).map_err(|_| Fault::Wrong("cannot be computed"))?;
+        let parsed = arithmetic::parse(text).map_err(|_| ArithmeticError::Invalid("cannot be computed"))?;
         self.value(&parsed, chain)
     }
 
-    fn value(&mut self, expr: &Expr, chain: usize) -> Result<i64, Fault> {
+    fn value(&mut self, expr: &Expr, chain: usize) -> Result<i64, ArithmeticError> {
         match expr {
             Expr::Literal(value) => Ok(*value),
             Expr::Reference(target) => self.referred(target, chain),
@@ -101,7 +101,7 @@ impl Machine<'_> {
         }
     }
 
-    fn referred(&mut self, target: &Target, chain: usize) -> Result<i64, Fault> {
+    fn referred(&mut self, target: &Target, chain: usize) -> Result<i64, ArithmeticError> {
         let value = match target {
             Target::Variable(name) => Ok(self.variable(name)),
             Target::ArrayElement(name, index) => {
@@ -114,12 +114,12 @@ impl Machine<'_> {
             return Ok(0);
         }
         if chain == 0 {
-            return Err(Fault::Wrong("is nested too deeply"));
+            return Err(ArithmeticError::Invalid("is nested too deeply"));
         }
         value.trim().parse().or_else(|_| self.formula(&value, chain - 1))
     }
 
-    fn put(&mut self, target: &Target, value: i64, chain: usize) -> Result<i64, Fault> {
+    fn put(&mut self, target: &Target, value: i64, chain: usize) -> Result<i64, ArithmeticError> {
         match target {
             Target::Variable(name) => self.set(name, Variable::Text(value.to_string())),
             Target::ArrayElement(name, index) => {
@@ -131,10 +131,12 @@ impl Machine<'_> {
     }
 }
 
-fn computed(operator: &Binary, left: i64, right: i64) -> Result<i64, Fault> {
-    let wrong = Fault::Wrong("cannot be computed");
+fn computed(operator: &Binary, left: i64, right: i64) -> Result<i64, ArithmeticError> {
+    let wrong = ArithmeticError::Invalid("cannot be computed");
     Ok(match operator {
-        Binary::Power => left.checked_pow(u32::try_from(right).map_err(|_| Fault::Wrong("cannot be computed"))?).ok_or(wrong)?,
+        Binary::Power => {
+            left.checked_pow(u32::try_from(right).map_err(|_| ArithmeticError::Invalid("cannot be computed"))?).ok_or(wrong)?
+        }
         Binary::Multiply => left.checked_mul(right).ok_or(wrong)?,
         Binary::Divide => left.checked_div(right).ok_or(wrong)?,
         Binary::Modulo => left.checked_rem(right).ok_or(wrong)?,

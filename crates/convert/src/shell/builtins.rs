@@ -19,7 +19,7 @@ impl Machine<'_> {
         let count = || first.and_then(|word| word.parse().ok()).unwrap_or(1);
         match name {
             "true" => {}
-            "false" => self.conclude(Some(false)),
+            "false" => self.set_status(Some(false)),
             "echo" => {
                 let flags = words.iter().take_while(|word| matches!(word.as_str(), "-n" | "-e" | "-ne" | "-en" | "-E")).count();
                 let end = if words[..flags].iter().any(|flag| flag.contains('n')) { "" } else { "\n" };
@@ -32,7 +32,7 @@ impl Machine<'_> {
                     [flag, variable, rest @ ..] if flag == "-v" => (Some(variable), rest),
                     words => (None, words),
                 };
-                let text = printf(words).unwrap_or_else(|| self.hole("the output of `printf`".into()));
+                let text = printf(words).unwrap_or_else(|| self.unknown("the output of `printf`".into()));
                 match variable {
                     Some(variable) => self.set(variable, Variable::Text(text)),
                     None => self.print(&text)?,
@@ -43,7 +43,7 @@ impl Machine<'_> {
                 let to = to.unwrap_or_else(|| self.variable("HOME"));
                 self.state.folder = joined(&self.state.folder, &self.without_unset(&to));
             }
-            "popd" => self.state.folder = self.hole("the folder before `pushd`".into()),
+            "popd" => self.state.folder = self.unknown("the folder before `pushd`".into()),
             "pwd" => self.print(&format!("{}\n", self.state.folder.clone()))?,
             "shift" => {
                 let count = count().min(self.state.arguments.len());
@@ -66,16 +66,16 @@ impl Machine<'_> {
             "let" => {
                 for word in words {
                     let value = self.arithmetic(word)?;
-                    self.conclude(is_known(&value).then(|| value != "0"));
+                    self.set_status(is_known(&value).then(|| value != "0"));
                 }
             }
             "test" => {
                 let holds = self.test(words)?;
-                self.conclude(holds);
+                self.set_status(holds);
             }
             "[" => {
                 let holds = self.test(&words[..words.len().saturating_sub(1)])?;
-                self.conclude(holds);
+                self.set_status(holds);
             }
             "return" => {
                 self.end(first);
@@ -99,9 +99,10 @@ impl Machine<'_> {
             "mapfile" | "readarray" => self.lines_into(name, words),
             "getopts" => self.option(words),
             "command" | "type" if first.is_some_and(|word| word.starts_with('-')) || name == "type" => {
-                let is_there = if words.iter().any(|word| word.contains("npu")) { Some(self.around.stubs) } else { None };
-                self.conclude(is_there);
-                let output = if is_there == Some(false) { String::new() } else { self.hole(format!("the output of `{name}`")) };
+                let is_there = if words.iter().any(|word| word.contains("npu")) { Some(self.env.stubs) } else { None };
+                self.set_status(is_there);
+                let output =
+                    if is_there == Some(false) { String::new() } else { self.unknown(format!("the output of `{name}`")) };
                 self.print(&output)?;
             }
             "command" | "builtin" | "exec" if !words.is_empty() => {
@@ -147,7 +148,7 @@ impl Machine<'_> {
     fn end(&mut self, code: Option<&str>) {
         if let Some(code) = code {
             let code = code.parse::<i64>().ok();
-            self.conclude(code.map(|code| code == 0));
+            self.set_status(code.map(|code| code == 0));
             self.state.code = code.unwrap_or(1);
         }
     }
@@ -218,7 +219,7 @@ impl Machine<'_> {
         if let Some(text) = self.state.files.get(&joined(&self.state.folder, name)) {
             return Some(text.clone()).filter(|text| is_known(text));
         }
-        let folders = [self.around.sources.as_ref()?.canonicalize().ok()?, Path::new(&self.around.folder).canonicalize().ok()?];
+        let folders = [self.env.script_folder.as_ref()?.canonicalize().ok()?, Path::new(&self.env.folder).canonicalize().ok()?];
         let path = Path::new(&self.state.folder).join(name);
         if !is_known(&path.to_string_lossy()) {
             return None;

@@ -58,7 +58,7 @@ impl Machine<'_> {
                     self.step(1)?;
                     let holds = condition.as_ref().map_or(Ok("1".into()), |formula| self.arithmetic(formula))?;
                     if !is_known(&holds) {
-                        self.either("inside `for`", |machine| machine.list(&clause.body.list), |_| Ok(Flow::Next))?;
+                        self.both_branches("inside `for`", |machine| machine.list(&clause.body.list), |_| Ok(Flow::Next))?;
                         break Flow::Next;
                     }
                     if holds == "0" {
@@ -95,7 +95,7 @@ impl Machine<'_> {
                 Status::Unknown => {
                     let place = "inside `if`, whose condition cannot be known";
                     let rest = &arms[index + 1..];
-                    return self.either(
+                    return self.both_branches(
                         place,
                         |machine| machine.list(body),
                         |machine| machine.deeper(|machine| machine.arms(rest)),
@@ -133,7 +133,7 @@ impl Machine<'_> {
                 None => {
                     let rest = CaseClauseCommand { cases: clause.cases[index + 1..].to_vec(), ..clause.clone() };
                     let place = "inside `case`, whose word cannot be known";
-                    return self.either(
+                    return self.both_branches(
                         place,
                         |machine| body.map_or(Ok(Flow::Next), |body| machine.list(body)),
                         |machine| machine.deeper(|machine| machine.case(&rest)),
@@ -171,7 +171,7 @@ impl Machine<'_> {
                 Status::Is(_) => break,
                 Status::Unknown => {
                     let place = "inside a loop whose condition cannot be known";
-                    self.either(place, |machine| machine.list(&body.list), |_| Ok(Flow::Next))?;
+                    self.both_branches(place, |machine| machine.list(&body.list), |_| Ok(Flow::Next))?;
                     break;
                 }
             }
@@ -181,7 +181,7 @@ impl Machine<'_> {
     }
 
     /// Takes both ways. If one of them leaves the script or the block, only the other goes on.
-    pub fn either(
+    pub fn both_branches(
         &mut self,
         place: &str,
         one: impl FnOnce(&mut Self) -> Result<Flow, ShellError>,
@@ -206,7 +206,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Makes holes of what differs between two states.
+    /// Makes unknowns of what differs between two states.
     fn merge(&mut self, other: State, place: &str) {
         let names: BTreeSet<String> = self.state.variables.keys().chain(other.variables.keys()).cloned().collect();
         for name in names {
@@ -214,26 +214,26 @@ impl Machine<'_> {
             if here == there {
                 continue;
             }
-            let hole = self.hole(format!("`${name}` is set {place}"));
+            let unknown = self.unknown(format!("`${name}` is set {place}"));
             let value = match (here, there) {
                 (Some(Variable::Array(here)), Some(Variable::Array(there))) => {
                     let common = here.values().zip(there.values()).take_while(|(one, other)| one == other);
-                    Variable::list(common.map(|(one, _)| one.clone()).chain([hole]).collect::<Vec<_>>())
+                    Variable::list(common.map(|(one, _)| one.clone()).chain([unknown]).collect::<Vec<_>>())
                 }
-                (Some(Variable::Map(_)), _) => Variable::Map([("0".to_string(), hole)].into()),
-                _ => Variable::Text(hole),
+                (Some(Variable::Map(_)), _) => Variable::Map([("0".to_string(), unknown)].into()),
+                _ => Variable::Text(unknown),
             };
             self.set(&name, value);
         }
         if self.state.arguments != other.arguments {
-            let hole = self.hole(format!("the arguments change {place}"));
-            self.state.arguments = vec![hole];
+            let unknown = self.unknown(format!("the arguments change {place}"));
+            self.state.arguments = vec![unknown];
         }
         if self.state.output != other.output {
-            self.state.output = Some(self.hole(format!("the output is made {place}")));
+            self.state.output = Some(self.unknown(format!("the output is made {place}")));
         }
         if self.state.folder != other.folder {
-            self.state.folder = self.hole(format!("the folder changes {place}"));
+            self.state.folder = self.unknown(format!("the folder changes {place}"));
         }
         if self.state.status != other.status {
             self.state.status = Status::Unknown;

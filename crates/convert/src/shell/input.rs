@@ -7,11 +7,11 @@ use super::text::is_known;
 impl Machine<'_> {
     /// `read [-r] [-d DELIMITER] [-a NAME] NAME …`, from a text that is known.
     pub fn read_into(&mut self, words: &[String]) {
-        let Reading { names, array, delimiter, is_raw } = Reading::new(words);
+        let ReadOptions { names, array, delimiter, is_raw } = ReadOptions::new(words);
         let Some(input) = self.state.input.clone().filter(|input| is_known(input)) else {
             for name in names.into_iter().chain(array) {
-                let hole = self.hole(format!("`read` asks for `{name}`"));
-                self.set(&name, Variable::Text(hole));
+                let unknown = self.unknown(format!("`read` asks for `{name}`"));
+                self.set(&name, Variable::Text(unknown));
             }
             self.state.status = Status::Unknown;
             return;
@@ -40,7 +40,7 @@ impl Machine<'_> {
             self.set("REPLY", Variable::Text(text.clone()));
         }
         // A text that ends before the delimiter is a failure, though it was read.
-        self.conclude(Some(rest.is_some()));
+        self.set_status(Some(rest.is_some()));
         self.state.input = Some(rest.unwrap_or_default());
     }
 
@@ -52,7 +52,7 @@ impl Machine<'_> {
                 Variable::list(input.lines().map(str::to_string).collect::<Vec<_>>())
             }
             Some(input) => Variable::list(input.split_inclusive('\n').map(str::to_string).collect::<Vec<_>>()),
-            None => Variable::list([self.hole(format!("`{builtin}` reads `{name}`"))]),
+            None => Variable::list([self.unknown(format!("`{builtin}` reads `{name}`"))]),
         };
         self.set(name, value);
     }
@@ -66,11 +66,11 @@ impl Machine<'_> {
         let letters: Vec<char> = word.chars().collect();
         if letters.first() != Some(&'-') || letters.len() < 2 || !is_known(&word) {
             self.option_letter = 1;
-            return self.conclude(Some(false));
+            return self.set_status(Some(false));
         }
         if word == "--" {
             self.set("OPTIND", Variable::Text((at + 1).to_string()));
-            return self.conclude(Some(false));
+            return self.set_status(Some(false));
         }
         let letter = letters[inside.min(letters.len() - 1)];
         let takes_value = options.split_once(letter).filter(|_| letter != ':').map(|(_, rest)| rest.starts_with(':'));
@@ -93,7 +93,7 @@ impl Machine<'_> {
 }
 
 /// The words of `read`.
-struct Reading {
+struct ReadOptions {
     names: Vec<String>,
     array: Option<String>,
     /// The character that ends a text; `None` reads all there is.
@@ -101,25 +101,25 @@ struct Reading {
     is_raw: bool,
 }
 
-impl Reading {
+impl ReadOptions {
     fn new(words: &[String]) -> Self {
-        let mut reading = Self { names: vec![], array: None, delimiter: Some('\n'), is_raw: false };
+        let mut options = Self { names: vec![], array: None, delimiter: Some('\n'), is_raw: false };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let Some(flags) = word.strip_prefix('-') else {
-                reading.names.push(word.clone());
+                options.names.push(word.clone());
                 continue;
             };
-            reading.is_raw |= flags.contains('r');
+            options.is_raw |= flags.contains('r');
             let Some(at) = flags.find(['a', 'd', 'i', 'n', 'N', 'p', 't', 'u']) else { continue };
             let value = if flags.len() > at + 1 { Some(flags[at + 1..].to_string()) } else { words.next().cloned() };
             match &flags[at..at + 1] {
-                "a" => reading.array = value,
-                "d" => reading.delimiter = value.unwrap_or_default().chars().next(),
+                "a" => options.array = value,
+                "d" => options.delimiter = value.unwrap_or_default().chars().next(),
                 _ => {}
             }
         }
-        reading
+        options
     }
 }
 

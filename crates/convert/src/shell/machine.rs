@@ -1,9 +1,9 @@
-//! The evaluator: its limits, its holes, and commands in sequence.
+//! The evaluator: its limits, its unknowns, and commands in sequence.
 
+use super::env::ShellEnv;
 use super::limits;
 use super::state::{Flow, State, Status, Variable};
-use super::surroundings::Surroundings;
-use super::text::{Call, Hole, ShellError, mark};
+use super::text::{ProgramCall, ShellError, Unknown, mark};
 use brush_parser::SourceSpan;
 use brush_parser::ast::{AndOr, AndOrList, Command, CompoundList, Pipeline};
 use burnish_hydra::grammar::LONGEST;
@@ -16,19 +16,19 @@ const STEPS: usize = 100_000;
 /// The number of blocks, functions and substitutions that may be open at once.
 const DEEPEST: usize = 100;
 
-/// The number of different holes.
-const HOLES: usize = 1000;
+/// The number of different unknowns.
+const UNKNOWNS: usize = 1000;
 
 /// The time after which a text that is written to take long is given up.
 const LONGEST_TIME: Duration = Duration::from_secs(10);
 
 pub struct Machine<'a> {
-    pub around: &'a Surroundings<'a>,
+    pub env: &'a ShellEnv<'a>,
     /// True if a test for a file that is missing here cannot be known.
     pub is_elsewhere: bool,
     pub state: State,
-    pub calls: Vec<Call>,
-    pub holes: Vec<Hole>,
+    pub calls: Vec<ProgramCall>,
+    pub unknowns: Vec<Unknown>,
     /// The line of the present word.
     pub line: usize,
     /// The variables that `local` hides, for each function that is open.
@@ -50,13 +50,13 @@ pub struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    pub fn new(around: &'a Surroundings<'a>, is_elsewhere: bool) -> Self {
+    pub fn new(env: &'a ShellEnv<'a>, is_elsewhere: bool) -> Self {
         let state = State {
             variables: HashMap::new(),
             references: HashMap::new(),
-            arguments: around.arguments.to_vec(),
+            arguments: env.arguments.to_vec(),
             functions: HashMap::new(),
-            folder: around.folder.clone(),
+            folder: env.folder.clone(),
             status: Status::Is(true),
             code: 1,
             output: None,
@@ -65,14 +65,14 @@ impl<'a> Machine<'a> {
             needs_variables: false,
             ends_on_failure: false,
         };
-        let (calls, holes, hidden) = (vec![], vec![], vec![]);
+        let (calls, unknowns, hidden) = (vec![], vec![], vec![]);
         let start = Instant::now();
         Self {
-            around,
+            env,
             is_elsewhere,
             state,
             calls,
-            holes,
+            unknowns,
             line: 1,
             hidden,
             is_inside: false,
@@ -120,25 +120,25 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Returns the text of a new hole.
-    pub fn hole(&mut self, message: String) -> String {
-        self.new_hole(message, false)
+    /// Returns the text of a new unknown.
+    pub fn unknown(&mut self, message: String) -> String {
+        self.new_unknown(message, false)
     }
 
-    /// Returns the text of a new hole for a variable that is not set: bash takes it as empty, unless `set -u` holds.
+    /// Returns the text of a new unknown for a variable that is not set: bash takes it as empty, unless `set -u` holds.
     pub fn unset(&mut self, message: String) -> String {
         let is_empty = !self.state.needs_variables;
-        self.new_hole(message, is_empty)
+        self.new_unknown(message, is_empty)
     }
 
-    fn new_hole(&mut self, message: String, is_unset: bool) -> String {
-        let hole = Hole { line: self.line, message, is_unset };
-        let known = self.holes.iter().position(|one| *one == hole);
+    fn new_unknown(&mut self, message: String, is_unset: bool) -> String {
+        let unknown = Unknown { line: self.line, message, is_unset };
+        let known = self.unknowns.iter().position(|one| *one == unknown);
         mark(known.unwrap_or_else(|| {
-            if self.holes.len() < HOLES {
-                self.holes.push(hole);
+            if self.unknowns.len() < UNKNOWNS {
+                self.unknowns.push(unknown);
             }
-            self.holes.len() - 1
+            self.unknowns.len() - 1
         }))
     }
 
@@ -201,7 +201,7 @@ impl<'a> Machine<'a> {
                 Status::Is(_) => {}
                 Status::Unknown => {
                     let place = format!("after `{operator}`, and what is before it cannot be known");
-                    self.either(&place, |machine| machine.operand(pipeline, true), |_| Ok(Flow::Next))?;
+                    self.both_branches(&place, |machine| machine.operand(pipeline, true), |_| Ok(Flow::Next))?;
                     self.state.status = Status::Unknown;
                 }
             }

@@ -1,10 +1,10 @@
 //! Variables and arguments: `$NAME`, `${NAME:-default}`, `${NAME[@]}`, `${NAME##*/}`, `$1`, `"$@"`.
 
 use super::machine::Machine;
-use super::patterns::{Place, replaced, without};
-use super::pieces::{Fields, Mode};
+use super::patterns::{MatchPlace, replaced, without};
+use super::pieces::{ExpansionMode, Fields};
 use super::state::{State, Status, Variable};
-use super::text::{ShellError, holes_of, is_known, replace_holes};
+use super::text::{ShellError, is_known, replace_unknowns, unknowns_in};
 use brush_parser::word::{
     Parameter, ParameterExpr as Expr, ParameterTestType, ParameterTransformOp as Transform, SpecialParameter as Special,
     SubstringMatchKind as Match,
@@ -30,19 +30,19 @@ impl Machine<'_> {
                 "PWD" => Some(state.folder.clone()),
                 "LINENO" => Some(self.line.to_string()),
                 "OSTYPE" => Some("linux-gnu".into()),
-                "BASH_SOURCE" => Some(self.around.name.to_string()),
-                _ => (self.around.environment)(name).map(|value| value.replace('\0', "")),
+                "BASH_SOURCE" => Some(self.env.name.to_string()),
+                _ => (self.env.variable)(name).map(|value| value.replace('\0', "")),
             }
             .map(Variable::Text),
         }
     }
 
-    /// Returns the value of `$NAME`, or a hole.
+    /// Returns the value of `$NAME`, or a unknown.
     pub fn variable(&mut self, name: &str) -> String {
         match self.lookup(name).and_then(|value| value.text()) {
             Some(value) => value,
             None if matches!(name, "RANDOM" | "SECONDS" | "HOSTNAME" | "EPOCHSECONDS") => {
-                self.hole(format!("`${name}` is known when a script runs"))
+                self.unknown(format!("`${name}` is known when a script runs"))
             }
             None => self.unset(format!("`${name}` is not set")),
         }
@@ -90,14 +90,14 @@ impl Machine<'_> {
 
     /// Returns a text as bash has it: variables that are not set are empty.
     pub fn without_unset(&self, text: &str) -> String {
-        if holes_of(text).is_empty() {
+        if unknowns_in(text).is_empty() {
             return text.to_string();
         }
         let keep = |index: usize| {
-            let is_unset = self.holes.get(index).is_some_and(|hole| hole.is_unset);
+            let is_unset = self.unknowns.get(index).is_some_and(|unknown| unknown.is_unset);
             if is_unset { String::new() } else { super::text::mark(index) }
         };
-        replace_holes(text, &keep)
+        replace_unknowns(text, &keep)
     }
 
     fn values(&mut self, parameter: &Parameter, indirect: bool) -> Result<Values, ShellError> {
@@ -114,7 +114,7 @@ impl Machine<'_> {
             return Ok(one(self.variable(&name), is_set));
         }
         Ok(match parameter {
-            Parameter::Positional(0) => one(self.around.name.to_string(), true),
+            Parameter::Positional(0) => one(self.env.name.to_string(), true),
             Parameter::Positional(number) => match self.state.arguments.get(*number as usize - 1).cloned() {
                 Some(value) => one(value, true),
                 None => one(self.unset(format!("argument {number} is not given")), false),
@@ -126,14 +126,14 @@ impl Machine<'_> {
                     if *concatenate { one(self.joined(&items), is_set) } else { Values { items, is_list: true, is_set } }
                 }
                 Special::PositionalParameterCount => one(self.state.arguments.len().to_string(), true),
-                Special::ShellName => one(self.around.name.to_string(), true),
+                Special::ShellName => one(self.env.name.to_string(), true),
                 Special::LastExitStatus => match self.state.status {
                     Status::Is(true) => one("0".into(), true),
                     Status::Is(false) => one(self.state.code.to_string(), true),
-                    Status::Unknown => one(self.hole("`$?` is known when a script runs".into()), true),
+                    Status::Unknown => one(self.unknown("`$?` is known when a script runs".into()), true),
                 },
                 Special::CurrentOptionFlags => one("hB".into(), true),
-                _ => one(self.hole("the number of a process is known when a script runs".into()), true),
+                _ => one(self.unknown("the number of a process is known when a script runs".into()), true),
             },
             Parameter::Named(name) => {
                 let is_set = self.lookup(name).is_some_and(|value| value.text().is_some());
@@ -141,7 +141,7 @@ impl Machine<'_> {
             }
             Parameter::NamedWithIndex { name, index } => {
                 let value = self.element(name, index)?;
-                let is_set = !holes_of(&value).iter().any(|hole| self.holes[*hole].is_unset);
+                let is_set = !unknowns_in(&value).iter().any(|unknown| self.unknowns[*unknown].is_unset);
                 one(value, is_set)
             }
             Parameter::NamedWithAllIndices { name, concatenate } => {
@@ -153,7 +153,7 @@ impl Machine<'_> {
     }
 
     /// Appends the values of a parameter to the words.
-    pub fn parameter(&mut self, expr: &Expr, mode: Mode, fields: &mut Fields) -> Result<(), ShellError> {
+    pub fn parameter(&mut self, expr: &Expr, mode: ExpansionMode, fields: &mut Fields) -> Result<(), ShellError> {
         self.step(1)?;
         let is_missing = |machine: &Self, values: &Values, test: &ParameterTestType| {
             let is_empty = || machine.without_unset(&values.items.join(" ")).is_empty();
@@ -172,7 +172,7 @@ impl Machine<'_> {
                 let values = self.values(parameter, *indirect)?;
                 if is_missing(self, &values, test_type) {
                     let mut inner = Fields::default();
-                    self.default(default_value.as_deref().unwrap_or_default(), Mode::Whole, &mut inner)?;
+                    self.default(default_value.as_deref().unwrap_or_default(), ExpansionMode::Whole, &mut inner)?;
                     let value = inner.finish().join(" ");
                     if let Parameter::Named(name) = parameter {
                         self.set(name, Variable::Text(value.clone()));
@@ -186,9 +186,9 @@ impl Machine<'_> {
                 let mut values = self.values(parameter, *indirect)?;
                 if is_missing(self, &values, test_type) {
                     let message = self.quoted_text(error_message.as_deref().unwrap_or("it is not set"))?;
-                    let message = replace_holes(&message, &|_| "…".into());
+                    let message = replace_unknowns(&message, &|_| "…".into());
                     let name = parameter.to_string();
-                    values.items = vec![self.hole(format!("the script asks for `{name}`: {message}"))];
+                    values.items = vec![self.unknown(format!("the script asks for `{name}`: {message}"))];
                 }
                 values
             }
@@ -238,17 +238,17 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn emit(&mut self, values: Values, mode: Mode, fields: &mut Fields) {
+    fn emit(&mut self, values: Values, mode: ExpansionMode, fields: &mut Fields) {
         let last = values.items.len().saturating_sub(1);
         let separators = self.separators();
         for (index, item) in values.items.iter().enumerate() {
             match mode {
-                Mode::Split if self.without_unset(item).is_empty() => fields.push_nothing(item),
-                Mode::Split => fields.split(item, &separators),
-                Mode::Quoted => fields.push(item),
-                Mode::Whole => fields.push(&if index < last { format!("{item} ") } else { item.clone() }),
+                ExpansionMode::Split if self.without_unset(item).is_empty() => fields.push_nothing(item),
+                ExpansionMode::Split => fields.split(item, &separators),
+                ExpansionMode::Quoted => fields.push(item),
+                ExpansionMode::Whole => fields.push(&if index < last { format!("{item} ") } else { item.clone() }),
             }
-            if values.is_list && mode != Mode::Whole && index < last {
+            if values.is_list && mode != ExpansionMode::Whole && index < last {
                 fields.end();
             }
         }
@@ -266,7 +266,7 @@ impl Machine<'_> {
     }
 
     /// Appends the word after `:-` or `:+`.
-    fn default(&mut self, word: &str, mode: Mode, fields: &mut Fields) -> Result<(), ShellError> {
+    fn default(&mut self, word: &str, mode: ExpansionMode, fields: &mut Fields) -> Result<(), ShellError> {
         let is_quoted = self.is_quoted;
         self.deeper(|machine| match is_quoted {
             true => machine.expand_quoted(word, mode, fields),
@@ -277,8 +277,8 @@ impl Machine<'_> {
     /// Returns `${NAME:OFFSET:LENGTH}`, of a text or of a list.
     fn part(&mut self, values: Values, of: &Parameter, offset: &str, length: Option<&str>) -> Values {
         let (Ok(offset), Ok(length)) = (offset.parse::<i64>(), length.map(str::parse::<i64>).transpose()) else {
-            let hole = self.hole("a part whose place is not known".into());
-            return Values { items: vec![hole], ..values };
+            let unknown = self.unknown("a part whose place is not known".into());
+            return Values { items: vec![unknown], ..values };
         };
         let cut = |count: usize, offset: i64| {
             let start = if offset < 0 { offset.saturating_add(count as i64) } else { offset }.clamp(0, count as i64);
@@ -328,7 +328,7 @@ impl Machine<'_> {
         let mut values = self.values(&apart, *indirect)?;
         let pattern = self.pattern_text(pattern.as_deref().unwrap_or_default())?;
         let by = match expr {
-            Expr::ReplaceSubstring { replacement: Some(by), .. } => self.expanded(by, Mode::Whole)?.join(" "),
+            Expr::ReplaceSubstring { replacement: Some(by), .. } => self.expanded(by, ExpansionMode::Whole)?.join(" "),
             _ => String::new(),
         };
         for item in &mut values.items {
@@ -344,10 +344,10 @@ impl Machine<'_> {
                 Expr::RemoveLargestPrefixPattern { .. } => without(item, &pattern, false, true),
                 Expr::ReplaceSubstring { match_kind, .. } => {
                     let place = match match_kind {
-                        Match::FirstOccurrence => Place::First,
-                        Match::Anywhere => Place::Everywhere,
-                        Match::Prefix => Place::Start,
-                        Match::Suffix => Place::End,
+                        Match::FirstOccurrence => MatchPlace::First,
+                        Match::Anywhere => MatchPlace::Everywhere,
+                        Match::Prefix => MatchPlace::Start,
+                        Match::Suffix => MatchPlace::End,
                     };
                     replaced(item, &pattern, &by, &place)
                 }
@@ -360,7 +360,7 @@ impl Machine<'_> {
                 Expr::Transform { op: Transform::Quoted, .. } => Some(format!("'{}'", item.replace('\'', "'\\''"))),
                 _ => None,
             };
-            *item = changed.unwrap_or_else(|| self.hole("an expansion that cannot be worked out".into()));
+            *item = changed.unwrap_or_else(|| self.unknown("an expansion that cannot be worked out".into()));
         }
         if is_one_word {
             values = Values { items: vec![self.joined(&values.items)], is_list: false, ..values };

@@ -44,7 +44,7 @@ pub fn without(text: &str, pattern: &str, at_end: bool, longest: bool) -> Option
 }
 
 /// Where a pattern is replaced.
-pub enum Place {
+pub enum MatchPlace {
     First,
     Everywhere,
     Start,
@@ -52,18 +52,18 @@ pub enum Place {
 }
 
 /// Replaces what matches a pattern.
-pub fn replaced(text: &str, pattern: &str, by: &str, place: &Place) -> Option<String> {
+pub fn replaced(text: &str, pattern: &str, by: &str, place: &MatchPlace) -> Option<String> {
     if text.len() > LONGEST_TEXT {
         return None;
     }
     let by = regex::NoExpand(by);
     Some(match place {
-        Place::Start if pattern.is_empty() => by.0.to_string() + text,
-        Place::End if pattern.is_empty() => text.to_string() + by.0,
+        MatchPlace::Start if pattern.is_empty() => by.0.to_string() + text,
+        MatchPlace::End if pattern.is_empty() => text.to_string() + by.0,
         _ if pattern.is_empty() => text.to_string(),
-        Place::First => regex(pattern, "", "")?.replace(text, by).into_owned(),
-        Place::Everywhere => regex(pattern, "", "")?.replace_all(text, by).into_owned(),
-        Place::Start => regex(pattern, "^", "")?.replace(text, by).into_owned(),
-        Place::End => regex(pattern, "", "$")?.replace(text, by).into_owned(),
+        MatchPlace::First => regex(pattern, "", "")?.replace(text, by).into_owned(),
+        MatchPlace::Everywhere => regex(pattern, "", "")?.replace_all(text, by).into_owned(),
+        MatchPlace::Start => regex(pattern, "^", "")?.replace(text, by).into_owned(),
+        MatchPlace::End => regex(pattern, "", "$")?.replace(text, by).into_owned(),
     })
 }

@@ -66,7 +66,7 @@ fn is_blank(c: char) -> bool {
 
 /// How the values in a word are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum ExpansionMode {
     /// Split into words.
     Split,
     /// In double quotes: `"$@"` alone becomes several words.

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 use super::state::{Flow, Status};
-use super::text::{Call, ShellError, is_known, short};
+use super::text::{ProgramCall, ShellError, is_known, short};
 use super::words::unescaped;
 use burnish_util::strftime::strftime;
 
@@ -12,13 +12,15 @@ impl Machine<'_> {
         if let Some(flow) = self.nested(words)? {
             return Ok(flow);
         }
-        self.calls.push(Call { line, words: words.to_vec() });
+        self.calls.push(ProgramCall { line, words: words.to_vec() });
         let (output, status) = self.result(words);
         let output = match output {
             _ if self.state.output.is_none() => return Ok(self.finish(status)),
             Some(output) => output,
-            None if self.around.stubs => String::new(),
-            None => self.hole(format!("`{}` is not run", short(&super::text::replace_holes(&words.join(" "), &|_| "…".into())))),
+            None if self.env.stubs => String::new(),
+            None => {
+                self.unknown(format!("`{}` is not run", short(&super::text::replace_unknowns(&words.join(" "), &|_| "…".into()))))
+            }
         };
         self.print(&output)?;
         Ok(self.finish(status))
@@ -35,7 +37,7 @@ impl Machine<'_> {
         let lines = |text: String| Some(text + "\n");
         let input = self.state.input.clone().filter(|input| is_known(input));
         let is_known_call = words.iter().all(|word| is_known(word));
-        let ascend = (Some(String::new()), Status::Is(self.around.stubs));
+        let ascend = (Some(String::new()), Status::Is(self.env.stubs));
         let output = match (words[0].rsplit('/').next().unwrap_or_default(), rest.as_slice()) {
             ("npu-smi" | "ascend-dmi", _) => return ascend,
             ("which", [name]) if name.contains("npu") => return ascend,
@@ -54,7 +56,7 @@ impl Machine<'_> {
             ("realpath", [path]) | ("readlink", ["-f", path]) => lines(joined(&self.state.folder, path)),
             ("date", words) => self.date(words),
             ("nproc", []) => std::thread::available_parallelism().ok().and_then(|count| lines(count.to_string())),
-            ("whoami", []) | ("id", ["-un"]) => (self.around.environment)("USER").and_then(lines),
+            ("whoami", []) | ("id", ["-un"]) => (self.env.variable)("USER").and_then(lines),
             ("uname", [] | ["-s"]) => lines("Linux".into()),
             ("cat" | "tee", []) | ("cat", ["-"]) => input,
             ("cat", [name]) => self.file(name),
@@ -87,7 +89,7 @@ impl Machine<'_> {
             }
             _ => None,
         };
-        let status = if output.is_some() || self.around.stubs { Status::Is(true) } else { Status::Unknown };
+        let status = if output.is_some() || self.env.stubs { Status::Is(true) } else { Status::Unknown };
         (output, status)
     }
 
@@ -103,7 +105,7 @@ impl Machine<'_> {
             [format] | ["-u", format] => format,
             _ => return None,
         };
-        strftime(format.strip_prefix('+')?, self.around.now, 0).ok().map(|text| text + "\n")
+        strftime(format.strip_prefix('+')?, self.env.now, 0).ok().map(|text| text + "\n")
     }
 }
 

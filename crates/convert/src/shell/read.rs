@@ -1,18 +1,18 @@
 //! A script as a whole.
 
+use super::env::ShellEnv;
 use super::machine::Machine;
 use super::state::Flow;
-use super::surroundings::Surroundings;
-use super::text::{Call, Hole, ShellError};
+use super::text::{ProgramCall, ShellError, Unknown};
 
 /// The stack of the thread that reads a script: parser and evaluator go down it with every bracket and block.
 const STACK: usize = 256 << 20;
 
 /// The programs that a script would start, in order.
 #[derive(Debug)]
-pub struct Read {
-    pub calls: Vec<Call>,
-    pub holes: Vec<Hole>,
+pub struct ScriptCalls {
+    pub calls: Vec<ProgramCall>,
+    pub unknowns: Vec<Unknown>,
     /// The line at which the script ends early.
     pub ended: Option<usize>,
 }
@@ -24,11 +24,11 @@ pub struct Read {
 ///
 /// # Errors
 /// If it is no shell script, or beyond the limits of steps, size and depth, or if no program is started on the line that is meant.
-pub fn read(script: &str, around: &Surroundings, is_meant: &(dyn Fn(&[String]) -> bool + Sync)) -> Result<Read, ShellError> {
-    let is_meant = |call: &Call| around.line.is_none_or(|line| line == call.line) && is_meant(&call.words);
+pub fn read(script: &str, env: &ShellEnv, is_meant: &(dyn Fn(&[String]) -> bool + Sync)) -> Result<ScriptCalls, ShellError> {
+    let is_meant = |call: &ProgramCall| env.line.is_none_or(|line| line == call.line) && is_meant(&call.words);
     let read = || {
-        let first = evaluate(script, around, false)?;
-        let again = || evaluate(script, around, true).ok().filter(|read| read.calls.iter().any(is_meant));
+        let first = evaluate(script, env, false)?;
+        let again = || evaluate(script, env, true).ok().filter(|read| read.calls.iter().any(is_meant));
         if first.calls.iter().any(is_meant) { Ok(first) } else { Ok(again().unwrap_or(first)) }
     };
     let mut read = std::thread::scope(|scope| {
@@ -36,7 +36,7 @@ pub fn read(script: &str, around: &Surroundings, is_meant: &(dyn Fn(&[String]) -
         let failed = || ShellError { line: 1, message: "the script cannot be read".into() };
         thread.map_err(|_| failed())?.join().map_err(|_| failed())?
     })?;
-    if let Some(line) = around.line {
+    if let Some(line) = env.line {
         let mut lines: Vec<String> = read.calls.iter().map(|call| call.line.to_string()).collect();
         lines.dedup();
         read.calls.retain(|call| call.line == line);
@@ -49,9 +49,9 @@ pub fn read(script: &str, around: &Surroundings, is_meant: &(dyn Fn(&[String]) -
 }
 
 /// Reads a script once. With `is_elsewhere`, a test for a file that is missing here cannot be known.
-fn evaluate(script: &str, around: &Surroundings, is_elsewhere: bool) -> Result<Read, ShellError> {
-    let mut machine = Machine::new(around, is_elsewhere);
+fn evaluate(script: &str, env: &ShellEnv, is_elsewhere: bool) -> Result<ScriptCalls, ShellError> {
+    let mut machine = Machine::new(env, is_elsewhere);
     let flow = machine.script(script)?;
     let ended = (flow == Flow::Exit).then_some(machine.line);
-    Ok(Read { calls: machine.calls, holes: machine.holes, ended })
+    Ok(ScriptCalls { calls: machine.calls, unknowns: machine.unknowns, ended })
 }

@@ -1,7 +1,7 @@
 //! Simple commands: assignments, calls of functions, builtins and programs.
 
 use super::machine::Machine;
-use super::pieces::Mode;
+use super::pieces::ExpansionMode;
 use super::programs::joined;
 use super::state::{Flow, Status, Variable};
 use super::text::{ShellError, is_known, joined_lines};
@@ -35,7 +35,7 @@ impl Machine<'_> {
                 Item::Word(word) => words.extend(self.fields(word)?),
                 Item::AssignmentWord(one, _) if is_declaring => self.declare(&words, one)?,
                 Item::AssignmentWord(_, word) => words.extend(self.fields(word)?),
-                Item::ProcessSubstitution(..) => words.push(self.hole("`<(…)` is not run".into())),
+                Item::ProcessSubstitution(..) => words.push(self.unknown("`<(…)` is not run".into())),
                 Item::IoRedirect(_) => {}
             }
         }
@@ -149,7 +149,7 @@ impl Machine<'_> {
                         }
                         _ => None,
                     };
-                    self.state.input = Some(text.unwrap_or_else(|| self.hole("a file that the script reads".into())));
+                    self.state.input = Some(text.unwrap_or_else(|| self.unknown("a file that the script reads".into())));
                 }
                 IoRedirect::OutputAndError(..) => self.state.output = None,
                 IoRedirect::File(..) => {}
@@ -190,7 +190,7 @@ impl Machine<'_> {
         self.at(Some(&one.loc));
         match (&one.name, &one.value) {
             (AssignmentName::VariableName(name), AssignmentValue::Scalar(word)) => {
-                let value = self.expanded(&word.value, Mode::Whole)?.concat();
+                let value = self.expanded(&word.value, ExpansionMode::Whole)?.concat();
                 self.step(value.len())?;
                 match self.lookup(name) {
                     Some(Variable::Array(mut items)) => {
@@ -241,7 +241,7 @@ impl Machine<'_> {
             (AssignmentName::ArrayElementName(name, index), AssignmentValue::Scalar(word)) => {
                 let value = self.text(word)?;
                 let index = match self.lookup(name) {
-                    Some(Variable::Map(_)) => self.expanded(index, Mode::Whole)?.concat(),
+                    Some(Variable::Map(_)) => self.expanded(index, ExpansionMode::Whole)?.concat(),
                     _ => self.arithmetic(index)?,
                 };
                 let before = if one.append { self.element(name, &index)? } else { String::new() };

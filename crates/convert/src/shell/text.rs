@@ -1,8 +1,8 @@
-//! Calls, errors, and words with holes.
+//! Calls, errors, and words with unknowns.
 
 /// A program that a script would start, with its words, and the line at which the call begins, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct ProgramCall {
     pub line: usize,
     pub words: Vec<String>,
 }
@@ -16,7 +16,7 @@ pub struct ShellError {
 
 /// A value that cannot be known without running the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hole {
+pub struct Unknown {
     pub line: usize,
     /// What is missing, as a sentence.
     pub message: String,
@@ -24,26 +24,26 @@ pub struct Hole {
     pub is_unset: bool,
 }
 
-/// The character around the number of a hole inside a word; a shell has no such character in its words.
+/// The character env the number of a unknown inside a word; a shell has no such character in its words.
 const MARK: char = '\0';
 
-/// Returns the text that stands for a hole inside a word.
+/// Returns the text that stands for a unknown inside a word.
 pub fn mark(index: usize) -> String {
     format!("{MARK}{index}{MARK}")
 }
 
-/// True if a text has no hole.
+/// True if a text has no unknown.
 pub fn is_known(text: &str) -> bool {
     !text.contains(MARK)
 }
 
-/// Returns the numbers of the holes in a text.
-pub fn holes_of(text: &str) -> Vec<usize> {
+/// Returns the numbers of the unknowns in a text.
+pub fn unknowns_in(text: &str) -> Vec<usize> {
     text.split(MARK).skip(1).step_by(2).filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Replaces every hole of a text.
-pub fn replace_holes(text: &str, with: &dyn Fn(usize) -> String) -> String {
+/// Replaces every unknown of a text.
+pub fn replace_unknowns(text: &str, with: &dyn Fn(usize) -> String) -> String {
     let parts = text.split(MARK).enumerate();
     parts.map(|(at, part)| if at % 2 == 0 { part.to_string() } else { part.parse().map(with).unwrap_or_default() }).collect()
 }

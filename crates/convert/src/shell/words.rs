@@ -3,7 +3,7 @@
 use super::limits;
 use super::machine::Machine;
 use super::patterns::escaped;
-use super::pieces::{Fields, Mode};
+use super::pieces::{ExpansionMode, Fields};
 use super::state::Status;
 use super::text::{ShellError, short};
 use brush_parser::ParserOptions;
@@ -28,7 +28,7 @@ impl Machine<'_> {
             _ => word.value.clone(),
         };
         for text in self.braces(&value)? {
-            fields.extend(self.expanded(&text, Mode::Split)?);
+            fields.extend(self.expanded(&text, ExpansionMode::Split)?);
         }
         Ok(fields)
     }
@@ -36,7 +36,7 @@ impl Machine<'_> {
     /// Returns the value of a word that is not split.
     pub fn text(&mut self, word: &Word) -> Result<String, ShellError> {
         self.at(word.loc.as_ref());
-        Ok(self.expanded(&word.value, Mode::Whole)?.join(" "))
+        Ok(self.expanded(&word.value, ExpansionMode::Whole)?.join(" "))
     }
 
     /// Returns the value of a text as if it stood in double quotes, in which quotes are characters like others.
@@ -44,7 +44,7 @@ impl Machine<'_> {
         self.checked(text)?;
         let Ok(pieces) = word::parse_heredoc(text, &ParserOptions::default()) else { return self.unreadable(text) };
         let mut fields = Fields::default();
-        self.pieces(&pieces, Mode::Whole, &mut fields)?;
+        self.pieces(&pieces, ExpansionMode::Whole, &mut fields)?;
         Ok(fields.finish().join(" "))
     }
 
@@ -58,13 +58,13 @@ impl Machine<'_> {
     }
 
     /// Returns the words that a text becomes.
-    pub fn expanded(&mut self, text: &str, mode: Mode) -> Result<Vec<String>, ShellError> {
+    pub fn expanded(&mut self, text: &str, mode: ExpansionMode) -> Result<Vec<String>, ShellError> {
         let mut fields = Fields::default();
         self.expand(text, mode, &mut fields)?;
         Ok(fields.finish())
     }
 
-    pub fn expand(&mut self, text: &str, mode: Mode, fields: &mut Fields) -> Result<(), ShellError> {
+    pub fn expand(&mut self, text: &str, mode: ExpansionMode, fields: &mut Fields) -> Result<(), ShellError> {
         self.checked(text)?;
         let Ok(pieces) = word::parse(text, &ParserOptions::default()) else { return self.unreadable(text) };
         let outer = std::mem::replace(&mut self.is_quoted, false);
@@ -74,11 +74,11 @@ impl Machine<'_> {
     }
 
     /// Appends the word after `:-` inside double quotes: further ones are dropped, and `'` is a character like others.
-    pub fn expand_quoted(&mut self, text: &str, mode: Mode, fields: &mut Fields) -> Result<(), ShellError> {
+    pub fn expand_quoted(&mut self, text: &str, mode: ExpansionMode, fields: &mut Fields) -> Result<(), ShellError> {
         self.expand(&format!("\"{}\"", without_quotes(text)), mode, fields)
     }
 
-    fn pieces(&mut self, pieces: &[WordPieceWithSource], mode: Mode, fields: &mut Fields) -> Result<(), ShellError> {
+    fn pieces(&mut self, pieces: &[WordPieceWithSource], mode: ExpansionMode, fields: &mut Fields) -> Result<(), ShellError> {
         for WordPieceWithSource { piece, .. } in pieces {
             match piece {
                 WordPiece::Text(text) | WordPiece::SingleQuotedText(text) => fields.push(text),
@@ -89,18 +89,19 @@ impl Machine<'_> {
                         TildeExpr::Home => self.variable("HOME"),
                         TildeExpr::WorkingDir => self.state.folder.clone(),
                         TildeExpr::UserHome(user) => format!("~{user}"),
-                        _ => self.hole("`~` with a number is not known".into()),
+                        _ => self.unknown("`~` with a number is not known".into()),
                     };
                     fields.push(&home);
                 }
                 WordPiece::DoubleQuotedSequence(inner) | WordPiece::GettextDoubleQuotedSequence(inner) => {
                     // `"$@"` without arguments is no word at all.
                     let is_list = matches!(inner.as_slice(), [one] if is_list(&one.piece));
-                    if !is_list || mode == Mode::Whole {
+                    if !is_list || mode == ExpansionMode::Whole {
                         fields.push("");
                     }
                     let outer = std::mem::replace(&mut self.is_quoted, true);
-                    let result = self.pieces(inner, if mode == Mode::Whole { mode } else { Mode::Quoted }, fields);
+                    let result =
+                        self.pieces(inner, if mode == ExpansionMode::Whole { mode } else { ExpansionMode::Quoted }, fields);
                     self.is_quoted = outer;
                     result?;
                 }
@@ -108,7 +109,7 @@ impl Machine<'_> {
                 WordPiece::CommandSubstitution(command) | WordPiece::BackquotedCommandSubstitution(command) => {
                     let output = self.output_of(command)?;
                     match mode {
-                        Mode::Split => fields.split(&output, &self.separators()),
+                        ExpansionMode::Split => fields.split(&output, &self.separators()),
                         _ => fields.push(&output),
                     }
                 }
@@ -149,7 +150,7 @@ impl Machine<'_> {
         let mut pattern = String::new();
         for one in &pieces {
             let mut fields = Fields::default();
-            self.pieces(std::slice::from_ref(one), Mode::Whole, &mut fields)?;
+            self.pieces(std::slice::from_ref(one), ExpansionMode::Whole, &mut fields)?;
             let text = fields.finish().join(" ");
             let is_active = matches!(one.piece, WordPiece::Text(_) | WordPiece::ParameterExpansion(_));
             pattern.push_str(&if is_active { text } else { escaped(&text) });
@@ -173,7 +174,7 @@ impl Machine<'_> {
     }
 
     /// Sets the status of a condition.
-    pub fn conclude(&mut self, holds: Option<bool>) {
+    pub fn set_status(&mut self, holds: Option<bool>) {
         self.state.code = 1;
         self.state.status = holds.map_or(Status::Unknown, Status::Is);
     }

@@ -12,7 +12,7 @@ const SPLITS: [&str; 4] = ["train", "test", "val", "eval"];
 
 /// Returns the files of a split in a local folder: those named after it, or the only one if it is of no split. A file is itself. What is
 /// not on this machine is a name on the Hub. `None` if it can be none, or the split is a part such as `train[:10%]`.
-pub fn of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<String>> {
+pub fn files_of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<String>> {
     let Some(files) = (draft.files)(set) else { return on_hub(set, split) };
     let rows: Vec<String> = files.into_iter().filter(|file| ENDINGS.iter().any(|ending| file.ends_with(ending))).collect();
     let name = |file: &str| file.rsplit('/').next().unwrap_or_default().to_string();
@@ -37,11 +37,11 @@ fn on_hub(set: &str, split: &str) -> Option<Vec<String>> {
 pub fn set_files(draft: &mut Draft, key: &str, set: Option<&str>, split: &str, names: &str) {
     let Some(set) = set else {
         let rows = if key.ends_with("val_files") { "validation" } else { "training" };
-        return draft.hole(key, format!("the {rows} rows ({}): the command names no data set", ENDINGS.join(", ")));
+        return draft.ask_user(key, format!("the {rows} rows ({}): the command names no data set", ENDINGS.join(", ")));
     };
-    let found = |one: &str| of_split(draft, one, split).ok_or_else(|| format!("split {split} of {one}"));
+    let found = |one: &str| files_of_split(draft, one, split).ok_or_else(|| format!("split {split} of {one}"));
     let sets = sets(set).map(found).collect();
-    set_found(draft, key, sets, names);
+    set_all_files(draft, key, sets, names);
 }
 
 /// Returns the data sets that an option names, separated by commas.
@@ -51,13 +51,13 @@ pub fn sets(option: &str) -> impl Iterator<Item = &str> {
 
 /// Sets a key to the files of all sets. Where those of one are not known, which an error describes, the key is left to the user, and
 /// the message has all sets.
-pub fn set_found(draft: &mut Draft, key: &str, sets: Vec<Result<Vec<String>, String>>, names: &str) {
+pub fn set_all_files(draft: &mut Draft, key: &str, sets: Vec<Result<Vec<String>, String>>, names: &str) {
     let is_known = sets.iter().all(Result::is_ok);
     let files: Vec<String> = sets.into_iter().flat_map(|set| set.unwrap_or_else(|rows| vec![rows])).collect();
     if is_known {
         draft.set(key, one_or_list(files), names);
     } else {
-        draft.hole(key, format!("{}, as files ({})", files.join(", "), ENDINGS.join(", ")));
+        draft.ask_user(key, format!("{}, as files ({})", files.join(", "), ENDINGS.join(", ")));
     }
 }
 

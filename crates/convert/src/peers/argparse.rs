@@ -1,29 +1,35 @@
 //! The words of a call, read as `argparse` and transformers' `HfArgumentParser` read them.
 
-use super::options::{How, Opt, Options};
-use super::value::{flag, number, of_number, parse};
-use crate::shell::{Hole, holes_of};
+use super::options::{OptionRow, OptionSyntax, Options};
+use super::value::{flag, from_number, number, parse};
+use crate::shell::{Unknown, unknowns_in};
 use burnish_hydra::suggest::closest;
 use burnish_hydra::{Node, Origin, Problem, Value, inline};
 use indexmap::IndexMap;
 
 /// The options of a call.
 #[derive(Debug, Default)]
-pub struct Given {
+pub struct ParsedOptions {
     pub values: IndexMap<&'static str, Value>,
     /// Words that are no option of the command: each with the values behind it, its name, and where a file has it.
-    pub unknown: Vec<(String, String, Option<Origin>)>,
+    pub unknown_options: Vec<(String, String, Option<Origin>)>,
     /// What cannot be known without running the script, and the option that it is a part of.
-    pub open: Vec<(Option<&'static str>, Hole)>,
+    pub unknown_values: Vec<(Option<&'static str>, Unknown)>,
 }
 
 /// Reads the words after the name of a command.
 ///
 /// # Errors
 /// If a value is missing or of another type, or a word belongs to no option.
-pub fn read(options: &'static Options, trainer: &'static str, words: &[String], holes: &[Hole]) -> Result<Given, Problem> {
-    let mut given = Given::default();
-    let inside = |word: &str| holes_of(word).into_iter().filter_map(|hole| holes.get(hole).cloned()).collect::<Vec<_>>();
+pub fn read(
+    options: &'static Options,
+    trainer: &'static str,
+    words: &[String],
+    unknowns: &[Unknown],
+) -> Result<ParsedOptions, Problem> {
+    let mut given = ParsedOptions::default();
+    let inside =
+        |word: &str| unknowns_in(word).into_iter().filter_map(|unknown| unknowns.get(unknown).cloned()).collect::<Vec<_>>();
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
@@ -34,7 +40,7 @@ pub fn read(options: &'static Options, trainer: &'static str, words: &[String], 
             let open = inside(word);
             if !open.is_empty() {
                 // An unset variable is no word.
-                given.open.extend(open.into_iter().filter(|hole| !hole.is_unset).map(|hole| (None, hole)));
+                given.unknown_values.extend(open.into_iter().filter(|unknown| !unknown.is_unset).map(|unknown| (None, unknown)));
                 continue;
             }
             return Err(Problem::new("", format!("`{word}` belongs to no option")));
@@ -43,28 +49,28 @@ pub fn read(options: &'static Options, trainer: &'static str, words: &[String], 
         let free = words[at..].iter().take_while(|word| !is_option(word)).count();
         let next = &words[at..at + free];
         let Some((option, negated)) = find(options, trainer, name.trim_start_matches('-')) else {
-            given.unknown.push((words[at - 1..at + free].join(" "), name.to_string(), None));
+            given.unknown_options.push((words[at - 1..at + free].join(" "), name.to_string(), None));
             at += free;
             continue;
         };
         let wrong = |what: &str| Problem::new("", format!("`{word}` needs {what}"));
-        let taken = match option.how {
-            How::Flag if negated => 0,
-            How::Flag => usize::from(next.first().is_some_and(|word| flag(&Value::Text(word.clone())).is_some())),
-            How::List => free,
+        let taken = match option.syntax {
+            OptionSyntax::Flag if negated => 0,
+            OptionSyntax::Flag => usize::from(next.first().is_some_and(|word| flag(&Value::Text(word.clone())).is_some())),
+            OptionSyntax::List => free,
             _ => 1,
         };
         let texts = joined.map_or_else(|| next.iter().take(taken).cloned().collect(), |value| vec![value]);
         at += if word.contains('=') { 0 } else { texts.len() };
-        let open: Vec<Hole> = texts.iter().flat_map(|text| inside(text)).collect();
+        let open: Vec<Unknown> = texts.iter().flat_map(|text| inside(text)).collect();
         if !open.is_empty() {
-            given.open.extend(open.into_iter().map(|hole| (Some(option.name), hole)));
+            given.unknown_values.extend(open.into_iter().map(|unknown| (Some(option.name), unknown)));
             continue;
         }
-        let value = match (option.how, texts.first()) {
-            (How::Flag, None) => Value::Bool(!negated),
-            (How::List, _) => super::list(texts.iter().map(|text| item(text))),
-            (How::Text, None) if option.defaults.contains(&Some(Value::Bool(true))) => Value::Bool(true),
+        let value = match (option.syntax, texts.first()) {
+            (OptionSyntax::Flag, None) => Value::Bool(!negated),
+            (OptionSyntax::List, _) => super::list(texts.iter().map(|text| item(text))),
+            (OptionSyntax::Text, None) if option.defaults.contains(&Some(Value::Bool(true))) => Value::Bool(true),
             (_, None) => {
                 let help = "in a script, a variable that is not set leaves no word: give it as NAME=VALUE";
                 return Err(wrong("a value").help(help));
@@ -80,11 +86,11 @@ pub fn read(options: &'static Options, trainer: &'static str, words: &[String], 
 ///
 /// # Errors
 /// If it is no mapping, or a value is of another type.
-pub fn read_file(options: &'static Options, trainer: &'static str, root: &Node) -> Result<Given, Problem> {
+pub fn read_file(options: &'static Options, trainer: &'static str, root: &Node) -> Result<ParsedOptions, Problem> {
     let Value::Map(entries) = &root.value else {
         return Err(Problem::new("", "the file is no mapping of options to values").at(&root.origin));
     };
-    let mut given = Given::default();
+    let mut given = ParsedOptions::default();
     for (name, node) in entries.iter().filter(|(name, _)| *name != "env") {
         match find(options, trainer, name) {
             Some((option, negated)) => {
@@ -94,7 +100,11 @@ pub fn read_file(options: &'static Options, trainer: &'static str, root: &Node) 
                 given.values.insert(option.name, value);
             }
             None => {
-                given.unknown.push((format!("{name}: {}", inline(&node.value)), name.clone(), Some(node.origin.at_key())));
+                given.unknown_options.push((
+                    format!("{name}: {}", inline(&node.value)),
+                    name.clone(),
+                    Some(node.origin.at_key()),
+                ));
             }
         }
     }
@@ -107,13 +117,13 @@ pub fn is_option(word: &str) -> bool {
 }
 
 /// Returns the option of a name: itself, with dashes for underscores, `no_` before a flag, or the beginning of one name alone.
-fn find(options: &'static Options, trainer: &'static str, name: &str) -> Option<(&'static Opt, bool)> {
+fn find(options: &'static Options, trainer: &'static str, name: &str) -> Option<(&'static OptionRow, bool)> {
     let plain = name.replace('-', "_");
     let exact = |name: &str| options.find(trainer, name);
     if let Some(option) = exact(name).or_else(|| exact(&plain)) {
         return Some((option, false));
     }
-    if let Some(option) = plain.strip_prefix("no_").and_then(exact).filter(|option| option.how == How::Flag) {
+    if let Some(option) = plain.strip_prefix("no_").and_then(exact).filter(|option| option.syntax == OptionSyntax::Flag) {
         return Some((option, true));
     }
     let mut begun = options.of(trainer).filter(|option| option.name.starts_with(&plain) && plain.len() > 2);
@@ -122,7 +132,7 @@ fn find(options: &'static Options, trainer: &'static str, name: &str) -> Option<
 }
 
 /// Returns the problem of a word that is no option, with the one that may be meant.
-pub fn unknown(options: &'static Options, trainer: &'static str, name: &str) -> Problem {
+pub fn unknown_option(options: &'static Options, trainer: &'static str, name: &str) -> Problem {
     let bare = name.trim_start_matches('-');
     let meant = closest(bare, options.of(trainer).map(|option| option.name));
     let problem = Problem::new("", format!("`{name}` is no option of this command in any edition"));
@@ -133,44 +143,44 @@ pub fn unknown(options: &'static Options, trainer: &'static str, name: &str) -> 
 }
 
 /// Returns a value in the type of its option.
-fn typed(option: &Opt, value: Value) -> Result<Value, String> {
+fn typed(option: &OptionRow, value: Value) -> Result<Value, String> {
     if value == Value::Null {
         return Ok(value);
     }
-    match option.how {
-        How::Flag => flag(&value).map(Value::Bool).ok_or_else(|| format!("true or false, not {}", inline(&value))),
-        How::Int | How::Float => {
-            let number = number(&value).filter(|number| option.how == How::Float || number.fract() == 0.0);
-            let what = if option.how == How::Int { "an integer" } else { "a number" };
+    match option.syntax {
+        OptionSyntax::Flag => flag(&value).map(Value::Bool).ok_or_else(|| format!("true or false, not {}", inline(&value))),
+        OptionSyntax::Int | OptionSyntax::Float => {
+            let number = number(&value).filter(|number| option.syntax == OptionSyntax::Float || number.fract() == 0.0);
+            let what = if option.syntax == OptionSyntax::Int { "an integer" } else { "a number" };
             let number = number.ok_or_else(|| format!("{what}, not {}", inline(&value)))?;
-            Ok(if option.how == How::Int || !matches!(value, Value::Text(_)) {
-                of_number(number)
+            Ok(if option.syntax == OptionSyntax::Int || !matches!(value, Value::Text(_)) {
+                from_number(number)
             } else {
                 float_as_written(number)
             })
         }
-        How::Tree => match value {
+        OptionSyntax::Tree => match value {
             Value::Text(text) if text.trim_start().starts_with('{') => {
                 parse(&text).map_err(|_| format!("a mapping as JSON, not {text}"))
             }
             value => Ok(value),
         },
-        How::List => match value {
+        OptionSyntax::List => match value {
             Value::List(_) => Ok(value),
             one => Ok(super::list([one])),
         },
-        How::Text => Ok(value),
+        OptionSyntax::Text => Ok(value),
     }
 }
 
 fn float_as_written(number: f64) -> Value {
-    if number.is_finite() { of_number(number) } else { Value::Float(number) }
+    if number.is_finite() { from_number(number) } else { Value::Float(number) }
 }
 
 fn item(text: &str) -> Value {
     let text = text.to_string();
     match number(&Value::Text(text.clone())) {
-        Some(number) if !text.eq_ignore_ascii_case("nan") => of_number(number),
+        Some(number) if !text.eq_ignore_ascii_case("nan") => from_number(number),
         _ => Value::Text(text),
     }
 }

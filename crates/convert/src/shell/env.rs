@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// What a script finds when it starts.
-pub struct Surroundings<'a> {
+pub struct ShellEnv<'a> {
     /// `$0`.
     pub name: &'a str,
     /// `$1` and the following.
@@ -12,9 +12,9 @@ pub struct Surroundings<'a> {
     pub folder: String,
     /// The folder of the script: below it and the working folder, files may be read for `source` and `bash FILE`. `None` for a text that
     /// is no file.
-    pub sources: Option<PathBuf>,
+    pub script_folder: Option<PathBuf>,
     /// Looks up a variable that the script does not set itself.
-    pub environment: &'a (dyn Fn(&str) -> Option<String> + Sync),
+    pub variable: &'a (dyn Fn(&str) -> Option<String> + Sync),
     /// The line of the program that is meant, where a script starts several; `None` for all of them.
     pub line: Option<usize>,
     /// True if the programs that are not run are taken to succeed and print nothing, as where stubs stand in their place. Otherwise
@@ -24,9 +24,18 @@ pub struct Surroundings<'a> {
     pub now: i64,
 }
 
-impl Surroundings<'static> {
-    /// Returns the surroundings of a text that is no file: without arguments, variables and files.
-    pub fn of_text(name: &'static str) -> Self {
-        Self { name, arguments: &[], folder: "/".into(), sources: None, environment: &|_| None, line: None, stubs: false, now: 0 }
+impl ShellEnv<'static> {
+    /// Returns the env of a text that is no file: without arguments, variables and files.
+    pub fn for_text(name: &'static str) -> Self {
+        Self {
+            name,
+            arguments: &[],
+            folder: "/".into(),
+            script_folder: None,
+            variable: &|_| None,
+            line: None,
+            stubs: false,
+            now: 0,
+        }
     }
 }
