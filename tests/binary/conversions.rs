@@ -133,7 +133,7 @@ fn recipes_of_verls_scripts_run() {
     let two = ["1", "2"].map(|epochs| format!("python3 -m verl.trainer.main_ppo trainer.total_epochs={epochs}\n")).concat();
     std::fs::write(at("two.sh"), two).unwrap();
     for (line, code, part) in
-        [("2", 1, "total_epochs: 2"), ("3", 2, "two.sh:3: no program is started on this line; some are on 1, 2")]
+        [("2", 1, "total_epochs: 2"), ("3", 2, "two.sh:3: no program starts on this line; programs start on 1, 2")]
     {
         let output = trainer(&["from-verl", &format!("@{}", at("two.sh")), "--line", line]).output().unwrap();
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();

@@ -176,9 +176,9 @@ fn what_cannot_be_known_is_named() {
     let made = folder.path().join("made");
     for (script, reason) in [
         ("A=$(hostname)".to_string(), "`hostname` is not run (line 1)"),
-        ("if ping -c1 x; then\n  A=2\nelse A=3; fi".into(), "`$A` is set inside `if`, whose condition cannot be known (line 1)"),
+        ("if ping -c1 x; then\n  A=2\nelse A=3; fi".into(), "`$A` is set inside `if` with an unknown condition (line 1)"),
         ("while read -r x; do\nA=$x\ndone < list".into(), "`$A` is set inside a loop"),
-        ("case $(hostname) in\n  a|b) A=2;;\nesac".into(), "inside `case`, whose word cannot be known"),
+        ("case $(hostname) in\n  a|b) A=2;;\nesac".into(), "inside `case`"),
         ("A=1\nping x && A=2".into(), "after `&&`"),
         (format!("A=$(touch {0}; python3 -c 'open(\"{0}\", \"w\")')", made.display()), "is not run"),
         ("set -u\nA=$NONE".into(), "`$NONE` is not set (line 2)"),

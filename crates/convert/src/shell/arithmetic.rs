@@ -10,20 +10,20 @@ use brush_parser::ast::{
     UnaryOperator as Unary,
 };
 
-/// The length of a formula: the parser goes down the stack with every sign of it.
+/// The length limit of a formula: the parser recurses with every operator.
 const LONGEST_FORMULA: usize = 1000;
 
-/// The number of variables whose values are formulas themselves.
+/// The limit of nested formulas: variables whose values are formulas.
 const CHAIN: usize = 8;
 
-/// The reason why a formula has no value: a text with a unknown, or what is wrong with it.
+/// The reason why a formula has no value: a text with an unknown, or a description of the error.
 enum ArithmeticError {
     Unknown(String),
     Invalid(&'static str),
 }
 
 impl Machine<'_> {
-    /// Returns the result of a formula, or a unknown.
+    /// Returns the result of a formula, or an unknown.
     pub fn arithmetic(&mut self, formula: &str) -> Result<String, ShellError> {
         self.step(formula.len())?;
         let text = self.quoted_text(formula)?;

@@ -9,7 +9,7 @@ use super::text::{ShellError, is_known};
 use super::words::unescaped;
 use std::path::Path;
 
-/// Builtins that change nothing that a reader follows.
+/// Builtins without an effect on the evaluated state.
 const WITHOUT_EFFECT: &[&str] = &[":", "trap", "shopt", "ulimit", "umask", "wait", "alias", "unalias", "hash", "disown", "jobs"];
 
 impl Machine<'_> {
@@ -120,7 +120,7 @@ impl Machine<'_> {
         Ok(Some(Flow::Next))
     }
 
-    /// Forgets a variable, a function, or an element such as `NAME[2]`.
+    /// Removes a variable, a function, or an element such as `NAME[2]`.
     fn unset_name(&mut self, word: &str) -> Result<(), ShellError> {
         let Some((name, index)) = word.strip_suffix(']').and_then(|word| word.split_once('[')) else {
             self.state.functions.remove(word);
@@ -144,7 +144,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Sets the status of `return` and `exit`: without a number, that of the command before.
+    /// Sets the status of `return` and `exit`. Without a number, the status of the previous command stays.
     fn end(&mut self, code: Option<&str>) {
         if let Some(code) = code {
             let code = code.parse::<i64>().ok();
@@ -153,7 +153,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Notes `set -u`, `set -e` and their long names.
+    /// Applies `set -u`, `set -e` and their long names.
     fn switch(&mut self, words: &[String]) {
         let mut words = words.iter();
         while let Some(word) = words.next().filter(|word| *word != "--" && word.starts_with(['-', '+'])) {
@@ -168,7 +168,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Appends to the output, where something reads it.
+    /// Appends to the output, if something reads it.
     pub fn print(&mut self, text: &str) -> Result<(), ShellError> {
         self.step(text.len())?;
         if let Some(output) = &mut self.state.output {
@@ -199,7 +199,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Reads a file beside the script into it.
+    /// Evaluates a sourced file.
     fn source(&mut self, words: &[String]) -> Result<Flow, ShellError> {
         let Some(file) = words.first() else { return Ok(Flow::Next) };
         let Some(text) = self.file(file) else {
@@ -214,7 +214,8 @@ impl Machine<'_> {
         Ok(if flow == Flow::Return { Flow::Next } else { flow })
     }
 
-    /// Returns the text of a file that the script wrote, or of one below its folder or the working folder; of no other, and of nothing but a file of text.
+    /// Returns the text of a file that the script wrote, or of a small text file below the folder of the script or the working
+    /// folder. Never reads other files.
     pub fn file(&self, name: &str) -> Option<String> {
         if let Some(text) = self.state.files.get(&joined(&self.state.folder, name)) {
             return Some(text.clone()).filter(|text| is_known(text));

@@ -1,4 +1,4 @@
-//! Blocks: `if`, `case`, loops, groups. A condition that cannot be known takes both ways.
+//! Blocks: `if`, `case`, loops, groups. An unknown condition evaluates both branches.
 
 use super::machine::Machine;
 use super::state::{Flow, State, Status, Variable};
@@ -64,7 +64,7 @@ impl Machine<'_> {
                     if holds == "0" {
                         break Flow::Next;
                     }
-                    if let Some(flow) = after_round(self.list(&clause.body.list)?) {
+                    if let Some(flow) = after_iteration(self.list(&clause.body.list)?) {
                         break flow;
                     }
                     if let Some(formula) = &updater {
@@ -93,7 +93,7 @@ impl Machine<'_> {
                 Status::Is(true) => return self.list(body),
                 Status::Is(false) => {}
                 Status::Unknown => {
-                    let place = "inside `if`, whose condition cannot be known";
+                    let place = "inside `if` with an unknown condition";
                     let rest = &arms[index + 1..];
                     return self.both_branches(
                         place,
@@ -125,14 +125,14 @@ impl Machine<'_> {
                 Some(true) => {
                     let flow = body.map_or(Ok(Flow::Next), |body| self.list(body))?;
                     falls_through = matches!(item.post_action, CaseItemPostAction::UnconditionallyExecuteNextCaseItem);
-                    let goes_on = matches!(item.post_action, CaseItemPostAction::ContinueEvaluatingCases);
-                    if flow != Flow::Next || !(falls_through || goes_on) {
+                    let continues = matches!(item.post_action, CaseItemPostAction::ContinueEvaluatingCases);
+                    if flow != Flow::Next || !(falls_through || continues) {
                         return Ok(flow);
                     }
                 }
                 None => {
                     let rest = CaseClauseCommand { cases: clause.cases[index + 1..].to_vec(), ..clause.clone() };
-                    let place = "inside `case`, whose word cannot be known";
+                    let place = "inside `case` with an unknown word";
                     return self.both_branches(
                         place,
                         |machine| body.map_or(Ok(Flow::Next), |body| machine.list(body)),
@@ -148,7 +148,7 @@ impl Machine<'_> {
         for word in words {
             self.step(word.len())?;
             self.set(name, Variable::Text(word));
-            if let Some(flow) = after_round(self.list(&body.list)?) {
+            if let Some(flow) = after_iteration(self.list(&body.list)?) {
                 return Ok(flow);
             }
         }
@@ -164,13 +164,13 @@ impl Machine<'_> {
             }
             match self.state.status {
                 Status::Is(status) if status == wanted => {
-                    if let Some(flow) = after_round(self.list(&body.list)?) {
+                    if let Some(flow) = after_iteration(self.list(&body.list)?) {
                         return Ok(flow);
                     }
                 }
                 Status::Is(_) => break,
                 Status::Unknown => {
-                    let place = "inside a loop whose condition cannot be known";
+                    let place = "inside a loop with an unknown condition";
                     self.both_branches(place, |machine| machine.list(&body.list), |_| Ok(Flow::Next))?;
                     break;
                 }
@@ -180,7 +180,7 @@ impl Machine<'_> {
         Ok(Flow::Next)
     }
 
-    /// Takes both ways. If one of them leaves the script or the block, only the other goes on.
+    /// Evaluates both branches and merges their states. If one branch leaves the script or block, only the other continues.
     pub fn both_branches(
         &mut self,
         place: &str,
@@ -206,7 +206,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Makes unknowns of what differs between two states.
+    /// Marks variables that differ between the two states as unknown.
     fn merge(&mut self, other: State, place: &str) {
         let names: BTreeSet<String> = self.state.variables.keys().chain(other.variables.keys()).cloned().collect();
         for name in names {
@@ -230,7 +230,7 @@ impl Machine<'_> {
             self.state.arguments = vec![unknown];
         }
         if self.state.output != other.output {
-            self.state.output = Some(self.unknown(format!("the output is made {place}")));
+            self.state.output = Some(self.unknown(format!("the output is written {place}")));
         }
         if self.state.folder != other.folder {
             self.state.folder = self.unknown(format!("the folder changes {place}"));
@@ -244,8 +244,8 @@ impl Machine<'_> {
     }
 }
 
-/// Returns where a loop goes on after a round; `None` stands for its next round.
-fn after_round(flow: Flow) -> Option<Flow> {
+/// Returns the flow after an iteration; `None` stands for the next iteration.
+fn after_iteration(flow: Flow) -> Option<Flow> {
     match flow {
         Flow::Next | Flow::Continue(0 | 1) => None,
         Flow::Continue(loops) => Some(Flow::Continue(loops - 1)),

@@ -1,4 +1,4 @@
-//! Conditions: `[ … ]`, `[[ … ]]`. `None` stands for a condition that cannot be known.
+//! Conditions: `[ … ]`, `[[ … ]]`. `None` stands for an unknown condition.
 
 use super::machine::Machine;
 use super::state::Variable;
@@ -8,11 +8,11 @@ use brush_parser::test_command;
 use regex::Regex;
 use std::path::Path;
 
-/// The number of words of `[ … ]`: the parser goes down the stack with them.
+/// The limit of words in `[ … ]`: the parser recurses with every word.
 const LONGEST_TEST: usize = 64;
 
 impl Machine<'_> {
-    /// True if `[ … ]` or `test …` with these words holds.
+    /// Returns true if `[ … ]` or `test …` with these words holds.
     pub fn test(&mut self, words: &[String]) -> Result<Option<bool>, ShellError> {
         if words.len() > LONGEST_TEST {
             return Ok(None);
@@ -24,7 +24,7 @@ impl Machine<'_> {
     fn old_test(&mut self, expr: &TestExpr) -> Result<Option<bool>, ShellError> {
         Ok(match expr {
             TestExpr::False => Some(false),
-            TestExpr::Literal(text) => self.is_there(text),
+            TestExpr::Literal(text) => self.is_not_empty(text),
             TestExpr::And(left, right) => both(self.old_test(left)?, self.old_test(right)?),
             TestExpr::Or(left, right) => any(self.old_test(left)?, self.old_test(right)?),
             TestExpr::Not(inner) => self.old_test(inner)?.map(|holds| !holds),
@@ -34,7 +34,7 @@ impl Machine<'_> {
         })
     }
 
-    /// True if `[[ … ]]` holds.
+    /// Returns true if `[[ … ]]` holds.
     pub fn extended_test(&mut self, expr: &Extended) -> Result<Option<bool>, ShellError> {
         self.step(1)?;
         Ok(match expr {
@@ -70,8 +70,8 @@ impl Machine<'_> {
         })
     }
 
-    /// True if a text is not empty. An unset variable is empty.
-    fn is_there(&self, text: &str) -> Option<bool> {
+    /// Returns true if a text is not empty. An unset variable is empty.
+    fn is_not_empty(&self, text: &str) -> Option<bool> {
         let text = self.without_unset(text);
         if is_known(&text) { Some(!text.is_empty()) } else { None }
     }
@@ -84,8 +84,8 @@ impl Machine<'_> {
             (is_there || !self.is_elsewhere).then_some(is_there)
         };
         match predicate {
-            Unary::StringHasNonZeroLength => self.is_there(text),
-            Unary::StringHasZeroLength => self.is_there(text).map(|is_there| !is_there),
+            Unary::StringHasNonZeroLength => self.is_not_empty(text),
+            Unary::StringHasZeroLength => self.is_not_empty(text).map(|is_there| !is_there),
             Unary::ShellVariableIsSetAndAssigned => Some(self.lookup(text).is_some()),
             Unary::FileExists | Unary::FileExistsAndIsReadable => file_is(&Path::exists),
             Unary::FileExistsAndIsDir => file_is(&Path::is_dir),

@@ -1,31 +1,31 @@
-//! What a script finds when it starts.
+//! The environment of a script at its start.
 
 use std::path::PathBuf;
 
-/// What a script finds when it starts.
+/// The environment of a script at its start.
 pub struct ShellEnv<'a> {
-    /// `$0`.
+    /// Name of the script, `$0`.
     pub name: &'a str,
-    /// `$1` and the following.
+    /// Arguments of the script, `$1` and the following.
     pub arguments: &'a [String],
-    /// The working folder.
+    /// Working folder.
     pub folder: String,
-    /// The folder of the script: below it and the working folder, files may be read for `source` and `bash FILE`. `None` for a text that
-    /// is no file.
+    /// Folder of the script; `None` for a text that is not a file. Files for `source` and `bash FILE` must be below it or the working
+    /// folder.
     pub script_folder: Option<PathBuf>,
     /// Looks up a variable that the script does not set itself.
     pub variable: &'a (dyn Fn(&str) -> Option<String> + Sync),
-    /// The line of the program that is meant, where a script starts several; `None` for all of them.
+    /// Line of the program to report, if a script starts several; `None` for all programs.
     pub line: Option<usize>,
-    /// True if the programs that are not run are taken to succeed and print nothing, as where stubs stand in their place. Otherwise
-    /// what they do is not known; but that there are no devices of Ascend's is.
+    /// True if programs count as successful and silent, as in a test that replaces them by stubs. Otherwise their results are
+    /// unknown, except that Ascend devices count as missing.
     pub stubs: bool,
-    /// The time of `$(date)`, in seconds since 1970.
+    /// Time for `$(date)`, in seconds since 1970.
     pub now: i64,
 }
 
 impl ShellEnv<'static> {
-    /// Returns the env of a text that is no file: without arguments, variables and files.
+    /// Returns the environment of a text that is not a file: without arguments, variables and files.
     pub fn for_text(name: &'static str) -> Self {
         Self {
             name,

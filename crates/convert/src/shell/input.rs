@@ -1,11 +1,11 @@
-//! Builtins that take their input or the arguments apart: `read`, `mapfile`, `getopts`.
+//! Builtins that parse their input or the arguments: `read`, `mapfile`, `getopts`.
 
 use super::machine::Machine;
 use super::state::{Status, Variable};
 use super::text::is_known;
 
 impl Machine<'_> {
-    /// `read [-r] [-d DELIMITER] [-a NAME] NAME …`, from a text that is known.
+    /// Runs `read [-r] [-d DELIMITER] [-a NAME] NAME …` on a known input.
     pub fn read_into(&mut self, words: &[String]) {
         let ReadOptions { names, array, delimiter, is_raw } = ReadOptions::new(words);
         let Some(input) = self.state.input.clone().filter(|input| is_known(input)) else {
@@ -39,12 +39,12 @@ impl Machine<'_> {
         } else {
             self.set("REPLY", Variable::Text(text.clone()));
         }
-        // A text that ends before the delimiter is a failure, though it was read.
+        // `read` fails on a text without its delimiter, but assigns the text.
         self.set_status(Some(rest.is_some()));
         self.state.input = Some(rest.unwrap_or_default());
     }
 
-    /// `mapfile -t NAME`, from a text that is known.
+    /// Runs `mapfile -t NAME` on a known input.
     pub fn lines_into(&mut self, builtin: &str, words: &[String]) {
         let name = words.last().filter(|word| !word.starts_with('-')).map_or("MAPFILE", String::as_str);
         let value = match self.state.input.clone().filter(|input| is_known(input)) {
@@ -57,7 +57,7 @@ impl Machine<'_> {
         self.set(name, value);
     }
 
-    /// `getopts OPTIONS NAME`: the next option among the arguments.
+    /// Runs `getopts OPTIONS NAME`, which returns the next option of the arguments.
     pub fn option(&mut self, words: &[String]) {
         let [options, name, ..] = words else { return };
         let at = self.lookup("OPTIND").and_then(|value| value.text()?.parse::<usize>().ok()).unwrap_or(1).max(1);
@@ -92,11 +92,11 @@ impl Machine<'_> {
     }
 }
 
-/// The words of `read`.
+/// The options of `read`.
 struct ReadOptions {
     names: Vec<String>,
     array: Option<String>,
-    /// The character that ends a text; `None` reads all there is.
+    /// Character at which reading stops; `None` reads the whole input.
     delimiter: Option<char>,
     is_raw: bool,
 }
@@ -123,7 +123,7 @@ impl ReadOptions {
     }
 }
 
-/// Takes the next field off a text, with the separators behind it: any number of blanks, and at most one other.
+/// Removes the next field from a text, with the separators after it: any number of blanks, and at most one other.
 fn field<'a>(text: &mut &'a str, separators: &str) -> &'a str {
     let is_blank = |c: char| c.is_whitespace() && separators.contains(c);
     let start = text.trim_start_matches(is_blank);

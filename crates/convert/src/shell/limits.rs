@@ -1,15 +1,15 @@
-//! The parser, and what is too large or too deep for it: its grammar tries alternatives again and again, so that the time for a text that
-//! is no script doubles with every bracket that is open, and it goes down the stack with every block.
+//! The parser, and limits on its input. The parser backtracks: on invalid text, its time doubles with every open bracket. It also
+//! recurses with every block.
 
 use super::text::ShellError;
 use brush_parser::ast::Program;
 use brush_parser::{ParseError, Parser, ParserOptions};
 use burnish_hydra::grammar::LONGEST;
 
-/// The number of brackets that may be open at once.
+/// The limit of brackets that are open at the same time.
 const BRACKETS: usize = 16;
 
-/// The number of words in a script that open a block.
+/// The limit of words that open a block.
 const BLOCKS: usize = 4000;
 
 const OPENERS: &[&str] = &["if", "while", "until", "for", "select", "case", "!", "time", "coproc"];
@@ -17,7 +17,7 @@ const OPENERS: &[&str] = &["if", "while", "until", "for", "select", "case", "!",
 /// Parses a script, or a text inside one.
 ///
 /// # Errors
-/// If the text is no shell script, too long, or nested too deeply.
+/// If the text is not a shell script, is too long, or is nested too deeply.
 pub fn parse(text: &str) -> Result<Program, ShellError> {
     check(text)?;
     let options = ParserOptions::default();
@@ -29,22 +29,22 @@ pub fn parse(text: &str) -> Result<Program, ShellError> {
             _ => last,
         };
         let message = match error {
-            ParseError::ParsingNear(_) => "this is no shell syntax".into(),
+            ParseError::ParsingNear(_) => "this is not valid shell syntax".into(),
             ParseError::ParsingAtEndOfInput => "the script ends inside a command, a quote or a block".into(),
-            ParseError::Tokenizing { inner, .. } => format!("this is no shell syntax: {inner}"),
+            ParseError::Tokenizing { inner, .. } => format!("this is not valid shell syntax: {inner}"),
         };
         ShellError { line: line.clamp(1, last), message }
     })
 }
 
-/// Refuses a text that the parser may not be given. Brackets in comments do not count.
+/// Checks the limits before parsing. Brackets in comments do not count.
 ///
 /// # Errors
 /// If the text is too long or too many brackets are open at once.
 pub fn check(text: &str) -> Result<(), ShellError> {
     let fail = |line, message: &str| Err(ShellError { line, message: message.into() });
     if text.len() > LONGEST {
-        return fail(1, "the script has more than 1 MB of text");
+        return fail(1, "the script is longer than 1 MB");
     }
     let (mut open, mut cases, mut blocks) = (0_usize, 0_usize, 0_usize);
     for (index, line) in text.lines().enumerate() {

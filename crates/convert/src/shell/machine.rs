@@ -1,4 +1,4 @@
-//! The evaluator: its limits, its unknowns, and commands in sequence.
+//! The evaluator of scripts: its limits, its unknowns, and sequences of commands.
 
 use super::env::ShellEnv;
 use super::limits;
@@ -10,38 +10,39 @@ use burnish_hydra::grammar::LONGEST;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// The number of commands and expansions that are evaluated.
+/// The limit of evaluated commands and expansions.
 const STEPS: usize = 100_000;
 
-/// The number of blocks, functions and substitutions that may be open at once.
+/// The limit of nested blocks, functions and substitutions.
 const DEEPEST: usize = 100;
 
-/// The number of different unknowns.
+/// The limit of different unknowns.
 const UNKNOWNS: usize = 1000;
 
-/// The time after which a text that is written to take long is given up.
+/// The time limit for a script, against texts that are written to take long.
 const LONGEST_TIME: Duration = Duration::from_secs(10);
 
+/// The evaluator of a script.
 pub struct Machine<'a> {
     pub env: &'a ShellEnv<'a>,
-    /// True if a test for a file that is missing here cannot be known.
+    /// True if the script may be for another machine, so that a test for a missing file is unknown.
     pub is_elsewhere: bool,
     pub state: State,
     pub calls: Vec<ProgramCall>,
     pub unknowns: Vec<Unknown>,
-    /// The line of the present word.
+    /// Line of the current word.
     pub line: usize,
-    /// The variables that `local` hides, for each function that is open.
+    /// Variables that `local` hides, for each active function.
     pub hidden: Vec<Vec<(String, Option<Option<Variable>>)>>,
-    /// True inside a text that is no part of the script's own lines.
+    /// True inside a text of `eval`, `$(…)` or `source`, whose lines are not lines of the script.
     is_inside: bool,
     /// True inside double quotes.
     pub is_quoted: bool,
-    /// The number of conditions that are open: in them, a command that fails does not end the script.
+    /// Number of enclosing conditions, in which a failing command does not end the script.
     pub tested: usize,
-    /// The status of the last `$(…)` of the present command.
+    /// Status of the last `$(…)` in the current command.
     pub substituted: Option<Status>,
-    /// The place of `getopts` inside a word of several options.
+    /// Position of `getopts` in a word of several options.
     pub option_letter: usize,
     steps: usize,
     bytes: usize,
@@ -91,18 +92,18 @@ impl<'a> Machine<'a> {
         Err(ShellError { line: self.line, message: message.into() })
     }
 
-    /// Counts a command or an expansion of so many bytes.
+    /// Counts a command or an expansion of `bytes` bytes against the limits.
     pub fn step(&mut self, bytes: usize) -> Result<(), ShellError> {
         self.steps += 1;
         self.bytes += bytes;
         if self.bytes > 10 * LONGEST {
-            return self.fail("the variables come to more than 10 MB of text");
+            return self.fail("the variables are longer than 10 MB");
         }
         let is_over = self.steps > STEPS || self.start.elapsed() > LONGEST_TIME;
         if is_over { self.fail("the script takes too many steps") } else { Ok(()) }
     }
 
-    /// Runs a part that may contain others.
+    /// Runs a nested part, and counts its depth.
     pub fn deeper<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T, ShellError>) -> Result<T, ShellError> {
         if self.depth == DEEPEST {
             return self.fail("this is nested too deeply");
@@ -113,19 +114,19 @@ impl<'a> Machine<'a> {
         result
     }
 
-    /// Notes the line of a word or command.
+    /// Records the line of a word or command.
     pub fn at(&mut self, place: Option<&SourceSpan>) {
         if let Some(span) = place.filter(|_| !self.is_inside) {
             self.line = span.start.line;
         }
     }
 
-    /// Returns the text of a new unknown.
+    /// Adds an unknown, and returns its marker.
     pub fn unknown(&mut self, message: String) -> String {
         self.new_unknown(message, false)
     }
 
-    /// Returns the text of a new unknown for a variable that is not set: bash takes it as empty, unless `set -u` holds.
+    /// Adds an unknown for an unset variable, and returns its marker. Bash treats it as empty, unless `set -u` is on.
     pub fn unset(&mut self, message: String) -> String {
         let is_empty = !self.state.needs_variables;
         self.new_unknown(message, is_empty)
@@ -154,7 +155,7 @@ impl<'a> Machine<'a> {
         Ok(Flow::Next)
     }
 
-    /// Evaluates a text inside the script: of `eval`, `$(…)`, `source`. Its mistakes are at the present line.
+    /// Evaluates the text of `eval`, `$(…)` or `source`. Its errors name the current line of the script.
     pub fn inside(&mut self, text: &str) -> Result<Flow, ShellError> {
         let (line, outer) = (self.line, std::mem::replace(&mut self.is_inside, true));
         let flow = self.deeper(|machine| machine.script(text));
@@ -163,7 +164,7 @@ impl<'a> Machine<'a> {
         flow.map_err(|error| ShellError { line, ..error })
     }
 
-    /// Evaluates commands whose changes are lost, as in `( … )`.
+    /// Evaluates commands in a subshell, and returns its final state. The own state does not change.
     pub fn subshell(&mut self, run: impl FnOnce(&mut Self) -> Result<Flow, ShellError>) -> Result<State, ShellError> {
         let (before, hidden) = (self.state.clone(), self.hidden.clone());
         run(self)?;
@@ -200,7 +201,7 @@ impl<'a> Machine<'a> {
                 }
                 Status::Is(_) => {}
                 Status::Unknown => {
-                    let place = format!("after `{operator}`, and what is before it cannot be known");
+                    let place = format!("after `{operator}` with an unknown left side");
                     self.both_branches(&place, |machine| machine.operand(pipeline, true), |_| Ok(Flow::Next))?;
                     self.state.status = Status::Unknown;
                 }
@@ -210,7 +211,7 @@ impl<'a> Machine<'a> {
         Ok(if fails && self.state.ends_on_failure && self.tested == 0 { Flow::Exit } else { flow })
     }
 
-    /// Runs a part of `… && … || …`; a failure of one that is followed by others does not end the script.
+    /// Runs a part of `… && … || …`. Only a failure of the last part can end the script.
     fn operand(&mut self, pipeline: &Pipeline, is_tested: bool) -> Result<Flow, ShellError> {
         self.tested += usize::from(is_tested || pipeline.bang);
         let flow = self.pipeline(pipeline);

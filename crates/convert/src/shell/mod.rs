@@ -1,8 +1,8 @@
-//! Shell scripts, read as far as a launching script goes without running anything: `brush-parser` gives bash's syntax tree, and
-//! [`read`] walks it with the values that can be known, and lists the programs that the script would start.
+//! Evaluation of launch scripts without running a program: `brush-parser` returns bash's syntax tree, and [`read`] evaluates it
+//! and lists the programs that the script would start.
 //!
-//! A value that only a run could tell is a [`Unknown`] in the words. A condition that cannot be known takes both ways: what differs
-//! afterwards is a unknown. Steps, nesting and the length of the variables are bounded.
+//! A value that depends on a real run becomes an [`Unknown`] in the words. An unknown condition evaluates both branches; variables
+//! that differ afterwards are unknown. Steps, nesting and the length of the variables are limited.
 
 mod arithmetic;
 mod builtins;

@@ -9,11 +9,11 @@ const SHELLS: &[&str] = &["bash", "sh", "zsh", "dash"];
 /// Programs that take a command as one word.
 const TAKE_TEXT: &[&str] = &["ssh", "tmux", "screen", "su", "ray", "pdsh"];
 
-/// What is in a word that is a command to look into.
+/// Names in a word that make it a command to evaluate.
 const LIBRARIES: &[&str] = &["verl", "openrlhf", "trl"];
 
 impl Machine<'_> {
-    /// Reads what a shell in the words would run; `None` if there is none, or if its text is not known.
+    /// Evaluates the script that a shell in the words would run; `None` without such a shell, or if its text is unknown.
     pub fn nested(&mut self, words: &[String]) -> Result<Option<Flow>, ShellError> {
         let Some((text, arguments)) = self.text_in(words).filter(|(text, _)| is_known(text)) else { return Ok(None) };
         let after = self.subshell(|machine| {

@@ -37,12 +37,12 @@ impl Machine<'_> {
         }
     }
 
-    /// Returns the value of `$NAME`, or a unknown.
+    /// Returns the value of `$NAME`, or an unknown.
     pub fn variable(&mut self, name: &str) -> String {
         match self.lookup(name).and_then(|value| value.text()) {
             Some(value) => value,
             None if matches!(name, "RANDOM" | "SECONDS" | "HOSTNAME" | "EPOCHSECONDS") => {
-                self.unknown(format!("`${name}` is known when a script runs"))
+                self.unknown(format!("the value of `${name}` depends on the run"))
             }
             None => self.unset(format!("`${name}` is not set")),
         }
@@ -88,7 +88,7 @@ impl Machine<'_> {
         self.set(name, value);
     }
 
-    /// Returns a text as bash has it: variables that are not set are empty.
+    /// Replaces unset variables by empty texts, as bash does.
     pub fn without_unset(&self, text: &str) -> String {
         if unknowns_in(text).is_empty() {
             return text.to_string();
@@ -130,10 +130,10 @@ impl Machine<'_> {
                 Special::LastExitStatus => match self.state.status {
                     Status::Is(true) => one("0".into(), true),
                     Status::Is(false) => one(self.state.code.to_string(), true),
-                    Status::Unknown => one(self.unknown("`$?` is known when a script runs".into()), true),
+                    Status::Unknown => one(self.unknown("the value of `$?` depends on the run".into()), true),
                 },
                 Special::CurrentOptionFlags => one("hB".into(), true),
-                _ => one(self.unknown("the number of a process is known when a script runs".into()), true),
+                _ => one(self.unknown("the id of a process depends on the run".into()), true),
             },
             Parameter::Named(name) => {
                 let is_set = self.lookup(name).is_some_and(|value| value.text().is_some());
@@ -214,7 +214,7 @@ impl Machine<'_> {
                 fields.push(&length);
                 return Ok(());
             }
-            // Variables of the environment are not listed: they are known by name alone.
+            // This lists no environment variables: `ShellEnv` can only look up a name.
             Expr::VariableNames { prefix, concatenate } => {
                 let is_set = |(name, value): (&String, &Option<Variable>)| value.as_ref().map(|_| name.clone());
                 let names = self.state.variables.iter().filter(|(name, _)| name.starts_with(prefix.as_str()));
@@ -254,7 +254,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Returns the characters of `IFS`, at which unquoted values are split.
+    /// Returns the characters of `IFS`, which split unquoted values.
     pub fn separators(&self) -> String {
         self.lookup("IFS").and_then(|value| value.text()).unwrap_or_else(|| " \t\n".into())
     }
@@ -277,7 +277,7 @@ impl Machine<'_> {
     /// Returns `${NAME:OFFSET:LENGTH}`, of a text or of a list.
     fn part(&mut self, values: Values, of: &Parameter, offset: &str, length: Option<&str>) -> Values {
         let (Ok(offset), Ok(length)) = (offset.parse::<i64>(), length.map(str::parse::<i64>).transpose()) else {
-            let unknown = self.unknown("a part whose place is not known".into());
+            let unknown = self.unknown("the position of a substring is unknown".into());
             return Values { items: vec![unknown], ..values };
         };
         let cut = |count: usize, offset: i64| {
@@ -302,7 +302,7 @@ impl Machine<'_> {
         Values { items: vec![item], ..values }
     }
 
-    /// Returns the values changed by a pattern or an operation on letters.
+    /// Returns the values after a pattern removal, a replacement, or a change of case.
     fn transformed(&mut self, expr: &Expr) -> Result<Values, ShellError> {
         let (parameter, indirect, pattern) = match expr {
             Expr::RemoveSmallestSuffixPattern { parameter, indirect, pattern }
@@ -315,9 +315,9 @@ impl Machine<'_> {
             | Expr::LowercasePattern { parameter, indirect, pattern } => (parameter, indirect, pattern.clone()),
             Expr::ReplaceSubstring { parameter, indirect, pattern, .. } => (parameter, indirect, Some(pattern.clone())),
             Expr::Transform { parameter, indirect, .. } => (parameter, indirect, None),
-            _ => return self.fail("this expansion cannot be read"),
+            _ => return self.fail("this expansion is not supported"),
         };
-        // The elements of `${NAME[*]…}` are changed one by one, and joined then.
+        // The elements of `${NAME[*]…}` are changed one by one and then joined.
         let mut apart = parameter.clone();
         let mut is_one_word = false;
         if let Parameter::NamedWithAllIndices { concatenate, .. }
@@ -360,7 +360,7 @@ impl Machine<'_> {
                 Expr::Transform { op: Transform::Quoted, .. } => Some(format!("'{}'", item.replace('\'', "'\\''"))),
                 _ => None,
             };
-            *item = changed.unwrap_or_else(|| self.unknown("an expansion that cannot be worked out".into()));
+            *item = changed.unwrap_or_else(|| self.unknown("this expansion is not supported".into()));
         }
         if is_one_word {
             values = Values { items: vec![self.joined(&values.items)], is_list: false, ..values };

@@ -5,11 +5,11 @@ use super::text::is_known;
 use brush_parser::pattern::pattern_to_regex_str;
 use regex::Regex;
 
-/// The length of a pattern, and of a text that is cut by one.
+/// The length limits of a pattern, and of a text that a pattern shortens.
 const LONGEST_PATTERN: usize = 1000;
 const LONGEST_TEXT: usize = 4000;
 
-/// Returns the pattern that matches a text as it is.
+/// Escapes a text, so that the pattern matches it literally.
 pub fn escaped(text: &str) -> String {
     text.chars().flat_map(|c| (!c.is_alphanumeric() && c != '\0').then_some('\\').into_iter().chain([c])).collect()
 }
@@ -23,7 +23,7 @@ fn regex(pattern: &str, before: &str, after: &str) -> Option<Regex> {
 }
 
 impl Machine<'_> {
-    /// True if a text matches a pattern; `None` if that cannot be known.
+    /// Returns true if a text matches a pattern; `None` if the result is unknown.
     pub fn fits(&self, text: &str, pattern: &str) -> Option<bool> {
         Some(is_known(text) && regex(pattern, "^", "$")?.is_match(text)).filter(|_| is_known(text))
     }
@@ -43,7 +43,7 @@ pub fn without(text: &str, pattern: &str, at_end: bool, longest: bool) -> Option
     Some(cut.map_or(text, |cut| if at_end { &text[..cut] } else { &text[cut..] }).to_string())
 }
 
-/// Where a pattern is replaced.
+/// The position of the match that is replaced.
 pub enum MatchPlace {
     First,
     Everywhere,
@@ -51,7 +51,7 @@ pub enum MatchPlace {
     End,
 }
 
-/// Replaces what matches a pattern.
+/// Replaces the matches of a pattern.
 pub fn replaced(text: &str, pattern: &str, by: &str, place: &MatchPlace) -> Option<String> {
     if text.len() > LONGEST_TEXT {
         return None;

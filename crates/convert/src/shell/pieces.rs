@@ -1,16 +1,16 @@
-//! The words that one word of a script becomes.
+//! The words that result from the expansion of one word.
 
-/// Words while they are put together.
+/// A builder of words.
 #[derive(Default)]
 pub struct Fields {
     done: Vec<String>,
     current: Option<String>,
-    /// Variables without quotes that are not set: they make no word, and belong to the word that follows.
+    /// Markers of unquoted unset variables. Alone they are not a word; they become a prefix of the next word.
     nothing: String,
 }
 
 impl Fields {
-    /// Appends to the present word, which exists from now on even if it is empty.
+    /// Appends to the current word. Even an empty text starts a word.
     pub fn push(&mut self, text: &str) {
         let nothing = std::mem::take(&mut self.nothing);
         let current = self.current.get_or_insert_default();
@@ -18,18 +18,18 @@ impl Fields {
         current.push_str(text);
     }
 
-    /// Appends an unquoted variable that is not set.
+    /// Appends the marker of an unquoted unset variable.
     pub fn push_nothing(&mut self, mark: &str) {
         self.current.as_mut().unwrap_or(&mut self.nothing).push_str(mark);
     }
 
-    /// Ends the present word.
+    /// Ends the current word.
     pub fn end(&mut self) {
         self.done.extend(self.current.take());
         self.nothing.clear();
     }
 
-    /// Appends an unquoted value, which is split at the characters of `IFS`: runs of blanks, and each other one.
+    /// Appends an unquoted value, split at runs of blanks and at every other character of `IFS`.
     pub fn split(&mut self, text: &str, separators: &str) {
         let mut rest = text;
         while let Some(at) = rest.find(|c| separators.contains(c)) {
@@ -64,13 +64,13 @@ fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n')
 }
 
-/// How the values in a word are taken.
+/// The handling of values in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpansionMode {
-    /// Split into words.
+    /// Splits values into words.
     Split,
-    /// In double quotes: `"$@"` alone becomes several words.
+    /// Keeps values whole, as in double quotes; only `"$@"` becomes several words.
     Quoted,
-    /// Not split, as after `NAME=`.
+    /// Keeps everything in one word, as after `NAME=`.
     Whole,
 }

@@ -1,9 +1,9 @@
-//! `printf`.
+//! The builtin `printf`.
 
 use super::text::is_known;
 use super::words::unescaped;
 
-/// Formats as `printf` does; `None` for a format that is not known, or a number that cannot be.
+/// Formats like `printf`; `None` for an unsupported format or an invalid number.
 pub fn printf(words: &[String]) -> Option<String> {
     let words = if words.first().is_some_and(|word| word == "--") { &words[1..] } else { words };
     let (format, values) = words.split_first()?;
@@ -36,7 +36,7 @@ pub fn printf(words: &[String]) -> Option<String> {
     }
 }
 
-/// Formats one value by `%05d`, `%-8s`, `%.2f` and the like.
+/// Formats one value by a directive such as `%05d`, `%-8s` or `%.2f`.
 fn one(directive: &str, letter: char, value: &str) -> Option<String> {
     let flags: String = directive.chars().take_while(|c| "-0+ #".contains(*c)).collect();
     let (width, precision) = directive[flags.len()..].split_once('.').unwrap_or((&directive[flags.len()..], ""));

@@ -1,4 +1,4 @@
-//! Programs: those whose output is known without running them. Every other one is listed.
+//! External programs: the list of their calls, and the output of those that are simple enough to predict.
 
 use super::machine::Machine;
 use super::state::{Flow, Status};
@@ -7,7 +7,7 @@ use super::words::unescaped;
 use burnish_util::strftime::strftime;
 
 impl Machine<'_> {
-    /// Lists the call of a program, and takes its output where it is known.
+    /// Records an external command, and appends its output if it can be predicted.
     pub fn program(&mut self, words: &[String], line: usize) -> Result<Flow, ShellError> {
         if let Some(flow) = self.nested(words)? {
             return Ok(flow);
@@ -31,7 +31,7 @@ impl Machine<'_> {
         Flow::Next
     }
 
-    /// Returns the output and the status of a program.
+    /// Predicts the output and the status of a program.
     fn result(&mut self, words: &[String]) -> (Option<String>, Status) {
         let rest: Vec<&str> = words[1..].iter().map(String::as_str).collect();
         let lines = |text: String| Some(text + "\n");
@@ -109,7 +109,7 @@ impl Machine<'_> {
     }
 }
 
-/// Returns a path below a folder, without `.` and `..`.
+/// Joins a path to a folder, and resolves `.` and `..`.
 pub fn joined(folder: &str, path: &str) -> String {
     let whole = if path.starts_with('/') || !is_known(path) { path.to_string() } else { format!("{folder}/{path}") };
     let mut parts: Vec<&str> = vec![];
@@ -149,7 +149,7 @@ fn seq(numbers: &[&str]) -> Option<String> {
     is_short.then(|| count().map(|number| format!("{number}\n")).collect())
 }
 
-/// `tr FROM TO` and `tr -d SET`.
+/// Runs `tr FROM TO` and `tr -d SET`.
 fn tr(text: &str, words: &[&str]) -> Option<String> {
     let set = |words: &str| -> Option<Vec<char>> {
         let named = words.replace("[:upper:]", "A-Z").replace("[:lower:]", "a-z").replace("[:digit:]", "0-9");
@@ -181,7 +181,7 @@ fn tr(text: &str, words: &[&str]) -> Option<String> {
     }
 }
 
-/// `sed s/PATTERN/TEXT/`, with `g` and `-E`.
+/// Runs `sed s/PATTERN/TEXT/`, with `g` and `-E`.
 fn sed(text: &str, words: &[&str]) -> Option<String> {
     let (is_extended, command) = match words {
         ["-E" | "-r", command] => (true, command),
@@ -189,13 +189,15 @@ fn sed(text: &str, words: &[&str]) -> Option<String> {
         _ => return None,
     };
     let mark = command.strip_prefix('s')?.chars().next()?;
-    // A mark after a backslash is a character like others.
+    // A delimiter after a backslash is an ordinary character.
     let rest = command[1 + mark.len_utf8()..].replace(&format!("\\{mark}"), "\u{1}");
     let parts: Vec<String> = rest.split(mark).map(|part| part.replace('\u{1}', &mark.to_string())).collect();
     let [pattern, by, flags] = parts.as_slice() else { return None };
-    // In a basic expression these are letters unless a backslash is before them.
-    let odd = |c: char| "+?|(){}".contains(c);
-    if !is_extended && (pattern.contains(odd) || by.contains(['\\', '&'])) && pattern.contains('\\') || by.contains(['&', '$']) {
+    // A basic regular expression needs a backslash before these operators.
+    let is_operator = |c: char| "+?|(){}".contains(c);
+    if !is_extended && (pattern.contains(is_operator) || by.contains(['\\', '&'])) && pattern.contains('\\')
+        || by.contains(['&', '$'])
+    {
         return None;
     }
     if !matches!(flags.as_str(), "" | "g") {
@@ -204,7 +206,7 @@ fn sed(text: &str, words: &[&str]) -> Option<String> {
     let pattern: String = if is_extended {
         pattern.clone()
     } else {
-        pattern.chars().flat_map(|c| odd(c).then_some('\\').into_iter().chain([c])).collect()
+        pattern.chars().flat_map(|c| is_operator(c).then_some('\\').into_iter().chain([c])).collect()
     };
     let by = regex::Regex::new(r"\\(\d)").ok()?.replace_all(by, "$${$1}").into_owned();
     let by = if by.contains("${") { by } else { by.replace("\\", "") };
@@ -216,7 +218,7 @@ fn sed(text: &str, words: &[&str]) -> Option<String> {
     Some(text.lines().map(|one| line(one) + "\n").collect())
 }
 
-/// `cut -dX -fN`.
+/// Runs `cut -dX -fN`.
 fn cut(text: &str, words: &[&str]) -> Option<String> {
     let all = words.join(" ");
     let after = |flag: &str| {

@@ -1,11 +1,11 @@
-//! A script as a whole.
+//! The evaluation of a whole script.
 
 use super::env::ShellEnv;
 use super::machine::Machine;
 use super::state::Flow;
 use super::text::{ProgramCall, ShellError, Unknown};
 
-/// The stack of the thread that reads a script: parser and evaluator go down it with every bracket and block.
+/// The stack size of the evaluating thread: parser and evaluator recurse with every bracket and block.
 const STACK: usize = 256 << 20;
 
 /// The programs that a script would start, in order.
@@ -13,17 +13,17 @@ const STACK: usize = 256 << 20;
 pub struct ScriptCalls {
     pub calls: Vec<ProgramCall>,
     pub unknowns: Vec<Unknown>,
-    /// The line at which the script ends early.
+    /// Line of an `exit` that ends the script early.
     pub ended: Option<usize>,
 }
 
-/// Reads a script. `is_meant` says which programs, by their words, a reader asks for.
+/// Evaluates a script. `is_meant` returns true for the words of a program that the caller looks for.
 ///
-/// A script that tests for a file, and ends where it is missing, asks about the machine that it is written for, which may be another.
-/// So where no program that is meant is started, the script is read again, and what tests for missing files is not known.
+/// A script may be written for another machine, and exit because a file is missing on this one. If no program that the caller looks
+/// for is started, a second evaluation therefore treats tests for missing files as unknown.
 ///
 /// # Errors
-/// If it is no shell script, or beyond the limits of steps, size and depth, or if no program is started on the line that is meant.
+/// If the text is not a shell script, exceeds the limits of steps, size or depth, or starts no program on the requested line.
 pub fn read(script: &str, env: &ShellEnv, is_meant: &(dyn Fn(&[String]) -> bool + Sync)) -> Result<ScriptCalls, ShellError> {
     let is_meant = |call: &ProgramCall| env.line.is_none_or(|line| line == call.line) && is_meant(&call.words);
     let read = || {
@@ -33,7 +33,7 @@ pub fn read(script: &str, env: &ShellEnv, is_meant: &(dyn Fn(&[String]) -> bool 
     };
     let mut read = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, read);
-        let failed = || ShellError { line: 1, message: "the script cannot be read".into() };
+        let failed = || ShellError { line: 1, message: "the script cannot be evaluated".into() };
         thread.map_err(|_| failed())?.join().map_err(|_| failed())?
     })?;
     if let Some(line) = env.line {
@@ -41,14 +41,14 @@ pub fn read(script: &str, env: &ShellEnv, is_meant: &(dyn Fn(&[String]) -> bool 
         lines.dedup();
         read.calls.retain(|call| call.line == line);
         if read.calls.is_empty() {
-            let message = format!("no program is started on this line; some are on {}", lines.join(", "));
+            let message = format!("no program starts on this line; programs start on {}", lines.join(", "));
             return Err(ShellError { line, message });
         }
     }
     Ok(read)
 }
 
-/// Reads a script once. With `is_elsewhere`, a test for a file that is missing here cannot be known.
+/// Evaluates a script once. With `is_elsewhere`, a test for a missing file is unknown.
 fn evaluate(script: &str, env: &ShellEnv, is_elsewhere: bool) -> Result<ScriptCalls, ShellError> {
     let mut machine = Machine::new(env, is_elsewhere);
     let flow = machine.script(script)?;

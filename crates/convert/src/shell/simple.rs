@@ -13,7 +13,7 @@ use brush_parser::ast::{
 /// The builtins whose arguments may be assignments.
 pub const DECLARING: &[&str] = &["export", "local", "declare", "typeset", "readonly"];
 
-/// The variable with the functions that are open, the innermost first.
+/// The variable with the active functions, innermost first.
 const FUNCTIONS: &str = "FUNCNAME";
 
 impl Machine<'_> {
@@ -54,7 +54,7 @@ impl Machine<'_> {
         if file.is_some() {
             self.state.output = Some(String::new());
         }
-        // Assignments before a command hold while it runs.
+        // Assignments before a command last until its end.
         let mut before = vec![];
         for one in assignments {
             if let AssignmentName::VariableName(name) = &one.name {
@@ -69,7 +69,7 @@ impl Machine<'_> {
                 None => drop(self.state.variables.remove(&name)),
             }
         }
-        // What `read` left of a shared input is for the next command.
+        // The next command reads the rest of a shared input.
         if has_own_input {
             self.state.input = input;
         }
@@ -85,7 +85,7 @@ impl Machine<'_> {
         Ok(flow)
     }
 
-    /// Runs a function or a builtin, or lists the call of a program.
+    /// Runs a function or a builtin, or records the call of a program.
     fn call(&mut self, words: &[String], line: usize) -> Result<Flow, ShellError> {
         let (name, rest) = (words[0].as_str(), &words[1..]);
         if let Some(function) = self.state.functions.get(name).cloned() {
@@ -116,7 +116,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Notes what a command reads, and whether its output goes elsewhere; returns the file of its output, and whether it is appended.
+    /// Applies redirections. Returns the file of the output, and true if the output is appended.
     pub fn redirect<'i>(
         &mut self,
         redirects: impl Iterator<Item = &'i IoRedirect>,
@@ -149,7 +149,7 @@ impl Machine<'_> {
                         }
                         _ => None,
                     };
-                    self.state.input = Some(text.unwrap_or_else(|| self.unknown("a file that the script reads".into())));
+                    self.state.input = Some(text.unwrap_or_else(|| self.unknown("the content of a file is unknown".into())));
                 }
                 IoRedirect::OutputAndError(..) => self.state.output = None,
                 IoRedirect::File(..) => {}
@@ -178,7 +178,7 @@ impl Machine<'_> {
         self.assign(one)
     }
 
-    /// Notes a variable that is local to the present function.
+    /// Saves a variable that the current function declares as local.
     pub fn hide(&mut self, name: &str) {
         let before = self.state.variables.get(name).cloned();
         if let Some(function) = self.hidden.last_mut() {

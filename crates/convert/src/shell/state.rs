@@ -1,4 +1,4 @@
-//! What a command of a script may change: variables, arguments, functions, the folder.
+//! The state that commands of a script can change: variables, arguments, functions, the folder.
 
 use brush_parser::ast::FunctionBody;
 use std::collections::{BTreeMap, HashMap};
@@ -9,22 +9,22 @@ use std::rc::Rc;
 pub enum Variable {
     Text(String),
     Array(BTreeMap<i64, String>),
-    /// The array of `declare -A`.
+    /// An associative array of `declare -A`.
     Map(BTreeMap<String, String>),
 }
 
-/// The result of a command; `Unknown` if only a run could tell.
+/// The result of a command; `Unknown` if it depends on a real run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     Is(bool),
     Unknown,
 }
 
-/// Where a script goes on after a command.
+/// The control flow after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     Next,
-    /// Leaves so many loops.
+    /// Leaves this number of loops.
     Break(usize),
     Continue(usize),
     Return,
@@ -33,21 +33,21 @@ pub enum Flow {
 
 #[derive(Clone)]
 pub struct State {
-    /// The variables that the script set or unset (`None`); the others are the environment's.
+    /// Variables that the script set or unset (`None`); all others come from the environment.
     pub variables: HashMap<String, Option<Variable>>,
-    /// The variables that `declare -n` made names for: the other name, and the variable's.
+    /// Namerefs of `declare -n`: the reference, and the name of its variable.
     pub references: HashMap<String, String>,
     pub arguments: Vec<String>,
     pub functions: HashMap<String, Rc<FunctionBody>>,
     pub folder: String,
     pub status: Status,
-    /// The number of a status that is not 0.
+    /// Exit code of the last failed command.
     pub code: i64,
-    /// The output so far, inside `$(…)` and before a `|`.
+    /// Output so far, inside `$(…)` and before a `|`.
     pub output: Option<String>,
-    /// The text before a `|`.
+    /// Standard input: the output before a `|`, or a here-document.
     pub input: Option<String>,
-    /// The texts that the script wrote to files, by their path.
+    /// Texts that the script wrote to files, by path.
     pub files: HashMap<String, String>,
     /// True after `set -u`.
     pub needs_variables: bool,
@@ -56,9 +56,9 @@ pub struct State {
 }
 
 impl State {
-    /// Returns the name of the variable that a name stands for.
+    /// Follows a nameref.
     pub fn referred<'a>(&'a self, name: &'a str) -> &'a str {
-        // A chain longer than all names is a circle, which bash refuses.
+        // A chain longer than all names is a cycle, which bash refuses.
         let next = |name: &&'a str| self.references.get(*name).map(String::as_str);
         std::iter::successors(Some(name), next).take(self.references.len() + 1).last().unwrap_or(name)
     }
@@ -69,7 +69,7 @@ impl Variable {
         Self::Array((0..).zip(items).collect())
     }
 
-    /// Returns the text of `$NAME`: of an array, its first element.
+    /// Returns the text of `$NAME`; for an array, its first element.
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),

@@ -12,15 +12,15 @@ use brush_parser::word::{
     self, BraceExpressionMember as Member, BraceExpressionOrText as Brace, TildeExpr, WordPiece, WordPieceWithSource,
 };
 
-/// The number of words that braces make of one.
+/// The limit of words from the braces of one word.
 const MOST_WORDS: usize = 1000;
 
 impl Machine<'_> {
-    /// Returns the words that a word becomes.
+    /// Expands a word into words.
     pub fn fields(&mut self, word: &Word) -> Result<Vec<String>, ShellError> {
         self.at(word.loc.as_ref());
         let mut fields = vec![];
-        // A word like `NAME=~/x` is taken as an assignment, as far as `~` goes.
+        // `~` in a word such as `NAME=~/x` is expanded as in an assignment.
         let value = match word.value.split_once("=~") {
             Some((name, rest)) if is_name(name) && (rest.is_empty() || rest.starts_with('/')) => {
                 format!("{name}={}{rest}", self.variable("HOME"))
@@ -33,13 +33,13 @@ impl Machine<'_> {
         Ok(fields)
     }
 
-    /// Returns the value of a word that is not split.
+    /// Expands a word without splitting.
     pub fn text(&mut self, word: &Word) -> Result<String, ShellError> {
         self.at(word.loc.as_ref());
         Ok(self.expanded(&word.value, ExpansionMode::Whole)?.join(" "))
     }
 
-    /// Returns the value of a text as if it stood in double quotes, in which quotes are characters like others.
+    /// Expands a text as in double quotes; quotes inside are ordinary characters.
     pub fn quoted_text(&mut self, text: &str) -> Result<String, ShellError> {
         self.checked(text)?;
         let Ok(pieces) = word::parse_heredoc(text, &ParserOptions::default()) else { return self.unreadable(text) };
@@ -49,7 +49,7 @@ impl Machine<'_> {
     }
 
     fn unreadable<T>(&self, text: &str) -> Result<T, ShellError> {
-        self.fail(&format!("`{}` cannot be read", short(text)))
+        self.fail(&format!("`{}` is not valid shell syntax", short(text)))
     }
 
     fn checked(&mut self, text: &str) -> Result<(), ShellError> {
@@ -57,7 +57,7 @@ impl Machine<'_> {
         limits::check(text).or_else(|error| self.fail(&error.message))
     }
 
-    /// Returns the words that a text becomes.
+    /// Expands a text into words.
     pub fn expanded(&mut self, text: &str, mode: ExpansionMode) -> Result<Vec<String>, ShellError> {
         let mut fields = Fields::default();
         self.expand(text, mode, &mut fields)?;
@@ -73,7 +73,7 @@ impl Machine<'_> {
         result
     }
 
-    /// Appends the word after `:-` inside double quotes: further ones are dropped, and `'` is a character like others.
+    /// Appends the word after `:-` inside double quotes: drops inner double quotes, and keeps `'` as an ordinary character.
     pub fn expand_quoted(&mut self, text: &str, mode: ExpansionMode, fields: &mut Fields) -> Result<(), ShellError> {
         self.expand(&format!("\"{}\"", without_quotes(text)), mode, fields)
     }
@@ -89,12 +89,12 @@ impl Machine<'_> {
                         TildeExpr::Home => self.variable("HOME"),
                         TildeExpr::WorkingDir => self.state.folder.clone(),
                         TildeExpr::UserHome(user) => format!("~{user}"),
-                        _ => self.unknown("`~` with a number is not known".into()),
+                        _ => self.unknown("`~` with a number is not supported".into()),
                     };
                     fields.push(&home);
                 }
                 WordPiece::DoubleQuotedSequence(inner) | WordPiece::GettextDoubleQuotedSequence(inner) => {
-                    // `"$@"` without arguments is no word at all.
+                    // `"$@"` without arguments does not result in a word.
                     let is_list = matches!(inner.as_slice(), [one] if is_list(&one.piece));
                     if !is_list || mode == ExpansionMode::Whole {
                         fields.push("");
@@ -138,7 +138,7 @@ impl Machine<'_> {
         Ok(output.trim_end_matches('\n').to_string())
     }
 
-    /// Returns a word as a pattern: what is quoted in it matches itself.
+    /// Returns a word as a pattern; its quoted parts match literally.
     pub fn pattern(&mut self, word: &Word) -> Result<String, ShellError> {
         self.at(word.loc.as_ref());
         self.pattern_text(&word.value)
@@ -158,7 +158,7 @@ impl Machine<'_> {
         Ok(pattern)
     }
 
-    /// Returns the words of `a{b,c}` and `{1..3}`, before anything else is replaced in them.
+    /// Expands the braces of `a{b,c}` and `{1..3}`, before all other expansions.
     fn braces(&mut self, text: &str) -> Result<Vec<String>, ShellError> {
         let is_brace = text.contains('{') && (text.contains(',') || text.contains(".."));
         if !is_brace {
@@ -169,7 +169,7 @@ impl Machine<'_> {
         let Ok(Some(parts)) = parts else { return Ok(vec![text.to_string()]) };
         match combined(&parts) {
             Some(words) => Ok(words),
-            None => self.fail("the braces stand for too many words"),
+            None => self.fail("the braces expand to too many words"),
         }
     }
 
@@ -180,7 +180,7 @@ impl Machine<'_> {
     }
 }
 
-/// Removes the double quotes of a text that stands inside double quotes, but for those inside `$(…)` and `${…}`.
+/// Removes double quotes from a text inside double quotes, except inside `$(…)` and `${…}`.
 fn without_quotes(text: &str) -> String {
     let (mut out, mut open, mut before, mut is_escaped) = (String::new(), 0_usize, ' ', false);
     for c in text.chars() {
@@ -226,7 +226,7 @@ fn is_list(piece: &WordPiece) -> bool {
     )
 }
 
-/// Returns the words of nested braces; `None` if they are too many.
+/// Returns the words of nested braces; `None` if there are too many.
 fn combined(parts: &[Brace]) -> Option<Vec<String>> {
     let mut words = vec![String::new()];
     for part in parts {
