@@ -1,7 +1,7 @@
-//! Commands, scripts and files of verl, TRL and OpenRLHF as settings of burnish.
+//! Conversion of commands, scripts and files of verl, TRL and OpenRLHF to settings of burnish.
 //!
-//! [`shell`] reads a script, [`peers`] finds the trainer's command in it and reads its options, and one module for each library
-//! converts those options by a table.
+//! [`shell`] evaluates a script, [`peers`] finds the trainer's command and reads its options, and one module for each library
+//! converts the options by a table.
 
 pub mod from_openrlhf;
 pub mod from_trl;

@@ -1,4 +1,4 @@
-//! Settings of a converted command that a run would refuse, and the words without them.
+//! Removal of settings that a run would refuse.
 
 use super::converted::{Blocked, VerlConversion, placeholder};
 use super::recipe;
@@ -6,18 +6,18 @@ use burnish_config::compat::inline;
 use burnish_hydra::{Node, Problem, Value, overrides};
 
 impl VerlConversion {
-    /// True if only a run of the script could tell the value of a key.
+    /// Returns true if the value of a key depends on a real run of the script.
     pub fn has_unknown(&self, key: &str) -> bool {
         self.settings.get(key).is_some_and(|node| self.contains_unknown(&node.value))
     }
 
-    /// True if a value has a unknown.
+    /// Returns true if a value contains an unknown.
     pub(super) fn contains_unknown(&self, value: &Value) -> bool {
         let text = inline(value);
         (0..self.unknowns.len()).any(|unknown| text.contains(&placeholder(unknown)))
     }
 
-    /// Comments a setting out that a problem is about, with the problem as its reason; false if the command does not set its key.
+    /// Comments out the setting that a problem names. Returns false if the command does not set this key.
     pub fn block(&mut self, problem: &Problem) -> bool {
         let Some(node) = self.settings.get(&problem.key).cloned() else { return false };
         if problem.key.is_empty() || self.has_unknown(&problem.key) {
@@ -38,7 +38,7 @@ impl VerlConversion {
         true
     }
 
-    /// Returns the words of the command, with `???` for what only a run of the script could tell.
+    /// Returns the words of the command, with `???` in place of unknowns.
     pub fn words(&self) -> Vec<String> {
         let filled = |word: &String| {
             (0..self.unknowns.len()).fold(word.clone(), |word, unknown| word.replace(&placeholder(unknown), "???"))
@@ -46,12 +46,12 @@ impl VerlConversion {
         self.overrides.iter().map(filled).collect()
     }
 
-    /// Returns a text with `…` in place of its unknowns.
+    /// Replaces the unknowns in a text by `…`.
     pub(super) fn shown(&self, text: &str) -> String {
         (0..self.unknowns.len()).fold(text.to_string(), |text, unknown| text.replace(&placeholder(unknown), "…"))
     }
 
-    /// Writes `…` in place of the unknowns in what is lost.
+    /// Replaces the unknowns in ignored and blocked settings by `…`.
     pub(super) fn show_unknowns(&mut self) {
         let (mut ignored, mut blocked) = (std::mem::take(&mut self.ignored), std::mem::take(&mut self.blocked));
         ignored.iter_mut().for_each(|one| one.value = self.shown(&one.value));
@@ -59,7 +59,7 @@ impl VerlConversion {
         (self.ignored, self.blocked) = (ignored, blocked);
     }
 
-    /// Removes what is blocked from the words of the command.
+    /// Removes blocked settings from the words of the command.
     pub(super) fn drop_blocked(&mut self) {
         let (renamed, blocked) = (&self.renamed, &self.blocked);
         self.overrides.retain(|word| {

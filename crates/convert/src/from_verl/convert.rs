@@ -16,25 +16,25 @@ use burnish_hydra::{Adapt, ConfigError, Node, Origin, Problem, Value};
 /// Converts the first command of verl in a text.
 ///
 /// # Errors
-/// If the text has no command of verl, if a word cannot be known without running the script, or if verl would refuse the command.
+/// If the text has no command of verl, or verl would refuse the command.
 pub fn convert(source: &VerlSource) -> Result<VerlConversion, ConfigError> {
     let invocation = invocation(source)?;
     let editions: Vec<&'static str> = match source.edition {
         Some(wanted) => EDITIONS.into_iter().filter(|edition| *edition == wanted).collect(),
-        // An edition that lacks a group or option of the command, though the newest has it, is not meant.
+        // Exclude editions that lack a group or option of the command that the newest edition has.
         None => EDITIONS[1..].iter().copied().filter(|edition| has_groups(edition, &invocation.overrides)).collect(),
     };
     let mut attempts: Vec<_> = editions.into_iter().map(|edition| convert_for(edition, &invocation)).collect();
-    // The edition that has most of the keys is meant, the older one of two.
+    // Choose the edition with the fewest unknown keys, the older one of two.
     let unknown = |attempt: &Result<VerlConversion, _>| attempt.as_ref().map_or(usize::MAX, |converted| converted.unknown_keys);
     let best = (0..attempts.len()).min_by_key(|index| unknown(&attempts[*index])).ok_or_else(|| {
-        let message = format!("there is no edition `{}`", source.edition.unwrap_or_default());
-        Problem::new("", message).help(format!("there are {}", EDITIONS.join(", ")))
+        let message = format!("`{}` is not a known edition of verl", source.edition.unwrap_or_default());
+        Problem::new("", message).help(format!("known are {}", EDITIONS.join(", ")))
     })?;
     attempts.swap_remove(best)
 }
 
-/// True if an edition has every group and option in the overrides that the newest edition has.
+/// Returns true if an edition has every group and option of the overrides that the newest edition has.
 fn has_groups(edition: &str, overrides: &[String]) -> bool {
     let newest = EDITIONS[EDITIONS.len() - 1];
     overrides.iter().filter_map(|word| word.split_once('=')).all(|(group, option)| {
@@ -48,14 +48,14 @@ fn has_groups(edition: &str, overrides: &[String]) -> bool {
 struct Invocation {
     program: &'static Program,
     config: String,
-    /// The folder of `--config-path`.
+    /// Folder of `--config-path`.
     path: Option<String>,
     overrides: Vec<String>,
-    /// The lines of other calls.
+    /// Lines of other calls.
     further: Vec<usize>,
-    /// The unknowns in the overrides.
+    /// Unknowns in the overrides.
     unknowns: Vec<Unknown>,
-    /// The unknowns in place of overrides.
+    /// Unknowns in place of whole overrides.
     unknown_words: Vec<Unknown>,
     /// Advice about the words.
     notes: Vec<String>,
@@ -72,12 +72,12 @@ fn invocation(source: &VerlSource) -> Result<Invocation, Problem> {
     let mut found = script.calls.iter().filter_map(|call| Some((call, program(&call.words)?)));
     let Some((call, (program, rest))) = found.next() else {
         if let Some(line) = script.ended {
-            let help = "give it what it asks for: trainer from-verl @script.sh NAME=VALUE -- ARGUMENT";
+            let help = "set its variables and arguments: trainer from-verl @script.sh NAME=VALUE -- ARGUMENT";
             return Err(at(line, "the script ends here, before it launches a trainer").help(help));
         }
         let known: Vec<&str> = PROGRAMS.iter().filter_map(|program| program.module.strip_prefix("verl.trainer.")).collect();
-        let message = format!("{name}: no command of verl's own trainers");
-        let help = format!("there are python3 -m verl.trainer.{{{}}}, and those of its recipes", known.join(","));
+        let message = format!("{name}: there is no command of verl's own trainers");
+        let help = format!("supported are python3 -m verl.trainer.{{{}}}, and the programs of verl's recipes", known.join(","));
         return Err(Problem::new("", message).help(help));
     };
     let line = call.line;
@@ -87,13 +87,13 @@ fn invocation(source: &VerlSource) -> Result<Invocation, Problem> {
     for unknown in
         rest.iter().flat_map(|word| unknowns_in(word)).map(|unknown| &script.unknowns[unknown]).filter(|unknown| unknown.is_unset)
     {
-        let note = format!("{name}:{}: {}, and counts as empty, as in bash", unknown.line, unknown.message);
+        let note = format!("{name}:{}: {}, and is empty, as in bash", unknown.line, unknown.message);
         if !notes.contains(&note) {
             notes.push(note);
         }
     }
     if filled.iter().any(|word| !word.is_empty() && word.trim().is_empty()) {
-        notes.push(format!("{name}:{line}: a word of the command is blank, which verl refuses; it is left out. A backslash with a space behind it makes such a word, and ends the command"));
+        notes.push(format!("{name}:{line}: a blank word of the command is left out; verl refuses it. A space after the backslash at the end of a line causes such a word, and ends the command"));
     }
     let mut words = filled.iter().filter(|word| !word.trim().is_empty());
     while let Some(word) = words.next() {
@@ -107,11 +107,11 @@ fn invocation(source: &VerlSource) -> Result<Invocation, Problem> {
             }
             "--config-path" | "-cp" | "--config-dir" | "-cd" => path = value.or_else(|| words.next().cloned()),
             _ if word.starts_with('-') => {
-                return Err(Problem::new("", format!("`{word}` is no option of {}", program.module))
-                    .help("overrides are written as key=value; --config-path and --config-name are known"));
+                return Err(Problem::new("", format!("`{word}` is not a supported option of {}", program.module))
+                    .help("supported are overrides, key=value, and --config-path and --config-name"));
             }
             _ if !unknowns_in(flag).is_empty() => {
-                // A word that is all unknown may be any number of overrides.
+                // An unknown word can be any number of overrides.
                 unknown_words.extend(unknowns_in(flag).into_iter().map(|unknown| script.unknowns[unknown].clone()));
             }
             _ => overrides.push(replace_unknowns(word, &placeholder)),
@@ -133,7 +133,7 @@ fn invocation(source: &VerlSource) -> Result<Invocation, Problem> {
     Ok(Invocation { program, config, path, overrides, further, unknowns: script.unknowns.clone(), unknown_words, notes })
 }
 
-/// Returns a word as bash has it: variables that are not set are empty.
+/// Replaces unset variables by empty texts, as bash does.
 fn without_unset(word: &str, unknowns: &[Unknown]) -> String {
     replace_unknowns(word, &|unknown| if unknowns[unknown].is_unset { String::new() } else { shell::mark(unknown) })
 }
@@ -142,14 +142,14 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
     let kind = call.program.kind;
     let choice = GroupChoice::new(edition, &call.config, &call.overrides).ok_or_else(|| {
         let known = extended_names().collect::<Vec<_>>().join(", ");
-        Problem::new("", format!("`{}` is no configuration of verl {edition}", call.config))
-            .help(format!("known are ppo_trainer, ppo_megatron_trainer, sft_trainer, generation, evaluation, {known}; a file of your own is given to trainer itself: trainer --config FILE OVERRIDES"))
+        Problem::new("", format!("`{}` is not a configuration of verl {edition}", call.config))
+            .help(format!("known are ppo_trainer, ppo_megatron_trainer, sft_trainer, generation, evaluation, {known}; for your own file, run trainer --config FILE OVERRIDES"))
     })?;
     let GroupChoice { config, framework, tree: mut after, mut given, mut ignored, mut problems, words } = choice?;
     let mut blocked = vec![];
     let defaults = burnish_config::defaults(kind.default_file())?;
     let mut written = vec![];
-    let is_setting_of_nothing = |key: &str| {
+    let is_unknown_setting = |key: &str| {
         row(kind, key, defaults.root()).is_none() && defaults.value(key).is_none() && !below_open_mapping(key, defaults.root())
     };
     for word in words {
@@ -159,7 +159,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
                 ignored.push(Ignored::hydra(one.key, &one.value.map_or(Value::Null, |node| node.value)));
             }
             Ok(one) => {
-                // Scripts for other releases have keys that the edition lacks; those that are in the table are accepted.
+                // Scripts for other releases have keys that the edition lacks; accept the keys in the table.
                 let is_known = || one.operation != Operation::Delete && row(kind, &one.key, defaults.root()).is_some();
                 let value = one.value.as_ref().map_or("null".into(), |node| inline(&node.value));
                 let is_new = after.get(&one.key).is_none();
@@ -170,8 +170,8 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
                         continue;
                     }
                     // verl accepts any key with `+`.
-                    Ok(()) if is_new && is_setting_of_nothing(&one.key) => {
-                        blocked.push(Blocked { key: one.key, value, reason: "there is no such setting here".into() });
+                    Ok(()) if is_new && is_unknown_setting(&one.key) => {
+                        blocked.push(Blocked { key: one.key, value, reason: "there is no such setting".into() });
                         continue;
                     }
                     Ok(()) => {}
@@ -189,7 +189,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
     ignored.extend(call.path.iter().map(|path| Ignored {
         key: "--config-path".into(),
         value: path.clone(),
-        reason: "the settings are verl's own; a file of yours is given to trainer itself, with --config",
+        reason: "verl's own defaults are used; for your own file, run trainer --config FILE",
     }));
     given.retain(|one| {
         let reason = editions::unread(edition, &config, framework, &one.key);
@@ -234,13 +234,13 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
     Ok(converted)
 }
 
-/// Applies the overrides to the built-in defaults, as a run does, and sorts the changed keys; returns the settings of the recipe.
+/// Applies the overrides to the built-in defaults like a run. Returns the settings of the recipe, and records the other keys.
 fn sort(given: Vec<Override>, converted: &mut VerlConversion, defaults: &Node) -> Result<Node, ConfigError> {
     let verl = VerlAdapter::new(converted.kind, defaults).later_wins();
     let mut root = defaults.clone();
     let mut problems = vec![];
     for one in given {
-        // That the key may be added, changed or deleted was checked on verl's own keys.
+        // The operation was already checked on verl's own keys.
         let operation = if one.operation == Operation::Delete { one.operation } else { Operation::Force };
         match verl.overriding(Override { operation, ..one }, &root) {
             Ok(adapted) => problems.extend(adapted.into_iter().filter_map(|one| one.apply(&mut root).err())),
@@ -257,7 +257,7 @@ fn sort(given: Vec<Override>, converted: &mut VerlConversion, defaults: &Node) -
     let mut settings = Node::new(Value::Map(Default::default()), root.origin.clone());
     leaves("", &split.settings, &mut |key, node| {
         if matches!(node.origin, Origin::Override(_)) && row(converted.kind, key, defaults).is_none() {
-            // The run itself reports which values it replaces.
+            // Replaced values stay in the recipe: the run reports them.
             let is_replaced = VALUES.iter().any(|(of, ..)| *of == key);
             settings.put(key, root.get(key).filter(|_| is_replaced).unwrap_or(node).clone());
         }
@@ -276,7 +276,7 @@ fn sort(given: Vec<Override>, converted: &mut VerlConversion, defaults: &Node) -
             _ => {}
         }
     });
-    // A setting may refer to a key without effect.
+    // A setting may refer to an ignored key.
     let refers = settings.value.to_yaml().contains("${");
     let is_read = |key: &str| split.copied.contains(&key);
     for (key, node, reason) in others.into_iter().filter(|(key, ..)| !is_read(key)) {
@@ -288,7 +288,7 @@ fn sort(given: Vec<Override>, converted: &mut VerlConversion, defaults: &Node) -
     Ok(settings)
 }
 
-/// Returns the message of a problem with its advice.
+/// Returns the message of a problem with its help.
 fn with_help(problem: &Problem) -> String {
     problem.help.as_ref().map_or(problem.message.clone(), |help| format!("{}; {help}", problem.message))
 }

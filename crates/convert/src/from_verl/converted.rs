@@ -1,54 +1,54 @@
-//! A command of verl, before and after its conversion.
+//! The input and the result of a conversion from verl.
 
 use crate::shell::{ShellEnv, Unknown};
 use burnish_config::compat::{Ignored, Kind, Renamed};
 use burnish_hydra::Node;
 
-/// The text to convert.
+/// A command or script of verl to convert.
 pub struct VerlSource<'a> {
     pub text: &'a str,
-    /// What the script finds when it starts. Its name is the path of the script, or `command`.
+    /// Environment of the script; its name is the path of the script, or `command`.
     pub env: ShellEnv<'a>,
-    /// One of [`EDITIONS`](burnish_config::compat::editions::EDITIONS); `None` stands for the first of 2026-01 and 2026-08 that fits the command.
+    /// One of [`EDITIONS`](burnish_config::compat::editions::EDITIONS); `None` chooses the better of 2026-01 and 2026-08.
     pub edition: Option<&'a str>,
 }
 
-/// A command of verl, converted.
+/// A converted command of verl.
 #[derive(Debug, Clone)]
 pub struct VerlConversion {
     pub kind: Kind,
-    /// The edition whose keys and defaults were used.
+    /// Edition whose keys and defaults were used.
     pub edition: &'static str,
-    /// The subcommand of `trainer`; empty for reinforcement learning.
+    /// Subcommand of `trainer`; empty for reinforcement learning.
     pub subcommand: &'static str,
-    /// The built-in file with verl's defaults, for `--config`.
+    /// Built-in file with verl's defaults, for `--config`.
     pub preset: String,
-    /// The overrides as they were written, without those of Hydra itself.
+    /// Overrides as written, without those of Hydra itself.
     pub overrides: Vec<String>,
-    /// The recipe file.
+    /// Text of the recipe file.
     pub recipe: String,
     pub renamed: Vec<Renamed>,
     pub ignored: Vec<Ignored>,
-    /// What the command needs and is not here: the recipe has it commented out.
+    /// Unsupported settings, which the recipe comments out.
     pub blocked: Vec<Blocked>,
-    /// The number of keys that the edition lacks.
+    /// Number of keys that the edition lacks.
     pub unknown_keys: usize,
-    /// The settings that the command changes.
+    /// Settings that the command changes.
     pub settings: Node,
-    /// Lines of the text with other commands of verl, which were not converted.
+    /// Lines with other commands of verl, which were not converted.
     pub further: Vec<usize>,
-    /// Values that only a run of the script could tell; the recipe has an environment variable for those that it needs.
+    /// Values that depend on a real run of the script; the recipe asks the user to set them.
     pub unknowns: Vec<Unknown>,
-    /// Advice about the words of the command: variables that are not set, words that are blank.
+    /// Notes about the words of the command, such as unset variables and blank words.
     pub notes: Vec<String>,
-    /// Words of the command that cannot be known, and may be further overrides.
+    /// Unknown words, which may be further overrides.
     pub unknown_words: Vec<Unknown>,
 }
 
-/// A part of a command that cannot be had here.
+/// An unsupported part of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Blocked {
-    /// The key; empty for the program itself.
+    /// Key of the setting; empty for the program itself.
     pub key: String,
     pub value: String,
     pub reason: String,
@@ -62,7 +62,7 @@ impl Blocked {
     }
 }
 
-/// Returns the text that stands for a unknown of the script while its command is converted.
+/// Returns the text that stands for an unknown during the conversion.
 pub fn placeholder(unknown: usize) -> String {
     format!("SET_ME_{unknown}_")
 }

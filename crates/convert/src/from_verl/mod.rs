@@ -1,7 +1,7 @@
-//! `trainer from-verl`: converts a command line or script of verl into a recipe.
+//! `trainer from-verl`: converts a command line or script of verl to a recipe.
 //!
-//! The overrides are first applied to verl's own keys by Hydra's rules, so that this program refuses what verl refuses, with a
-//! better message. The changed keys are then sorted by the table of [`super::compat`].
+//! It first applies the overrides to verl's own keys by Hydra's rules, and so refuses what verl refuses, with a better message.
+//! It then converts the changed keys by the table of [`burnish_config::compat`].
 
 mod block;
 mod convert;

@@ -1,31 +1,31 @@
-//! verl's programs and named configurations, and their counterparts here.
+//! verl's programs and named configurations, and their counterparts in `trainer`.
 
 use burnish_config::compat::Kind;
 use burnish_hydra::overrides;
 
-/// A program of verl, and its counterpart here.
+/// A program of verl, and its counterpart in `trainer`.
 #[derive(Debug)]
 pub struct Program {
-    /// The end of the module's name.
+    /// Last part of the module's name.
     pub module: &'static str,
-    /// verl's own file of settings, whose keys the program takes.
+    /// verl's own configuration file for the program.
     pub config: &'static str,
     pub kind: Kind,
-    /// The built-in file with verl's defaults, below `verl/EDITION/`.
+    /// Built-in file with verl's defaults, below `verl/EDITION/`.
     pub preset: &'static str,
-    /// The subcommand of `trainer`.
+    /// Subcommand of `trainer`.
     pub subcommand: &'static str,
     pub support: Support,
 }
 
-/// What a program is to the one that stands for it here.
+/// The support for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
-    /// The same.
+    /// Full support.
     Same,
-    /// The same but for when generation and training run, which this advice says.
+    /// Support with another order of generation and training, explained by the text.
     Schedule(&'static str),
-    /// A training loop of its own that is not here, for this reason.
+    /// No support for this training loop, for this reason.
     Missing(&'static str),
 }
 
@@ -41,7 +41,7 @@ const fn generation(module: &'static str, config: &'static str, preset: &'static
     Program { module, config, kind: Kind::Generation, preset, subcommand: "generate", support: Support::Same }
 }
 
-/// The module whose batches are counted otherwise.
+/// The module with its own options for batch sizes.
 const FULLY_ASYNC: &str = "fully_async_policy.fully_async_main";
 
 /// verl's programs. `main_generation_server` reads the settings of reinforcement learning.
@@ -62,22 +62,20 @@ pub const PROGRAMS: &[Program] = &[
     generation("verl.trainer.main_generation", "generation", "generation"),
     generation("verl.trainer.main_generation_server", "ppo_trainer", "generation_server"),
     rl("main_dapo", Support::Same),
+    rl(FULLY_ASYNC, Support::Schedule("generation and training take turns, so that every batch comes from the newest weights")),
+    rl("one_step_off_policy.main_ppo", Support::Schedule("generation and training take turns, so that no batch is one step old")),
     rl(
-        FULLY_ASYNC,
-        Support::Schedule(
-            "generation and training take turns: every batch comes from the weights as they are, and none is stale",
-        ),
+        "one_step_off_policy.async_main_ppo",
+        Support::Schedule("generation and training take turns, so that no batch is one step old"),
     ),
-    rl("one_step_off_policy.main_ppo", Support::Schedule("generation and training take turns: no batch is one step old")),
-    rl("one_step_off_policy.async_main_ppo", Support::Schedule("generation and training take turns: no batch is one step old")),
     rl("transfer_queue.main_ppo", Support::Schedule("data stays in one process, without a queue")),
-    rl("vla.main_ppo", Support::Missing("it trains policies of robots in simulated environments")),
+    rl("vla.main_ppo", Support::Missing("it trains robot policies in simulated environments")),
 ];
 
-/// Programs of verl's recipes and experiments that no line of the table names.
-const OTHER: Program = rl("", Support::Missing("this training loop is not here"));
+/// The programs of verl's recipes and experiments that are missing in the table.
+const OTHER: Program = rl("", Support::Missing("this training loop is not supported"));
 
-/// Returns the program that a command calls, as a module or by its path, and the words after it.
+/// Finds the program that a command calls, as a module or by its path, and the words after it.
 pub fn program(words: &[String]) -> Option<(&'static Program, &[String])> {
     let calls = words.iter().enumerate();
     calls.filter(|(_, word)| !word.contains('=')).find_map(|(index, word)| {
@@ -95,7 +93,7 @@ pub fn program(words: &[String]) -> Option<(&'static Program, &[String])> {
     })
 }
 
-/// A configuration in verl's recipes, experiments and examples: the file that it extends, and its own values.
+/// A configuration of verl's recipes, experiments or examples: the file that it extends, and its own values.
 struct NamedConfig {
     name: &'static str,
     base: &'static str,
@@ -132,7 +130,7 @@ const SEARCH_MULTI_TURN: &[&str] = &[
     "actor_rollout_ref.rollout.multi_turn.max_assistant_turns=2",
 ];
 const DAPO: &[&str] = &["++data.gen_batch_size=null", "++reward_model.reward_manager=dapo"];
-// That generation's log-probabilities are those of the policy before the update is always so here.
+// Log-probabilities always come from generation, before the update.
 const ASYNC: &[&str] = &["++data.gen_batch_size=null", "++actor_rollout_ref.rollout.calculate_log_probs=true"];
 
 const fn named(name: &'static str, base: &'static str, words: &'static [&'static str]) -> NamedConfig {
@@ -159,7 +157,7 @@ const NAMED: &[NamedConfig] = &[
     named("retool_multiturn_grpo", "ppo_trainer", MULTI_TURN),
 ];
 
-/// Returns verl's own file that a configuration of its recipes, experiments and examples extends, and the values that it sets.
+/// Returns the file that a configuration of verl's recipes, experiments or examples extends, and its own values.
 pub fn extended(name: &str) -> Option<(&'static str, &'static [&'static str])> {
     NAMED.iter().find(|one| one.name == name).map(|one| (one.base, one.words))
 }
@@ -169,12 +167,12 @@ pub fn extended_names() -> impl Iterator<Item = &'static str> {
     NAMED.iter().map(|one| one.name)
 }
 
-/// Returns the overrides that a program's own order of work and count of batches amount to.
+/// Returns the overrides for a program's own schedule and batch sizes.
 ///
-/// `fully_async_main` updates with `require_batches` mini-batches of prompts, and gives the weights to generation after
-/// `trigger_parameter_sync_step` updates: together they are the batch whose responses come from one set of weights.
+/// `fully_async_main` updates with `require_batches` mini-batches of prompts, and copies the weights to generation after
+/// `trigger_parameter_sync_step` updates. The product is the batch whose responses come from the same weights.
 pub fn batches(program: &Program, words: &[String]) -> Vec<String> {
-    // Where generation has devices of its own, verl's engine is no hybrid; here the weights are shared in either case.
+    // With separate devices for generation, verl's engine is not hybrid; this program always shares the weights.
     let mut own: Vec<String> = match program.support {
         Support::Schedule(_) => vec!["++actor_rollout_ref.hybrid_engine=true".into()],
         _ => vec![],

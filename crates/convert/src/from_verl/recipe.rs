@@ -1,4 +1,4 @@
-//! The recipe of a converted command of verl.
+//! Writes the recipe of a converted command of verl.
 
 use super::converted::{Blocked, VerlConversion, placeholder};
 use crate::shell::Unknown;
@@ -6,7 +6,7 @@ use burnish_config::defaults;
 use burnish_config::recipe::{Entry, Recipe, Section, numbered};
 use burnish_hydra::{Node, Value, below};
 
-/// Returns the text of the recipe: its command, verl's defaults, and the changes by the command.
+/// Returns the text of the recipe: a header, verl's defaults, and the changes by the command.
 pub fn write(converted: &VerlConversion) -> String {
     let ignored = converted.ignored.iter().map(|one| format!("{}={}: {}", one.key, one.value, one.reason));
     let unknown_words = converted.unknown_words.iter().map(|unknown| format!("set me: {}", reason(unknown)));
@@ -15,11 +15,14 @@ pub fn write(converted: &VerlConversion) -> String {
     let recipe = Recipe {
         about: vec![
             "VerlConversion from a command of verl by `trainer from-verl`.".into(),
-            format!("`defaults` takes verl's own defaults of {}; below is what the command changes.", converted.edition),
+            format!(
+                "`defaults` loads verl's own defaults of {}; the settings below are the command's changes.",
+                converted.edition
+            ),
         ],
         lists: vec![
             ("ignored, because", ignored.collect()),
-            ("not here, and left out", numbered(converted.blocked.iter().map(Blocked::line))),
+            ("not supported, and left out", numbered(converted.blocked.iter().map(Blocked::line))),
             ("further overrides that the script may add", unknown_words.collect()),
         ],
         preset: &converted.preset,
@@ -39,7 +42,7 @@ fn section(key: &str, node: &Node, converted: &VerlConversion, defaults: Option<
     map.iter().map(entry).collect()
 }
 
-/// Returns a setting. A value with a unknown is one that is to be set, and its comment says what is missing.
+/// Returns a setting. The user must set a value with unknowns; its comment describes them.
 fn entry(key: &str, node: &Node, default: Option<&Value>, converted: &VerlConversion, defaults: Option<&Node>) -> Entry {
     match &node.value {
         Value::Map(map) if !map.is_empty() => Entry::Section(section(key, node, converted, defaults)),

@@ -1,4 +1,4 @@
-//! The words of a call, read as `argparse` and transformers' `HfArgumentParser` read them.
+//! Parses the words of a call like `argparse` and transformers' `HfArgumentParser`.
 
 use super::options::{OptionRow, OptionSyntax, Options};
 use super::value::{flag, from_number, number, parse};
@@ -11,16 +11,16 @@ use indexmap::IndexMap;
 #[derive(Debug, Default)]
 pub struct ParsedOptions {
     pub values: IndexMap<&'static str, Value>,
-    /// Words that are no option of the command: each with the values behind it, its name, and where a file has it.
+    /// Options that the command does not have: the words, the name, and the place in a file.
     pub unknown_options: Vec<(String, String, Option<Origin>)>,
-    /// What cannot be known without running the script, and the option that it is a part of.
+    /// Unknown values, with the option that they belong to.
     pub unknown_values: Vec<(Option<&'static str>, Unknown)>,
 }
 
 /// Reads the words after the name of a command.
 ///
 /// # Errors
-/// If a value is missing or of another type, or a word belongs to no option.
+/// If a value is missing or has a wrong type, or a word does not belong to an option.
 pub fn read(
     options: &'static Options,
     trainer: &'static str,
@@ -39,11 +39,11 @@ pub fn read(
         if !is_option(word) {
             let open = inside(word);
             if !open.is_empty() {
-                // An unset variable is no word.
+                // An unset variable does not result in a word.
                 given.unknown_values.extend(open.into_iter().filter(|unknown| !unknown.is_unset).map(|unknown| (None, unknown)));
                 continue;
             }
-            return Err(Problem::new("", format!("`{word}` belongs to no option")));
+            return Err(Problem::new("", format!("`{word}` does not belong to an option")));
         }
         let (name, joined) = word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value.to_string())));
         let free = words[at..].iter().take_while(|word| !is_option(word)).count();
@@ -72,7 +72,7 @@ pub fn read(
             (OptionSyntax::List, _) => super::list(texts.iter().map(|text| item(text))),
             (OptionSyntax::Text, None) if option.defaults.contains(&Some(Value::Bool(true))) => Value::Bool(true),
             (_, None) => {
-                let help = "in a script, a variable that is not set leaves no word: give it as NAME=VALUE";
+                let help = "if the script passes an unset variable here, set it with NAME=VALUE";
                 return Err(wrong("a value").help(help));
             }
             (_, Some(text)) => typed(option, Value::Text(text.clone())).map_err(|what| wrong(&what))?,
@@ -82,13 +82,13 @@ pub fn read(
     Ok(given)
 }
 
-/// Reads a file of options, as TRL's `--config FILE`: a mapping of names to values.
+/// Reads a file of options such as TRL's `--config FILE`: a mapping of names to values.
 ///
 /// # Errors
-/// If it is no mapping, or a value is of another type.
+/// If it is not a mapping, or a value has a wrong type.
 pub fn read_file(options: &'static Options, trainer: &'static str, root: &Node) -> Result<ParsedOptions, Problem> {
     let Value::Map(entries) = &root.value else {
-        return Err(Problem::new("", "the file is no mapping of options to values").at(&root.origin));
+        return Err(Problem::new("", "the file must be a mapping of options to values").at(&root.origin));
     };
     let mut given = ParsedOptions::default();
     for (name, node) in entries.iter().filter(|(name, _)| *name != "env") {
@@ -111,12 +111,12 @@ pub fn read_file(options: &'static Options, trainer: &'static str, root: &Node) 
     Ok(given)
 }
 
-/// True for a word that begins an option; a negative number is a value.
+/// Returns true for a word that begins an option; a negative number is a value.
 pub fn is_option(word: &str) -> bool {
     word.starts_with('-') && word.len() > 1 && number(&Value::Text(word.to_string())).is_none()
 }
 
-/// Returns the option of a name: itself, with dashes for underscores, `no_` before a flag, or the beginning of one name alone.
+/// Finds an option by its name, with dashes for underscores, with `no_` before a flag, or by an unambiguous prefix.
 fn find(options: &'static Options, trainer: &'static str, name: &str) -> Option<(&'static OptionRow, bool)> {
     let plain = name.replace('-', "_");
     let exact = |name: &str| options.find(trainer, name);
@@ -131,18 +131,18 @@ fn find(options: &'static Options, trainer: &'static str, name: &str) -> Option<
     first.filter(|_| begun.next().is_none()).map(|option| (option, false))
 }
 
-/// Returns the problem of a word that is no option, with the one that may be meant.
+/// Returns the error of an unknown option, with the most similar one.
 pub fn unknown_option(options: &'static Options, trainer: &'static str, name: &str) -> Problem {
     let bare = name.trim_start_matches('-');
     let meant = closest(bare, options.of(trainer).map(|option| option.name));
-    let problem = Problem::new("", format!("`{name}` is no option of this command in any edition"));
+    let problem = Problem::new("", format!("`{name}` is not an option of this command in any edition"));
     match meant {
         Some(meant) => problem.help(format!("did you mean `--{meant}`?")),
         None => problem,
     }
 }
 
-/// Returns a value in the type of its option.
+/// Converts a value to the type of its option.
 fn typed(option: &OptionRow, value: Value) -> Result<Value, String> {
     if value == Value::Null {
         return Ok(value);

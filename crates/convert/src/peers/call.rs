@@ -1,30 +1,30 @@
-//! The call of a command of another library inside the words of a program, and what its launcher says.
+//! The call of another library's command among the words of a program, and the options of its launcher.
 
 use std::collections::BTreeSet;
 
 /// A call of one of the library's commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrainerCall {
-    /// The stage, as the library names it; empty if the words do not say.
+    /// The library's name of the stage; empty if the words do not name one.
     pub stage: String,
-    /// The index of the first word after the name of the command.
+    /// Index of the first word after the name of the command.
     pub rest: usize,
-    /// The script that is run, if it is not one of the library's own.
+    /// Python script of the command, if it is not one of the library's own.
     pub script: Option<String>,
 }
 
-/// What a launcher says of the processes it starts.
+/// The options of a launcher about its processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LaunchInfo {
-    /// The number of processes; `None` if the words do not say.
+    /// Number of processes; `None` if the words do not contain it.
     pub processes: Option<usize>,
     /// True if a launcher starts the command.
     pub is_launched: bool,
-    /// Flags of the launcher inside the words of the command, with their values, by index.
+    /// Indices of the launcher's flags and their values among the words of the command.
     pub own: BTreeSet<usize>,
 }
 
-/// Returns the value of a flag, as the next word or after `=`; dashes and underscores are the same.
+/// Returns the value of a flag, from the next word or after `=`. Dashes equal underscores.
 pub fn flag<'a>(words: &'a [String], names: &[&str]) -> Option<&'a str> {
     let is = |word: &str| names.contains(&word.trim_start_matches('-').replace('-', "_").as_str()) && word.starts_with('-');
     words.iter().enumerate().find_map(|(at, word)| match word.split_once('=') {

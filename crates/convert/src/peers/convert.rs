@@ -14,28 +14,28 @@ use burnish_hydra::{self, ConfigError, Problem, Value, inline, yaml};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// What a conversion asks of the machine it runs on.
+/// Access to files of this machine.
 pub struct FileAccess<'a> {
     /// Reads a file that a command names.
     pub read: &'a dyn Fn(&str) -> Result<String, String>,
-    /// Lists the files of a folder; a file is a list of itself, and what does not exist is `None`.
+    /// Lists the files of a folder. For a file the list has only that file; a missing path is `None`.
     pub files: &'a dyn Fn(&str) -> Option<Vec<String>>,
 }
 
-/// What is to be converted.
+/// A command to convert.
 pub struct PeerSource<'a> {
-    /// The name of the text in messages: the path of the script, or `command`.
+    /// Name of the text in messages: the path of the script, or `command`.
     pub name: &'a str,
-    /// The programs that the text starts: the line of each, and its words.
+    /// Programs that the text starts, with their lines and words.
     pub calls: Vec<(usize, Vec<String>)>,
-    /// What cannot be known of the words.
+    /// Unknowns in the words.
     pub unknowns: Vec<Unknown>,
-    /// A file of options in place of a text.
+    /// Path of a YAML file of options that replaces the text.
     pub options: Option<&'a str>,
     pub edition: Option<&'a str>,
-    /// The stage, where the words do not say it.
+    /// Stage, if the words do not name it.
     pub stage: Option<&'a str>,
-    /// The number of processes, where the words do not say it.
+    /// Number of processes, if the words do not contain it.
     pub processes: Option<usize>,
     pub access: FileAccess<'a>,
 }
@@ -43,7 +43,7 @@ pub struct PeerSource<'a> {
 /// Converts the first command of a library in a text.
 ///
 /// # Errors
-/// If there is no such command, if its stage is not here, or if the library would refuse the command.
+/// If there is no such command, its stage is not supported, or the library would refuse the command.
 pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversion, ConfigError> {
     let calls = source.calls.iter();
     let mut found: Vec<_> = calls.filter_map(|(line, words)| Some((*line, words.as_slice(), (peer.find)(words)?))).collect();
@@ -55,8 +55,8 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
     further.retain(|line| first.as_ref().is_none_or(|(first, ..)| first != line));
     let of_file = || (1, &[][..], TrainerCall { stage: String::new(), rest: 0, script: None });
     let Some((_, words, call)) = first.or_else(|| source.options.map(|_| of_file())) else {
-        let message = format!("{}: no command of {}", source.name, peer.name);
-        return Err(Problem::new("", message).help(format!("one is written as {}", peer.example)).into());
+        let message = format!("{}: there is no command of {}", source.name, peer.name);
+        return Err(Problem::new("", message).help(format!("write a command such as {}", peer.example)).into());
     };
     let launch = (peer.launch)(&call, words);
     let own = words.iter().enumerate().skip(call.rest).filter(|(index, _)| !launch.own.contains(index));
@@ -74,9 +74,12 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
     given.unknown_options.extend(of_words.unknown_options);
     let mut notes: Vec<String> = vec![];
     for (written, name, origin) in given.unknown_options {
-        // A script of one's own has options of its own.
+        // A user's own script can define additional options.
         match &call.script {
-            Some(script) => notes.push(format!("{written}: no option of {}; {script} itself may read it", peer.name)),
+            Some(script) => notes.push(format!(
+                "{written}: ignored, because {} does not have this option; {script} itself may read it",
+                peer.name
+            )),
             None => {
                 let problem = argparse::unknown_option(options, trainer.name, &name);
                 return Err(origin.map_or(problem.clone(), |origin| problem.at(&origin)).into());
@@ -85,11 +88,11 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
     }
     for (option, unknown) in &of_words.unknown_values {
         let option = option.map_or("further options".into(), |name| format!("--{name}"));
-        notes.push(format!("{option} of line {} cannot be known and counts as not given: {}", unknown.line, unknown.message));
+        notes.push(format!("{option} of line {} is unknown and left out: {}", unknown.line, unknown.message));
     }
     let edition = edition(peer, trainer, source.edition, &given.values)?;
     if launch.processes.or(source.processes).is_none() && launch.is_launched {
-        notes.push("the launcher does not say how many processes it starts: 1 is taken; --processes N says it".into());
+        notes.push("the number of processes is unknown, and 1 is assumed: set it with --processes N".into());
     }
     let defaults = burnish_config::defaults(trainer.kind.default_file())?;
     let mut draft = Draft {
@@ -132,9 +135,9 @@ fn rows(peer: &Peer, draft: &mut Draft) -> Vec<Ignored> {
         let Some(treatment) = peer.treatment(draft.values.trainer, option.name) else { continue };
         let given = draft.values.given.get(option.name).cloned();
         let is_default = |given: &Value| option.defaults.iter().flatten().any(|default| alike(default, given));
-        // What is on by default is changed by false.
+        // `false` changes an option that is on by default.
         let is_on = option.defaults.contains(&Some(Value::Bool(true)));
-        let changed = given.filter(|given| !is_default(given) && (is_on || !says_nothing(given)));
+        let changed = given.filter(|given| !is_default(given) && (is_on || !is_off(given)));
         match (treatment, changed) {
             (OptionTreatment::Key(key), _) if draft.values.has(option.name) || draft.values.is_given(option.name) => {
                 draft.copy(key, option.name)
@@ -149,12 +152,12 @@ fn rows(peer: &Peer, draft: &mut Draft) -> Vec<Ignored> {
     ignored
 }
 
-/// True if a value switches nothing on.
-fn says_nothing(value: &Value) -> bool {
+/// Returns true if a value is null, false or empty.
+fn is_off(value: &Value) -> bool {
     matches!(value, Value::Null | Value::Bool(false)) || matches!(value, Value::Text(text) if text.is_empty())
 }
 
-/// Takes `--config FILE` out of the words.
+/// Removes `--config FILE` from the words, and returns the path.
 fn config_file(words: &mut Vec<String>) -> Option<String> {
     let at = words.iter().position(|word| word == "--config" || word.starts_with("--config="))?;
     let word = words.remove(at);
@@ -178,12 +181,13 @@ fn trainer(peer: &'static Peer, stage: &str) -> Result<&'static PeerTrainer, Pro
     let absent = peer.absent.iter().find(|(names, _)| names.split(' ').any(|name| name == stage));
     Err(match (stage, absent) {
         ("", _) => {
-            Problem::new("", "the command does not say which trainer it calls").help(format!("say it with --algo: {}", known()))
+            Problem::new("", "the command does not name its trainer").help(format!("name it with --algo, one of {}", known()))
         }
-        (_, Some((_, instead))) => Problem::new("", format!("{} `{stage}` has no counterpart here: {instead}", peer.name))
-            .help(format!("there are {}", known())),
-        _ => Problem::new("", format!("{} has no trainer `{stage}` that is known here", peer.name))
-            .help(format!("there are {}", known())),
+        (_, Some((_, instead))) => Problem::new("", format!("{} `{stage}` is not supported: {instead}", peer.name))
+            .help(format!("supported are {}", known())),
+        _ => {
+            Problem::new("", format!("{} `{stage}` is not a known trainer", peer.name)).help(format!("supported are {}", known()))
+        }
     })
 }
 
@@ -202,7 +206,7 @@ fn edition(
     };
     found.ok_or_else(|| {
         let names: Vec<&str> = known().map(|(_, name)| *name).collect();
-        let message = format!("there is no edition `{}` of {} {}", wanted.unwrap_or_default(), peer.name, trainer.name);
-        Problem::new("", message).help(format!("there are {}", names.join(", ")))
+        let message = format!("`{}` is not a known edition of {} {}", wanted.unwrap_or_default(), peer.name, trainer.name);
+        Problem::new("", message).help(format!("known are {}", names.join(", ")))
     })
 }

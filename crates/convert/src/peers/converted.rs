@@ -1,19 +1,19 @@
-//! A command of another library, converted.
+//! The result of a conversion from another library.
 
 use burnish_config::compat::{Ignored, Kind};
 
-/// A value that only the user can tell.
+/// A value that the user must set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingValue {
     pub key: String,
-    /// What is missing.
+    /// Description of the missing value.
     pub message: String,
 }
 
-/// An option that asks for something that is not here.
+/// An option with an unsupported value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedOption {
-    /// The option with its value.
+    /// Option with its value.
     pub option: String,
     pub reason: String,
 }
@@ -25,26 +25,26 @@ impl RefusedOption {
     }
 }
 
-/// A command of another library, converted.
+/// A converted command of another library.
 #[derive(Debug)]
 pub struct PeerConversion {
     /// The library's name of the command.
     pub trainer: &'static str,
     pub kind: Kind,
-    /// The edition whose defaults were used.
+    /// Edition whose defaults were used.
     pub edition: &'static str,
-    /// The subcommand of `trainer`; empty for reinforcement learning.
+    /// Subcommand of `trainer`; empty for reinforcement learning.
     pub subcommand: &'static str,
-    /// The built-in file that the recipe changes.
+    /// Built-in configuration that the recipe changes.
     pub preset: &'static str,
-    /// The settings as overrides, without the missing.
+    /// Settings as overrides, without missing values.
     pub overrides: Vec<String>,
-    /// The recipe file.
+    /// Text of the recipe file.
     pub recipe: String,
     pub ignored: Vec<Ignored>,
     pub refused: Vec<RefusedOption>,
     pub notes: Vec<String>,
     pub missing: Vec<MissingValue>,
-    /// Lines of the text with other commands of the library, which were not converted.
+    /// Lines with other commands of the library, which were not converted.
     pub further: Vec<usize>,
 }

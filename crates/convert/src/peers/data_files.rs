@@ -1,17 +1,18 @@
-//! Files of rows that a command names as a data set.
+//! The files of data sets that a command names.
 
 use super::draft::Draft;
 use super::value::{list, text};
 use burnish_hydra::Value;
 
-/// The endings of files of rows.
+/// The supported file formats.
 const ENDINGS: [&str; 3] = [".parquet", ".json", ".jsonl"];
 
-/// The splits that files are named after.
+/// The splits that file names can begin with.
 const SPLITS: [&str; 4] = ["train", "test", "val", "eval"];
 
-/// Returns the files of a split in a local folder: those named after it, or the only one if it is of no split. A file is itself. What is
-/// not on this machine is a name on the Hub. `None` if it can be none, or the split is a part such as `train[:10%]`.
+/// Returns the files of a split. In a local folder their names begin with the split; a single file without the name of a split
+/// counts too. A path that does not exist is a name on the Hub. Returns `None` for an invalid name, and for a partial split such
+/// as `train[:10%]`.
 pub fn files_of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<String>> {
     let Some(files) = (draft.files)(set) else { return on_hub(set, split) };
     let rows: Vec<String> = files.into_iter().filter(|file| ENDINGS.iter().any(|ending| file.ends_with(ending))).collect();
@@ -22,7 +23,7 @@ pub fn files_of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<Strin
     (!found.is_empty() && !split.contains('[')).then_some(found)
 }
 
-/// Returns the name of a split on the Hub, for a data set `ORG/NAME` or `ORG/NAME/CONFIGURATION`.
+/// Returns the address of a split on the Hub, for a data set `ORG/NAME` or `ORG/NAME/CONFIGURATION`.
 fn on_hub(set: &str, split: &str) -> Option<Vec<String>> {
     let word = |word: &str| {
         word.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -33,24 +34,25 @@ fn on_hub(set: &str, split: &str) -> Option<Vec<String>> {
     (named && !file).then(|| vec![format!("hf://datasets/{set}/{split}")])
 }
 
-/// Sets a key to a split of one or several sets.
+/// Sets a key to the files of a split, of one or several data sets.
 pub fn set_files(draft: &mut Draft, key: &str, set: Option<&str>, split: &str, names: &str) {
     let Some(set) = set else {
         let rows = if key.ends_with("val_files") { "validation" } else { "training" };
-        return draft.ask_user(key, format!("the {rows} rows ({}): the command names no data set", ENDINGS.join(", ")));
+        return draft
+            .ask_user(key, format!("files of {rows} rows ({}): the command does not name a data set", ENDINGS.join(", ")));
     };
     let found = |one: &str| files_of_split(draft, one, split).ok_or_else(|| format!("split {split} of {one}"));
     let sets = sets(set).map(found).collect();
     set_all_files(draft, key, sets, names);
 }
 
-/// Returns the data sets that an option names, separated by commas.
+/// Splits the value of an option into data sets.
 pub fn sets(option: &str) -> impl Iterator<Item = &str> {
     option.split(',').map(str::trim)
 }
 
-/// Sets a key to the files of all sets. Where those of one are not known, which an error describes, the key is left to the user, and
-/// the message has all sets.
+/// Sets a key to the files of all data sets. An error describes a data set without known files; then the user must set the key,
+/// and the message lists all data sets.
 pub fn set_all_files(draft: &mut Draft, key: &str, sets: Vec<Result<Vec<String>, String>>, names: &str) {
     let is_known = sets.iter().all(Result::is_ok);
     let files: Vec<String> = sets.into_iter().flat_map(|set| set.unwrap_or_else(|rows| vec![rows])).collect();
@@ -61,7 +63,7 @@ pub fn set_all_files(draft: &mut Draft, key: &str, sets: Vec<Result<Vec<String>,
     }
 }
 
-/// Returns a single item as itself, several as a list.
+/// Returns a single item as a text, several items as a list.
 pub fn one_or_list(items: Vec<String>) -> Value {
     match items.as_slice() {
         [one] => text(one.clone()),

@@ -1,4 +1,4 @@
-//! A recipe in the making.
+//! A recipe under construction.
 
 use super::call::TrainerCall;
 use super::converted::{MissingValue, RefusedOption};
@@ -13,22 +13,22 @@ use indexmap::IndexMap;
 #[derive(Debug, Clone)]
 pub struct Setting {
     pub value: Value,
-    /// The comment behind it: the options it comes from.
+    /// Comment in the recipe: the options that the value comes from.
     pub why: String,
     /// True if the command gives one of these options.
     pub is_given: bool,
 }
 
-/// A recipe in the making: the values of the options, and the settings they come to.
+/// A recipe under construction: the values of the options, and the resulting settings.
 pub struct Draft<'a> {
     pub values: Values,
     pub trainer: &'static PeerTrainer,
     pub call: &'a TrainerCall,
-    /// The number of processes that the command starts.
+    /// Number of processes that the command starts.
     pub processes: usize,
-    /// The built-in configuration.
+    /// Built-in configuration.
     pub defaults: &'a Node,
-    /// Lists the files of a folder; a file is a list of itself, and what does not exist is `None`.
+    /// Lists the files of a folder. For a file the list has only that file; a missing path is `None`.
     pub files: &'a dyn Fn(&str) -> Option<Vec<String>>,
     pub settings: IndexMap<String, Setting>,
     pub refused: Vec<RefusedOption>,
@@ -37,23 +37,23 @@ pub struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// True for a stage beside reinforcement learning.
+    /// Returns true for a stage other than reinforcement learning.
     pub fn is_stage(&self) -> bool {
         self.trainer.kind != Kind::Rl
     }
 
-    /// Sets a key; `names` are the options that the value comes from, for the comment.
+    /// Sets a key; the comment lists the options `names` that the value comes from.
     pub fn set(&mut self, key: &str, value: Value, names: &str) {
         let (why, is_given) = (self.values.source(names), self.values.is_given(names));
         self.settings.insert(self.key(key), Setting { value, why, is_given });
     }
 
-    /// Sets a key with a remark of its own.
+    /// Sets a key with its own comment.
     pub fn set_because(&mut self, key: &str, value: Value, why: impl Into<String>) {
         self.settings.insert(self.key(key), Setting { value, why: why.into(), is_given: true });
     }
 
-    /// Sets a key to the value of an option, unless that is unset.
+    /// Sets a key to the value of an option, unless the value is null.
     pub fn copy(&mut self, key: &str, names: &str) {
         let value = self.values.get(names);
         if value != Value::Null {
@@ -61,13 +61,13 @@ impl Draft<'_> {
         }
     }
 
-    /// Leaves a key to the user.
+    /// Records a key that the user must set.
     pub fn ask_user(&mut self, key: &str, message: impl Into<String>) {
         let key = self.key(key);
         self.missing.push(MissingValue { key, message: message.into() });
     }
 
-    /// Notes that an option stands in the way.
+    /// Records an option that is not supported, for a reason.
     pub fn refuse(&mut self, option: &str, reason: impl Into<String>) {
         let value = self.values.get(option);
         let option = option.split(' ').find(|name| self.values.is_given(name)).unwrap_or(option.split(' ').next().unwrap_or(""));
@@ -79,13 +79,13 @@ impl Draft<'_> {
         self.notes.push(text.into());
     }
 
-    /// Returns a key with the section of the stage in it.
+    /// Returns a key with the section of the stage.
     pub fn key(&self, key: &str) -> String {
         in_section(key, self.is_stage())
     }
 }
 
-/// Returns a key with the section of a stage in place of `@optim`, `@model` and `@actor`.
+/// Replaces `@optim`, `@model` and `@actor` in a key by the section of the stage.
 pub fn in_section(key: &str, is_stage: bool) -> String {
     let sections = [
         ("@optim", "optim", "actor_rollout_ref.actor.optim"),

@@ -1,8 +1,8 @@
-//! Commands of other libraries, converted into recipes: what TRL and OpenRLHF have in common here.
+//! Conversion of other libraries' commands to recipes, shared by TRL and OpenRLHF.
 //!
-//! A [`Peer`] is a table of rows with the treatment of each option, the list of its options with their defaults as its own code
-//! has them ([`Options`]), and a function for what one option alone does not decide. [`convert`] finds the command in a text,
-//! reads its words as argparse does, and writes the recipe; [`page`] renders the rows for the documentation.
+//! A [`Peer`] describes a library: a table with the treatment of each option, its options with the defaults of its code
+//! ([`Options`]), and a function for settings that depend on several options. [`convert`] finds the command in a text, reads its
+//! words as argparse does, and writes the recipe. [`page`] renders the table for the documentation.
 
 pub mod page;
 

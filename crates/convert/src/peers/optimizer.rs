@@ -4,7 +4,7 @@ use super::Draft;
 use super::value::{float, text};
 use burnish_hydra::{Value, inline};
 
-/// Optimizers of transformers, by the one here.
+/// Names of optimizers in transformers, by our name.
 const NAMES: &[(&str, &[&str])] = &[
     (
         "AdamW",
@@ -24,28 +24,28 @@ const NAMES: &[(&str, &[&str])] = &[
     ("Adafactor", &["adafactor"]),
 ];
 
-/// Options of `optim_args` that transformers hands to SGD, beside the weight decay, which its groups of parameters have.
+/// Options of `optim_args` that transformers passes to SGD. Parameter groups set the weight decay.
 const SGD_ARGS: &[&str] = &["momentum", "dampening", "nesterov"];
 
-/// Returns the optimizer here with a name of transformers, and true if it reads betas and epsilon.
+/// Returns our name of a transformers optimizer, and true if it uses betas and epsilon.
 pub fn optimizer(name: &str) -> Option<(&'static str, bool)> {
     let (ours, _) = NAMES.iter().find(|(_, theirs)| theirs.contains(&name))?;
     Some((ours, ours.starts_with("AdamW")))
 }
 
-/// Returns the names that [`optimizer`] knows, for messages.
+/// Lists the names that [`optimizer`] accepts, for messages.
 pub fn optimizer_names() -> String {
     NAMES.iter().flat_map(|(_, theirs)| *theirs).copied().collect::<Vec<_>>().join(", ")
 }
 
-/// Sets the optimizer of a section, and the options that a command of transformers gives it.
+/// Sets the optimizer of a section, with its `optim_args`.
 ///
 /// # Errors
-/// The options of `optim_args` that the optimizer has not.
+/// If `optim_args` has an option that the optimizer lacks.
 pub fn set_optimizer(draft: &mut Draft, section: &str, ours: &str, from: &str) -> Result<(), String> {
     draft.set(&format!("{section}.optimizer"), text(ours), from);
     let args = draft.values.text("optim_args").unwrap_or_default().replace(' ', "");
-    // transformers hands them to SGD alone.
+    // transformers passes them only to SGD.
     if ours != "SGD" {
         return Ok(());
     }
@@ -53,7 +53,13 @@ pub fn set_optimizer(draft: &mut Draft, section: &str, ours: &str, from: &str) -
         let value = match (name, value.parse::<f64>()) {
             ("nesterov", _) => Value::Bool(["true", "1", "yes"].contains(&value.to_lowercase().as_str())),
             (_, Ok(number)) if SGD_ARGS.contains(&name) => float(number),
-            _ => return Err(format!("`{name}={}` is no option of SGD: {}", inline(&text(value)), SGD_ARGS.join(", "))),
+            _ => {
+                return Err(format!(
+                    "`{name}={}` is not an option of SGD, which has {}",
+                    inline(&text(value)),
+                    SGD_ARGS.join(", ")
+                ));
+            }
         };
         draft.set(&format!("{section}.override_optimizer_config.{name}"), value, "optim_args");
     }

@@ -1,10 +1,10 @@
-//! The options of the commands of another library, with their defaults in each edition, as its own code has them.
+//! The options of another library's commands, with the defaults of each edition from its own code.
 
 use super::value::read;
 use burnish_hydra::Value;
 use std::collections::HashMap;
 
-/// OptionSyntax an option is read from the command line.
+/// The syntax of an option on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionSyntax {
     /// `--name`, `--name true`, `--no_name`.
@@ -24,17 +24,17 @@ pub struct OptionRow {
     pub trainer: &'static str,
     pub name: &'static str,
     pub syntax: OptionSyntax,
-    /// The default in each edition; `None` if the edition does not have the option.
+    /// Default in each edition; `None` if the edition lacks the option.
     pub defaults: Vec<Option<Value>>,
 }
 
 /// All options of a library.
 #[derive(Debug)]
 pub struct Options {
-    /// The editions, oldest first.
+    /// Editions, oldest first.
     pub editions: Vec<&'static str>,
     pub all: Vec<OptionRow>,
-    /// The index of each option, by command and name.
+    /// Index of each option, by command and name.
     index: HashMap<(&'static str, &'static str), usize>,
 }
 
@@ -69,12 +69,12 @@ impl Options {
         self.index.get(&(trainer, name)).map(|index| &self.all[*index])
     }
 
-    /// True if an edition has a command.
+    /// Returns true if an edition has a command.
     pub fn has(&self, trainer: &str, edition: usize) -> bool {
         self.of(trainer).any(|option| option.defaults[edition].is_some())
     }
 
-    /// Returns the newest edition that has a command with all these options; else the newest that has the command.
+    /// Returns the newest edition whose command has all these options, else the newest edition with the command.
     pub fn edition(&self, trainer: &str, names: &[&str]) -> Option<usize> {
         let newest_first = || (0..self.editions.len()).rev().filter(|edition| self.has(trainer, *edition));
         let has = |edition: usize, name: &str| self.find(trainer, name).is_none_or(|option| option.defaults[edition].is_some());

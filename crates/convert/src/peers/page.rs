@@ -1,11 +1,11 @@
-//! Renders the rows of a library as a part of its page.
+//! Renders the table of a library for its documentation page.
 
 use super::draft::in_section;
 use super::options::Options;
 use super::peer::{OptionTreatment, Peer, TreatmentRow};
 use burnish_config::compat::Kind;
 
-/// Returns the numbers of options of each command and edition by treatment, then every option with its treatment.
+/// Returns two Markdown tables: counts of options by command, edition and treatment, and the treatment of every option.
 pub fn page(peer: &Peer) -> String {
     let options = (peer.options)();
     let mut page = String::from("| command | edition | options | settings | ignored | refused |\n|---|---|---|---|---|---|\n");
@@ -64,7 +64,7 @@ fn line(peer: &Peer, options: &Options, (names, commands, treatment): &Treatment
     )
 }
 
-/// Returns a key as it is written for these commands.
+/// Returns a key, with the section that these commands use.
 fn written(peer: &Peer, shown: &[&str], key: &str) -> String {
     let is_stage = |name: &&str| peer.trainer(name).is_some_and(|trainer| trainer.kind != Kind::Rl);
     let full = |stage: bool| format!("`{}`", in_section(key, stage));

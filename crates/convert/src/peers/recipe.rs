@@ -1,4 +1,4 @@
-//! The recipe of a converted command of another library.
+//! Writes the recipe of a converted command of another library.
 
 use super::converted::{PeerConversion, RefusedOption};
 use super::draft::{Draft, Setting};
@@ -29,12 +29,12 @@ pub fn write(peer: &Peer, converted: &PeerConversion, draft: &Draft) -> String {
                 "PeerConversion from a command of {} {} ({}) by `trainer {}`.",
                 peer.name, converted.edition, converted.trainer, peer.command
             ),
-            format!("It runs as: trainer {subcommand}--config FILE"),
+            format!("Run it with: trainer {subcommand}--config FILE"),
         ],
         lists: vec![
             ("ignored, because", ignored.collect()),
-            ("not here, and left out", numbered(converted.refused.iter().map(RefusedOption::line))),
-            ("to know", draft.notes.clone()),
+            ("not supported, and left out", numbered(converted.refused.iter().map(RefusedOption::line))),
+            ("notes", draft.notes.clone()),
         ],
         preset: converted.preset,
         settings,
@@ -42,7 +42,7 @@ pub fn write(peer: &Peer, converted: &PeerConversion, draft: &Draft) -> String {
     recipe.write()
 }
 
-/// Returns the keys of the settings that the command gives or that differ from the built-in ones, in the order of those.
+/// Returns the keys that the command gives or that differ from the built-in defaults, in the order of the defaults.
 fn ordered(draft: &Draft) -> Vec<String> {
     let given = draft.settings.iter().filter(|(key, setting)| {
         setting.is_given || draft.defaults.get(key).is_none_or(|node| !alike(&node.value, &setting.value))
@@ -54,7 +54,7 @@ fn ordered(draft: &Draft) -> Vec<String> {
     keys
 }
 
-/// Returns the settings that [`write`] writes, as overrides, without the missing and what has a number for each item of one.
+/// Returns the settings of the recipe as overrides, without missing values and without the weights of missing files.
 pub fn overrides(draft: &Draft) -> Vec<String> {
     let is_missing = |key: &str| draft.missing.iter().any(|missing| missing.key == key);
     let counts_missing_files = |key: &str| key == "data.train_weights" && is_missing("data.train_files");
@@ -62,7 +62,7 @@ pub fn overrides(draft: &Draft) -> Vec<String> {
     keys.filter_map(|key| Some(format!("{key}={}", super::value::word(&draft.settings.get(&key)?.value)))).collect()
 }
 
-/// Returns the index of each part of a key in the built-in configuration.
+/// Returns the position of each part of a key in the built-in configuration.
 fn place(defaults: &Node, key: &str) -> Vec<usize> {
     let mut at = Some(defaults);
     let index = |part: &str| {

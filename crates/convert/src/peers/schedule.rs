@@ -1,4 +1,4 @@
-//! Learning-rate schedules of transformers, by the names of its `SchedulerType`.
+//! The learning-rate schedules of transformers' `SchedulerType`.
 
 use super::Draft;
 use super::value::{float, int, text};
@@ -7,22 +7,22 @@ use burnish_hydra::{Value, inline};
 /// A schedule of transformers.
 pub struct Schedule {
     theirs: &'static str,
-    /// The value of `lr_scheduler_type` here.
+    /// Our value of `lr_scheduler_type`.
     pub ours: &'static str,
     pub warms_up: bool,
-    /// Settings beside it that stand for transformers' defaults.
+    /// Additional settings with transformers' defaults.
     sets: &'static [(&'static str, DefaultValue)],
-    /// Its own options, and the settings that they are.
+    /// Options of `lr_scheduler_kwargs`, with our settings.
     options: &'static [(&'static str, &'static str, OptionMeaning)],
 }
 
-/// A value that transformers has unless told otherwise.
+/// A default value of transformers.
 enum DefaultValue {
     Number(f64),
     No,
 }
 
-/// The meaning of an option.
+/// The relation of an option to our setting.
 #[derive(Clone, Copy)]
 enum OptionMeaning {
     /// The setting has the same value.
@@ -31,7 +31,7 @@ enum OptionMeaning {
     Steps,
     /// The option is a share of the learning rate, the setting a rate.
     Rate,
-    /// The option must have this value, and no setting stands for it.
+    /// The option must have this value, and there is no such setting.
     Only(&'static str),
 }
 use OptionMeaning::{Only, Rate, Same, Steps};
@@ -69,7 +69,7 @@ const SCHEDULES: &[Schedule] = &[
             ("num_decay_steps", "lr_wsd_decay_steps", Steps),
             ("decay_type", "lr_wsd_decay_style", Same),
             ("min_lr_ratio", "min_lr_ratio", Same),
-            // The warm-up begins at the floor.
+            // The warm-up starts at the minimum.
             ("min_lr_ratio", "lr_warmup_init", Rate),
             ("num_cycles", "num_cycles", Same),
             ("warmup_type", "", Only("linear")),
@@ -83,18 +83,18 @@ const SCHEDULES: &[Schedule] = &[
 const MIN_LR: &[(&str, &str, OptionMeaning)] =
     &[("min_lr", "min_lr", Same), ("min_lr_rate", "min_lr_ratio", Same), ("num_cycles", "num_cycles", Same)];
 
-/// Returns the schedule with a name of transformers; `None` if it is not here.
+/// Returns the schedule for a name of transformers; `None` if it is not supported.
 pub fn find_schedule(name: &str) -> Option<&'static Schedule> {
     SCHEDULES.iter().find(|schedule| schedule.theirs == name)
 }
 
-/// Returns the names that [`find_schedule`] knows, for messages.
+/// Lists the names that [`find_schedule`] accepts, for messages.
 pub fn names() -> String {
     SCHEDULES.iter().map(|schedule| schedule.theirs).collect::<Vec<_>>().join(", ")
 }
 
 impl Schedule {
-    /// Sets the schedule of an optimizer; `from` is the option that names it.
+    /// Sets the schedule of an optimizer; `from` is the option with its name.
     pub fn set(&self, draft: &mut Draft, section: &str, from: &str) {
         draft.set(&format!("{section}.lr_scheduler_type"), text(self.ours), from);
         for (name, value) in self.sets {
@@ -106,10 +106,10 @@ impl Schedule {
         }
     }
 
-    /// Sets what an option of the schedule stands for; `updates`: the updates of a step.
+    /// Converts an option of the schedule; `updates`: the number of updates in a step.
     ///
     /// # Errors
-    /// If nothing here is that option or has that value.
+    /// If the option or its value is not supported.
     pub fn set_option(
         &self,
         draft: &mut Draft,
@@ -117,7 +117,7 @@ impl Schedule {
         (option, value): (&str, &Value),
         updates: f64,
     ) -> Result<(), String> {
-        let refusal = || format!("`{option}: {}` has no counterpart in {}", inline(value), self.theirs);
+        let refusal = || format!("`{option}: {}` is not supported for {}", inline(value), self.theirs);
         let number = match value {
             Value::Float(number) => Some(*number),
             Value::Int(number) => Some(*number as f64),

@@ -2,12 +2,12 @@
 
 use burnish_config::compat::Kind;
 
-/// A command of the library that has a counterpart here.
+/// A supported command of the library.
 #[derive(Debug)]
 pub struct PeerTrainer {
-    /// The name in the list of options.
+    /// Name in the list of options.
     pub name: &'static str,
     pub kind: Kind,
-    /// The subcommand of `trainer`; empty for reinforcement learning.
+    /// Subcommand of `trainer`; empty for reinforcement learning.
     pub subcommand: &'static str,
 }

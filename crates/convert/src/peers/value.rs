@@ -1,4 +1,4 @@
-//! Values, made in short words, and read from text.
+//! Short constructors of values, and conversions from and to text.
 
 use burnish_hydra::{Node, Origin, Problem, Source, Value, yaml};
 use std::sync::Arc;
@@ -27,12 +27,12 @@ pub fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Map(entries.into_iter().map(|(name, value)| (name.to_string(), node(value))).collect())
 }
 
-/// Reads a value as YAML; a text that is none is taken as it is.
+/// Reads a value as YAML; a text that is not YAML stays a text.
 pub fn read(text: &str) -> Value {
     parse(text).unwrap_or_else(|_| Value::Text(text.to_string()))
 }
 
-/// Reads a value as YAML, of which JSON is a part.
+/// Reads a value as YAML, which includes JSON.
 ///
 /// # Errors
 /// If the text is not YAML.
@@ -41,7 +41,7 @@ pub fn parse(text: &str) -> Result<Value, Problem> {
     Ok(yaml::parse(&source)?.get("x").map_or(Value::Null, |node| node.value.clone()))
 }
 
-/// Returns a number, also one that is written in quotes.
+/// Returns a number, even from a text.
 pub fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(value) => Some(*value as f64),
@@ -51,12 +51,12 @@ pub fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// Returns a number as an integer where it is one.
+/// Returns a number as an integer if it has no fraction.
 pub fn from_number(number: f64) -> Value {
     if number.fract() == 0.0 && number.abs() < 1e15 { Value::Int(number as i64) } else { Value::Float(number) }
 }
 
-/// Returns a bool, as Python's `argparse` reads the words.
+/// Returns a bool by the rules of transformers' `HfArgumentParser`.
 pub fn flag(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(value) => Some(*value),
@@ -86,7 +86,7 @@ pub fn word(value: &Value) -> String {
     }
 }
 
-/// Writes a text between quotes, where a backslash stands for itself unless a quote follows.
+/// Quotes a text; a backslash is literal unless a quote follows.
 fn quoted(text: &str) -> String {
     let doubled = |piece: &str| piece.to_string() + &"\\".repeat(piece.len() - piece.trim_end_matches('\\').len());
     format!("'{}'", text.split('\'').map(doubled).collect::<Vec<_>>().join("\\'"))

@@ -1,14 +1,14 @@
-//! The values of the options of a call: those it gives, and the defaults of its edition.
+//! The values of a call's options: given values, and the defaults of the edition.
 
 use super::options::Options;
 use super::value;
 use burnish_hydra::Value;
 use indexmap::IndexMap;
 
-/// The values of the options of a call.
+/// The values of a call's options.
 pub struct Values {
     pub trainer: &'static str,
-    /// The index of the edition.
+    /// Index of the edition.
     pub edition: usize,
     options: &'static Options,
     pub given: IndexMap<&'static str, Value>,
@@ -19,24 +19,24 @@ impl Values {
         Self { trainer, edition, options, given }
     }
 
-    /// Returns the default of the first of these names that the edition has; names are separated by spaces.
+    /// Returns the default of the first option that the edition has; names are separated by spaces.
     pub fn default(&self, names: &str) -> Value {
         let default = |name| self.options.find(self.trainer, name)?.defaults[self.edition].clone();
         names.split(' ').find_map(default).unwrap_or(Value::Null)
     }
 
-    /// Returns the value that the call gives to one of these names, else the default.
+    /// Returns the given value of one of these options, else the default.
     pub fn get(&self, names: &str) -> Value {
         let given = names.split(' ').find_map(|name| self.given.get(name));
         given.cloned().unwrap_or_else(|| self.default(names))
     }
 
-    /// True if the call gives one of these options.
+    /// Returns true if the call gives one of these options.
     pub fn is_given(&self, names: &str) -> bool {
         names.split(' ').any(|name| self.given.contains_key(name))
     }
 
-    /// True if the edition has one of these options.
+    /// Returns true if the edition has one of these options.
     pub fn has(&self, names: &str) -> bool {
         let has = |name| self.options.find(self.trainer, name).is_some_and(|option| option.defaults[self.edition].is_some());
         names.split(' ').any(has)
@@ -46,7 +46,7 @@ impl Values {
         value::number(&self.get(names))
     }
 
-    /// Returns a number of things, at least 1.
+    /// Returns a count; `None` for a value below 1.
     pub fn count(&self, names: &str) -> Option<usize> {
         self.number(names).filter(|number| *number >= 1.0).map(|number| number as usize)
     }
@@ -55,7 +55,7 @@ impl Values {
         value::flag(&self.get(names)).unwrap_or(false)
     }
 
-    /// Returns a text that is not empty.
+    /// Returns a text; `None` for an empty one.
     pub fn text(&self, names: &str) -> Option<String> {
         match self.get(names) {
             Value::Text(text) if !text.is_empty() => Some(text),
@@ -72,7 +72,7 @@ impl Values {
         }
     }
 
-    /// Returns the names for a comment: the options that the call gives, else the first that the edition has.
+    /// Returns the origin of a value for a comment: the given options, else the first option that the edition has.
     pub fn source(&self, names: &str) -> String {
         let given: Vec<String> =
             names.split(' ').filter(|name| self.given.contains_key(name)).map(|name| format!("--{name}")).collect();
