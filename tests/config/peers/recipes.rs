@@ -235,9 +235,13 @@ fn a_recipe_has_what_the_command_gives() {
             &["completion_key: completion", "--dataset_text_field txt"],
         ),
         (&TRL, "trl sft --train_sampling_strategy group_by_length".into(), &["group_by_length is ignored"]),
-        (&TRL, "trl sft --truncation_mode middle".into(), &["--truncation_mode middle: there are"]),
-        (&TRL, "trl dpo --disable_dropout false".into(), &["--disable_dropout false: dropout is never applied"]),
-        (&TRL, "trl reward --use_peft --lora_task_type SEQ_CLS".into(), &["a classifier", "the model as it will be used"]),
+        (&TRL, "trl sft --truncation_mode middle".into(), &["--truncation_mode middle: "]),
+        (&TRL, "trl dpo --disable_dropout false".into(), &["--disable_dropout false: dropout is not implemented"]),
+        (
+            &TRL,
+            "trl reward --use_peft --lora_task_type SEQ_CLS".into(),
+            &["a sequence classifier", "lora_dropout 0.05 is ignored"],
+        ),
     ] {
         let converted = converted(peer, &words(&command), None).unwrap_or_else(|error| panic!("{command}: {error}"));
         for text in expected {

@@ -1,4 +1,4 @@
-//! What the stages beside reinforcement learning share: their model, batch, lengths and files.
+//! Converts the options that all stages other than reinforcement learning share: model, batch, lengths and files.
 
 use super::data;
 use crate::peers::{Draft, float, list, set_files, sets, text};
@@ -7,7 +7,7 @@ use burnish_hydra::Value;
 const EVAL: &str = "eval.dataset eval_dataset";
 const SHARES: &str = "data.dataset_probs dataset_probs";
 
-/// Sets what every stage has.
+/// Sets the options that all stages share.
 pub fn derive(draft: &mut Draft) {
     data::model(draft);
     draft.copy("data.train_batch_size", "train.batch_size train_batch_size");
@@ -19,7 +19,7 @@ pub fn derive(draft: &mut Draft) {
     let split = draft.values.text("data.dataset_split dataset_split train_split").unwrap_or_else(|| "train".into());
     set_files(draft, "data.train_files", set.as_deref(), &split, "data.dataset dataset");
     weights(draft, set.as_deref());
-    // 0.5.3 validates on another split of the same set.
+    // 0.5.3 validates on another split of the same data set.
     let own = (!draft.values.has(EVAL)).then(|| set.clone()).flatten();
     match draft.values.text(EVAL).or(own) {
         Some(set) => {
@@ -31,7 +31,7 @@ pub fn derive(draft: &mut Draft) {
     data::samples(draft);
 }
 
-/// Sets the shares of several sets.
+/// Sets the weights of several data sets.
 fn weights(draft: &mut Draft, set: Option<&str>) {
     let Some(shares) = draft.values.text(SHARES) else { return };
     let weights: Option<Vec<f64>> =
@@ -39,7 +39,7 @@ fn weights(draft: &mut Draft, set: Option<&str>) {
     let files = match draft.settings.get("data.train_files").map(|setting| &setting.value) {
         Some(Value::List(files)) => Some(files.len()),
         Some(_) => Some(1),
-        // The user is to name a file for each set.
+        // The user must set one file for each data set.
         None => set.map(|set| sets(set).count()),
     };
     match weights {
@@ -47,6 +47,6 @@ fn weights(draft: &mut Draft, set: Option<&str>) {
         Some(weights) if files.is_none_or(|files| files == weights.len()) => {
             draft.set("data.train_weights", list(weights.into_iter().map(float)), SHARES);
         }
-        _ => draft.refuse(SHARES, "data.train_weights has one number above 0 for each of data.train_files"),
+        _ => draft.refuse(SHARES, "must be one positive number for each of data.train_files"),
     }
 }

@@ -1,4 +1,4 @@
-//! The model and the prompts of reinforcement learning.
+//! Converts the options of the model and of prompts for reinforcement learning.
 
 use crate::peers::{Draft, int, set_files, text};
 use burnish_hydra::inline;
@@ -14,26 +14,24 @@ pub fn derive(draft: &mut Draft) {
         set_files(draft, "data.val_files", Some(&set), &split, "eval.dataset eval_dataset");
     }
     if draft.values.flag("data.apply_chat_template apply_chat_template") {
-        draft.note(
-            "prompts go through the chat template where they are lists of messages: a text becomes [{role: user, content: …}]",
-        );
+        draft.note("the chat template applies only to lists of messages: change a text prompt to [{role: user, content: …}]");
     }
     if let Some(key) = draft.values.text("data.label_key label_key") {
-        draft.note(format!("the labels of column `{key}` are read from the field ground_truth of column reward_model"));
+        draft.note(format!("move the labels of column `{key}` to the field ground_truth of a column reward_model"));
     }
     template(draft);
 }
 
-/// Sets the path of the model, of either stage.
+/// Sets the path of the model.
 pub fn model(draft: &mut Draft) {
     let names = "actor.model_name_or_path model.model_name_or_path pretrain";
     match draft.values.text(names) {
         Some(_) => draft.copy("@model.path", names),
-        None => draft.ask_user("@model.path", "the folder of the model, or its name on the Hub: the command names none"),
+        None => draft.ask_user("@model.path", "folder of the model, or its name on the Hub: the command does not name it"),
     }
 }
 
-/// Sets the number of rows; the defaults stand for all of them.
+/// Sets the limit of rows; the defaults mean all rows.
 pub fn samples(draft: &mut Draft) {
     let names = "data.max_samples max_samples";
     let is_given = draft.values.is_given(names);
@@ -42,21 +40,20 @@ pub fn samples(draft: &mut Draft) {
         let several =
             draft.values.text("data.prompt_dataset prompt_data data.dataset dataset").is_some_and(|set| set.contains(','));
         if several {
-            draft.note("OpenRLHF takes data.max_samples rows of each data set, and data.train_max_samples is of all together");
+            draft.note("data.train_max_samples limits all data sets together; OpenRLHF's data.max_samples limits each one");
         }
     }
 }
 
-/// Refuses a template around prompts. OpenRLHF reads it in place of the chat template, and where it has a place for the prompt.
+/// Refuses a template around prompts. OpenRLHF uses it without the chat template, and only with `{}` for the prompt.
 pub fn template(draft: &mut Draft) {
     let names = "data.input_template input_template";
     let is_chat = draft.values.flag("data.apply_chat_template apply_chat_template");
     let Some(template) = draft.values.text(names).filter(|template| !is_chat && template.contains("{}")) else { return };
     if draft.values.is_given(names) {
-        draft.refuse(names, "write it into the column of the prompts");
+        draft.refuse(names, "apply the template to the prompts in the data");
     } else {
         let template = inline(&text(template));
-        draft
-            .note(format!("this edition of OpenRLHF writes {template} around a prompt: write it into the column of the prompts"));
+        draft.note(format!("this edition of OpenRLHF writes {template} around prompts: apply it to the prompts in the data"));
     }
 }

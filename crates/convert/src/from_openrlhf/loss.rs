@@ -1,4 +1,4 @@
-//! Advantages, losses and the KL term.
+//! Converts the options of advantages, losses and the KL term.
 
 use crate::peers::{Draft, float, list, text};
 use burnish_hydra::Value;
@@ -6,7 +6,7 @@ use burnish_hydra::Value;
 const ESTIMATOR: &str = "algo.advantage.estimator advantage_estimator";
 const KL: &str = "algo.kl.init_coef init_kl_coef";
 
-/// The names of estimators there and here.
+/// OpenRLHF's names of estimators, with our names.
 const ESTIMATORS: &[(&str, &str)] = &[
     ("gae", "gae"),
     ("reinforce", "reinforce"),
@@ -22,7 +22,7 @@ pub fn derive(draft: &mut Draft) {
         Some((_, here)) => draft.set("algorithm.adv_estimator", text(*here), ESTIMATOR),
         None => {
             let known: Vec<&str> = ESTIMATORS.iter().map(|(there, _)| *there).collect();
-            draft.refuse(ESTIMATOR, format!("there are {}", known.join(", ")));
+            draft.refuse(ESTIMATOR, format!("supported are {}", known.join(", ")));
         }
     }
     if is_first_edition(draft) && name == "rloo" {
@@ -40,7 +40,7 @@ pub fn derive(draft: &mut Draft) {
     correction(draft);
 }
 
-/// True for 0.5.3, which averages losses over responses first.
+/// Returns true for 0.5.3, which first averages losses over responses.
 fn is_first_edition(draft: &Draft) -> bool {
     !draft.values.has("actor.eps_clip_low_high eps_clip_low_high")
 }
@@ -58,7 +58,7 @@ fn policy(draft: &mut Draft) {
         Some(mode) if !is_gspo => draft.set("@actor.loss_agg_mode", text(mode), "actor.loss_agg_mode"),
         _ => {
             let mode = if by_response { "seq-mean-token-mean" } else { "token-mean" };
-            draft.set_because("@actor.loss_agg_mode", text(mode), "OpenRLHF's mean");
+            draft.set_because("@actor.loss_agg_mode", text(mode), "OpenRLHF's loss aggregation");
         }
     }
     if let [low, high] = draft.values.items("actor.eps_clip_low_high eps_clip_low_high").as_slice() {
@@ -67,7 +67,7 @@ fn policy(draft: &mut Draft) {
     }
     match draft.values.number("actor.dual_clip dual_clip") {
         Some(clip) => draft.set("@actor.clip_ratio_c", float(clip), "actor.dual_clip dual_clip"),
-        None => draft.set_because("@actor.clip_ratio_c", float(1e9), "OpenRLHF has no dual clip unless it is set"),
+        None => draft.set_because("@actor.clip_ratio_c", float(1e9), "OpenRLHF has no dual clip by default"),
     }
 }
 
@@ -98,7 +98,7 @@ fn kl(draft: &mut Draft) {
     }
 }
 
-/// Sets the correction for the difference between generation and training.
+/// Sets the correction for the mismatch of generation and training.
 fn correction(draft: &mut Draft) {
     let by_name = draft.values.flag("algo.advantage.is_correction_enable enable_vllm_is_correction");
     let level = draft.values.text("algo.advantage.is_correction_level").unwrap_or_else(|| "off".into());
@@ -113,7 +113,7 @@ fn correction(draft: &mut Draft) {
         _ => "icepop".into(),
     };
     if draft.values.text("algo.advantage.is_correction_gating").is_some_and(|gating| gating != "ratio") {
-        return draft.refuse("algo.advantage.is_correction_gating", "bounds are of the ratio");
+        return draft.refuse("algo.advantage.is_correction_gating", "only `ratio` is supported");
     }
     let names = "algo.advantage.is_correction_threshold vllm_is_truncated_threshold";
     let bounds: Vec<f64> = draft.values.items(names).iter().filter_map(number).collect();

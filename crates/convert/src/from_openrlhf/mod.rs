@@ -1,7 +1,7 @@
-//! `trainer from-openrlhf`: converts a command line or script of OpenRLHF into a recipe.
+//! `trainer from-openrlhf`: converts a command line or script of OpenRLHF to a recipe.
 //!
-//! Both spellings of its options are read: underscores, to 0.9, and today's dots. The tables have the treatment of each option; what
-//! several decide together is computed beside them, from the defaults of OpenRLHF's own parsers.
+//! It accepts both spellings of the options: underscores (up to 0.9) and today's dots. The tables have the treatment of each option.
+//! The other modules compute settings that depend on several options, with the defaults of OpenRLHF's own parsers.
 
 mod common;
 mod data;

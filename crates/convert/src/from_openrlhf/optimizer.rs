@@ -1,4 +1,4 @@
-//! The optimizers and their schedules.
+//! Converts the options of the optimizers and their schedules.
 
 use crate::peers::{Draft, find_schedule, float, list, schedule_names, text};
 use burnish_hydra::Value;
@@ -16,7 +16,7 @@ pub fn derive(draft: &mut Draft) {
     }
 }
 
-/// Sets one optimizer; `prefix` begins the names of its options today.
+/// Sets one optimizer; `prefix` is the prefix of its options in today's spelling.
 fn section(draft: &mut Draft, prefix: &str, section: &str, clip: &str) {
     let key = |name: &str| format!("{section}.{name}");
     let names = |today: &str, before: &str| format!("{prefix}{today} {before}");
@@ -32,14 +32,14 @@ fn section(draft: &mut Draft, prefix: &str, section: &str, clip: &str) {
     draft.copy(&key("weight_decay"), &decay);
     if draft.values.number(&decay).is_some_and(|factor| factor != 0.0) {
         let exempt = list(["bias", "norm"].map(text));
-        draft.set_because(&key("no_decay_name_list"), exempt, "OpenRLHF leaves biases and the weights of norms out");
+        draft.set_because(&key("no_decay_name_list"), exempt, "OpenRLHF's exceptions: biases and norms");
     }
     draft.copy(clip, &names("max_norm", "max_norm"));
     let scheduler = names("lr_scheduler", "lr_scheduler");
     let name = draft.values.text(&scheduler).unwrap_or_else(|| "cosine_with_min_lr".into());
     let found = find_schedule(&name);
     if found.is_none() && draft.refused.iter().all(|one| !one.option.contains("lr_scheduler")) {
-        draft.refuse(&scheduler, format!("there are {}", schedule_names()));
+        draft.refuse(&scheduler, format!("supported are {}", schedule_names()));
     }
     let Some(schedule) = found.or_else(|| find_schedule("cosine")) else { return };
     schedule.set(draft, section, &scheduler);
@@ -54,13 +54,13 @@ fn section(draft: &mut Draft, prefix: &str, section: &str, clip: &str) {
     draft.set(&key("lr_warmup_steps_ratio"), float(share), &warmup);
 }
 
-/// Sets Muon and its rates: that of the matrices is `lr`, and Adam's is an option of Muon.
+/// Sets Muon and its learning rates: `lr` for matrices, and an option of Muon for the Adam part.
 fn muon(draft: &mut Draft, prefix: &str, section: &str) {
     let option = |name: &str| format!("{prefix}{name}");
     match draft.values.text(&option("optim")).as_deref() {
         Some("muon") => {}
         None | Some("adam") => return,
-        Some(_) => return draft.refuse(&option("optim"), "there are adam and muon"),
+        Some(_) => return draft.refuse(&option("optim"), "supported are adam and muon"),
     }
     let key = |name: &str| format!("{section}.{name}");
     draft.set(&key("optimizer"), text("Muon"), &option("optim"));

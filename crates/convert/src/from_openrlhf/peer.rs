@@ -25,13 +25,13 @@ pub static OPENRLHF: Peer = Peer {
         PeerTrainer { name: "train_kd", kind: Kind::Distill, subcommand: "distill" },
     ],
     absent: &[
-        ("serve_rm", "`trainer serve-rm` answers the same requests"),
+        ("serve_rm", "use `trainer serve-rm`, which accepts the same requests"),
         (
             "batch_inference",
-            "`trainer generate`, `trainer eval` and `trainer data select` write responses, scores and rows made of them",
+            "use `trainer generate` for responses, `trainer eval` for scores, and `trainer data select` for new rows",
         ),
-        ("interactive_chat", "`trainer generate` writes responses"),
-        ("lora_combiner", "`trainer export` merges adapters"),
+        ("interactive_chat", "use `trainer generate` for responses"),
+        ("lora_combiner", "use `trainer export`, which merges adapters"),
     ],
     find: find::find,
     launch: find::launch,

@@ -1,4 +1,4 @@
-//! Preferences, reward models and distillation.
+//! Converts the options of preferences, reward models and distillation.
 
 use super::{common, data, sft};
 use crate::peers::{Draft, text};
@@ -10,7 +10,7 @@ const MARGIN: &str = "model.margin_loss_enable margin_loss";
 const LOSS: &str = "model.loss_type loss";
 const PROMPT: &str = "data.prompt_key prompt_key";
 
-/// Sets what `train_dpo` and `train_kto` come to.
+/// Converts `train_dpo` and `train_kto` to settings.
 pub fn derive(draft: &mut Draft) {
     rows(draft);
     if draft.trainer.name == "train_kto" {
@@ -30,17 +30,17 @@ pub fn derive(draft: &mut Draft) {
     draft.copy("ref.model.path", "ref.model_name_or_path ref_pretrain");
 }
 
-/// Sets what `train_kto` comes to.
+/// Converts `train_kto` to settings.
 fn labelled(draft: &mut Draft) {
     draft.set_because("algorithm.loss_type", text("kto"), "train_kto");
     if draft.values.text("output_key").is_none() {
-        let message = "the column of the answers: without --output_key OpenRLHF takes the last message of a conversation for the \
-                       answer, which here is a column of its own, a list of one message";
+        let message = "column of the responses, each a list of one message: without --output_key OpenRLHF takes the last message \
+        of a conversation";
         draft.ask_user("data.completion_key", message);
     }
 }
 
-/// Sets what `train_rm` and `train_prm` come to.
+/// Converts `train_rm` and `train_prm` to settings.
 pub fn reward(draft: &mut Draft) {
     rows(draft);
     if draft.trainer.name == "train_prm" {
@@ -54,25 +54,25 @@ pub fn reward(draft: &mut Draft) {
     }
 }
 
-/// Sets what every stage has, and says what the rows must be.
+/// Sets the options that all stages share, and notes the requirements on rows.
 fn rows(draft: &mut Draft) {
     common::derive(draft);
     if draft.values.has(PROMPT) && draft.values.text(PROMPT).is_none() {
-        // The two answers are whole conversations then, whatever other columns there are.
+        // Both responses are then whole conversations.
         draft.set("data.prompt_key", Value::Null, PROMPT);
     }
     data::template(draft);
     if draft.values.flag("data.apply_chat_template apply_chat_template") {
-        draft.note("prompts and answers go through the chat template where they are lists of messages: a text stays as it is");
+        draft.note("the chat template applies only to lists of messages; text prompts and responses stay unchanged");
     }
 }
 
-/// Sets what `train_kd` comes to.
+/// Converts `train_kd` to settings.
 pub fn distil(draft: &mut Draft) {
     sft::derive(draft);
     match draft.values.text("teacher_model") {
         Some(_) => draft.copy("teacher.path", "teacher_model"),
-        None => draft.ask_user("teacher.path", "the folder of the teacher, or its name on the Hub: the command names none"),
+        None => draft.ask_user("teacher.path", "folder of the teacher, or its name on the Hub: the command does not name it"),
     }
     draft.set_because("algorithm.loss_type", text("cross_entropy"), "KDLoss");
 }

@@ -1,4 +1,4 @@
-//! Rewards, and which prompts count.
+//! Converts the options of rewards and of dynamic filtering.
 
 use super::loss::range;
 use crate::peers::{Draft, float, int, one_or_list, text};
@@ -36,10 +36,10 @@ pub fn derive(draft: &mut Draft) {
                     "OpenRLHF's reward model reads the policy's tokens",
                 );
                 if models.len() > 1 {
-                    draft.refuse(MODEL, "one reward model scores; others can answer requests, as trainer serve-rm does");
+                    draft.refuse(MODEL, "only one reward model is supported; serve others with `trainer serve-rm`");
                 }
             }
-            None => draft.ask_user("reward_model.model.path", "the folder of the reward model: the command names no reward"),
+            None => draft.ask_user("reward_model.model.path", "folder of the reward model: the command does not name a reward"),
         },
     }
     critic(draft, reward_model.as_ref().map(|models| models[0].as_str()));
@@ -61,7 +61,7 @@ pub fn derive(draft: &mut Draft) {
     }
 }
 
-/// Sets the critic's model, where there is a critic.
+/// Sets the critic's model, if there is a critic.
 fn critic(draft: &mut Draft, reward_model: Option<&str>) {
     let estimator = draft.values.text("algo.advantage.estimator advantage_estimator");
     if estimator.is_some_and(|name| name != "gae") {

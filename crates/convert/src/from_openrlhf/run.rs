@@ -1,4 +1,4 @@
-//! The run: validation, checkpoints, trackers, seeds, numbers.
+//! Converts the options of the run: validation, checkpoints, trackers, seeds and precision.
 
 use crate::peers::{Draft, int, list, text};
 use burnish_hydra::Value;
@@ -23,7 +23,7 @@ pub fn derive(draft: &mut Draft) {
     let dtype = "ds.param_dtype param_dtype bf16";
     match draft.values.get(dtype) {
         Value::Bool(false) => draft.set("@model.dtype", text("float32"), dtype),
-        Value::Text(name) if name != "bf16" => draft.refuse(dtype, format!("{name} is not here: bf16")),
+        Value::Text(name) if name != "bf16" => draft.refuse(dtype, format!("{name} is not supported: use bf16")),
         _ => {}
     }
     let modules = "ds.lora.target_modules target_modules";
@@ -33,20 +33,20 @@ pub fn derive(draft: &mut Draft) {
         let value = if let [one] = items.as_slice() { one.clone() } else { list(items) };
         draft.set("@model.target_modules", value, modules);
     } else if draft.values.is_given(modules) {
-        draft.note("without a rank of LoRA OpenRLHF trains all weights, whatever its target modules are");
+        draft.note("the target modules are ignored: without a rank of LoRA OpenRLHF trains all weights");
     }
     if !draft.is_stage() {
-        draft.set_because("trainer.log_completions", int(1), "OpenRLHF shows one sample of a step");
+        draft.set_because("trainer.log_completions", int(1), "OpenRLHF prints one sample of a step");
     }
 }
 
 fn validation(draft: &mut Draft) {
     let names = "eval.dataset eval_dataset";
-    // The first edition has no other set, and its stages validate on another split of the same one.
+    // In the first edition, stages validate on another split of the same data set.
     let has = draft.values.text(names).is_some() || draft.is_stage() && !draft.values.has(names);
     let freq = match draft.values.count("eval.steps eval_steps").filter(|_| has) {
         Some(steps) => int(steps),
-        // The trainers of stages take -1 for the steps of an epoch, that of reinforcement learning for never.
+        // -1 means once per epoch in stages, and never in reinforcement learning.
         None if has && draft.is_stage() => text("after_each_epoch"),
         None => int(-1),
     };

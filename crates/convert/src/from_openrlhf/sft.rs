@@ -1,4 +1,4 @@
-//! Supervised fine-tuning: the columns of its rows.
+//! Converts the options of supervised fine-tuning, mainly the columns of its rows.
 
 use super::common;
 use crate::peers::{Draft, text};
@@ -27,16 +27,16 @@ pub fn derive(draft: &mut Draft) {
     } else if has_output {
         templated(draft);
     } else {
-        draft.refuse(OUTPUT, "without it OpenRLHF leaves out every row, unless it is told to apply_chat_template or to pretrain");
+        draft.refuse(OUTPUT, "is required: without it, apply_chat_template or pretrain_mode, OpenRLHF drops every row");
         texts(draft);
     }
 }
 
-/// Sets the column of texts, all of which is trained on.
+/// Sets the column of texts, with a loss on the whole text.
 fn texts(draft: &mut Draft) {
     unset(draft, &["data.prompt_key", CHAT_TEMPLATE]);
     draft.set("data.text_key", draft.values.get(INPUT), &format!("{INPUT} {PRETRAIN}"));
-    draft.note("OpenRLHF trains on a text as it stands: here it begins and ends with the tokens that the tokenizer has for that");
+    draft.note("texts get the tokenizer's begin and end tokens; OpenRLHF does not add them");
 }
 
 /// Sets the column of whole conversations.
@@ -46,30 +46,30 @@ fn conversations(draft: &mut Draft) {
     prefix(draft);
     if !draft.values.flag(MULTITURN) {
         draft.note(
-            "without multiturn OpenRLHF trains on the last turn alone, and here every turn of the assistant is trained on: write \
-             \"train\": false into the messages before it",
+            "every assistant turn is trained on, but OpenRLHF without multiturn trains only on the last one: write \"train\": false \
+            into the other messages",
         );
     }
 }
 
-/// Sets the columns of conversations and of the message that ends each.
+/// Sets the columns of conversations and of their last messages.
 fn continued(draft: &mut Draft) {
     draft.copy("data.completion_key", OUTPUT);
     draft.set("data.loss_mask", text("assistant"), MULTITURN);
     prefix(draft);
-    draft.note("the output column is a message in OpenRLHF, and here a list of messages: write it as a list of one");
+    draft.note("the output column must be a list of one message; in OpenRLHF it is the message itself");
 }
 
 fn prefix(draft: &mut Draft) {
-    draft.set_because("data.assistant_mask", text("prefix"), "OpenRLHF renders what comes before a message, and with it");
+    draft.set_because("data.assistant_mask", text("prefix"), "OpenRLHF renders the conversation before and with a message");
 }
 
-/// Sets the columns of prompts in the chat template and of their responses.
+/// Sets the columns of prompts for the chat template, and of responses.
 fn responses(draft: &mut Draft) {
     response_key(draft);
     draft.note(
-        "a prompt that is text becomes [{role: user, content: …}], and the response is text: where both are lists of messages, set \
-         data.completion_key in place of data.response_key",
+        "a text prompt becomes [{role: user, content: …}] with a text response; if both are lists of messages, set \
+        data.completion_key instead of data.response_key",
     );
 }
 
@@ -78,7 +78,7 @@ fn response_key(draft: &mut Draft) {
     draft.set_because("data.response_dict_keys", Value::Null, "");
 }
 
-/// Sets the columns of prompts in OpenRLHF's own template and of their responses.
+/// Sets the columns of prompts for OpenRLHF's own template, and of responses.
 fn templated(draft: &mut Draft) {
     unset(draft, &[CHAT_TEMPLATE]);
     let template = draft.values.text(TEMPLATE).unwrap_or_default();
@@ -92,17 +92,19 @@ fn templated(draft: &mut Draft) {
             draft.set(CHAT_TEMPLATE, text(template), TEMPLATE);
             response_key(draft);
         }
-        // A template without a place for the prompt is none.
+        // OpenRLHF ignores a template without `{}` for the prompt.
         [_] => draft.copy("data.completion_key", OUTPUT),
         _ => {
-            draft.refuse(TEMPLATE, "it is more than a text around the prompt: write it as model.custom_chat_template");
+            draft.refuse(TEMPLATE, "only text around one `{}` is supported: write the template as model.custom_chat_template");
             draft.copy("data.completion_key", OUTPUT);
         }
     }
-    draft.note("OpenRLHF writes a space between a response and its end, and tokenizes both with the prompt: here the end follows at once");
+    draft.note(
+        "the end token follows a response directly; OpenRLHF puts a space before it and tokenizes all together with the prompt",
+    );
 }
 
-/// Writes a text as Jinja does between quotes.
+/// Writes a text as a string literal of Jinja.
 fn literal(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t"))
 }

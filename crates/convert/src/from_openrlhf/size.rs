@@ -1,4 +1,4 @@
-//! The batch and the lengths.
+//! Converts the options of batch sizes and lengths.
 
 use crate::peers::{Draft, int, text};
 
@@ -16,7 +16,8 @@ pub fn derive(draft: &mut Draft) {
     let mini = (1..=wanted).rev().find(|size| prompts.is_multiple_of(*size)).unwrap_or(1);
     if mini * n != update {
         let reason = format!(
-            "an update here takes all {n} responses to its prompts, whose number divides the {prompts} of a rollout: it takes {mini}"
+            "an update must have all {n} responses to its prompts, and their number must divide the {prompts} prompts of a rollout: \
+            {mini} is used"
         );
         draft.refuse(UPDATE, reason);
     }
@@ -31,7 +32,7 @@ pub fn derive(draft: &mut Draft) {
     tokens(draft, whole);
 }
 
-/// Sets the lengths of prompts and responses, and returns the most tokens of both together.
+/// Sets the lengths of prompts and responses, and returns the token limit of both together.
 fn lengths(draft: &mut Draft) -> usize {
     let fixed = draft.values.count("prompt_max_len").filter(|_| draft.values.has("prompt_max_len"));
     let whole = draft.values.count(MAX_LEN);
@@ -54,7 +55,7 @@ fn lengths(draft: &mut Draft) -> usize {
     prompt.saturating_add(response)
 }
 
-/// Sets the tokens of a pass, with dynamic batches; a pass holds a whole sequence at least.
+/// Sets the tokens of a micro-batch, with dynamic batches; a micro-batch holds at least one whole sequence.
 fn tokens(draft: &mut Draft, whole: usize) {
     if !draft.values.flag("train.dynamic_batch_enable use_dynamic_batch") {
         return;

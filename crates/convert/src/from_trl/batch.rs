@@ -1,10 +1,10 @@
-//! The batch of the RLOO and GRPO trainers: TRL counts responses per device and update, here a step and an update count prompts.
+//! The batch of the RLOO and GRPO trainers. TRL counts responses per device and update; our batch sizes count prompts.
 
 use crate::peers::{Draft, int};
 
 const UPDATE: &str = "per_device_train_batch_size per_gpu_train_batch_size gradient_accumulation_steps num_generations";
 
-/// Sets the sizes of the batch, and returns the updates of a step.
+/// Sets the batch sizes, and returns the number of updates in a step.
 pub fn derive(draft: &mut Draft) -> f64 {
     let values = &draft.values;
     let count = |names: &str| values.count(names).unwrap_or(1);
@@ -15,16 +15,16 @@ pub fn derive(draft: &mut Draft) -> f64 {
     let steps = values.count("steps_per_generation").map(|steps| micro.saturating_mul(steps));
     let generation = values.count("generation_batch_size").or(steps).unwrap_or(update);
     let epochs = count("num_iterations");
-    // A generation that is smaller than an update is repeated for it, by the same policy.
+    // TRL repeats a generation that is smaller than an update, with the same policy.
     let step = generation.max(update);
     if !update.is_multiple_of(n) {
         let reason = format!(
-            "an update here takes all responses to its prompts, and {update} responses (per device {each}, times processes and \
-             gradient_accumulation_steps) are no multiple of num_generations"
+            "an update has {update} responses ({each} per device, times processes and gradient_accumulation_steps); this must be a \
+            multiple of num_generations"
         );
         draft.refuse("num_generations", reason);
     } else if !step.is_multiple_of(update) {
-        let reason = format!("a batch of {generation} responses is no multiple of the {update} of an update");
+        let reason = format!("a batch of {generation} responses must be a multiple of the {update} responses of an update");
         let name = if draft.values.is_given("generation_batch_size") { "generation_batch_size" } else { "steps_per_generation" };
         draft.refuse(name, reason);
     }
@@ -39,7 +39,7 @@ pub fn derive(draft: &mut Draft) -> f64 {
     (prompts / mini) as f64 * epochs as f64
 }
 
-/// Sets the sizes of passes, which change no result.
+/// Sets the micro-batch sizes, which do not change results.
 pub fn micro_batches(draft: &mut Draft, each: usize, names: &str) {
     draft.set("@actor.ppo_micro_batch_size_per_gpu", int(each), names);
     for section in ["rollout", "ref"] {

@@ -1,9 +1,9 @@
-//! What the stages beside reinforcement learning share: their batch and the lengths of their rows.
+//! Converts the options that all stages other than reinforcement learning share: batch and lengths.
 
 use crate::peers::{Draft, int, text};
 use burnish_hydra::Value;
 
-/// Sets the examples of an update and of a pass.
+/// Sets the batch size and the micro-batch size, in rows.
 pub fn batch(draft: &mut Draft) {
     let count = |names: &str| draft.values.count(names).unwrap_or(1);
     let each = draft.values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
@@ -13,12 +13,12 @@ pub fn batch(draft: &mut Draft) {
     draft.set("data.micro_batch_size_per_gpu", int(each), "per_device_train_batch_size per_gpu_train_batch_size");
 }
 
-/// Sets the most tokens of a row, and what is cut of a longer one. Returns false if TRL takes rows of any length.
+/// Sets the token limit of a row, and the truncation of longer rows. Returns false if TRL has no limit.
 pub fn length(draft: &mut Draft) -> bool {
     let length = "max_length max_seq_length";
     if draft.values.is_given("max_length") && draft.values.get("max_length") == Value::Null {
         draft.set("data.truncation", text("error"), "max_length");
-        draft.note("max_length is null, and TRL cuts nothing: set data.max_length to the tokens of the longest row");
+        draft.note("max_length is null, so that TRL does not truncate: set data.max_length to the length of the longest row");
         return false;
     }
     draft.set("data.max_length", int(draft.values.count(length).unwrap_or(1024)), length);
@@ -26,7 +26,7 @@ pub fn length(draft: &mut Draft) -> bool {
         None | Some("keep_start") => "right",
         Some("keep_end") => "left",
         Some(_) => {
-            draft.refuse("truncation_mode", "there are keep_start and keep_end");
+            draft.refuse("truncation_mode", "supported are keep_start and keep_end");
             "right"
         }
     };

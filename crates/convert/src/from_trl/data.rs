@@ -1,4 +1,4 @@
-//! The model, its adapters, and the data.
+//! Converts the options of the model, its adapters, and the data.
 
 use crate::peers::{Draft, files_of_split, float, list, set_all_files, set_files, text};
 use burnish_hydra::{Node, Value, inline};
@@ -25,7 +25,7 @@ pub fn derive(draft: &mut Draft) {
     }
 }
 
-/// True if there is an evaluation.
+/// Returns true if the command evaluates.
 pub fn evaluates(draft: &Draft) -> bool {
     let named = draft.values.text("eval_strategy").filter(|name| name != "no");
     named.or_else(|| draft.values.text("evaluation_strategy").filter(|name| name != "no")).is_some()
@@ -35,10 +35,8 @@ fn model(draft: &mut Draft) {
     if !draft.values.has("sft_model_path") {
         match draft.values.text("model_name_or_path") {
             Some(_) => draft.copy("@model.path", "model_name_or_path"),
-            None => draft.ask_user(
-                "@model.path",
-                "the folder of the model, or its name on the Hub: the command has no --model_name_or_path",
-            ),
+            None => draft
+                .ask_user("@model.path", "folder of the model, or its name on the Hub: the command has no --model_name_or_path"),
         }
         return;
     }
@@ -52,7 +50,7 @@ fn model(draft: &mut Draft) {
 fn adapters(draft: &mut Draft) {
     if !draft.values.flag("use_peft") {
         if draft.values.is_given("lora_r lora_alpha lora_target_modules use_rslora") {
-            draft.note("without --use_peft TRL trains all weights, whatever the options of LoRA say");
+            draft.note("the options of LoRA are ignored: without --use_peft TRL trains all weights");
         }
         return;
     }
@@ -67,26 +65,21 @@ fn adapters(draft: &mut Draft) {
     let targets = draft.values.items("lora_target_modules");
     match targets.as_slice() {
         [] => {
-            let why = "what PEFT takes for llama, mistral, qwen and gemma; gpt_neox: query_key_value, gpt2: c_attn";
+            let why = "PEFT's default for llama, mistral, qwen and gemma; gpt_neox: query_key_value, gpt2: c_attn";
             draft.set_because("@model.target_modules", list([text("q_proj"), text("v_proj")]), why);
         }
         [one] => draft.set("@model.target_modules", one.clone(), "lora_target_modules"),
         several => draft.set("@model.target_modules", list(several.to_vec()), "lora_target_modules"),
     }
     if let Some(dropout) = draft.values.number("lora_dropout").filter(|dropout| *dropout > 0.0) {
-        let reason = if draft.is_stage() {
-            "there is no dropout, the loss is that of the model as it will be used"
-        } else {
-            "the policy that samples is the one that is trained"
-        };
-        draft.note(format!("lora_dropout {dropout} is ignored: {reason}"));
+        draft.note(format!("lora_dropout {dropout} is ignored: dropout is not implemented"));
     }
 }
 
-/// Returns the files of a split that `data_files` names: one or a list, which are the split `train`, or a mapping from splits.
+/// Returns the files of a split from `data_files`: a mapping from splits to files, or files of the split `train`.
 ///
 /// # Errors
-/// What is to be read, where the split has no files of its own.
+/// A description of the rows, if `data_files` has no files of the split.
 fn files_of(files: Value, split: &str) -> Result<Vec<String>, String> {
     let unknown = || format!("split {split} of {}", inline(&files));
     let files_of_split = match &files {
@@ -102,10 +95,10 @@ fn files_of(files: Value, split: &str) -> Result<Vec<String>, String> {
     names.ok_or_else(unknown)
 }
 
-/// Sets the files of a mixture of data sets, as a YAML file of TRL lists them.
+/// Sets the files of a mixture of data sets from a YAML file of TRL.
 fn mixed(draft: &mut Draft, mixture: Vec<Value>) {
     if draft.values.is_given("dataset_name") {
-        draft.note("--dataset_name: TRL does not read it beside a mixture of data sets");
+        draft.note("--dataset_name: TRL does not read it with a mixture of data sets");
     }
     let mut sets = vec![];
     for set in mixture {
@@ -113,10 +106,7 @@ fn mixed(draft: &mut Draft, mixture: Vec<Value>) {
         let at = |name: &str| node.child(name).map(|child| child.value.clone()).filter(|value| *value != Value::Null);
         for name in ["columns", "fraction", "data_dir"] {
             if at(name).is_some() {
-                draft.refuse(
-                    "datasets",
-                    format!("`{name}` of a data set has no counterpart: write the rows that are wanted to a file"),
-                );
+                draft.refuse("datasets", format!("`{name}` of a data set is not supported: write the selected rows to a file"));
             }
         }
         let split = if let Some(Value::Text(split)) = at("split") { split } else { "train".into() };
@@ -126,13 +116,13 @@ fn mixed(draft: &mut Draft, mixture: Vec<Value>) {
                 let path = if let Some(Value::Text(part)) = part { format!("{path}/{part}") } else { path };
                 files_of_split(draft, &path, &split).ok_or_else(|| format!("split {split} of {path}"))
             }
-            _ => Err("the rows of a data set without a path".into()),
+            _ => Err("rows of a data set without a path".into()),
         };
         sets.push(named);
     }
     set_all_files(draft, "data.train_files", sets, "datasets");
     if evaluates(draft) {
-        draft.ask_user("data.val_files", "the validation rows (.parquet, .json, .jsonl)");
+        draft.ask_user("data.val_files", "files of validation rows (.parquet, .json, .jsonl)");
     } else if draft.is_stage() {
         draft.set("data.val_files", Value::Null, "eval_strategy");
     }

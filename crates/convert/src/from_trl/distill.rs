@@ -1,9 +1,9 @@
-//! Generalised knowledge distillation, on given answers.
+//! Generalised knowledge distillation (GKD) on responses from the data.
 
 use super::common;
 use crate::peers::{Draft, text};
 
-/// Sets what the trainer comes to.
+/// Converts TRL's GKD command to settings.
 pub fn derive(draft: &mut Draft) {
     common::batch(draft);
     if common::length(draft) {
@@ -11,16 +11,16 @@ pub fn derive(draft: &mut Draft) {
     }
     match draft.values.text("teacher_model_name_or_path") {
         Some(_) => draft.copy("teacher.path", "teacher_model_name_or_path"),
-        None => draft.ask_user("teacher.path", "the folder of the teacher, or its name on the Hub: the command names none"),
+        None => draft.ask_user("teacher.path", "folder of the teacher, or its name on the Hub: the command does not name it"),
     }
     draft.set_because("algorithm.loss_type", text("jsd"), "GKDTrainer");
     draft.set_because("data.messages_key", text("messages"), "GKDTrainer's column");
     draft.note(
-        "GKDTrainer trains on the last turn alone, and here every turn of the assistant is trained on: write \"train\": false into \
-         the messages before it",
+        "every assistant turn is trained on, but GKDTrainer trains only on the last one: write \"train\": false into the other \
+        messages",
     );
     if draft.values.number("lmbda").is_some_and(|share| share > 0.0) {
-        let reason = "answers are given ones; on the student's own the RL loop distils: `distillation.*` of ppo_trainer.yaml";
+        let reason = "responses come from the data; for the student's own responses use `distillation.*` of ppo_trainer.yaml";
         draft.refuse("lmbda", reason);
     }
 }

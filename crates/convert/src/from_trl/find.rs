@@ -1,10 +1,10 @@
-//! The call of one of TRL's trainers in the words of a program: `trl grpo …`, `accelerate launch … grpo.py …`, `python -m trl.scripts.grpo`.
+//! Finds the call of a trainer of TRL: `trl grpo …`, `accelerate launch … grpo.py …`, `python -m trl.scripts.grpo`.
 
 use super::stages::{ABSENT, TRAINERS};
 use crate::peers::{LaunchInfo, TrainerCall};
 use crate::peers::{flag, stem};
 
-/// Names of stages in names of scripts, the longer ones first.
+/// Parts of script names, with their stages; the longer ones first.
 const IN_SCRIPTS: &[(&str, &str)] = &[
     ("reward_modeling", "reward"),
     ("async_grpo", "async_grpo"),
@@ -15,11 +15,11 @@ const IN_SCRIPTS: &[(&str, &str)] = &[
     ("ppov2", "ppo"),
 ];
 
-/// Flags of `accelerate launch` that `trl` passes on.
+/// Flags that `trl` passes to `accelerate launch`.
 const LAUNCHER_FLAGS: &[&str] =
     &["accelerate_config", "num_processes", "num_machines", "main_process_port", "mixed_precision", "config_file", "gpu_ids"];
 
-/// The configurations that `trl … --accelerate_config NAME` knows, with their processes.
+/// The names of `trl … --accelerate_config NAME`, with their numbers of processes.
 const ACCELERATE: &[(&str, usize)] = &[
     ("single_gpu", 1),
     ("multi_gpu", 8),
@@ -35,7 +35,7 @@ const ACCELERATE: &[(&str, usize)] = &[
     ("context_parallel_2gpu", 2),
 ];
 
-/// Finds the call in the words of a program.
+/// Finds the call among the words of a program.
 pub fn find(words: &[String]) -> Option<TrainerCall> {
     let is_call = |at: &usize| {
         let word = words[*at].as_str();
@@ -54,7 +54,7 @@ pub fn find(words: &[String]) -> Option<TrainerCall> {
     Some(TrainerCall { stage: stage(stem(word)), rest: at + 1, script })
 }
 
-/// Returns the stage that the name of a script names; empty if it names none.
+/// Returns the stage in the name of a script; empty without a known one.
 fn stage(stem: &str) -> String {
     let stem = stem.to_lowercase().replace('-', "_");
     if let Some((_, stage)) = IN_SCRIPTS.iter().find(|(part, _)| stem.contains(part)) {
@@ -67,7 +67,7 @@ fn stage(stem: &str) -> String {
     stem.split('_').find(known).unwrap_or_default().to_string()
 }
 
-/// Reads how many processes are started.
+/// Reads the number of processes.
 pub fn launch(call: &TrainerCall, words: &[String]) -> LaunchInfo {
     let before = &words[..call.rest.min(words.len())];
     let is_trl = before.iter().any(|word| word == "trl" || word.ends_with("/trl"));
@@ -86,7 +86,7 @@ pub fn launch(call: &TrainerCall, words: &[String]) -> LaunchInfo {
         let name = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".yaml");
         ACCELERATE.iter().find(|(known, _)| *known == name).map(|(_, processes)| *processes)
     });
-    // The processes of accelerate are those of all machines, those of torchrun are of each.
+    // accelerate counts the processes of all machines, torchrun those of one machine.
     let each = number(&["nproc_per_node", "num_gpus"]).map(|each| each.saturating_mul(nodes));
     let is_launched = before.iter().any(|word| ["accelerate", "torchrun", "deepspeed"].iter().any(|name| stem(word) == *name));
     let processes = number(&["num_processes"]).or(each).or(named);

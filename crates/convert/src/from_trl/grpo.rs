@@ -1,10 +1,10 @@
-//! The RLOO and GRPO trainers of today.
+//! Converts the options of today's RLOO and GRPO trainers.
 
 use super::{batch, rewards};
 use crate::peers::{Draft, float, int, text};
 use burnish_hydra::Value;
 
-/// Sets what batch, reward and loss come to, and returns the updates of a step.
+/// Sets batch, rewards and loss, and returns the number of updates in a step.
 pub fn derive(draft: &mut Draft) -> f64 {
     let updates = batch::derive(draft);
     responses(draft);
@@ -32,7 +32,7 @@ pub fn derive(draft: &mut Draft) -> f64 {
     updates
 }
 
-/// The names of vLLM's sampling parameters that are settings here; transformers has some of them.
+/// The sampling parameters of vLLM that are settings of `rollout`; transformers shares some names.
 const SAMPLING: &[&str] = &[
     "temperature",
     "top_p",
@@ -50,7 +50,7 @@ const SAMPLING: &[&str] = &[
     "ignore_eos",
 ];
 
-/// Sets the lengths of prompts and responses, and what `generation_kwargs` holds.
+/// Sets the lengths of prompts and responses, and the sampling options of `generation_kwargs`.
 fn responses(draft: &mut Draft) {
     match draft.values.count("max_prompt_length") {
         Some(length) => {
@@ -67,7 +67,7 @@ fn responses(draft: &mut Draft) {
             "min_new_tokens" => "actor_rollout_ref.rollout.min_tokens".into(),
             "max_new_tokens" | "max_tokens" => "data.max_response_length".into(),
             _ => {
-                draft.refuse("generation_kwargs", format!("`{name}` of it has no counterpart"));
+                draft.refuse("generation_kwargs", format!("`{name}` in it is not supported"));
                 continue;
             }
         };
@@ -75,9 +75,9 @@ fn responses(draft: &mut Draft) {
     }
 }
 
-/// Sets the length of prompts where TRL has no limit.
+/// Sets the length of prompts for a trainer without a limit.
 pub fn no_limit(draft: &mut Draft) {
-    let why = "TRL has no limit; a longer prompt ends a run at its start";
+    let why = "TRL has no limit; longer prompts are an error";
     draft.set_because("data.max_prompt_length", int(512), why);
 }
 
@@ -98,14 +98,14 @@ fn rloo(draft: &mut Draft) {
     }
 }
 
-/// Sets a KL term in the reward, of the estimator k1.
+/// Sets a KL term in the reward, with the estimator k1.
 pub fn kl_in_reward(draft: &mut Draft, names: &str) {
     draft.set("algorithm.use_kl_in_reward", Value::Bool(true), names);
     draft.set("algorithm.kl_penalty", text("k1"), names);
     draft.copy("algorithm.kl_ctrl.kl_coef", names);
 }
 
-/// Sets the upper clip range, less what the loss here adds to it.
+/// Sets the upper clip range, minus `less`.
 fn clip_high(draft: &mut Draft, less: f64) {
     if let Some(high) = draft.values.number("epsilon_high") {
         draft.set("@actor.clip_ratio_low", draft.values.get("epsilon"), "epsilon");
@@ -148,7 +148,7 @@ fn losses(draft: &mut Draft, updates: f64) {
         other => {
             draft.refuse(
                 "loss_type",
-                format!("`{other}` has no counterpart: there are grpo, bnpo, dapo, dr_grpo, luspo, cispo, sapo, vespo"),
+                format!("`{other}` is not supported: supported are grpo, bnpo, dapo, dr_grpo, luspo, cispo, sapo, vespo"),
             );
             (plain, "token-mean")
         }
@@ -158,12 +158,12 @@ fn losses(draft: &mut Draft, updates: f64) {
     match mode {
         "cispo" => {
             let high = draft.values.number("epsilon_high").or_else(|| draft.values.number("epsilon")).unwrap_or(0.2);
-            draft.set_because("@actor.clip_ratio_low", float(1.0), "cispo of TRL has no lower bound");
+            draft.set_because("@actor.clip_ratio_low", float(1.0), "TRL's cispo has no lower bound");
             draft.set("@actor.clip_ratio_high", float(high - 1.0), "epsilon_high");
             if high <= 1.0 {
                 draft.refuse(
                     "epsilon_high",
-                    "TRL's cispo bounds the ratio itself: a bound of 1 or less lets no token grow; it wants about 5",
+                    "must be above 1, such as 5: TRL's cispo clips the ratio itself, not its distance from 1",
                 );
             }
         }
@@ -194,11 +194,12 @@ fn kl_loss(draft: &mut Draft, updates: f64) {
     let corrected = draft.values.flag("use_bias_correction_kl");
     draft.set("@actor.kl_loss_type", text(if corrected { "k3+" } else { "k3" }), "use_bias_correction_kl");
     if corrected && updates > 1.0 {
-        draft.note("TRL weighs the KL term by the ratio, which is 1 in the first update of a step alone: later ones differ by that factor");
+        draft
+            .note("TRL multiplies the KL term by the ratio: after the first update of a step, the results differ by this factor");
     }
 }
 
-/// Sets the correction for the difference between generation and training, which TRL applies with vLLM.
+/// Sets the correction for the mismatch of generation and training, which TRL applies with vLLM.
 fn correction(draft: &mut Draft) {
     if !draft.values.flag("use_vllm") || !draft.values.flag("vllm_importance_sampling_correction") {
         return;

@@ -1,7 +1,7 @@
-//! `trainer from-trl`: converts a command line, a script or a YAML file of TRL into a recipe.
+//! `trainer from-trl`: converts a command line, a script or a YAML file of TRL to a recipe.
 //!
-//! The tables have the treatment of each option; what several options decide together is computed beside them, from the defaults of
-//! TRL's own dataclasses: batch sizes, schedule, losses, rewards.
+//! The tables have the treatment of each option. The other modules compute settings that depend on several options, such as batch
+//! sizes, schedule, losses and rewards, with the defaults of TRL's own dataclasses.
 
 mod batch;
 mod common;

@@ -1,10 +1,10 @@
-//! The online DPO trainer: reinforcement learning whose loss compares two of the policy's own responses.
+//! Converts the options of the online DPO trainer, whose loss compares two sampled responses.
 
 use super::{batch, grpo, rewards};
 use crate::peers::{Draft, int, text};
 use burnish_hydra::Value;
 
-/// Sets what the trainer comes to, and returns the updates of a step.
+/// Converts TRL's online DPO command, and returns the number of updates in a step.
 pub fn derive(draft: &mut Draft) -> f64 {
     let count = |names: &str| draft.values.count(names).unwrap_or(1);
     let each = draft.values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
@@ -22,24 +22,24 @@ pub fn derive(draft: &mut Draft) -> f64 {
     } else {
         rewards::derive(draft);
     }
-    draft.set_because("algorithm.adv_estimator", text("rloo"), "it ranks the responses to a prompt by their scores");
+    draft.set_because("algorithm.adv_estimator", text("rloo"), "ranks the responses to a prompt by their scores");
     draft.set_because("@actor.policy_loss.loss_mode", text("dpo"), "OnlineDPOTrainer");
     let loss = match draft.values.text("loss_type").as_deref() {
         Some("ipo") => "ipo_sum",
         Some("sigmoid") | None => "sigmoid",
         Some(_) => {
-            draft.refuse("loss_type", "there are sigmoid and ipo");
+            draft.refuse("loss_type", "supported are sigmoid and ipo");
             "sigmoid"
         }
     };
     draft.set("@actor.policy_loss.dpo_loss_type", text(loss), "loss_type");
     match draft.values.items("beta").as_slice() {
         [one] => draft.set("@actor.policy_loss.dpo_beta", one.clone(), "beta"),
-        _ => draft.refuse("beta", "it is the same in every epoch: give one"),
+        _ => draft.refuse("beta", "only one value for all epochs is supported"),
     }
     if draft.values.number("temperature").is_some_and(|temperature| temperature != 1.0) {
-        draft.note("temperature: log-probabilities are at the temperature of sampling; TRL's are at 1");
+        draft.note("temperature: log-probabilities use the sampling temperature; TRL's use temperature 1");
     }
-    draft.set_because("trainer.metric_names", text("trl"), "objective/kl, rewards/margins and their kin");
+    draft.set_because("trainer.metric_names", text("trl"), "metrics such as objective/kl, rewards/margins");
     1.0
 }

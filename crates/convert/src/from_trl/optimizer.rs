@@ -1,9 +1,9 @@
-//! The optimizer and its schedule.
+//! Converts the options of the optimizer and its schedule.
 
 use crate::peers::{Draft, find_schedule, float, int, list, optimizer, optimizer_names, schedule_names, set_optimizer};
 use burnish_hydra::Value;
 
-/// Sets optimizer and schedule; `updates`: the updates of a step, which transformers counts.
+/// Sets optimizer and schedule; `updates`: the number of updates in a step, which transformers counts.
 pub fn derive(draft: &mut Draft, updates: f64) {
     let mut sections = vec![("@optim", if draft.is_stage() { "optim.clip_grad" } else { "@actor.grad_clip" })];
     if draft.trainer.name == "ppo" {
@@ -16,7 +16,7 @@ pub fn derive(draft: &mut Draft, updates: f64) {
         _ => (named.as_str(), "optim"),
     };
     if optimizer(name).is_none() {
-        draft.refuse("optim", format!("there are {}", optimizer_names()));
+        draft.refuse("optim", format!("supported are {}", optimizer_names()));
     }
     let (ours, has_betas) = optimizer(name).unwrap_or(("AdamW", true));
     for (section, clip) in sections {
@@ -28,11 +28,7 @@ pub fn derive(draft: &mut Draft, updates: f64) {
         draft.copy(&key("weight_decay"), "weight_decay");
         if draft.values.number("weight_decay").unwrap_or(0.0) != 0.0 {
             let exempt = ["bias", "norm"].map(|name| Value::Text(name.to_owned()));
-            draft.set_because(
-                &key("no_decay_name_list"),
-                list(exempt),
-                "transformers leaves biases and the weights of norms out",
-            );
+            draft.set_because(&key("no_decay_name_list"), list(exempt), "transformers' exceptions: biases and norms");
         }
         if !has_betas {
             clip_norm(draft, clip);
@@ -47,10 +43,10 @@ pub fn derive(draft: &mut Draft, updates: f64) {
     }
 }
 
-/// Sets the norm that gradients are clipped to. The original trainers read no such option.
+/// Sets the maximum gradient norm. The original trainers ignore the option.
 fn clip_norm(draft: &mut Draft, key: &str) {
     if draft.values.has("response_length") && !draft.values.is_given("max_grad_norm") {
-        return draft.set_because(key, float(1e9), "TRL's original trainers clip no gradient");
+        return draft.set_because(key, float(1e9), "TRL's original trainers do not clip gradients");
     }
     match draft.values.number("max_grad_norm") {
         Some(norm) if norm > 0.0 => draft.copy(key, "max_grad_norm"),
@@ -63,7 +59,7 @@ fn schedule(draft: &mut Draft, section: &str, updates: f64) {
     let name = draft.values.text("lr_scheduler_type").unwrap_or_else(|| "linear".into());
     let found = find_schedule(&name);
     if found.is_none() {
-        refuse_once(draft, "lr_scheduler_type", format!("there are {}", schedule_names()));
+        refuse_once(draft, "lr_scheduler_type", format!("supported are {}", schedule_names()));
     }
     let Some(schedule) = found.or_else(|| find_schedule("linear")) else { return };
     schedule.set(draft, section, "lr_scheduler_type");
@@ -92,7 +88,7 @@ fn schedule(draft: &mut Draft, section: &str, updates: f64) {
     }
 }
 
-/// Refuses an option that several sections read.
+/// Refuses an option only once, although several sections read it.
 fn refuse_once(draft: &mut Draft, option: &str, reason: String) {
     if draft.refused.iter().all(|one| one.reason != reason) {
         draft.refuse(option, reason);

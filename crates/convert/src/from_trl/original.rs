@@ -1,4 +1,4 @@
-//! TRL's original RLOO trainer (0.9 to 0.21) and its PPO trainer, which share their batch and their generation.
+//! Converts the options of TRL's original RLOO trainer (0.9 to 0.21) and PPO trainer, which share batch and generation.
 
 use super::{batch, grpo};
 use crate::peers::{Draft, float, int, list, text};
@@ -22,12 +22,12 @@ pub fn derive(draft: &mut Draft) {
         draft.set("algorithm.kl_penalty", text(estimator), "kl_estimator");
     }
     reward_model(draft);
-    draft.set_because("trainer.metric_names", text("trl"), "objective/kl, objective/scores and their kin");
-    draft.set_because("trainer.log_completions", int(5), "TRL shows samples num_sample_generations times");
+    draft.set_because("trainer.metric_names", text("trl"), "metrics such as objective/kl, objective/scores");
+    draft.set_because("trainer.log_completions", int(5), "TRL prints samples num_sample_generations times");
     if draft.trainer.name == "ppo" { ppo(draft) } else { rloo(draft) }
 }
 
-/// Sets the sizes of the batch, and returns the responses of a step.
+/// Sets the batch sizes, and returns the number of responses in a step.
 fn sizes(draft: &mut Draft) -> f64 {
     let count = |names: &str| draft.values.count(names).unwrap_or(1);
     let n = if draft.trainer.name == "rloo" { count("rloo_k") } else { 1 };
@@ -36,8 +36,7 @@ fn sizes(draft: &mut Draft) -> f64 {
     let (parts, epochs) = (count("num_mini_batches"), count("num_ppo_epochs"));
     let forward = count("local_rollout_forward_batch_size");
     if !update.is_multiple_of(n) {
-        let reason =
-            format!("an update here takes all responses to its prompts, and {update} responses are no multiple of rloo_k");
+        let reason = format!("an update has {update} responses; this must be a multiple of rloo_k");
         draft.refuse("rloo_k", reason);
     }
     let mini = (update / n).max(1);
@@ -53,7 +52,7 @@ fn sizes(draft: &mut Draft) -> f64 {
     mini as f64 * n as f64 * parts as f64
 }
 
-/// Sets where responses end: TRL generates all tokens, and cuts them at a stop token if one is named.
+/// Sets the ends of responses. TRL generates all tokens, and cuts them at the stop token if there is one.
 fn ends(draft: &mut Draft) {
     let id = draft.values.number("stop_token_id");
     if let Some(id) = id {
@@ -63,9 +62,9 @@ fn ends(draft: &mut Draft) {
         return;
     }
     if draft.values.number("missing_eos_penalty").is_some() {
-        draft.note("without stop_token TRL trains on what follows the end token; here a response ends there");
+        draft.note("responses end at the end token; without stop_token TRL also trains on the tokens after it");
     } else {
-        let why = "without stop_token TRL goes on after the end token";
+        let why = "without stop_token TRL generates beyond the end token";
         draft.set_because("actor_rollout_ref.rollout.ignore_eos", Value::Bool(true), why);
     }
 }
@@ -73,11 +72,7 @@ fn ends(draft: &mut Draft) {
 fn reward_model(draft: &mut Draft) {
     draft.set("reward_model.enable", Value::Bool(true), "reward_model_path");
     draft.copy("reward_model.model.path", "reward_model_path");
-    draft.set_because(
-        "reward_model.model.input_tokenizer",
-        Value::Null,
-        "TRL's reward model reads the policy's tokens as they are",
-    );
+    draft.set_because("reward_model.model.input_tokenizer", Value::Null, "TRL's reward model reads the policy's tokens");
     draft.set(
         "reward_model.micro_batch_size_per_gpu",
         draft.values.get("local_rollout_forward_batch_size"),
@@ -95,7 +90,7 @@ fn rloo(draft: &mut Draft) {
         if draft.values.flag("normalize_reward") {
             draft.set("algorithm.reward_clip_range", list([float(-range), float(range)]), "reward_clip_range");
         } else if draft.values.is_given("reward_clip_range") {
-            draft.note("--reward_clip_range: TRL clips after normalize_reward alone, so nothing is clipped");
+            draft.note("--reward_clip_range is ignored: TRL clips only with normalize_reward");
         }
     }
 }

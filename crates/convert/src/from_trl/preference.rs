@@ -1,14 +1,14 @@
-//! The trainers of preferences and of reward models.
+//! Converts the options of the trainers of preferences and reward models.
 
 use super::common;
 use crate::peers::{Draft, float, list, text};
 use burnish_hydra::Value;
 
-/// The losses of `CPOTrainer`, with their names here.
+/// The losses of `CPOTrainer`, with our names.
 const CPO: &[(&str, &str)] =
     &[("sigmoid", "cpo"), ("hinge", "cpo_hinge"), ("ipo", "cpo_ipo"), ("simpo", "simpo"), ("alphapo", "alphapo")];
 
-/// Sets what a trainer of pairs, or of labelled answers, comes to.
+/// Converts a command of DPO, CPO, ORPO or KTO to settings.
 pub fn derive(draft: &mut Draft) {
     common::batch(draft);
     common::length(draft);
@@ -22,24 +22,26 @@ pub fn derive(draft: &mut Draft) {
     columns(draft);
 }
 
-/// Sets what the trainer of a reward model comes to.
+/// Converts a command of the reward trainer to settings.
 pub fn reward(draft: &mut Draft) {
     common::batch(draft);
     if common::length(draft) {
-        draft.set_because("data.truncation", text("filter"), "TRL leaves out rows with a longer side");
+        draft.set_because("data.truncation", text("filter"), "TRL leaves out pairs above max_length");
     }
     draft.set_because("algorithm.loss_type", text("sigmoid"), "RewardTrainer");
-    draft.note("TRL reads a column `margin` where the rows have one: data.margin_key=margin");
+    draft.note("if the rows have a column `margin`, set data.margin_key=margin: TRL reads it");
     columns(draft);
 }
 
-/// The loss or the losses of DPO.
+/// Returns the loss or the losses of DPO.
 fn losses(draft: &mut Draft) -> Value {
     let items = draft.values.items("loss_type");
     if draft.values.number("label_smoothing").is_some_and(|share| share > 0.0) {
         let reads = |item: &Value| ["exo_pair", "robust", "aot", "aot_unpaired"].iter().any(|name| *item == text(*name));
         if !items.iter().any(reads) {
-            draft.note("--label_smoothing: TRL reads it in exo_pair, robust and aot alone; loss_type=cdpo is sigmoid with it");
+            draft.note(
+                "--label_smoothing is ignored: TRL reads it only for exo_pair, robust and aot; loss_type=cdpo is sigmoid with it",
+            );
             draft.settings.shift_remove("algorithm.label_smoothing");
         }
     }
@@ -55,13 +57,13 @@ fn cpo(draft: &mut Draft) -> Value {
         Some((_, here)) => text(*here),
         None => {
             let known: Vec<&str> = CPO.iter().map(|(there, _)| *there).collect();
-            draft.refuse("loss_type", format!("there are {}", known.join(", ")));
+            draft.refuse("loss_type", format!("supported are {}", known.join(", ")));
             text("cpo")
         }
     }
 }
 
-/// Sets the columns, whose names TRL fixes.
+/// Sets the columns, which have fixed names in TRL.
 fn columns(draft: &mut Draft) {
     let names: &[(&str, &str)] = match draft.trainer.name {
         "kto" => &[("prompt_key", "prompt"), ("completion_key", "completion"), ("label_key", "label")],

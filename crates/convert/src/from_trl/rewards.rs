@@ -1,9 +1,9 @@
-//! The rewards of the RLOO and GRPO trainers of today.
+//! Converts the rewards of today's RLOO and GRPO trainers.
 
 use crate::peers::{Draft, int, list, map, text};
 use burnish_hydra::Value;
 
-/// TRL's own functions, with their names here.
+/// TRL's own reward functions, with our names.
 const FUNCTIONS: &[(&str, &str)] = &[
     ("accuracy_reward", "accuracy_reward"),
     ("reasoning_accuracy_reward", "reasoning_accuracy_reward"),
@@ -35,11 +35,11 @@ pub fn derive(draft: &mut Draft) {
         }
     }
     if !unknown.is_empty() {
-        draft.refuse("reward_funcs", format!("no function of TRL's, nor module.function: {}", unknown.join(", ")));
+        draft.refuse("reward_funcs", format!("must be functions of TRL or module.function, not {}", unknown.join(", ")));
     }
     if let Some((file, _)) = own.first().cloned() {
         if own.iter().any(|(other, _)| *other != file) {
-            draft.refuse("reward_funcs", "the functions of one's own are in one Python file: put them together");
+            draft.refuse("reward_funcs", "only one Python file is supported: put all your functions into it");
         }
         draft.set("custom_reward_function.path", text(file), "reward_funcs");
         let functions = own.into_iter().map(|(_, function)| text(function)).collect::<Vec<_>>();
@@ -49,16 +49,16 @@ pub fn derive(draft: &mut Draft) {
     if names.is_empty() {
         let message = match &draft.call.script {
             Some(script) => {
-                format!("the Python file with the reward functions of {script}; their names: custom_reward_function.name")
+                format!("Python file with the reward functions of {script}; set their names as custom_reward_function.name")
             }
             None => {
-                "the command has no reward: the Python file of a reward function, its name as custom_reward_function.name".into()
+                "Python file of a reward function; set its name as custom_reward_function.name: the command has no reward".into()
             }
         };
         return draft.ask_user("custom_reward_function.path", message);
     }
     let is_alone = names.len() == 1;
-    // Alone, a function of one's own or a reward model is what scores in any case.
+    // A single custom function or reward model needs no list.
     if !(is_alone && (draft.settings.contains_key("custom_reward_function.path") || names[0] == "reward_model")) {
         draft.set("reward_model.reward_functions", list(names.into_iter().map(text)), "reward_model_name_or_path reward_funcs");
     }

@@ -1,10 +1,10 @@
-//! The run: its length, validation, checkpoints, trackers and seeds.
+//! Converts the options of the run: length, validation, checkpoints, trackers and seeds.
 
 use super::data::evaluates;
 use crate::peers::{Draft, int, list, text};
 use burnish_hydra::Value;
 
-/// Trackers of transformers that are here; `tensorboard` and others that are not named here have the same name.
+/// The supported trackers of transformers, which have the same names here.
 const TRACKERS: &[&str] = &["wandb", "tensorboard", "mlflow", "swanlab", "trackio", "clearml"];
 
 pub fn derive(draft: &mut Draft, updates: f64) {
@@ -36,16 +36,16 @@ pub fn derive(draft: &mut Draft, updates: f64) {
     draft.set("@model.enable_gradient_checkpointing", Value::Bool(recomputes), recompute);
 }
 
-/// Sets whether the rows of a stage are shuffled.
+/// Sets the shuffling of a stage's rows.
 fn order_of_rows(draft: &mut Draft) {
     let option = "train_sampling_strategy";
     match draft.values.text(option).as_deref() {
         None | Some("random") => {}
         Some("sequential") => draft.set("data.shuffle", Value::Bool(false), option),
         Some("group_by_length") => draft.note(
-            "--train_sampling_strategy group_by_length is ignored: rows are packed without padding, so that their order saves nothing",
+            "--train_sampling_strategy group_by_length is ignored: rows are packed without padding, so that it would not save time",
         ),
-        Some(_) => draft.refuse(option, "there are random, sequential, group_by_length"),
+        Some(_) => draft.refuse(option, "supported are random, sequential, group_by_length"),
     }
 }
 
@@ -56,21 +56,19 @@ fn length(draft: &mut Draft, updates: f64) {
     } else if !draft.settings.contains_key("trainer.total_training_steps") {
         draft.set("trainer.total_epochs", int(epochs.ceil().max(1.0) as i64), "num_train_epochs");
         if epochs.fract() != 0.0 {
-            draft.note(format!(
-                "num_train_epochs is {epochs}: passes here are whole; trainer.total_training_steps ends a run earlier"
-            ));
+            draft.note(format!("num_train_epochs {epochs} is rounded up; set trainer.total_training_steps to end a run earlier"));
         }
     }
 }
 
-/// Returns a number of updates, or a share of all of them, in steps.
+/// Converts a number of updates, or a share of all updates, to steps.
 fn in_steps(draft: &mut Draft, names: &str, number: f64, updates: f64) -> Option<i64> {
     let all = draft.values.number("max_steps").filter(|steps| *steps > 0.0);
     let number = match all {
         _ if number >= 1.0 => number,
         Some(all) => number * all,
         None => {
-            draft.refuse(names, "a share of all steps is not known before the data is read: give steps");
+            draft.refuse(names, "must be a number of steps, not a share: the length of the run is not known yet");
             return None;
         }
     };
@@ -92,18 +90,18 @@ fn validation(draft: &mut Draft, updates: f64) {
             in_steps(draft, "eval_steps", every, updates).map(int)
         }
         Some(_) => {
-            draft.refuse("eval_strategy evaluation_strategy", "it is `no`, `steps` or `epoch`");
+            draft.refuse("eval_strategy evaluation_strategy", "must be `no`, `steps` or `epoch`");
             None
         }
     };
     if let Some(freq) = freq {
         draft.set("trainer.test_freq", freq, names);
     }
-    // TRL counts epochs where it validates after each.
+    // With validation after each epoch, TRL counts epochs.
     if let Some(delay) = draft.values.number("eval_delay").filter(|delay| *delay > 0.0 && strategy.is_some()) {
         match strategy.as_deref() {
             Some("steps") => draft.set("trainer.eval_delay", int((delay / updates).ceil() as i64), "eval_delay"),
-            _ => draft.refuse("eval_delay", "it counts epochs here: give steps with --eval_strategy steps"),
+            _ => draft.refuse("eval_delay", "a delay in epochs is not supported: use --eval_strategy steps"),
         }
     }
     if draft.is_stage() {
@@ -135,7 +133,7 @@ fn checkpoints(draft: &mut Draft, updates: f64) {
         Some(_) => {
             draft.refuse(
                 "save_strategy",
-                "a checkpoint comes after steps or epochs; the best one is kept by trainer.metric_for_best_model",
+                "must be `no`, `steps` or `epoch`; trainer.metric_for_best_model keeps the best checkpoint",
             );
             None
         }
@@ -151,14 +149,14 @@ fn checkpoints(draft: &mut Draft, updates: f64) {
     }
 }
 
-/// Sets the metric that decides which checkpoint of a stage is the best.
+/// Sets the metric of a stage's best checkpoint.
 fn best(draft: &mut Draft) {
     let loads = draft.values.flag("load_best_model_at_end");
     let named = draft.values.text("metric_for_best_model").or_else(|| loads.then(|| "loss".into()));
     let Some(metric) = named.filter(|_| draft.is_stage()) else { return };
     if !evaluates(draft) {
         let option = if loads { "load_best_model_at_end" } else { "metric_for_best_model" };
-        return draft.refuse(option, "there is nothing to compare without an evaluation: --eval_strategy steps");
+        return draft.refuse(option, "needs an evaluation, such as --eval_strategy steps");
     }
     let names = "metric_for_best_model load_best_model_at_end";
     let key = format!("val/{}", metric.strip_prefix("eval_").unwrap_or(&metric));
@@ -170,14 +168,14 @@ fn best(draft: &mut Draft) {
     draft.set("trainer.greater_is_better", Value::Bool(greater), "greater_is_better metric_for_best_model");
     if loads {
         draft.note(
-            "load_best_model_at_end: a run ends with its last weights; `trainer export RUN --best` takes the best checkpoint",
+            "load_best_model_at_end: a run ends with its last weights; `trainer export RUN --best` exports the best checkpoint",
         );
     }
 }
 
 fn names(draft: &mut Draft) {
     if !draft.values.has("project") {
-        draft.set_because("trainer.project_name", text("huggingface"), "what transformers calls it");
+        draft.set_because("trainer.project_name", text("huggingface"), "transformers' name");
     }
     let folder = draft.values.text("output_dir");
     let base = folder.as_deref().map(|path| path.trim_end_matches('/').rsplit('/').next().unwrap_or(path).to_string());
@@ -190,7 +188,7 @@ fn names(draft: &mut Draft) {
         }
     }
     if folder.is_none() {
-        draft.set_because("trainer.default_local_dir", text("trainer_output"), "TRL's, without --output_dir");
+        draft.set_because("trainer.default_local_dir", text("trainer_output"), "TRL's default without --output_dir");
     }
 }
 
@@ -206,7 +204,7 @@ fn trackers(draft: &mut Draft) {
         }
     }
     if !absent.is_empty() {
-        draft.note(format!("--report_to: there is no tracker {}", absent.join(", ")));
+        draft.note(format!("--report_to: not supported and left out: {}", absent.join(", ")));
     }
     draft.set("trainer.logger", list(names), "report_to");
 }

@@ -1,9 +1,9 @@
-//! The stages of TRL: those with a counterpart here, and the others.
+//! The supported and unsupported trainers of TRL.
 
 use crate::peers::PeerTrainer;
 use burnish_config::compat::Kind;
 
-/// The trainers that have a counterpart here.
+/// The supported trainers.
 pub const TRAINERS: &[PeerTrainer] = &[
     PeerTrainer { name: "rloo", kind: Kind::Rl, subcommand: "" },
     PeerTrainer { name: "grpo", kind: Kind::Rl, subcommand: "" },
@@ -18,19 +18,19 @@ pub const TRAINERS: &[PeerTrainer] = &[
     PeerTrainer { name: "gkd", kind: Kind::Distill, subcommand: "distill" },
 ];
 
-const NOT_ONLINE: &str = "of the losses on one's own samples there is online DPO: `trainer from-trl` converts dpo_online.py";
+const NOT_ONLINE: &str = "online DPO is similar: `trainer from-trl` converts dpo_online.py";
 const NOT_TEACHER: &str =
-    "`trainer distill` learns from a teacher on given answers, and `distillation.*` of ppo_trainer.yaml on one's own";
+    "`trainer distill` distils on responses from the data, `distillation.*` of ppo_trainer.yaml on the model's own responses";
 
-/// The other commands, and what to do instead.
+/// The unsupported commands, with alternatives.
 pub const ABSENT: &[(&str, &str)] = &[
-    ("prm", "TRL has no such trainer any more; `trainer rm` with algorithm.loss_type=cross_entropy trains on judged steps"),
-    ("ipo", "it is a loss of `trl dpo`: --loss_type ipo"),
-    ("bco", "`trainer dpo` with algorithm.loss_type=kto is what TRL advises in its place"),
-    ("tpo", "there is no loss on three answers"),
+    ("prm", "TRL has removed it; `trainer rm` with algorithm.loss_type=cross_entropy trains on judged steps"),
+    ("ipo", "use `trl dpo --loss_type ipo`"),
+    ("bco", "TRL recommends KTO instead: `trainer dpo` with algorithm.loss_type=kto"),
+    ("tpo", "there is no loss on three responses"),
     ("nash_md xpo", NOT_ONLINE),
     ("gold distillation async_distillation minillm sdft sdpo ssd iw_opd server_distillation", NOT_TEACHER),
-    ("async_grpo", "generation and training take turns: grpo is the same without the overlap"),
-    ("vllm-serve vllm_serve", "the native engine generates, in the process that trains"),
-    ("env chat skills", "it trains nothing"),
+    ("async_grpo", "use grpo, which is the same without the overlap of generation and training"),
+    ("vllm-serve vllm_serve", "the built-in engine generates in the training process"),
+    ("env chat skills", "this command does not train"),
 ];

@@ -3,64 +3,51 @@
 use crate::peers::OptionTreatment::{Ignored, Read, Refused};
 use crate::peers::TreatmentRow;
 
-const ADAPTERS: &str = "adapters are plain LoRA, as PEFT starts them, on the matrices of the blocks";
-const QUANTISED: &str = "there are no quantised weights";
+const ADAPTERS: &str = "only plain LoRA on the weight matrices of the blocks is supported";
+const QUANTISED: &str = "quantised weights are not supported";
 
 pub const ROWS: &[TreatmentRow] = &[
     (
         "model_name_or_path",
         "",
-        Read(
-            "`actor_rollout_ref.model.path`, in SFT `model.path`; for the original RLOO and PPO trainers `data.tokenizer`, where it differs from the model",
-        ),
+        Read("`actor_rollout_ref.model.path`, in SFT `model.path`; for the original trainers `data.tokenizer`, if it differs"),
     ),
-    ("model_revision", "", Refused("a model is a folder here: download that revision and name its folder")),
-    ("torch_dtype dtype", "", Ignored("weights, optimizer and losses are float32; bf16 chooses the numbers of matrix products")),
-    ("trust_remote_code", "", Ignored("the only Python code that is run is that of rewards, tools and environments")),
+    ("model_revision", "", Refused("name the revision with the model: ORG/NAME@REVISION")),
+    ("torch_dtype dtype", "", Ignored("weights, optimizer and losses are float32; `bf16` sets the precision of matmuls")),
+    ("trust_remote_code", "", Ignored("a model's Python code is never run")),
     ("attn_implementation", "", Ignored("attention is built in")),
     (
         "use_peft",
         "",
-        Read(
-            "`lora_rank`, `lora_alpha`, `target_modules` under `actor_rollout_ref.model`, in SFT under `model` ([LoRA](lora.md))",
-        ),
+        Read("`lora_rank`, `lora_alpha`, `target_modules` of `actor_rollout_ref.model`, in SFT of `model` ([LoRA](lora.md))"),
     ),
     ("lora_r", "", Read("`lora_rank`, with `--use_peft`")),
-    ("lora_alpha", "", Read("`lora_alpha`, with `--use_peft`; with `--use_rslora` times √`lora_r`")),
+    ("lora_alpha", "", Read("`lora_alpha`, with `--use_peft`; times √`lora_r` with `--use_rslora`")),
     (
         "lora_target_modules",
         "",
-        Read("`target_modules`, with `--use_peft`; without it `[q_proj, v_proj]`, which is what PEFT chooses for most families"),
+        Read("`target_modules`, with `--use_peft`; default `[q_proj, v_proj]`, PEFT's choice for most families"),
     ),
     ("use_rslora", "", Read("a larger `lora_alpha`: `lora_alpha` × √`lora_r`")),
-    (
-        "lora_dropout",
-        "rloo grpo ppo online_dpo",
-        Read("ignored, and said with `--use_peft`: dropout is not applied, the policy that samples is the one that is trained"),
-    ),
-    (
-        "lora_dropout",
-        "",
-        Read("ignored, and said with `--use_peft`: there is no dropout, the loss is that of the model as it will be used"),
-    ),
+    ("lora_dropout", "", Read("ignored (with a warning under `--use_peft`): dropout is not implemented")),
     ("lora_target_parameters", "", Refused(ADAPTERS)),
     ("lora_modules_to_save", "", Refused(ADAPTERS)),
     ("use_dora", "", Refused(ADAPTERS)),
-    ("lora_task_type", "reward", Ignored("adapters are on a classifier of sequences, whatever this says")),
-    ("lora_task_type", "", Ignored("adapters are on a causal language model, whatever this says")),
+    ("lora_task_type", "reward", Ignored("adapters are always on a sequence classifier")),
+    ("lora_task_type", "", Ignored("adapters are always on a causal language model")),
     ("load_in_8bit load_in_4bit", "", Refused(QUANTISED)),
     ("bnb_4bit_quant_type bnb_4bit_quant_storage use_bnb_nested_quant", "", Ignored(QUANTISED)),
-    ("model_init_kwargs", "", Refused("a model is what its own config.json says: change it there")),
-    ("router_aux_loss_coef", "", Refused("there are no mixture-of-experts models")),
-    ("disable_dropout", "", Ignored("dropout is never applied")),
-    ("dataset_name", "", Read("`data.train_files`: the files of that split, where the name is a local folder or file")),
-    ("dataset_train_split", "", Read("which files of the folder are `data.train_files`")),
-    ("dataset_test_split", "", Read("which files of the folder are `data.val_files`, where there is an evaluation")),
-    ("dataset_config", "", Read("part of the name of the data set that is to be fetched")),
-    ("datasets", "", Read("`data.train_files`: the `data_files` of each, or the files of the folder in `path`")),
-    ("test_split_size", "", Refused("validation rows are a file of their own: data.val_files")),
-    ("streaming dataset_streaming", "", Ignored("files are read once, before training")),
-    ("ignore_bias_buffers", "", Ignored("there is no torch, and no buffers that processes would copy")),
-    ("gradient_checkpointing_use_reentrant", "", Ignored("there is one way to recompute activations")),
-    ("dataset_num_proc dataset_batch_size", "", Ignored("rows are read by as many threads as there are processors")),
+    ("model_init_kwargs", "", Refused("a model is loaded as its config.json describes: edit that file")),
+    ("router_aux_loss_coef", "", Refused("mixture-of-experts models are not supported")),
+    ("disable_dropout", "", Ignored("dropout is not implemented")),
+    ("dataset_name", "", Read("`data.train_files`: the files of the split in a local folder, or a name on the Hub")),
+    ("dataset_train_split", "", Read("the split of `data.train_files`")),
+    ("dataset_test_split", "", Read("the split of `data.val_files`, with an evaluation")),
+    ("dataset_config", "", Read("part of the data set's name on the Hub")),
+    ("datasets", "", Read("`data.train_files`: the `data_files` of each data set, or the files in the folder `path`")),
+    ("test_split_size", "", Refused("put validation rows into a separate file: data.val_files")),
+    ("streaming dataset_streaming", "", Ignored("all rows are read once, before training")),
+    ("ignore_bias_buffers", "", Ignored("there are no torch buffers")),
+    ("gradient_checkpointing_use_reentrant", "", Ignored("there is only one way to recompute activations")),
+    ("dataset_num_proc dataset_batch_size", "", Ignored("rows are read with one thread per processor")),
 ];

@@ -3,9 +3,10 @@
 use super::draft::in_section;
 use super::options::Options;
 use super::peer::{OptionTreatment, Peer, TreatmentRow};
+use super::schedule;
 use burnish_config::compat::Kind;
 
-/// Returns two Markdown tables: counts of options by command, edition and treatment, and the treatment of every option.
+/// Returns Markdown tables: counts of options by command, edition and treatment; the treatment of every option; the schedules.
 pub fn page(peer: &Peer) -> String {
     let options = (peer.options)();
     let mut page = String::from("| command | edition | options | settings | ignored | refused |\n|---|---|---|---|---|---|\n");
@@ -28,7 +29,7 @@ pub fn page(peer: &Peer) -> String {
     for row in peer.rows.iter().copied().flatten() {
         page.push_str(&line(peer, options, row));
     }
-    page
+    page + "\n### Schedules\n\n" + &schedule::table()
 }
 
 fn line(peer: &Peer, options: &Options, (names, commands, treatment): &TreatmentRow) -> String {
@@ -53,7 +54,7 @@ fn line(peer: &Peer, options: &Options, (names, commands, treatment): &Treatment
         OptionTreatment::Key(key) => written(peer, &shown, key),
         OptionTreatment::Read(text) => text.to_string(),
         OptionTreatment::Ignored(reason) => format!("ignored: {reason}"),
-        OptionTreatment::Refused(reason) => format!("refused unless at its default: {reason}"),
+        OptionTreatment::Refused(reason) => format!("refused if changed: {reason}"),
     };
     format!(
         "| {} | {} | {} | {} |\n",

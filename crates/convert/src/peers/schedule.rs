@@ -22,6 +22,15 @@ enum DefaultValue {
     No,
 }
 
+impl DefaultValue {
+    fn value(&self) -> Value {
+        match self {
+            Self::Number(number) => float(*number),
+            Self::No => Value::Bool(false),
+        }
+    }
+}
+
 /// The relation of an option to our setting.
 #[derive(Clone, Copy)]
 enum OptionMeaning {
@@ -98,11 +107,7 @@ impl Schedule {
     pub fn set(&self, draft: &mut Draft, section: &str, from: &str) {
         draft.set(&format!("{section}.lr_scheduler_type"), text(self.ours), from);
         for (name, value) in self.sets {
-            let value = match value {
-                DefaultValue::Number(number) => float(*number),
-                DefaultValue::No => Value::Bool(false),
-            };
-            draft.set(&format!("{section}.{name}"), value, from);
+            draft.set(&format!("{section}.{name}"), value.value(), from);
         }
     }
 
@@ -141,4 +146,27 @@ impl Schedule {
         }
         known.then_some(()).ok_or_else(refusal)
     }
+}
+
+/// Returns a Markdown table of the schedules and their options.
+pub fn table() -> String {
+    let mut table = String::from("| `lr_scheduler_type` | Here | `lr_scheduler_kwargs` | Here |\n|---|---|---|---|\n");
+    for schedule in SCHEDULES {
+        let sets: String = schedule.sets.iter().map(|(name, value)| format!(", `{name}={}`", inline(&value.value()))).collect();
+        let warm_up = if schedule.warms_up { "" } else { ", without warm-up" };
+        let mut schedule_cells = format!("`{}` | `{}`{sets}{warm_up}", schedule.theirs, schedule.ours);
+        if schedule.options.is_empty() {
+            table.push_str(&format!("| {schedule_cells} |  |  |\n"));
+        }
+        for (option, key, meaning) in schedule.options {
+            let setting = match meaning {
+                Same => format!("`{key}`"),
+                Steps => format!("`{key}`, in steps instead of updates"),
+                Rate => format!("`{key}`, times `learning_rate`"),
+                Only(value) => format!("must be `{value}`"),
+            };
+            table.push_str(&format!("| {} | `{option}` | {setting} |\n", std::mem::replace(&mut schedule_cells, " | ".into())));
+        }
+    }
+    table
 }
