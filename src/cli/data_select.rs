@@ -81,12 +81,12 @@ fn select(args: &SelectArgs) -> Result<()> {
     let untold = "conversations without messages of their own (loops of your own, environments of texts, prompts that are text) or \
                   without a turn of the model";
     ensure!(
-        !answers.answers.is_empty(),
+        !answers.responses.is_empty(),
         "there are no scored responses to select from{}",
-        if answers.untold > 0 { format!("; left out: {} {untold}", answers.untold) } else { String::new() }
+        if answers.unknown > 0 { format!("; left out: {} {untold}", answers.unknown) } else { String::new() }
     );
     let made = (kind.make)(&answers, &options)?;
-    let unscored = [(answers.unscored, "responses without a score".to_owned()), (answers.untold, untold.to_owned())];
+    let unscored = [(answers.unscored, "responses without a score".to_owned()), (answers.unknown, untold.to_owned())];
     let left_out: Vec<String> = made
         .left_out
         .into_iter()
@@ -97,6 +97,6 @@ fn select(args: &SelectArgs) -> Result<()> {
     ensure!(!made.rows.is_empty(), "no row is left, and nothing is written: left out were {}", left_out.join(", "));
     select::write_objects(&args.output, &made.rows)?;
     let left_out = if left_out.is_empty() { String::new() } else { format!("; left out: {}", left_out.join(", ")) };
-    tracing::info!("{}: {} rows of {} responses{left_out}", args.output.display(), made.rows.len(), answers.answers.len());
+    tracing::info!("{}: {} rows of {} responses{left_out}", args.output.display(), made.rows.len(), answers.responses.len());
     Ok(())
 }

@@ -266,11 +266,11 @@ fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) 
     }
     let (key, with) = (data.prompt_key.clone(), tokenizer.clone());
     let read = move |index, row: Row| {
-        let ids = PromptText::of(&row, &key, &with, &chat_kwargs)?.ids;
+        let ids = PromptText::from_row(&row, &key, &with, &chat_kwargs)?.ids;
         Ok((index, ids, row.values[&key].is_string()))
     };
     let (prompts, malformed) = rows.each_or(reading(config).on_malformed, read)?;
-    malformed.tell("rows", rows.len())?;
+    malformed.report("rows", rows.len())?;
     warn_of_ends(tokenizer, prompts.iter().filter(|(.., is_plain)| *is_plain).map(|(_, ids, _)| ids.as_slice()));
     say_cut(prompts.iter().map(|(index, ids, _)| (ids.len(), rows.place(*index))), config);
     prompts.iter().map(|(index, ids, _)| Ok((*index, shortened(ids, config, || rows.place(*index))?))).collect()

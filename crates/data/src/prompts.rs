@@ -16,7 +16,7 @@ use crate::files::rows::{EVERY_COLUMN, MEDIA_COLUMNS, Row, Rows};
 use crate::files::unread_columns::name_unread;
 use crate::template::content;
 use crate::template::coverage::fit_to_template;
-use crate::template::roles::named;
+use crate::template::roles::from_sharegpt;
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
@@ -100,7 +100,7 @@ pub struct PromptText {
 impl PromptText {
     /// Reads column `key` of a row. A list of messages goes through the chat template. Text is used unchanged, with the tokens
     /// that the tokenizer adds around a text.
-    pub fn of(row: &Row, key: &str, tokenizer: &Tokenizer, chat_kwargs: &TemplateVariables) -> Result<Self> {
+    pub fn from_row(row: &Row, key: &str, tokenizer: &Tokenizer, chat_kwargs: &TemplateVariables) -> Result<Self> {
         media::refuse(row)?;
         let (messages, text, ids) = match row.column(key)? {
             Value::String(text) => {
@@ -110,7 +110,7 @@ impl PromptText {
                 (json!([{"role": "user", "content": text}]), text, ids)
             }
             Value::Array(messages) => {
-                let messages = messages.iter().map(named).collect();
+                let messages = messages.iter().map(from_sharegpt).collect();
                 let messages =
                     fit_to_template(messages, true, tokenizer, chat_kwargs).with_context(|| format!("column \"{key}\""))?.into();
                 let text = tokenizer.apply_chat_template(&messages, true, chat_kwargs)?;
@@ -180,7 +180,7 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     let (of, with) = (options.clone(), tokenizer.clone());
     let (mut prompts, malformed) =
         rows.each_or(options.reading.on_malformed, move |index, row| read_prompt(&row, index, &with, &of))?;
-    malformed.tell("prompts", total)?;
+    malformed.report("prompts", total)?;
     warn_of_ends(tokenizer, prompts.iter().filter(|prompt| !prompt.conversational).map(|prompt| prompt.ids.as_slice()));
 
     let max = options.max_prompt_length;
@@ -261,7 +261,7 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
         variables
     });
     let variables = with_tools.as_ref().unwrap_or(&options.chat_kwargs);
-    let PromptText { ids, messages, text } = PromptText::of(row, &options.prompt_key, tokenizer, variables)?;
+    let PromptText { ids, messages, text } = PromptText::from_row(row, &options.prompt_key, tokenizer, variables)?;
     let data_source = match needs.data_source {
         true => row.column(&options.reward_fn_key)?,
         false => row.values.get(&options.reward_fn_key).unwrap_or(&Value::Null),

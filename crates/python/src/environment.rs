@@ -33,7 +33,7 @@ fn is_allowed(name: &str) -> bool {
 ///
 /// # Errors
 /// If a variable to pass on is not set.
-pub fn of_workers(pass: &[String], words: &Words) -> Result<Vec<(OsString, OsString)>> {
+pub fn for_workers(pass: &[String], words: &Words) -> Result<Vec<(OsString, OsString)>> {
     for name in pass {
         ensure!(env::var_os(name).is_some(), "{} names {name}, which is not set in the environment", words.pass_env);
     }

@@ -85,7 +85,7 @@ impl<S: Handler> Shared<S> {
         };
         let body = format!("{{\"error\":\"{reason}\"}}\n");
         let head = "content-type: application/json\r\nconnection: close";
-        line.say(format!("HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes());
+        line.send_now(format!("HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes());
     }
 
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> HttpResponse {

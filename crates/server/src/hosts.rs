@@ -31,7 +31,7 @@ impl Hosts {
 
     /// Returns the names of a server that listens at `host`: this machine's names, `further` ones, and every IP address. With a
     /// token, any name.
-    pub fn of_server(host: &str, further: &[String], has_token: bool) -> Self {
+    pub fn for_server(host: &str, further: &[String], has_token: bool) -> Self {
         if has_token {
             return Self::Any;
         }

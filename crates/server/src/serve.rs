@@ -98,6 +98,6 @@ async fn accept(listener: &TcpListener) -> TcpStream {
 fn turned_away(stream: TcpStream) -> Line {
     let (_, line) = wire(stream);
     line.drop_received();
-    line.say(FULL.as_bytes());
+    line.send_now(FULL.as_bytes());
     line
 }

@@ -43,7 +43,7 @@ impl Line {
     }
 
     /// Sends a short response without waiting. This works on a connection that has sent nothing else.
-    pub fn say(&self, answer: &[u8]) {
+    pub fn send_now(&self, answer: &[u8]) {
         // Bypasses tokio, which does not know yet that a new connection is writable.
         _ = send(&self.stream, answer, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     }

@@ -163,7 +163,7 @@ impl Server {
             }
         };
         thread::Builder::new().name("engine".to_owned()).stack_size(STACK).spawn(sample)?;
-        let hosts = Hosts::of_server(&options.host, &options.allowed_hosts, options.token.is_some());
+        let hosts = Hosts::for_server(&options.host, &options.allowed_hosts, options.token.is_some());
         let service = Arc::new(Service::new(facts, hub, options.recorded_tokens));
         let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(TOKENIZING).build()?;
         let served = runtime.block_on(async {

@@ -113,7 +113,7 @@ impl Server {
         let order = GpuStream::current();
         let pass = move || order.run(|| scoring::run(jobs, batch_size, |texts| model.scores(texts)));
         thread::Builder::new().name("model".to_owned()).stack_size(STACK).spawn(pass)?;
-        let hosts = Hosts::of_server(&options.host, &options.allowed_hosts, options.token.is_some());
+        let hosts = Hosts::for_server(&options.host, &options.allowed_hosts, options.token.is_some());
         let service = Service {
             reports_cut: texts.cuts(),
             read: Box::new(move |query| texts.read(query)),

@@ -185,7 +185,7 @@ mod tests {
         let example = |row: u32| {
             let length = 4 + 3 * row;
             let weights = (0..length).map(|t| if t % 3 == 0 { 0.0 } else { 1.0 + t as f32 / 7.0 }).collect();
-            SftExample::of(Document { ids: (0..length).map(|t| 3 + (31 * row + 7 * t) % 250).collect(), weights })
+            SftExample::single(Document { ids: (0..length).map(|t| 3 + (31 * row + 7 * t) % 250).collect(), weights })
         };
         let examples: Vec<SftExample> = (0..4).map(example).collect();
         for label_smoothing in [0.0, 0.1] {

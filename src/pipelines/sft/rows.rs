@@ -41,7 +41,7 @@ pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, ro
     if data.text_key.is_none() {
         keys.check::<SftConfig>(&rows.files, &[])?;
     }
-    let Some(packing) = data.packing else { return Ok(documents.into_iter().map(SftExample::of).collect()) };
+    let Some(packing) = data.packing else { return Ok(documents.into_iter().map(SftExample::single).collect()) };
     units(pack(documents, packing.to_layer(), data.unit_length()))
 }
 

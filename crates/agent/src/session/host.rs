@@ -77,7 +77,7 @@ impl Host {
     /// A missing interpreter; a file that cannot be loaded; a requested object that is missing or cannot be used; a start that
     /// takes too long; an interrupt.
     pub fn start(setup: &Setup, options: SessionOptions) -> Result<Self> {
-        let environment = environment::of_workers(&options.pass_env, &WORDS)?;
+        let environment = environment::for_workers(&options.pass_env, &WORDS)?;
         let start_cpu = cpu_of(options.start_timeout);
         let line = first_line(setup, &options, start_cpu, false)?;
         let mut shared = Shared {

@@ -33,7 +33,7 @@ impl Document {
 
 impl SftExample {
     /// Returns an example with a single document.
-    pub fn of(document: Document) -> Self {
+    pub fn single(document: Document) -> Self {
         Self { documents: vec![document] }
     }
 

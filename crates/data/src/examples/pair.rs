@@ -117,7 +117,7 @@ pub fn load_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOption
 pub fn read_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOptions) -> Result<ReadRows<Pair>> {
     let (rows, of, with) = (options.reading.apply(open(files, &options.columns)?), options.clone(), tokenizer.clone());
     let (read, malformed) = rows.each_or(options.reading.on_malformed, move |_, row| read(&row, &with, &of))?;
-    Ok(ReadRows::of(read, malformed))
+    Ok(ReadRows::from_outcomes(read, malformed))
 }
 
 /// Opens files with the columns of pairs.
@@ -136,7 +136,7 @@ pub(super) fn open(files: &[PathBuf], columns: &PairColumns) -> Result<Rows> {
 
 fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<RowOutcome<Pair>> {
     let texts = PairTexts::read(row, tokenizer, &options.columns, &options.chat_kwargs)?;
-    let (place, mut notes) = (RowPlace::of(row), Vec::new());
+    let (place, mut notes) = (RowPlace::for_row(row), Vec::new());
     notes.extend(texts.note(row));
     let PairTokens { prompt, answers: [chosen, rejected] } = match options.answers {
         ScoredPart::Whole => {

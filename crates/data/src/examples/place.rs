@@ -14,7 +14,7 @@ pub struct RowPlace {
 }
 
 impl RowPlace {
-    pub(super) fn of(row: &Row) -> Self {
+    pub(super) fn for_row(row: &Row) -> Self {
         Self { file: row.file.clone(), index: row.index }
     }
 }

@@ -104,7 +104,7 @@ pub fn read_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOption
     let (of, with) = (options.clone(), tokenizer.clone());
     let rows = options.reading.apply(rows);
     let (read, malformed) = rows.each_or(options.reading.on_malformed, move |_, row| read(&row, &with, &of))?;
-    Ok(ReadRows::of(read, malformed))
+    Ok(ReadRows::from_outcomes(read, malformed))
 }
 
 fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<RowOutcome<Steps>> {
@@ -130,7 +130,7 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<RowOu
     let judged = marks.len();
     ids.truncate(max);
     marks.retain(|mark| mark.at < max);
-    let (left, place) = (marks.len(), RowPlace::of(row));
+    let (left, place) = (marks.len(), RowPlace::for_row(row));
     let result = match left {
         0 if judged == 0 => Err(NO_STEP),
         0 => Err(NO_STEP_LEFT),

@@ -41,7 +41,7 @@ pub(super) struct RowOutcome<T> {
 }
 
 impl<T> ReadRows<T> {
-    pub(super) fn of(outcomes: Vec<RowOutcome<T>>, malformed: Malformed) -> Self {
+    pub(super) fn from_outcomes(outcomes: Vec<RowOutcome<T>>, malformed: Malformed) -> Self {
         let mut tally = Tally { rows: outcomes.len() + malformed.count, malformed, ..Tally::default() };
         let mut kept = Vec::with_capacity(outcomes.len());
         for RowOutcome { result, notes, row } in outcomes {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::files::rows::Row;
 use crate::template::content;
-use crate::template::roles::named;
+use crate::template::roles::from_sharegpt;
 
 /// The content of a column.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,9 +26,9 @@ impl TextOrMessages {
                 content::refuse_written_messages(text)?;
                 Ok(Self::Text(text.clone()))
             }
-            Value::Array(list) => Ok(Self::Messages(list.iter().map(named).collect())),
+            Value::Array(list) => Ok(Self::Messages(list.iter().map(from_sharegpt).collect())),
             // A single message as answer, as in LLaMA-Factory's preference rows.
-            Value::Object(_) if named(value).get("role").is_some() => Ok(Self::Messages(vec![named(value)])),
+            Value::Object(_) if from_sharegpt(value).get("role").is_some() => Ok(Self::Messages(vec![from_sharegpt(value)])),
             _ => bail!("it must be text or a list of messages"),
         }
     }

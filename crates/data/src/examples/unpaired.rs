@@ -108,7 +108,7 @@ pub fn read_unpaired(
     }
     let (rows, of, with, kwargs) = (open(files, columns)?, columns.clone(), tokenizer.clone(), chat_kwargs.clone());
     let (read, malformed) = reading.apply(rows).each_or(reading.on_malformed, move |_, row| {
-        let place = RowPlace::of(&row);
+        let place = RowPlace::for_row(&row);
         match &of {
             UnpairedColumns::Pairs(columns) => {
                 let texts = PairTexts::read(&row, &with, columns, &kwargs)?;
@@ -125,7 +125,7 @@ pub fn read_unpaired(
             }
         }
     })?;
-    Ok(ReadRows::of(read.into_iter().flatten().collect(), malformed))
+    Ok(ReadRows::from_outcomes(read.into_iter().flatten().collect(), malformed))
 }
 
 fn open(files: &[PathBuf], columns: &UnpairedColumns) -> Result<Rows> {
@@ -251,8 +251,9 @@ mod tests {
     fn pairs_of_equal_answers_are_left_out() {
         let row = RowPlace { file: Arc::from(Path::new("pairs.jsonl")), index: 3 };
         let split = |answer: &[u32]| PromptSplit { prompt: vec![1, 2], answer: answer.to_vec(), differs: false };
-        let read =
-            |answers: [&[u32]; 2], cut| ReadRows::of(finish_pair(answers.map(split), cut, &row).unwrap(), Default::default());
+        let read = |answers: [&[u32]; 2], cut| {
+            ReadRows::from_outcomes(finish_pair(answers.map(split), cut, &row).unwrap(), Default::default())
+        };
         for (answers, cut, kept, reason) in [
             ([&[5, 6, 9][..], &[5, 7, 9][..]], (4, Overlong::Right), 2, None),
             ([&[5, 6, 7, 9], &[5, 6, 8, 9]], (4, Overlong::Right), 0, Some(EQUAL_AFTER_CUT)),

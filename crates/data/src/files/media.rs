@@ -7,7 +7,7 @@ use super::rows::{MEDIA_COLUMNS, Row};
 
 /// Refuses a row that has a value in one of [`MEDIA_COLUMNS`].
 pub fn refuse(row: &Row) -> Result<()> {
-    let holds = |name: &&&str| row.values.get(**name).is_some_and(is_something);
+    let holds = |name: &&&str| row.values.get(**name).is_some_and(is_present);
     match MEDIA_COLUMNS.iter().find(holds) {
         None => Ok(()),
         Some(name) => bail!(
@@ -17,12 +17,12 @@ pub fn refuse(row: &Row) -> Result<()> {
     }
 }
 
-fn is_something(value: &Value) -> bool {
+fn is_present(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
-        Value::Array(items) => items.iter().any(is_something),
+        Value::Array(items) => items.iter().any(is_present),
         Value::String(text) => !text.is_empty(),
-        Value::Object(fields) => fields.values().any(is_something),
+        Value::Object(fields) => fields.values().any(is_present),
         _ => true,
     }
 }

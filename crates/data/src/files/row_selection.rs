@@ -76,7 +76,7 @@ impl Malformed {
     ///
     /// # Errors
     /// If more than half were skipped.
-    pub fn tell(&self, what: &str, total: usize) -> Result<()> {
+    pub fn report(&self, what: &str, total: usize) -> Result<()> {
         let Some(first) = &self.first else { return Ok(()) };
         let (count, first) = (self.count, format!("the first: {first}"));
         if 2 * count > total {

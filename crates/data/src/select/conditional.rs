@@ -13,25 +13,25 @@ use super::scored::ScoredResponses;
 /// # Errors
 /// If the template lacks `{input}` or `{reward}`, all scores are equal and cannot be normalised, or a prompt does not end with a
 /// text message.
-pub fn conditional(answers: &ScoredResponses, options: &SelectOptions) -> Result<SelectedRows> {
+pub fn conditional(responses: &ScoredResponses, options: &SelectOptions) -> Result<SelectedRows> {
     let template = &options.reward_template;
     for place in ["{input}", "{reward}"] {
         ensure!(template.contains(place), "--reward-template {template:?} has no {place}");
     }
-    let mut scores: Vec<f64> = answers.answers.iter().map(|answer| answer.score).collect();
+    let mut scores: Vec<f64> = responses.responses.iter().map(|response| response.score).collect();
     if options.normalize_reward {
         normalize(&mut scores)?;
     }
-    let rows = answers.answers.iter().zip(scores).map(|(answer, score)| {
+    let rows = responses.responses.iter().zip(scores).map(|(response, score)| {
         let fill = |input: &str| template.replace("{reward}", &format!("{score:.2}")).replace("{input}", input);
-        let mut input = (*answer.prompt).clone();
+        let mut input = (*response.prompt).clone();
         let text = match &mut input {
             Value::Array(turns) => turns.last_mut().and_then(|turn| turn.get_mut("content")),
             text => Some(text),
         };
         let text = text.filter(|text| text.is_string()).context("a conversation must end with a message of text")?;
         *text = fill(text.as_str().unwrap_or_default()).into();
-        Ok(object([("input", input), ("output", answer.response.as_str().into()), ("reward", json!(score))]))
+        Ok(object([("input", input), ("output", response.response.as_str().into()), ("reward", json!(score))]))
     });
     Ok(SelectedRows { rows: rows.collect::<Result<_>>()?, left_out: vec![] })
 }

@@ -16,43 +16,43 @@ pub static KINDS: &[RowKind] = &[
         name: "best",
         doc: "the best response to each prompt (the first of equals): prompt, completion, score, for trainer sft",
         reads: &[],
-        make: |answers, _| Ok(best(answers, &OURS)),
+        make: |responses, _| Ok(best(responses, &OURS)),
     },
     RowKind {
         name: "pairs",
         doc: "the best and the worst response to each prompt: prompt, chosen, rejected, their scores and margin, for trainer dpo and rm",
         reads: &["min_margin"],
-        make: |answers, options| Ok(preferences(answers, options.min_margin, true)),
+        make: |responses, options| Ok(preferences(responses, options.min_margin, true)),
     },
     RowKind {
         name: "threshold",
         doc: "every response whose score is at least --threshold: prompt, completion, score, for trainer sft",
         reads: &["threshold"],
-        make: |answers, options| threshold(answers, options, true),
+        make: |responses, options| threshold(responses, options, true),
     },
     RowKind {
         name: "unpaired",
         doc: "every response, with the label true if its score is at least --threshold: prompt, completion, label, score, for KTO",
         reads: &["threshold"],
-        make: |answers, options| threshold(answers, options, false),
+        make: |responses, options| threshold(responses, options, false),
     },
     RowKind {
         name: "rs",
         doc: "best, with the columns of OpenRLHF's rejection sampling: input, output, reward",
         reads: &[],
-        make: |answers, _| Ok(best(texts(answers, "best")?, &OPENRLHF)),
+        make: |responses, _| Ok(best(texts(responses, "best")?, &OPENRLHF)),
     },
     RowKind {
         name: "iter_dpo",
         doc: "pairs with the columns of OpenRLHF's iterative DPO: prompt, chosen, chosen_reward, rejected, rejected_reward",
         reads: &["min_margin"],
-        make: |answers, options| Ok(preferences(texts(answers, "pairs")?, options.min_margin, false)),
+        make: |responses, options| Ok(preferences(texts(responses, "pairs")?, options.min_margin, false)),
     },
     RowKind {
         name: "csft",
         doc: "every response, with its score in the prompt, for OpenRLHF's conditional SFT: input, output, reward",
         reads: &["reward_template", "normalize_reward"],
-        make: |answers, options| conditional(texts(answers, "best, pairs, threshold or unpaired")?, options),
+        make: |responses, options| conditional(texts(responses, "best, pairs, threshold or unpaired")?, options),
     },
 ];
 
@@ -72,36 +72,36 @@ pub fn find(name: &str) -> Result<&'static RowKind> {
 ///
 /// # Errors
 /// If a response is a conversation, since its text would mix the model's turns with tool results.
-fn texts<'a>(answers: &'a ScoredResponses, instead: &str) -> Result<&'a ScoredResponses> {
-    let talks = answers.answers.iter().filter(|answer| answer.talk.is_some()).count();
+fn texts<'a>(responses: &'a ScoredResponses, instead: &str) -> Result<&'a ScoredResponses> {
+    let conversations = responses.responses.iter().filter(|response| response.conversation.is_some()).count();
     ensure!(
-        talks == 0,
-        "{talks} responses are conversations with tools, users or environments (column \"{MESSAGES}\"), but these rows have text \
+        conversations == 0,
+        "{conversations} responses are conversations with tools, users or environments (column \"{MESSAGES}\"), but these rows have text \
          responses; use {instead}, whose rows have messages"
     );
-    Ok(answers)
+    Ok(responses)
 }
 
-fn best(answers: &ScoredResponses, columns: &Columns) -> SelectedRows {
-    let rows = answers.by_prompt().iter().map(|group| columns.row(highest(group))).collect();
+fn best(responses: &ScoredResponses, columns: &Columns) -> SelectedRows {
+    let rows = responses.by_prompt().iter().map(|group| columns.row(highest(group))).collect();
     SelectedRows { rows, left_out: vec![] }
 }
 
 /// Returns every response with a label, or with `only` just the good ones.
-fn threshold(answers: &ScoredResponses, options: &SelectOptions, only: bool) -> Result<SelectedRows> {
+fn threshold(responses: &ScoredResponses, options: &SelectOptions, only: bool) -> Result<SelectedRows> {
     let least = options.threshold.ok_or_else(|| anyhow!("--threshold is missing: the smallest good score"))?;
-    let is_good = |answer: &&ScoredResponse| answer.score >= least;
+    let is_good = |response: &&ScoredResponse| response.score >= least;
     if only {
-        let rows: Vec<_> = answers.answers.iter().filter(is_good).map(|answer| OURS.row(answer)).collect();
-        let below = answers.answers.len() - rows.len();
+        let rows: Vec<_> = responses.responses.iter().filter(is_good).map(|response| OURS.row(response)).collect();
+        let below = responses.responses.len() - rows.len();
         return Ok(SelectedRows { rows, left_out: vec![(below, format!("responses with a score below {least}"))] });
     }
-    let labelled = |answer: &ScoredResponse| {
-        let mut row = OURS.row(answer);
+    let labelled = |response: &ScoredResponse| {
+        let mut row = OURS.row(response);
         let score = row.remove("score");
-        row.insert("label".into(), is_good(&answer).into());
+        row.insert("label".into(), is_good(&response).into());
         row.extend(score.map(|score| ("score".to_owned(), score)));
         row
     };
-    Ok(SelectedRows { rows: answers.answers.iter().map(labelled).collect(), left_out: vec![] })
+    Ok(SelectedRows { rows: responses.responses.iter().map(labelled).collect(), left_out: vec![] })
 }

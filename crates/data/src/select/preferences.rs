@@ -8,9 +8,9 @@ use super::scored::{ScoredResponse, ScoredResponses};
 
 /// Makes a pair for each prompt whose best and worst response differ in text, and in score by at least `min_margin`. Columns are
 /// TRL's (`ours`) or OpenRLHF's.
-pub fn preferences(answers: &ScoredResponses, min_margin: f64, ours: bool) -> SelectedRows {
+pub fn preferences(responses: &ScoredResponses, min_margin: f64, ours: bool) -> SelectedRows {
     let (mut rows, mut tied, mut close, mut same, mut unlike) = (vec![], 0, 0, 0, 0);
-    for group in answers.by_prompt() {
+    for group in responses.by_prompt() {
         let (chosen, rejected) = (highest(&group), lowest(&group));
         let margin = chosen.score - rejected.score;
         let count = match () {
@@ -37,12 +37,12 @@ pub fn preferences(answers: &ScoredResponses, min_margin: f64, ours: bool) -> Se
 }
 
 /// Returns the first response with the lowest score.
-fn lowest<'a>(answers: &[&'a ScoredResponse]) -> &'a ScoredResponse {
-    answers
+fn lowest<'a>(responses: &[&'a ScoredResponse]) -> &'a ScoredResponse {
+    responses
         .iter()
         .copied()
         .reduce(|worst, other| if other.score < worst.score { other } else { worst })
-        .expect("a group has answers")
+        .expect("a group has responses")
 }
 
 fn row(chosen: &ScoredResponse, rejected: &ScoredResponse, ours: bool) -> serde_json::Map<String, serde_json::Value> {

@@ -11,34 +11,34 @@ pub const OPENRLHF: Columns = Columns(["input", "output", "reward"]);
 
 impl Columns {
     /// Returns the row of a response. Our own rows include the messages and tools of a conversation.
-    pub fn row(&self, answer: &ScoredResponse) -> Map<String, Value> {
-        let response = match self.0 == OURS.0 {
-            true => turns(answer),
-            false => answer.response.as_str().into(),
+    pub fn row(&self, response: &ScoredResponse) -> Map<String, Value> {
+        let completion = match self.0 == OURS.0 {
+            true => turns(response),
+            false => response.response.as_str().into(),
         };
-        let mut row = object([(self.0[0], prompt(answer)), (self.0[1], response), (self.0[2], json!(answer.score))]);
-        row.extend(tools(answer));
+        let mut row = object([(self.0[0], prompt(response)), (self.0[1], completion), (self.0[2], json!(response.score))]);
+        row.extend(tools(response));
         row
     }
 }
 
 /// Returns the prompt of a response: for a conversation, the messages that the model read.
-pub fn prompt(answer: &ScoredResponse) -> Value {
-    answer.talk.as_ref().map_or_else(|| (*answer.prompt).clone(), |talk| talk.prompt.clone().into())
+pub fn prompt(response: &ScoredResponse) -> Value {
+    response.conversation.as_ref().map_or_else(|| (*response.prompt).clone(), |conversation| conversation.prompt.clone().into())
 }
 
 /// Returns the response in the form of its prompt: text, or messages from the assistant's first turn to its last.
-pub fn turns(answer: &ScoredResponse) -> Value {
-    match &answer.talk {
-        Some(talk) => talk.completion.clone().into(),
-        None if answer.prompt.is_array() => json!([{"role": "assistant", "content": answer.response}]),
-        None => answer.response.as_str().into(),
+pub fn turns(response: &ScoredResponse) -> Value {
+    match &response.conversation {
+        Some(conversation) => conversation.completion.clone().into(),
+        None if response.prompt.is_array() => json!([{"role": "assistant", "content": response.response}]),
+        None => response.response.as_str().into(),
     }
 }
 
 /// Returns the column of a conversation's tools, as JSON text, which all stages read, because schemas differ in shape.
-pub fn tools(answer: &ScoredResponse) -> Option<(String, Value)> {
-    let tools = answer.talk.as_ref().map(|talk| &talk.tools).filter(|tools| !tools.is_empty())?;
+pub fn tools(response: &ScoredResponse) -> Option<(String, Value)> {
+    let tools = response.conversation.as_ref().map(|conversation| &conversation.tools).filter(|tools| !tools.is_empty())?;
     Some(("tools".to_owned(), Value::from(tools.clone()).to_string().into()))
 }
 
@@ -48,10 +48,10 @@ pub fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> 
 }
 
 /// Returns the first response with the highest score.
-pub fn highest<'a>(answers: &[&'a ScoredResponse]) -> &'a ScoredResponse {
-    answers
+pub fn highest<'a>(responses: &[&'a ScoredResponse]) -> &'a ScoredResponse {
+    responses
         .iter()
         .copied()
         .reduce(|best, other| if other.score > best.score { other } else { best })
-        .expect("a group has answers")
+        .expect("a group has responses")
 }

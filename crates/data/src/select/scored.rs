@@ -19,7 +19,7 @@ pub struct ScoredResponse {
     pub response: String,
     pub score: f64,
     /// The conversation, for a multi-turn response.
-    pub talk: Option<Conversation>,
+    pub conversation: Option<Conversation>,
 }
 
 /// A multi-turn conversation with tools, users or environments.
@@ -36,11 +36,11 @@ pub struct Conversation {
 /// All responses of some files, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScoredResponses {
-    pub answers: Vec<ScoredResponse>,
+    pub responses: Vec<ScoredResponse>,
     /// Number of skipped responses without a score.
     pub unscored: usize,
     /// Number of skipped conversations without known messages or without a turn of the model.
-    pub untold: usize,
+    pub unknown: usize,
 }
 
 /// Names of the columns.
@@ -120,15 +120,15 @@ impl ScoredResponses {
                 Value::Bool(right) => f64::from(u8::from(*right)),
                 other => bail!("score {i} must be a number, not {other}"),
             };
-            let talk = match conversations.get(i).map(|conversation| talk(conversation, &prompt)) {
+            let conversation = match conversations.get(i).map(|written| for_training(written, &prompt)) {
                 None => None,
-                Some(Some(talk)) => Some(talk),
+                Some(Some(conversation)) => Some(conversation),
                 Some(None) => {
-                    self.untold += 1;
+                    self.unknown += 1;
                     continue;
                 }
             };
-            self.answers.push(ScoredResponse { prompt: prompt.clone(), response: text.to_owned(), score, talk });
+            self.responses.push(ScoredResponse { prompt: prompt.clone(), response: text.to_owned(), score, conversation });
         }
         Ok(())
     }
@@ -136,8 +136,8 @@ impl ScoredResponses {
     /// Groups the responses by prompt, in the order of first appearance. A prompt may have several rows.
     pub fn by_prompt(&self) -> Vec<Vec<&ScoredResponse>> {
         let mut groups: IndexMap<String, Vec<&ScoredResponse>> = IndexMap::new();
-        for answer in &self.answers {
-            groups.entry(answer.prompt.to_string()).or_default().push(answer);
+        for response in &self.responses {
+            groups.entry(response.prompt.to_string()).or_default().push(response);
         }
         groups.into_values().collect()
     }
@@ -161,11 +161,11 @@ fn conversations(row: &Row, responses: usize) -> Result<Vec<WrittenConversation>
 
 /// Returns the messages of a conversation for training; `None` if they do not represent its tokens. This includes text prompts,
 /// which had no template but would get one as messages.
-fn talk(conversation: &WrittenConversation, prompt: &Value) -> Option<Conversation> {
-    let (asked, completion) = conversation.parts().ok()?;
+fn for_training(written: &WrittenConversation, prompt: &Value) -> Option<Conversation> {
+    let (asked, completion) = written.parts().ok()?;
     let is_text = prompt.is_string() && asked.iter().any(|message| message["content"] == *prompt);
-    let talk = Conversation { prompt: asked.to_vec(), completion: completion.to_vec(), tools: conversation.tools.clone() };
-    Some(talk).filter(|talk| !talk.completion.is_empty() && !is_text)
+    let conversation = Conversation { prompt: asked.to_vec(), completion: completion.to_vec(), tools: written.tools.clone() };
+    Some(conversation).filter(|conversation| !conversation.completion.is_empty() && !is_text)
 }
 
 fn listed(value: &Value) -> &[Value] {

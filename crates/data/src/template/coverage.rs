@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use serde_json::{Map, Value};
 
-use super::roles::{is_call, known_role, known_roles, spoken};
+use super::roles::{call_as_assistant, is_call, known_role, known_roles};
 use super::shapes::Verdict;
 use super::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
@@ -42,10 +42,10 @@ pub(crate) fn fit_to_template(
         // The call becomes `tool_calls` if the template writes them, else text.
         let as_call = tokenizer.template_has("tool_calls");
         let mut called = messages.clone();
-        called.iter_mut().for_each(|message| spoken(message, as_call));
+        called.iter_mut().for_each(|message| call_as_assistant(message, as_call));
         if as_call && matches!(*template.verdict(&called), Verdict::Lost(_)) {
             called = messages;
-            called.iter_mut().for_each(|message| spoken(message, false));
+            called.iter_mut().for_each(|message| call_as_assistant(message, false));
         }
         messages = called;
     }
@@ -65,7 +65,7 @@ fn shape(messages: &[Value], template: &Template) -> u64 {
     for message in messages {
         message.get("role").and_then(Value::as_str).hash(&mut hasher);
         let Some(fields) = message.as_object() else { continue };
-        for (name, value) in fields.iter().filter(|(_, value)| is_something(value)) {
+        for (name, value) in fields.iter().filter(|(_, value)| is_set(value)) {
             name.hash(&mut hasher);
             match value {
                 Value::Array(items) => items.iter().for_each(|item| kind(item).hash(&mut hasher)),
@@ -90,7 +90,7 @@ fn kind(value: &Value) -> u8 {
     }
 }
 
-fn is_something(value: &Value) -> bool {
+fn is_set(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::String(text) => !text.trim().is_empty(),
@@ -130,7 +130,7 @@ impl Template<'_> {
             // A template may refuse a conversation because of a role.
             let suspects = match &lost {
                 Some(None) => {
-                    renamed.iter().for_each(|(from, to)| self.say_renamed(from, to));
+                    renamed.iter().for_each(|(from, to)| self.warn_renamed(from, to));
                     return Verdict::Written(renamed);
                 }
                 Some(Some((i, _))) => &messages[*i..=*i],
@@ -150,10 +150,10 @@ impl Template<'_> {
         }
     }
 
-    fn say_renamed(&self, from: &str, to: &str) {
-        self.tokenizer
-            .shapes()
-            .say(format!("messages with the role \"{from}\" get the role \"{to}\": the chat template does not know \"{from}\""));
+    fn warn_renamed(&self, from: &str, to: &str) {
+        self.tokenizer.shapes().warn_once(format!(
+            "messages with the role \"{from}\" get the role \"{to}\": the chat template does not know \"{from}\""
+        ));
     }
 
     /// Returns the first message with a part that is not written, if any; `None` if the template refuses the conversation.
@@ -163,11 +163,11 @@ impl Template<'_> {
         let mut lost = marks.into_iter().filter(|(_, _, mark)| !text.contains(mark)).map(|(i, part, _)| (i, part)).peekable();
         while let Some((i, part)) = lost.next() {
             let calls_too = lost.peek().is_some_and(|(other, part)| *other == i && *part == MarkedPart::Call);
-            if part == MarkedPart::Call || calls_too || !messages[i].get("tool_calls").is_some_and(is_something) {
+            if part == MarkedPart::Call || calls_too || !messages[i].get("tool_calls").is_some_and(is_set) {
                 return Some(Some((i, part)));
             }
             // Some templates treat the text of a turn with calls as thoughts, which they leave out.
-            self.tokenizer.shapes().say(
+            self.tokenizer.shapes().warn_once(
                 "messages of the assistant have text next to their calls, but the chat template only writes the calls: the model \
                  does not see the text"
                     .to_owned(),
@@ -204,13 +204,13 @@ impl Template<'_> {
     /// Warns about message fields that neither training nor the template reads.
     fn name_unread(&self, messages: &[Value]) {
         let fields = messages.iter().filter_map(Value::as_object).flatten();
-        for (name, _) in fields.filter(|(name, value)| is_something(value) && !USUAL.contains(&name.as_str())) {
-            let (say, name) = (|text| self.tokenizer.shapes().say(text), name.as_str());
+        for (name, _) in fields.filter(|(name, value)| is_set(value) && !USUAL.contains(&name.as_str())) {
+            let (warn_once, name) = (|text| self.tokenizer.shapes().warn_once(text), name.as_str());
             let names = if THOUGHTS.contains(&name) { THOUGHTS } else { &[name][..] };
             if names.iter().any(|name| self.tokenizer.template_has(name)) {
                 continue;
             }
-            say(match (WEIGHTS.contains(&name), THOUGHTS.contains(&name)) {
+            warn_once(match (WEIGHTS.contains(&name), THOUGHTS.contains(&name)) {
                 (true, _) => format!(
                     "messages have the field \"{name}\", which has no effect here: it is a loss weight for supervised training \
                      (data.messages_key of trainer sft)"

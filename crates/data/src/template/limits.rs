@@ -70,7 +70,7 @@ impl RenderBudget {
         let render = move || {
             let before = this_threads_time();
             let rendered = environment.get_template(name).and_then(|template| template.render(context));
-            (rendered.map_err(|error| (error.kind(), said(&error))), this_threads_time().saturating_sub(before))
+            (rendered.map_err(|error| (error.kind(), with_causes(&error))), this_threads_time().saturating_sub(before))
         };
         let (given_up, begins) = (self.given_up.clone(), failed.clone());
         let exceeds = move |excess: ContainedError| format!("{begins}: {}", given_up.get_or_init(|| excess.to_string()));
@@ -102,7 +102,7 @@ impl RenderBudget {
 }
 
 /// Returns the error message with its causes.
-fn said(error: &minijinja::Error) -> String {
+fn with_causes(error: &minijinja::Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(next) = cause.filter(|_| text.len() < MOST_MESSAGE) {

@@ -9,7 +9,7 @@ use burnish_util::python_text::is_space;
 const WIDEST: usize = 1 << 24;
 
 /// Calls a `str` method; `None` if the method is not implemented here.
-pub fn of_text(text: &str, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>> {
+pub fn call_str_method(text: &str, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>> {
     Some(match name {
         "split" | "rsplit" => split(text, name == "rsplit", arguments),
         "find" | "index" | "rfind" | "rindex" => find(text, name, arguments),
@@ -17,12 +17,12 @@ pub fn of_text(text: &str, name: &str, arguments: &[Value]) -> Option<Result<Val
         "removeprefix" => from_args(arguments).map(|(it,): (&str,)| text.strip_prefix(it).unwrap_or(text).into()),
         "removesuffix" => from_args(arguments).map(|(it,): (&str,)| text.strip_suffix(it).unwrap_or(text).into()),
         "partition" => from_args(arguments).and_then(|(at,): (&str,)| {
-            let (before, after) = named(at)?.map_or((text, ""), |at| text.split_once(at).unwrap_or((text, "")));
+            let (before, after) = non_empty(at)?.map_or((text, ""), |at| text.split_once(at).unwrap_or((text, "")));
             let found = if text.contains(at) { at } else { "" };
             Ok(Tuple::from([before, found, after].map(Value::from)).into())
         }),
         "rpartition" => from_args(arguments).and_then(|(at,): (&str,)| {
-            let (before, after) = named(at)?.map_or(("", text), |at| text.rsplit_once(at).unwrap_or(("", text)));
+            let (before, after) = non_empty(at)?.map_or(("", text), |at| text.rsplit_once(at).unwrap_or(("", text)));
             let found = if text.contains(at) { at } else { "" };
             Ok(Tuple::from([before, found, after].map(Value::from)).into())
         }),
@@ -42,7 +42,7 @@ pub fn of_text(text: &str, name: &str, arguments: &[Value]) -> Option<Result<Val
 }
 
 /// Calls a `list` method; `None` if the method is not implemented here.
-pub fn of_list(list: &Value, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>> {
+pub fn call_list_method(list: &Value, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>> {
     (name == "index").then(|| {
         let (what, from, until): (Value, Option<i64>, Option<i64>) = from_args(arguments)?;
         let items: Vec<Value> = list.try_iter()?.collect();
@@ -57,7 +57,7 @@ fn wrong(message: impl Into<String>) -> Error {
 }
 
 /// Checks that a separator is not empty.
-fn named(separator: &str) -> Result<Option<&str>, Error> {
+fn non_empty(separator: &str) -> Result<Option<&str>, Error> {
     if separator.is_empty() { Err(wrong("empty separator")) } else { Ok(Some(separator)) }
 }
 
@@ -85,7 +85,7 @@ fn split(text: &str, from_end: bool, arguments: &[Value]) -> Result<Value, Error
         None => words(text, from_end, most),
         Some(separator) => {
             let at = separator.as_str().ok_or_else(|| wrong("a separator must be text"))?;
-            let at = named(at)?.unwrap_or_default();
+            let at = non_empty(at)?.unwrap_or_default();
             match from_end {
                 false => text.splitn(most.saturating_add(1), at).collect(),
                 true => {

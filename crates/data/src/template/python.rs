@@ -47,12 +47,12 @@ fn method(state: &mut State, value: &Value, name: &str, arguments: &[Value]) -> 
         (Some(_), "lstrip") => (true, false),
         (Some(_), "rstrip") => (false, true),
         (Some(text), "splitlines") if arguments.is_empty() => return Ok(lines(text).into_iter().collect()),
-        (Some(text), _) => match methods::of_text(text, name, arguments) {
+        (Some(text), _) => match methods::call_str_method(text, name, arguments) {
             Some(result) => return result,
             None => return unknown_method_callback(state, value, name, arguments),
         },
         (None, _) if matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) => {
-            match methods::of_list(value, name, arguments) {
+            match methods::call_list_method(value, name, arguments) {
                 Some(result) => return result,
                 None => return unknown_method_callback(state, value, name, arguments),
             }

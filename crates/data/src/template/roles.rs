@@ -26,7 +26,7 @@ pub(crate) fn known_roles() -> impl Iterator<Item = &'static str> {
 }
 
 /// Converts a message of ShareGPT's form (`from`, `value`) to `role` and `content`; returns others unchanged.
-pub(crate) fn named(message: &Value) -> Value {
+pub(crate) fn from_sharegpt(message: &Value) -> Value {
     let Some(fields) = message.as_object().filter(|fields| fields.contains_key("from") && !fields.contains_key("role")) else {
         return message.clone();
     };
@@ -55,7 +55,7 @@ pub(crate) fn is_call(message: &Value) -> bool {
 
 /// Converts a message with the role `function_call` to the assistant's. If `writes_calls`, a text that is a JSON call or a list
 /// of calls becomes `tool_calls`.
-pub(crate) fn spoken(message: &mut Value, writes_calls: bool) {
+pub(crate) fn call_as_assistant(message: &mut Value, writes_calls: bool) {
     let Some(fields) = message.as_object_mut().filter(|fields| fields.get("role").is_some_and(|role| role == FUNCTION_CALL))
     else {
         return;

@@ -78,7 +78,7 @@ impl Pool {
         ensure!(options.num_workers > 0, "reward.num_workers must be at least 1");
         let named = !matches!(&source, Source::File { names, .. } if names.is_empty());
         ensure!(named, "custom_reward_function.name names no function");
-        let environment = environment::of_workers(&options.pass_env, &WORDS)?;
+        let environment = environment::for_workers(&options.pass_env, &WORDS)?;
         // Without a limit set by the user, one so high that only a worker reaches it whose trainer was killed while the worker
         // hung.
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);

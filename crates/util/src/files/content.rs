@@ -23,7 +23,7 @@ const BUFFER: usize = 1 << 20;
 pub fn checksum(files: &[impl AsRef<Path>]) -> Result<String> {
     let (mut bytes, mut crc) = (0, IEEE.of(&[]));
     for file in files {
-        let (size, own) = of_file(file.as_ref())?;
+        let (size, own) = file_checksum(file.as_ref())?;
         bytes += size;
         crc = IEEE.extend(crc, &own.to_le_bytes());
     }
@@ -31,14 +31,14 @@ pub fn checksum(files: &[impl AsRef<Path>]) -> Result<String> {
 }
 
 /// Returns the size of a file, and a CRC-32 of the CRC-32s of its pieces.
-fn of_file(path: &Path) -> Result<(u64, u32)> {
+fn file_checksum(path: &Path) -> Result<(u64, u32)> {
     let size = foreign::open(path)?.metadata().with_context(cannot_read(path))?.len();
-    let pieces: Result<Vec<u32>> = (0..size.div_ceil(PIECE)).into_par_iter().map(|index| of_piece(path, index)).collect();
+    let pieces: Result<Vec<u32>> = (0..size.div_ceil(PIECE)).into_par_iter().map(|index| piece_checksum(path, index)).collect();
     let crc = pieces?.into_iter().fold(IEEE.of(&size.to_le_bytes()), |crc, piece| IEEE.extend(crc, &piece.to_le_bytes()));
     Ok((size, crc))
 }
 
-fn of_piece(path: &Path, index: u64) -> Result<u32> {
+fn piece_checksum(path: &Path, index: u64) -> Result<u32> {
     let mut file = foreign::open(path)?;
     file.seek(SeekFrom::Start(index * PIECE)).with_context(cannot_read(path))?;
     let (mut piece, mut buffer, mut crc) = (file.take(PIECE), vec![0; BUFFER], IEEE.of(&[]));

@@ -115,7 +115,7 @@ impl Server {
         let interrupt = self.options.interrupt.clone();
         Ok(match &self.config.address {
             ServerAddress::Program { command, args, env, folder } => {
-                let mut all = environment::of_workers(&self.options.pass_env, &WORDS)?;
+                let mut all = environment::for_workers(&self.options.pass_env, &WORDS)?;
                 // Variables in the file come last, so they override the others.
                 all.extend(env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
                 Arc::new(Stdio::start(&self.config.name, (command, args), all, folder.as_deref(), interrupt)?)

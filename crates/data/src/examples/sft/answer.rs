@@ -13,7 +13,7 @@ use crate::files::alpaca;
 use crate::files::rows::Row;
 use crate::template::content;
 use crate::template::coverage::{fit_to_template, note_of_system, with_system};
-use crate::template::roles::named;
+use crate::template::roles::from_sharegpt;
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
@@ -104,7 +104,7 @@ pub(super) fn response(
             messages
         }
         Value::Array(messages) => {
-            let messages = messages.iter().map(named).collect();
+            let messages = messages.iter().map(from_sharegpt).collect();
             conversation::unweighted(messages, "rows that are conversations (data.messages_key)").with_context(in_prompt)?
         }
         _ => bail!("column \"{prompt_key}\" must be a list of messages or text"),

@@ -19,8 +19,8 @@ const THOUGHTS: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 /// If the template does not write the message.
 pub(super) fn check(finder: &TurnFinder, i: usize, learnt: &str) -> Result<Option<&'static str>> {
     let message = content::joined(&finder.messages[i]);
-    let said = message["content"].as_str().unwrap_or_default();
-    let pieces: Vec<&str> = said.split("<think>").flat_map(|piece| piece.split("</think>")).map(str::trim).collect();
+    let text = message["content"].as_str().unwrap_or_default();
+    let pieces: Vec<&str> = text.split("<think>").flat_map(|piece| piece.split("</think>")).map(str::trim).collect();
     let missing = |piece: &&&str| !piece.is_empty() && !learnt.contains(**piece);
     let lost = pieces.iter().filter(missing).count();
     let has_text = pieces.iter().any(|piece| !piece.is_empty());

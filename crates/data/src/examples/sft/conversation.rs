@@ -11,7 +11,7 @@ use crate::examples::document::Document;
 use crate::files::conversations::WrittenConversation;
 use crate::template::content;
 use crate::template::coverage::{WEIGHTS, fit_to_template};
-use crate::template::roles::named;
+use crate::template::roles::from_sharegpt;
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
@@ -21,7 +21,7 @@ pub(super) fn listed(messages: &Value) -> Result<Vec<Value>> {
         content::refuse_written_messages(text)?;
     }
     let list = messages.as_array().context("a conversation must be a list of messages")?;
-    Ok(list.iter().map(named).collect())
+    Ok(list.iter().map(from_sharegpt).collect())
 }
 
 /// Reads a conversation.
@@ -38,8 +38,8 @@ pub(super) fn column(
     }
     let (list, weights) = weighted(list)?;
     let list = fit_to_template(list, false, tokenizer, variables)?;
-    let said = assistant(list, &weights, 0, tokenizer, variables, options)?;
-    Ok(said.tokens)
+    let learnt = assistant(list, &weights, 0, tokenizer, variables, options)?;
+    Ok(learnt.tokens)
 }
 
 /// Reads a sampled conversation, with its tools unless the row has others. Only the sampled turns are learnt, not the assistant's

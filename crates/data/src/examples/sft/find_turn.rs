@@ -45,9 +45,9 @@ impl TurnFinder<'_> {
             true => (alone.clone(), through.len()),
             false => {
                 let Some(place) = self.place(i) else { bail!(self.unwritten(i)) };
-                let behind = alike(&self.whole.text[place.said.end..], &through[alone.said.end..]).len();
-                let end = place.said.end + (alone.end - alone.said.end);
-                (MessagePlace { end, ..place.clone() }, place.said.end + behind)
+                let behind = alike(&self.whole.text[place.content.end..], &through[alone.content.end..]).len();
+                let end = place.content.end + (alone.end - alone.content.end);
+                (MessagePlace { end, ..place.clone() }, place.content.end + behind)
             }
         };
         match self.last_end(place.end, bound) {
@@ -84,9 +84,10 @@ impl TurnFinder<'_> {
             return Ok(given.len());
         }
         let opens = self.added(&self.render(before.to_vec(), false)?, bare)?;
-        let Some(said) = self.place(i).map(|place| place.said) else { bail!(self.unwritten(i)) };
-        let from = self.behind_others(i, said.start);
-        match from.filter(|_| !opens.is_empty()).and_then(|from| Some(from + self.whole.text[from..said.start].find(&opens)?)) {
+        let Some(content) = self.place(i).map(|place| place.content) else { bail!(self.unwritten(i)) };
+        let from = self.behind_others(i, content.start);
+        match from.filter(|_| !opens.is_empty()).and_then(|from| Some(from + self.whole.text[from..content.start].find(&opens)?))
+        {
             Some(at) => Ok(at + opens.len()),
             None if opens.is_empty() => bail!(
                 "message {i}: the chat template writes the text before the turn differently when others follow, and does not open a \
@@ -112,9 +113,9 @@ impl TurnFinder<'_> {
     /// Returns the end of the last message before `i` with a known position that ends by `until`; `None` if unclear.
     fn behind_others(&self, i: usize, until: usize) -> Option<usize> {
         for other in (0..i).rev() {
-            let said = probe::content(self, self.messages, other, &self.whole.text);
-            if let Some(said) = said.filter(|said| said.end <= until) {
-                return Some(said.end);
+            let content = probe::content(self, self.messages, other, &self.whole.text);
+            if let Some(content) = content.filter(|content| content.end <= until) {
+                return Some(content.end);
             }
             if self.speaks(other) {
                 return None;
@@ -126,8 +127,8 @@ impl TurnFinder<'_> {
     /// Returns the beginning of the text of another role's message: after the text that the template writes before it.
     fn headed(&self, i: usize) -> Result<usize> {
         let role = self.messages[i]["role"].as_str().unwrap_or_default();
-        let said = probe::header(self, i);
-        let Some(header) = said.filter(|header| self.whole.text.starts_with(header)) else {
+        let header = probe::header(self, i);
+        let Some(header) = header.filter(|header| self.whole.text.starts_with(header)) else {
             bail!(
                 "message {i}: the beginning of its text is unknown, because the text that the chat template writes before it depends \
                  on it; remove \"{role}\" from data.loss_roles, or use another template (model.custom_chat_template)"
@@ -140,13 +141,13 @@ impl TurnFinder<'_> {
     /// and nothing else follows.
     fn plain_end(&self, i: usize, bytes: Range<usize>) -> Option<usize> {
         let message = content::joined(&self.messages[i]);
-        let said = message["content"].as_str()?.trim();
+        let content = message["content"].as_str()?.trim();
         let end = self.last_end(bytes.start, bytes.end)?;
         let token = self.whole.tokens(bytes.start..end).next_back()?;
         let before = self.whole.text.get(bytes.start..self.whole.bytes[token].start)?;
-        let alone = !said.is_empty() && !probe::has_calls(&message) && self.whole.text[end..bytes.end].trim().is_empty();
-        let ends_itself = self.whole.text.get(bytes.start..end).is_some_and(|text| text.ends_with(said));
-        (alone && (ends_itself || before.trim_end().ends_with(said))).then_some(end)
+        let alone = !content.is_empty() && !probe::has_calls(&message) && self.whole.text[end..bytes.end].trim().is_empty();
+        let ends_itself = self.whole.text.get(bytes.start..end).is_some_and(|text| text.ends_with(content));
+        (alone && (ends_itself || before.trim_end().ends_with(content))).then_some(end)
     }
 
     /// Returns the end of the last special token that ends after `from` and by `until`.
@@ -161,12 +162,12 @@ impl TurnFinder<'_> {
 
     /// Returns the end of a turn that the template ends with another token when others follow, as gpt-oss's does: the first
     /// special token after the message, if another special token comes before the next text and the first does not open turns.
-    /// `through`: the conversation up to the message, which ends at `said`.
-    fn other_end(&self, i: usize, place: &MessagePlace, through: &str, said: usize) -> Result<usize> {
-        let alone = RenderedConversation::of(through.to_owned(), self.tokenizer)?;
+    /// `through`: the conversation up to the message, which ends at `message_end`.
+    fn other_end(&self, i: usize, place: &MessagePlace, through: &str, message_end: usize) -> Result<usize> {
+        let alone = RenderedConversation::encode(through.to_owned(), self.tokenizer)?;
         let special = |ids: &[u32]| ids.iter().copied().find(|id| self.tokenizer.is_special(*id));
-        ensure!(special(&alone.ids[alone.tokens(said..through.len())]).is_some(), "message {i}: {NO_END}");
-        let next = self.place(i + 1).map_or(self.whole.text.len(), |place| place.said.start);
+        ensure!(special(&alone.ids[alone.tokens(message_end..through.len())]).is_some(), "message {i}: {NO_END}");
+        let next = self.place(i + 1).map_or(self.whole.text.len(), |place| place.content.start);
         let mut ends = self
             .whole
             .tokens(place.end..next.max(place.end))

@@ -65,7 +65,7 @@ pub(super) fn by_marks(
     );
     let weight = |i: usize| if same { turns[0].weight } else { turns[i].weight };
     let learnt: String = marked.spans.iter().map(|bytes| &marked.text[bytes.clone()]).collect();
-    let (whole, mut spans, mut notes) = (RenderedConversation::of(marked.text, tokenizer)?, Vec::new(), Vec::new());
+    let (whole, mut spans, mut notes) = (RenderedConversation::encode(marked.text, tokenizer)?, Vec::new(), Vec::new());
     for (i, bytes) in marked.spans.into_iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
         let span = Span { tokens: whole.tokens(bytes), weight: weight(i) };
         let stops = whole.ids[span.tokens.clone()].iter().any(|id| tokenizer.is_special(*id));
@@ -92,7 +92,8 @@ pub(super) fn in_whole(
     keeps_thoughts: bool,
 ) -> Result<LearntTurns> {
     let text = tokenizer.apply_chat_template(&messages.to_vec().into(), false, variables)?;
-    let finder = TurnFinder { messages, tokenizer, variables, whole: RenderedConversation::of(text, tokenizer)?, keeps_thoughts };
+    let finder =
+        TurnFinder { messages, tokenizer, variables, whole: RenderedConversation::encode(text, tokenizer)?, keeps_thoughts };
     let (mut spans, mut notes) = (Vec::new(), Vec::new());
     for turn in turns.iter().filter(|turn| turn.weight != 0.0) {
         let bytes = finder.find(turn.index)?;

@@ -19,7 +19,7 @@ pub enum Packing {
 /// Joins documents to units of at most `length` tokens.
 pub fn pack(documents: Vec<Document>, packing: Packing, length: usize) -> Vec<SftExample> {
     match packing {
-        Packing::Wrapped => pieces(joined(&documents), length).map(SftExample::of).collect(),
+        Packing::Wrapped => pieces(joined(&documents), length).map(SftExample::single).collect(),
         Packing::Bfd => best_fit(documents.into_iter().filter_map(|document| pieces(document, length).next()).collect(), length),
         Packing::BfdSplit => best_fit(documents.into_iter().flat_map(|document| pieces(document, length)).collect(), length),
     }
@@ -67,7 +67,7 @@ fn best_fit(mut documents: Vec<Document>, length: usize) -> Vec<SftExample> {
             None => length - tokens,
         };
         by_space.entry(space).or_default().extend(once(units.len()));
-        units.push(SftExample::of(document));
+        units.push(SftExample::single(document));
     }
     units
 }

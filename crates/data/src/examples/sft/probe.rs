@@ -17,7 +17,7 @@ const TEXTS: [&str; 2] = ["a", "b"];
 #[derive(Clone, Debug)]
 pub(super) struct MessagePlace {
     /// Range of the message's text, or of its tool calls if the template writes nothing else.
-    pub said: Range<usize>,
+    pub content: Range<usize>,
     /// End of the whole message.
     pub end: usize,
 }
@@ -25,16 +25,16 @@ pub(super) struct MessagePlace {
 /// Returns the position of message `i` in `text`, the rendering of `messages`; `None` if the template does not write it.
 pub(super) fn place(finder: &TurnFinder, messages: &[Value], i: usize, text: &str) -> Option<MessagePlace> {
     let of = |make: fn(&Value, &str) -> Option<Value>| changed(finder, messages, i, text, make);
-    let content = of(saying);
-    let calls = has_calls(&messages[i]).then(|| of(saying_only)).flatten();
-    let said = content.clone().or(calls.clone())?;
+    let content = of(with_text);
+    let calls = has_calls(&messages[i]).then(|| of(with_only_text)).flatten();
+    let range = content.clone().or(calls.clone())?;
     let end = [content, calls].into_iter().flatten().map(|range| range.end).max()?;
-    Some(MessagePlace { said, end })
+    Some(MessagePlace { content: range, end })
 }
 
 /// Returns the range of a text that changes with the content of message `i`; `None` if the template does not write it.
 pub(super) fn content(finder: &TurnFinder, messages: &[Value], i: usize, text: &str) -> Option<Range<usize>> {
-    changed(finder, messages, i, text, saying)
+    changed(finder, messages, i, text, with_text)
 }
 
 /// Returns true if the message calls tools.
@@ -50,9 +50,9 @@ fn changed(
     text: &str,
     make: fn(&Value, &str) -> Option<Value>,
 ) -> Option<Range<usize>> {
-    let render = |said| {
+    let render = |text| {
         let mut messages = messages.to_vec();
-        messages[i] = make(&messages[i], said)?;
+        messages[i] = make(&messages[i], text)?;
         finder.render(messages, false).ok()
     };
     let [one, other] = [render(TEXTS[0])?, render(TEXTS[1])?];
@@ -70,7 +70,7 @@ pub(super) fn alike_behind(a: &str, b: &str) -> usize {
 }
 
 /// Returns a message with another text as content; `None` if the content is not text or parts.
-fn saying(message: &Value, text: &str) -> Option<Value> {
+fn with_text(message: &Value, text: &str) -> Option<Value> {
     let mut message = message.clone();
     let content = match message.get("content") {
         None | Some(Value::Null | Value::String(_)) => Value::from(text),
@@ -88,17 +88,17 @@ fn saying(message: &Value, text: &str) -> Option<Value> {
 }
 
 /// Returns a message with another text and without tool calls.
-fn saying_only(message: &Value, text: &str) -> Option<Value> {
-    let mut message = saying(message, text)?;
+fn with_only_text(message: &Value, text: &str) -> Option<Value> {
+    let mut message = with_text(message, text)?;
     message.as_object_mut()?.shift_remove(CALLS);
     Some(message)
 }
 
 /// Returns the rendered text before the content of message `i`; `None` if the content is not text or is not written.
 pub(super) fn header(finder: &TurnFinder, i: usize) -> Option<String> {
-    let render = |said| {
+    let render = |text| {
         let mut messages = finder.messages.to_vec();
-        messages[i] = saying(&messages[i], said)?;
+        messages[i] = with_text(&messages[i], text)?;
         finder.render(messages, false).ok()
     };
     let [one, other] = [render(TEXTS[0])?, render(TEXTS[1])?];

@@ -47,11 +47,11 @@ pub fn read_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
             let is_longer = document.ids.len() > of.max_length;
             let result = cut(document, &of)?;
             notes.extend((is_longer && result.is_ok()).then_some(CUT));
-            Ok(RowOutcome { result, notes, row: RowPlace::of(&row) })
+            Ok(RowOutcome { result, notes, row: RowPlace::for_row(&row) })
         };
         tokens(&row, &with, &of)?.into_iter().map(outcome).collect::<Result<Vec<_>>>()
     })?;
-    Ok(ReadRows::of(outcomes.into_iter().flatten().collect(), malformed))
+    Ok(ReadRows::from_outcomes(outcomes.into_iter().flatten().collect(), malformed))
 }
 
 fn open(files: &[PathBuf], options: &SftOptions) -> Result<Rows> {

@@ -27,7 +27,7 @@ pub(super) struct TurnFinder<'a> {
 }
 
 impl RenderedConversation {
-    pub fn of(text: String, tokenizer: &Tokenizer) -> Result<Self> {
+    pub fn encode(text: String, tokenizer: &Tokenizer) -> Result<Self> {
         let (ids, bytes) = tokenizer.encode_with_bytes(&text)?;
         Ok(Self { text, ids, bytes })
     }
