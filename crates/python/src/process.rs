@@ -72,7 +72,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Sends a message and returns the next one received. `columns` is the largest size of its columns.
+    /// Sends a message and returns the next one received. `columns` is the largest size of its columns, in bytes.
     pub fn ask(
         &mut self,
         message: &[u8],

@@ -17,7 +17,7 @@ pub struct ReadRows<T> {
     pub tally: Tally,
 }
 
-/// Counts of rows by what happened to them.
+/// Counts of rows by outcome.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Number of rows that were read.

@@ -37,7 +37,7 @@ pub fn write_rows(path: &Path, rows: Vec<VerlRow>) -> Result<()> {
     write_with(path, rows, &[])
 }
 
-/// Like [`write_rows`], with further columns of the same length.
+/// Like [`write_rows`], with further columns.
 ///
 /// # Errors
 /// The errors of [`write_rows`].
@@ -45,7 +45,7 @@ pub(super) fn write_with(path: &Path, rows: Vec<VerlRow>, more: &[(&str, &[Value
     write_all(&Table::without_columns(rows.len())?, &[], path, rows, more)
 }
 
-/// Writes `rows` next to the columns of a table of the same length, except `left_out`, as `datasets.map` does in verl's scripts.
+/// Writes `rows` next to the columns of a table with as many rows, except `left_out`, as `datasets.map` does in verl's scripts.
 ///
 /// # Errors
 /// The errors of [`write_rows`].

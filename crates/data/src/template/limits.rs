@@ -15,7 +15,7 @@ use burnish_util::contained::{ContainedError, Limits, part};
 /// Limit on instructions per rendering; real templates take a few thousand.
 pub const FUEL: u64 = 1_000_000;
 
-/// The limits of one rendering. The stack suffices for a value nested as deep as [`FUEL`] allows, at a few hundred bytes per
+/// The limits of one rendering. The stack suffices for a value nested as deeply as [`FUEL`] allows, at a few hundred bytes per
 /// level. Unused stack takes no memory.
 pub const RENDERING: Limits = Limits { memory: 256 << 20, time: Some(Duration::from_secs(5)), stack: 256 << 20 };
 

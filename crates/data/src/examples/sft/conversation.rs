@@ -90,7 +90,7 @@ pub(super) fn answer(
     Ok(tokens)
 }
 
-/// A conversation with the assistant's part learnt.
+/// A conversation in tokens, with the assistant's turns learnt.
 struct LearntConversation {
     tokens: SftTokens,
     whole: RenderedConversation,
