@@ -120,7 +120,7 @@ fn math_golden() {
         write_table(&folder.join("data/train-00000-of-00002.parquet"), &rows);
         write_jsonl(&folder.join("test.jsonl"), &rows);
     }));
-    assert!(torn.contains("\"train\" has 1 of its parts of 00002"), "{torn}");
+    assert!(torn.contains("\"train\" has 1 of its 00002 parts"), "{torn}");
 }
 
 #[test]

@@ -246,7 +246,7 @@ fn sampler_resumes_anywhere_and_covers_every_epoch() {
     fours.restore(serde_json::from_str(r#"{"epoch": 0, "batch": 2}"#).unwrap()).unwrap();
     assert_eq!(fours.next_batch(), order[8..12]);
     let error_of = |len: usize| Sampler::new(len, 3, true, 7, true).unwrap().restore(fours.state()).unwrap_err().to_string();
-    assert!(error_of(20).contains("in data of 12 rows, and now there are 20"), "{}", error_of(20));
+    assert!(error_of(20).contains("12 rows of data, and now there are 20"), "{}", error_of(20));
 
     let mut ordered = Sampler::new(5, 2, false, 0, false).unwrap();
     let batches: Vec<_> = (0..4).map(|_| ordered.next_batch()).collect();

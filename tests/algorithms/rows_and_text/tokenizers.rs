@@ -127,14 +127,14 @@ fn chat_templates_have_names_and_places() {
     config(json!({"default": "of an object", "rag": "no"}));
     assert_eq!(both(json!([1])), ("of an object".into(), "of an object".into()));
     config(json!([{"name": "tool_use", "template": "tools"}, {"name": "rag", "template": "no"}]));
-    assert!(error(text(json!(null))).contains("under names (rag, tool_use), and none is called \"default\""));
+    assert!(error(text(json!(null))).contains("under names (rag, tool_use), and but not \"default\""));
     assert_eq!(text(json!([1])).unwrap(), "tools");
     // Template files take precedence over tokenizer_config.json.
     config(named);
     fs::create_dir(&more).unwrap();
     write(&more.join("tool_use.jinja"), "of a file {{ eos_token }}");
     assert_eq!(text(json!([1])).unwrap(), "of a file <eos>");
-    assert!(error(text(json!(null))).contains("none is called \"default\""));
+    assert!(error(text(json!(null))).contains("but not \"default\""));
     write(&folder.path().join("chat_template.jinja"), "main");
     assert_eq!(both(json!([1])), ("main".into(), "of a file <eos>".into()));
     // Templates are saved with the model, except one that was replaced.
