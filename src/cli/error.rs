@@ -64,7 +64,7 @@ impl CliError {
                     | io::ErrorKind::NotADirectory
             )
         });
-        let machine = machine || error.is::<burnish_reward::failure::Failure>();
+        let machine = machine || error.is::<burnish_reward::reward_error::RewardError>();
         if machine { Self::run(error) } else { Self::setup(error) }
     }
 }

@@ -104,7 +104,7 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
         format!("{}: scoring response {j} ({:?})", rows[i].place(), inputs[at].solution)
     };
     let start = Instant::now();
-    let pending = rewards.ask_all(&inputs, config.reward.num_workers)?;
+    let pending = rewards.begin_all(&inputs, config.reward.num_workers)?;
     let scores = rewards.complete(&inputs, pending, place)?;
     let seconds = start.elapsed().as_secs_f64();
     tracing::info!("{} responses scored in {seconds:.3} s, {:.0} per second", scores.len(), scores.len() as f64 / seconds);

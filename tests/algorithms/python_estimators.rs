@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use burnish::reward::failure::{Failure, FailureKind};
 use burnish::reward::python::{PoolOptions, PythonColumn, PythonEstimator};
+use burnish::reward::reward_error::{FailureKind, RewardError};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -137,7 +137,7 @@ fn what_a_function_returns_is_checked() {
         let estimator = PythonEstimator::start(path.to_str().unwrap(), "own", config, options()).unwrap();
         for again in [false, true] {
             let error = Columns::of(case).estimate(&estimator, case).expect_err(body);
-            let failure = error.downcast_ref::<Failure>().unwrap_or_else(|| panic!("{body}: {error:#}"));
+            let failure = error.downcast_ref::<RewardError>().unwrap_or_else(|| panic!("{body}: {error:#}"));
             assert_eq!(failure.kind, FailureKind::Exception, "{body}");
             for part in *parts {
                 assert!(failure.message.contains(part), "{body}, {again}: {failure}");
@@ -158,7 +158,7 @@ const UNUSABLE: &[(&str, &str, &[&str])] = &[
         "own",
         &["own(rewards, response_mask, gamma) requires rewards, which is not"],
     ),
-    ("own = 3\n", "own", &["own is no function: it is int 3"]),
+    ("own = 3\n", "own", &["own is not a function but int 3"]),
     ("import nowhere\n", "own", &["ModuleNotFoundError: No module named 'nowhere'"]),
     (
         "from verl.trainer.ppo.core_algos import agg_loss\n",

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use burnish::reward::failure::{Failure, FailureKind};
 use burnish::reward::python::{Pool, PoolOptions, Source, functions};
+use burnish::reward::reward_error::{FailureKind, RewardError};
 use burnish::reward::{Reward, Runs, Score, ScoreInput};
 use burnish::util::interrupt::{Interrupt, Interrupted};
 use serde_json::{Map, Value, json};
@@ -160,13 +160,13 @@ if __name__ == "__main__":
     let lacking = [ScoreInput { solution: "95", prompt_text: "?", ..Default::default() }];
     let pool = file.start(&["trl"], options()).unwrap();
     let text = format!("{:#}", score_all(&functions(&pool)[0], &lacking).unwrap_err());
-    assert!(text.contains("trl wants answer, which is no column"), "{text}");
+    assert!(text.contains("trl requires answer, which is not a column"), "{text}");
 }
 
 #[test]
 fn functions_are_found_by_the_usual_names_and_called_in_order_for_verls_prime_manager() {
     let openrlhf = File::new("def reward_func(q, p, l):\n    return 1.0\ndef other(queries, prompts, labels):\n    return 1\n");
-    assert!(openrlhf.start(DEFAULT, options()).map(drop).unwrap_err().to_string().contains("called in no way that is known"));
+    assert!(openrlhf.start(DEFAULT, options()).map(drop).unwrap_err().to_string().contains("fit no known style"));
     let openrlhf = File::new("def reward_func(queries, prompts, labels):\n    return [0.5]\n");
     let pool = openrlhf.start(DEFAULT, options()).unwrap(); // which is what a configuration says that names no function
     assert_eq!((pool.functions()[0].name.as_str(), score(&pool, "95").unwrap().score), ("compute_score", Some(0.5)));
@@ -215,11 +215,11 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
         ("1j", "returned complex 1j"),
         ("10**400", "returned int 1000"),
         ("{'acc': 1, 'x': 2}", "without \"score\"; it has 'acc', 'x'"),
-        ("{'score': 'good'}", "\"score\" is no number: str 'good'"),
+        ("{'score': 'good'}", "\"score\" is not a number: str 'good'"),
     ];
     for (returned, expected) in wrong {
         let error = score(&pool, returned).unwrap_err();
-        assert_eq!(error.downcast_ref::<Failure>().map(|failure| failure.kind), Some(FailureKind::Exception));
+        assert_eq!(error.downcast_ref::<RewardError>().map(|failure| failure.kind), Some(FailureKind::Exception));
         assert!(error.to_string().contains(expected) && !error.to_string().contains("Traceback"), "{error}");
     }
 
@@ -279,7 +279,7 @@ fn misbehaviour_ends_the_call_and_nothing_else() {
     for (program, kind, parts) in cases {
         let pool = if *kind == Timeout { &hasty } else { &patient };
         let error = score(pool, program).expect_err(program);
-        let failure = error.downcast_ref::<Failure>().unwrap_or_else(|| panic!("{program}: {error:#}"));
+        let failure = error.downcast_ref::<RewardError>().unwrap_or_else(|| panic!("{program}: {error:#}"));
         assert_eq!(failure.kind, *kind, "{program}: {failure}");
         for part in *parts {
             assert!(failure.message.contains(part), "{program}: {failure}");
@@ -316,7 +316,7 @@ fn processor_time_is_limited_and_idle_workers_that_die_are_replaced() {
     let pool = file.start(DEFAULT, PoolOptions { cpu_limit: Some(1), ..options() }).unwrap();
     let error = score(&pool, "exec('while True: pass')").unwrap_err();
     assert!(error.to_string().contains("used more than 1 s of CPU (reward.cpu_limit)"), "{error}");
-    assert!(error.downcast_ref::<Failure>().is_some_and(|failure| failure.kind == FailureKind::Crash));
+    assert!(error.downcast_ref::<RewardError>().is_some_and(|failure| failure.kind == FailureKind::Crash));
     score(&pool, "threading.Timer(0.05, os._exit, [1]).start()").unwrap();
     thread::sleep(Duration::from_millis(300));
     assert_eq!(score(&pool, "good").unwrap().score, Some(1.0));
@@ -332,8 +332,8 @@ fn a_file_that_cannot_be_used_is_refused_at_the_start() {
         ("\nimport nowhere_to_be_found\n", DEFAULT, &["line 2, in <module>", "No module named 'nowhere_to_be_found'"]),
         ("import sys; sys.exit('usage')\n", DEFAULT, &["SystemExit: usage"]),
         ("import os; os._exit(9)\n", DEFAULT, &["ended with exit status 9 while it was loaded"]),
-        ("compute_score = 3\n", DEFAULT, &["compute_score", "is no function: it is int 3"]),
-        ("def compute_score(a, b): pass\n", DEFAULT, &["compute_score(a, b) is called in no way that is known", "TRL"]),
+        ("compute_score = 3\n", DEFAULT, &["compute_score", "is not a function but int 3"]),
+        ("def compute_score(a, b): pass\n", DEFAULT, &["compute_score(a, b) fit no known style", "TRL"]),
         ("def compute_score(solution_str, judge): pass\n", DEFAULT, &["requires judge", "reward_kwargs"]),
         ("def reward_func(queries, prompts): pass\n", DEFAULT, &["reward_func(queries, prompts) cannot be called"]),
     ];

@@ -226,7 +226,7 @@ fn golden_weighted_rewards_match_trl() {
     for case in shaping("combined") {
         let functions = ["a", "b", "c"].iter().zip(runs).map(|(name, run)| Reward::new(name, Runs::Rule(run)));
         let weighted = functions.zip(numbers(&case["weights"])).map(|(function, weight)| Reward { weight, ..function });
-        let rewards = Rewards::of(weighted.collect());
+        let rewards = Rewards::from_functions(weighted.collect());
         let mut scores = list(&case["rewards"], |row| {
             let input = ScoreInput { extra_info: row, ..Default::default() };
             rewards.score(&input).unwrap().score.map(f64::from)

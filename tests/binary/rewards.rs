@@ -147,7 +147,7 @@ fn failures_may_be_abstained_from_or_valued_and_are_counted() {
     let (output, row) = run("abstain", "raises", &["reward.on_error=abstain"]);
     assert_eq!((row["reward/exceptions"].as_f64(), row["reward/abstained_ratio"].as_f64()), (Some(32.0), Some(1.0)));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("32 rewards failed and stand for no opinion") && told.contains("KeyError"), "{told}");
+    assert!(told.contains("32 rewards failed and count as no opinion") && told.contains("KeyError"), "{told}");
     let (_, row) = run("value", "exits", &["reward.on_error=value", "reward.error_value=-2"]);
     assert_eq!((row["reward/crashes"].as_f64(), row["critic/score/mean"].as_f64()), (Some(32.0), Some(-2.0)));
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{EndReason, Episode, FAULT, FailureKind};
 use burnish_reward::Conversation;
-use burnish_reward::failure::{Failure, FailureKind as ScoreFailure};
+use burnish_reward::reward_error::{FailureKind as ScoreFailure, RewardError};
 use burnish_rollout::Response;
 
 impl Episode {
@@ -29,7 +29,7 @@ impl Episode {
 }
 
 /// Returns the failure of an environment, user or loop, which leaves nothing to score; `extra` is [`Episode::extra`].
-pub(super) fn failure(end: EndReason, extra: &Map<String, Value>) -> Option<Failure> {
+pub(super) fn failure(end: EndReason, extra: &Map<String, Value>) -> Option<RewardError> {
     let fault = extra.get(FAULT).filter(|fault| !fault.is_null());
     if !(end == EndReason::Failed || end == EndReason::Timeout && fault.is_some()) {
         return None;
@@ -47,7 +47,7 @@ pub(super) fn failure(end: EndReason, extra: &Map<String, Value>) -> Option<Fail
         Some(Value::String(message)) => message.clone(),
         Some(fault) => fault["message"].as_str().map_or_else(|| fault.to_string(), str::to_owned),
     };
-    Some(Failure { kind, message })
+    Some(RewardError { kind, message })
 }
 
 impl Conversation for Episode {
@@ -55,7 +55,7 @@ impl Conversation for Episode {
         &self.messages
     }
 
-    fn asked(&self) -> usize {
+    fn prompt_len(&self) -> usize {
         self.asked
     }
 
@@ -79,7 +79,7 @@ impl Conversation for Episode {
         &self.extra
     }
 
-    fn verdict(&self) -> Option<Result<f64, Failure>> {
+    fn verdict(&self) -> Option<Result<f64, RewardError>> {
         failure(self.end, &self.extra).map(Err).or_else(|| self.score.map(Ok))
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::training::failure;
 use super::{ENVIRONMENT_REWARD, EndReason, Episode};
 use burnish_reward::Conversation;
-use burnish_reward::failure::Failure;
+use burnish_reward::reward_error::RewardError;
 use burnish_util::json_number;
 
 /// A finished conversation that is scored later.
@@ -72,7 +72,7 @@ impl Conversation for Transcript {
         &self.messages
     }
 
-    fn asked(&self) -> usize {
+    fn prompt_len(&self) -> usize {
         self.asked.unwrap_or_else(|| {
             let is_model = |message: &Value| message["role"] == "assistant";
             self.messages.iter().position(is_model).unwrap_or(self.messages.len())
@@ -99,7 +99,7 @@ impl Conversation for Transcript {
         &self.extra
     }
 
-    fn verdict(&self) -> Option<Result<f64, Failure>> {
+    fn verdict(&self) -> Option<Result<f64, RewardError>> {
         failure(self.end, &self.extra).map(Err).or_else(|| self.score.map(Ok))
     }
 }

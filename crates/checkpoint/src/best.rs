@@ -16,7 +16,7 @@ pub struct Best {
 }
 
 impl Best {
-    /// The value of `metric` in a validation's metrics.
+    /// Returns the value of `metric` in a validation's metrics.
     ///
     /// # Errors
     /// If the validation does not report a metric of this name.
@@ -33,8 +33,8 @@ impl Best {
         Ok(*value)
     }
 
-    /// True if this step replaces the best one so far: it is better, or the best one was chosen by another metric. An equal value
-    /// does not replace it, and NaN never does.
+    /// Returns true if this step replaces the best one so far: it is better, or the best one was chosen by another metric. An
+    /// equal value does not replace it, and NaN never does.
     pub fn replaces(&self, earlier: Option<&Self>, greater_is_better: bool) -> bool {
         match earlier {
             _ if self.value.is_nan() => false,

@@ -29,7 +29,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// True if the setting `key` has changed.
+    /// Returns true if the setting `key` has changed.
     pub fn has(&self, key: &str) -> bool {
         self.keys.iter().any(|changed| changed == key)
     }
@@ -47,7 +47,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// True if a setting, or the mapping that it is an entry of, has no effect in this run.
+    /// Returns true if a setting, or the mapping that it is an entry of, has no effect in this run.
     fn ignores(&self, key: &str) -> bool {
         let is_it = |one: &String| key.strip_prefix(one.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         self.ignored.iter().any(is_it)
@@ -80,7 +80,7 @@ pub fn check_changes(folder: &Path, now: &Tree, compared: &Compared) -> Result<C
     Ok(changes)
 }
 
-/// A checksum of the settings whose change a resumed run notices, in hexadecimal. `settings` is a whole configuration.
+/// Returns a checksum of the settings whose change a resumed run notices, in hexadecimal. `settings` is a whole configuration.
 pub fn effective_crc(settings: &serde_json::Value) -> String {
     let mut crc = IEEE.of(&[]);
     let mut open = vec![(String::new(), settings)];
@@ -150,7 +150,7 @@ fn sort(saved: &Tree, sources: &Sources, now: &Tree, compared: &Compared) -> Sor
     sorted
 }
 
-/// True if both sides of a change lead to the same files, however their paths are spelled.
+/// Returns true if both sides of a change lead to the same files, however their paths are spelled.
 fn same_place(change: &Difference) -> bool {
     let path = |value: &Value| match value {
         Value::Text(text) => Path::new(text).canonicalize().ok(),
@@ -163,7 +163,7 @@ fn same_place(change: &Difference) -> bool {
     old.as_ref().is_some_and(|old| !old.is_empty()) && old == new
 }
 
-/// True if two values are the same text: a number from the environment is a text.
+/// Returns true if two values are the same text: a number from the environment is a text.
 fn reads_alike(change: &Difference) -> bool {
     let [old, new] = change.sides.map(|side| side.and_then(|node| node.value.plain_text()));
     old.is_some() && old == new
@@ -186,7 +186,7 @@ mod tests {
         load::<T>(&request, &Choices::default()).unwrap().tree
     }
 
-    /// The configuration as it is read from a checkpoint.
+    /// Returns the configuration as it is read from a checkpoint.
     fn saved(tree: &Tree) -> Tree {
         Tree::parse("config.yaml", tree.to_saved_yaml()).unwrap()
     }
@@ -195,7 +195,7 @@ mod tests {
         Compared { loaded: loaded.to_vec(), ..Compared::default() }
     }
 
-    /// The changes by these overrides; with `hidden`, every value of both sides is behind `${oc.env:…}`.
+    /// Returns the changes by these overrides; with `hidden`, every value of both sides is behind `${oc.env:…}`.
     fn changed(overrides: &[&str], loaded: &[CheckpointPart], hidden: bool) -> (Vec<String>, Changes) {
         let sides = [tree::<PpoConfig>(&[]), tree::<PpoConfig>(overrides)];
         let [before, now] = sides.map(|tree| if hidden { tree.from_environment() } else { tree });
@@ -254,8 +254,8 @@ mod tests {
         }
     }
 
-    /// Each key that names what a checkpoint depends on: another spelling of the same content is not a change, and other content under the
-    /// same spelling is one, refused or named as another value of the key is.
+    /// Each key that names what a checkpoint depends on: another spelling of the same content is not a change, and other
+    /// content under the same spelling is one, refused or named as another value of the key is.
     #[test]
     fn contents_are_compared_and_not_their_paths() {
         let all = of(&[CheckpointPart::Policy, CheckpointPart::Critic, CheckpointPart::Data]);

@@ -40,18 +40,18 @@ impl Checkpoints {
         Self { dir: dir.into(), max_to_keep: None, damaged: BTreeSet::new(), _lock: None }
     }
 
-    /// The directory of all checkpoints.
+    /// Returns the directory of all checkpoints.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The path of the checkpoint of `step`, which need not exist.
+    /// Returns the path of the checkpoint of `step`, which need not exist.
     pub fn path(&self, step: u64) -> PathBuf {
         self.dir.join(format!("{STEP_PREFIX}{step}"))
     }
 
-    /// True if the checkpoint of `step` is still the one after which `later` was saved: another run may have resumed earlier and
-    /// replaced it.
+    /// Returns true if the checkpoint of `step` is still the one after which `later` was saved: another run may have resumed
+    /// earlier and replaced it.
     pub fn was_there(&self, step: u64, later: &Path) -> bool {
         let sequence = |dir: &Path| Manifest::read(dir).ok().map(|manifest| manifest.sequence);
         sequence(&self.path(step)).zip(sequence(later)).is_some_and(|(earlier, later)| earlier <= later)
@@ -123,13 +123,13 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// True if the checkpoint of `step` is there, and its files have their sizes.
+    /// Returns true if the checkpoint of `step` is there, and its files have their sizes.
     pub(super) fn is_whole(&self, step: u64) -> bool {
         let dir = self.path(step);
         Manifest::read(&dir).is_ok_and(|manifest| manifest.check_sizes(&dir).is_ok())
     }
 
-    /// All checkpoints with a readable manifest, the one saved last first.
+    /// Returns all checkpoints with a readable manifest, the one saved last first.
     pub(super) fn newest_first(&self) -> Result<Vec<Saved>> {
         let mut found = Vec::new();
         for (step, dir) in self.folders()? {
@@ -153,7 +153,7 @@ impl Checkpoints {
         Ok(self.folders()?.into_iter().map(listed).collect())
     }
 
-    /// All folders with the name of a checkpoint, the highest step first.
+    /// Returns all folders with the name of a checkpoint, the highest step first.
     pub(super) fn folders(&self) -> Result<Vec<(u64, PathBuf)>> {
         let cannot_read = || format!("cannot read {}", self.dir.display());
         let entries = match fs::read_dir(&self.dir) {
@@ -170,7 +170,7 @@ impl Checkpoints {
     }
 }
 
-/// True if the error says that a disk, or a user's quota on it, is full.
+/// Returns true if the error says that a disk, or a user's quota on it, is full.
 fn is_full(error: &anyhow::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
@@ -194,8 +194,8 @@ pub struct Listed {
     pub bytes: Option<u64>,
 }
 
-/// A hint for a user who named a run's folder as a checkpoint: the checkpoints in it, the highest step first. `None` if there are
-/// none.
+/// Returns a hint for a user who named a run's folder as a checkpoint: the checkpoints in it, the highest step first. `None` if
+/// there are none.
 pub fn inside(path: &Path) -> Option<String> {
     let saved = Checkpoints::look(path).list().ok().filter(|saved| !saved.is_empty())?;
     let named =

@@ -208,7 +208,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
 /// The setting of the initial KL coefficient.
 pub const KL_COEF: &str = "algorithm.kl_ctrl.kl_coef";
 
-/// The consequence of a change of this key; `None` for a key that is no longer a setting.
+/// Returns the consequence of a change of this key; `None` for a key that is no longer a setting.
 pub(super) fn fate(key: &str) -> Option<ChangeEffect> {
     CHANGES.iter().find(|(_, patterns)| patterns.iter().any(|pattern| fits_key(pattern, key))).map(|(fate, _)| *fate)
 }

@@ -13,7 +13,7 @@ pub const KEPT_FILE: &str = "kept_checkpointed_iterations.txt";
 /// The start of the name of a checkpoint.
 pub(super) const STEP_PREFIX: &str = "global_step_";
 
-/// The step of a checkpoint path, whose last component must be `global_step_<N>`.
+/// Returns the step of a checkpoint path, whose last component must be `global_step_<N>`.
 pub fn step_of(path: &Path) -> Result<u64> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     match name.strip_prefix(STEP_PREFIX).and_then(|step| step.parse().ok()) {

@@ -26,13 +26,13 @@ impl Checkpoints {
         Ok(earlier)
     }
 
-    /// The step that [`BEST_FILE`] names, if its checkpoint is there and not damaged.
+    /// Returns the step that [`BEST_FILE`] names, if its checkpoint is there and not damaged.
     pub(super) fn named_best(&self) -> Option<u64> {
         let step = foreign::read_text(&self.dir.join(BEST_FILE), foreign::WORD).ok()?.trim().parse().ok()?;
         (!self.damaged.contains(&step) && self.is_whole(step)).then_some(step)
     }
 
-    /// The steps of the checkpoints that are kept whatever the number of checkpoints to keep is.
+    /// Returns the steps of the checkpoints that are kept whatever the number of checkpoints to keep is.
     pub(super) fn kept(&self) -> BTreeSet<u64> {
         let text = foreign::read_text(&self.dir.join(KEPT_FILE), foreign::SETTINGS).unwrap_or_default();
         text.lines().filter_map(|line| line.trim().parse().ok()).collect()

@@ -80,7 +80,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The size of all files together, in bytes.
+    /// Returns the size of all files together, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
     }

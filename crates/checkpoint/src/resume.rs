@@ -20,8 +20,8 @@ pub enum ResumeMode {
 }
 
 impl Checkpoints {
-    /// The checkpoint to resume from, fully [verified](verify), or `None` to start from step 0. A damaged checkpoint is an error
-    /// if its path was given; otherwise the one before it is used.
+    /// Returns the checkpoint to resume from, fully [verified](verify), or `None` to start from step 0. A damaged checkpoint is
+    /// an error if its path was given; otherwise the one before it is used.
     pub fn resolve(&mut self, mode: ResumeMode, resume_from_path: Option<&Path>) -> Result<Option<PathBuf>> {
         match (mode, resume_from_path) {
             (ResumeMode::Disable, _) => Ok(None),
@@ -43,16 +43,16 @@ impl Checkpoints {
         }
     }
 
-    /// The folder of the checkpoint that a run would resume from, without verifying it: the one that the tracker file names, or
-    /// else the one saved last.
+    /// Returns the folder of the checkpoint that a run would resume from, without verifying it: the one that the tracker file
+    /// names, or else the one saved last.
     pub fn newest(&self) -> Option<PathBuf> {
         let tracked = foreign::read_text(&self.dir.join(TRACKER_FILE), foreign::WORD).ok();
         let tracked = tracked.and_then(|text| Some(self.path(text.trim().parse().ok()?))).filter(|dir| dir.is_dir());
         tracked.or_else(|| Some(self.newest_first().ok()?.into_iter().next()?.dir))
     }
 
-    /// The checkpoint that the tracker file names. If that one is missing or damaged, the undamaged one saved last, with a
-    /// warning for each that was skipped. `None` if nothing was ever saved.
+    /// Returns the checkpoint that the tracker file names. If that one is missing or damaged, the undamaged one saved last, with
+    /// a warning for each that was skipped. `None` if nothing was ever saved.
     ///
     /// # Errors
     /// If checkpoints were saved but all of them are damaged.

@@ -42,7 +42,7 @@ impl Sources {
         (what == of_other).then_some(own == other)
     }
 
-    /// The entries whose contents differ, of those that both sides know.
+    /// Returns the entries whose contents differ, of those that both sides know.
     pub(super) fn differing<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a str> {
         self.0.keys().filter(|key| self.same(other, key) == Some(false)).map(String::as_str)
     }

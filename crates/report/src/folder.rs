@@ -14,7 +14,7 @@ use burnish_util::suggest::did_you_mean;
 const DEPTH: usize = 6;
 const FOLDERS: usize = 20_000;
 
-/// True if there is a run in this folder.
+/// Returns true if there is a run in this folder.
 pub fn is_run(dir: &Path) -> bool {
     [INFO, METRICS].iter().any(|file| dir.join(file).is_file())
 }

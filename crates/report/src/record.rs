@@ -76,7 +76,7 @@ impl RecordedRun {
         Self { dir: dir.to_owned(), info, standing, phase, metrics, checkpoints, touched, seen, problems }
     }
 
-    /// The name of the experiment, or of the folder.
+    /// Returns the name of the experiment, or of the folder.
     pub fn name(&self) -> String {
         let experiment = self.info.as_ref().map(|info| info.experiment.clone()).filter(|name| !name.is_empty());
         experiment.unwrap_or_else(|| {
@@ -85,7 +85,7 @@ impl RecordedRun {
         })
     }
 
-    /// The standing in words, such as `failed in update_actor, resumable`.
+    /// Returns the standing in words, such as `failed in update_actor, resumable`.
     pub fn in_words(&self) -> String {
         let state = match self.standing {
             Standing::Running => "running",
@@ -99,17 +99,17 @@ impl RecordedRun {
         format!("{state}{phase}{}", if self.resumable() { ", resumable" } else { "" })
     }
 
-    /// True if the same command would resume the run.
+    /// Returns true if the same command would resume the run.
     pub fn resumable(&self) -> bool {
         !matches!(self.standing, Standing::Running | Standing::Finished) && self.resumes_after().is_some()
     }
 
-    /// The last whole checkpoint.
+    /// Returns the last whole checkpoint.
     pub fn resumes_after(&self) -> Option<&Listed> {
         self.checkpoints.iter().find(|checkpoint| checkpoint.bytes.is_some())
     }
 
-    /// The number of steps done. For an active or killed run, the metrics file is the most up to date.
+    /// Returns the number of steps done. For an active or killed run, the metrics file is the most up to date.
     pub fn step(&self, series: &Series) -> Option<u64> {
         match (&self.info, self.standing) {
             (Some(info), Standing::Finished | Standing::Interrupted | Standing::Failed) => Some(info.step),
@@ -117,17 +117,17 @@ impl RecordedRun {
         }
     }
 
-    /// The number of steps that the run is to make, if known.
+    /// Returns the number of steps that the run is to make, if known.
     pub fn total_steps(&self) -> Option<u64> {
         self.info.as_ref().map(|info| info.total_steps).filter(|steps| *steps > 0)
     }
 
-    /// The time when the run began, in seconds since 1970.
+    /// Returns the time when the run began, in seconds since 1970.
     pub fn started(&self) -> Option<f64> {
         self.info.as_ref().map(|info| info.started).filter(|time| *time > 0.0)
     }
 
-    /// The number of seconds that its processes have worked.
+    /// Returns the number of seconds that its processes have worked.
     pub fn worked(&self) -> Option<f64> {
         let info = self.info.as_ref().filter(|_| self.started().is_some())?;
         let until = match self.standing {
@@ -137,7 +137,7 @@ impl RecordedRun {
         Some(info.worked(until))
     }
 
-    /// The time when the run ended or was last seen alive; `None` while it runs.
+    /// Returns the time when the run ended or was last seen alive; `None` while it runs.
     pub fn ended(&self) -> Option<f64> {
         match self.standing {
             Standing::Running => None,
@@ -145,7 +145,7 @@ impl RecordedRun {
         }
     }
 
-    /// The data that the page shows of a run beside its files.
+    /// Returns the data that the page shows of a run beside its files.
     pub fn head(&self, series: &Series) -> Value {
         let info = self.info.as_ref();
         let text = |of: fn(&RunInfo) -> &String| info.map(of).filter(|text| !text.is_empty());
@@ -174,8 +174,8 @@ impl RecordedRun {
     }
 }
 
-/// The metrics file that the record names, relative to the folder where the run was started. If the run's folder was moved, the
-/// metrics file in it counts, whatever the record says.
+/// Returns the metrics file that the record names, relative to the folder where the run was started. If the run's folder was
+/// moved, the metrics file in it counts, whatever the record says.
 pub(super) fn metrics(dir: &Path, info: Option<&RunInfo>) -> PathBuf {
     let own = dir.join(METRICS);
     let Some(info) = info.filter(|info| !info.metrics.as_os_str().is_empty()) else { return own };

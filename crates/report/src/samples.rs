@@ -46,7 +46,7 @@ impl Lines for Samples {
 }
 
 impl Samples {
-    /// The number of bytes of all samples.
+    /// Returns the number of bytes of all samples.
     pub fn bytes(&self) -> usize {
         self.0.iter().map(|sample| sample.length + 1).sum()
     }

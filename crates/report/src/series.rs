@@ -153,19 +153,19 @@ impl Series {
         self.columns.len() - 1
     }
 
-    /// The highest step.
+    /// Returns the highest step.
     pub fn last_step(&self) -> Option<u64> {
         self.steps.iter().max().copied()
     }
 
-    /// The number of a metric at the highest step that has one, with that step.
+    /// Returns the number of a metric at the highest step that has one, with that step.
     pub fn last(&self, name: &str) -> Option<(u64, f64)> {
         let values = &self.columns[*self.by_name.get(name)?].1;
         let known = values.iter().enumerate().filter_map(|(row, value)| Some((self.steps[row], (*value)?)));
         known.max_by_key(|(step, _)| *step)
     }
 
-    /// The metrics of a step.
+    /// Returns the metrics of a step.
     pub fn at(&self, step: u64) -> impl Iterator<Item = (&str, f64)> {
         let row = self.rows.get(&step).copied();
         self.columns.iter().filter_map(move |(name, values)| Some((name.as_str(), (*values.get(row?)?)?)))

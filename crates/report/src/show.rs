@@ -72,7 +72,8 @@ fn lines(record: &RecordedRun, series: &Series) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// The command that resumes the run: the same command in its working folder, with the setting to resume where it needs one.
+/// Returns the command that resumes the run: the same command in its working folder, with the setting to resume where it needs
+/// one.
 fn resume(info: &RunInfo) -> String {
     let resumes = info.config.iter().find(|setting| setting.key == RESUME).is_none_or(|setting| setting.value == "auto");
     let further = if resumes { String::new() } else { format!(" {RESUME}=auto") };
@@ -114,7 +115,7 @@ fn files(record: &RecordedRun) -> Vec<[String; 2]> {
     paths.iter().map(row).collect()
 }
 
-/// The size of a file, or of all files in a folder. Links are not counted.
+/// Returns the size of a file, or of all files in a folder. Links are not counted.
 fn bytes(path: &Path) -> u64 {
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => {

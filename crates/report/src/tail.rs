@@ -43,7 +43,7 @@ impl Tail {
         }
     }
 
-    /// The file that was read so far.
+    /// Returns the file that was read so far.
     pub fn file(&self) -> Option<&File> {
         self.file.as_ref()
     }
@@ -105,7 +105,7 @@ impl Tail {
         }
     }
 
-    /// True if this is the file of last time, with nothing taken away.
+    /// Returns true if this is the file of last time, with nothing taken away.
     fn is_continued_by(&self, file: Option<&File>) -> io::Result<bool> {
         let (Some(before), Some(now)) = (&self.file, file) else { return Ok(false) };
         let (before, now) = (before.metadata()?, now.metadata()?);

@@ -163,7 +163,7 @@ impl View {
         Ok(response)
     }
 
-    /// The page or its data. All answers share the bytes: a thousand slow readers take no more memory than one.
+    /// Returns the page or its data. All answers share the bytes: a thousand slow readers take no more memory than one.
     fn body(&mut self, path: &str) -> Bytes {
         let Self { data, sent: [page_sent, data_sent], .. } = self;
         let bytes = match path {

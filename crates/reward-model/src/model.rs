@@ -19,9 +19,9 @@ pub struct Rewriting {
 }
 
 impl Rewriting {
-    /// The conversation and its response as token ids of `to`. The response's text, without tokens that end a generation, becomes
-    /// the assistant's message after `messages`; the chat template is applied without a generation prompt, and no special tokens
-    /// are added.
+    /// Returns the conversation and its response as token ids of `to`. The response's text, without tokens that end a generation,
+    /// becomes the assistant's message after `messages`; the chat template is applied without a generation prompt, and no special
+    /// tokens are added.
     ///
     /// # Errors
     /// If the chat template refuses the conversation, or makes no text of it.
@@ -33,8 +33,8 @@ impl Rewriting {
         self.rendered(conversation)
     }
 
-    /// A conversation of several turns as token ids of `to`, up to the model's last turn: what tools and users said stays theirs. verl's
-    /// `_switch_chat_template` takes all of it for one message of the assistant.
+    /// Returns a conversation of several turns as token ids of `to`, up to the model's last turn: what tools and users said stays
+    /// theirs. verl's `_switch_chat_template` takes all of it for one message of the assistant.
     ///
     /// # Errors
     /// As [`Self::ids`], and a conversation that is known as tokens only.
@@ -68,7 +68,7 @@ pub struct Judged<'a> {
 }
 
 impl Judged<'_> {
-    /// True if somebody else speaks between turns of the model.
+    /// Returns true if somebody else speaks between turns of the model.
     fn has_others(&self) -> bool {
         self.conversation.is_some_and(|conversation| {
             let said = completion(conversation);
@@ -89,12 +89,12 @@ pub struct Input {
 }
 
 impl Input {
-    /// A text of at least one token, which is judged at its last one.
+    /// Returns a text of at least one token, which is judged at its last one.
     pub fn whole(ids: Vec<u32>, cut: bool) -> Self {
         Self { at: vec![ids.len().saturating_sub(1)], ids, cut }
     }
 
-    /// A text that is judged at these steps, cut to the largest number of tokens.
+    /// Returns a text that is judged at these steps, cut to the largest number of tokens.
     ///
     /// # Errors
     /// If no step ends within them.
@@ -120,7 +120,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The tokens to be scored.
+    /// Returns the tokens to be scored.
     fn input(&self, judged: &Judged) -> Result<Input> {
         let Judged { prompt, response, conversation } = *judged;
         if let Some(steps) = &self.steps {
@@ -146,7 +146,7 @@ impl Reading {
         Ok(Input::whole(ids, cut))
     }
 
-    /// The steps of a response.
+    /// Returns the steps of a response.
     fn steps_of(&self, steps: &Steps, prompt: &Prompt, response: &[u32]) -> Result<Input> {
         let from = self.rewriting.as_ref().map_or(&steps.tokenizer, |rewriting| &rewriting.from);
         let said: Vec<u32> = response.iter().copied().filter(|id| !from.eos_ids().contains(id)).collect();
@@ -183,7 +183,7 @@ pub struct Verdict {
 }
 
 impl RewardModel {
-    /// The score of each response to its prompt. The caller decides about scores that are not finite.
+    /// Returns the score of each response to its prompt. The caller decides about scores that are not finite.
     ///
     /// # Errors
     /// If the model cannot take an input; the message names its row.
@@ -197,7 +197,7 @@ impl RewardModel {
         Ok(Verdict { scores: self.scores(&inputs.iter().collect::<Vec<_>>()), cut })
     }
 
-    /// The score of each text, in the forward passes of [`Self::cut`].
+    /// Returns the score of each text, in the forward passes of [`Self::cut`].
     pub fn scores(&self, texts: &[&Input]) -> Vec<f32> {
         let steps = self.reading.steps.as_ref();
         let readout = steps.map_or(Readout::Labels, Steps::readout);

@@ -155,7 +155,7 @@ impl Steps {
         }
     }
 
-    /// The score of a text from the numbers that were read at its steps, [steps, numbers].
+    /// Returns the score of a text from the numbers that were read at its steps, [steps, numbers].
     pub fn score(&self, numbers: &[f32]) -> f32 {
         let (width, right) = match &self.judges {
             Judges::Labels => (2, 1),
@@ -166,7 +166,7 @@ impl Steps {
     }
 }
 
-/// The share of one of some logits in their softmax.
+/// Returns the share of one of some logits in their softmax.
 fn chance(logits: &[f32], of: usize) -> f64 {
     1.0 / logits.iter().map(|&x| (f64::from(x) - f64::from(logits[of])).exp()).sum::<f64>()
 }

@@ -5,8 +5,8 @@ use anyhow::Result;
 use super::score::Score;
 use super::score_input::ScoreInput;
 
-/// 1 if the response, without surrounding white space, equals the ground truth, else 0; the extra `acc` is the same. The answer
-/// is the whole response.
+/// Returns 1 if the response, trimmed, equals the ground truth, else 0. The extra `acc` has the same value, and the extracted
+/// answer is the whole response.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
     let answer = input.solution.trim();

@@ -5,8 +5,9 @@ use anyhow::Result;
 use super::score::Score;
 use super::score_input::ScoreInput;
 
-/// 1 if the last line of the response equals the ground truth, else 0; the extra `acc` is the same. Of a conversation, the last line is the
-/// last turn of the model, whose answer has no line breaks: what the calculator said stands in an earlier line.
+/// Returns 1 if the last line of the response equals the ground truth, else 0; the extra `acc` has the same value. In a
+/// conversation, the last line is the model's last turn: the model's result has no line breaks, and the calculator's result is on
+/// an earlier line.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
     let answer = input.solution.rsplit('\n').next().unwrap_or_default().trim();

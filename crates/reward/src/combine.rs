@@ -1,37 +1,37 @@
-//! The score of a response: the weighted sum of several reward functions, each of which can abstain.
+//! Score of a response: the weighted sum of several reward functions. Each function can abstain.
 
 use super::rewards::Rewards;
 use super::score::{FunctionReward, ResponseScore, Score};
 use super::score_input::ScoreInput;
 use super::scorers::find;
 
-/// verl's name for the number that says if a response is right.
+/// verl's name for the value that tells if a response is right.
 const ACCURACY: &str = "acc";
 
 impl Rewards {
-    /// Computes the weighted sum, and the accuracy beside it. If two functions report a number of the same name, the first keeps it, and the other's is
-    /// prefixed with its function's name.
+    /// Computes the weighted sum and the accuracy. If two functions report a value under the same name, the first keeps the name.
+    /// The other's name gets its function's name as a prefix.
     pub(super) fn combine(&self, scores: Vec<Score>, input: &ScoreInput) -> ResponseScore {
         let mut combined = self.sum(scores);
-        // No service is asked for a number that is only reported, and if the scorer fails, the number is left out.
+        // `acc` is only reported: no service is called for it, and if the scorer fails, `acc` is left out.
         let rule = find(input.data_source).ok().filter(|rule| self.reports_accuracy && rule.needs.is_empty());
         if let Some(rule) = rule
             && combined.extra(ACCURACY).is_none()
-            && let Ok(said) = (rule.run)(input)
+            && let Ok(result) = (rule.run)(input)
         {
-            let acc = said.extras.into_iter().find(|(name, _)| name == ACCURACY).map(|(_, acc)| acc);
-            combined.extras.extend(acc.or(said.score.map(f64::from)).map(|acc| (ACCURACY.to_owned(), acc)));
+            let acc = result.extras.into_iter().find(|(name, _)| name == ACCURACY).map(|(_, acc)| acc);
+            combined.extras.extend(acc.or(result.score.map(f64::from)).map(|acc| (ACCURACY.to_owned(), acc)));
         }
         combined
     }
 
-    /// The weighted sum alone.
+    /// Computes the weighted sum alone.
     fn sum(&self, scores: Vec<Score>) -> ResponseScore {
         let mut combined = ResponseScore::default();
         let mut sum = None;
         for (reward, score) in self.rewards.iter().zip(scores) {
-            if let Some(reward_of_it) = score.score {
-                sum = Some(sum.unwrap_or(0.0) + reward.weight * f64::from(reward_of_it));
+            if let Some(value) = score.score {
+                sum = Some(sum.unwrap_or(0.0) + reward.weight * f64::from(value));
             }
             combined.components.push(FunctionReward {
                 name: reward.name.clone(),
@@ -49,12 +49,12 @@ impl Rewards {
         combined
     }
 
-    /// The score that a conversation gave itself, of which no function has an opinion.
+    /// Returns the score that the conversation gave itself; every function abstains.
     pub(super) fn own_score(&self, score: Score) -> ResponseScore {
         ResponseScore { score: score.score, ..self.sum(vec![Score::abstain(); self.rewards.len()]) }
     }
 
-    /// The score of a conversation that failed: every function gets what replaces its reward.
+    /// Returns the score of a conversation that failed: every function gets the replacement score.
     pub(super) fn failed_score(&self, instead: &Score) -> ResponseScore {
         self.sum(vec![instead.clone(); self.rewards.len()])
     }

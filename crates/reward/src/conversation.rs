@@ -1,43 +1,44 @@
-//! What reward functions see of a conversation of many turns, beside its text.
+//! Parts of a multi-turn conversation that reward functions can read in addition to its text.
 
 use serde_json::{Map, Value};
 
-use super::failure::Failure;
+use super::reward_error::RewardError;
 
-/// A conversation that a response is.
+/// A response that is a conversation.
 pub trait Conversation: Sync {
-    /// All messages, the prompt's first.
+    /// Returns all messages, the prompt's first.
     fn messages(&self) -> &[Value];
 
-    /// The number of messages that the prompt has.
-    fn asked(&self) -> usize;
+    /// Returns the number of messages in the prompt.
+    fn prompt_len(&self) -> usize;
 
-    /// True if the text between the turns is known as tokens only; messages of the user have it then, with the words of the template.
+    /// Returns true if the text between the turns is known as tokens only. User messages then hold that text, with the template's
+    /// words.
     fn tokens_only(&self) -> bool;
 
-    /// The number of turns, as verl counts them: those of the model, of tools and of users, and one for the prompt.
+    /// Returns the number of turns, counted as in verl: those of the model, of tools and of users, and one for the prompt.
     fn num_turns(&self) -> usize;
 
-    /// The rewards of tools, in the order in which they were earned.
+    /// Returns the rewards of tools, in the order in which they were earned.
     fn tool_rewards(&self) -> Vec<f64>;
 
-    /// The rewards of users and environments, in the order in which they were earned.
+    /// Returns the rewards of users and environments, in the order in which they were earned.
     fn turn_scores(&self) -> Vec<f64>;
 
-    /// What else the conversation has for reward functions, by name.
+    /// Returns further values for reward functions, by name.
     fn extra(&self) -> &Map<String, Value>;
 
-    /// The score that the conversation gave itself, or the reason why there is nothing to be scored. `None` where reward functions are to
-    /// be asked.
-    fn verdict(&self) -> Option<Result<f64, Failure>>;
+    /// Returns the score that the conversation gave itself, or why it cannot be scored. `None` if reward functions have to score
+    /// it.
+    fn verdict(&self) -> Option<Result<f64, RewardError>>;
 }
 
-/// The messages behind the prompt's, from the model's first.
+/// Returns the messages after the prompt, starting with the model's first.
 pub fn completion(conversation: &dyn Conversation) -> &[Value] {
     let is_model = |message: &Value| message["role"] == "assistant";
-    let behind = conversation.messages().get(conversation.asked()..).unwrap_or_default();
-    let skipped = behind.iter().position(is_model).unwrap_or(0);
-    &behind[skipped..]
+    let rest = conversation.messages().get(conversation.prompt_len()..).unwrap_or_default();
+    let skipped = rest.iter().position(is_model).unwrap_or(0);
+    &rest[skipped..]
 }
 
 #[cfg(test)]
@@ -45,32 +46,32 @@ pub mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::failure::FailureKind;
+    use crate::reward_error::FailureKind;
 
     /// A conversation with one call of a tool.
-    pub struct Talk {
+    pub struct TestConversation {
         pub messages: Vec<Value>,
-        pub asked: usize,
+        pub prompt_len: usize,
         pub extra: Map<String, Value>,
         /// The score, or a failure.
         pub verdict: Option<Result<f64, String>>,
     }
 
-    impl Talk {
+    impl TestConversation {
         pub fn new(verdict: Option<Result<f64, String>>) -> Self {
             let messages = [("user", "2*3"), ("assistant", "call"), ("tool", "6"), ("assistant", "It is 6.")];
             let messages = messages.iter().map(|(role, content)| json!({"role": role, "content": content})).collect();
-            Self { messages, asked: 1, extra: Map::from_iter([("seen".to_owned(), json!(["6"]))]), verdict }
+            Self { messages, prompt_len: 1, extra: Map::from_iter([("seen".to_owned(), json!(["6"]))]), verdict }
         }
     }
 
-    impl Conversation for Talk {
+    impl Conversation for TestConversation {
         fn messages(&self) -> &[Value] {
             &self.messages
         }
 
-        fn asked(&self) -> usize {
-            self.asked
+        fn prompt_len(&self) -> usize {
+            self.prompt_len
         }
 
         fn tokens_only(&self) -> bool {
@@ -93,16 +94,16 @@ pub mod tests {
             &self.extra
         }
 
-        fn verdict(&self) -> Option<Result<f64, Failure>> {
-            let failure = |message: &String| Failure { kind: FailureKind::Timeout, message: message.clone() };
+        fn verdict(&self) -> Option<Result<f64, RewardError>> {
+            let failure = |message: &String| RewardError { kind: FailureKind::Timeout, message: message.clone() };
             self.verdict.as_ref().map(|verdict| verdict.as_ref().map(|score| *score).map_err(failure))
         }
     }
 
     #[test]
     fn the_completion_begins_with_the_model() {
-        let asked = |asked| Talk { asked, ..Talk::new(None) };
-        for (talk, first) in [(asked(1), 1), (asked(0), 1), (asked(2), 3), (asked(9), 4)] {
+        let with_prompt = |prompt_len| TestConversation { prompt_len, ..TestConversation::new(None) };
+        for (talk, first) in [(with_prompt(1), 1), (with_prompt(0), 1), (with_prompt(2), 3), (with_prompt(9), 4)] {
             assert_eq!(completion(&talk), &talk.messages[first..]);
         }
     }

@@ -14,9 +14,9 @@ use super::services::Service;
 
 pub const FUNCTION: Function = Function {
     name: "cosine_scaled_reward",
-    doc: "The rule of the data source, scaled by length: right from max_value_correct down to min_value_correct at max_len tokens and \
-          beyond, wrong from min_value_wrong up to max_value_wrong. Right is what has acc > 0, or a score > 0 where the rule reports no \
-          acc.\n\
+    doc: "The data source's score, scaled by length. A right response gets from max_value_correct (short) down to min_value_correct (at \
+          max_len tokens and above), a wrong one from min_value_wrong up to max_value_wrong. Right means acc > 0, or a score > 0 if the \
+          data source's scorer reports no acc.\n\
           Formula: long + ½·(short − long)·(1 + cos(π·min(tokens / max_len, 1))).\n\
           Paper: Yeo et al. 2025, Demystifying Long Chain-of-Thought Reasoning, arXiv:2502.03373, appendix C.1.\n\
           TRL: get_cosine_scaled_reward(max_len, …), which asks math-verify what is right.",
@@ -41,9 +41,9 @@ fn check(input: &ScoreInput) -> Result<()> {
 
 fn score(input: &ScoreInput) -> Result<Score> {
     let rule = find(input.data_source)?;
-    let said = (rule.run)(&ScoreInput { settings: &[], ..*input }).with_context(|| format!("the rule \"{}\"", rule.name))?;
-    let Some(score) = said.score else { return Ok(Score::abstain()) };
-    let acc = said.extras.iter().find(|(name, _)| name == "acc").map_or(f64::from(score), |(_, acc)| *acc);
+    let result = (rule.run)(&ScoreInput { settings: &[], ..*input }).with_context(|| format!("the rule \"{}\"", rule.name))?;
+    let Some(score) = result.score else { return Ok(Score::abstain()) };
+    let acc = result.extras.iter().find(|(name, _)| name == "acc").map_or(f64::from(score), |(_, acc)| *acc);
     let (long, short) = match acc > 0.0 {
         true => ("min_value_correct", "max_value_correct"),
         false => ("max_value_wrong", "min_value_wrong"),
@@ -51,5 +51,5 @@ fn score(input: &ScoreInput) -> Result<Score> {
     let (long, short) = (input.setting(long)?, input.setting(short)?);
     let progress = (input.token_count()? as f64 / input.count("max_len")? as f64).min(1.0);
     let reward = long + 0.5 * (short - long) * (1.0 + (progress * PI).cos());
-    Ok(Score { pred: said.pred, ..Score::new(reward as f32) })
+    Ok(Score { pred: result.pred, ..Score::new(reward as f32) })
 }

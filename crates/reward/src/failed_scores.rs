@@ -1,19 +1,19 @@
-//! Functions that fail to score responses of a batch: the scores that replace theirs, and one warning about all of them.
+//! Replacement scores for responses that a function fails to score, and one warning for all of them.
 
 use anyhow::{Error, Result};
 
-use super::failure::Failure;
+use super::reward_error::RewardError;
 use super::reward_function::OnError;
 use super::score::Score;
 use super::stats::Stats;
 use burnish_util::interrupt::Interrupted;
 
-/// The failures in one batch.
+/// Failures in one batch.
 pub(super) struct FailedScores<'a> {
     on_error: OnError,
     stats: &'a Stats,
     first: Option<String>,
-    /// The number of scores that were replaced.
+    /// Number of scores that were replaced.
     pub count: usize,
 }
 
@@ -22,18 +22,18 @@ impl<'a> FailedScores<'a> {
         Self { on_error, stats, first: None, count: 0 }
     }
 
-    /// The score that replaces the one of a function that failed. `place` describes the response for the message.
+    /// Returns the score that replaces that of a failed function. `place` describes the response for the message.
     ///
     /// # Errors
-    /// If the failure ends the run, which an interruption always does.
+    /// If the failure ends the run. An interruption always does.
     pub fn replace(&mut self, error: Error, function: &str, place: impl Fn() -> String) -> Result<Score> {
         self.instead(error, &format!("reward function \"{function}\""), place)
     }
 
-    /// The score that replaces those of all functions for a conversation that failed.
+    /// Returns the score that replaces those of all functions for a failed conversation.
     ///
     /// # Errors
-    /// As for [`Self::replace`].
+    /// The errors of [`Self::replace`].
     pub fn replace_conversation(&mut self, error: Error, place: impl Fn() -> String) -> Result<Score> {
         self.instead(error, "the conversation failed", place)
     }
@@ -42,7 +42,7 @@ impl<'a> FailedScores<'a> {
         if error.is::<Interrupted>() {
             return Err(error);
         }
-        self.stats.failed(error.downcast_ref::<Failure>().map(|failure| failure.kind));
+        self.stats.failed(error.downcast_ref::<RewardError>().map(|failure| failure.kind));
         let error = error.context(what.to_owned()).context(place());
         let score = match self.on_error {
             OnError::Error => return Err(error),
@@ -61,7 +61,7 @@ impl<'a> FailedScores<'a> {
                 OnError::Value(value) => value.to_string(),
                 OnError::Error | OnError::Abstain => "no opinion".to_owned(),
             };
-            tracing::warn!("{} failed and stand for {instead} (reward.on_error); the first: {first}", plural(self.count));
+            tracing::warn!("{} failed and count as {instead} (reward.on_error); the first: {first}", plural(self.count));
         }
     }
 }

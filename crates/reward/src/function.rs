@@ -1,4 +1,4 @@
-//! The entry of a reward function that is chosen by name.
+//! Registry entry of a reward function that is chosen by name.
 
 use std::collections::BTreeMap;
 
@@ -15,21 +15,21 @@ use burnish_util::suggest::did_you_mean;
 pub struct Function {
     pub name: &'static str,
     pub doc: &'static str,
-    /// The numbers that `reward.function_kwargs` can set.
+    /// Settings that `reward.function_kwargs` can change.
     pub settings: &'static [FunctionSetting],
-    /// The services that the function uses.
+    /// Services that the function uses.
     pub needs: &'static [Service],
-    /// The tag that a response must begin with, where a prompt can end with it instead.
+    /// Tag that a response must begin with, unless the prompt already ends with it.
     pub opens: Option<&'static str>,
-    /// The check of a row, as in [`super::Scorer::check`].
+    /// Check of a row, like [`super::Scorer::check`].
     pub check: fn(&ScoreInput) -> Result<()>,
     pub run: fn(&ScoreInput) -> Result<Score>,
 }
 
 impl Function {
-    /// The settings of this function, with `given` values in place of its defaults.
+    /// Returns the settings of this function: `given` values, and defaults for the others.
     ///
-    /// # Errors
+    /// If a name is unknown, a value is not finite or not allowed, or a required setting is missing.
     /// If a name is unknown, a number is not finite or not allowed, or a required setting is missing.
     pub fn settings(&self, given: &BTreeMap<String, f64>) -> Result<Vec<(&'static str, f64)>> {
         let known = || self.settings.iter().map(|setting| setting.name);
@@ -41,7 +41,7 @@ impl Function {
                 bail!("the reward function \"{}\" has no setting \"{name}\": it {listed}.{hint}", self.name);
             }
             if !value.is_finite() {
-                bail!("the setting \"{name}\" of the reward function \"{}\" is {value}", self.name);
+                bail!("the setting \"{name}\" of the reward function \"{}\" is {value}: it must be finite", self.name);
             }
         }
         let value = |setting: &FunctionSetting| {

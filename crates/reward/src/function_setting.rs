@@ -1,23 +1,24 @@
-//! The numbers that `reward.function_kwargs` sets of a reward function.
+//! Settings of reward functions, which `reward.function_kwargs` can change.
 
-/// A number that a function reads by [`ScoreInput::setting`](super::ScoreInput::setting).
+/// A numeric setting that a function reads by [`ScoreInput::setting`](super::ScoreInput::setting).
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionSetting {
     pub name: &'static str,
-    /// The default; `None` if the setting is required.
+    /// Default value; `None` if the setting is required.
     pub default: Option<f64>,
     pub takes: Takes,
 }
 
-/// The values that a setting takes.
+/// Values that a setting accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     Number,
-    /// Integers from this one on.
+    /// Integers, at least this one.
     Count(u32),
-    /// True and false, which are 1 and 0.
+    /// True and false, stored as 1 and 0.
     Flag,
 }
 
-/// The setting of functions with a [tag](super::Function::opens): the prompt ends with the tag, so that responses begin behind it.
+/// Setting of functions with a [tag](super::Function::opens): true if the prompt ends with the tag, so that responses begin after
+/// it.
 pub const PREFILLED: &[FunctionSetting] = &[FunctionSetting { name: "prefilled", default: Some(0.0), takes: Takes::Flag }];

@@ -11,14 +11,14 @@ use super::{
     cosine_scaled, gsm8k, integer_format, math_dapo, math_verify_functions, repetition_penalty, soft_overlong, think_format,
 };
 
-/// The name of the function that asks the scorer of the row's data source.
+/// Name of the function that calls the scorer of the row's data source.
 pub const DATA_SOURCE: &str = "data_source";
 
-/// The name of the function that returns the reward model's score, which is known only after all other functions have been
+/// Name of the function that returns the reward model's score. That score is known only after all other functions have been
 /// called.
 pub const REWARD_MODEL: &str = "reward_model";
 
-/// The functions that are not the scorer of a data source. Every scorer can be chosen by its name too.
+/// Functions that are not the scorer of a data source. Every scorer can be chosen by its name too.
 pub static FUNCTIONS: &[Function] = &[
     Function {
         name: DATA_SOURCE,
@@ -36,7 +36,7 @@ pub static FUNCTIONS: &[Function] = &[
         needs: &[],
         opens: None,
         check: |_| Ok(()),
-        run: |input| input.model_score.map(Score::new).context("there is no reward model: write reward_model.enable=true"),
+        run: |input| input.model_score.map(Score::new).context("no reward model is loaded: write reward_model.enable=true"),
     },
     think_format::FUNCTION,
     repetition_penalty::FUNCTION,
@@ -50,7 +50,7 @@ pub static FUNCTIONS: &[Function] = &[
     math_verify_functions::REASONING_ACCURACY,
 ];
 
-/// All functions.
+/// Returns all functions.
 pub fn all() -> impl Iterator<Item = Function> {
     let scorers = SCORERS.iter().map(|s| Function {
         name: s.name,
@@ -64,12 +64,12 @@ pub fn all() -> impl Iterator<Item = Function> {
     FUNCTIONS.iter().copied().chain(scorers)
 }
 
-/// The function of this name.
+/// Returns the function with this name.
 pub fn function(name: &str) -> Option<Function> {
     all().find(|function| function.name == name)
 }
 
-/// The names of all functions.
+/// Returns the names of all functions.
 pub fn function_names() -> Vec<&'static str> {
     all().map(|function| function.name).collect()
 }
@@ -106,7 +106,7 @@ mod tests {
         ]
     }
 
-    /// A function refuses exactly those rows for which it can score no response.
+    /// A function rejects exactly those rows for which it can score no response.
     #[test]
     fn rows_are_refused_where_no_response_can_be_scored() {
         let math_verify = MathVerify::new(|_, _| Ok(json!({"value": {"score": 1.0}})));
@@ -141,7 +141,8 @@ mod tests {
         assert_eq!(fit.len(), 3, "null, and the cases as an object and as text: {fit:?}");
     }
 
-    /// verl's scorer converts the ground truth to text before it compares; its other scorers give 0 for a number or fail.
+    /// verl's prime_math scorer converts the ground truth to text before it compares; its other scorers give 0 for a number, or
+    /// fail.
     #[test]
     fn a_number_is_a_ground_truth_where_verl_takes_one() {
         let scored = |truth: Value| {

@@ -1,7 +1,7 @@
-//! verl's `utils/reward_score/geo3k.py` with mathruler's grader: geometry problems, with the answer in a box after a thought.
+//! verl's `utils/reward_score/geo3k.py` with mathruler's grader: geometry problems, with the answer in a box after the reasoning.
 //!
-//! The grader is a sibling of [`prime_math`]'s. As there, comparisons that it would leave to sympy, except arithmetic, are made
-//! by math-verify.
+//! The grader is closely related to [`prime_math`]'s. As in `prime_math`, comparisons that the original leaves to sympy are made
+//! by math-verify, except plain arithmetic.
 
 use anyhow::{Context, Result};
 
@@ -12,12 +12,13 @@ use super::score_input::ScoreInput;
 use burnish_util::python_text::strip;
 
 const MATHRULER: Dialect = Dialect { percent: &["\\%", "%"], liters: false, bare: true };
-/// The share of the score for the right format.
+/// Share of the score for the right format.
 const FORM: f64 = 0.1;
-/// The answer that mathruler extracts from a response without one; it is compared like any other.
+/// The answer that mathruler extracts from a response without one. It is compared like any other answer.
 const NOTHING: &str = "None";
 
-/// 0.9 for the right answer plus 0.1 for the right format; the extra `acc` is the same. A note says if math-verify was asked.
+/// Returns 0.9 for the right answer plus 0.1 for the right format; the extra `acc` has the same value. A note tells if
+/// math-verify was used.
 ///
 /// # Errors
 /// If the ground truth is not text, or if math-verify is needed and fails.
@@ -31,7 +32,7 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
         None => {
             let verifier = input.services.math_verify.as_ref();
             let verifier = verifier
-                .with_context(|| format!("comparing \"{given}\" with \"{truth}\" takes math-verify, which is not there"))?;
+                .with_context(|| format!("comparing \"{given}\" with \"{truth}\" needs math-verify, which was not started"))?;
             verifier.compare(Question::Same, given, truth)?.score.is_some_and(|score| score > 0.0)
         }
     };
@@ -41,7 +42,7 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
     Ok(Score { notes, pred: Some(found.unwrap_or(NO_ANSWER).to_owned()), ..Score::graded(score, None) })
 }
 
-/// The content of the last box, if its brace is closed; an earlier box does not count.
+/// Returns the content of the last box if its brace is closed. An earlier box does not count.
 fn boxed_answer(solution: &str) -> Option<&str> {
     let (_, inside) = solution.rsplit_once("\\boxed{")?;
     let mut open = 1_i64;
@@ -52,7 +53,7 @@ fn boxed_answer(solution: &str) -> Option<&str> {
     Some(strip(&inside[..end]))
 }
 
-/// True if all of the response matches `<think>.*</think>.*\\boxed\{.*\}.*`, where a dot is any character.
+/// Returns true if the whole response matches `<think>.*</think>.*\\boxed\{.*\}.*`, where a dot is any character.
 fn has_form(solution: &str) -> bool {
     let behind = |text: &str, mark: &str| text.split_once(mark).map(|(_, rest)| rest.to_owned());
     let rest = solution.strip_prefix("<think>").and_then(|rest| behind(rest, "</think>"));

@@ -1,4 +1,4 @@
-//! verl's `utils/reward_score/gsm8k.py`, including its quirks: "#### 42." is not 42, and "#### $42" is no answer.
+//! verl's `utils/reward_score/gsm8k.py`, including its quirks: "#### 42." does not equal 42, and "#### $42" has no answer.
 
 use std::sync::LazyLock;
 
@@ -10,10 +10,10 @@ use super::score::Score;
 use super::score_input::{ScoreInput, truth_is_text};
 use burnish_util::python_text::tail;
 
-/// The number of characters at the end of the response that are searched.
+/// Number of characters at the end of the response that are searched.
 const TAIL_CHARS: usize = 300;
 
-/// The method by which the answer is extracted.
+/// Method by which the answer is extracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// The number after the last "#### ", without its commas.
@@ -35,7 +35,7 @@ pub const FLEXIBLE: Function = Function {
     run: |input| graded(input, Method::Flexible),
 };
 
-/// The registered scorer: the strict method, with 1 or 0. Unlike verl's scorer, it also returns the extracted answer.
+/// Scores by the strict method, with 1 or 0; the registered scorer. Unlike verl's scorer, it also returns the extracted answer.
 ///
 /// # Errors
 /// If the ground truth is not text.
@@ -49,7 +49,8 @@ fn graded(input: &ScoreInput, method: Method) -> Result<Score> {
     Ok(Score::graded(score, extract_solution(input.solution, method).as_deref()))
 }
 
-/// `correct` if the extracted answer equals `ground_truth` as text, `format_score` if another answer was found, 0 if none was.
+/// Returns `correct` if the extracted answer equals `ground_truth` as text, `format_score` for any other answer, 0 without an
+/// answer.
 pub fn compute_score(solution: &str, ground_truth: &str, method: Method, format_score: f64, correct: f64) -> f64 {
     match extract_solution(solution, method) {
         None => 0.0,
@@ -58,7 +59,7 @@ pub fn compute_score(solution: &str, ground_truth: &str, method: Method, format_
     }
 }
 
-/// The answer in `solution`, if it has one.
+/// Extracts the answer from `solution`; `None` if it has no answer.
 pub fn extract_solution(solution: &str, method: Method) -> Option<String> {
     static STRICT: LazyLock<Regex> = LazyLock::new(|| Regex::new("#### (-?[0-9.,]+)").expect("a constant pattern"));
     static FLEXIBLE: LazyLock<Regex> = LazyLock::new(|| Regex::new("-?[0-9.,]+").expect("a constant pattern"));
@@ -67,7 +68,7 @@ pub fn extract_solution(solution: &str, method: Method) -> Option<String> {
         Method::Strict => STRICT.captures_iter(tail).last().map(|found| found[1].replace(',', "")),
         Method::Flexible => {
             let found: Vec<&str> = FLEXIBLE.find_iter(tail).map(|m| m.as_str()).collect();
-            // If all of them are lone dots, verl's loop ends on the first one.
+            // If all matches are lone dots, verl's loop ends on the first one.
             let answer = found.iter().rev().find(|text| **text != ".").or(found.first());
             answer.map(ToString::to_string)
         }

@@ -1,10 +1,10 @@
-//! The normal form of answers in LaTeX from the MATH data set (Hendrycks et al. 2021, arXiv:2103.03874), as used by verl's
-//! `math_reward` and the graders of PRM800K's family.
+//! Normal form of LaTeX answers from the MATH data set (Hendrycks et al. 2021, arXiv:2103.03874), as used by verl's `math_reward`
+//! and the graders that descend from PRM800K's.
 
 use burnish_util::python_text::is_plain_integer;
 
-/// The normal form of `text`. `percent` are the spellings of a percent sign that are removed; the versions of this function
-/// differ in them.
+/// Returns the normal form of `text`. `percent` lists the spellings of a percent sign to remove; versions of this function differ
+/// in them.
 ///
 /// `None` if the original raises an exception: for a `\sqrt` or `\frac` at the end, or for two units.
 pub fn normal_form(text: &str, percent: &[&str]) -> Option<String> {
@@ -33,7 +33,7 @@ pub fn normal_form(text: &str, percent: &[&str]) -> Option<String> {
     Some(slash_as_fraction(text))
 }
 
-/// The text before "\text{ ", which starts a unit; `None` if there are two, because either could be the unit.
+/// Returns the text before "\text{ ", which starts a unit; `None` if there are two, because either could be the unit.
 fn without_unit(text: String) -> Option<String> {
     let mut parts = text.split("\\text{ ");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -63,7 +63,7 @@ fn braced_roots(text: &str) -> Option<String> {
     Some(result)
 }
 
-/// Writes `\frac1b` and `\frac1{72}` with braces. If a fraction is followed by only one character, the whole text stays as it is.
+/// Writes `\frac1b` and `\frac1{72}` with braces. If only one character follows a `\frac`, the whole text stays unchanged.
 fn braced_fractions(text: String) -> Option<String> {
     let mut parts = text.split("\\frac");
     let mut result = parts.next().unwrap_or_default().to_owned();

@@ -1,5 +1,6 @@
-//! Tests with what a model may write when it repeats itself: 100,000 copies of anything that a scorer might read as nesting.
-//! Scorers run on threads with stacks of 2 MB, and an overflow cannot be caught, so every scorer gets every text on half of that.
+//! Stress tests with degenerate, repetitive responses: 100,000 copies of anything that a scorer might parse as nesting. Scorers
+//! run on threads with stacks of 2 MB, and a stack overflow cannot be caught. So every scorer gets every text on a stack of half
+//! that size.
 
 use std::thread;
 
@@ -14,7 +15,7 @@ use super::services::Services;
 const MANY: usize = 100_000;
 const STACK: usize = 1 << 20;
 
-/// The nestings: (opening, middle, closing).
+/// Nested texts: (opening, middle, closing).
 const NESTINGS: &[(&str, &str, &str)] = &[
     ("(", "1", ")"),
     ("[", "1", "]"),
@@ -62,7 +63,7 @@ const NESTINGS: &[(&str, &str, &str)] = &[
     ("\n", "1", ""),
 ];
 
-/// The text before and after: the places in which most scorers look for an answer.
+/// Text before and after: the places in which most scorers look for an answer.
 const FRAMES: [(&str, &str); 2] = [("", ""), ("<think></think>\\boxed{", "}")];
 
 /// Ground truths of every kind that scorers compare with.
@@ -77,8 +78,8 @@ fn nested((open, middle, close): &(&str, &str, &str), count: usize) -> String {
     format!("{}{middle}{}", open.repeat(count), close.repeat(count))
 }
 
-/// Calls every scorer and function that needs no sandbox with the text in these frames; the results are ignored.
-fn ask_all(text: &str, frames: &[(&str, &str)], truth: &Value, services: &Services) {
+/// Calls every scorer and function that needs no sandbox, with the text in these frames; the results are ignored.
+fn score_all(text: &str, frames: &[(&str, &str)], truth: &Value, services: &Services) {
     let ids: Vec<u32> = text.bytes().map(u32::from).collect();
     let sandboxed = |name: &str| name == "sandbox_fusion";
     let settings = |function: &Function| function.settings(&Default::default()).unwrap_or_default();
@@ -102,16 +103,16 @@ fn ask_all(text: &str, frames: &[(&str, &str)], truth: &Value, services: &Servic
 
 #[test]
 fn no_response_ends_the_process() {
-    // A stand-in for math-verify, which answers no.
+    // A stand-in for math-verify that always answers "not equal".
     let services = Services { sandbox: None, math_verify: Some(MathVerify::new(|_, _| Ok(json!({"value": {"score": 0.0}})))) };
     let work = || {
         let truths = truths();
         for nesting in NESTINGS {
-            ask_all(&nested(nesting, MANY), &FRAMES[1..], &truths[0], &services);
-            ask_all(&nesting.0.repeat(MANY), &FRAMES[..1], &truths[0], &services);
-            // When verl's prime_math compares the parts of answers, it looks only at the first 1,000 characters.
+            score_all(&nested(nesting, MANY), &FRAMES[1..], &truths[0], &services);
+            score_all(&nesting.0.repeat(MANY), &FRAMES[..1], &truths[0], &services);
+            // verl's prime_math looks only at the first 1,000 characters when it compares parts of answers.
             let short = nested(nesting, 990 / (nesting.0.len() + nesting.2.len()));
-            truths.iter().for_each(|truth| ask_all(&short, &FRAMES, truth, &services));
+            truths.iter().for_each(|truth| score_all(&short, &FRAMES, truth, &services));
         }
     };
     thread::scope(|scope| thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work).unwrap().join().unwrap());

@@ -1,4 +1,4 @@
-//! The format of an arithmetic answer, whatever its value.
+//! Format of an arithmetic answer: one integer, right or wrong.
 
 use std::sync::LazyLock;
 
@@ -11,9 +11,9 @@ use super::score_input::ScoreInput;
 
 pub const FUNCTION: Function = Function {
     name: "integer_format",
-    doc: "1 if the response is one integer and nothing else but white space around it, else 0.\n\
+    doc: "1 if the response is one integer, apart from white space around it, else 0.\n\
           Formula: the trimmed response matches ^-?[0-9]+$.\n\
-          When: beside `arithmetic`, as a second reward that is easier to get.",
+          When: together with `arithmetic`, as a second reward that is easier to get.",
     settings: &[],
     needs: &[],
     opens: None,

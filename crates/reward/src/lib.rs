@@ -1,12 +1,11 @@
-//! Scores of responses: by the scorer of a row's data source ([`SCORERS`]), by reward functions chosen by name, by several at
-//! once ([`Rewards`]), by a reward model ([`model`]), and by anything that implements [`Judge`].
+//! Scores of responses. They come from the scorer of a row's data source ([`SCORERS`]), from reward functions chosen by name,
+//! from several functions at once ([`Rewards`]), or from anything that implements [`Judge`].
 //!
-//! A scorer is one file and one line of [`SCORERS`]; a reward function that belongs to no data source is one file and one line of
+//! A scorer is one file and one line of [`SCORERS`]. A reward function that belongs to no data source is one file and one line of
 //! [`FUNCTIONS`]. Each sees one response and its row. A response that cannot be scored is an error, never a silent 0. A scorer
-//! abstains from a row on which it has no opinion, such as one without a ground truth.
+//! abstains from a row that it cannot judge, such as one without a ground truth.
 
 pub mod arithmetic;
-mod ask;
 mod calculator;
 mod combine;
 mod complete;
@@ -17,7 +16,6 @@ mod cosine_scaled;
 #[cfg(test)]
 mod example;
 mod failed_scores;
-pub mod failure;
 mod function;
 mod function_setting;
 mod functions;
@@ -27,6 +25,7 @@ mod hendrycks;
 #[cfg(test)]
 mod hostile;
 mod integer_format;
+mod judge_call;
 pub mod math_dapo;
 mod math_reward;
 pub mod math_verify;
@@ -36,9 +35,9 @@ pub mod prime_math;
 pub mod python;
 pub mod remote;
 pub mod repetition_penalty;
+pub mod reward_error;
 mod reward_function;
 mod rewards;
-mod said;
 pub mod sandbox;
 mod score;
 mod score_input;
@@ -51,12 +50,13 @@ pub mod stats;
 #[cfg(test)]
 mod tests;
 mod think_format;
+mod wire;
 
-pub use ask::PendingScores;
 pub use conversation::{Conversation, completion};
 pub use function::Function;
 pub use function_setting::{FunctionSetting, Takes};
 pub use functions::{FUNCTIONS, function, function_names};
+pub use judge_call::PendingScores;
 pub use plan::RewardOptions;
 pub use reward_function::{OnError, Reward, Runs};
 pub use rewards::{Rewards, Tagged};

@@ -1,4 +1,4 @@
-//! verl's `utils/reward_score/math_dapo.py`: "Answer: …" or, if there is none, a box near the end; 1 or −1.
+//! verl's `utils/reward_score/math_dapo.py`: "Answer: …" or, failing that, a box near the end; 1 or −1.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use super::score_input::{ScoreInput, truth_is_text};
 use burnish_util::boxed::closing_brace;
 use burnish_util::python_text::{SPACE, is_digit, strip, tail};
 
-/// The number of characters at the end that are searched for an answer, and for a box.
+/// Number of characters at the end that are searched for an answer, and for a box.
 const TAIL: usize = 300;
 const BOX_TAIL: usize = 100;
 
@@ -19,7 +19,7 @@ const BOX_TAIL: usize = 100;
 pub const STRICT_BOX: Function = Function {
     name: "math_dapo_strict_box",
     doc: "1 if the last \\boxed{} of the last 100 characters is the ground truth, letter by letter, else −1.\n\
-          When: prompts that ask for a box and answers that are written in one way only.\n\
+          When: prompts that ask for a box and answers that can be written in only one way.\n\
           verl: math_dapo.compute_score(strict_box_verify=True).",
     settings: &[],
     needs: &[],
@@ -28,7 +28,7 @@ pub const STRICT_BOX: Function = Function {
     run: |input| graded(input, |solution, truth| strict_box(solution, truth).unwrap_or((false, NO_ANSWER.to_owned()))),
 };
 
-/// The registered scorer: the last "Answer: " line in its normal form, else the last box unchanged.
+/// Compares the last "Answer: " line in its normal form, else the last box unchanged; the registered scorer.
 ///
 /// # Errors
 /// If the ground truth is not text.
@@ -85,8 +85,8 @@ const DROPPED: [&str; 41] = [
     "^{\\circ}", "\\;", ",\\!", "{,}", "\"", "\\dots",
 ];
 
-/// Replacements by pattern, in this order: the content of dollar signs, of \text, \textbf, \overline and \boxed; braces for
-/// `\frac12` and `\sqrt2`.
+/// Regular expressions and their replacements, in this order. They keep the content of dollar signs, \text, \textbf, \overline
+/// and \boxed, and add braces to `\frac12` and `\sqrt2`.
 const PATTERNS: [(&str, &str); 7] = [
     (r"(.*?)(\$)(.*?)(\$)(.*)", "$$${3}$$"),
     (r"(\\text\{)(.*?)(\})", "${2}"),
@@ -97,7 +97,7 @@ const PATTERNS: [(&str, &str); 7] = [
     (r"(sqrt)([^{])", "sqrt{${2}}"),
 ];
 
-/// The normal form of Minerva (Lewkowycz et al. 2022, arXiv:2206.14858, appendix G).
+/// Returns the normal form of Minerva (Lewkowycz et al. 2022, arXiv:2206.14858, appendix G).
 pub fn normalize_final_answer(answer: &str) -> String {
     static COMPILED: LazyLock<Vec<(Regex, &str)>> =
         LazyLock::new(|| PATTERNS.map(|(from, to)| (Regex::new(from).expect("a constant pattern"), to)).into());

@@ -7,7 +7,7 @@ use super::score::Score;
 use super::score_input::ScoreInput;
 use burnish_util::boxed::boxed_answer;
 
-/// 1 if the last box equals the ground truth in its normal form, else 0.
+/// Returns 1 if the last box equals the ground truth in its normal form, else 0.
 ///
 /// # Errors
 /// If the ground truth is not text.

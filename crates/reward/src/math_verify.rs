@@ -1,17 +1,17 @@
-//! Comparison of answers by Hugging Face's `math-verify`, which runs in Python workers: verl's `math_verify` scorer, TRL's
-//! `accuracy_reward` and `reasoning_accuracy_reward`, and what [`super::prime_math`] cannot decide.
+//! Comparison of answers by Hugging Face's `math-verify` in Python workers. Used by verl's `math_verify` scorer, by TRL's
+//! `accuracy_reward` and `reasoning_accuracy_reward`, and where [`super::prime_math`] cannot decide.
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::score::Score;
 
-/// The code that runs in each worker; it needs `pip install math-verify`.
+/// Code that runs in each worker; it needs `pip install math-verify`.
 pub const CODE: &str = include_str!("python/math_verify.py");
-/// The functions of [`CODE`], which are called by their index in this list.
+/// Functions of [`CODE`], called by their index in this list.
 pub const QUESTIONS: &[&str] = &["verl", "trl", "same"];
 
-/// The way in which answers are extracted and compared.
+/// Rules for extracting and comparing answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
     /// Any answer in the response counts, as in verl's scorer.
@@ -22,10 +22,10 @@ pub enum Question {
     Same,
 }
 
-/// Calls the function of [`QUESTIONS`] with this index in a worker, and returns its result as `{"value": …}`.
+/// A call of the function of [`QUESTIONS`] with this index in a worker; returns its result as `{"value": …}`.
 type Ask = dyn Fn(usize, &Value) -> Result<Value> + Send + Sync;
 
-/// The connection to the workers.
+/// Connection to the workers.
 pub struct MathVerify {
     ask: Box<Ask>,
 }
@@ -35,10 +35,10 @@ impl MathVerify {
         Self { ask: Box::new(ask) }
     }
 
-    /// The score, `None` if the ground truth cannot be parsed, with the parsed answer if the worker returns it.
+    /// Returns the score (`None` if the ground truth cannot be parsed) and, if the worker returns it, the parsed answer.
     ///
     /// # Errors
-    /// If a worker fails; an error that `math-verify` raises is a [`super::failure::Failure`].
+    /// If a worker fails; an error raised by `math-verify` is a [`super::reward_error::RewardError`].
     pub fn compare(&self, question: Question, response: &str, truth: &str) -> Result<Score> {
         let reply = &(self.ask)(question as usize, &json!({ "response": response, "truth": truth }))?["value"];
         let score = reply["score"].as_f64().map(|score| score as f32);

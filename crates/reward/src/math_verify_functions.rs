@@ -1,5 +1,4 @@
-//! The reward functions that ask `math-verify`: verl's `math_verify` scorer, TRL's `accuracy_reward` and
-//! `reasoning_accuracy_reward`.
+//! Reward functions that use `math-verify`: verl's `math_verify` scorer, TRL's `accuracy_reward` and `reasoning_accuracy_reward`.
 
 use anyhow::{Context, Result};
 
@@ -19,8 +18,8 @@ fn compare(input: &ScoreInput, question: Question, response: Option<&str>) -> Re
 
 pub const VERL: Function = Function {
     name: "math_verify",
-    doc: "1 if math-verify finds an answer in the response that equals the ground truth, else 0, also if it takes too long.\n\
-          When: mathematics with answers that are no plain numbers. Needs `pip install math-verify` for reward.python.\n\
+    doc: "1 if math-verify finds an answer in the response that equals the ground truth, else 0; a timeout counts as 0.\n\
+          When: mathematics with answers other than plain numbers. Needs `pip install math-verify` for reward.python.\n\
           verl: utils/reward_score/math_verify.py.",
     settings: &[],
     needs: &[Service::MathVerify],
@@ -31,9 +30,9 @@ pub const VERL: Function = Function {
 
 pub const ACCURACY: Function = Function {
     name: "accuracy_reward",
-    doc: "1 if the LaTeX answer of the response, what is boxed first, equals the ground truth by math-verify, else 0; abstains \
-          from a ground truth that it cannot read.\n\
-          When: as `math_verify`, but an answer that is no LaTeX is wrong. Needs `pip install math-verify` for reward.python.\n\
+    doc: "1 if the LaTeX answer of the response (a boxed one first) equals the ground truth by math-verify, else 0; abstains from a \
+          ground truth that math-verify cannot parse.\n\
+          When: like `math_verify`, but an answer without LaTeX is wrong. Needs `pip install math-verify` for reward.python.\n\
           TRL: accuracy_reward.",
     settings: &[],
     needs: &[Service::MathVerify],
@@ -44,7 +43,7 @@ pub const ACCURACY: Function = Function {
 
 pub const REASONING_ACCURACY: Function = Function {
     name: "reasoning_accuracy_reward",
-    doc: "accuracy_reward of what follows the last \"</think>\"; 0 without one.\n\
+    doc: "accuracy_reward of the text after the last \"</think>\"; 0 without one.\n\
           When: models that reason first. Needs `pip install math-verify` for reward.python.\n\
           TRL: reasoning_accuracy_reward with its default delimiter.",
     settings: &[],

@@ -11,7 +11,7 @@ use super::score_input::ScoreInput;
 
 pub const FUNCTION: Function = Function {
     name: "repetition_penalty_reward",
-    doc: "A penalty for repeated runs of tokens: 0 without a repetition, towards max_penalty where all is one.\n\
+    doc: "A penalty for repeated runs of tokens: from 0 without repetition towards max_penalty if everything repeats.\n\
           Formula: max_penalty·(1 − distinct/all) over the runs of ngram_size tokens; 0 for shorter responses.\n\
           Paper: Yeo et al. 2025, Demystifying Long Chain-of-Thought Reasoning, arXiv:2502.03373, appendix C.2.\n\
           TRL: get_repetition_penalty_reward(ngram_size=3, max_penalty=-1.0).",
@@ -26,21 +26,21 @@ pub const FUNCTION: Function = Function {
 };
 
 fn tokens<'a>(input: &ScoreInput<'a>) -> Result<&'a [u32]> {
-    input.token_ids.context("repeated tokens can only be counted in responses that were generated here, not in text")
+    input.token_ids.context("repeated tokens can only be counted in responses generated here, not in text")
 }
 
 fn score(input: &ScoreInput) -> Result<Score> {
     let ids = tokens(input)?;
     let max_penalty = input.setting("max_penalty")?;
-    ensure!(max_penalty <= 0.0, "the setting max_penalty must not be positive, it is {max_penalty}");
+    ensure!(max_penalty <= 0.0, "the setting max_penalty is {max_penalty}: it must not be positive");
     Ok(Score::new(penalty(ids, input.count("ngram_size")?, max_penalty) as f32))
 }
 
-/// `max_penalty` times the share of n-grams of `ngram_size` (at least 1) tokens that repeat an earlier one.
+/// Returns `max_penalty` times the share of n-grams of `ngram_size` (at least 1) tokens that repeat an earlier one.
 pub fn penalty(ids: &[u32], ngram_size: usize, max_penalty: f64) -> f64 {
     let runs = ids.windows(ngram_size.max(1));
     let all = runs.len();
     let distinct = runs.collect::<HashSet<_>>().len();
-    // If nothing repeats, the result must be 0 and not −0, also if there is no n-gram at all.
+    // Without repetition the result must be 0 and not −0, even if there are no n-grams.
     if distinct == all { 0.0 } else { (1.0 - distinct as f64 / all as f64) * max_penalty }
 }

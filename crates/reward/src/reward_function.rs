@@ -1,4 +1,4 @@
-//! A reward function of a run: how it is called, and with what weight.
+//! A reward function of a run, with its weight and the way in which it is called.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use anyhow::Result;
 use super::score::Score;
 use super::score_input::{BatchJudge, Judge, ScoreInput};
 
-/// A reward function that is a plain function of this program.
+/// A reward function that is a plain Rust function.
 pub type Rule = fn(&ScoreInput) -> Result<Score>;
 
-/// The way in which a reward function is called.
+/// Time and place at which a reward function is called.
 #[derive(Clone)]
 pub enum Runs {
-    /// In this process, at once.
+    /// In this process, as soon as the response ends.
     Rule(Rule),
     /// In this process, once the reward model's score is known.
     Late(Rule),
@@ -29,23 +29,23 @@ pub struct Reward {
     pub name: String,
     pub weight: f64,
     pub settings: Vec<(&'static str, f64)>,
-    /// As [`Function::opens`](super::Function::opens).
+    /// Tag that a response must begin with; see [`Function::opens`](super::Function::opens).
     pub opens: Option<&'static str>,
     pub check: Check,
     pub runs: Runs,
 }
 
-/// The check of a row by a reward function: fails if the function could not score any response to the row.
+/// A reward function's check of a row: fails if the function could not score any response to the row.
 pub type Check = Arc<dyn Fn(&ScoreInput) -> Result<()> + Send + Sync>;
 
 impl Reward {
-    /// A reward function with weight 1, without settings, that accepts every row.
+    /// Creates a reward function with weight 1 and no settings that accepts every row.
     pub fn new(name: &str, runs: Runs) -> Self {
         Self { name: name.to_owned(), weight: 1.0, settings: Vec::new(), opens: None, check: Arc::new(|_| Ok(())), runs }
     }
 }
 
-/// The treatment of a response that a reward function fails to score.
+/// Treatment of a response that a reward function fails to score.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum OnError {
     /// The run ends with an error.

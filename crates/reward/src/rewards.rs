@@ -1,5 +1,5 @@
-//! The reward functions of a run, which score a response together: in `ask.rs` those that see one response alone, as soon as it ends;
-//! in `complete.rs` the others, and the weighted sum.
+//! Reward functions of a run, which score a response together. `judge_call.rs` calls those that need one response alone, as soon
+//! as it ends. `complete.rs` calls the others and computes the weighted sum.
 
 use anyhow::{Context, Result};
 
@@ -12,16 +12,16 @@ use super::scorers::find;
 use super::services::Services;
 use super::stats::Stats;
 
-/// A reward function that wants responses to begin with a tag.
+/// A reward function that expects responses to begin with a tag.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tagged {
     pub function: String,
     pub tag: &'static str,
-    /// True if the tag counts as the end of every prompt.
+    /// True if every prompt ends with the tag.
     pub is_prefilled: bool,
 }
 
-/// The reward functions of a run with their weights.
+/// Reward functions of a run, with their weights.
 pub struct Rewards {
     pub(super) rewards: Vec<Reward>,
     pub(super) services: Services,
@@ -33,8 +33,8 @@ pub struct Rewards {
 }
 
 impl Rewards {
-    /// Rewards from the given functions.
-    pub fn of(rewards: Vec<Reward>) -> Self {
+    /// Creates rewards from the given functions.
+    pub fn from_functions(rewards: Vec<Reward>) -> Self {
         Self {
             rewards,
             services: Services::default(),
@@ -44,17 +44,17 @@ impl Rewards {
         }
     }
 
-    /// True if a function is called outside this process.
+    /// Returns true if a function is called outside this process.
     pub fn is_remote(&self) -> bool {
         self.rewards.iter().any(|reward| matches!(reward.runs, Runs::Each(_) | Runs::Together(_))) || self.services.any()
     }
 
-    /// The services that the functions use.
+    /// Returns the services that the functions use.
     pub fn services(&self) -> &Services {
         &self.services
     }
 
-    /// Checks that every function can score responses to a row, whatever their text; `input` has no response.
+    /// Checks that every function can score some response to a row; `input` has no response.
     ///
     /// # Errors
     /// The error of the first function that cannot, with its name.
@@ -65,7 +65,7 @@ impl Rewards {
         self.rewards.iter().try_for_each(check)
     }
 
-    /// The functions that want responses to rows of this data source to begin with a tag.
+    /// Returns the functions that expect responses to rows of this data source to begin with a tag.
     pub fn tagged(&self, data_source: &str) -> impl Iterator<Item = Tagged> {
         let by_rule = find(data_source).ok().map(|scorer| (scorer.name, scorer.opens));
         self.rewards.iter().filter_map(move |reward| {
@@ -78,23 +78,23 @@ impl Rewards {
         })
     }
 
-    /// True if a failure ends the run.
+    /// Returns true if a failure ends the run.
     pub fn fails(&self) -> bool {
         self.on_error == OnError::Error
     }
 
-    /// The weighted sum of the functions' rewards for one response (TRL: nansum over functions). If all functions abstain, there
-    /// is no score.
+    /// Returns the weighted sum of the functions' rewards for one response (TRL: nansum over functions). If all functions
+    /// abstain, the result has no score.
     ///
     /// # Errors
-    /// As for [`Self::complete`].
+    /// The errors of [`Self::complete`].
     pub fn score(&self, input: &ScoreInput) -> Result<ResponseScore> {
         let place = |_| "scoring the response".to_owned();
-        let mut combined = self.complete(std::slice::from_ref(input), vec![self.ask(input)], place)?;
+        let mut combined = self.complete(std::slice::from_ref(input), vec![self.begin(input)], place)?;
         combined.pop().context("one response has one score")
     }
 
-    /// The input for one function, with its settings.
+    /// Returns the input for one function, with its settings.
     pub(super) fn own<'a>(&'a self, reward: &'a Reward, input: &ScoreInput<'a>) -> ScoreInput<'a> {
         ScoreInput { settings: &reward.settings, services: &self.services, ..*input }
     }

@@ -1,23 +1,22 @@
-//! The score of a response, by one reward function and by all of them.
+//! Score of a response, by one reward function and by all of them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A score, and named numbers that are logged with it. A scorer returns the same names for every response that it scores.
+/// A score with named values that are logged. A scorer returns the same names for every response that it scores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// `None` if the function has no opinion on this response, which is then left out of every baseline and mean and gets
-    /// advantage 0.
+    /// `None` if the function abstains. The response is then left out of every baseline and mean and gets advantage 0.
     pub score: Option<f32>,
     pub extras: Vec<(String, f64)>,
-    /// The answer in the response, by which `maj@N` of validation groups responses to one prompt; [`NO_ANSWER`] if none was
-    /// found. `None` from a scorer that extracts no answer.
+    /// Answer extracted from the response; [`NO_ANSWER`] if none was found, `None` from a scorer that extracts no answer.
+    /// Validation's `maj@N` groups responses to one prompt by it.
     pub pred: Option<String>,
-    /// Values other than numbers: written next to the response where responses are written, and never averaged.
+    /// Values other than numbers: written next to the response in files, and never averaged.
     pub notes: Vec<(String, Value)>,
 }
 
-/// The answer that verl's scorers report for a response without one; such responses agree with each other.
+/// The answer that verl's scorers report for a response without one. Such responses agree with each other.
 pub const NO_ANSWER: &str = "[INVALID]";
 
 impl Score {
@@ -25,48 +24,47 @@ impl Score {
         Self { score: Some(score), ..Self::abstain() }
     }
 
-    /// The score with the extra `acc` of the same value, which verl's reward manager makes of a bare number, and with the
-    /// extracted answer.
+    /// Creates a score with the extra `acc` of the same value and with the extracted answer. verl's reward manager adds `acc` to
+    /// a bare number.
     pub fn graded(score: f64, answer: Option<&str>) -> Self {
         let pred = Some(answer.unwrap_or(NO_ANSWER).to_owned());
         Self { extras: vec![("acc".into(), score)], pred, ..Self::new(score as f32) }
     }
 
-    /// No opinion, like `None` from TRL's reward functions.
+    /// Creates a score that abstains, like `None` from TRL's reward functions.
     pub fn abstain() -> Self {
         Self { score: None, extras: Vec::new(), pred: None, notes: Vec::new() }
     }
 }
 
-/// The score of a response by all functions, and what they report beside it: from [`Rewards::complete`](super::Rewards::complete)
-/// through training to the files and the trackers, this is the one form of it.
+/// The score of a response by all functions, and the values that they report. This type is used from
+/// [`Rewards::complete`](super::Rewards::complete) through training to the files and the trackers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResponseScore {
-    /// Σ weight·reward over the functions that did not abstain; `None` if all of them did. Training shapes it.
+    /// Σ weight·reward over the functions that did not abstain; `None` if all of them did. Training shapes this value further.
     pub score: Option<f32>,
-    /// The reward of each function, in the order in which the functions were named.
+    /// Reward of each function, in the order in which the functions were named.
     pub components: Vec<FunctionReward>,
-    /// Numbers that are logged beside the score; no name twice. See [`Self::report`].
+    /// Numeric values that are logged with the score; names are unique. See [`Self::report`].
     pub extras: Vec<(String, f64)>,
-    /// The answer from the first function that extracts one.
+    /// Answer from the first function that extracts one.
     pub pred: Option<String>,
-    /// The values that the functions return with their rewards and that are not numbers.
+    /// Values other than numbers that the functions return with their rewards.
     pub notes: Vec<(String, Value)>,
 }
 
-/// The reward of one function for one response.
+/// Reward of one function for one response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionReward {
-    /// The function's name.
     pub name: String,
-    /// Its weight in the score.
+    /// Weight in the score.
     pub weight: f64,
-    /// Its reward without the weight; `None` if it abstained.
+    /// Reward without the weight; `None` if the function abstained.
     pub reward: Option<f64>,
 }
 
 impl ResponseScore {
-    /// Adds a number that is logged beside the score, in place of one of the same name.
+    /// Sets a value that is logged with the score; replaces a value of the same name.
     pub fn report(&mut self, name: &str, value: f64) {
         match self.extras.iter_mut().find(|(known, _)| known == name) {
             Some((_, known)) => *known = value,
@@ -74,7 +72,7 @@ impl ResponseScore {
         }
     }
 
-    /// The number of this name that is logged beside the score, if there is one.
+    /// Returns the logged value with this name, if there is one.
     pub fn extra(&self, name: &str) -> Option<f64> {
         self.extras.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     }

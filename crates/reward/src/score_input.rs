@@ -1,4 +1,4 @@
-//! The input and the result of a scorer.
+//! Input of a scorer, and the types of scorers.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -15,29 +15,29 @@ use super::services::{Service, Services};
 #[derive(Clone, Copy)]
 pub struct ScoreInput<'a> {
     pub data_source: &'a str,
-    /// The decoded response, without special tokens; possibly cut off by the length limit.
+    /// Decoded response, without special tokens; possibly cut off by the length limit.
     pub solution: &'a str,
-    /// The decoded response with its special tokens.
+    /// Decoded response with its special tokens.
     pub raw: &'a str,
-    /// The tokens of the response; `None` if it was read from a file.
+    /// Tokens of the response; `None` if it was read from a file.
     pub token_ids: Option<&'a [u32]>,
-    /// The score of the reward model, if there is one.
+    /// Score of the reward model, if there is one.
     pub model_score: Option<f32>,
     pub ground_truth: &'a Value,
     pub extra_info: &'a Value,
-    /// The conversation that was answered as a list of messages, or its plain text; null if it is unknown.
+    /// Prompt as a list of messages, or as plain text; null if it is unknown.
     pub prompt: &'a Value,
-    /// The prompt as text, as the policy read it.
+    /// Prompt as text, as the policy read it.
     pub prompt_text: &'a str,
     /// Every column of the row.
     pub columns: &'a Map<String, Value>,
-    /// The conversation that the response is; `None` for a response of one turn.
+    /// The conversation that the response consists of; `None` for a response of one turn.
     pub conversation: Option<&'a dyn Conversation>,
-    /// The training step, from 1; 0 before the first step and outside training.
+    /// Training step, from 1; 0 before the first step and outside training.
     pub step: u64,
-    /// The settings of the function that is called.
+    /// Settings of the function that is called.
     pub settings: &'a [(&'static str, f64)],
-    /// The services that some scorers need.
+    /// Services that some scorers need.
     pub services: &'a Services,
 }
 
@@ -65,7 +65,8 @@ impl Default for ScoreInput<'_> {
 }
 
 impl<'a> ScoreInput<'a> {
-    /// The ground truth, for scorers that compare with text; `None` if the row has none (`null`), in which case they abstain.
+    /// Returns the ground truth for scorers that compare with text; `None` if the row has none (`null`). The scorer then
+    /// abstains.
     ///
     /// # Errors
     /// If the ground truth is neither text nor `null`.
@@ -82,7 +83,7 @@ impl<'a> ScoreInput<'a> {
         self.ground_truth.as_str().map(Some).with_context(wrong)
     }
 
-    /// A setting of the function that is called.
+    /// Returns a setting of the function that is called.
     ///
     /// # Errors
     /// If the function's [`Function::settings`](super::Function::settings) does not list the name.
@@ -91,15 +92,15 @@ impl<'a> ScoreInput<'a> {
         setting.map(|(_, value)| *value).with_context(|| format!("the function has no setting `{name}`"))
     }
 
-    /// A setting that counts something, one that takes [`Takes::Count`](super::Takes::Count).
+    /// Returns an integer setting, one that takes [`Takes::Count`](super::Takes::Count).
     ///
     /// # Errors
-    /// As for [`Self::setting`].
+    /// The errors of [`Self::setting`].
     pub fn count(&self, name: &str) -> Result<usize> {
         self.setting(name).map(|value| value as usize)
     }
 
-    /// The response, behind the tag that the prompt ends with where the function's setting `prefilled` says so.
+    /// Returns the response; if the function's setting `prefilled` is true, with the tag that the prompt ends with in front.
     pub fn opened(&self, tag: &str) -> Cow<'a, str> {
         match self.settings.iter().any(|(name, value)| *name == PREFILLED[0].name && *value != 0.0) {
             true => format!("{tag}{}", self.solution).into(),
@@ -107,22 +108,22 @@ impl<'a> ScoreInput<'a> {
         }
     }
 
-    /// The number of tokens in the response.
+    /// Returns the number of tokens in the response.
     ///
     /// # Errors
     /// If the response was read from a file as text.
     pub fn token_count(&self) -> Result<usize> {
-        let ids = self.token_ids.context("the tokens can only be counted of responses that were generated here, not of text")?;
+        let ids = self.token_ids.context("tokens can only be counted in responses generated here, not in text")?;
         Ok(ids.len())
     }
 }
 
-/// A reward function with state or other resources. Several threads call it at once, also while responses are generated.
+/// A reward function with state or other resources. Several threads call it at once, even while responses are generated.
 pub trait Judge: Send + Sync {
     /// Scores one response.
     ///
     /// # Errors
-    /// If the response cannot be scored; a [`Failure`](super::failure::Failure) if the function itself failed.
+    /// If the response cannot be scored; a [`RewardError`](super::reward_error::RewardError) if the function itself failed.
     fn score(&self, input: &ScoreInput) -> Result<Score>;
 }
 
@@ -139,18 +140,18 @@ pub trait BatchJudge: Send + Sync {
 pub struct Scorer {
     pub name: &'static str,
     pub doc: &'static str,
-    /// The names of the data sources. A name that ends in `*` stands for all names with this beginning.
+    /// Names of the data sources. A name that ends in `*` stands for all names that begin with the part before it.
     pub data_sources: &'static [&'static str],
-    /// The services that the scorer uses.
+    /// Services that the scorer uses.
     pub needs: &'static [Service],
-    /// As [`Function::opens`](super::Function::opens).
+    /// Tag that a response must begin with; see [`Function::opens`](super::Function::opens).
     pub opens: Option<&'static str>,
-    /// Fails on a row for which no response can be scored.
+    /// Check of a row: fails if no response to the row can be scored.
     pub check: fn(&ScoreInput) -> Result<()>,
     pub run: fn(&ScoreInput) -> Result<Score>,
 }
 
-/// The [`Scorer::check`] of scorers that compare with text.
+/// Checks that the ground truth is text or null: the [`Scorer::check`] of scorers that compare with text.
 pub fn truth_is_text(input: &ScoreInput) -> Result<()> {
     input.ground_truth_text().map(drop)
 }

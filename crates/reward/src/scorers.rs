@@ -1,4 +1,4 @@
-//! The registry of scorers: the rule of each data source.
+//! Registry of scorers: the rule of each data source.
 
 use anyhow::{Result, bail};
 
@@ -11,7 +11,7 @@ use burnish_util::suggest::did_you_mean;
 pub static SCORERS: &[Scorer] = &[
     Scorer {
         name: "gsm8k",
-        doc: "1 if the number after the last \"#### \" equals the ground truth, else 0; abstains where that is null",
+        doc: "1 if the number after the last \"#### \" equals the ground truth, else 0; abstains if the ground truth is null",
         data_sources: &["openai/gsm8k"],
         needs: &[],
         opens: None,
@@ -20,7 +20,7 @@ pub static SCORERS: &[Scorer] = &[
     },
     Scorer {
         name: "arithmetic",
-        doc: "1 if the whole response equals the ground truth, else 0; abstains where that is null",
+        doc: "1 if the whole response equals the ground truth, else 0; abstains if the ground truth is null",
         data_sources: &["burnish/arithmetic"],
         needs: &[],
         opens: None,
@@ -29,7 +29,7 @@ pub static SCORERS: &[Scorer] = &[
     },
     Scorer {
         name: "calculator",
-        doc: "1 if the last line of the response equals the ground truth, else 0; abstains where that is null. Of a conversation with tools, \
+        doc: "1 if the last line of the response equals the ground truth, else 0; abstains if that is null. In a conversation with tools, \
               the last line is the model's last turn",
         data_sources: &["burnish/calculator"],
         needs: &[],
@@ -39,7 +39,7 @@ pub static SCORERS: &[Scorer] = &[
     },
     Scorer {
         name: "math_reward",
-        doc: "1 if the last \\boxed{} equals the ground truth in the normal form of the MATH data set, else 0; abstains where that is null",
+        doc: "1 if the last \\boxed{} equals the ground truth in the normal form of the MATH data set, else 0; abstains if that is null",
         data_sources: &["lighteval/MATH", "DigitalLearningGmbH/MATH-lighteval", "HuggingFaceH4/MATH-500"],
         needs: &[],
         opens: None,
@@ -48,7 +48,7 @@ pub static SCORERS: &[Scorer] = &[
     },
     Scorer {
         name: "math_dapo",
-        doc: "1 if the last \"Answer: \" or else the last \\boxed{} near the end equals the ground truth, else -1; abstains where that is null",
+        doc: "1 if the last \"Answer: \" or else the last \\boxed{} near the end equals the ground truth, else -1; abstains if that is null",
         data_sources: &["math_dapo", "math", "math_dapo_reasoning", "aime*"],
         needs: &[],
         opens: None,
@@ -57,8 +57,8 @@ pub static SCORERS: &[Scorer] = &[
     },
     Scorer {
         name: "search_r1",
-        doc: "1 if the last <answer> is one of the ground truth's target but for case, articles and punctuation, else 0; abstains where \
-              the ground truth is null",
+        doc: "1 if the last <answer> is one of the ground truth's target, ignoring case, articles and punctuation, else 0; abstains if the \
+              ground truth is null",
         data_sources: search_r1::DATA_SOURCES,
         needs: &[],
         opens: Some("<answer>"),
@@ -68,7 +68,7 @@ pub static SCORERS: &[Scorer] = &[
     Scorer {
         name: "geo3k",
         doc: "0.9 if the last \\boxed{} equals the ground truth as text, number or expression, and 0.1 for <think>…</think> before a \
-              box; abstains where the ground truth is null. What takes algebra to compare is compared by math-verify",
+              box; abstains if the ground truth is null. Comparisons that need algebra are made by math-verify",
         data_sources: &["hiyouga/geometry3k"],
         needs: &[Service::MathVerify],
         opens: Some("<think>"),
@@ -77,8 +77,8 @@ pub static SCORERS: &[Scorer] = &[
     },
     Scorer {
         name: "prime_math",
-        doc: "1 if the answer of the response equals the ground truth as text, number or expression, else 0; abstains where that is \
-              null. What takes algebra to compare is compared by math-verify",
+        doc: "1 if the answer of the response equals the ground truth as text, number or expression, else 0; abstains if that is \
+              null. Comparisons that need algebra are made by math-verify",
         data_sources: &[
             "numina_aops_forum",
             "numina_synthetic_math",
@@ -94,8 +94,8 @@ pub static SCORERS: &[Scorer] = &[
     },
     Scorer {
         name: "sandbox_fusion",
-        doc: "The share of the first ten test cases that the program of the response passes, run by the service of \
-              reward.sandbox_fusion.url; abstains where the ground truth is null",
+        doc: "The share of the first ten test cases that the program in the response passes, run by the service of \
+              reward.sandbox_fusion.url; abstains if the ground truth is null",
         data_sources: &["codecontests", "apps", "codeforces", "taco"],
         needs: &[Service::Sandbox],
         opens: None,
@@ -104,7 +104,7 @@ pub static SCORERS: &[Scorer] = &[
     },
 ];
 
-/// The scorer of a data source.
+/// Returns the scorer of a data source.
 pub fn find(data_source: &str) -> Result<&'static Scorer> {
     let means = |listed: &&str| match listed.strip_suffix('*') {
         Some(beginning) => data_source.starts_with(beginning),
@@ -116,8 +116,8 @@ pub fn find(data_source: &str) -> Result<&'static Scorer> {
     let known: Vec<&str> = SCORERS.iter().flat_map(|scorer| scorer.data_sources).copied().collect();
     let hint = did_you_mean(data_source, known.iter().copied());
     bail!(
-        "no scorer for the data source \"{data_source}\".{hint} Score it by a function of yours, custom_reward_function.path=FILE.py, or \
-         by a rule that goes for all rows, reward_model.reward_functions=[NAME]; the data sources with a scorer are {}",
+        "no scorer for the data source \"{data_source}\".{hint} Data sources with a scorer: {}. For another one, write \
+         custom_reward_function.path=FILE.py (a function of yours) or reward_model.reward_functions=[NAME] (one function for all rows)",
         known.join(", ")
     )
 }

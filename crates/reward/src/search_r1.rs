@@ -17,11 +17,12 @@ pub const DATA_SOURCES: &[&str] = &[
     "searchR1_bamboogle",
 ];
 
-/// The number of tags of one kind beyond which the reward is divided by four.
+/// Largest number of tags of one kind; with more tags, the reward is divided by four.
 const MOST_TAGS: usize = 10;
 
-/// 1 if the last answer is one of the ground truth's `target` (a text or a list of texts), ignoring case, punctuation, articles
-/// and white space, else 0. If the response has more than ten opening or closing tags, a correct answer scores a quarter.
+/// Returns 1 if the last answer is one of the ground truth's `target` (a text or a list of texts), ignoring case, punctuation,
+/// articles and white space, else 0. If the response has more than ten opening or closing tags, a correct answer scores a
+/// quarter.
 ///
 /// # Errors
 /// If the ground truth has no such `target`.
@@ -42,12 +43,12 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
     Ok(Score::graded(score, answer))
 }
 
-/// See [`super::Scorer::check`].
+/// Checks a row, as described at [`super::Scorer::check`].
 pub fn check(input: &ScoreInput) -> Result<()> {
     targets_of(input).map(drop)
 }
 
-/// The correct answers; `None` without a ground truth.
+/// Returns the correct answers; `None` without a ground truth.
 fn targets_of<'a>(input: &ScoreInput<'a>) -> Result<Option<Vec<&'a str>>> {
     if input.ground_truth.is_null() {
         return Ok(None);
@@ -76,7 +77,7 @@ fn last_answer(solution: &str) -> Option<&str> {
     last
 }
 
-/// The text in lower case, without ASCII punctuation and English articles, with one space between words.
+/// Returns the text in lower case, without ASCII punctuation and English articles, with one space between words.
 fn normal_form(text: &str) -> String {
     let plain = text.to_lowercase().replace(|c: char| c.is_ascii_punctuation(), "");
     let (mut result, mut rest) = (String::new(), plain.as_str());

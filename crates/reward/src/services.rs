@@ -1,15 +1,15 @@
-//! The services outside this process that scorers use. They are started first of all, and only if a scorer of the run may need
-//! them.
+//! Services outside this process that scorers use. They are started before anything else, and only if a scorer of the run may
+//! need them.
 
 use super::math_verify::MathVerify;
 use super::sandbox::Sandbox;
 
-/// Something outside itself that a scorer or function uses.
+/// A service that a scorer or function uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
     /// A Sandbox Fusion service, which runs programs: `reward.sandbox_fusion.url`.
     Sandbox,
-    /// math-verify in a process of Python, which compares answers that are no plain numbers.
+    /// math-verify in a Python process, which compares answers other than plain numbers.
     MathVerify,
     /// The scorer of each row's data source.
     Rules,
@@ -23,7 +23,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// True if there is a service.
+    /// Returns true if any service is running.
     pub fn any(&self) -> bool {
         self.sandbox.is_some() || self.math_verify.is_some()
     }

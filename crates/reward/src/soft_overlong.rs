@@ -9,7 +9,7 @@ use super::score_input::ScoreInput;
 
 pub const FUNCTION: Function = Function {
     name: "soft_overlong_punishment_reward",
-    doc: "A penalty for the last tokens before a limit: 0 for short responses, down to -1 at the limit and beyond.\n\
+    doc: "A penalty for responses near a length limit: 0 for short responses, down to -1 at the limit and above.\n\
           Formula: 0 up to max_completion_len − soft_punish_cache tokens, then (max_completion_len − soft_punish_cache − tokens) / \
           soft_punish_cache, −1 above max_completion_len.\n\
           Paper: Yu et al. 2025, DAPO, arXiv:2503.14476, equation 13.\n\

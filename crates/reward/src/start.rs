@@ -1,4 +1,4 @@
-//! Starts the services that the scorers and functions of a run need, before anything else, and no others.
+//! Start of the services that the scorers and functions of a run need, before anything else.
 
 use anyhow::{Result, bail};
 
@@ -13,7 +13,7 @@ impl Services {
     /// scorer needs none.
     ///
     /// # Errors
-    /// If programs are to be run but there is no sandbox (`None`, from reward.sandbox_fusion.url being null), or if math-verify
+    /// If programs have to be run but there is no sandbox (`None`, because reward.sandbox_fusion.url is null), or if math-verify
     /// cannot be started.
     pub fn start<'a>(
         data_sources: impl IntoIterator<Item = &'a str>,
@@ -30,8 +30,8 @@ impl Services {
         let user = |service| asked.iter().find(|(needs, _)| needs.contains(&service)).map(|(_, user)| user);
         if let (Some(user), None) = (user(Service::Sandbox), &sandbox) {
             bail!(
-                "{user}: its scores are those of programs that are run, which is done by a Sandbox Fusion service and never in this \
-                 process: set reward.sandbox_fusion.url, such as http://localhost:8080/run_code"
+                "{user} scores programs by running them in a Sandbox Fusion service, never in this process: set reward.sandbox_fusion.url, \
+                 such as http://localhost:8080/run_code"
             )
         }
         let math_verify = match user(Service::MathVerify) {
@@ -47,9 +47,9 @@ fn cannot_verify(user: &str, error: anyhow::Error) -> anyhow::Error {
     let missing = ["math_verify", "latex2sympy2_extended"]
         .iter()
         .any(|name| format!("{error:#}").contains(&format!("No module named '{name}")));
-    let what = format!("{user}: answers that are no plain numbers are compared by math-verify");
+    let what = format!("{user}: answers other than plain numbers are compared by math-verify");
     match missing {
-        true => anyhow::anyhow!("{what}, which the interpreter reward.python cannot import: pip install math-verify"),
+        true => anyhow::anyhow!("{what}, which is not installed for reward.python: pip install math-verify"),
         false => error.context(what),
     }
 }

@@ -1,20 +1,20 @@
-//! Statistics of reward functions: the times of their calls, and the numbers of their failures.
+//! Statistics of reward functions: call times and failure counts.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::failure::FailureKind;
+use super::reward_error::FailureKind;
 
-/// The statistics since the last report. Scoring threads fill them, and a report empties them.
+/// Statistics since the last report. Scoring threads fill them, and a report empties them.
 #[derive(Debug, Default)]
 pub struct Stats(Mutex<CallCounts>);
 
-/// The counts since the last report.
+/// Counts since the last report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallCounts {
-    /// The time of each call, by function, in no particular order.
+    /// Times of all calls, by function, in no particular order.
     pub calls: Vec<(String, Vec<Duration>)>,
     pub exceptions: usize,
     pub timeouts: usize,
@@ -51,7 +51,7 @@ impl Stats {
         value
     }
 
-    /// CallCounts a failure. One without a kind is an error of a built-in scorer, which counts as an exception.
+    /// Counts a failure. A failure without a kind is an error of a built-in scorer, and counts as an exception.
     pub fn failed(&self, kind: Option<FailureKind>) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match kind {

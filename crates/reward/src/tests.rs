@@ -58,7 +58,7 @@ fn a_reward_model_is_one_of_the_functions_and_the_rule_says_what_is_right() {
     assert_eq!((both.score, both.extras), (Some(2.0), vec![("acc".into(), 1.0)]), "the rule is asked once");
 }
 
-/// A scorer that runs for `acc` alone asks no service, and a response that it cannot judge has no `acc`.
+/// A scorer that runs only to report `acc` calls no service, and a response that it cannot judge has no `acc`.
 #[test]
 fn a_number_that_is_only_reported_fails_nothing() {
     let names = vec!["reward_model".to_owned()];
@@ -91,9 +91,9 @@ fn mistakes_are_named() {
 
     let truth = "95".into();
     let nan = function("broken", 0.0, |_| Ok(Score::new(f32::NAN)));
-    assert!(score(&Rewards::of(vec![nan]), "95", &truth).unwrap().score.is_some_and(f32::is_nan));
+    assert!(score(&Rewards::from_functions(vec![nan]), "95", &truth).unwrap().score.is_some_and(f32::is_nan));
     let large = function("large", 2.0, |_| Ok(Score::new(f32::MAX)));
-    assert_eq!(score(&Rewards::of(vec![large]), "95", &truth).unwrap().score, Some(f32::INFINITY));
+    assert_eq!(score(&Rewards::from_functions(vec![large]), "95", &truth).unwrap().score, Some(f32::INFINITY));
     let twice = named(&["data_source".into(), "arithmetic".into()], &[]).unwrap();
     let twice = score(&twice, "95", &truth).unwrap();
     assert_eq!(twice.extras, [("acc".into(), 1.0), ("arithmetic/acc".into(), 1.0)]);
@@ -108,9 +108,9 @@ fn a_failure_is_what_the_policy_says() {
             _ => Ok(Score::new(2.0)),
         });
         let fine = function("fine", 1.0, |_| Ok(Score::new(1.0)));
-        let rewards = Rewards { on_error, ..Rewards::of(vec![failing, fine]) };
+        let rewards = Rewards { on_error, ..Rewards::from_functions(vec![failing, fine]) };
         let inputs = ["good", "bad", "bad"].map(|solution| ScoreInput { solution, ..Default::default() });
-        let pending = inputs.iter().map(|input| rewards.ask(input)).collect();
+        let pending = inputs.iter().map(|input| rewards.begin(input)).collect();
         let scores = rewards.complete(&inputs, pending, |i| format!("response {i}"));
         (scores.map(|scores| scores.iter().map(|c| c.score).collect::<Vec<_>>()), rewards.stats.take().exceptions)
     };
@@ -119,7 +119,7 @@ fn a_failure_is_what_the_policy_says() {
     let failing =
         function("failing", 1.0, |input| if input.solution == "bad" { bail!("out of order") } else { Ok(Score::new(2.0)) });
     let inputs = ["good", "bad", "bad", "good"].map(|solution| ScoreInput { solution, ..Default::default() });
-    let pending = Rewards::of(vec![failing]).ask_all(&inputs, 1).unwrap();
+    let pending = Rewards::from_functions(vec![failing]).begin_all(&inputs, 1).unwrap();
     assert_eq!(pending.iter().map(PendingScores::failed).collect::<Vec<_>>(), [false, true], "nobody is asked behind a failure");
     let (abstained, failures) = said(OnError::Abstain);
     assert_eq!((abstained.unwrap(), failures), (vec![Some(7.0), Some(1.0), Some(1.0)], 2));
@@ -139,14 +139,15 @@ fn every_name_is_unique_and_documented() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every text over the relevant pieces: the function must agree with the pattern, which is spelled out by position here.
+    /// Every text over the relevant pieces: the function must agree with the pattern, which is written out by position
+    /// here.
     #[test]
     fn think_format_is_the_pattern(pieces in prop::collection::vec(prop::sample::select(vec!["<think>", "</think>", "a", "\n", "<", "think>"]), 0..6)) {
         let text = pieces.concat();
         let opened: Vec<usize> = text.match_indices("<think>").map(|(at, _)| at).collect();
         let closed = text.rfind("</think>");
         let expected = opened == [0] && closed.is_some_and(|at| at >= 7);
-        let all = Rewards::of(vec![Reward::new("think", Runs::Rule(think_format::FUNCTION.run))]);
+        let all = Rewards::from_functions(vec![Reward::new("think", Runs::Rule(think_format::FUNCTION.run))]);
         prop_assert_eq!(score(&all, &text, &Value::Null).unwrap().score, Some(f32::from(u8::from(expected))));
     }
 
@@ -156,7 +157,7 @@ proptest! {
         prop_assert!(penalty > -2.0 && penalty <= 0.0);
         let distinct: Vec<u32> = (0..ids.len() as u32).collect();
         prop_assert_eq!(repetition_penalty::penalty(&distinct, n, -2.0), 0.0);
-        // The same tokens once more: the only new n-grams are those across the seam.
+        // The same tokens once more: the only new n-grams are those across the boundary.
         let again = repetition_penalty::penalty(&[ids.clone(), ids.clone()].concat(), n, -2.0);
         prop_assert!(ids.len() < n || again < 0.0);
     }

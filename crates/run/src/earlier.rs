@@ -30,17 +30,17 @@ impl EarlierRun {
         Some(Self { info, is_finished: found.state == Some(State::Finished), has_rows })
     }
 
-    /// True if the run has reached its end.
+    /// Returns true if the run has reached its end.
     pub fn is_finished(&self) -> bool {
         self.is_finished
     }
 
-    /// True if the run has something to lose: its end, or a row.
+    /// Returns true if the run has something to lose: its end, or a row.
     pub fn has_results(&self) -> bool {
         self.is_finished || self.has_rows
     }
 
-    /// The run in a few words: `a finished run (3 steps, 1f3c9z2k)`.
+    /// Returns the run in a few words: `a finished run (3 steps, 1f3c9z2k)`.
     pub fn describe(&self) -> String {
         let state = if self.is_finished { "a finished run" } else { "a run that has not finished" };
         let steps = if self.info.step == 1 { "step" } else { "steps" };

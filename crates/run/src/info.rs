@@ -95,7 +95,7 @@ pub enum State {
 }
 
 impl State {
-    /// The name of the state in run.json.
+    /// Returns the name of the state in run.json.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -222,7 +222,7 @@ impl RunInfo {
         Some((serde_json::from_value(Value::Object(whole)).ok()?, lost))
     }
 
-    /// The seconds that processes have worked until a time, without the pauses between them.
+    /// Returns the seconds that processes have worked until a time, without the pauses between them.
     pub fn worked(&self, until: f64) -> f64 {
         let began = self.process_started.unwrap_or(self.started);
         // A damaged record may have no time of start.

@@ -43,7 +43,7 @@ impl LogFile {
         self.open_at(&dir.join(LOG), is_resumed)
     }
 
-    /// The same for a process that trains with the one whose file that is: `trainer-rank3.log`.
+    /// Returns the same for a process that trains with the one whose file that is: `trainer-rank3.log`.
     ///
     /// # Errors
     /// If the file cannot be written.

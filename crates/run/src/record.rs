@@ -115,7 +115,7 @@ impl Record {
         self.interrupt = interrupt.clone();
     }
 
-    /// The stage that reports phases.
+    /// Returns the stage that reports phases.
     pub fn stage(&self) -> &Stage {
         &self.stage
     }
@@ -195,13 +195,13 @@ impl Folder {
         }
     }
 
-    /// The time that the run has worked.
+    /// Returns the time that the run has worked.
     fn worked(&self) -> String {
         let seconds = self.info.worked(self.info.ended.unwrap_or_else(unix_time));
         human(Duration::try_from_secs_f64(seconds).unwrap_or_default())
     }
 
-    /// The lines about the result, the files and the next command.
+    /// Returns the lines about the result, the files and the next command.
     fn summary(&self, step: u64, saved: Option<&Path>, last: Option<f64>, no_signal: Option<(u64, &str)>) -> Vec<String> {
         let Self { dir, info, .. } = self;
         let mut lines = vec![format!("finished {step} steps in {}", self.worked())];
@@ -224,8 +224,8 @@ impl Folder {
     }
 }
 
-/// The checkpoint to export of a run that learned nothing in the end, and a message about it. `saved` is the last checkpoint;
-/// `last` is the value of the last validation.
+/// Returns the checkpoint to export of a run that learned nothing in the end, and a message about it. `saved` is the last
+/// checkpoint; `last` is the value of the last validation.
 fn worth_exporting(saved: Option<PathBuf>, best: Option<&BestSoFar>, last: Option<f64>) -> (Option<PathBuf>, String) {
     let Some(best) = best else { return (None, "no validation tells which checkpoint is worth having".to_owned()) };
     if best.step == 0 {

@@ -32,7 +32,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The current step and phase.
+    /// Returns the current step and phase.
     pub fn now(&self) -> Phase {
         self.with(|(at, _)| at.clone())
     }

@@ -75,7 +75,7 @@ impl Console {
         Self { progress: session.progress.clone(), total_steps: session.total_steps, start, left_out: (0, 0) }
     }
 
-    /// The line of a step, as wide as `width` columns at most, and the line of its validation if it has one.
+    /// Returns the line of a step, as wide as `width` columns at most, and the line of its validation if it has one.
     fn lines(&mut self, step: u64, metrics: &Metrics, width: usize) -> Vec<String> {
         let (label, bold) = (Style::new().dim(), Style::new().bold());
         let digits = self.total_steps.to_string().len();
@@ -112,7 +112,7 @@ impl Console {
         lines
     }
 
-    /// The estimated time left, from the mean time per step so far.
+    /// Returns the estimated time left, from the mean time per step so far.
     fn left(&self, step: u64) -> Option<String> {
         let (before, since) = self.start;
         let done = step.checked_sub(before).filter(|done| *done > 0)?;

@@ -29,20 +29,20 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// An ending that begins now.
+    /// Returns an ending that begins now.
     pub fn new(exit: Exit, interrupt: &Interrupt) -> Self {
         let hurried = exit == Exit::Interrupted || interrupt.asked();
         Self { exit, interrupt: interrupt.clone(), hurried, begun: Instant::now() }
     }
 
-    /// The ending of a run that nobody has asked to stop, for tests.
+    /// Returns the ending of a run that nobody has asked to stop, for tests.
     #[cfg(test)]
     pub(super) fn of(exit: Exit) -> Self {
         Self::new(exit, &Interrupt::default())
     }
 
-    /// The time left to a caller that is ready to wait for `patience`: at most ten seconds after the end if the run was asked to
-    /// stop, none once a signal arrives after the end.
+    /// Returns the time left to a caller that is ready to wait for `patience`: at most ten seconds after the end if the run was
+    /// asked to stop, none once a signal arrives after the end.
     pub fn left(&self, patience: Duration) -> Duration {
         let at_most = match (self.hurried, self.interrupt.asked()) {
             (true, _) => patience.min(HURRY),
@@ -52,7 +52,7 @@ impl Ending {
         at_most.saturating_sub(self.begun.elapsed())
     }
 
-    /// The time since the run ended.
+    /// Returns the time since the run ended.
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }

@@ -39,7 +39,7 @@ impl Tracker for MetricsFile {
 /// The metrics file of a run whose folder does not name another.
 pub const METRICS: &str = "metrics.jsonl";
 
-/// The path of a run's metrics file.
+/// Returns the path of a run's metrics file.
 pub fn place(session: &Session) -> PathBuf {
     path(session, |variable| std::env::var_os(variable).map(PathBuf::from))
 }

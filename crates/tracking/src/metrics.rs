@@ -5,7 +5,7 @@
 pub struct Metrics(Vec<(String, f64)>);
 
 impl Metrics {
-    /// An empty set of metrics.
+    /// Returns an empty set of metrics.
     pub fn new() -> Self {
         Self::default()
     }
@@ -19,22 +19,22 @@ impl Metrics {
         }
     }
 
-    /// The value of a metric; `None` if it was never set.
+    /// Returns the value of a metric; `None` if it was never set.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// All metrics, in the order in which they were first set.
+    /// Returns all metrics, in the order in which they were first set.
     pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
 
-    /// True if no metric was set.
+    /// Returns true if no metric was set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The number of metrics.
+    /// Returns the number of metrics.
     pub fn len(&self) -> usize {
         self.0.len()
     }

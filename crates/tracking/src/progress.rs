@@ -33,7 +33,7 @@ const PHASES: &[(&str, &str)] = &[
 ];
 
 impl Progress {
-    /// A hidden bar, until [`start`](Self::start) shows it.
+    /// Returns a hidden bar, until [`start`](Self::start) shows it.
     pub fn hidden() -> Self {
         Self { bar: ProgressBar::hidden() }
     }

@@ -61,7 +61,8 @@ impl Session {
         key.split('.').try_fold(&self.config, |value, part| value.get(part))?.as_str()
     }
 
-    /// The text that [`Self::remember`] last stored under this name, in this process or in an earlier one of the same run.
+    /// Returns the text that [`Self::remember`] last stored under this name, in this process or in an earlier one of the same
+    /// run.
     pub fn remembered(&self, what: &str) -> Option<String> {
         self.memory().remove(what)
     }

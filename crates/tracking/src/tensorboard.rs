@@ -96,9 +96,9 @@ fn summary(metrics: &Metrics) -> Vec<u8> {
     Message::of(|summary| metrics.iter().for_each(|(name, number)| summary.bytes(1, &value(name, number))))
 }
 
-/// A `tensorflow.Summary` with one text, as TensorBoard's text plugin reads it: in a value, tag = 1, tensor = 8 with dtype = 1 (7
-/// is a string), tensor_shape = 2 of one dim = 2 with size = 1, and string_val = 8; metadata = 9 with plugin_data = 1 with
-/// plugin_name = 1.
+/// Returns a `tensorflow.Summary` with one text, as TensorBoard's text plugin reads it: in a value, tag = 1, tensor = 8 with
+/// dtype = 1 (7 is a string), tensor_shape = 2 of one dim = 2 with size = 1, and string_val = 8; metadata = 9 with plugin_data =
+/// 1 with plugin_name = 1.
 fn text(name: &str, text: &str) -> Vec<u8> {
     let dim = Message::of(|dim| dim.varint(1, 1));
     let shape = Message::of(|shape| shape.bytes(2, &dim));
@@ -116,7 +116,7 @@ fn text(name: &str, text: &str) -> Vec<u8> {
     Message::of(|summary| summary.bytes(1, &value))
 }
 
-/// A table in Markdown, which TensorBoard renders.
+/// Returns a table in Markdown, which TensorBoard renders.
 fn markdown(table: &Table) -> String {
     let cell =
         |cell: &Cell| cell.to_string().replace('&', "&amp;").replace('<', "&lt;").replace('|', "&#124;").replace('\n', "<br>");
@@ -132,7 +132,7 @@ fn record(data: &[u8]) -> Vec<u8> {
     [&length[..], &masked_crc(&length).to_le_bytes(), data, &masked_crc(data).to_le_bytes()].concat()
 }
 
-/// The masked checksum of TFRecord: data that contains checksums still gets a sound one.
+/// Returns the masked checksum of TFRecord: data that contains checksums still gets a sound one.
 fn masked_crc(data: &[u8]) -> u32 {
     CASTAGNOLI.of(data).rotate_right(15).wrapping_add(0xA282_EAD8)
 }

@@ -98,7 +98,7 @@ impl Scoring<'_> {
         let prompt_text = changed.map(|episode| self.tokenizer.decode(&episode.prompt, false)).transpose()?;
         let mut decoded = DecodedResponse { response, text, raw, episode, prompt_text, pending: None };
         let input = input(prompt, &decoded, self.step);
-        decoded.pending = self.rewards.ask_unless_failed(i, &input, failed);
+        decoded.pending = self.rewards.begin_unless_failed(i, &input, failed);
         Ok(decoded)
     }
 }

@@ -1,10 +1,10 @@
-//! The comparison of an answer with the ground truth, as in verl's scorer.
+//! Comparison of an answer with the ground truth, as in verl's scorer.
 
 use super::dialect::Dialect;
 use super::equal;
 use super::grade::grade;
 
-/// The result of a comparison without a computer algebra system.
+/// Result of a comparison without a computer algebra system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Right,
@@ -32,8 +32,8 @@ mod tests {
     use super::*;
     use crate::prime_math::extract::answer;
 
-    /// The expected answers and scores are verl's (`scripts/goldens/golden_prime_math.py`). The number of cases left to math-verify is
-    /// pinned, so that it cannot grow unnoticed.
+    /// The expected answers and scores are verl's (`scripts/goldens/golden_prime_math.py`). The number of cases left to
+    /// math-verify is pinned, so that it cannot grow unnoticed.
     #[test]
     fn decided_answers_are_verls() {
         let text = include_str!("../../../../tests/golden/prime_math.jsonl");
@@ -49,8 +49,8 @@ mod tests {
         assert_eq!((undecided, text.lines().count()), (104, 400));
     }
 
-    /// The expected results are those of verl 0.9.1 with Python 3.11, sympy 1.13 and pylatexenc 2.10, for answers that are nested
-    /// ever deeper: right up to some number of levels, and wrong beyond it, because of an error that verl counts as a wrong
+    /// The expected results are those of verl 0.9.1 with Python 3.11, sympy 1.13 and pylatexenc 2.10, for answers nested
+    /// ever deeper. An answer is right up to some depth and wrong beyond it, because of an error that verl counts as a wrong
     /// answer.
     #[test]
     fn nested_answers_are_verls_or_left_to_math_verify() {

@@ -1,8 +1,8 @@
-//! The differences between the two users of the grader.
+//! Differences between the two users of the grader.
 
-/// The differences between the graders that descend from PRM800K's.
+/// Differences between the graders that descend from PRM800K's.
 pub struct Dialect {
-    /// The spellings of a percent sign that the first normal form removes.
+    /// Spellings of a percent sign that the first normal form removes.
     pub percent: &'static [&'static str],
     /// True if liters are a unit.
     pub liters: bool,

@@ -1,7 +1,7 @@
-//! The second of verl's two comparisons, for answers whose normal forms differ: numbers to a tolerance of 1e-4, also as
-//! percentages, and intervals, tuples and points by their elements.
+//! The second of verl's two comparisons, for answers whose normal forms differ. Numbers are compared to a tolerance of 1e-4, also
+//! as percentages. Intervals, tuples and points are compared element by element.
 //!
-//! The last step of the original, by sympy, never succeeds and is therefore left out: verl 0.9.1 uses its `timeout_limit`, a
+//! The original's last step, by sympy, never succeeds and is therefore left out: verl 0.9.1 uses its `timeout_limit`, a
 //! decorator, as a context manager, and counts the resulting error as a wrong answer.
 
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use super::evaluate;
 use super::python::{Pattern, float, inside, integer_text, is_digit, pattern, strip};
 
-/// The reason why there is no result.
+/// Reason why a comparison has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// verl's code raises an error, which verl counts as a wrong answer.
@@ -18,15 +18,15 @@ pub enum Stop {
     Undecided,
 }
 
-/// The values of π that verl tries.
+/// Values of π that verl tries.
 const PI: &str = "3.141592653589793";
 const ROUGH_PI: &str = "3.14";
 const MOST_CHARS: usize = 1000;
 const TOLERANCE: f64 = 1e-4;
-/// The deepest nesting of brackets that is compared. Python gives up at about 490.
+/// Deepest nesting of brackets that is compared. Python fails at about 490.
 const DEEPEST: usize = 400;
 
-/// True if the two are equal, with either value of π if they contain it.
+/// Returns true if the two answers are equal, with either value of π if they contain it.
 pub fn either_pi(prediction: &str, reference: &str) -> Result<bool, Stop> {
     if !prediction.contains("\\pi") && !reference.contains("\\pi") {
         return equal(prediction, reference, PI, 0);
@@ -35,7 +35,7 @@ pub fn either_pi(prediction: &str, reference: &str) -> Result<bool, Stop> {
     Ok(equal(prediction, reference, ROUGH_PI, 0)? || exact)
 }
 
-/// An answer as Python holds it: a text, or a number with this text.
+/// An answer as Python stores it: a text, or a number with this text.
 struct Operand {
     text: String,
     is_text: bool,
@@ -67,7 +67,7 @@ fn equal(prediction: &str, reference: &str, pi: &str, depth: usize) -> Result<bo
     compare_parts(&interval(strip(p)), strip(r), depth)
 }
 
-/// Converts an answer: dollar and percent signs, bases and π are replaced.
+/// Converts an answer: replaces dollar and percent signs, bases and π.
 fn operand(answer: &str, pi: &str) -> Result<Operand, Stop> {
     static DOLLARS: Pattern = LazyLock::new(|| pattern(r"^\$\d"));
     static PERCENT: Pattern = LazyLock::new(|| pattern(r"^\d+(\.\d+)?\\?%\n?$"));
@@ -107,7 +107,7 @@ fn number(text: &str) -> Option<f64> {
     float(&text.replace(if text.contains("{,}") { "{,}" } else { "," }, ""))
 }
 
-/// `math.isclose` with verl's tolerance.
+/// Compares like `math.isclose`, with verl's tolerance.
 fn is_close(a: f64, b: f64) -> bool {
     let close = (a - b).abs() <= TOLERANCE * a.abs().max(b.abs());
     a == b || (a.is_finite() && b.is_finite() && close)
@@ -166,7 +166,7 @@ fn compare_parts(prediction: &str, reference: &str, depth: usize) -> Result<bool
     matrix(prediction, reference)
 }
 
-/// True if two lists, separated by commas, have equal elements; `None` if their lengths differ. Every element is compared,
+/// Returns true if two comma-separated lists have equal elements; `None` if their lengths differ. Every element is compared,
 /// because an error in a later one counts even if an earlier one differs.
 fn all_equal(prediction: &str, reference: &str, stripped: bool, depth: usize) -> Result<Option<bool>, Stop> {
     let (p, r): (Vec<&str>, Vec<&str>) = (prediction.split(',').collect(), reference.split(',').collect());
@@ -181,8 +181,8 @@ fn all_equal(prediction: &str, reference: &str, stripped: bool, depth: usize) ->
     Ok(Some(all))
 }
 
-/// Compares with a matrix in LaTeX. Lists with as many elements as it has parts between backslashes are left to sympy; all others
-/// are unequal.
+/// Compares with a matrix in LaTeX. A list with as many elements as the matrix has parts between backslashes is left to sympy;
+/// any other list is unequal.
 fn matrix(prediction: &str, reference: &str) -> Result<bool, Stop> {
     const BEGIN: &str = "\\begin{pmatrix}";
     if !reference.contains(BEGIN) {

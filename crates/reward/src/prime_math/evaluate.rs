@@ -10,12 +10,12 @@ enum Value {
     Several { list: bool, values: Vec<Value> },
 }
 
-/// The result of `str(eval(text))`; `None` if that raises.
+/// Returns the result of `str(eval(text))`; `None` if `eval` raises.
 pub fn text_of(text: &str) -> Option<String> {
     value_of(text.trim_start_matches([' ', '\t'])).map(|value| value.text())
 }
 
-/// The length of the list that `text` evaluates to; `None` if `eval` raises or the result is no list.
+/// Returns the length of the list that `text` evaluates to; `None` if `eval` raises or the result is not a list.
 pub fn list_length(text: &str) -> Option<usize> {
     match value_of(text)? {
         Value::Several { list: true, values } => Some(values.len()),
@@ -25,7 +25,7 @@ pub fn list_length(text: &str) -> Option<usize> {
 
 /// Evaluates a text. Only brackets nest, both in the grammar and in values, and their depth is limited as in Python.
 fn value_of(text: &str) -> Option<Value> {
-    let extent = Extent::of(text);
+    let extent = Extent::measure(text);
     if extent.brackets > MOST_BRACKETS || extent.chain > LONGEST_CHAIN {
         return None;
     }
@@ -118,13 +118,13 @@ impl Reader<'_> {
         })
     }
 
-    /// Several values without brackets are a tuple.
+    /// Parses a tuple, which may have no brackets.
     fn tuple(&mut self) -> Option<Value> {
         let (mut values, comma) = self.values()?;
         if comma { Some(Value::Several { list: false, values }) } else { values.pop() }
     }
 
-    /// One or more values, and `true` if there was a comma.
+    /// Parses one or more values; `true` if there was a comma.
     fn values(&mut self) -> Option<(Vec<Value>, bool)> {
         let mut values = vec![self.xor()?];
         let mut comma = false;
@@ -163,7 +163,7 @@ impl Reader<'_> {
         Some(value)
     }
 
-    /// Signs, an operand, and its powers. Powers are evaluated from right to left, and a sign in front after them.
+    /// Parses signs, an operand, and its powers. Powers are evaluated from right to left; a sign in front is applied after them.
     fn power(&mut self) -> Option<Value> {
         let mut links = Vec::new();
         loop {

@@ -1,15 +1,15 @@
-//! The answer in a response.
+//! Extraction of the answer from a response.
 
 use super::python::{after, before, rfind_lower, strip};
 
-/// Phrases before an answer, and below phrases after one. They are searched one after the other, each in what the earlier ones
+/// Phrases before an answer, and below phrases after one. They are searched in this order, each in the text that the earlier ones
 /// left.
 const OPENINGS: [&str; 3] = ["answer:", "answer is", "answers are"];
 const CLOSINGS: [&str; 4] = ["is answer", "is the answer", "are answers", "are the answers"];
-/// The last words before an answer, which are searched once everything after the last full stop is removed.
+/// Last words before an answer. They are searched once everything after the last full stop is removed.
 const LEADS: [&str; 11] = ["be ", "is ", "are ", "=", ": ", "get ", "be\n", "is\n", "are\n", ":\n", "get\n"];
 
-/// The answer in `response`; the whole response if nothing marks an answer.
+/// Returns the answer in `response`; the whole response if nothing marks an answer.
 pub fn answer(response: &str) -> String {
     let mut rest = response;
     for opening in OPENINGS {
@@ -35,8 +35,8 @@ fn past_last<'a>(text: &'a str, marker: &str) -> &'a str {
     rfind_lower(text, marker).map_or(text, |at| strip(after(text, at + marker.len())))
 }
 
-/// The content of the braces after the last `\boxed`, or else after the last `\fbox`. A closing brace before the first opening
-/// one counts.
+/// Returns the content of the braces after the last `\boxed`, or else after the last `\fbox`. A closing brace before the first
+/// opening one counts.
 fn last_boxed(text: &str) -> Option<&str> {
     let start = text.rfind("\\boxed").or_else(|| text.rfind("\\fbox"))?;
     let mut open = 0;

@@ -1,4 +1,4 @@
-//! The comparison by normal forms.
+//! Comparison by normal forms.
 
 use super::dialect::Dialect;
 use super::{mathd, normal, sympy};
@@ -20,7 +20,7 @@ pub fn grade(given: &str, truth: &str, dialect: &Dialect) -> Option<bool> {
     if truths.len() != givens.len() || (truths.len() > 1 && ends(&truth) != ends(&given)) {
         return Some(false);
     }
-    // One wrong element makes the answer wrong, whatever the undecided ones are.
+    // One wrong element makes the answer wrong, even if other elements are undecided.
     let elements: Vec<Option<bool>> = truths.iter().zip(&givens).map(|(truth, given)| grade_element(truth, given)).collect();
     if elements.contains(&Some(false)) {
         Some(false)

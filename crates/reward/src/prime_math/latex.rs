@@ -1,11 +1,11 @@
-//! The part of `pylatexenc` that converts the LaTeX of most answers to text; verl passes this text to sympy.
+//! The part of `pylatexenc` that converts most answers from LaTeX to text, which verl passes to sympy.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use burnish_util::python_text::is_space;
 
-/// Macros without arguments and the text they stand for.
+/// Macros without arguments, and their text.
 const SYMBOLS: &[(&str, &str)] = &[
     ("pi", "π"),
     ("infty", "∞"),
@@ -40,25 +40,25 @@ const SYMBOLS: &[(&str, &str)] = &[
 /// Macros that are replaced by their only argument.
 const WRAPPERS: &[&str] = &["text", "mathrm", "textbf", "boxed"];
 
-/// The deepest nesting of groups that is read here. `pylatexenc` fails, by Python's recursion limit, from about 120 nested roots
-/// on, 160 nested other macros, and 250 nested braces.
+/// Deepest nesting of groups that is parsed here. `pylatexenc` fails, by Python's recursion limit, from about 120 nested roots,
+/// 160 nested other macros, or 250 nested braces.
 const DEEPEST: usize = 100;
 const DEEPEST_OF_ALL: usize = 250;
 
-/// The text of `latex`; `None` if it contains anything whose conversion is not known here.
+/// Returns the text of `latex`; `None` if it contains anything whose conversion is not implemented here.
 pub fn text(latex: &str) -> Option<String> {
     let mut reader = Reader { rest: latex.chars().peekable(), depth: 0 };
     let text = reader.nodes(false)?;
     reader.rest.next().is_none().then_some(text)
 }
 
-/// True if groups are nested so deeply that `pylatexenc` raises an error, whatever they contain. Unclosed groups count too.
+/// Returns true if groups are nested so deeply that `pylatexenc` raises an error for any content. Unclosed groups count too.
 pub fn is_too_deep(latex: &str) -> bool {
     let mut chars = latex.chars();
     let mut depth = 0_usize;
     while let Some(c) = chars.next() {
         match c {
-            // An escaped brace opens nothing.
+            // An escaped brace does not open a group.
             '\\' => _ = chars.next(),
             '{' => depth += 1,
             '}' => depth = depth.saturating_sub(1),
@@ -73,12 +73,12 @@ pub fn is_too_deep(latex: &str) -> bool {
 
 struct Reader<'a> {
     rest: Peekable<Chars<'a>>,
-    /// The number of open groups.
+    /// Number of open groups.
     depth: usize,
 }
 
 impl Reader<'_> {
-    /// Reads to the end, or up to the brace that closes this group and is not consumed.
+    /// Reads to the end, or up to the brace that closes this group. The brace is not consumed.
     fn nodes(&mut self, group: bool) -> Option<String> {
         let mut out = String::new();
         while let Some(c) = self.rest.next_if(|c| *c != '}' || !group) {
@@ -135,7 +135,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Skips spaces; `None` before a letter that may belong to a macro's name, or before other white space.
+    /// Skips spaces; `None` before a letter that may belong to a macro's name, and before other white space.
     fn skip_spaces(&mut self) -> Option<()> {
         let is_unclear = |c: &char| !c.is_ascii() && (c.is_alphabetic() || c.is_whitespace()) || (*c != ' ' && is_space(*c));
         let is_next_unclear = self.rest.peek().is_some_and(is_unclear);

@@ -1,8 +1,8 @@
-//! verl's `utils/reward_score/prime_math`: answers to competition problems, compared as text, as numbers and, if that does not
-//! decide, as mathematics.
+//! verl's `utils/reward_score/prime_math`: answers to competition problems. They are compared as text, then as numbers, and, if
+//! that does not decide, as mathematics.
 //!
-//! Everything that verl decides without sympy is decided here, and so is everything for which sympy only does arithmetic. The
-//! rest is [`Verdict::Undecided`], which is left to `math-verify`.
+//! Everything that verl decides without sympy is decided here, and so is everything for which sympy only does arithmetic.
+//! Everything else is [`Verdict::Undecided`] and left to `math-verify`.
 
 mod compare;
 mod dialect;

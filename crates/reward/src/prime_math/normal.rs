@@ -41,10 +41,10 @@ const UNITS: [&str; 16] = [
     "yard",
 ];
 
-/// Removed last, in the dialects in which it is a unit.
+/// A unit that is removed last, in the dialects that treat it as a unit.
 const LAST_UNIT: &str = "liter";
 
-/// The normal form of `answer` in a dialect; `None` if it contains LaTeX whose reading by verl is not known here
+/// Returns the normal form of `answer` in a dialect; `None` if it contains LaTeX whose conversion by verl is not implemented here
 /// ([`latex::text`]).
 pub fn normal(answer: &str, dialect: &Dialect) -> Option<String> {
     static UNIT: LazyLock<Vec<regex::Regex>> = LazyLock::new(|| {
@@ -68,7 +68,7 @@ pub fn normal(answer: &str, dialect: &Dialect) -> Option<String> {
     let text = MINUS.replace_all(&text, "-");
     let text = MIXED.replace_all(&text, "${1}+${2}");
     let text = if dialect.bare { text.replace([' ', '{', '}'], "") } else { text.into_owned() }.to_lowercase();
-    // Commas that remain in a number do not belong to it.
+    // Remaining commas do not belong to a number.
     let number = integer_value(&text).and_then(|_| float(&text.replace(',', "")));
     Some(number.map_or(text, |number| integer_text(number.trunc())))
 }
@@ -92,18 +92,18 @@ fn integer_value(text: &str) -> Option<f64> {
     float(&without_group_commas(text)).filter(|number| is_integral(*number))
 }
 
-/// True if verl reads an element as an integer, which then equals only the same integer.
+/// Returns true if verl parses an element as an integer, which then equals only the same integer.
 pub fn is_integer(text: &str) -> bool {
     integer_value(text).is_some()
 }
 
-/// True if verl reads an element as a fraction, which then equals only the same fraction: 2/4 is not 1/2.
+/// Returns true if verl parses an element as a fraction, which then equals only the same fraction: 2/4 does not equal 1/2.
 pub fn is_fraction(text: &str) -> bool {
     static FRACTION: Pattern = LazyLock::new(|| pattern(r"^-?[0-9]+.?/0*[1-9][0-9]*.?\n?$"));
     FRACTION.is_match(text)
 }
 
-/// Writes 1,234,567 as 1234567; a comma before any other number of digits stays.
+/// Writes 1,234,567 as 1234567. A comma before any other number of digits stays.
 fn without_group_commas(text: &str) -> String {
     static GROUP: Pattern = LazyLock::new(|| pattern(r"(\d),(\d\d\d)(\n?$|\D)"));
     let mut text = text.to_owned();
@@ -116,7 +116,7 @@ fn without_group_commas(text: &str) -> String {
     }
 }
 
-/// The elements of a tuple or interval; any other text is its only element.
+/// Returns the elements of a tuple or interval; any other text is its only element.
 pub fn elements(text: &str) -> Vec<String> {
     let text = without_group_commas(text);
     if text.is_empty() {

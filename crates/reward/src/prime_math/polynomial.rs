@@ -1,8 +1,8 @@
-//! Exact polynomials with rational coefficients. Operations whose result does not fit into 128 bits return `None`.
+//! Exact polynomials with rational coefficients. Operations return `None` if the result does not fit into 128 bits.
 
 use std::collections::BTreeMap;
 
-/// The largest number of terms; more are left to sympy.
+/// Largest number of terms; larger polynomials are left to sympy.
 const MOST_TERMS: usize = 256;
 const MOST_POWER: i128 = 64;
 
@@ -33,17 +33,17 @@ impl Rational {
         Self::new(self.above.checked_mul(other.above)?, self.below.checked_mul(other.below)?)
     }
 
-    /// The nearest double, if both parts are exact as doubles, so that it is rounded only once.
+    /// Returns the nearest double if both parts are exact as doubles, so that only one rounding happens.
     pub fn double(self) -> Option<f64> {
         let exact = |part: i128| (part.abs() <= 1 << 53).then_some(part as f64);
         Some(exact(self.above)? / exact(self.below)?)
     }
 }
 
-/// The exponent of each symbol that occurs.
+/// Exponent of each symbol that occurs.
 type Powers = BTreeMap<char, i128>;
 
-/// A sum of terms, none of whose coefficients is 0.
+/// A sum of terms with coefficients other than 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Polynomial {
     terms: BTreeMap<Powers, Rational>,
@@ -63,7 +63,7 @@ impl Polynomial {
         self.terms.is_empty()
     }
 
-    /// The value, if there is no symbol.
+    /// Returns the value if there is no symbol.
     pub fn constant(&self) -> Option<Rational> {
         match self.terms.len() {
             0 => Some(Rational { above: 0, below: 1 }),
@@ -104,14 +104,15 @@ impl Polynomial {
         Some(product)
     }
 
-    /// The quotient; `None` unless `other` is a number other than 0.
+    /// Returns the quotient; `None` unless `other` is a number other than 0.
     pub fn over(&self, other: &Self) -> Option<Self> {
         let divisor = other.constant()?;
         let inverse = Rational::new(divisor.below, divisor.above)?;
         self.times(&Self { terms: BTreeMap::from([(Powers::new(), inverse)]) })
     }
 
-    /// The power; `None` unless the exponent is an integer, and for negative exponents unless the base is a number other than 0.
+    /// Returns the power. `None` if the exponent is not an integer, or if it is negative and the base is not a number other than
+    /// 0.
     pub fn power(&self, exponent: &Self) -> Option<Self> {
         let exponent = exponent.constant().filter(|exponent| exponent.below == 1 && exponent.above.abs() <= MOST_POWER)?;
         let one = Self::integer(1);

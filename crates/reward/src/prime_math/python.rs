@@ -1,4 +1,4 @@
-//! Python's functions on text and numbers, where Rust's differ; verl's rules depend on them.
+//! Python's functions on text and numbers that differ from Rust's; verl's rules depend on them.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ pub fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a constant pattern")
 }
 
-/// The ASCII digit for the decimal digit `c` of any script; each script has its ten digits in a row.
+/// Returns the ASCII digit for the decimal digit `c` of any script. The ten digits of a script are consecutive.
 fn digit(c: char) -> Option<char> {
     static DIGIT: Pattern = LazyLock::new(|| pattern(r"^\d$"));
     if c.is_ascii() {
@@ -37,11 +37,11 @@ pub fn is_digit(c: char) -> bool {
 
 /// Python's `float(text)`; `None` if it raises `ValueError`.
 pub fn float(text: &str) -> Option<f64> {
-    // The separators below 0x20, which only Python counts as white space, are not allowed around numbers by Python either.
+    // Only Python counts the separators below 0x20 as white space, but it does not allow them around numbers either.
     let plain: String = text.trim().chars().map(|c| digit(c).unwrap_or(c)).collect();
     let bytes = plain.as_bytes();
     let is_digit_at = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
-    // An underscore must stand between two digits; "0x10" and the like are no floats in either language.
+    // An underscore is allowed only between two digits; "0x10" and the like are not floats in either language.
     for (at, _) in plain.match_indices('_') {
         if !is_digit_at(at.checked_sub(1)) || !is_digit_at(Some(at + 1)) {
             return None;
@@ -52,29 +52,29 @@ pub fn float(text: &str) -> Option<f64> {
 
 /// Python's `str(int(value))` for an integral value.
 pub fn integer_text(value: f64) -> String {
-    // As an integer, negative zero has no sign.
+    // An integer zero has no sign.
     format!("{:.0}", value + 0.0)
 }
 
-/// The deepest nesting of brackets in Python's source, and the longest chain of operators that contain each other. Python 3.11
-/// raises errors beyond the first, and beyond some 2,900 to 3,000 for the second.
+/// Deepest nesting of brackets in Python's source, and longest chain of nested operators. Python 3.11 raises errors beyond the
+/// former, and beyond some 2,900 to 3,000 for the latter.
 pub const MOST_BRACKETS: usize = 200;
 pub const LONGEST_CHAIN: usize = 3000;
 
-/// The size of an expression, in terms of Python's limits.
+/// Size of an expression, in terms of Python's limits.
 #[derive(Debug, Default, PartialEq)]
 pub struct Extent {
-    /// The largest number of brackets that are open at once, closed later or not.
+    /// Largest number of brackets that are open at once, closed later or not.
     pub brackets: usize,
-    /// The largest number of signs, powers, sums or products that contain each other, without those in inner brackets.
+    /// Largest number of signs, powers, sums or products nested in each other, without those in inner brackets.
     pub chain: usize,
-    /// The number of all operators.
+    /// Number of all operators.
     pub operators: usize,
 }
 
 impl Extent {
     /// Measures an expression by its brackets, signs and operands alone, without any other grammar.
-    pub fn of(expression: &str) -> Self {
+    pub fn measure(expression: &str) -> Self {
         let mut extent = Self::default();
         let mut outer = Vec::new();
         let mut level = Level::default();
@@ -108,7 +108,7 @@ impl Extent {
     }
 }
 
-/// The operators of one level of brackets, up to the current place in it.
+/// Operators of one bracket level, up to the current position.
 #[derive(Default)]
 struct Level {
     sums: usize,
@@ -154,8 +154,8 @@ pub fn inside(text: &str) -> &str {
     chars.as_str()
 }
 
-/// Python's `text.lower().rfind(marker)`: an index in characters of the lower-case text, which verl's code then uses in the text
-/// itself.
+/// Python's `text.lower().rfind(marker)`: an index in characters of the lower-case text. verl's code then uses the index in the
+/// original text.
 pub fn rfind_lower(text: &str, marker: &str) -> Option<usize> {
     let lower = text.to_lowercase();
     lower.rfind(marker).map(|byte| lower[..byte].chars().count())

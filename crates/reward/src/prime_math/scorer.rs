@@ -12,12 +12,12 @@ use crate::score::Score;
 use crate::score_input::ScoreInput;
 use burnish_util::python_value::text_of;
 
-/// See [`crate::Scorer::check`].
+/// Checks a row, as described at [`crate::Scorer::check`].
 pub fn check(input: &ScoreInput) -> Result<()> {
     truth_of(input).map(drop)
 }
 
-/// The ground truth as text; a number is formatted as by Python's `str`, as in verl. `None` if there is none.
+/// Returns the ground truth as text; a number is formatted like Python's `str`, as in verl. `None` without a ground truth.
 fn truth_of<'a>(input: &ScoreInput<'a>) -> Result<Option<Cow<'a, str>>> {
     match input.ground_truth {
         number @ Value::Number(_) => Ok(Some(text_of(number).into())),
@@ -25,8 +25,8 @@ fn truth_of<'a>(input: &ScoreInput<'a>) -> Result<Option<Cow<'a, str>>> {
     }
 }
 
-/// The registered scorer: 1 or 0. The extra `acc`, which verl's reward manager adds to a bare number, is the same. The extracted
-/// answer is returned too, and a note says if math-verify was asked.
+/// Scores with 1 or 0; the registered scorer. The extra `acc`, which verl's reward manager adds to a bare number, has the same
+/// value. The result also has the extracted answer, and a note if math-verify was used.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = truth_of(input)? else { return Ok(Score::abstain()) };
     let given = answer(input.solution);
@@ -37,7 +37,7 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
         Verdict::Undecided => {
             let verifier = input.services.math_verify.as_ref();
             let verifier = verifier
-                .with_context(|| format!("comparing \"{given}\" with \"{truth}\" takes math-verify, which is not there"))?;
+                .with_context(|| format!("comparing \"{given}\" with \"{truth}\" needs math-verify, which was not started"))?;
             verifier.compare(Question::Same, &given, &truth)?.score.unwrap_or(0.0)
         }
     };

@@ -1,14 +1,14 @@
-//! Decides if the difference of two expressions is 0, as far as sympy would need only arithmetic for it.
+//! Decides if the difference of two expressions is 0, where sympy would need only arithmetic for it.
 
 use std::sync::LazyLock;
 
 use super::polynomial::Polynomial;
 use super::python::{Extent, LONGEST_CHAIN, MOST_BRACKETS, Pattern, pattern, strip};
 
-/// The largest number of operators; more would take too long, because a polynomial can have 256 terms after each of them.
+/// Largest number of operators. More would take too long, because a polynomial can have 256 terms after each operator.
 const MOST_OPERATORS: usize = 10_000;
 
-/// The equality of two elements in normal form, as decided by verl and sympy; `None` if only sympy can decide.
+/// Returns true if two elements in normal form are equal, as decided by verl and sympy; `None` if only sympy can decide.
 pub fn equal(truth: &str, given: &str) -> Option<bool> {
     if strip(truth).is_empty() || strip(given).is_empty() {
         return Some(false);
@@ -17,22 +17,22 @@ pub fn equal(truth: &str, given: &str) -> Option<bool> {
     if !is_allowed(&difference) || has_no_value(&difference) {
         return Some(false);
     }
-    // An expression that is too large for Python's parser is not equal. sympy puts one more pair of brackets around a number or a
-    // name in the innermost brackets, but not around names that it knows, such as pi.
-    let extent = Extent::of(&difference);
+    // An expression that is too large for Python's parser is not equal. sympy adds one pair of brackets around a number or a name
+    // in the innermost brackets, but not around names that it knows, such as pi.
+    let extent = Extent::measure(&difference);
     if extent.brackets > MOST_BRACKETS || extent.chain > LONGEST_CHAIN {
         return Some(false);
     }
     if extent.brackets == MOST_BRACKETS || extent.operators > MOST_OPERATORS {
         return None;
     }
-    Value::of(&difference).map(|value| match value {
+    Value::from_expression(&difference).map(|value| match value {
         Value::Exact(polynomial) => polynomial.is_zero(),
         Value::Float(number) => number == 0.0,
     })
 }
 
-/// True if verl passes the expression to sympy: it has at most two unknowns, and no long or nested powers.
+/// Returns true if verl passes the expression to sympy: it has at most two unknowns, and no long or nested powers.
 fn is_allowed(expression: &str) -> bool {
     static LETTER: Pattern = LazyLock::new(|| pattern(r"\p{L}"));
     static BAD: Pattern = LazyLock::new(|| pattern(r"\^\{|\^\(|\^[0-9]+\^|\^[0-9][0-9]+"));
@@ -43,7 +43,7 @@ fn is_allowed(expression: &str) -> bool {
     letters.len() <= 2 && !BAD.is_match(expression)
 }
 
-/// True if Python's grammar is certain to refuse the expression, or if it has no difference: a set, a tuple, an inequality.
+/// Returns true if Python's grammar certainly rejects the expression, or if it has no difference: a set, a tuple, an inequality.
 fn has_no_value(expression: &str) -> bool {
     let is_stray =
         |c: char| "\"'?;$\\|:@{}<>".contains(c) || !(c.is_ascii() || c.is_alphanumeric() || c.is_whitespace() || is_mark(c));
@@ -74,7 +74,7 @@ fn brackets_match(expression: &str) -> bool {
     }) && open.is_empty()
 }
 
-/// True if there is a comma directly inside the brackets that verl puts around each side.
+/// Returns true if there is a comma directly inside the brackets that verl puts around each side.
 fn is_tuple(expression: &str) -> bool {
     let mut depth = 0;
     expression.chars().any(|c| {
@@ -83,14 +83,14 @@ fn is_tuple(expression: &str) -> bool {
     })
 }
 
-/// A number of sympy's: exact, or binary with 53 bits once a decimal is involved.
+/// A number in sympy: exact, or binary with 53 bits once a decimal is involved.
 enum Value {
     Exact(Polynomial),
     Float(f64),
 }
 
 impl Value {
-    fn of(expression: &str) -> Option<Self> {
+    fn from_expression(expression: &str) -> Option<Self> {
         let tokens = tokens(expression)?;
         let mut reader = Reader { tokens: &tokens, at: 0 };
         let value = reader.sum()?;
@@ -130,7 +130,7 @@ impl Value {
         match (self, other) {
             (Self::Exact(a), Self::Exact(b)) => a.over(&b).map(Self::Exact),
             (_, b) if b.double()? == 0.0 => None,
-            // sympy rounds twice here, and so does this.
+            // sympy rounds twice here, and so does this code.
             (a @ Self::Exact(_), Self::Float(b)) => Self::float(a.double()? * (1.0 / b)),
             (a, b) => Self::float(a.double()? / b.double()?),
         }
@@ -146,9 +146,9 @@ enum Token {
     Sign(char),
 }
 
-/// The largest number of digits; from more digits, sympy makes numbers of more than 53 bits.
+/// Largest number of digits; with more digits, sympy creates numbers of more than 53 bits.
 const MOST_DIGITS: usize = 15;
-/// Names of two letters that are not the product of two symbols: names of sympy, Greek letters and Python's keywords.
+/// Names of two letters that are not the product of two symbols: sympy's names, Greek letters and Python's keywords.
 const NAMES: &[&str] =
     &["ff", "fu", "im", "jn", "li", "ln", "oo", "re", "rf", "yn", "mu", "nu", "xi", "as", "if", "in", "is", "or"];
 
@@ -229,7 +229,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Signs, an operand, and its powers. Powers are evaluated from right to left, and a sign in front after them.
+    /// Parses signs, an operand, and its powers. Powers are evaluated from right to left; a sign in front is applied after them.
     fn power(&mut self) -> Option<Value> {
         let mut links = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! The functions of a pool as reward functions: the arguments for each style of function, and the reading of the results.
+//! The functions of a pool as reward functions: builds the arguments for each style of function, and parses the results.
 
 use std::sync::Arc;
 
@@ -13,13 +13,14 @@ use crate::score_input::{BatchJudge, Judge, ScoreInput};
 use crate::{Conversation, Reward, Runs, completion};
 use burnish_util::suggest::did_you_mean;
 
-/// Columns that functions of TRL's style do not get under these names, but in another form.
+/// Columns that functions in TRL's style get under another name and in another form.
 const NO_COLUMNS: [&str; 3] = ["prompt", "completion", "completion_ids"];
 
-/// One reward function for each function of a file, under its name; none for built-in code, which does not score by itself.
+/// Returns one reward function for each function of a file, under its name. Built-in code has none, because it does not score by
+/// itself.
 pub fn functions(pool: &Arc<Pool>) -> Vec<Reward> {
     let offered = pool.functions().iter().enumerate().filter_map(|(index, signature)| {
-        let function = Call { pool: pool.clone(), index };
+        let function = PythonFunction { pool: pool.clone(), index };
         let runs = match signature.style {
             Style::VerlBatch | Style::Trl => Runs::Together(Arc::new(function)),
             Style::Verl | Style::OpenRlhf => Runs::Each(Arc::new(function)),
@@ -31,35 +32,35 @@ pub fn functions(pool: &Arc<Pool>) -> Vec<Reward> {
     offered.collect()
 }
 
-/// Fails where a row lacks a column that a function requires.
+/// Fails if a row lacks a column that a function requires.
 fn has_columns(input: &ScoreInput, wants: &[String]) -> Result<()> {
     let columns = || input.columns.keys().map(String::as_str).filter(|name| !NO_COLUMNS.contains(name));
     let Some(missing) = wants.iter().find(|name| columns().all(|column| column != name.as_str())) else { return Ok(()) };
     let hint = did_you_mean(missing, columns());
     let have: Vec<&str> = columns().collect();
     let others =
-        if have.is_empty() { "there is only the prompt".to_owned() } else { format!("the columns are {}", have.join(", ")) };
-    bail!("it wants the argument `{missing}`, and that is no column of the data: {others}.{hint}")
+        if have.is_empty() { "the data has only the prompt".to_owned() } else { format!("the columns are {}", have.join(", ")) };
+    bail!("it requires the argument `{missing}`, which is not a column of the data: {others}.{hint}")
 }
 
-struct Call {
+struct PythonFunction {
     pool: Arc<Pool>,
     index: usize,
 }
 
-impl Judge for Call {
+impl Judge for PythonFunction {
     fn score(&self, input: &ScoreInput) -> Result<Score> {
         self.scores(std::slice::from_ref(input))?.pop().context("a reward function returned nothing")
     }
 }
 
-impl BatchJudge for Call {
+impl BatchJudge for PythonFunction {
     fn score(&self, inputs: &[ScoreInput]) -> Result<Vec<Score>> {
         if inputs.is_empty() { Ok(Vec::new()) } else { self.scores(inputs) }
     }
 }
 
-impl Call {
+impl PythonFunction {
     fn scores(&self, inputs: &[ScoreInput]) -> Result<Vec<Score>> {
         let signature = &self.pool.functions()[self.index];
         let reply = match (signature.style, inputs) {
@@ -69,18 +70,18 @@ impl Call {
             _ => self.pool.call(self.index, &VerlBatch::new(inputs)),
         }?;
         let scores: Option<Vec<Score>> = reply["scores"].as_array().and_then(|scores| scores.iter().map(read).collect());
-        scores.filter(|scores| scores.len() == inputs.len()).context("a reward worker replies with what are no scores")
+        scores.filter(|scores| scores.len() == inputs.len()).context("the reply of a reward worker has no valid scores")
     }
 }
 
-/// What a conversation adds to `extra_info`.
+/// Values that a conversation adds to `extra_info`.
 #[derive(Serialize)]
 struct Rollout<'a> {
     num_turns: usize,
     tool_rewards: Vec<f64>,
     turn_scores: Vec<f64>,
     messages: &'a [Value],
-    /// What the loop hands on beside that.
+    /// Further values from the agent loop.
     extra: &'a Map<String, Value>,
 }
 
@@ -102,7 +103,7 @@ struct Verl<'a> {
     solution_str: &'a str,
     ground_truth: &'a Value,
     extra_info: &'a Value,
-    // Left out of other responses, whose random numbers follow from the arguments.
+    // Omitted for responses of one turn, whose random seeds depend on the arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     rollout: Option<Rollout<'a>>,
 }
@@ -120,7 +121,7 @@ struct VerlBatch<'a> {
     solution_strs: Vec<&'a str>,
     ground_truths: Vec<&'a Value>,
     extra_infos: Vec<&'a Value>,
-    /// Of each response, or none at all.
+    /// One item per response, or empty if none has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rollouts: Vec<Option<Rollout<'a>>>,
 }
@@ -140,10 +141,10 @@ impl<'a> VerlBatch<'a> {
     }
 }
 
-/// Arguments in OpenRLHF's style: lists of one item, because each response is scored as soon as it is complete.
+/// Arguments in OpenRLHF's style: lists of one item, because each response is scored when it is complete.
 #[derive(Serialize)]
 struct OpenRlhf<'a> {
-    /// The prompt and the response, with special tokens.
+    /// Prompt and response, with special tokens.
     queries: [String; 1],
     prompts: [&'a str; 1],
     labels: [&'a Value; 1],
@@ -162,7 +163,7 @@ struct Trl<'a> {
     completions: Vec<Completion<'a>>,
     completion_ids: Vec<Option<&'a [u32]>>,
     columns: Columns<'a>,
-    /// The names of all columns, for the message about a missing one.
+    /// Names of all columns, for the message about a missing one.
     all_columns: Vec<&'a str>,
     step: u64,
 }
@@ -172,7 +173,7 @@ struct Trl<'a> {
 enum Prompt<'a> {
     Known(&'a Value),
     Text(&'a str),
-    /// The messages that the model read: an environment or a program may have changed those of the row, as in TRL.
+    /// The messages that the model read. An environment or a program may have changed those of the row, as in TRL.
     Messages(&'a [Value]),
 }
 
@@ -180,12 +181,12 @@ enum Prompt<'a> {
 #[serde(untagged)]
 enum Completion<'a> {
     Text(&'a str),
-    /// The messages behind the prompt's.
+    /// The messages after the prompt.
     Messages(&'a [Value]),
 }
 
 impl<'a> Completion<'a> {
-    /// As in TRL, messages answer messages, and text answers text.
+    /// Chooses messages if the prompt consists of messages, and text if it is text, as TRL does.
     fn new(input: &ScoreInput<'a>) -> Self {
         match input.conversation {
             Some(conversation) if input.prompt.is_array() => Self::Messages(completion(conversation)),
@@ -194,7 +195,7 @@ impl<'a> Completion<'a> {
     }
 }
 
-/// The columns of a batch, each as the list of its values.
+/// Columns of a batch, each as the list of its values.
 struct Columns<'a>(Vec<(&'a str, Vec<&'a Value>)>);
 
 impl Serialize for Columns<'_> {
@@ -215,7 +216,7 @@ impl<'a> Trl<'a> {
             (Value::Null, _) => Prompt::Text(input.prompt_text),
             (Value::Array(_), Some(conversation)) => {
                 let messages = conversation.messages();
-                Prompt::Messages(&messages[..conversation.asked().min(messages.len())])
+                Prompt::Messages(&messages[..conversation.prompt_len().min(messages.len())])
             }
             (prompt, _) => Prompt::Known(prompt),
         };
@@ -230,7 +231,7 @@ impl<'a> Trl<'a> {
     }
 }
 
-/// Reads `[score, extras, pred, notes]`. Numbers that JSON lacks are sent as text.
+/// Parses `[score, extras, pred, notes]`. Numbers that JSON lacks are sent as text.
 fn read(score: &Value) -> Option<Score> {
     let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
     let [score, extras, pred, notes] = score.as_array()?.as_slice() else { return None };

@@ -1,16 +1,17 @@
-# Functions that see a whole batch as columns: advantage estimators with verl's signature, and post-processing of scores. Columns of tokens arrive ragged, as the
-# numbers of one response after another, and are shown to the function padded with zeros to the longest response, [B, T], as tensors of
-# torch where it is installed, and otherwise as arrays of NumPy.
+# Functions that see a whole batch as columns: advantage estimators with verl's signature, and post-processing of scores.
+# Columns of tokens arrive ragged: the values of one response after another. The function gets them padded with zeros to the
+# longest
+# response, [B, T], as torch tensors if torch is installed, and otherwise as NumPy arrays.
 
-# What verl passes to every estimator that is registered with it.
+# Arguments that verl passes to every registered estimator.
 VERL_PASSES = ("token_level_rewards", "response_mask", "config", "index", "reward_baselines")
-# The columns that there may be beside those; a function gets them if it has a parameter of the name.
+# Columns that may be added to those; a function gets them if it has a parameter of that name.
 COLUMNS = (
     "token_level_scores", "values", "old_log_probs", "rollout_log_probs", "ref_log_prob", "sum_pi_squared", "rollout_is_weights"
 )
 
 
-# What a function that processes scores may take.
+# Arguments that a function that processes scores may take.
 PROCESSES = ("scores", "response_mask", "index", "lengths", "prompts", "responses", "ground_truths", "data_sources", "extras", "step", "config")
 
 
@@ -22,12 +23,12 @@ class Estimator(Callee):
         super().__init__(name, function, "estimator", parameters)
         self.config = config
         known = VERL_PASSES + COLUMNS
-        # What verl does not pass, a function has from its own defaults, as it does there.
+        # As in verl, arguments that are not passed keep the function's default values.
         self.settings = {key: config[key] for key in self.required if key in config and key not in known}
         lacking = [key for key in self.required if key not in known and key not in self.settings]
         lacking += [p.name for p in parameters if p.kind == p.POSITIONAL_ONLY and p.default is p.empty]
         if lacking:
-            text = "%s%s requires %s, which is not given to it: there are %s, and the settings of the section algorithm"
+            text = "%s%s requires %s, which is not passed to it: available are %s, and the settings of the section algorithm"
             raise Unusable(text % (name, inspect.signature(function), ", ".join(lacking), ", ".join(known)))
         self.takes = [key for key in known if key in self.names or self.takes_any and key in VERL_PASSES]
 
@@ -39,11 +40,11 @@ class Estimator(Callee):
 
 
 def arrays():
-    """Returns NumPy, and the function that makes of its arrays what user code gets: tensors, where there is torch."""
+    """Returns NumPy, and the function that converts its arrays for user code: to tensors if torch is installed."""
     try:
         import numpy
     except ImportError:
-        raise Unusable("columns need NumPy or torch, and %s has neither: reward.python names another interpreter" % sys.executable)
+        raise Unusable("columns need NumPy or torch, and %s has neither: install one, or set reward.python to another interpreter" % sys.executable)
     try:
         import torch
     except ImportError:
@@ -60,7 +61,7 @@ class PostProcessing(Callee):
         self.config = config
         lacking = [key for key in self.required if key not in PROCESSES]
         if lacking:
-            text = "%s%s requires %s, which is not given to it: there are %s"
+            text = "%s%s requires %s, which is not passed to it: available are %s"
             raise Unusable(text % (name, inspect.signature(function), ", ".join(lacking), ", ".join(PROCESSES)))
         self.takes = [key for key in PROCESSES if key in self.names or self.takes_any]
 
@@ -79,7 +80,7 @@ def post_processing(path, name, config):
 
 
 def process(callee, arguments, payload):
-    """Calls a function that processes scores. Returns the scores, and 1 for each response that is kept; nothing if it returned None."""
+    """Calls a function that processes scores. Returns the scores, and 1 for each response that is kept; an empty result if it returned None."""
     numpy, tensor = arrays()
     lengths = numpy.array(arguments.pop("lengths"), dtype=numpy.int64)
     there = numpy.arange(lengths.max(initial=0)) < lengths[:, None]
@@ -106,7 +107,7 @@ def process(callee, arguments, payload):
     if isinstance(result, Mapping):
         unknown = [str(key) for key in result if key not in ("scores", "keep")]
         if unknown or not result:
-            raise Unusable('%s returned a dict with %s: it may have "scores" and "keep"' % (callee.name, ", ".join(unknown) or "no keys"))
+            raise Unusable('%s returned a dict with %s: allowed are "scores" and "keep"' % (callee.name, ", ".join(unknown) or "no keys"))
         keep, result = result.get("keep"), result.get("scores", scores)
     of_all = numpy.ones(len(scores), dtype="float32")
     return {}, [
@@ -115,7 +116,7 @@ def process(callee, arguments, payload):
 
 
 def estimator(path, name, config):
-    """Loads a file and returns the estimator that it registers, or has as a function, under this name."""
+    """Loads a file and returns the estimator that it registers, or defines as a function, under this name."""
     arrays()
     sys.path.insert(0, os.getcwd())
     stand_in_for_verl()
@@ -125,12 +126,12 @@ def estimator(path, name, config):
         own = [key for key, known in registered_estimators().items() if not known.__module__.startswith("verl.")]
         raise Missing(name, own or functions_of(module))
     if not callable(function) or inspect.isclass(function):
-        raise Unusable("%s is no function: it is %s" % (name, shown(function)))
+        raise Unusable("%s is not a function but %s" % (name, shown(function)))
     return Estimator(name, function, Settings.of(config))
 
 
 def estimate(callee, arguments, payload):
-    """Calls an estimator. Returns what it returned, ragged as the columns that came."""
+    """Calls an estimator. Returns its result, ragged like the columns that it got."""
     numpy, tensor = arrays()
     lengths = numpy.array(arguments["lengths"], dtype=numpy.int64)
     there = numpy.arange(lengths.max(initial=0)) < lengths[:, None]
@@ -153,7 +154,7 @@ def estimate(callee, arguments, payload):
 
 
 def ragged(numpy, name, what, column, there):
-    """A column that a function returned, without its padding."""
+    """Returns a column of the function's result, without its padding."""
     if hasattr(column, "detach"):
         column = column.detach().cpu().float().numpy()
     try:

@@ -10,14 +10,14 @@ use super::pool::Pool;
 /// A column for an estimator.
 #[derive(Clone, Copy, Debug)]
 pub struct PythonColumn<'a> {
-    /// The name of the parameter that gets it.
+    /// Name of the parameter that gets the column.
     pub name: &'static str,
-    /// True if it has one number for each token, false for each response.
+    /// True if there is one value per token, rather than one per response.
     pub per_token: bool,
     pub values: &'a [f32],
 }
 
-/// An advantage estimator in a process of its own.
+/// An advantage estimator in a separate process.
 pub struct PythonEstimator {
     pool: Pool,
     path: String,
@@ -29,26 +29,26 @@ pub struct PythonEstimator {
 #[derive(Serialize)]
 struct Arguments<'a> {
     lengths: &'a [usize],
-    /// The group of each response, as text: verl's `uid`.
+    /// Group of each response, as text: verl's `uid`.
     index: Vec<String>,
-    /// The name of each column, and whether it is one of tokens.
+    /// Name of each column, and true if it has one value per token.
     columns: Vec<(&'a str, bool)>,
 }
 
 impl PythonEstimator {
-    /// Loads the file and finds the estimator in it. `config` is what the function gets as `config`.
+    /// Loads the file and finds the estimator in it. The function gets `config` as its argument `config`.
     ///
     /// # Errors
-    /// A file that cannot be loaded, a name that is not in it, or a function that requires what is not given to it.
+    /// If the file cannot be loaded, the name is not in it, or the function requires an argument that is not passed to it.
     pub fn start(path: &str, name: &str, config: Value, options: PoolOptions) -> Result<Self> {
         let source = Source::Estimator { path: path.to_owned(), name: name.to_owned(), config };
         let pool = Pool::start(source, PoolOptions { num_workers: 1, ..options })?;
-        let function = pool.functions().first().context("a worker offers no estimator")?;
+        let function = pool.functions().first().context("the worker has no estimator")?;
         let (takes, requires) = (function.columns.clone().unwrap_or_default(), function.wants.clone());
         Ok(Self { pool, path: path.to_owned(), name: name.to_owned(), takes, requires })
     }
 
-    /// The file that holds the function.
+    /// Returns the file that holds the function.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -57,21 +57,22 @@ impl PythonEstimator {
         &self.name
     }
 
-    /// True if the function takes this argument.
+    /// Returns true if the function takes this argument.
     pub fn takes(&self, argument: &str) -> bool {
         self.takes.iter().any(|name| name == argument)
     }
 
-    /// True if the function cannot be called without this argument.
+    /// Returns true if the function cannot be called without this argument.
     pub fn requires(&self, argument: &str) -> bool {
         self.requires.iter().any(|name| name == argument)
     }
 
-    /// Calls the function for responses of these lengths, of which those with the same number in `group` answer the same prompt. Returns
-    /// advantages and returns, each with one number per token.
+    /// Calls the function for responses of these lengths; responses with the same value in `group` share a prompt. Returns
+    /// advantages and returns, each with one value per token.
     ///
     /// # Errors
-    /// A [`Failure`](crate::failure::Failure) of the function as the root cause, or an interrupt.
+    /// The errors of a [`Pool`]: a [`RewardError`](crate::reward_error::RewardError) of the function as the root cause, or an
+    /// interrupt.
     pub fn estimate(&self, lengths: &[usize], group: &[usize], columns: &[PythonColumn]) -> Result<(Vec<f32>, Vec<f32>)> {
         let columns: Vec<&PythonColumn> = columns.iter().filter(|column| self.takes(column.name)).collect();
         let arguments = Arguments {
@@ -82,7 +83,12 @@ impl PythonEstimator {
         let values: Vec<&[f32]> = columns.iter().map(|column| column.values).collect();
         let tokens: usize = lengths.iter().sum();
         let (_, mut advantages) = self.pool.call_with_columns(0, &arguments, &values, 2 * tokens)?;
-        ensure!(advantages.len() == 2 * tokens, "a worker replies with {} numbers, not {}", advantages.len(), 2 * tokens);
+        ensure!(
+            advantages.len() == 2 * tokens,
+            "the reply of a worker has {} values instead of {}",
+            advantages.len(),
+            2 * tokens
+        );
         let returns = advantages.split_off(tokens);
         Ok((advantages, returns))
     }

@@ -1,4 +1,5 @@
-# Calls of math-verify, which run in a worker. Its time limits are alarms of the main thread, which runs this code; it does not
+# Calls of math-verify, which run in a worker. Its time limits are alarms of the main thread, which runs this code; math-verify
+# does not
 # report when they expire.
 
 import logging
@@ -11,7 +12,7 @@ logging.getLogger("math_verify").setLevel(logging.CRITICAL)
 
 
 def verl(response, truth):
-    """verl's math_verify scorer: an answer in the response equals one in the ground truth; a timeout counts as wrong."""
+    """Scores like verl's math_verify scorer: an answer in the response equals one in the ground truth; a timeout counts as wrong."""
     try:
         gold = parse("\\boxed{" + truth + "}", (LatexExtractionConfig(),))
         found = parse(response, (ExprExtractionConfig(), LatexExtractionConfig()))
@@ -21,7 +22,7 @@ def verl(response, truth):
 
 
 def trl(response, truth):
-    """TRL's accuracy_reward: LaTeX only, boxed answers first; no score if the ground truth cannot be parsed."""
+    """Scores like TRL's accuracy_reward: LaTeX only, boxed answers first; no score if the ground truth cannot be parsed."""
     gold = parse(truth, parsing_timeout=10)
     if not gold:
         return {"score": None, "gold": "[unparseable]", "answer": "[skipped]"}

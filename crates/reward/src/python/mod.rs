@@ -1,11 +1,11 @@
-//! Reward functions in the user's Python files, which need no changes: each is called in the style it was written for (verl, TRL
-//! or OpenRLHF).
+//! Reward functions in the user's Python files, which need no changes: each function is called in the style it was written for
+//! (verl, TRL or OpenRLHF).
 //!
-//! They run in separate processes ([`Pool`]), because user code can hang, leak memory or crash, and a thread that does cannot be
-//! stopped. A request and its reply are one line of JSON each, with columns of numbers behind it where a function sees a whole batch
-//! ([`PythonEstimator`]); output of the code goes to the log. A worker that takes too long
-//! is killed with all of its children, and the next call starts another. It makes no difference which worker gets which response,
-//! unless the file keeps state between calls.
+//! They run in separate processes ([`Pool`]), because user code can hang, leak memory or crash, and a thread cannot be stopped. A
+//! request and its reply are one line of JSON each. Columns of floats follow it if a function sees a whole batch
+//! ([`PythonEstimator`]). Output of the code goes to the log. A worker that takes too long is killed with all of its children,
+//! and the next call starts another. The result does not depend on the worker that gets a response, unless the file keeps state
+//! between calls.
 
 mod calls;
 mod estimator;

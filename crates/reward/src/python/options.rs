@@ -1,4 +1,4 @@
-//! The options of a pool: the code of the functions, the resources of their processes, and the style in which each function is
+//! Options of a pool: the code of the functions, the resources of their processes, and the style in which each function is
 //! called.
 
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use burnish_util::interrupt::Interrupt;
 
-/// The code that holds the functions.
+/// Code that holds the functions.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A file of the user: `file://PATH` or `pkg://MODULE` (as in verl).
@@ -18,20 +18,20 @@ pub enum Source {
         names: Vec<String>,
         /// Keyword arguments for each function; they take precedence over arguments from a row.
         reward_kwargs: Map<String, Value>,
-        /// True if functions that score one response are called with positional arguments, as verl's prime manager does, instead
-        /// of by keyword.
+        /// True if functions that score one response are called with positional arguments, as by verl's prime manager, instead of
+        /// keyword arguments.
         positional: bool,
     },
     /// Built-in code, whose functions take and return any JSON value.
     BuiltIn { name: &'static str, code: &'static str, functions: &'static [&'static str] },
-    /// A file of the user that has an advantage estimator: a function of this name, or one registered under it as in verl.
+    /// A file of the user with an advantage estimator: a function of this name, or one registered under it as in verl.
     Estimator {
         path: String,
         name: String,
-        /// The settings that it gets as `config`.
+        /// Settings that the estimator gets as `config`.
         config: Value,
     },
-    /// A file of the user that has a function of this name, which processes the scores of a batch.
+    /// A file of the user with a function of this name, which processes the scores of a batch.
     PostProcessing { path: String, name: String, config: Value },
 }
 
@@ -43,7 +43,7 @@ impl Source {
         }
     }
 
-    /// The setting that names the functions.
+    /// Returns the setting that names the functions.
     pub(super) fn name_key(&self) -> &'static str {
         match self {
             Self::File { .. } | Self::BuiltIn { .. } => "custom_reward_function.name",
@@ -53,21 +53,21 @@ impl Source {
     }
 }
 
-/// The options of a pool's workers.
+/// Options of a pool's workers.
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
-    /// The Python interpreter, version 3.8 or later.
+    /// Python interpreter, version 3.8 or later.
     pub python: String,
     pub num_workers: usize,
-    /// The time limit of one call.
+    /// Time limit of one call.
     pub timeout: Duration,
-    /// The time limit for loading the code.
+    /// Time limit for loading the code.
     pub start_timeout: Duration,
-    /// The memory that each process can allocate, in MiB.
+    /// Memory that each process can allocate, in MiB.
     pub memory_limit_mb: Option<u64>,
-    /// The processor time of one call, in seconds.
+    /// Processor time of one call, in seconds.
     pub cpu_limit: Option<u64>,
-    /// The environment variables that workers get in addition to the usual ones.
+    /// Environment variables that workers get in addition to the usual ones.
     pub pass_env: Vec<String>,
     pub interrupt: Interrupt,
 }
@@ -87,10 +87,10 @@ impl Default for PoolOptions {
     }
 }
 
-/// The style in which a function is called.
+/// Style in which a function is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// verl's reward manager: one response, by keyword or in order.
+    /// verl's reward manager: one response, by keyword or by position.
     Verl,
     /// verl's batch manager: all responses at once.
     VerlBatch,
@@ -98,11 +98,11 @@ pub enum Style {
     Trl,
     /// OpenRLHF's `reward_func`.
     OpenRlhf,
-    /// The functions of [`Source::BuiltIn`].
+    /// Functions of [`Source::BuiltIn`].
     Plain,
-    /// The functions of [`Source::Estimator`].
+    /// Functions of [`Source::Estimator`].
     Estimator,
-    /// The functions of [`Source::PostProcessing`].
+    /// Functions of [`Source::PostProcessing`].
     PostProcessing,
 }
 
@@ -111,14 +111,14 @@ pub enum Style {
 pub struct Signature {
     pub name: String,
     pub style: Style,
-    /// The arguments that the function takes; `None` for any.
+    /// Arguments that the function takes; `None` for any.
     pub columns: Option<Vec<String>>,
-    /// The columns of the data set that the function requires; of an estimator, the columns of the batch.
+    /// Columns of the data set that the function requires; for an estimator, the columns of the batch.
     pub wants: Vec<String>,
 }
 
 impl Signature {
-    /// Reads a signature as a worker writes it; `None` for anything else.
+    /// Parses a signature as a worker writes it; `None` for anything else.
     pub(super) fn read(value: &Value) -> Option<Self> {
         let style = match value["style"].as_str()? {
             "verl" | "verl_positional" => Style::Verl,

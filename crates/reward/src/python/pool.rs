@@ -1,4 +1,4 @@
-//! Worker processes that answer one request at a time each. They are started on demand, and replaced when they are lost.
+//! Worker processes that handle one request at a time each. They are started on demand, and replaced when they are lost.
 
 use std::ffi::OsString;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -10,18 +10,18 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::options::{PoolOptions, Signature, Source};
-use crate::failure::{Failure, FailureKind};
+use crate::reward_error::{FailureKind, RewardError};
 use burnish_python::process::{MOST_BYTES, Worker, WorkerError};
 use burnish_python::words::Words;
 use burnish_python::{MODULES, PROCESS, VALUES, environment, message};
 use burnish_util::suggest::did_you_mean;
 
-/// The code of a worker.
+/// Code of a worker.
 static CODE: LazyLock<String> = LazyLock::new(|| {
     let own = [include_str!("results.py"), include_str!("styles.py"), include_str!("verl.py"), include_str!("columns.py")];
     [PROCESS, VALUES, MODULES].into_iter().chain(own).chain([include_str!("worker.py")]).collect::<Vec<_>>().join("\n\n")
 });
-/// What messages call the files and settings.
+/// Names of the files and settings in messages.
 static WORDS: Words = Words {
     file: "a reward file",
     files: "reward files",
@@ -30,7 +30,7 @@ static WORDS: Words = Words {
     memory_limit_mb: "reward.memory_limit_mb",
     cpu_limit: "reward.cpu_limit",
 };
-/// The interval at which a thread that waits for a free worker checks for an interrupt.
+/// Interval at which a thread that waits for a free worker checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Workers that run the same code, and the functions of this code.
@@ -38,9 +38,9 @@ pub struct Pool {
     source: Source,
     options: PoolOptions,
     environment: Vec<(OsString, OsString)>,
-    /// The first line that a worker gets, with its setup.
+    /// First line that a worker gets, with its setup.
     setup: Vec<u8>,
-    /// The limits on processor time in seconds: of a start, and of a call.
+    /// Limits on processor time in seconds: of a start, and of a call.
     cpu: (u64, u64),
     functions: Vec<Signature>,
     workers: Mutex<Workers>,
@@ -72,15 +72,14 @@ impl Pool {
     /// Starts one worker, which loads the code and reports its functions.
     ///
     /// # Errors
-    /// If the functions cannot be called: a missing file, function or interpreter, an error in the file, parameters for which
-    /// there are no arguments, or a start that takes too long.
+    /// If the functions cannot be called: a missing file, function or interpreter, an error in the file, a parameter without an
+    /// argument, or a start that takes too long.
     pub fn start(source: Source, options: PoolOptions) -> Result<Self> {
         ensure!(options.num_workers > 0, "reward.num_workers must be at least 1");
         let named = !matches!(&source, Source::File { names, .. } if names.is_empty());
         ensure!(named, "custom_reward_function.name names no function");
         let environment = environment::for_workers(&options.pass_env, &WORDS)?;
-        // Without a limit set by the user, one so high that only a worker reaches it whose trainer was killed while the worker
-        // hung.
+        // Without a limit set by the user, the default is high: it serves only to end a hanging worker whose trainer was killed.
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
         let hung = |timeout: Duration| timeout.as_secs().max(1).saturating_mul(cores).min(u64::from(u32::MAX));
         let cpu = (hung(options.start_timeout), options.cpu_limit.unwrap_or(hung(options.timeout)));
@@ -96,24 +95,24 @@ impl Pool {
         Ok(pool)
     }
 
-    /// The functions of the code, under the names and in the order of the request.
+    /// Returns the functions of the code, under the names and in the order of the request.
     pub fn functions(&self) -> &[Signature] {
         &self.functions
     }
 
     /// Calls the function with this index in [`Self::functions`] in a free worker and returns its reply: `scores`, or the
-    /// returned `value` for [`Source::BuiltIn`]. Equal arguments come with equal random seeds.
+    /// returned `value` for [`Source::BuiltIn`]. Equal arguments get equal random seeds.
     ///
     /// # Errors
-    /// [`Failure`] as the root cause if the function raised an error, returned something that is no reward, took too long, or
-    /// died. Also if the run is interrupted.
+    /// [`RewardError`] as the root cause if the function raised an error, returned something that is not a reward, took too long,
+    /// or died. Also if the run is interrupted.
     pub fn call(&self, function: usize, arguments: &impl Serialize) -> Result<Value> {
         let name = &self.functions.get(function).context("no function of a reward file has this index")?.name;
         Ok(self.exchange(name, &message::request(function, arguments, &[])?, 0)?.0)
     }
 
-    /// Like [`Self::call`], with columns of numbers beside the arguments. Returns the reply with the numbers of its columns, of which
-    /// there are at most `most`.
+    /// Like [`Self::call`], with columns of floats in addition to the arguments. Returns the reply with at most `most` floats of
+    /// its columns.
     ///
     /// # Errors
     /// The errors of [`Self::call`].
@@ -128,7 +127,7 @@ impl Pool {
         self.exchange(name, &message::request(function, arguments, columns)?, most)
     }
 
-    /// Sends a request to a free worker and returns the reply, with at most `most` numbers of columns.
+    /// Sends a request to a free worker and returns the reply, with at most `most` floats of columns.
     fn exchange(&self, function: &str, request: &[u8], most: usize) -> Result<(Value, Vec<f32>)> {
         let mut seat = self.seat()?;
         let Some(worker) = &mut seat.worker else { bail!("a seat without a worker") };
@@ -140,10 +139,10 @@ impl Pool {
                 return Err(error);
             }
         };
-        let line: Value = serde_json::from_slice(&reply.line).context("a reward worker replies with what is no JSON")?;
+        let line: Value = serde_json::from_slice(&reply.line).context("the reply of a reward worker is not JSON")?;
         let Some(error) = line.get("error") else { return Ok((line, reply.numbers())) };
         if most > 0 {
-            // It may not have read the columns, if memory was short.
+            // The worker may not have read the columns if memory was short.
             seat.worker = None;
         }
         Err(self.raised(error))
@@ -153,7 +152,7 @@ impl Pool {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A living worker: a free one, a new one, or the next that becomes free.
+    /// Returns a living worker: a free one, a new one, or the next that becomes free.
     fn seat(&self) -> Result<Seat<'_>> {
         let mut workers = self.workers();
         loop {
@@ -163,7 +162,7 @@ impl Pool {
                 drop(workers);
                 let mut seat = Seat { pool: self, worker: idle };
                 if seat.worker.as_ref().is_some_and(Worker::is_dead) {
-                    tracing::warn!("a worker of {} died while nothing was asked of it", self.source.title());
+                    tracing::warn!("a worker of {} died while it was idle", self.source.title());
                     seat.worker = None;
                 }
                 if seat.worker.is_none() {
@@ -186,7 +185,7 @@ impl Pool {
             Err(WorkerError::Interrupted(interrupted)) => return Err(interrupted),
             Err(WorkerError::TimedOut(place)) => {
                 let seconds = options.start_timeout.as_secs_f64();
-                let text = format!("loading it took longer than {seconds} s (reward.start_timeout){}", Words::at(&place));
+                let text = format!("loading took longer than {seconds} s (reward.start_timeout){}", Words::at(&place));
                 return Err(self.failure(FailureKind::Timeout, &text));
             }
             Err(lost) => {
@@ -194,7 +193,7 @@ impl Pool {
                 return Err(self.failure(FailureKind::Crash, &text));
             }
         };
-        let reply: Value = serde_json::from_slice(&reply).context("a reward worker greets with what is no JSON")?;
+        let reply: Value = serde_json::from_slice(&reply).context("the reward worker's first message is not JSON")?;
         if let Some(error) = reply.get("error") {
             return Err(self.raised(error));
         }
@@ -204,12 +203,12 @@ impl Pool {
             let there = if there.is_empty() { "no functions".to_owned() } else { there.join(", ") };
             bail!("{title} has no {missing} ({}); it has {there}.{hint}", self.source.name_key());
         }
-        let functions = reply["functions"].as_array().context("a reward worker greets with no functions")?;
+        let functions = reply["functions"].as_array().context("the reward worker's first message has no functions")?;
         let functions: Option<Vec<Signature>> = functions.iter().map(Signature::read).collect();
-        Ok((worker, functions.context("a reward worker offers a function of no style that is known")?))
+        Ok((worker, functions.context("the reward worker's first message has a function of unknown style")?))
     }
 
-    /// The error that a worker reported.
+    /// Returns the error that a worker reported.
     fn raised(&self, error: &Value) -> anyhow::Error {
         self.failure(FailureKind::Exception, error.as_str().unwrap_or_default())
     }
@@ -229,14 +228,14 @@ impl Pool {
         }
     }
 
-    /// A [`Failure`], with advice if its text suggests any.
+    /// Returns a [`RewardError`], with advice if its text suggests any.
     fn failure(&self, kind: FailureKind, text: &str) -> anyhow::Error {
         let title = self.source.title();
         let starts_with_trace = text.starts_with("Traceback");
         let mut message = if starts_with_trace { format!("{title} failed:\n{text}") } else { format!("{title}: {text}") };
         message += &WORDS.memory_hint(text, self.options.memory_limit_mb);
         message += &environment::hint(text, &self.options.pass_env, &WORDS);
-        anyhow!(Failure { kind, message })
+        anyhow!(RewardError { kind, message })
     }
 }
 
@@ -255,7 +254,7 @@ fn setup(source: &Source, options: &PoolOptions, (start_cpu, cpu): (u64, u64)) -
     format!("{setup}\n").into_bytes()
 }
 
-/// The end of a worker in words. `cpu` is its limit on processor time in seconds.
+/// Describes how a worker ended. `cpu` is its limit on processor time in seconds.
 fn died(lost: &WorkerError, cpu: u64) -> String {
     let status = match lost {
         WorkerError::Died(status) => status,

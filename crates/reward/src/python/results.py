@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 
 def first(value):
-    """The number of a result: itself or, as in verl's prime manager, its first item."""
+    """Returns the number of a result: itself or, as in verl's prime manager, its first item."""
     value = opened(value)
     while isinstance(value, (list, tuple)) and value:
         value = opened(value[0])
@@ -41,7 +41,7 @@ def verl_score(name, result, index=None):
         raise Unusable('%s returned a dict without "score"%s; it has %s' % (name, at(index), keys))
     score = first(result["score"])
     if score is None and result["score"] is not None:
-        raise Unusable('%s returned a dict whose "score" is no number%s: %s' % (name, at(index), shown(result["score"])))
+        raise Unusable('%s returned a dict whose "score" is not a number%s: %s' % (name, at(index), shown(result["score"])))
     extras, notes = {}, {}
     pred = result.get("pred")
     sort_out(((key, value) for key, value in result.items() if key not in ("score", "pred")), extras, notes)
@@ -79,7 +79,7 @@ def openrlhf_score(name, result):
 
 
 def listed(name, results, count):
-    """The results as a list, which must have one item per response."""
+    """Returns the results as a list, which must have one item per response."""
     results = opened(results)
     if isinstance(results, (str, bytes, Mapping)) or not hasattr(results, "__iter__"):
         raise Unusable("%s returned %s: return a list of %d, one for each response" % (name, shown(results), count))

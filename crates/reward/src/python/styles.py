@@ -1,4 +1,4 @@
-# The styles in which reward functions are called, recognised by the names of their parameters.
+# Styles in which reward functions are called, recognised by the names of their parameters.
 
 import inspect
 from types import SimpleNamespace
@@ -39,16 +39,16 @@ class Callee:
         self.takes_any = style == "plain" or any(p.kind == p.VAR_KEYWORD for p in parameters)
 
     def columns(self):
-        """The arguments that the function takes; `None` for any."""
+        """Returns the arguments that the function takes; `None` for any."""
         return None if self.takes_any else self.names
 
     def wants(self):
-        """The columns of the data set that the function requires."""
+        """Returns the columns of the data set that the function requires."""
         own = TRL + TRL_SERVICES if self.style == "trl" else self.required
         return [name for name in self.required if name not in own and name not in self.kwargs]
 
     def keywords(self, given):
-        """The keyword arguments of one call, without those that the function does not take (often `extra_info`)."""
+        """Returns the keyword arguments of one call, without those that the function does not take (often `extra_info`)."""
         given = dict(given, **self.kwargs)
         return given if self.takes_any else {name: given[name] for name in self.names if name in given}
 
@@ -58,7 +58,7 @@ class Callee:
 
 
 def wait(result):
-    """The result of an async function. All calls share one loop, because a session of an HTTP client belongs to its loop."""
+    """Returns the result of an async function. All calls share one loop, because a session of an HTTP client belongs to its loop."""
     import asyncio
 
     if not hasattr(wait, "loop"):
@@ -72,20 +72,20 @@ def wait(result):
 
 
 def recognise(name, function, kwargs, positional):
-    """Returns the function as a callee; raises `Unusable` if it cannot be called with the arguments that exist."""
+    """Returns the function as a callee; raises `Unusable` if it cannot be called with the available arguments."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:
-        raise Unusable("the parameters of %s cannot be told: %s" % (name, error))
+        raise Unusable("the parameters of %s cannot be read: %s" % (name, error))
     parameters = list(signature.parameters.values())
     style = style_of(parameters, positional)
     title = "%s%s" % (name, signature)
     if style is None:
-        raise Unusable("%s is called in no way that is known; reward functions look like%s" % (title, EXPECTED))
+        raise Unusable("the parameters of %s fit no known style; reward functions look like%s" % (title, EXPECTED))
     callee = Callee(name, function, style, parameters, kwargs)
     unknown = [key for key in kwargs if not callee.takes_any and key not in callee.names]
     if unknown:
-        raise Unusable("%s does not take %s, which reward_kwargs has" % (title, ", ".join(unknown)))
+        raise Unusable("%s does not take %s from custom_reward_function.reward_kwargs" % (title, ", ".join(unknown)))
     if style == "trl":
         return callee  # what else it requires may be columns of the data set
     if style in ("verl", "verl_batch"):
@@ -93,7 +93,7 @@ def recognise(name, function, kwargs, positional):
         lacking = [key for key in callee.required if key not in given and key not in kwargs]
         lacking += [p.name for p in parameters if p.kind == p.POSITIONAL_ONLY and p.default is p.empty]
         if lacking:
-            text = "%s requires %s, which is not given to it: there are %s, and what custom_reward_function.reward_kwargs says"
+            text = "%s requires %s, which is not passed to it: available are %s, and the arguments in custom_reward_function.reward_kwargs"
             raise Unusable(text % (title, ", ".join(lacking), ", ".join(given)))
         return callee
     try:
@@ -139,7 +139,7 @@ def verl_positional(callee, arguments):
 
 
 def verl_batch(callee, arguments):
-    """Scores all responses at once, as verl's batch manager."""
+    """Scores all responses at once, like verl's batch manager."""
     rollouts = arguments.pop("rollouts", None) or [None] * len(arguments["extra_infos"])
     given = dict(arguments, extra_infos=[with_rollout(*pair) for pair in zip(arguments["extra_infos"], rollouts)])
     results = listed(callee.name, callee(**callee.keywords(given)), len(given["solution_strs"]))
@@ -147,8 +147,8 @@ def verl_batch(callee, arguments):
 
 
 def with_rollout(extra_info, rollout=None, **more):
-    """Adds what verl adds to `extra_info`: empty rollout scores, and for one response two turns (user and model). Of a conversation of many
-    turns (`rollout`): what its loop and its tools leave, the number of turns, the rewards of tools and turns, and the messages."""
+    """Adds the values that verl adds to `extra_info`: empty rollout scores, and for one response two turns (user and model). For a
+    multi-turn conversation (`rollout`): the values of its loop and tools, the number of turns, the rewards of tools and turns, and the messages."""
     if not (extra_info is None or isinstance(extra_info, dict)):
         return extra_info
     given = dict(extra_info or {})
@@ -172,7 +172,7 @@ def trl(callee, arguments):
 
     def log_metric(name, value):
         if number(value) is None:
-            raise Unusable("log_metric(%r, …) wants a number, not %s" % (name, shown(value)))
+            raise Unusable("log_metric(%r, …) needs a number, not %s" % (name, shown(value)))
         metrics.setdefault(str(name), []).append(number(value))
 
     given = dict(
@@ -191,7 +191,7 @@ def trl(callee, arguments):
     lacking = [name for name in callee.required if name not in keywords]
     if lacking:
         have = ", ".join(arguments["all_columns"])
-        raise Unusable("%s wants %s, which is no column of the data set: it has %s" % (callee.name, ", ".join(lacking), have))
+        raise Unusable("%s requires %s, which is not a column of the data set: it has %s" % (callee.name, ", ".join(lacking), have))
     results = listed(callee.name, callee(**keywords), count)
     averages = {name: sum(values) / len(values) for name, values in metrics.items()}
     return {

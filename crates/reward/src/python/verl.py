@@ -1,5 +1,5 @@
-# What files written for verl import of it, where verl itself is not installed: the registration of advantage estimators, and the
-# arithmetic on masked columns. Works on tensors of torch and on arrays of NumPy.
+# Modules that files written for verl import, for when verl itself is not installed: the registration of advantage estimators, and
+# arithmetic on masked columns. They work on torch tensors and NumPy arrays.
 
 import sys
 from enum import Enum
@@ -12,7 +12,7 @@ ESTIMATORS = """
 
 
 class Settings(dict):
-    """A section of settings, read by attribute, by item or by `get`, as verl's AlgoConfig is."""
+    """A section of settings, read by attribute, by item or by `get`, like verl's AlgoConfig."""
 
     def __getattr__(self, name):
         if name in self:
@@ -52,7 +52,7 @@ def masked_whiten(values, mask, shift_mean=True):
 
 
 def registration(registry):
-    """A decorator with a name, which registers functions under it."""
+    """Returns a decorator that takes a name and registers a function under it."""
 
     def register(name):
         def registered(function):
@@ -67,7 +67,7 @@ def registration(registry):
 
 
 def stand_in_for_verl():
-    """Provides modules of verl and omegaconf, as far as they are not installed."""
+    """Provides modules of verl and omegaconf if they are not installed."""
     if not is_installed("omegaconf"):
         provide("omegaconf", DictConfig=Settings)
     if is_installed("verl"):
@@ -84,11 +84,11 @@ def stand_in_for_verl():
         AdvantageEstimator=Enum("AdvantageEstimator", [(n.upper(), n) for n in ESTIMATORS.split()], type=str, module=CORE),
         ADV_ESTIMATOR_REGISTRY=estimators,
         register_adv_est=registration(estimators),
-        register_policy_loss=registration(losses),  # a loss is none of the names of loss_mode, so one that is registered is not used
+        register_policy_loss=registration(losses),  # registered losses are never used: loss_mode does not know their names
         verl_F=sys.modules["verl.utils.torch_functional"],
     )
 
 
 def registered_estimators():
-    """The functions that are registered as estimators, by name; those of verl itself too, where it is installed and imported."""
+    """Returns the functions that are registered as estimators, by name; includes verl's if verl is installed and imported."""
     return dict(getattr(sys.modules.get(CORE), "ADV_ESTIMATOR_REGISTRY", {}))

@@ -1,17 +1,20 @@
-# A worker process: it sets up pipes and limits, loads the file of reward functions, and then answers one request after the other.
-# Run by `python3 -u -c` with the text of process.py, values.py, modules.py (crates/python/src), results.py, styles.py, verl.py and columns.py before it. Python 3.8 and its standard library are
-# enough for reward functions. A message is a line of JSON; if it begins with `#N `, N bytes of columns follow it.
+# A worker process: it sets up pipes and limits, loads the file of reward functions, and then handles one request after the other.
+# It is run by `python3 -u -c` with the text of process.py, values.py, modules.py (crates/python/src), results.py, styles.py,
+# verl.py
+# and columns.py before it. Reward functions need only Python 3.8 and its standard library. A message is a line of JSON; if it
+# begins
+# with `#N `, N bytes of columns follow it.
 
 USER_FILE = "reward file"
 
 
 def functions_of(module):
-    """The names of the functions that a file defines."""
+    """Returns the names of the functions that a file defines."""
     return [name for name, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
 
 
 def find(module, names, path):
-    """The functions of these names. If the only name is verl's default and is missing, OpenRLHF's `reward_func` is used."""
+    """Returns the functions of these names. If the only name is verl's default and is missing, OpenRLHF's `reward_func` is used."""
     own = functions_of(module)
     if names == ["compute_score"] and not hasattr(module, "compute_score") and hasattr(module, "reward_func"):
         names = ["reward_func"]
@@ -19,7 +22,7 @@ def find(module, names, path):
         if not hasattr(module, name):
             raise Missing(name, own)
         if not callable(getattr(module, name)) or inspect.isclass(getattr(module, name)):
-            raise Unusable("%s in %s is no function: it is %s" % (name, path, shown(getattr(module, name))))
+            raise Unusable("%s in %s is not a function but %s" % (name, path, shown(getattr(module, name))))
     return [(name, getattr(module, name)) for name in names]
 
 
@@ -56,7 +59,7 @@ def attempt(work):
         try:
             return {"error": trace(error)}
         except BaseException:
-            return {"error": "%s, and no traceback can be told" % type(error).__name__}
+            return {"error": "%s, and the traceback cannot be printed" % type(error).__name__}
 
 
 def greet(callees):
@@ -81,7 +84,8 @@ def answer(callees, lines, line, cpu_seconds):
 
 def main():
     requests, replies, log = claim_pipes()
-    # By this signal the trainer asks a worker that takes too long for its position; the answer needs no lock of the interpreter.
+    # The trainer sends this signal to a worker that takes too long, to get its position; the handler needs no lock of the
+    # interpreter.
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
     threading.Thread(target=watch, args=(requests,), daemon=True).start()
     lines = open(requests, "rb", buffering=MEGABYTE)

@@ -1,4 +1,4 @@
-//! One attempt to get a reward: a POST that can be abandoned at any moment.
+//! One attempt to get a reward: a POST request that can be abandoned at any moment.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -9,21 +9,21 @@ use anyhow::{Context, Result};
 use ureq::http::HeaderValue;
 use ureq::{Agent, Error};
 
-use super::answer;
 use super::endpoint::Endpoint;
-use crate::failure::{Failure, FailureKind};
+use super::reply;
+use crate::reward_error::{FailureKind, RewardError};
 use crate::score::Score;
 use burnish_util::interrupt::Interrupt;
 
-/// The longest time that an interrupt goes unnoticed.
+/// Longest time until an interrupt is noticed.
 pub const POLL: Duration = Duration::from_millis(50);
-/// The largest size of an answer, in bytes: it holds one reward.
+/// Largest size of a reply, in bytes. A reply holds one reward.
 const MOST_BYTES: u64 = 1 << 20;
-/// The number of characters of a response body that an error quotes.
+/// Number of characters of a response body that an error quotes.
 const QUOTED: usize = 200;
 
 /// A request that can be sent to any of the servers.
-pub struct Call<'a> {
+pub struct RewardRequest<'a> {
     pub agent: &'a Agent,
     pub authorization: Option<&'a HeaderValue>,
     pub body: Arc<Vec<u8>>,
@@ -33,13 +33,13 @@ pub struct Call<'a> {
 
 /// The reason why an attempt failed.
 pub struct FailedCall {
-    pub failure: Failure,
+    pub failure: RewardError,
     /// True if another attempt may succeed.
     pub passes: bool,
 }
 
-/// The HTTP client. As in OpenRLHF's client, there is no proxy; redirects are not followed, because they would turn the POST into
-/// a GET.
+/// Creates the HTTP client. As in OpenRLHF's client, there is no proxy. Redirects are not followed, because they would turn the
+/// POST into a GET.
 pub fn agent(timeout: Duration) -> Agent {
     let config = Agent::config_builder()
         .timeout_global(Some(timeout))
@@ -57,7 +57,7 @@ struct Reply {
     body: Vec<u8>,
 }
 
-impl Call<'_> {
+impl RewardRequest<'_> {
     /// Sends the request to one server.
     ///
     /// # Errors
@@ -69,36 +69,41 @@ impl Call<'_> {
         };
         let status = reply.status;
         let wrong = match status {
-            200..=299 => match answer::read(&reply.body) {
+            200..=299 => match reply::read(&reply.body) {
                 Ok(score) => return Ok(Ok(score)),
                 Err(wrong) => format!("{wrong}; "),
             },
             300..=399 => "redirects are not followed; ".to_owned(),
             _ => String::new(),
         };
-        let failure =
-            Failure { kind: FailureKind::Exception, message: format!("{wrong}status {status}, {}", quote(&reply.body, token)) };
+        let failure = RewardError {
+            kind: FailureKind::Exception,
+            message: format!("{wrong}status {status}, {}", quote(&reply.body, token)),
+        };
         Ok(Err(FailedCall { failure, passes: matches!(status, 408 | 429 | 500..) }))
     }
 
-    /// Sends the request on a thread of its own and waits for it, because connecting, resolving a name and a server can block for
-    /// any time.
+    /// Sends the request on a separate thread and waits for it, because connecting, resolving a name, and the server can block
+    /// for any time.
     fn reply(&self, endpoint: &Endpoint) -> Result<Result<Reply, FailedCall>> {
         self.interrupt.check()?;
-        let failed = |kind, message: String| FailedCall { failure: Failure { kind, message }, passes: true };
-        let late = || failed(FailureKind::Timeout, format!("no answer within {:?}", self.timeout));
+        let failed = |kind, message: String| FailedCall { failure: RewardError { kind, message }, passes: true };
+        let late = || failed(FailureKind::Timeout, format!("no reply within {:?}", self.timeout));
         let (send, receive) = sync_channel(1);
         let (agent, url, body) = (self.agent.clone(), endpoint.url.clone(), self.body.clone());
         let authorization = self.authorization.cloned();
         let exchange = move || _ = send.send(exchange(&agent, &url, authorization, &body));
-        thread::Builder::new().name("remote reward".to_owned()).spawn(exchange).context("no thread to ask a reward server")?;
+        thread::Builder::new()
+            .name("remote reward".to_owned())
+            .spawn(exchange)
+            .context("cannot start a thread for a reward server")?;
         let end = Instant::now() + self.timeout;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             return Ok(match receive.recv_timeout(left.min(POLL)) {
                 Ok(Ok(reply)) => Ok(reply),
                 Ok(Err(Error::Timeout(_))) => Err(late()),
-                // The next answer would be as long.
+                // The next reply would be as long.
                 Ok(Err(error @ Error::BodyExceedsLimit(_))) => {
                     Err(FailedCall { passes: false, ..failed(FailureKind::Exception, describe(&error)) })
                 }
@@ -128,12 +133,12 @@ fn describe(error: &Error) -> String {
     match error {
         Error::Io(error) => error.to_string(),
         Error::ConnectionFailed => "no connection".to_owned(),
-        Error::BodyExceedsLimit(most) => format!("the answer has more than {most} bytes"),
+        Error::BodyExceedsLimit(most) => format!("the reply has more than {most} bytes"),
         error => error.to_string(),
     }
 }
 
-/// The beginning of a response body on one line, without the token, which a server may have echoed.
+/// Returns the beginning of a response body on one line, without the token, which a server may have echoed.
 fn quote(body: &[u8], token: Option<&str>) -> String {
     let text = String::from_utf8_lossy(body);
     let text = token.map_or_else(|| text.to_string(), |token| text.replace(token, "…"));

@@ -1,4 +1,4 @@
-//! The judge that asks the servers.
+//! The judge that gets rewards from servers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use serde_json::json;
 use ureq::Agent;
 use ureq::http::HeaderValue;
 
-use super::call::{self, Call, POLL};
+use super::call::{self, POLL, RewardRequest};
 use super::endpoint::Endpoint;
-use crate::failure::{Failure, FailureKind};
+use crate::reward_error::{FailureKind, RewardError};
 use crate::score::Score;
 use crate::score_input::{Judge, ScoreInput};
 use burnish_util::crc::IEEE;
 use burnish_util::interrupt::Interrupt;
 
-/// The pause after the first round of attempts; each further pause is twice as long.
+/// Pause after the first round of attempts; each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -27,11 +27,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub struct RemoteOptions {
     /// Complete addresses, such as `http://127.0.0.1:5000/get_reward`.
     pub urls: Vec<String>,
-    /// The time limit of one attempt, from the connection to the last byte of the answer.
+    /// Time limit of one attempt, from the connection to the last byte of the reply.
     pub timeout: Duration,
-    /// The number of attempts per address and reward, including the first.
+    /// Number of attempts per address and reward, including the first.
     pub retries: usize,
-    /// The token, which is sent as `Authorization: Bearer …` and never shown.
+    /// Token, which is sent as `Authorization: Bearer …` and never shown.
     pub token: Option<String>,
     pub interrupt: Interrupt,
 }
@@ -44,7 +44,8 @@ impl fmt::Debug for RemoteOptions {
     }
 }
 
-/// Servers that return rewards. The text of a response decides to which server it goes first; if that fails, it goes to the next.
+/// Servers that return rewards. The text of a response determines the server that it is sent to first; if that server fails, the
+/// next one is tried.
 pub struct Remote {
     endpoints: Vec<Endpoint>,
     agent: Agent,
@@ -57,22 +58,22 @@ impl Remote {
     /// Checks the options; nothing is sent yet.
     ///
     /// # Errors
-    /// If there is no address or an invalid one, if the timeout or the number of attempts is zero, or if no header can carry the
-    /// token.
+    /// If there are no addresses or an invalid one, if the timeout or the number of attempts is zero, or if a header cannot carry
+    /// the token.
     pub fn new(options: RemoteOptions) -> Result<Self> {
-        ensure!(!options.urls.is_empty(), "there is no address of a reward server");
-        ensure!(!options.timeout.is_zero(), "a reward server needs a timeout of more than 0 seconds");
-        ensure!(options.retries > 0, "0 tries to reach a reward server: there must be 1 at least");
+        ensure!(!options.urls.is_empty(), "reward servers: no address is given");
+        ensure!(!options.timeout.is_zero(), "the timeout of a reward server must be more than 0 seconds");
+        ensure!(options.retries > 0, "0 tries to reach a reward server: at least 1 is needed");
         let endpoints = options.urls.iter().map(|url| Endpoint::new(url)).collect::<Result<Vec<_>>>()?;
         let authorization = options.token.as_deref().map(bearer).transpose()?;
         if let Some(open) = endpoints.iter().find(|endpoint| authorization.is_some() && endpoint.is_overheard()) {
-            tracing::warn!("{open}: whoever listens on the way can read the token, since the address is not https");
+            tracing::warn!("{open}: the token is sent unencrypted, since the address is not https");
         }
         Ok(Self { endpoints, agent: call::agent(options.timeout), authorization, options, first_pause: FIRST_PAUSE })
     }
 
-    /// The pause after a round of attempts. It varies by response, so that a server that comes back does not get all requests at
-    /// once.
+    /// Returns the pause after a round of attempts. It varies by response, so that a server that recovers does not get all
+    /// requests at once.
     pub(super) fn pause(&self, key: u32, round: usize) -> Duration {
         let doubled = self.first_pause.saturating_mul(1 << (round - 1).min(16)).min(LONGEST_PAUSE);
         let spread = IEEE.of(&[key.to_le_bytes(), (round as u32).to_le_bytes()].concat());
@@ -94,17 +95,17 @@ impl Remote {
 }
 
 impl Judge for Remote {
-    /// Asks the servers for the reward of one response.
+    /// Gets the reward of one response from the servers.
     ///
     /// # Errors
-    /// A [`Failure`] that names each address with its last error, or the interruption of the run.
+    /// A [`RewardError`] that names each address with its last error, or the interruption of the run.
     fn score(&self, input: &ScoreInput) -> Result<Score> {
         // Responses from a file have no special tokens, so `solution` is the whole text.
         let response = if input.raw.is_empty() { input.solution } else { input.raw };
         let query = format!("{}{response}", input.prompt_text);
         let key = IEEE.of(query.as_bytes());
         let request = json!({"query": [query], "prompts": [input.prompt_text], "labels": [input.ground_truth]});
-        let call = Call {
+        let call = RewardRequest {
             agent: &self.agent,
             authorization: self.authorization.as_ref(),
             body: Arc::new(request.to_string().into_bytes()),
@@ -112,7 +113,7 @@ impl Judge for Remote {
             interrupt: &self.options.interrupt,
         };
         let count = self.endpoints.len();
-        let mut failed: Vec<Option<Failure>> = (0..count).map(|_| None).collect();
+        let mut failed: Vec<Option<RewardError>> = (0..count).map(|_| None).collect();
         let mut kind = FailureKind::Exception;
         for round in 0..self.options.retries {
             if round > 0 {
@@ -129,7 +130,7 @@ impl Judge for Remote {
                 };
                 if !problem.passes {
                     let message = format!("no reward from {endpoint}: {}", problem.failure.message);
-                    return Err(Failure { kind: problem.failure.kind, message }.into());
+                    return Err(RewardError { kind: problem.failure.kind, message }.into());
                 }
                 endpoint.fails(&problem.failure.message);
                 kind = problem.failure.kind;
@@ -140,7 +141,7 @@ impl Judge for Remote {
         let last = self.endpoints.iter().zip(&failed);
         let last: Vec<String> =
             last.filter_map(|(endpoint, failure)| Some(format!("{endpoint}: {}", failure.as_ref()?.message))).collect();
-        Err(Failure { kind, message: format!("no reward after {tries}: {}", last.join("; ")) }.into())
+        Err(RewardError { kind, message: format!("no reward after {tries}: {}", last.join("; ")) }.into())
     }
 }
 
@@ -148,7 +149,7 @@ fn bearer(token: &str) -> Result<HeaderValue> {
     ensure!(!token.trim().is_empty(), "the token for the reward server is empty");
     let header = HeaderValue::from_str(&format!("Bearer {token}"));
     // The error of `http` does not contain the header's text, and neither does this one.
-    let mut header = header.ok().context("the token for the reward server has characters that no HTTP header may have")?;
+    let mut header = header.ok().context("the token for the reward server has characters that an HTTP header cannot contain")?;
     header.set_sensitive(true);
     Ok(header)
 }

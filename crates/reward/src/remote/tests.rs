@@ -10,7 +10,7 @@ use anyhow::{Error, Result};
 use serde_json::{Value, json};
 
 use super::{Remote, RemoteOptions};
-use crate::failure::{Failure, FailureKind};
+use crate::reward_error::{FailureKind, RewardError};
 use crate::score::Score;
 use crate::score_input::{Judge, ScoreInput};
 use burnish_util::interrupt::Interrupt;
@@ -28,7 +28,8 @@ use Act::{Break, Hang, Say};
 /// The head and the body of each request received.
 type Heard = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// Starts a server that performs each act once, and the last one for ever; returns its address and what it received.
+/// Starts a server that performs each act once, and repeats the last one forever; returns its address and the requests it
+/// received.
 fn serve(script: &'static [Act]) -> (String, Heard) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/get_reward", listener.local_addr().unwrap());
@@ -66,7 +67,7 @@ fn answer(stream: &TcpStream, script: &[Act], heard: &Heard) -> Option<()> {
     let mut stream = stream;
     match script[(count - 1).min(script.len() - 1)] {
         Say(status, body) => {
-            // In one piece, which is sent at once.
+            // In one write, which is sent at once.
             let reply = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len());
             stream.write_all(reply.as_bytes()).ok()
         }
@@ -82,7 +83,7 @@ fn answer(stream: &TcpStream, script: &[Act], heard: &Heard) -> Option<()> {
     }
 }
 
-/// An address at which nobody listens.
+/// Returns an address at which nobody listens.
 fn nobody() -> String {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     format!("http://127.0.0.1:{port}/get_reward")
@@ -114,7 +115,7 @@ fn ask_one(urls: &[&str]) -> Result<Score> {
 }
 
 fn failure(error: &Error) -> (FailureKind, &str) {
-    let failure = error.downcast_ref::<Failure>().expect("a Failure at the root");
+    let failure = error.downcast_ref::<RewardError>().expect("a RewardError at the root");
     (failure.kind, &failure.message)
 }
 
@@ -153,7 +154,7 @@ fn answers_of_older_servers_and_no_opinion() {
         (r#"{"rewards": [null]}"#, None),
         (r#"{"rewards": null, "scores": [null]}"#, None),
     ] {
-        let score = super::answer::read(answer.as_bytes()).unwrap();
+        let score = super::reply::read(answer.as_bytes()).unwrap();
         assert_eq!((score.score, score.extras.len(), score.notes.len()), (expected, 0, 0), "{answer}");
     }
 }
@@ -213,8 +214,8 @@ fn mistakes_are_not_tried_again_and_quoted() {
     for (status, body, parts) in [
         (401, r#"{"error": "the token s3cret is wrong"}"#, &["status 401, body: {\"error\": \"the token … is wrong\"}"][..]),
         (302, "", &["redirects are not followed", "status 302, no body"]),
-        (200, long, &["no JSON", "body: <html>xxx", "x…"]),
-        (200, r#"{"rewards": [NaN]}"#, &["NaN and Infinity are no JSON", "[NaN]"]),
+        (200, long, &["not JSON", "body: <html>xxx", "x…"]),
+        (200, r#"{"rewards": [NaN]}"#, &["NaN and Infinity are not JSON", "[NaN]"]),
         (200, r#"{"rewards": [1e99]}"#, &["`rewards` is 1", "out of range"]),
         (200, r#"{"reward": [1]}"#, &["no `rewards`"]),
         (200, r#"{"rewards": [1, 2]}"#, &["`rewards` has 2 values for 1 query"]),
@@ -223,7 +224,7 @@ fn mistakes_are_not_tried_again_and_quoted() {
         (200, r#"{"rewards": ["0.5"]}"#, &["not \"0.5\""]),
         (200, r#"{"rewards": [1], "scores": ["x"]}"#, &["`scores` must be a number"]),
         (200, r#"{"rewards": [1], "extra_logs": [1]}"#, &["`extra_logs` must be an object"]),
-        (200, "[1]", &["no JSON object"]),
+        (200, "[1]", &["not a JSON object"]),
         (200, many, &["`extra_logs` has 1001 fields"]),
     ] {
         let (url, heard) = serve(Box::leak(Box::new([Say(status, body), RIGHT])));
@@ -242,7 +243,7 @@ fn an_endless_answer_is_not_read() {
     let (url, heard) = serve(Box::leak(Box::new([Say(200, Box::leak("[".repeat(9 << 20).into_boxed_str())), RIGHT])));
     let error = ask_one(&[&url]).unwrap_err();
     let (kind, message) = failure(&error);
-    assert!(kind == FailureKind::Exception && message == format!("no reward from {url}: the answer has more than 1048576 bytes"));
+    assert!(kind == FailureKind::Exception && message == format!("no reward from {url}: the reply has more than 1048576 bytes"));
     assert_eq!(heard.lock().unwrap().len(), 1, "it is not asked again");
 }
 
@@ -254,7 +255,7 @@ fn a_silent_server_is_given_up_and_an_interrupt_ends_every_wait() {
     let (kind, message) = failure(&error);
     assert_eq!(
         (kind, message),
-        (FailureKind::Timeout, format!("no reward after 2 tries: {silent}: no answer within 60ms").as_str())
+        (FailureKind::Timeout, format!("no reward after 2 tries: {silent}: no reply within 60ms").as_str())
     );
     assert_eq!(heard.lock().unwrap().len(), 2);
 
@@ -271,7 +272,7 @@ fn a_silent_server_is_given_up_and_an_interrupt_ends_every_wait() {
         interrupt.ask();
         let error = asking.join().unwrap().unwrap_err();
         // Far less than any of the waits, even on a very busy machine.
-        assert!(asked.elapsed() < Duration::from_secs(10) && error.downcast_ref::<Failure>().is_none(), "{error:#}");
+        assert!(asked.elapsed() < Duration::from_secs(10) && error.downcast_ref::<RewardError>().is_none(), "{error:#}");
     }
 }
 
@@ -297,7 +298,7 @@ fn addresses_are_checked_before_anything_is_sent() {
         ("ftp://host/x", "http or https, not ftp"),
         ("http:///get_reward", "address"),
         ("http://host:99999/x", "port"),
-        ("http://host name/x", "no address"),
+        ("http://host name/x", "not an address"),
         ("http://me:word@host/x", "use a token"),
         ("reward.py", "custom_reward_function.path"),
     ] {
@@ -310,7 +311,7 @@ fn addresses_are_checked_before_anything_is_sent() {
     for (change, part) in [
         (RemoteOptions { retries: 0, ..options(&["http://h/"]) }, "0 tries"),
         (RemoteOptions { timeout: Duration::ZERO, ..options(&["http://h/"]) }, "timeout"),
-        (RemoteOptions { token: Some("wo\nrd".to_owned()), ..options(&["http://h/"]) }, "no HTTP header"),
+        (RemoteOptions { token: Some("wo\nrd".to_owned()), ..options(&["http://h/"]) }, "HTTP header"),
         (options(&[]), "no address"),
     ] {
         let error = format!("{:#}", Remote::new(change).err().expect(part));

@@ -1,11 +1,11 @@
 def _burnish_call():
-    """The result in a list, or nothing if there is none; errors are told on stderr, as verl's wrapper does."""
+    """Returns the result in a list, or None without a result; writes errors to stderr, as verl's wrapper does."""
     name = "FUNCTION_NAME"
     lines = sys.stdin.read()
     try:
         arguments = [json.loads(line) for line in lines.split("\n")] if lines.strip() else []
     except json.JSONDecodeError as error:
-        sys.stderr.write("the input of %s is no JSON: %s\n" % (name, error))
+        sys.stderr.write("the input of %s is not JSON: %s\n" % (name, error))
         return []
     try:
         function = globals().get(name)

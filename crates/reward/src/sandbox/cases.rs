@@ -1,4 +1,4 @@
-//! The test cases of a row, in the formats of verl's data sets.
+//! Test cases of a row, in the formats of verl's data sets.
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
@@ -6,17 +6,17 @@ use serde_json::Value;
 use super::program::calling;
 use burnish_util::exact_json::Exact;
 
-/// The number of cases that count, as in verl.
+/// Number of cases that count, as in verl.
 const CASES: usize = 10;
 
-/// `inputs` and `outputs`, or `assert_case`. All lists have the same length, at least one. Their integers are Python's, of any
-/// size.
+/// Test cases: `inputs` and `outputs`, or `assert_case`. All lists have the same length, at least one. Integers can have any
+/// size, as in Python.
 pub struct Cases {
     inputs: Vec<Exact>,
     outputs: Vec<Exact>,
-    /// The code that runs after the program, one piece per case.
+    /// Code that runs after the program, one piece per case.
     asserts: Vec<String>,
-    /// The function that is called with the lines of the input; `None` if the program reads its input itself.
+    /// Function that is called with the lines of the input; `None` if the program reads its input itself.
     function: Option<String>,
 }
 
@@ -24,7 +24,7 @@ pub struct Cases {
 pub struct Request {
     pub code: String,
     pub stdin: Option<String>,
-    /// The expected output; `None` if it suffices that the program exits successfully.
+    /// Expected output; `None` if it suffices that the program exits successfully.
     pub expected: Option<String>,
 }
 
@@ -32,14 +32,14 @@ impl Cases {
     /// Reads the cases of a ground truth, which is an object or its JSON text.
     ///
     /// # Errors
-    /// In the cases in which verl gives every response 0: no JSON, no test cases, or lists of different lengths.
+    /// If verl would give every response 0: invalid JSON, no test cases, or lists of different lengths.
     pub fn read(ground_truth: &Value) -> Result<Self> {
         let parsed = match ground_truth.as_str() {
             Some(text) => Exact::parse(text),
             None => Exact::parse(&ground_truth.to_string()),
         };
-        let mut fields = parsed.map_err(|error| anyhow!("the test cases are no JSON: {error}"))?;
-        ensure!(matches!(fields, Exact::Object(_)), "the test cases are no object with `inputs` and `outputs`");
+        let mut fields = parsed.map_err(|error| anyhow!("the test cases are not JSON: {error}"))?;
+        ensure!(matches!(fields, Exact::Object(_)), "the test cases are not an object with `inputs` and `outputs`");
         let asserts = list(&mut fields, "assert_case")?;
         let filled = |value: Exact| asserts.as_ref().map(|asserts| vec![value; asserts.len()]);
         let (inputs, outputs) = (list(&mut fields, "inputs")?, list(&mut fields, "outputs")?);
@@ -47,16 +47,21 @@ impl Cases {
         let inputs = inputs.or_else(|| filled(Exact::Text(String::new()))).context(missing)?;
         let outputs = outputs.or_else(|| filled(Exact::Null)).context(missing)?;
         ensure!(!inputs.is_empty(), "there is no test case");
-        ensure!(inputs.len() == outputs.len(), "there are {} inputs for {} outputs", inputs.len(), outputs.len());
+        ensure!(inputs.len() == outputs.len(), "the test cases have {} inputs for {} outputs", inputs.len(), outputs.len());
         let asserts = asserts.unwrap_or_else(|| vec![Exact::Text(String::new()); inputs.len()]);
-        ensure!(asserts.len() == inputs.len(), "there are {} inputs for {} of assert_case", inputs.len(), asserts.len());
-        let text = |value: Exact| text(value).context("what is in assert_case must be text");
+        ensure!(
+            asserts.len() == inputs.len(),
+            "the test cases have {} inputs for {} items of `assert_case`",
+            inputs.len(),
+            asserts.len()
+        );
+        let text = |value: Exact| text(value).context("the items of `assert_case` must be text");
         let asserts = asserts.into_iter().map(text).collect::<Result<_>>()?;
         let function = fields.take("fn_name").and_then(self::text).filter(|name| !name.is_empty());
         Ok(Self { inputs, outputs, asserts, function })
     }
 
-    /// The requests for the first [`CASES`] cases.
+    /// Returns the requests for the first [`CASES`] cases.
     pub fn requests(self, program: &str) -> Vec<Request> {
         let cases = self.inputs.into_iter().zip(self.outputs).zip(self.asserts).take(CASES);
         let given = |value: &Exact| (*value != Exact::Null).then(|| value.python_text());
@@ -73,7 +78,7 @@ fn list(fields: &mut Exact, name: &str) -> Result<Option<Vec<Exact>>> {
     match fields.take(name) {
         None => Ok(None),
         Some(Exact::List(values)) => Ok(Some(values)),
-        Some(_) => bail!("`{name}` of the test cases is no list"),
+        Some(_) => bail!("`{name}` of the test cases is not a list"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Requests to the service.
+//! HTTP requests to the service.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,23 +9,23 @@ use serde_json::{Value, json};
 use ureq::http::Uri;
 use ureq::{Agent, Error};
 
-use crate::failure::{Failure, FailureKind};
+use crate::reward_error::{FailureKind, RewardError};
 
-/// The limit for compiling one case, and again for running it, in seconds.
+/// Time limit for compiling one case, and again for running it, in seconds.
 pub const CASE_TIMEOUT: u64 = 10;
-/// The seconds that a request may take beyond compiling and running.
+/// Seconds that a request may take in addition to compiling and running.
 const REQUEST_SECONDS: u64 = 10;
 const TRIES: u32 = 3;
-/// The pause before the second attempt; the one before the third is twice as long.
+/// Pause before the second attempt; the pause before the third is twice as long.
 const DELAY: Duration = Duration::from_secs(1);
-/// The largest size of an answer, in bytes: it holds what one program prints.
+/// Largest size of a reply, in bytes. A reply holds the output of one program.
 const MOST_BYTES: u64 = 16 << 20;
 
 pub struct Client {
     agent: Agent,
     url: Uri,
     memory_limit_mb: u64,
-    /// [`DELAY`], except in tests.
+    /// Equal to [`DELAY`], except in tests.
     pub(super) delay: Duration,
 }
 
@@ -33,11 +33,11 @@ impl Client {
     /// Prepares requests to the service at `url`.
     ///
     /// # Errors
-    /// If `url` is no http or https address.
+    /// If `url` is not an http or https address.
     pub fn new(url: &str, memory_limit_mb: u64) -> Result<Self> {
-        let parsed: Uri = url.parse().with_context(|| format!("{url} is no address"))?;
+        let parsed: Uri = url.parse().with_context(|| format!("{url} is not an address"))?;
         let known = matches!(parsed.scheme_str(), Some("http" | "https")) && parsed.host().is_some();
-        ensure!(known, "{url} is no address that begins with http:// or https://, such as http://localhost:8080/run_code");
+        ensure!(known, "{url} is not an address that begins with http:// or https://, such as http://localhost:8080/run_code");
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -47,13 +47,12 @@ impl Client {
         Ok(Self { agent: config.build().into(), url: parsed, memory_limit_mb, delay: DELAY })
     }
 
-    /// Runs `code` once and returns the service's answer. Temporary failures (no connection, or a gateway without a service
-    /// behind it) are tried again; verl does that only for a gateway timeout (504). `seconds` is the limit for compiling it, and again
-    /// for running it.
+    /// Runs `code` once and returns the service's reply. Temporary failures (no connection, or a gateway without a service behind
+    /// it) are retried; verl retries only a gateway timeout (504). `seconds` is the limit for compiling, and again for running.
     ///
     /// # Errors
-    /// If the service cannot be reached, or answers with an error or without JSON.
-    pub fn run(&self, code: &str, stdin: Option<&str>, seconds: u64, abandoned: &AtomicBool) -> Result<Value, Failure> {
+    /// If the service cannot be reached, or replies with an error or without JSON.
+    pub fn run(&self, code: &str, stdin: Option<&str>, seconds: u64, abandoned: &AtomicBool) -> Result<Value, RewardError> {
         let body = json!({
             "compile_timeout": seconds,
             "run_timeout": seconds,
@@ -72,23 +71,25 @@ impl Client {
                 Err((_, true)) if attempt < TRIES && !abandoned.load(Ordering::Relaxed) => thread::sleep(self.delay * attempt),
                 Err((failure, _)) => {
                     let message = format!("{} after {attempt} of {TRIES} tries: {}", self.url, failure.message);
-                    return Err(Failure { message, ..failure });
+                    return Err(RewardError { message, ..failure });
                 }
-                Ok(answer) => return Ok(answer),
+                Ok(reply) => return Ok(reply),
             }
             attempt += 1;
         }
     }
 
     /// Makes one attempt; the `bool` of an error is true if another attempt may succeed.
-    fn post(&self, body: &str, limit: Duration) -> Result<Value, (Failure, bool)> {
+    fn post(&self, body: &str, limit: Duration) -> Result<Value, (RewardError, bool)> {
         let broken = |error: Error| match error {
-            Error::Timeout(_) => (Failure { kind: FailureKind::Timeout, message: format!("no answer within {limit:?}") }, false),
-            Error::BodyExceedsLimit(most) => {
-                let message = format!("the answer has more than {most} bytes");
-                (Failure { kind: FailureKind::Exception, message }, false)
+            Error::Timeout(_) => {
+                (RewardError { kind: FailureKind::Timeout, message: format!("no reply within {limit:?}") }, false)
             }
-            error => (Failure { kind: FailureKind::Crash, message: error.to_string() }, true),
+            Error::BodyExceedsLimit(most) => {
+                let message = format!("the reply has more than {most} bytes");
+                (RewardError { kind: FailureKind::Exception, message }, false)
+            }
+            error => (RewardError { kind: FailureKind::Crash, message: error.to_string() }, true),
         };
         let request = self.agent.post(&self.url).content_type("application/json").header("accept", "application/json");
         let request = request.config().timeout_global(Some(limit)).build();
@@ -96,10 +97,10 @@ impl Client {
         let status = response.status().as_u16();
         let bytes = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec().map_err(broken)?;
         let quoted = || String::from_utf8_lossy(&bytes).chars().take(200).collect::<String>();
-        let failed = |message, passes| (Failure { kind: FailureKind::Exception, message }, passes);
+        let failed = |message, passes| (RewardError { kind: FailureKind::Exception, message }, passes);
         if !(200..300).contains(&status) {
             return Err(failed(format!("HTTP status {status}: {}", quoted()), matches!(status, 429 | 502..=504)));
         }
-        serde_json::from_slice(&bytes).map_err(|_| failed(format!("what it answers is no JSON: {}", quoted()), false))
+        serde_json::from_slice(&bytes).map_err(|_| failed(format!("the reply is not JSON: {}", quoted()), false))
     }
 }

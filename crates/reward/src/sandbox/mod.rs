@@ -1,9 +1,9 @@
-//! verl's `utils/reward_score/sandbox_fusion`: a Sandbox Fusion service runs programs against test cases, and the score is the
-//! share of the first ten cases that they pass.
+//! verl's `utils/reward_score/sandbox_fusion`: a Sandbox Fusion service runs programs against test cases. The score is the share
+//! of the first ten cases that they pass.
 //!
 //! Programs never run in this process; verl runs them itself if there is no service. Two things differ from verl on purpose. A
-//! case on which the service gives no verdict is a [`Failure`](super::failure::Failure), not a failed case. And cases after the tenth, which do not affect
-//! the score, are not run.
+//! case without a verdict from the service is a [`RewardError`](super::reward_error::RewardError), not a failed case. Cases after
+//! the tenth do not affect the score and are not run.
 
 mod cases;
 mod client;
@@ -16,4 +16,4 @@ mod verdict;
 
 pub use self::scorer::{check, score};
 pub use self::service::{Sandbox, SandboxOptions};
-pub use self::verdict::{Verdict, of as verdict};
+pub use self::verdict::{Verdict, from_reply as verdict};

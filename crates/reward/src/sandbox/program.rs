@@ -2,8 +2,8 @@
 
 use burnish_util::python_value::is_alpha;
 
-/// The last Python code block; if none is marked as Python, the first code block. `None` without a block.
-pub fn of_response(response: &str) -> Option<&str> {
+/// Returns the last Python code block; if none is marked as Python, the first code block. `None` without a block.
+pub fn last_code_block(response: &str) -> Option<&str> {
     if let Some((_, block)) = response.rsplit_once("```python") {
         return block.split("```").next();
     }
@@ -15,14 +15,14 @@ pub fn of_response(response: &str) -> Option<&str> {
     }
 }
 
-/// Modules whose names are imported for the function, in this order: a later one hides an earlier one's names.
+/// Modules whose names are imported for the function, in this order; later names hide earlier ones.
 const OPENED: &str = "string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json \
                       builtins typing";
-/// Modules that are imported themselves after that.
+/// Modules that are imported as modules after that.
 const IMPORTED: &str = "string, re, datetime, collections, heapq, bisect, copy, math, random, statistics, itertools, functools, operator, io, sys, json";
 
-/// A program that calls `function` of `code`, or of its class `Solution`, with the lines of standard input as JSON. It prints the
-/// result: text and numbers unchanged, anything else as JSON.
+/// Returns a program that calls `function` of `code`, or of its class `Solution`, with the lines of standard input as JSON. It
+/// prints the result: text and numbers unchanged, anything else as JSON.
 pub fn calling(code: &str, function: &str) -> String {
     let opened: String = OPENED.split_whitespace().map(|module| format!("from {module} import *\n")).collect();
     let call = include_str!("call.py").replace("FUNCTION_NAME", function);

@@ -8,7 +8,7 @@ use super::program;
 use crate::score::Score;
 use crate::score_input::ScoreInput;
 
-/// Checks a row before the first response, as [`Scorer::check`](crate::Scorer::check) says.
+/// Checks a row, as described at [`Scorer::check`](crate::Scorer::check).
 pub fn check(input: &ScoreInput) -> Result<()> {
     if input.ground_truth.is_null() { Ok(()) } else { cases_of(input).map(drop) }
 }
@@ -17,17 +17,17 @@ fn cases_of(input: &ScoreInput) -> Result<Cases> {
     Cases::read(input.ground_truth).with_context(|| format!("the ground truth of {}", input.data_source))
 }
 
-/// The registered scorer. The extra `acc`, which verl's reward manager adds to a bare number, is the score; the note `tests`
-/// holds the verdict on each case, in verl's words.
+/// Scores with the share of passed cases; the registered scorer. The extra `acc`, which verl's reward manager adds to a bare
+/// number, has the same value. The note `tests` holds the verdict on each case, in verl's words.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     if input.ground_truth.is_null() {
         return Ok(Score::abstain());
     }
     let Some(sandbox) = &input.services.sandbox else {
-        bail!("there is no sandbox to run the programs of {} in: set reward.sandbox_fusion.url", input.data_source)
+        bail!("the programs of {} need a sandbox to run in: set reward.sandbox_fusion.url", input.data_source)
     };
     let cases = cases_of(input)?;
-    let verdicts = match program::of_response(input.solution) {
+    let verdicts = match program::last_code_block(input.solution) {
         Some(program) => sandbox.run(program, cases)?,
         None => Vec::new(),
     };

@@ -1,4 +1,4 @@
-//! The connection to a Sandbox Fusion service.
+//! Connection to a Sandbox Fusion service.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -12,33 +12,33 @@ use serde_json::Value;
 use super::cases::Cases;
 use super::client::{CASE_TIMEOUT, Client};
 use super::verdict::{self, Verdict};
-use crate::failure::{Failure, FailureKind};
+use crate::reward_error::{FailureKind, RewardError};
 use burnish_util::interrupt::Interrupt;
 
-/// The longest time that an interrupt goes unnoticed.
+/// Longest time until an interrupt is noticed.
 const POLL: Duration = Duration::from_millis(50);
 
-/// The options of the service.
+/// Options of the service.
 #[derive(Clone, Debug)]
 pub struct SandboxOptions {
-    /// The address of the service's `run_code`.
+    /// Address of the service's `run_code`.
     pub url: String,
-    /// The largest number of programs that run at once.
+    /// Largest number of programs that run at once.
     pub max_concurrent: usize,
-    /// The memory limit of one program, in MiB.
+    /// Memory limit of one program, in MiB.
     pub memory_limit_mb: u64,
     pub interrupt: Interrupt,
 }
 
-/// The connection to the service.
+/// Connection to the service.
 pub struct Sandbox {
-    pub(super) asked: Arc<Asked>,
+    pub(super) slots: Arc<ProgramSlots>,
     interrupt: Interrupt,
 }
 
-pub(super) struct Asked {
+pub(super) struct ProgramSlots {
     pub(super) client: Client,
-    /// The number of further programs that may run now.
+    /// Number of further programs that may start now.
     free: Mutex<usize>,
     freed: Condvar,
 }
@@ -53,31 +53,32 @@ impl Sandbox {
         anyhow::ensure!(max_concurrent > 0, "reward.sandbox_fusion.max_concurrent must be at least 1");
         anyhow::ensure!(memory_limit_mb > 0, "reward.sandbox_fusion.memory_limit_mb must be at least 1");
         let client = Client::new(&url, memory_limit_mb).context("reward.sandbox_fusion.url")?;
-        Ok(Self { asked: Arc::new(Asked { client, free: Mutex::new(max_concurrent), freed: Condvar::new() }), interrupt })
+        Ok(Self { slots: Arc::new(ProgramSlots { client, free: Mutex::new(max_concurrent), freed: Condvar::new() }), interrupt })
     }
 
-    /// The verdict on each of the first ten cases.
+    /// Returns the verdict on each of the first ten cases.
     ///
     /// # Errors
-    /// [`Failure`] if the service has no verdict on one of them, or the interruption of the run.
+    /// A [`RewardError`] if the service has no verdict on one of them, or the interruption of the run.
     pub(super) fn run(&self, program: &str, cases: Cases) -> Result<Vec<Verdict>> {
         let requests = cases.requests(program);
         let count = requests.len();
         let (send, receive) = channel();
         let abandoned = Arc::new(AtomicBool::new(false));
-        // Each on a thread of its own, for which nobody has to wait: the service can hang for as long as a request may take.
+        // Each request runs on a separate thread that is never joined: the service can hang for the whole time limit of a
+        // request.
         for (index, request) in requests.into_iter().enumerate() {
-            let (asked, send, abandoned) = (self.asked.clone(), send.clone(), abandoned.clone());
+            let (slots, send, abandoned) = (self.slots.clone(), send.clone(), abandoned.clone());
             let run = move || {
                 _ = send.send((
                     index,
-                    asked.verdict(&request.code, request.stdin.as_deref(), request.expected.as_deref(), &abandoned),
+                    slots.verdict(&request.code, request.stdin.as_deref(), request.expected.as_deref(), &abandoned),
                 ))
             };
-            thread::Builder::new().name("sandbox".to_owned()).spawn(run).context("no thread to ask the sandbox")?;
+            thread::Builder::new().name("sandbox".to_owned()).spawn(run).context("cannot start a thread for the sandbox")?;
         }
         drop(send);
-        let mut verdicts: Vec<Option<Result<Verdict, Failure>>> = Vec::new();
+        let mut verdicts: Vec<Option<Result<Verdict, RewardError>>> = Vec::new();
         verdicts.resize_with(count, || None);
         loop {
             match receive.recv_timeout(POLL) {
@@ -91,29 +92,28 @@ impl Sandbox {
         settle(verdicts)
     }
 
-    /// Runs one program without input, for at most `seconds`, and returns the service's answer. It blocks; the caller is on a thread that
-    /// may.
+    /// Runs one program without input, for at most `seconds`, and returns the service's reply. The call blocks.
     ///
     /// # Errors
-    /// If the service cannot be reached, or answers with an error or without JSON.
-    pub fn run_program(&self, code: &str, seconds: u64) -> Result<Value, Failure> {
-        self.asked.answer(code, None, seconds, &AtomicBool::new(false))
+    /// If the service cannot be reached, or replies with an error or without JSON.
+    pub fn run_program(&self, code: &str, seconds: u64) -> Result<Value, RewardError> {
+        self.slots.run(code, None, seconds, &AtomicBool::new(false))
     }
 }
 
-impl Asked {
+impl ProgramSlots {
     fn verdict(
         &self,
         code: &str,
         stdin: Option<&str>,
         expected: Option<&str>,
         abandoned: &AtomicBool,
-    ) -> Result<Verdict, Failure> {
-        verdict::of(&self.answer(code, stdin, CASE_TIMEOUT, abandoned)?, expected)
+    ) -> Result<Verdict, RewardError> {
+        verdict::from_reply(&self.run(code, stdin, CASE_TIMEOUT, abandoned)?, expected)
     }
 
-    /// The service's answer to one program, which waits until it may run.
-    fn answer(&self, code: &str, stdin: Option<&str>, seconds: u64, abandoned: &AtomicBool) -> Result<Value, Failure> {
+    /// Waits until the program may run, and returns the service's reply.
+    fn run(&self, code: &str, stdin: Option<&str>, seconds: u64, abandoned: &AtomicBool) -> Result<Value, RewardError> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {
             free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
@@ -127,18 +127,17 @@ impl Asked {
     }
 }
 
-/// Collects the verdicts in order. A program that does not compile in one case does not compile in later ones either, whatever
-/// the service says about them.
-fn settle(verdicts: Vec<Option<Result<Verdict, Failure>>>) -> Result<Vec<Verdict>> {
+/// Collects the verdicts in order. A program that fails to compile in one case counts as failing to compile in all later ones.
+fn settle(verdicts: Vec<Option<Result<Verdict, RewardError>>>) -> Result<Vec<Verdict>> {
     let mut settled: Vec<Verdict> = Vec::new();
     for (index, verdict) in verdicts.into_iter().enumerate() {
         let compiles = settled.last().is_none_or(|before| before.compiles());
-        let lost = || Failure { kind: FailureKind::Crash, message: "the request broke off".to_owned() };
+        let lost = || RewardError { kind: FailureKind::Crash, message: "the request broke off".to_owned() };
         let verdict = match verdict.unwrap_or_else(|| Err(lost())) {
             Ok(verdict) if compiles || !verdict.compiles() => verdict,
-            Err(Failure { kind, message }) if compiles => {
-                let message = format!("the sandbox has no verdict on test case {index}: {message}");
-                return Err(Failure { kind, message }.into());
+            Err(RewardError { kind, message }) if compiles => {
+                let message = format!("no verdict of the sandbox on test case {index}: {message}");
+                return Err(RewardError { kind, message }.into());
             }
             _ => Verdict::COMPILE_ERROR_SKIPPED,
         };

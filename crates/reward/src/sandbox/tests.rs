@@ -1,4 +1,4 @@
-//! Tests against a service with scripted answers; `scripts/compare/differential_sandbox.py` compares with verl's own client.
+//! Tests against a service with scripted replies; `scripts/compare/differential_sandbox.py` compares with verl's client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use super::cases::Cases;
 use super::*;
-use crate::failure::{Failure, FailureKind};
+use crate::reward_error::{FailureKind, RewardError};
 use crate::{Score, ScoreInput, Services};
 use burnish_util::interrupt::Interrupt;
 
-/// The status and the body of an answer.
+/// The status and the body of a reply.
 type Answer = (u16, Value);
 
 /// Starts a service that takes one request per connection, and returns its address.
@@ -56,7 +56,7 @@ fn service(answer: impl Fn(Value) -> Answer + Send + Sync + 'static) -> String {
 fn sandbox(url: &str, max_concurrent: usize) -> Sandbox {
     let options = SandboxOptions { url: url.to_owned(), max_concurrent, memory_limit_mb: 512, interrupt: Interrupt::default() };
     let mut sandbox = Sandbox::new(options).unwrap();
-    Arc::get_mut(&mut sandbox.asked).unwrap().client.delay = Duration::from_millis(1);
+    Arc::get_mut(&mut sandbox.slots).unwrap().client.delay = Duration::from_millis(1);
     sandbox
 }
 
@@ -95,7 +95,7 @@ fn the_score_is_the_share_of_the_first_ten_cases() {
         match asked["stdin"].as_str() {
             Some("wrong") => printed("2\n"),
             Some("fails") => failed("Finished"),
-            Some("late") => panic!("the eleventh case is not asked"),
+            Some("late") => panic!("the eleventh case is not run"),
             _ => printed("1\n"),
         }
     });
@@ -109,7 +109,8 @@ fn the_score_is_the_share_of_the_first_ten_cases() {
     assert_eq!((&said[1], &said[2], said.as_array().unwrap().len()), (&json!("wrong_answer"), &json!("runtime_error"), 10));
 }
 
-/// The expected text is verl's `str` of fib(100) and of integers around the ends of 64 bits, given as text and as a row's values.
+/// The expected text is verl's `str` of fib(100) and of integers around the limits of 64 bits, given as text and as a
+/// row's values.
 #[test]
 fn integers_have_all_their_digits() {
     let url = service(|asked| printed(asked["stdin"].as_str().unwrap()));
@@ -131,7 +132,7 @@ fn what_the_service_fails_at_is_no_score() {
     let tests = || json!({"inputs": ["0", "1"], "outputs": ["1", "1"]});
     let failure = |url: &str| {
         let error = scored(sandbox(url, 2), PROGRAM, tests()).unwrap_err();
-        let failure = error.downcast_ref::<Failure>().unwrap();
+        let failure = error.downcast_ref::<RewardError>().unwrap();
         (failure.kind, failure.message.clone())
     };
     let (kind, message) = failure("http://127.0.0.1:1/run_code");
@@ -145,9 +146,9 @@ fn what_the_service_fails_at_is_no_score() {
 
     let (kind, message) = failure(&service(|_| printed(&"1".repeat(17 << 20))));
     assert_eq!(kind, FailureKind::Exception);
-    assert!(message.ends_with("/run_code after 1 of 3 tries: the answer has more than 16777216 bytes"), "{message}");
+    assert!(message.ends_with("/run_code after 1 of 3 tries: the reply has more than 16777216 bytes"), "{message}");
 
-    // A program that does not compile fails, whatever the service answers for later cases. A gateway timeout is temporary.
+    // A program that does not compile fails, for any reply to later cases. A gateway timeout is temporary.
     let broken = service(|asked| if asked["stdin"] == "0" { failed("Error") } else { (500, Value::Null) });
     assert_eq!(scored(sandbox(&broken, 2), PROGRAM, tests()).unwrap().score, Some(0.0));
     let tries = AtomicUsize::new(0);
@@ -174,7 +175,7 @@ fn no_more_programs_run_at_once_than_allowed() {
 fn rows_that_cannot_be_scored_are_told() {
     let error = |tests: Value| format!("{:#}", scored(sandbox("http://127.0.0.1:1/", 1), PROGRAM, tests).unwrap_err());
     for (tests, told) in [
-        (json!("oops"), "the ground truth of apps: the test cases are no JSON"),
+        (json!("oops"), "the ground truth of apps: the test cases are not JSON"),
         (json!({"inputs": ["1"]}), "neither `inputs` and `outputs` nor `assert_case`"),
         (json!({"inputs": ["1"], "outputs": []}), "1 inputs for 0 outputs"),
         (json!({"inputs": [], "outputs": []}), "no test case"),

@@ -1,11 +1,11 @@
-//! The reading of the service's answer as a verdict on the program.
+//! Conversion of the service's reply to a verdict on the program.
 
 use serde_json::Value;
 
-use crate::failure::{Failure, FailureKind};
+use crate::reward_error::{FailureKind, RewardError};
 use burnish_util::python_value::text_of;
 
-/// The result of one case.
+/// Result of one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// verl's word for the result.
@@ -21,17 +21,17 @@ impl Verdict {
         Self { status, passed: false }
     }
 
-    /// True if the program compiled.
+    /// Returns true if the program compiled.
     pub fn compiles(self) -> bool {
         !self.status.starts_with("compile_")
     }
 }
 
-/// The verdict that `response` gives for a case with this expected output.
+/// Returns the verdict of `response` on a case with this expected output.
 ///
 /// # Errors
-/// A [`Failure`] in the cases that verl marks with -1 for want of a verdict: the service failed, not the program.
-pub fn of(response: &Value, expected: Option<&str>) -> Result<Verdict, Failure> {
+/// A [`RewardError`] in the cases that verl marks with -1 because there is no verdict: the service failed, not the program.
+pub fn from_reply(response: &Value, expected: Option<&str>) -> Result<Verdict, RewardError> {
     let (compile, run) = (&response["compile_result"], &response["run_result"]);
     match response["status"].as_str() {
         Some("Failed") => match (failure_of(compile), failure_of(run)) {
@@ -50,7 +50,7 @@ pub fn of(response: &Value, expected: Option<&str>) -> Result<Verdict, Failure> 
     }
 }
 
-/// The kind of failure in compiling or running; `None` if it succeeded.
+/// Returns the kind of failure in compiling or running; `None` if it succeeded.
 fn failure_of(result: &Value) -> Option<&'static str> {
     match result["status"].as_str() {
         Some("TimeLimitExceeded") => Some("timeout"),
@@ -64,10 +64,10 @@ fn is_zero(code: &Value) -> bool {
     code.as_f64() == Some(0.0) || code == &Value::Bool(false)
 }
 
-fn failure(response: &Value) -> Failure {
-    let said = &response["message"];
-    let said = said.as_str().filter(|text| !text.is_empty()).map_or_else(|| response.to_string(), str::to_owned);
+fn failure(response: &Value) -> RewardError {
+    let message = &response["message"];
+    let message = message.as_str().filter(|text| !text.is_empty()).map_or_else(|| response.to_string(), str::to_owned);
     let status = response["status"].as_str().unwrap_or("none");
-    let said: String = said.chars().take(300).collect();
-    Failure { kind: FailureKind::Exception, message: format!("it answers with the status {status}: {said}") }
+    let message: String = message.chars().take(300).collect();
+    RewardError { kind: FailureKind::Exception, message: format!("the reply has the status {status}: {message}") }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Sdk {
 }
 
 impl Sdk {
-    /// A package that gets the settings and the names of metrics as they are.
+    /// Returns a package that gets the settings and the names of metrics as they are.
     pub fn plain(name: &'static str, module: &'static str, package: Option<&'static str>, session: &Session) -> Self {
         Self { name, module, package, config: session.config.clone(), rename: str::to_owned }
     }

@@ -53,7 +53,7 @@ struct Bench {
     session: Session,
 }
 
-/// A Python interpreter that finds the package of the tests and none of the settings of the user who runs them.
+/// Returns a Python interpreter that finds the package of the tests and none of the settings of the user who runs them.
 fn bench() -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| dir.path().join(name);

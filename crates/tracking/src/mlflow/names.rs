@@ -8,8 +8,8 @@ use burnish_util::python_value::text_of;
 /// The number of characters of a parameter's value that MLflow keeps.
 const LONGEST_VALUE: usize = 6000;
 
-/// The name of a metric for MLflow: `@` becomes `_at_`, several slashes become one, and characters that MLflow refuses become
-/// `_`.
+/// Returns the name of a metric for MLflow: `@` becomes `_at_`, several slashes become one, and characters that MLflow refuses
+/// become `_`.
 pub(super) fn sanitized(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
@@ -24,8 +24,8 @@ pub(super) fn sanitized(name: &str) -> String {
     out
 }
 
-/// The configuration as MLflow's parameters. Nested keys are joined by slashes, a list has its length as `list_len` beside its
-/// items, and values are formatted as by Python's `str` and cut at the length at which MLflow's client cuts them.
+/// Returns the configuration as MLflow's parameters. Nested keys are joined by slashes, a list has its length as `list_len`
+/// beside its items, and values are formatted as by Python's `str` and cut at the length at which MLflow's client cuts them.
 pub(super) fn params(config: &Value) -> Vec<(String, String)> {
     let mut flat = Vec::new();
     if let Value::Object(fields) = config {

@@ -105,7 +105,7 @@ impl Run {
         Ok(found)
     }
 
-    /// The id of the project's experiment, which is created if there is none.
+    /// Returns the id of the project's experiment, which is created if there is none.
     fn experiment(&self) -> Result<String, DeliveryError> {
         let name = self.session.project.as_str();
         let get = || self.server.get("experiments/get-by-name", &[("experiment_name", name)]);
@@ -269,13 +269,13 @@ fn metrics_of(row: &Row) -> Vec<Value> {
         .collect()
 }
 
-/// The metrics by their sanitized names. As in verl's dictionary, the last of two metrics with the same name counts.
+/// Returns the metrics by their sanitized names. As in verl's dictionary, the last of two metrics with the same name counts.
 fn unique(metrics: &Metrics) -> Vec<(String, f64)> {
     let named: Metrics = metrics.iter().map(|(name, value)| (names::sanitized(name), value)).collect();
     named.into_iter().collect()
 }
 
-/// A number in JSON; those that JSON lacks are written as by MLflow's client.
+/// Returns a number in JSON; those that JSON lacks are written as by MLflow's client.
 fn number(value: f64) -> Value {
     match value {
         value if value.is_finite() => json!(value),
@@ -289,7 +289,7 @@ fn file_name(step: u64, table: &Table) -> String {
     format!("{name}_step{step}.json")
 }
 
-/// A table as a JSON list of objects, one per row.
+/// Returns a table as a JSON list of objects, one per row.
 fn records(table: &Table) -> Value {
     let value = |cell: &Cell| match cell {
         Cell::Text(text) => json!(text),

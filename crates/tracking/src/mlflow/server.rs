@@ -37,7 +37,7 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// A failure for an answer that was successful but lacks what the call needs.
+    /// Returns a failure for an answer that was successful but lacks what the call needs.
     pub fn strange(message: impl Into<String>) -> Self {
         Self { status: Some(200), code: String::new(), message: message.into() }
     }
@@ -46,7 +46,7 @@ impl Failure {
         matches!(self.status, None | Some(408 | 429 | 500..))
     }
 
-    /// The failure as [`DeliveryError`] for the `rows` that were sent.
+    /// Returns the failure as [`DeliveryError`] for the `rows` that were sent.
     pub fn of(self, rows: usize) -> DeliveryError {
         if self.passes() {
             DeliveryError::Temporary(anyhow!("{self}"))
@@ -77,7 +77,7 @@ impl Credentials {
         Self { username, password, token }
     }
 
-    /// The Authorization header. A user name with a password takes precedence over a token, as in MLflow's client.
+    /// Returns the Authorization header. A user name with a password takes precedence over a token, as in MLflow's client.
     fn header(&self) -> Result<Option<HeaderValue>> {
         let text = match (&self.username, &self.password, &self.token) {
             (Some(username), Some(password), _) => format!("Basic {}", BASE64_STANDARD.encode(format!("{username}:{password}"))),
@@ -121,7 +121,7 @@ impl Server {
         Ok(Self { agent: config.build().into(), base: base.to_owned(), authorization })
     }
 
-    /// The address without user and password.
+    /// Returns the address without user and password.
     pub fn address(&self) -> String {
         without_user(&self.base)
     }
@@ -192,7 +192,7 @@ fn describe(error: &Error) -> String {
     }
 }
 
-/// The beginning of a response body, on one line.
+/// Returns the beginning of a response body, on one line.
 fn quote(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -51,7 +51,7 @@ impl Mock {
         self.calls.lock().unwrap().iter().filter(|call| call.line.starts_with(start)).cloned().collect()
     }
 
-    /// All metrics in order, as (step, key, value).
+    /// Returns all metrics in order, as (step, key, value).
     fn metrics(&self) -> Vec<(u64, String, Value)> {
         let batches = self.calls("POST runs/log-batch");
         let of = |batch: &Call| batch.body["metrics"].as_array().cloned().unwrap_or_default();
@@ -93,7 +93,7 @@ fn run(status: &str) -> Value {
     }})
 }
 
-/// A server without the experiment; it refuses metrics called `bad`.
+/// Returns a server without the experiment; it refuses metrics called `bad`.
 fn usual(call: &Call) -> (u16, Value) {
     let has_bad = || call.body["metrics"].as_array().is_some_and(|all| all.iter().any(|metric| metric["key"] == "bad"));
     match call.line.split(['?', ' ']).nth(1).unwrap() {

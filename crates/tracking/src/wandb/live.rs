@@ -55,7 +55,7 @@ impl Live {
         }
     }
 
-    /// True if the client still runs.
+    /// Returns true if the client still runs.
     ///
     /// # Errors
     /// If the client has failed, with the last line of its output; reported once.

@@ -74,7 +74,7 @@ impl Log {
         Ok(())
     }
 
-    /// The file, so that a caller can sync it to disk while others write to it.
+    /// Returns the file, so that a caller can sync it to disk while others write to it.
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }
@@ -111,7 +111,7 @@ fn checksum(kind: u8, data: &[u8]) -> u32 {
     IEEE.extend(IEEE.of(&[kind]), data)
 }
 
-/// The records of a log, each with the offset of its end. They stop where the file is torn or damaged.
+/// Returns the records of a log, each with the offset of its end. They stop where the file is torn or damaged.
 pub(super) fn records(file: &[u8]) -> impl Iterator<Item = (usize, Cow<'_, [u8]>)> {
     let mut at = if file.starts_with(HEADER) { HEADER.len() } else { file.len() };
     std::iter::from_fn(move || {

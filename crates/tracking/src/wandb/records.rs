@@ -100,8 +100,8 @@ pub(super) fn item(items: &mut Message, keys: &[&str], json: &str) {
     });
 }
 
-/// The shortest text that reads back as the same `f64`; the three values that JSON lacks are written as by Python, as in the
-/// client.
+/// Returns the shortest text that reads back as the same `f64`; the three values that JSON lacks are written as by Python, as in
+/// the client.
 pub(super) fn number(value: f64) -> String {
     match value {
         _ if value.is_nan() => "NaN".into(),
@@ -112,14 +112,14 @@ pub(super) fn number(value: f64) -> String {
     }
 }
 
-/// A `HistoryRecord` with these items: step = 2 with num = 1.
+/// Returns a `HistoryRecord` with these items: step = 2 with num = 1.
 pub(super) fn history(items: Vec<u8>, step: u64) -> Vec<u8> {
     let mut history = Message::with(items);
     history.message(2, |number| number.varint(1, step));
     history.into_bytes()
 }
 
-/// The step of a `HistoryRecord`.
+/// Returns the step of a `HistoryRecord`.
 pub(super) fn step_of(history: &[u8]) -> Option<u64> {
     let step = bytes_of(history, 2)?;
     let number = fields(step).find_map(|(field, value)| match value {
@@ -130,7 +130,7 @@ pub(super) fn step_of(history: &[u8]) -> Option<u64> {
     Some(number.unwrap_or(0))
 }
 
-/// The value of an item of a `HistoryRecord`, as JSON.
+/// Returns the value of an item of a `HistoryRecord`, as JSON.
 pub(super) fn value_of<'a>(history: &'a [u8], key: &str) -> Option<&'a str> {
     fields(history).find_map(|(field, value)| match value {
         WireValue::Bytes(item) if field == 1 && bytes_of(item, 2) == Some(key.as_bytes()) => {

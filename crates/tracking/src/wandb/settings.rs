@@ -76,7 +76,7 @@ fn mode(variable: &impl Fn(&str) -> Option<String>) -> Result<Mode> {
     })
 }
 
-/// True if the client finds credentials for the upload.
+/// Returns true if the client finds credentials for the upload.
 fn has_key(variable: &impl Fn(&str) -> Option<String>) -> bool {
     let server = variable("WANDB_BASE_URL").unwrap_or_else(|| "https://api.wandb.ai".into());
     let host = server.split_once("://").map_or(server.as_str(), |(_, rest)| rest);
@@ -86,7 +86,7 @@ fn has_key(variable: &impl Fn(&str) -> Option<String>) -> bool {
     known || variable("WANDB_API_KEY").is_some()
 }
 
-/// True if a `.netrc` has an entry for a host.
+/// Returns true if a `.netrc` has an entry for a host.
 fn names(netrc: &str, host: &str) -> bool {
     let words: Vec<&str> = netrc.split_whitespace().collect();
     words.windows(2).any(|pair| pair == ["machine", host])

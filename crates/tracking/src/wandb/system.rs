@@ -72,7 +72,7 @@ impl Load {
         values
     }
 
-    /// The share of all cores that this process used since the last sample, in percent.
+    /// Returns the share of all cores that this process used since the last sample, in percent.
     fn cpu(&mut self, stat: &str) -> Option<f64> {
         // The program's name stands in parentheses and can contain anything.
         let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
@@ -98,7 +98,7 @@ fn memory(meminfo: &str, status: &str) -> Vec<(String, f64)> {
     values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// The number after a name at the start of a line.
+/// Returns the number after a name at the start of a line.
 fn field(text: &str, name: &str) -> Option<f64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_whitespace().next()?.parse().ok()

@@ -37,7 +37,7 @@ fn file(session: &Session) -> PathBuf {
 /// The step, the value of `a/b`, and whether the row points to a table.
 type Row = (u64, f64, bool);
 
-/// All rows of a log, and its exit record.
+/// Returns all rows of a log, and its exit record.
 fn rows(path: &Path) -> (Vec<Row>, Option<Vec<u8>>) {
     let bytes = fs::read(path).unwrap();
     let (mut rows, mut exit, mut end) = (Vec::new(), None, 0);
@@ -60,8 +60,8 @@ fn expected(steps: std::ops::RangeInclusive<u64>) -> Vec<Row> {
     steps.map(|step| (step, step as f64 / 3.0, step % 2 == 0)).collect()
 }
 
-/// The expected record, chunk by chunk, is what the client of PyPI (0.31.0) wrote for a row with the one metric 0.1 + 0.2 at step
-/// 1, and how it splits a record that does not fit into the block.
+/// The expected record, chunk by chunk, is what the client of PyPI (0.31.0) wrote for a row with the one metric 0.1 + 0.2
+/// at step 1, and how it splits a record that does not fit into the block.
 #[test]
 fn bytes_are_those_of_the_client() {
     let bytes = include_bytes!("fixture.wandb");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::settings::{address, count, seconds};
 use super::tool::{BuiltInKind, BuiltInTool, ToolError, ToolOutput};
 use crate::FailureKind;
-use burnish_reward::failure::FailureKind as SandboxFailure;
+use burnish_reward::reward_error::FailureKind as SandboxFailure;
 use burnish_reward::sandbox::{Sandbox, SandboxOptions};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::python_value::text_of;

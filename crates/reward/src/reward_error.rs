@@ -1,13 +1,13 @@
-//! Failures of reward functions, by kind, for the policy on errors and for the statistics.
+//! Errors of reward functions, with a kind that `reward.on_error` and the statistics use.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The way in which a reward function failed.
+/// The kind of a reward function's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureKind {
-    /// The function raised an error, or returned something that is no reward.
+    /// The function raised an error, or returned something that is not a reward.
     Exception,
     /// The function took too long.
     Timeout,
@@ -15,17 +15,17 @@ pub enum FailureKind {
     Crash,
 }
 
-/// A failed reward function, as the root cause of an error.
+/// The error of a reward function, as the root cause of an [`anyhow::Error`].
 #[derive(Debug)]
-pub struct Failure {
+pub struct RewardError {
     pub kind: FailureKind,
     pub message: String,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for RewardError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for RewardError {}

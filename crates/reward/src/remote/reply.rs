@@ -1,4 +1,4 @@
-//! The reading of a server's answer to one query.
+//! Parsing of a server's reply to one query.
 
 use serde_json::Value;
 
@@ -7,37 +7,40 @@ use crate::score::Score;
 /// The field by which OpenRLHF filters prompts; it is reported with the reward.
 const SCORES: &str = "scores";
 
-/// The largest number of further values of one response.
+/// Largest number of further values of one response.
 const MOST_LOGS: usize = 1000;
 
-/// The reward of one response, with everything else that the server reports about it.
+/// Returns the reward of one response, with everything else that the server reports about it.
 ///
 /// # Errors
-/// If the answer is malformed, with a description of what is wrong.
+/// If the reply is malformed, with a description of the problem.
 pub fn read(body: &[u8]) -> Result<Score, String> {
-    let answer: Value = serde_json::from_slice(body).map_err(|error| {
+    let reply: Value = serde_json::from_slice(body).map_err(|error| {
         let nan = [&b"NaN"[..], b"Infinity"].iter().any(|word| body.windows(word.len()).any(|part| part == *word));
-        let hint = if nan { "; NaN and Infinity are no JSON: the server must send a number or null" } else { "" };
-        format!("the answer is no JSON ({error}){hint}")
+        let hint = if nan { "; NaN and Infinity are not JSON: the server must send a number or null" } else { "" };
+        format!("the reply is not JSON ({error}){hint}")
     })?;
-    let answer = answer.as_object().ok_or("the answer is no JSON object")?;
-    let rewards = answer.get("rewards").ok_or("the answer has no `rewards`")?;
+    let reply = reply.as_object().ok_or("the reply is not a JSON object")?;
+    let rewards = reply.get("rewards").ok_or("the reply has no `rewards`")?;
     let mut score = match only("rewards", rewards)? {
         Value::Null => Score::abstain(),
         reward => Score::new(single("rewards", reward)?),
     };
-    if let Some(scores) = answer.get(SCORES).filter(|scores| !scores.is_null()) {
+    if let Some(scores) = reply.get(SCORES).filter(|scores| !scores.is_null()) {
         let value = only(SCORES, scores)?;
         if !value.is_null() {
             score.extras.push((SCORES.to_owned(), single(SCORES, value)?.into()));
         }
     }
-    let logs = match answer.get("extra_logs") {
+    let logs = match reply.get("extra_logs") {
         None | Some(Value::Null) => return Ok(score),
         Some(logs) => logs.as_object().ok_or("`extra_logs` must be an object of numbers")?,
     };
     if logs.len() > MOST_LOGS {
-        return Err(format!("`extra_logs` has {} fields; {MOST_LOGS} are the most, since each becomes metrics", logs.len()));
+        return Err(format!(
+            "`extra_logs` has {} fields, but at most {MOST_LOGS} are allowed, since each becomes metrics",
+            logs.len()
+        ));
     }
     for (name, value) in logs.iter().filter(|(name, _)| *name != SCORES) {
         let value = value.as_array().and_then(|list| <&[Value; 1]>::try_from(list.as_slice()).ok()).map_or(value, |[one]| one);
@@ -49,7 +52,7 @@ pub fn read(body: &[u8]) -> Result<Score, String> {
     Ok(score)
 }
 
-/// The value for the one query: the item of a list of one, or the value itself.
+/// Returns the value for the one query: the item of a list of one, or the value itself.
 fn only<'a>(field: &str, value: &'a Value) -> Result<&'a Value, String> {
     match value.as_array().map(Vec::as_slice) {
         None | Some([Value::Array(_)]) => Ok(value),
@@ -58,7 +61,7 @@ fn only<'a>(field: &str, value: &'a Value) -> Result<&'a Value, String> {
     }
 }
 
-/// A number; Python's `True` counts as 1.
+/// Returns a number; Python's `True` counts as 1.
 fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_bool().map(f64::from))
 }
