@@ -8,7 +8,7 @@ use burnish::agent::Transcript;
 use burnish::data::prepare::char_tokenizer::write_char_tokenizer;
 use burnish::data::{Prompt, Tokenizer};
 use burnish::model::{CausalLm, Cut, Init};
-use burnish::reward_model::model::{Judged, Reading, RewardModel, Rewriting, Verdict};
+use burnish::reward_model::model::{Judged, ModelScores, Reading, RewardModel, Rewriting};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn prompt(ids: &[u32], text: &str, index: usize) -> Prompt {
 }
 
 /// Each text is cut into a prompt and a response at its third token.
-fn judge(model: &RewardModel, texts: &[Vec<u32>]) -> anyhow::Result<Verdict> {
+fn judge(model: &RewardModel, texts: &[Vec<u32>]) -> anyhow::Result<ModelScores> {
     let prompts: Vec<Prompt> = texts.iter().enumerate().map(|(i, ids)| prompt(&ids[..3.min(ids.len())], "", i)).collect();
     let judged = prompts.iter().zip(texts);
     let judged = judged.map(|(prompt, ids)| Judged { prompt, response: &ids[prompt.ids.len()..], conversation: None });
@@ -191,6 +191,6 @@ fn what_tools_said_stays_theirs() {
     let rewriting = Rewriting { from: own.clone(), to: own.clone() };
     let say = |role: &str, text: &str| format!("<|im_start|>{role}\n{text}<|im_end|>\n");
     let expected = say("user", "6*7=") + &say("assistant", "?") + &say("tool", "42") + &say("assistant", "42");
-    assert_eq!(rewriting.ids_of(&told(false)).unwrap(), own.encode(&expected).unwrap());
-    assert!(rewriting.ids_of(&told(true)).unwrap_err().to_string().contains("input_tokenizer=null"));
+    assert_eq!(rewriting.conversation_ids(&told(false)).unwrap(), own.encode(&expected).unwrap());
+    assert!(rewriting.conversation_ids(&told(true)).unwrap_err().to_string().contains("input_tokenizer=null"));
 }

@@ -1,4 +1,4 @@
-//! Scores of responses by a reward model: one score for each response ([`model`]), or one for each step ([`steps`]).
+//! Scores of responses by a reward model: one score per response ([`model`]), or one per step ([`steps`]).
 
 pub mod model;
 pub mod steps;

@@ -1,6 +1,6 @@
 //! A reward model: a decoder with a scalar head, which scores a prompt and its response at their last token.
 //!
-//! It reads the policy's tokens as they are, or the conversation rewritten by a chat template and a tokenizer of its own.
+//! It reads the policy's tokens unchanged, or rewrites the conversation with its own chat template and tokenizer.
 
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
@@ -13,18 +13,18 @@ use burnish_reward::{Conversation, completion};
 
 /// Rewrites conversations for a model with another tokenizer and chat template (verl's `_switch_chat_template`).
 pub struct Rewriting {
-    /// The tokenizer that decodes responses.
+    /// Tokenizer that decodes responses.
     pub from: Tokenizer,
     pub to: Tokenizer,
 }
 
 impl Rewriting {
-    /// Returns the conversation and its response as token ids of `to`. The response's text, without tokens that end a generation,
-    /// becomes the assistant's message after `messages`; the chat template is applied without a generation prompt, and no special
+    /// Returns the conversation and its response as token ids of `to`. The response's text, without end-of-generation tokens,
+    /// becomes the assistant's message after `messages`. The chat template is applied without a generation prompt, and no special
     /// tokens are added.
     ///
     /// # Errors
-    /// If the chat template refuses the conversation, or makes no text of it.
+    /// If the chat template rejects the conversation, or produces no text.
     pub fn ids(&self, messages: &Value, response: &[u32]) -> Result<Vec<u32>> {
         let said: Vec<u32> = response.iter().copied().filter(|id| !self.from.eos_ids().contains(id)).collect();
         let answer = json!({"role": "assistant", "content": self.from.decode(&said, false)?});
@@ -33,15 +33,15 @@ impl Rewriting {
         self.rendered(conversation)
     }
 
-    /// Returns a conversation of several turns as token ids of `to`, up to the model's last turn: what tools and users said stays
-    /// theirs. verl's `_switch_chat_template` takes all of it for one message of the assistant.
+    /// Returns a multi-turn conversation as token ids of `to`, up to the model's last turn; messages of tools and users keep
+    /// their roles. verl's `_switch_chat_template` treats all of it as one message of the assistant.
     ///
     /// # Errors
-    /// As [`Self::ids`], and a conversation that is known as tokens only.
-    pub fn ids_of(&self, conversation: &dyn Conversation) -> Result<Vec<u32>> {
+    /// The errors of [`Self::ids`]. Also if the conversation is known as tokens only.
+    pub fn conversation_ids(&self, conversation: &dyn Conversation) -> Result<Vec<u32>> {
         ensure!(
             !conversation.tokens_only(),
-            "the reward model reads messages by a chat template of its own, and the loop of this conversation gives tokens only: take a \
+            "the reward model reads messages with its own chat template, but the agent loop of this conversation provides tokens only: use a \
              reward model that reads the policy's tokens (reward_model.model.input_tokenizer=null), or a loop that has messages"
         );
         let messages = conversation.messages();
@@ -52,23 +52,23 @@ impl Rewriting {
     fn rendered(&self, conversation: Vec<Value>) -> Result<Vec<u32>> {
         let text = self.to.apply_chat_template(&conversation.into(), false, &Map::new())?;
         let ids = self.to.encode(&text)?;
-        ensure!(!ids.is_empty(), "the chat template of the reward model writes nothing");
+        ensure!(!ids.is_empty(), "the chat template of the reward model produces no tokens");
         Ok(ids)
     }
 }
 
-/// A response that is judged.
+/// A response to be judged.
 #[derive(Clone, Copy)]
 pub struct Judged<'a> {
     pub prompt: &'a Prompt,
-    /// The token ids of the policy.
+    /// Token ids of the policy.
     pub response: &'a [u32],
-    /// The conversation that it is; `None` for a response of one turn.
+    /// Conversation that the response consists of; `None` for a response of one turn.
     pub conversation: Option<&'a dyn Conversation>,
 }
 
 impl Judged<'_> {
-    /// Returns true if somebody else speaks between turns of the model.
+    /// Returns true if tools or users speak between turns of the model.
     fn has_others(&self) -> bool {
         self.conversation.is_some_and(|conversation| {
             let said = completion(conversation);
@@ -82,27 +82,27 @@ impl Judged<'_> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     pub ids: Vec<u32>,
-    /// The last token, or the ends of the steps for a process reward model; at least one.
+    /// Last token, or for a process reward model the ends of the steps; at least one.
     pub at: Vec<usize>,
     /// True if the end of the text was cut off.
     pub cut: bool,
 }
 
 impl Input {
-    /// Returns a text of at least one token, which is judged at its last one.
+    /// Creates an input of at least one token that is judged at its last token.
     pub fn whole(ids: Vec<u32>, cut: bool) -> Self {
         Self { at: vec![ids.len().saturating_sub(1)], ids, cut }
     }
 
-    /// Returns a text that is judged at these steps, cut to the largest number of tokens.
+    /// Creates an input that is judged at these steps, truncated to `most` tokens.
     ///
     /// # Errors
     /// If no step ends within them.
-    pub fn of_steps(mut ids: Vec<u32>, mut at: Vec<usize>, most: usize) -> Result<Self> {
+    pub fn with_steps(mut ids: Vec<u32>, mut at: Vec<usize>, most: usize) -> Result<Self> {
         let cut = ids.len() > most;
         ids.truncate(most);
         at.retain(|at| *at < most);
-        ensure!(!at.is_empty(), "no step ends within {most} tokens, the most that the reward model reads");
+        ensure!(!at.is_empty(), "no step ends within {most} tokens, the token limit of the reward model");
         Ok(Self { ids, at, cut })
     }
 }
@@ -111,11 +111,11 @@ impl Input {
 pub struct Reading {
     /// Rewriting for another tokenizer; `None` to use the policy's tokens.
     pub rewriting: Option<Rewriting>,
-    /// The largest number of tokens; longer inputs are cut at the end, as in verl.
+    /// Token limit; longer inputs are truncated at the end, as in verl.
     pub max_length: Option<usize>,
-    /// The number of positions that the model has.
+    /// Number of positions of the model.
     pub positions: usize,
-    /// The way in which a process reward model judges; `None` for one that scores whole texts.
+    /// Tokenizing and scoring of steps by a process reward model; `None` for a model that scores whole texts.
     pub steps: Option<Steps>,
 }
 
@@ -126,12 +126,12 @@ impl Reading {
         if let Some(steps) = &self.steps {
             ensure!(
                 !judged.has_others(),
-                "a process reward model judges the steps of one turn, and this response is a conversation of several turns"
+                "a process reward model judges the steps of one turn, but this response is a conversation of several turns"
             );
-            return self.steps_of(steps, prompt, response);
+            return self.step_input(steps, prompt, response);
         }
         let mut ids = match (&self.rewriting, conversation) {
-            (Some(rewriting), Some(conversation)) => rewriting.ids_of(conversation)?,
+            (Some(rewriting), Some(conversation)) => rewriting.conversation_ids(conversation)?,
             (Some(rewriting), None) => rewriting.ids(&prompt.messages, response)?,
             (None, _) => [&prompt.ids, response].concat(),
         };
@@ -140,14 +140,14 @@ impl Reading {
         let (length, positions) = (ids.len(), self.positions);
         ensure!(
             length <= positions,
-            "the reward model would read {length} tokens, its max_position_embeddings is {positions}; \
-             reward_model.max_length={positions} leaves out the end of such inputs"
+            "the reward model would read {length} tokens, but its max_position_embeddings is {positions}: \
+             reward_model.max_length={positions} truncates such inputs"
         );
         Ok(Input::whole(ids, cut))
     }
 
-    /// Returns the steps of a response.
-    fn steps_of(&self, steps: &Steps, prompt: &Prompt, response: &[u32]) -> Result<Input> {
+    /// Returns the tokens of a response and the ends of its steps.
+    fn step_input(&self, steps: &Steps, prompt: &Prompt, response: &[u32]) -> Result<Input> {
         let from = self.rewriting.as_ref().map_or(&steps.tokenizer, |rewriting| &rewriting.from);
         let said: Vec<u32> = response.iter().copied().filter(|id| !from.eos_ids().contains(id)).collect();
         let asked = match &self.rewriting {
@@ -158,43 +158,43 @@ impl Reading {
         let (length, positions) = (ids.len(), self.positions);
         ensure!(
             self.max_length.is_some() || length <= positions,
-            "the reward model would read {length} tokens, its max_position_embeddings is {positions}; \
-             reward_model.max_length={positions} leaves out the end of such inputs"
+            "the reward model would read {length} tokens, but its max_position_embeddings is {positions}: \
+             reward_model.max_length={positions} truncates such inputs"
         );
-        Input::of_steps(ids, at, self.max_length.unwrap_or(positions))
+        Input::with_steps(ids, at, self.max_length.unwrap_or(positions))
     }
 }
 
-/// A reward model and the way in which it is run.
+/// A reward model, the form of its inputs, and its batching.
 pub struct RewardModel {
-    /// The model, with a [scalar head](burnish_model::scalar) and without gradients.
+    /// Model with a [scalar head](burnish_model::scalar), without gradients.
     pub model: CausalLm,
     pub reading: Reading,
-    /// The division into forward passes. It affects memory and speed, but not the scores.
+    /// Division of the inputs into forward passes. It affects memory and speed, but not the scores.
     pub cut: Cut,
 }
 
-/// The scores of a reward model for some responses.
+/// Scores of a reward model for some responses.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct ModelScores {
     pub scores: Vec<f32>,
     /// For each input, true if its end was cut off; `None` without [`Reading::max_length`].
     pub cut: Option<Vec<bool>>,
 }
 
 impl RewardModel {
-    /// Returns the score of each response to its prompt. The caller decides about scores that are not finite.
+    /// Returns the score of each response to its prompt. Scores may be infinite or NaN; the caller handles those.
     ///
     /// # Errors
     /// If the model cannot take an input; the message names its row.
-    pub fn judge(&self, responses: &[Judged]) -> Result<Verdict> {
+    pub fn judge(&self, responses: &[Judged]) -> Result<ModelScores> {
         let place = |prompt: &Prompt| format!("the reward model's score of a response to row {}", prompt.index);
         let read = |judged: &Judged| self.reading.input(judged).with_context(|| place(judged.prompt));
-        // All inputs are read before the first error is returned, so that the same batch always gives the same error.
+        // All inputs are read before the first error is returned, so that the same batch always reports the same error.
         let inputs: Vec<Result<Input>> = responses.par_iter().map(read).collect();
         let inputs = inputs.into_iter().collect::<Result<Vec<_>>>()?;
         let cut = self.reading.max_length.map(|_| inputs.iter().map(|input| input.cut).collect());
-        Ok(Verdict { scores: self.scores(&inputs.iter().collect::<Vec<_>>()), cut })
+        Ok(ModelScores { scores: self.scores(&inputs.iter().collect::<Vec<_>>()), cut })
     }
 
     /// Returns the score of each text, in the forward passes of [`Self::cut`].

@@ -1,4 +1,4 @@
-//! Process reward models: a judgement of every step of a response, and one score of them.
+//! Process reward models: they judge every step of a response, and combine the judgements into one score.
 
 use std::path::Path;
 
@@ -9,57 +9,57 @@ use burnish_data::Tokenizer;
 use burnish_model::hf_config::{Classifier, HfConfig};
 use burnish_model::{CausalLm, DecoderConfig, Init, Readout};
 
-/// A way to make one score of the chances that each step is right.
+/// A function that combines the probabilities that each step is right into one score.
 #[derive(Clone, Copy)]
 pub struct StepScore {
-    /// The name in settings.
+    /// Name in settings.
     pub name: &'static str,
-    /// The score of a text with at least one step.
-    pub of: fn(&[f64]) -> f64,
+    /// Computes the score of a text with at least one step.
+    pub combine: fn(&[f64]) -> f64,
 }
 
-/// Every way that a setting can name.
+/// All functions that a setting can name.
 pub static STEP_SCORES: &[StepScore] = &[
-    StepScore { name: "min", of: |steps| steps.iter().copied().fold(f64::INFINITY, f64::min) },
-    StepScore { name: "last", of: |steps| steps[steps.len() - 1] },
-    StepScore { name: "mean", of: |steps| steps.iter().sum::<f64>() / steps.len() as f64 },
-    StepScore { name: "prod", of: |steps| steps.iter().product() },
+    StepScore { name: "min", combine: |steps| steps.iter().copied().fold(f64::INFINITY, f64::min) },
+    StepScore { name: "last", combine: |steps| steps[steps.len() - 1] },
+    StepScore { name: "mean", combine: |steps| steps.iter().sum::<f64>() / steps.len() as f64 },
+    StepScore { name: "prod", combine: |steps| steps.iter().product() },
 ];
 
-/// The way in which responses are judged step by step, as settings say it.
+/// Options for judging responses step by step, as written in the settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepOptions {
-    /// The text between two steps.
+    /// Text between two steps.
     pub separator: String,
-    /// The token at which a language model judges a step; `None` for a token classifier, which judges at the separator.
+    /// Token at which a language model judges a step; `None` for a token classifier, which judges at the separator.
     pub placeholder: Option<String>,
-    /// The tokens by which a language model judges, the better one first.
+    /// Tokens whose logits a language model is judged by, the better one first.
     pub reward_tokens: Vec<String>,
-    /// The name of a [`StepScore`].
+    /// Name of a [`StepScore`].
     pub score: String,
 }
 
-/// A process reward model's way to read and judge.
+/// Tokenizing and scoring of the steps for a process reward model.
 pub struct Steps {
-    /// The model's own.
+    /// Tokenizer of the reward model.
     pub tokenizer: Tokenizer,
     separator: String,
-    judges: Judges,
+    method: JudgeMethod,
     score: StepScore,
 }
 
-enum Judges {
+enum JudgeMethod {
     /// By two labels, wrong and right, after the separator (TRL).
     Labels,
-    /// By the logits of some tokens, the first of which is the better one, at a placeholder (OpenRLHF).
+    /// By the logits of some tokens at a placeholder (OpenRLHF). The first token is the better one.
     Tokens { placeholder: String, id: u32, tokens: Vec<u32> },
 }
 
-/// Returns the decoder of a reward model, and `true` if it is a token classifier of two labels, which judges steps. A language
-/// model is one only if `placeholder` is true.
+/// Returns the decoder of a reward model, and `true` if the model judges steps by two labels (a token classifier). A language
+/// model is accepted only if `placeholder` is true.
 ///
 /// # Errors
-/// If the model is none of these.
+/// If the model is not one of these kinds.
 pub fn judging_decoder(hf: &HfConfig, placeholder: bool) -> Result<(DecoderConfig, bool)> {
     if placeholder {
         ensure!(hf.classifier().is_none(), "config.json: a classifier, and a placeholder is for a language model");
@@ -69,15 +69,15 @@ pub fn judging_decoder(hf: &HfConfig, placeholder: bool) -> Result<(DecoderConfi
     Ok((hf.labels_decoder(if steps { 2 } else { 1 }, None)?, steps))
 }
 
-/// True for a token classifier of two labels: a process reward model.
+/// Returns true for a token classifier of two labels: a process reward model.
 pub fn judges_by_labels(hf: &HfConfig) -> bool {
     hf.classifier() == Some(Classifier::Tokens) && hf.num_labels() == 2
 }
 
-/// Loads a reward model, or a process reward model: of two labels, or with a `placeholder` a language model.
+/// Loads a reward model, or a process reward model: a token classifier of two labels, or, with a `placeholder`, a language model.
 ///
 /// # Errors
-/// If the folder holds none, or cannot be read.
+/// If the folder holds no such model, or cannot be read.
 pub fn load_judge(folder: &Path, init: Init, fresh_head: Option<u64>, placeholder: bool, device: &Device) -> Result<CausalLm> {
     if placeholder {
         return CausalLm::load(folder, init, device);
@@ -90,34 +90,36 @@ pub fn load_judge(folder: &Path, init: Init, fresh_head: Option<u64>, placeholde
 }
 
 impl Steps {
+    /// Prepares the tokenizing and scoring of steps.
+    ///
     /// # Errors
-    /// If the options do not go together, or a token is none.
+    /// If the options do not go together, or a text that must be one token is not.
     pub fn new(options: &StepOptions, tokenizer: Tokenizer) -> Result<Self> {
-        let names: Vec<&str> = STEP_SCORES.iter().map(|way| way.name).collect();
-        let score = STEP_SCORES.iter().find(|way| way.name == options.score);
+        let names: Vec<&str> = STEP_SCORES.iter().map(|score| score.name).collect();
+        let score = STEP_SCORES.iter().find(|score| score.name == options.score);
         let score =
-            *score.with_context(|| format!("the score of steps is one of {}, not {}", names.join(", "), options.score))?;
+            *score.with_context(|| format!("the score of steps must be one of {}, not {}", names.join(", "), options.score))?;
         ensure!(!options.separator.is_empty(), "the separator of steps is empty");
-        let judges = match &options.placeholder {
-            None => Judges::Labels,
+        let method = match &options.placeholder {
+            None => JudgeMethod::Labels,
             Some(placeholder) => {
                 let tokens = tokenizer.singles(&options.reward_tokens).context("reward tokens")?;
                 ensure!(
                     tokens.len() > 1,
-                    "a model that judges at a placeholder needs two reward tokens or more, the better one first"
+                    "a model that judges at a placeholder needs at least two reward tokens, the better one first"
                 );
-                Judges::Tokens {
+                JudgeMethod::Tokens {
                     placeholder: placeholder.clone(),
                     id: tokenizer.single(placeholder).context("the placeholder")?,
                     tokens,
                 }
             }
         };
-        Ok(Self { tokenizer, separator: options.separator.clone(), judges, score })
+        Ok(Self { tokenizer, separator: options.separator.clone(), method, score })
     }
 
-    /// Returns the tokens of a prompt and its response, as in training, and the positions at which its steps are judged. A response
-    /// without a separator is one step.
+    /// Returns the tokens of a prompt and its response, as in training, and the positions at which its steps are judged. A
+    /// response without a separator is one step.
     ///
     /// # Errors
     /// If a text cannot be tokenized.
@@ -125,8 +127,8 @@ impl Steps {
         let tokenizer = &self.tokenizer;
         let steps: Vec<&str> = response.split(&self.separator).filter(|step| !step.trim().is_empty()).collect();
         let steps = if steps.is_empty() { vec![response] } else { steps };
-        match &self.judges {
-            Judges::Labels => {
+        match &self.method {
+            JudgeMethod::Labels => {
                 let (mut ids, separator) = (tokenizer.encode_begun(prompt)?, tokenizer.encode(&self.separator)?);
                 let mut at = Vec::with_capacity(steps.len());
                 for step in steps {
@@ -136,37 +138,37 @@ impl Steps {
                 }
                 Ok((ids, at))
             }
-            Judges::Tokens { placeholder, id, .. } => {
+            JudgeMethod::Tokens { placeholder, id, .. } => {
                 let steps: Vec<String> = steps.iter().map(|step| format!("{step}{placeholder}")).collect();
                 let ids = tokenizer.encode(&format!("{prompt}{}", steps.join(&self.separator)))?;
                 let places: Vec<usize> = (0..ids.len()).filter(|&at| ids[at] == *id).collect();
                 let (found, wanted) = (places.len(), steps.len());
-                ensure!(found >= wanted, "the placeholder {placeholder:?} is no token of its own behind a step");
+                ensure!(found >= wanted, "the placeholder {placeholder:?} is not a separate token after a step");
                 Ok((ids, places[found - wanted..].to_vec()))
             }
         }
     }
 
-    /// What is read of the model at a step.
+    /// Returns the model outputs to read at a step.
     pub fn readout(&self) -> Readout<'_> {
-        match &self.judges {
-            Judges::Labels => Readout::Labels,
-            Judges::Tokens { tokens, .. } => Readout::Tokens(tokens),
+        match &self.method {
+            JudgeMethod::Labels => Readout::Labels,
+            JudgeMethod::Tokens { tokens, .. } => Readout::Tokens(tokens),
         }
     }
 
-    /// Returns the score of a text from the numbers that were read at its steps, [steps, numbers].
+    /// Returns the score of a text from the logits at its steps, [steps, logits].
     pub fn score(&self, numbers: &[f32]) -> f32 {
-        let (width, right) = match &self.judges {
-            Judges::Labels => (2, 1),
-            Judges::Tokens { tokens, .. } => (tokens.len(), 0),
+        let (width, right) = match &self.method {
+            JudgeMethod::Labels => (2, 1),
+            JudgeMethod::Tokens { tokens, .. } => (tokens.len(), 0),
         };
         let chances: Vec<f64> = numbers.chunks_exact(width).map(|step| chance(step, right)).collect();
-        (self.score.of)(&chances) as f32
+        (self.score.combine)(&chances) as f32
     }
 }
 
-/// Returns the share of one of some logits in their softmax.
+/// Returns the probability of logit `of` in the softmax of `logits`.
 fn chance(logits: &[f32], of: usize) -> f64 {
     1.0 / logits.iter().map(|&x| (f64::from(x) - f64::from(logits[of])).exp()).sum::<f64>()
 }
@@ -175,7 +177,8 @@ fn chance(logits: &[f32], of: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Steps are tokenized as in training: the prompt, then each step with the separator behind it, or as one text with placeholders.
+    /// Steps are tokenized as in training: the prompt, then each step followed by the separator, or as one text with
+    /// placeholders.
     #[test]
     fn steps_are_read_and_scored() {
         let tokenizer = Tokenizer::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/arithmetic/model")).unwrap();

@@ -1,7 +1,7 @@
-//! The terminal: one line per step with the numbers to watch, one more per validation, and tables of samples.
+//! The terminal: one line per step with the most important metrics, one more per validation, and tables of samples.
 //!
-//! All other metrics are in the metrics file. Colours are used if standard output is a terminal and NO_COLOR is unset. On a terminal
-//! the line of a step fits into its width: the least important numbers are left out.
+//! All other metrics are only in the metrics file. Colours are used if standard output is a terminal and NO_COLOR is unset. On a
+//! terminal, a step's line is cut to the terminal's width: the least important metrics are left out.
 
 use std::time::{Duration, Instant};
 
@@ -23,23 +23,23 @@ pub(super) const TRACKER: TrackerEntry = TrackerEntry {
     open: |session| Ok(Box::new(Console::new(session))),
 };
 
-/// A number in the line of a step.
-struct Shown {
+/// A metric in the line of a step.
+struct ShownMetric {
     label: &'static str,
-    /// The first of these metrics that the step has is shown.
+    /// Names of metrics; the first that the step has is shown.
     metrics: &'static [&'static str],
     format: fn(f64) -> String,
-    /// The numbers with the lowest rank are left out first where the line is wider than the terminal.
+    /// Priority: if the line is wider than the terminal, metrics with the lowest rank are left out first.
     rank: u8,
 }
 
-const fn shown(label: &'static str, metrics: &'static [&'static str], rank: u8) -> Shown {
-    Shown { label, metrics, format: short, rank }
+const fn shown(label: &'static str, metrics: &'static [&'static str], rank: u8) -> ShownMetric {
+    ShownMetric { label, metrics, format: short, rank }
 }
 
-/// The numbers in the line of a step, from left to right; the time left, of [`RANK_OF_TIME`], follows. A terminal has a bar, which
-/// shows the tokens per second and the time left too.
-const SHOWN: &[Shown] = &[
+/// Metrics in the line of a step, from left to right; the time left, with [`RANK_OF_TIME`], comes last. A terminal also has a
+/// bar, which shows tokens per second and the time left too.
+const SHOWN: &[ShownMetric] = &[
     shown("loss", &["train/loss"], 9),
     shown("reward", &["critic/score/mean", "objective/scores"], 9),
     shown("kl", &["actor/kl_loss", "actor/reward_kl_penalty", "objective/kl"], 8),
@@ -48,23 +48,23 @@ const SHOWN: &[Shown] = &[
     shown("length", &["response_length/mean"], 7),
     shown("truncated", &["response/truncated_ratio"], 4),
     shown("grad_norm", &["actor/grad_norm", "train/grad_norm"], 5),
-    Shown { format: whole, ..shown("tokens/s", &["perf/throughput"], 2) },
+    ShownMetric { format: whole, ..shown("tokens/s", &["perf/throughput"], 2) },
 ];
 
 const RANK_OF_TIME: u8 = 3;
 
-/// The beginnings of the names of metrics that the line of a validation shows.
+/// Prefixes of the metrics that the line of a validation shows.
 const VALIDATION: [&str; 2] = ["val-core/", "val/loss"];
 
-/// The width of tables, in columns, if standard output is a file; on a terminal it is the maximum.
+/// Width of tables, in columns, if standard output is a file; the maximum on a terminal.
 const WIDTH: u16 = 120;
 
 pub(super) struct Console {
     progress: Progress,
     total_steps: u64,
-    /// The number of steps done at the start of this process, and the time of that start.
+    /// Number of steps done at the start of this process, and the time of that start.
     start: (u64, Instant),
-    /// The highest rank that was left out of a line at this width: it stays out, so that lines keep their form.
+    /// Terminal width, and the highest rank left out at that width. It stays left out, so that lines keep their form.
     left_out: (usize, u8),
 }
 
@@ -75,7 +75,7 @@ impl Console {
         Self { progress: session.progress.clone(), total_steps: session.total_steps, start, left_out: (0, 0) }
     }
 
-    /// Returns the line of a step, as wide as `width` columns at most, and the line of its validation if it has one.
+    /// Returns the line of a step, at most `width` columns wide, and the line of its validation if it has one.
     fn lines(&mut self, step: u64, metrics: &Metrics, width: usize) -> Vec<String> {
         let (label, bold) = (Style::new().dim(), Style::new().bold());
         let digits = self.total_steps.to_string().len();
@@ -137,9 +137,9 @@ impl Tracker for Console {
     }
 }
 
-/// The number of characters of a cell that are shown; `samples.jsonl` has the whole text.
+/// Number of characters of a cell that are shown; `samples.jsonl` has the whole text.
 const LONGEST_CELL: usize = 10_000;
-/// The number of characters after which a word is broken: the layout takes time in the square of a word's length.
+/// Number of characters after which a word is broken: the layout takes time quadratic in a word's length.
 const LONGEST_WORD: usize = 480;
 
 /// Zero-width characters that stand for colours during layout, because the layout would count the characters of escape codes.
@@ -148,8 +148,8 @@ const BAD: char = '\u{2062}';
 const END: char = '\u{2063}';
 
 /// Draws a table within `width` columns and wraps long texts. The numbers of a row are green if its last cell is positive, red if
-/// it is negative. A number that only rounding tells from 0, beside the largest of the table, is 0: the advantage of a response that
-/// scored like all others may be 3.7e-9.
+/// it is negative. A number that differs from 0 only by rounding, compared with the largest of the table, counts as 0: the
+/// advantage of a response that scored like all others may be 3.7e-9.
 fn drawn(step: u64, table: &Table, width: u16) -> String {
     let mut shown = comfy_table::Table::new();
     shown.load_preset(comfy_table::presets::UTF8_FULL_CONDENSED);
@@ -181,7 +181,7 @@ fn coloured(text: &str, colours: bool) -> String {
         .fold(text.to_owned(), |text, (mark, code)| text.replace(*mark, if colours { code } else { "" }))
 }
 
-/// Makes a text printable that may contain the marks of colours. Neither the text nor a word is longer than the layout can take.
+/// Returns printable text without the colour marks. The text and its words are cut to lengths that the layout can handle.
 fn cell_text(text: &str) -> String {
     let shown = printable(&beginning_of(text, LONGEST_CELL)).replace([GOOD, BAD, END], "").replace('\t', "    ");
     let (mut broken, mut length) = (String::with_capacity(shown.len()), 0);
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(coloured(&format!("{BAD}-1{END}"), true), "\u{1b}[31m-1\u{1b}[0m");
     }
 
-    /// The layout gets neither more text than is shown nor a word whose square it would take.
+    /// The layout gets neither more text than is shown nor a word for which layout would take quadratic time.
     #[test]
     fn a_cell_is_bounded_whatever_its_text_is() {
         for text in ["x", "文", "\u{301}", "\u{1b}", "\t", " ", "a b "] {

@@ -1,10 +1,10 @@
-//! The end of a run, and how long its trackers may take for it.
+//! The end of a run, and the time that its trackers may take to finish.
 
 use std::time::{Duration, Instant};
 
 use burnish_util::interrupt::Interrupt;
 
-/// The reason why a run ended.
+/// Reason why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// All steps are done.
@@ -15,11 +15,11 @@ pub enum Exit {
     Failed,
 }
 
-/// The time that all trackers together may take once the run was asked to stop. Kubernetes and Slurm kill a process half a minute
-/// after they ask, and finishing and saving the step takes part of that time too.
-const HURRY: Duration = Duration::from_secs(10);
+/// Time that all trackers together may take once the run was asked to stop. Kubernetes and Slurm kill a process half a minute
+/// after the request, and finishing and saving the step takes part of that time too.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// The end of a run, as its trackers are told of it. The run's record has it already.
+/// The end of a run, as passed to its trackers. The run's record has it already.
 #[derive(Clone, Debug)]
 pub struct Ending {
     pub exit: Exit,
@@ -29,23 +29,23 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Returns an ending that begins now.
+    /// Creates an ending with the current time.
     pub fn new(exit: Exit, interrupt: &Interrupt) -> Self {
         let hurried = exit == Exit::Interrupted || interrupt.asked();
         Self { exit, interrupt: interrupt.clone(), hurried, begun: Instant::now() }
     }
 
-    /// Returns the ending of a run that nobody has asked to stop, for tests.
+    /// Creates the ending of a run that was not asked to stop, for tests.
     #[cfg(test)]
-    pub(super) fn of(exit: Exit) -> Self {
+    pub(super) fn uninterrupted(exit: Exit) -> Self {
         Self::new(exit, &Interrupt::default())
     }
 
-    /// Returns the time left to a caller that is ready to wait for `patience`: at most ten seconds after the end if the run was
-    /// asked to stop, none once a signal arrives after the end.
+    /// Returns how long a caller may still wait if it wants to wait for `patience`. If the run was asked to stop: at most until
+    /// ten seconds after the end. Once a signal arrives after the end: no time.
     pub fn left(&self, patience: Duration) -> Duration {
         let at_most = match (self.hurried, self.interrupt.asked()) {
-            (true, _) => patience.min(HURRY),
+            (true, _) => patience.min(STOP_LIMIT),
             (false, true) => Duration::ZERO,
             (false, false) => patience,
         };
@@ -69,13 +69,13 @@ mod tests {
         let interrupt = Interrupt::default();
         let [finished, interrupted, failed] =
             [Exit::Finished, Exit::Interrupted, Exit::Failed].map(|exit| Ending::new(exit, &interrupt));
-        assert!(finished.left(LONG) > HURRY && failed.left(LONG) > HURRY && interrupted.left(LONG) <= HURRY);
+        assert!(finished.left(LONG) > STOP_LIMIT && failed.left(LONG) > STOP_LIMIT && interrupted.left(LONG) <= STOP_LIMIT);
         assert_eq!(interrupted.left(Duration::ZERO), Duration::ZERO);
         interrupt.ask();
         assert_eq!([finished.left(LONG), failed.left(LONG)], [Duration::ZERO; 2]);
         assert!(interrupted.left(LONG) > Duration::ZERO, "a second signal ends the process itself");
         // The stop was requested during the last step.
         let late = Ending::new(Exit::Finished, &interrupt).left(LONG);
-        assert!(late > Duration::ZERO && late <= HURRY);
+        assert!(late > Duration::ZERO && late <= STOP_LIMIT);
     }
 }

@@ -1,7 +1,7 @@
 //! verl's metrics file: one JSON object per step, `{"step":3,"data":{"actor/pg_loss":-0.012345678,…}}`.
 //!
 //! The content depends on the metrics alone: equal runs write equal bytes. Numbers are the shortest text that reads back as the
-//! same `f64`; the three values that JSON lacks are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, which Python's `float`
+//! same `f64`. The three values that JSON lacks are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, which Python's `float`
 //! and Rust's `parse` understand (verl writes `null` for all three).
 
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ use burnish_util::jsonl::StepLog;
 pub(super) const TRACKER: TrackerEntry = TrackerEntry {
     name: "file",
     doc: "JSON lines {\"step\":N,\"data\":{…}} in $VERL_FILE_LOGGER_PATH, else $VERL_FILE_LOGGER_ROOT/<project>/<experiment>.jsonl, \
-          else <default_local_dir>/metrics.jsonl; written by every run, named or not, since `trainer report` reads it; a fresh run starts \
-          it anew, a resumed run continues it; tables are in samples.jsonl of the run's folder",
+          else <default_local_dir>/metrics.jsonl; every run writes it, named or not, since `trainer report` reads it; a fresh run starts \
+                a new file, a resumed run continues it; tables are in samples.jsonl of the run's folder",
     reads: &[],
     open: |session| Ok(Box::new(MetricsFile(StepLog::open(&place(session), session.resumed_step)?))),
 };
@@ -36,7 +36,7 @@ impl Tracker for MetricsFile {
     }
 }
 
-/// The metrics file of a run whose folder does not name another.
+/// Name of the metrics file of a run whose folder does not name another.
 pub const METRICS: &str = "metrics.jsonl";
 
 /// Returns the path of a run's metrics file.

@@ -1,8 +1,8 @@
 //! Trackers: the destinations of each step's metrics. Every destination is one file and one line of [`TRACKERS`].
 //!
-//! A run opens the trackers that its `trainer.logger` names and logs one [`Metrics`] per step to all of them. When a run is
-//! resumed, trackers that write files continue these files without the rows that the resumed run will write again. A tracker that
-//! fails during the run causes a warning and is counted; the run continues.
+//! A run opens the trackers that its `trainer.logger` names, and logs one [`Metrics`] per step to all of them. If a run is
+//! resumed, trackers that write files continue them, without the rows that the resumed run will write again. If a tracker fails
+//! during the run, a warning is logged, the failure is counted, and the run continues.
 
 mod bridge;
 mod console;

@@ -1,16 +1,16 @@
-//! The metrics of one step: named numbers, in the order in which they were first set.
+//! Metrics of one step: named numbers, in the order in which they were first set.
 
-/// An ordered map from metric name to value. Small (about a hundred names), so look-ups are linear.
+/// An ordered map from metric name to value. It is small (about a hundred names), so look-ups are linear.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics(Vec<(String, f64)>);
 
 impl Metrics {
-    /// Returns an empty set of metrics.
+    /// Creates an empty set of metrics.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets a metric; an earlier value of the same name is replaced in place, as in verl's metrics dictionary.
+    /// Sets a metric. An earlier value of the same name is replaced in place, as in verl's metrics dictionary.
     pub fn set(&mut self, name: impl Into<String>, value: f64) {
         let name = name.into();
         match self.0.iter_mut().find(|(known, _)| *known == name) {

@@ -1,5 +1,4 @@
-//! A queue in front of a receiver that may be slow or unreachable: logging puts rows into it, and a thread of its own delivers
-//! them.
+//! A queue for a receiver that may be slow or unreachable: logging adds rows to it, and a separate thread delivers them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,19 +9,19 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::{Ending, Exit, Metrics, Table, Tracker};
 
-/// The number of rows that can wait; beyond it the oldest are dropped.
+/// Number of rows that can wait; if there are more, the oldest are dropped.
 const MOST_ROWS: usize = 100_000;
-/// The longest time until the thread sees a new row, and until the end of the run sees a signal. Logging a row wakes no thread:
-/// on a busy machine a wake-up costs the caller more than the row itself.
-const LOOK: Duration = Duration::from_millis(50);
-/// The time between two messages about the number of rows left, while the end of the run waits for them.
-const NEWS: Duration = Duration::from_secs(5);
-/// The longest pause between two tries once the run has ended.
+/// Longest time until the thread sees a new row, and until the end of the run sees a signal. Logging a row does not wake the
+/// thread: on a busy machine, a wake-up costs the caller more than the row itself.
+const POLL: Duration = Duration::from_millis(50);
+/// Time between two messages about the number of rows left, while the end of the run waits for them.
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
+/// Longest pause between two attempts once the run has ended.
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The metrics or the table of one step.
+/// Metrics or table of one step.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct QueuedRow {
     pub step: u64,
     pub time: SystemTime,
     pub content: Content,
@@ -34,36 +33,36 @@ pub(super) enum Content {
     Table(Table),
 }
 
-/// A failure to deliver.
+/// A failed delivery.
 #[derive(Debug)]
 pub(super) enum DeliveryError {
-    /// A failure that another try may overcome, such as a server that is down.
+    /// A failure that may succeed on retry, such as a server that is down.
     Temporary(anyhow::Error),
-    /// A failure that no further try overcomes, with the number of rows that are lost.
+    /// A failure that no retry can fix, with the number of lost rows.
     Permanent(usize, anyhow::Error),
 }
 
 /// Delivers rows. All of its methods run on the thread of the [`Outbox`].
 pub(super) trait Transport: Send {
-    /// Called before the first row. If this fails for good ([`DeliveryError::Permanent`]), no row can be delivered.
+    /// Opens the transport; called before the first row. After [`DeliveryError::Permanent`], no row can be delivered.
     fn open(&mut self) -> Result<(), DeliveryError>;
     /// Returns the number of waiting rows, at least one, for the next call of [`send`](Self::send).
-    fn batch_size(&self, waiting: &VecDeque<Row>) -> usize;
+    fn batch_size(&self, waiting: &VecDeque<QueuedRow>) -> usize;
     /// Delivers rows. After [`DeliveryError::Temporary`] it is called again with the same rows.
-    fn send(&mut self, rows: &[Row]) -> Result<(), DeliveryError>;
-    /// Called after the last row.
+    fn send(&mut self, rows: &[QueuedRow]) -> Result<(), DeliveryError>;
+    /// Closes the transport; called after the last row.
     fn close(&mut self, exit: Exit) -> Result<(), DeliveryError>;
 }
 
-/// The pauses between tries, and the longest waits.
+/// Pauses between attempts, and the longest waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RetryPolicy {
-    /// The pause after the first of several failures in a row; each further pause is twice as long.
+    /// Pause after the first of several failures in a row; each further pause is twice as long.
     pub first_pause: Duration,
     pub longest_pause: Duration,
-    /// The longest wait at the end of the run while no row is delivered; shorter if the run was asked to stop ([`Ending`]).
+    /// Longest wait at the end of the run while no row is delivered; shorter if the run was asked to stop ([`Ending`]).
     pub finish: Duration,
-    /// The longest wait at the end of the run in all, if rows are being delivered.
+    /// Longest total wait at the end of the run, if rows are being delivered.
     pub whole: Duration,
 }
 
@@ -76,21 +75,21 @@ pub(super) const RETRY_POLICY: RetryPolicy = RetryPolicy {
 
 #[derive(Default)]
 struct State {
-    rows: VecDeque<Row>,
-    /// The number of rows taken from the queue and not delivered yet.
+    rows: VecDeque<QueuedRow>,
+    /// Number of rows taken from the queue and not delivered yet.
     under_way: usize,
-    /// The number of rows lost since the last report; `why` is the reason of the first loss.
+    /// Number of rows lost since the last report; `why` is the reason of the first loss.
     lost: usize,
     why: Option<String>,
-    /// The result of [`Transport::open`]; `None` until it has succeeded or failed for good.
+    /// Result of [`Transport::open`]; `None` until it has succeeded or failed for good.
     opened: Option<Result<(), String>>,
-    /// True while the last try has failed and another will follow.
+    /// True while the last attempt has failed and another will follow.
     failing: bool,
-    /// The end of the run; `None` while it lasts.
+    /// Outcome of the run; `None` while it runs.
     exit: Option<Exit>,
     /// True once the thread has finished.
     done: bool,
-    /// True once nobody waits for deliveries any more.
+    /// True once nothing waits for deliveries any more.
     abandoned: bool,
 }
 
@@ -108,10 +107,10 @@ struct Shared {
     changed: Condvar,
 }
 
-/// The queue, as the thread that logs sees it.
+/// The queue, as seen by the thread that logs.
 pub(super) struct Outbox {
     shared: Arc<Shared>,
-    /// Dropped together with the queue.
+    /// An object that is dropped together with the queue.
     _guard: Option<Box<dyn Send>>,
 }
 
@@ -135,7 +134,10 @@ impl Outbox {
         let shared = Arc::new(Shared { name, policy, state: Mutex::default(), changed: Condvar::new() });
         let of_thread = Arc::clone(&shared);
         let deliver = move || of_thread.deliver(transport);
-        thread::Builder::new().name(name.to_owned()).spawn(deliver).with_context(|| format!("no thread for {name}"))?;
+        thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(deliver)
+            .with_context(|| format!("cannot start the thread of {name}"))?;
         Ok(Self { shared, _guard: None })
     }
 
@@ -145,7 +147,7 @@ impl Outbox {
         self
     }
 
-    /// Waits until the transport is open, or has failed and will try again; `false` if it is not open yet.
+    /// Waits until the transport is open, or has failed and will retry; `false` if it is not open yet.
     ///
     /// # Errors
     /// If the transport failed to open for good ([`DeliveryError::Permanent`]).
@@ -163,7 +165,7 @@ impl Outbox {
     /// # Errors
     /// If rows were lost since the last call.
     fn push(&self, step: u64, content: Content) -> Result<()> {
-        let row = Row { step, time: SystemTime::now(), content };
+        let row = QueuedRow { step, time: SystemTime::now(), content };
         let mut state = self.shared.lock();
         state.rows.push_back(row);
         if state.rows.len() > MOST_ROWS {
@@ -188,7 +190,7 @@ impl Outbox {
         let (mut moved, mut before) = (told, usize::MAX);
         let mut state = loop {
             let left = ending.left(policy.whole).min(policy.finish.saturating_sub(moved.elapsed()));
-            let state = self.shared.wait(left.min(LOOK), |state| state.done);
+            let state = self.shared.wait(left.min(POLL), |state| state.done);
             let waiting = state.rows.len() + state.under_way;
             if state.done || left.is_zero() {
                 break state;
@@ -196,10 +198,10 @@ impl Outbox {
             if waiting < before {
                 (moved, before) = (Instant::now(), waiting);
             }
-            if told.elapsed() >= NEWS {
+            if told.elapsed() >= REPORT_INTERVAL {
                 told = Instant::now();
                 let what = match waiting {
-                    0 => "is coming to its end".to_owned(),
+                    0 => "is finishing".to_owned(),
                     1 => "1 row is left to deliver".to_owned(),
                     rows => format!("{rows} rows are left to deliver"),
                 };
@@ -272,10 +274,10 @@ impl Shared {
     }
 
     /// Takes the rows to deliver next; `None` once the run has ended and no row is left.
-    fn next(&self, batch_size: impl Fn(&VecDeque<Row>) -> usize) -> Option<Vec<Row>> {
+    fn next(&self, batch_size: impl Fn(&VecDeque<QueuedRow>) -> usize) -> Option<Vec<QueuedRow>> {
         let mut state = self.lock();
         while state.rows.is_empty() && state.exit.is_none() && !state.abandoned {
-            state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.changed.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
         }
         if state.rows.is_empty() || state.abandoned {
             return None;
@@ -285,7 +287,7 @@ impl Shared {
         Some(state.rows.drain(..count).collect())
     }
 
-    /// Repeats an attempt until it succeeds or fails for good; `None` if nobody waits for the result any more.
+    /// Repeats an attempt until it succeeds or fails for good; `None` if nothing waits for the result any more.
     fn retry(&self, mut attempt: impl FnMut() -> Result<(), DeliveryError>) -> Option<Result<(), (usize, anyhow::Error)>> {
         let mut pause = self.policy.first_pause;
         loop {
@@ -295,7 +297,7 @@ impl Shared {
                 Err(DeliveryError::Temporary(why)) => why,
                 tried => {
                     if std::mem::take(&mut state.failing) {
-                        tracing::info!("{} answers again", self.name);
+                        tracing::info!("{} can be reached again", self.name);
                         if state.lost == 0 {
                             state.why = None;
                         }
@@ -307,7 +309,7 @@ impl Shared {
                 }
             };
             if !std::mem::replace(&mut state.failing, true) {
-                tracing::warn!("{} does not answer; rows wait until it does: {why:#}", self.name);
+                tracing::warn!("{} cannot be reached, so rows wait until it can: {why:#}", self.name);
             }
             self.changed.notify_all();
             let ended = state.exit.is_some();
@@ -315,7 +317,7 @@ impl Shared {
                 state.why = Some(format!("{why:#}"));
             }
             let at_most = if ended { pause.min(LAST_PAUSE) } else { pause };
-            // The end of the run is a reason to try again at once.
+            // Once the run ends, the next attempt follows at once.
             let idle = |state: &mut State| !state.abandoned && (ended || state.exit.is_none());
             let waited = self.changed.wait_timeout_while(state, at_most, idle);
             if waited.unwrap_or_else(PoisonError::into_inner).0.abandoned {

@@ -1,4 +1,4 @@
-//! The progress bar: shown only when standard error is a terminal, and never torn by lines printed above it.
+//! The progress bar. It is shown only if standard error is a terminal, and lines printed above never tear it.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -11,14 +11,14 @@ use burnish_util::number::whole;
 use burnish_util::terminal;
 use burnish_util::time::human;
 
-/// A handle to the run's one bar; clones share it. It exists, hidden, before its length is known, so that logging set up at
-/// the very start can already write above it.
+/// A handle to the run's one bar; clones share it. The bar exists, hidden, before its length is known, so that logging that is
+/// set up at the very start can already write above it.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bar: ProgressBar,
 }
 
-/// The labels that the bar shows for the phases of a step; a phase without a label is shown by its name.
+/// Labels that the bar shows for the phases of a step; other phases are shown by name.
 const PHASES: &[(&str, &str)] = &[
     ("gen", "generate"),
     ("gen_max", "generate greedily"),
@@ -33,28 +33,28 @@ const PHASES: &[(&str, &str)] = &[
 ];
 
 impl Progress {
-    /// Returns a hidden bar, until [`start`](Self::start) shows it.
+    /// Creates a hidden bar; [`start`](Self::start) shows it.
     pub fn hidden() -> Self {
         Self { bar: ProgressBar::hidden() }
     }
 
-    /// Shows the bar at `done` of `total` steps, if standard error is a terminal whose lines can be written over.
+    /// Shows the bar at `done` of `total` steps, if standard error is a terminal whose lines can be overwritten.
     pub fn start(&self, done: u64, total: u64) {
         if !terminal::has_bar() {
             return;
         }
-        // Set before the style, which takes its colours from the target that it is drawn on.
+        // Set before the style, which takes its colours from the draw target.
         self.bar.set_draw_target(ProgressDrawTarget::stderr());
         let template = "{prefix:13.cyan} {wide_bar} {pos}/{len} steps  {msg}  {worked}, {left} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
-            // Times have the form that they have in the lines above the bar.
+            // Times have the same form as in the lines above the bar.
             let worked = |state: &ProgressState, out: &mut dyn fmt::Write| _ = out.write_str(&human(state.elapsed()));
             let left = |state: &ProgressState, out: &mut dyn fmt::Write| _ = out.write_str(&human(state.eta()));
             self.bar.set_style(style.with_key("worked", worked).with_key("left", left));
         }
         self.bar.set_length(total);
         self.bar.set_position(done);
-        // Steps done by an earlier process say nothing about the time that this one needs.
+        // Steps done by an earlier process must not affect this process's estimate.
         self.bar.reset_eta();
     }
 
@@ -72,13 +72,13 @@ impl Progress {
         }
     }
 
-    /// Moves to `done` steps and shows a named number beside the speed.
+    /// Moves to `done` steps and shows a named number next to the speed.
     pub fn update(&self, done: u64, (name, value): (&str, f64), tokens_per_second: f64) {
         self.bar.set_message(format!("{name} {value:.3}  {} tokens/s", whole(tokens_per_second)));
         self.bar.set_position(done);
     }
 
-    /// Shows how far a generation is, until the next [`update`](Self::update).
+    /// Shows the progress of a generation, until the next [`update`](Self::update).
     pub fn generating(&self, finished: usize, total: usize, tokens: usize) {
         if !self.bar.is_hidden() {
             self.bar.set_message(format!("{finished}/{total} responses, {tokens} tokens"));
@@ -90,7 +90,7 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    /// Prints a line on standard output, above the bar. It may have colours; its other parts must be printable.
+    /// Prints a line on standard output, above the bar. It may contain colours; its other parts must be printable.
     pub fn println(&self, line: &str) -> Result<()> {
         self.bar.suspend(|| terminal::print_styled(&format!("{line}\n"))).context("cannot write to standard output")
     }
@@ -102,7 +102,7 @@ impl Progress {
     }
 }
 
-/// The writer that [`Progress::stderr`] returns.
+/// Writer that [`Progress::stderr`] returns.
 #[derive(Debug)]
 pub struct AboveBar {
     bar: ProgressBar,

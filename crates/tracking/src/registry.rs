@@ -1,4 +1,4 @@
-//! The registry of trackers.
+//! Registry of trackers.
 
 use anyhow::{Result, bail};
 
@@ -25,12 +25,15 @@ pub fn choices() -> impl Iterator<Item = Choice> {
     TRACKERS.iter().map(|entry| Choice { reads: entry.reads.to_vec(), ..Choice::plain("trainer.logger", entry.name) })
 }
 
-/// Looks up the entries of `names`. The configuration's validation has checked already that each name is known.
+/// Looks up the entries of `names`. The configuration's validation has already checked that each name is known.
 pub(super) fn named(names: &[String]) -> Result<Vec<&'static TrackerEntry>> {
     let mut entries: Vec<&'static TrackerEntry> = Vec::new();
     for name in names {
         let Some(entry) = TRACKERS.iter().find(|entry| entry.name == name) else {
-            bail!("trainer.logger: there is no '{name}'; {}", did_you_mean(name, TRACKERS.iter().map(|entry| entry.name)));
+            bail!(
+                "trainer.logger: no tracker is called '{name}'; {}",
+                did_you_mean(name, TRACKERS.iter().map(|entry| entry.name))
+            );
         };
         if entries.iter().any(|earlier| earlier.name == entry.name) {
             bail!("trainer.logger: '{name}' is named twice");

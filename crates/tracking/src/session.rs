@@ -1,4 +1,4 @@
-//! The facts about a run that trackers may use.
+//! Facts about a run that trackers may use.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,25 +24,25 @@ pub struct Session {
     pub run_id: String,
     /// `trainer.default_local_dir`.
     pub dir: PathBuf,
-    /// The step of the checkpoint that the run resumes from; `None` for a fresh run.
+    /// Step of the checkpoint that the run resumes from; `None` for a fresh run.
     pub resumed_step: Option<u64>,
-    /// The number of the last step.
+    /// Number of the last step.
     pub total_steps: u64,
-    /// The time at which this process began.
+    /// Time at which this process began.
     pub started: SystemTime,
-    /// The resolved configuration.
+    /// Resolved configuration.
     pub config: Value,
-    /// The Python interpreter.
+    /// Python interpreter.
     pub python: String,
-    /// The progress bar; lines are printed through it, so that they do not break it.
+    /// Progress bar; lines are printed through it, so that they do not tear it.
     pub progress: Progress,
 }
 
-/// The file of short texts that trackers keep across resumes.
+/// File of short texts that trackers keep across resumes.
 const MEMORY: &str = "trackers.json";
 
 impl Session {
-    /// For a fresh run, removes the texts that an earlier run remembered in this folder.
+    /// Removes the texts that an earlier run remembered in this folder, if this run is fresh.
     pub(super) fn begin(&self) -> Result<()> {
         if self.resumed_step.is_some() {
             return Ok(());
@@ -56,23 +56,22 @@ impl Session {
         }
     }
 
-    /// Returns a setting that is text, by its dotted key; `None` where it is unset, or the run's configuration has no such key.
+    /// Returns a text setting by its dotted key; `None` if it is unset or the configuration has no such key.
     pub fn setting(&self, key: &str) -> Option<&str> {
         key.split('.').try_fold(&self.config, |value, part| value.get(part))?.as_str()
     }
 
-    /// Returns the text that [`Self::remember`] last stored under this name, in this process or in an earlier one of the same
-    /// run.
+    /// Returns the text that [`Self::remember`] last stored under this name, in this process or an earlier one of the same run.
     pub fn remembered(&self, what: &str) -> Option<String> {
         self.memory().remove(what)
     }
 
-    /// Keeps a short text in the run's folder, such as the id that a server gave to the run.
+    /// Stores a short text in the run's folder, such as the id that a server gave to the run.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn remember(&self, what: &str, value: &str) -> Result<()> {
-        // Trackers call this from threads of their own.
+        // Trackers call this from their own threads.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let mut memory = self.memory();
@@ -84,7 +83,7 @@ impl Session {
         read_json(&self.dir.join(MEMORY)).unwrap_or_default()
     }
 
-    /// Returns the session of a run of ten steps in a folder, under a project and an experiment of these names.
+    /// Creates the session of a run of ten steps in a folder, for tests.
     pub fn in_folder(dir: PathBuf, resumed_step: Option<u64>) -> Self {
         let [project, experiment, run_id] = ["project", "experiment", "0123abcd"].map(String::from);
         Self {

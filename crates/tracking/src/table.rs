@@ -5,19 +5,19 @@ use std::fmt;
 /// A table of one step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// The name of the table; part of file names.
+    /// Name of the table, which becomes part of file names.
     pub name: &'static str,
     pub columns: Vec<String>,
-    /// The rows; each has one cell per column.
+    /// Rows; each has one cell per column.
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// The content of a cell.
+/// Content of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     Text(String),
     Number(f64),
-    /// No value, such as the score of a response that no reward function has an opinion on.
+    /// No value, such as the score of a response from which all reward functions abstained.
     None,
 }
 

@@ -1,8 +1,9 @@
-//! TensorBoard event files: records of protocol buffers, encoded by hand, because only a few fields are needed.
+//! TensorBoard event files: records of protocol buffers, encoded by hand because only a few fields are needed.
 //!
-//! A record is `length: u64, masked crc32c(length), event, masked crc32c(event)`, little endian. Every process writes an event
-//! file of its own. Its first events are the format version and a session start, at which TensorBoard discards what earlier files
-//! have for that step and later ones. So a resumed run replaces the steps that it repeats, and a fresh run replaces everything.
+//! A record is `length: u64, masked crc32c(length), event, masked crc32c(event)`, little endian. Every process writes its own
+//! event file. Its first events are the format version and a session start. At a session start, TensorBoard discards the data
+//! that earlier files have for that step and later ones. So a resumed run replaces the steps that it repeats, and a fresh run
+//! replaces everything.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -60,8 +61,7 @@ impl Tracker for EventFile {
     }
 }
 
-/// Creates an event file. TensorBoard reads the files of a directory in the order of their names, which is why they begin with
-/// the time.
+/// Creates an event file. TensorBoard reads the files of a directory in the order of their names, so they begin with the time.
 fn create_new(dir: &Path) -> io::Result<(PathBuf, File)> {
     fs::create_dir_all(dir)?;
     let (seconds, pid) = (unix_time() as u64, std::process::id());
@@ -75,7 +75,7 @@ fn create_new(dir: &Path) -> io::Result<(PathBuf, File)> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// `tensorflow.Event`: wall_time = 1, step = 2, and the one field `fill` adds (file_version = 3, summary = 5,
+/// Returns a `tensorflow.Event`: wall_time = 1, step = 2, and the one field that `fill` adds (file_version = 3, summary = 5,
 /// session_log = 7).
 fn event(wall_time: f64, step: u64, fill: impl FnOnce(&mut Message)) -> Vec<u8> {
     Message::of(|event| {
@@ -85,7 +85,7 @@ fn event(wall_time: f64, step: u64, fill: impl FnOnce(&mut Message)) -> Vec<u8> 
     })
 }
 
-/// `tensorflow.Summary`: value = 1, repeated, each with tag = 1 and simple_value = 2.
+/// Returns a `tensorflow.Summary`: value = 1, repeated, each with tag = 1 and simple_value = 2.
 fn summary(metrics: &Metrics) -> Vec<u8> {
     let value = |name: &str, number: f64| {
         Message::of(|value| {
@@ -96,9 +96,9 @@ fn summary(metrics: &Metrics) -> Vec<u8> {
     Message::of(|summary| metrics.iter().for_each(|(name, number)| summary.bytes(1, &value(name, number))))
 }
 
-/// Returns a `tensorflow.Summary` with one text, as TensorBoard's text plugin reads it: in a value, tag = 1, tensor = 8 with
-/// dtype = 1 (7 is a string), tensor_shape = 2 of one dim = 2 with size = 1, and string_val = 8; metadata = 9 with plugin_data =
-/// 1 with plugin_name = 1.
+/// Returns a `tensorflow.Summary` with one text, in the form that TensorBoard's text plugin reads. Its value has tag = 1, tensor
+/// = 8 and metadata = 9. The tensor has dtype = 1 (7 is a string), tensor_shape = 2 of one dim = 2 with size = 1, and string_val
+/// = 8. The metadata has plugin_data = 1 with plugin_name = 1.
 fn text(name: &str, text: &str) -> Vec<u8> {
     let dim = Message::of(|dim| dim.varint(1, 1));
     let shape = Message::of(|shape| shape.bytes(2, &dim));
@@ -132,7 +132,7 @@ fn record(data: &[u8]) -> Vec<u8> {
     [&length[..], &masked_crc(&length).to_le_bytes(), data, &masked_crc(data).to_le_bytes()].concat()
 }
 
-/// Returns the masked checksum of TFRecord: data that contains checksums still gets a sound one.
+/// Returns the masked checksum of TFRecord. Masking keeps checksums sound for data that itself contains checksums.
 fn masked_crc(data: &[u8]) -> u32 {
     CASTAGNOLI.of(data).rotate_right(15).wrapping_add(0xA282_EAD8)
 }

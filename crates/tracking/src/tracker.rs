@@ -1,4 +1,4 @@
-//! A tracker, and the entry under which it is found.
+//! A tracker, and its registry entry.
 
 use anyhow::Result;
 
@@ -6,35 +6,35 @@ use super::{Ending, Metrics, Session, Table};
 
 /// A destination of metrics.
 pub trait Tracker: Send {
-    /// Logs the metrics of one step; steps never go back.
+    /// Logs the metrics of one step. Steps never decrease.
     ///
     /// # Errors
-    /// If rows are lost; the message says what is lost, and why.
+    /// If rows are lost; the message names the rows and the reason.
     fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()>;
 
     /// Logs a table of a step, before the metrics of that step.
     ///
     /// # Errors
-    /// As for [`Self::log`].
+    /// The errors of [`Self::log`].
     fn table(&mut self, step: u64, table: &Table) -> Result<()>;
 
-    /// Called once at the end of a run, however it ends, unless the process is killed. A tracker that has to wait asks `ending`
-    /// how long it may.
+    /// Finishes; called once at the end of a run, unless the process is killed. A tracker that has to wait asks `ending` for the
+    /// time limit.
     ///
     /// # Errors
-    /// As for [`Self::log`].
+    /// The errors of [`Self::log`].
     fn finish(&mut self, ending: &Ending) -> Result<()>;
 }
 
-/// One tracker of the registry.
+/// Registry entry of a tracker.
 pub struct TrackerEntry {
-    /// The name in `trainer.logger`.
+    /// Name in `trainer.logger`.
     pub name: &'static str,
-    /// The documentation: what the tracker writes, and where.
+    /// Documentation: the content that the tracker writes, and the place.
     pub doc: &'static str,
-    /// The settings that only this tracker reads, as full keys; [`Session::setting`] returns their values.
+    /// Settings that only this tracker reads, as full keys; [`Session::setting`] returns their values.
     pub reads: &'static [&'static str],
-    /// Starts the tracker. An error ends the program before training: it is meant for what the user has to correct, not for a
-    /// server that is down.
+    /// Starts the tracker. An error ends the program before training. It is meant for problems that the user has to fix, not for
+    /// a server that is down.
     pub open: fn(&Session) -> Result<Box<dyn Tracker>>,
 }

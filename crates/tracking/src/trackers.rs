@@ -1,4 +1,4 @@
-//! The open trackers of a run.
+//! Open trackers of a run.
 
 use std::{fmt, thread};
 
@@ -8,21 +8,21 @@ use super::console::{self, Console};
 use super::registry::named;
 use super::{Ending, Metrics, Session, Table, Tracker, TrackerEntry, file};
 
-/// The open trackers of a run; none by default.
+/// Open trackers of a run; none by default.
 #[derive(Debug, Default)]
 pub struct Trackers {
-    open: Vec<Open>,
+    open: Vec<OpenTracker>,
 }
 
-struct Open {
+struct OpenTracker {
     name: &'static str,
     tracker: Box<dyn Tracker>,
-    /// The number of calls that failed; `last` is the latest error.
+    /// Number of calls that failed; `last` is the latest error.
     failed: u64,
     last: Option<Error>,
 }
 
-impl fmt::Debug for Open {
+impl fmt::Debug for OpenTracker {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(self.name)
     }
@@ -36,41 +36,41 @@ impl Trackers {
     pub fn open(names: &[String], session: &Session) -> Result<Self> {
         session.begin()?;
         let mut entries = named(names)?;
-        // The metrics file is opened last: if another tracker cannot be started, the file stays as it was.
+        // The metrics file is opened last: if another tracker cannot be started, the file stays unchanged.
         entries.retain(|entry| entry.name != file::TRACKER.name);
         entries.push(&file::TRACKER);
-        Self::of(entries, session)
+        Self::from_entries(entries, session)
     }
 
     /// Opens the console alone, for commands that must not write to a run's folder.
     pub fn console(session: &Session) -> Self {
         let tracker = Box::new(Console::new(session));
-        Self { open: vec![Open { name: console::TRACKER.name, tracker, failed: 0, last: None }] }
+        Self { open: vec![OpenTracker { name: console::TRACKER.name, tracker, failed: 0, last: None }] }
     }
 
-    fn of(entries: Vec<&'static TrackerEntry>, session: &Session) -> Result<Self> {
-        let open = |entry: &'static TrackerEntry| -> Result<Open> {
-            Ok(Open { name: entry.name, tracker: (entry.open)(session)?, failed: 0, last: None })
+    fn from_entries(entries: Vec<&'static TrackerEntry>, session: &Session) -> Result<Self> {
+        let open = |entry: &'static TrackerEntry| -> Result<OpenTracker> {
+            Ok(OpenTracker { name: entry.name, tracker: (entry.open)(session)?, failed: 0, last: None })
         };
         Ok(Self { open: entries.into_iter().map(open).collect::<Result<_>>()? })
     }
 
     /// Adds an open tracker.
     pub fn add(&mut self, name: &'static str, tracker: Box<dyn Tracker>) {
-        self.open.push(Open { name, tracker, failed: 0, last: None });
+        self.open.push(OpenTracker { name, tracker, failed: 0, last: None });
     }
 
-    /// See [`Tracker::log`].
+    /// Logs the metrics of a step to all trackers; see [`Tracker::log`].
     pub fn log(&mut self, step: u64, metrics: &Metrics) {
         self.each(|tracker| tracker.log(step, metrics));
     }
 
-    /// See [`Tracker::table`].
+    /// Logs a table to all trackers; see [`Tracker::table`].
     pub fn table(&mut self, step: u64, table: &Table) {
         self.each(|tracker| tracker.table(step, table));
     }
 
-    /// See [`Tracker::finish`]. Logs which trackers have failed, and how often.
+    /// Finishes all trackers, see [`Tracker::finish`], and logs how often each has failed.
     pub fn finish(&mut self, ending: &Ending) {
         // All at the same time, because each may have to wait for a server.
         thread::scope(|scope| {
@@ -78,7 +78,7 @@ impl Trackers {
                 scope.spawn(move || open.call(|tracker| tracker.finish(ending)));
             });
         });
-        for Open { name, failed, last, .. } in self.open.drain(..) {
+        for OpenTracker { name, failed, last, .. } in self.open.drain(..) {
             if let Some(last) = last.filter(|_| failed > 1) {
                 tracing::warn!("tracker `{name}` failed {failed} times; last: {last:#}");
             }
@@ -90,12 +90,12 @@ impl Trackers {
     }
 }
 
-impl Open {
+impl OpenTracker {
     fn call(&mut self, call: impl FnOnce(&mut dyn Tracker) -> Result<()>) {
         if let Err(error) = call(self.tracker.as_mut()) {
             self.failed += 1;
             if self.failed == 1 {
-                tracing::warn!("tracker `{}` failed, which the run does not depend on: {error:#}", self.name);
+                tracing::warn!("tracker `{}` failed (the run continues): {error:#}", self.name);
             }
             self.last = Some(error);
         }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::Exit;
 
-    /// Fails at odd steps, and remembers what reached it.
+    /// Fails at odd steps, and remembers every call.
     struct Flaky(Arc<Mutex<Vec<String>>>);
 
     impl Tracker for Flaky {
@@ -134,11 +134,12 @@ mod tests {
     #[test]
     fn a_tracker_that_fails_costs_neither_the_run_nor_the_others() {
         let calls: [Arc<Mutex<Vec<String>>>; 2] = Default::default();
-        let open = |name, calls: &Arc<Mutex<_>>| Open { name, tracker: Box::new(Flaky(calls.clone())), failed: 0, last: None };
+        let open =
+            |name, calls: &Arc<Mutex<_>>| OpenTracker { name, tracker: Box::new(Flaky(calls.clone())), failed: 0, last: None };
         let mut trackers = Trackers { open: vec![open("first", &calls[0]), open("second", &calls[1])] };
         (1..=3).for_each(|step| trackers.log(step, &Metrics::new()));
         assert_eq!(trackers.open.iter().map(|open| open.failed).collect::<Vec<_>>(), [2, 2]);
-        trackers.finish(&Ending::of(Exit::Interrupted));
+        trackers.finish(&Ending::uninterrupted(Exit::Interrupted));
         assert!(calls.iter().all(|calls| *calls.lock().unwrap() == ["1", "2", "3", "Interrupted"]));
     }
 }

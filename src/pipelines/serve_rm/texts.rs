@@ -54,7 +54,7 @@ impl Texts {
                 "{} tokens, and the model has max_position_embeddings {positions}; --max-len {positions} leaves out the end",
                 ids.len()
             );
-            return Input::of_steps(ids, at, self.max_len.unwrap_or(positions));
+            return Input::with_steps(ids, at, self.max_len.unwrap_or(positions));
         }
         let mut ids = self.tokenizer.encode(text)?;
         let length = ids.len();

@@ -15,7 +15,7 @@ use crate::trainer::batch::nonfinite::check_scores;
 use crate::trainer::batch::{Batch, turn_rewards};
 use burnish_data::Prompt;
 use burnish_reward::{Conversation, PendingScores, ResponseScore, ScoreInput};
-use burnish_reward_model::model::{Judged, RewardModel, Verdict};
+use burnish_reward_model::model::{Judged, ModelScores, RewardModel};
 use burnish_rollout::Finish;
 use burnish_util::excerpt::excerpt;
 use burnish_util::interrupt::Interrupted;
@@ -84,9 +84,9 @@ impl SamplingSide {
     }
 
     /// The reward model's scores, of which each rank works out its share.
-    fn judge(&self, model: &RewardModel, judged: &[Judged]) -> Result<Verdict> {
-        let Verdict { scores, cut } = self.ranks.agree(model.judge(&judged[self.ranks.share(judged.len())]))?;
-        Ok(Verdict { scores: self.ranks.concat_f32s(scores), cut: cut.map(|cut| self.ranks.concat(cut)) })
+    fn judge(&self, model: &RewardModel, judged: &[Judged]) -> Result<ModelScores> {
+        let ModelScores { scores, cut } = self.ranks.agree(model.judge(&judged[self.ranks.share(judged.len())]))?;
+        Ok(ModelScores { scores: self.ranks.concat_f32s(scores), cut: cut.map(|cut| self.ranks.concat(cut)) })
     }
 
     /// The shaping of each score by itself, whose own numbers are logged before those of the reward functions.

@@ -53,7 +53,7 @@ class Swanlab:
 
 
 class Trackio:
-    """Trackio, which resumes a run by its name: the last run of that name in the project."""
+    """Trackio, which resumes a run by its name: the last run with that name in the project."""
 
     def open(self, trackio, session):
         self.trackio = trackio
@@ -72,17 +72,17 @@ class Trackio:
 
 
 class Clearml:
-    """ClearML, with a task for each run; a resumed task keeps the numbers of its steps."""
+    """ClearML, with one task per run; a resumed task keeps the values of its steps."""
 
     def open(self, clearml, session):
         known = session["remembered"]
         # The offline session of another process cannot be resumed.
-        goes_on = bool(known) and not known.startswith("offline-")
+        resumes = bool(known) and not known.startswith("offline-")
         self.task = clearml.Task.init(
             task_name=session["experiment"],
             project_name=session["project"],
-            reuse_last_task_id=known if goes_on else False,
-            continue_last_task=0 if goes_on else False,
+            reuse_last_task_id=known if resumes else False,
+            continue_last_task=0 if resumes else False,
             output_uri=False,
         )
         self.task.connect_configuration(session["config"], name="Hyperparameters")
@@ -142,7 +142,7 @@ class VemlpWandb:
 
 
 class Mlflow:
-    """MLflow, for addresses that are not those of a server; started as in verl/utils/tracking.py."""
+    """MLflow, for addresses other than those of servers; started as in verl/utils/tracking.py."""
 
     STATUS = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
 
@@ -227,7 +227,7 @@ def kill_all():
 
 
 def read(lines, requests):
-    """Reads requests on a thread of its own, to notice the trainer's end at once, even while the package is busy."""
+    """Reads requests on a separate thread, to notice the trainer's end at once, even while the package is busy."""
     for line in lines:
         requests.put(line)
     timer = threading.Timer(GRACE, kill_all)

@@ -1,4 +1,4 @@
-//! The entries of the registry.
+//! Registry entries of trackers with Python packages.
 
 use super::sdk::Sdk;
 use super::transport::open;

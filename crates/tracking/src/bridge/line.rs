@@ -1,4 +1,4 @@
-//! A row as the line that the process reads.
+//! A row as the line that the Python process reads.
 
 use std::fmt::Write;
 use std::time::UNIX_EPOCH;
@@ -6,10 +6,10 @@ use std::time::UNIX_EPOCH;
 use serde_json::Value;
 
 use crate::Cell;
-use crate::outbox::{Content, Row};
+use crate::outbox::{Content, QueuedRow};
 
 /// Returns a row as JSON, with Python's words for the numbers that JSON lacks.
-pub(super) fn line(row: &Row, rename: fn(&str) -> String) -> String {
+pub(super) fn line(row: &QueuedRow, rename: fn(&str) -> String) -> String {
     let step = row.step;
     match &row.content {
         Content::Metrics(metrics) => {

@@ -1,4 +1,4 @@
-//! Trackers that can be reached only by their own Python package: a small process imports the package and is sent the rows.
+//! Trackers that can be reached only through their own Python package: a small process imports the package and gets the rows.
 
 mod entries;
 mod line;

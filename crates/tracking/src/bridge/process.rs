@@ -22,8 +22,8 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts the process in a process group of its own, so that Ctrl-C does not end it before the program; its output is
-    /// appended to `log`.
+    /// Starts the process in a separate process group, so that Ctrl-C does not end it before the trainer. Its output is appended
+    /// to `log`.
     pub fn spawn(name: &'static str, python: &str, log: &Path) -> Result<Self> {
         let printed = OpenOptions::new().create(true).append(true).open(log);
         let printed = printed.with_context(|| format!("cannot write to {}", log.display()))?;
@@ -39,20 +39,20 @@ impl Process {
         Ok(Self { name, requests, replies: BufReader::new(replies), log: log.to_owned(), child })
     }
 
-    /// Sends a line and returns the answer to it.
+    /// Sends a line and returns the reply.
     ///
     /// # Errors
     /// If the process has ended.
     pub fn ask(&mut self, line: &str) -> Result<Value> {
-        // If nobody reads the request, the missing answer shows it.
+        // If the process does not read the request, the missing reply shows it.
         let _ = self.requests.write_all(format!("{line}\n").as_bytes());
-        let mut answer = String::new();
-        let read = self.replies.read_line(&mut answer);
-        match serde_json::from_str(&answer) {
-            Ok(answer) => Ok(answer),
+        let mut reply = String::new();
+        let read = self.replies.read_line(&mut reply);
+        match serde_json::from_str(&reply) {
+            Ok(reply) => Ok(reply),
             Err(_) => {
                 let why = read.err().map_or(String::new(), |error| format!(" ({error})"));
-                bail!("the Python process of {} has ended{why}; what it printed is in {}", self.name, self.log.display())
+                bail!("the Python process of {} has ended{why}; its output is in {}", self.name, self.log.display())
             }
         }
     }
@@ -62,7 +62,7 @@ impl Process {
     }
 }
 
-/// Kills the process and its group when dropped, whatever the process is doing.
+/// Kills the process and its group when dropped, even while the process is busy.
 pub(super) struct Killer(Arc<Mutex<Child>>);
 
 impl Drop for Killer {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::line::{cell, line, list};
 use super::sdk::Sdk;
 use super::transport::open;
-use crate::outbox::{Content, Row};
+use crate::outbox::{Content, QueuedRow};
 use crate::{Cell, Ending, Exit, Metrics, Session, Table, Tracker};
 
 /// The part of swanlab that the bridge uses. It records its calls, and fails at some steps.
@@ -53,7 +53,7 @@ struct Bench {
     session: Session,
 }
 
-/// Returns a Python interpreter that finds the package of the tests and none of the settings of the user who runs them.
+/// Creates a Python interpreter that finds the package of the tests but no settings of the user who runs them.
 fn bench() -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| dir.path().join(name);
@@ -98,7 +98,7 @@ fn rows_tables_and_the_end_reach_the_package() {
     let rows = vec![vec!["1\n2".into(), Cell::Number(2.0), Cell::None]];
     let columns = ["query", "score", "other"].map(String::from).to_vec();
     tracker.table(1, &Table { name: "texts", columns, rows }).unwrap();
-    tracker.finish(&Ending::of(Exit::Finished)).unwrap();
+    tracker.finish(&Ending::uninterrupted(Exit::Finished)).unwrap();
     let told = bench.told();
     assert!(told[0].starts_with("init project burnish {'seed': 1} {'experiment_name': 'experiment'} "), "{}", told[0]);
     assert!(told[0].ends_with(" ''"), "{}", told[0]);
@@ -111,7 +111,7 @@ fn rows_tables_and_the_end_reach_the_package() {
     assert_eq!(fs::read_to_string(bench.path("swanlab.log")).unwrap(), "printed by the package\n");
 
     let resumed = Session { resumed_step: Some(1), ..bench.session.clone() };
-    (super::SWANLAB.open)(&resumed).unwrap().finish(&Ending::of(Exit::Interrupted)).unwrap();
+    (super::SWANLAB.open)(&resumed).unwrap().finish(&Ending::uninterrupted(Exit::Interrupted)).unwrap();
     let told = bench.told();
     assert!(told[4].contains("'id': 'id1', 'resume': 'allow'"), "{}", told[4]);
     assert_eq!(told[5], "finish aborted");
@@ -143,7 +143,7 @@ fn what_goes_wrong_in_the_package_costs_a_row() {
     let mut tracker = bench.open().unwrap();
     // The error of a row is returned by a later call.
     let mut errors: Vec<_> = [2, 3, 4].into_iter().filter_map(|step| tracker.log(step, &metrics(&[("a", 1.0)])).err()).collect();
-    errors.extend(tracker.finish(&Ending::of(Exit::Failed)).err());
+    errors.extend(tracker.finish(&Ending::uninterrupted(Exit::Failed)).err());
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(errors, ["1 row was lost: step 3: RuntimeError: not today"]);
     let told = bench.told();
@@ -156,7 +156,7 @@ fn a_package_that_dies_costs_the_rows_behind() {
     let mut tracker = bench.open().unwrap();
     let mut lost: Vec<String> =
         (65..=70).filter_map(|step| tracker.log(step, &metrics(&[("a", 1.0)])).err()).map(|e| e.to_string()).collect();
-    lost.extend(tracker.finish(&Ending::of(Exit::Finished)).err().map(|error| error.to_string()));
+    lost.extend(tracker.finish(&Ending::uninterrupted(Exit::Finished)).err().map(|error| error.to_string()));
     let rows: usize = lost.iter().map(|error| error.split(' ').next().unwrap().parse::<usize>().unwrap_or(0)).sum();
     assert_eq!(rows, 5, "{lost:?}");
     assert!(lost[0].contains("step 66") && lost[0].contains("swanlab.log"), "{lost:?}");
@@ -177,7 +177,7 @@ fn the_process_does_not_outlive_the_tracker() {
 
 #[test]
 fn numbers_are_those_of_python() {
-    let row = |metrics: Metrics| Row { step: 1, time: UNIX_EPOCH, content: Content::Metrics(metrics) };
+    let row = |metrics: Metrics| QueuedRow { step: 1, time: UNIX_EPOCH, content: Content::Metrics(metrics) };
     let line = line(&row(metrics(&[("a", 1.5), ("b", f64::NEG_INFINITY)])), |name| format!("{name}!"));
     assert_eq!(line, r#"{"step":1,"time":0,"metrics":{"a!":1.5,"b!":-Infinity}}"#);
     assert_eq!(serde_json::from_str::<Value>(&list(["1".to_owned(), cell(&Cell::None)])).unwrap(), json!([1, null]));

@@ -1,4 +1,4 @@
-//! The transport of rows to the process that holds the package.
+//! Transport of rows to the process that imports the package.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,25 +9,23 @@ use serde_json::json;
 use super::line::line;
 use super::process::Process;
 use super::sdk::Sdk;
-use crate::outbox::{Content, DeliveryError, Outbox, RETRY_POLICY, Row, Transport};
+use crate::outbox::{Content, DeliveryError, Outbox, QueuedRow, RETRY_POLICY, Transport};
 use crate::{Exit, Session, Tracker};
 
-/// The time limit for importing a package and beginning a run; MLflow creates a database of fifty tables in that time.
+/// Time limit for importing a package and beginning a run; MLflow creates a database of fifty tables in that time.
 const OPENING: Duration = Duration::from_secs(120);
 
 /// Starts the process and waits until the package has begun a run.
 ///
 /// # Errors
-/// If there is no Python or no such package, or if the package cannot begin a run.
+/// If Python or the package is missing, or if the package cannot begin a run.
 pub(crate) fn open(session: &Session, sdk: Sdk) -> Result<Box<dyn Tracker>> {
     let name = sdk.name;
     let process = Process::spawn(name, &session.python, &session.dir.join(format!("{name}.log")))?;
     let killer = process.killer();
     let outbox = Outbox::start(name, Bridge { process, sdk, session: session.clone() }, RETRY_POLICY)?;
     if !outbox.opened(OPENING)? {
-        bail!(
-            "the package of {name} did not begin a run within {OPENING:?}; what it printed is in {name}.log of the run's folder"
-        );
+        bail!("the package of {name} did not begin a run within {OPENING:?}; its output is in {name}.log of the run's folder");
     }
     // The process is killed when the outbox is dropped.
     Ok(Box::new(outbox.with(killer)))
@@ -46,31 +44,31 @@ impl Bridge {
             "tracker": sdk.name, "module": sdk.module, "project": session.project, "experiment": session.experiment,
             "config": sdk.config, "remembered": session.remembered(sdk.name),
         });
-        let answer = self.process.ask(&request.to_string())?;
+        let reply = self.process.ask(&request.to_string())?;
         let Self { sdk, session, .. } = &*self;
-        if answer["missing"] == true {
+        if reply["missing"] == true {
             let (name, python) = (sdk.name, &session.python);
             let how = match sdk.package {
                 Some(package) => format!("run `{python} -m pip install {package}`"),
-                None => "install it as its makers say".to_owned(),
+                None => "install it as its documentation describes".to_owned(),
             };
             bail!(
-                "trainer.logger names {name}, but {python} has no package {}: {how}, or name the interpreter that has it in reward.python",
+                "trainer.logger names {name}, but {python} has no package {}: {how}, or set reward.python to an interpreter that has it",
                 sdk.module
             );
         }
-        if let Some(error) = answer["error"].as_str() {
+        if let Some(error) = reply["error"].as_str() {
             bail!("trainer.logger names {}, which cannot begin a run: {error}", sdk.name);
         }
-        if let Some(id) = answer["remember"].as_str() {
+        if let Some(id) = reply["remember"].as_str() {
             session.remember(sdk.name, id)?;
         }
         Ok(())
     }
 
-    fn say(&mut self, line: &str, what: &str) -> Result<()> {
-        let answer = self.process.ask(line).with_context(|| what.to_owned())?;
-        answer["error"].as_str().map_or(Ok(()), |error| Err(anyhow!("{what}: {error}")))
+    fn request(&mut self, line: &str, what: &str) -> Result<()> {
+        let reply = self.process.ask(line).with_context(|| what.to_owned())?;
+        reply["error"].as_str().map_or(Ok(()), |error| Err(anyhow!("{what}: {error}")))
     }
 }
 
@@ -79,18 +77,18 @@ impl Transport for Bridge {
         self.begin().map_err(|error| DeliveryError::Permanent(0, error))
     }
 
-    fn batch_size(&self, _: &VecDeque<Row>) -> usize {
+    fn batch_size(&self, _: &VecDeque<QueuedRow>) -> usize {
         1
     }
 
-    fn send(&mut self, rows: &[Row]) -> Result<(), DeliveryError> {
+    fn send(&mut self, rows: &[QueuedRow]) -> Result<(), DeliveryError> {
         rows.iter().try_for_each(|row| {
             let what = match &row.content {
                 Content::Metrics(_) => format!("step {}", row.step),
                 Content::Table(table) => format!("the table '{}' of step {}", table.name, row.step),
             };
             let line = line(row, self.sdk.rename);
-            self.say(&line, &what).map_err(|error| DeliveryError::Permanent(1, error))
+            self.request(&line, &what).map_err(|error| DeliveryError::Permanent(1, error))
         })
     }
 
@@ -100,7 +98,7 @@ impl Transport for Bridge {
             Exit::Interrupted => "interrupted",
             Exit::Failed => "failed",
         };
-        let said = self.say(&json!({"exit": exit}).to_string(), "the end of the run");
+        let said = self.request(&json!({"exit": exit}).to_string(), "the end of the run");
         said.map_err(|error| DeliveryError::Permanent(0, error))
     }
 }

@@ -1,4 +1,4 @@
-//! The entry of the registry.
+//! Registry entry of MLflow.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use crate::{Session, Tracker, TrackerEntry};
 pub(crate) const TRACKER: TrackerEntry = TrackerEntry {
     name: "mlflow",
     doc: "An MLflow run of the experiment <project_name>: on the server of $MLFLOW_TRACKING_URI if that is http(s)://, else by the \
-          mlflow package, at sqlite:////tmp/mlruns.db unless the variable says otherwise; tables as files of the run",
+          mlflow package, which writes to sqlite:////tmp/mlruns.db unless the variable is set; tables as files of the run",
     reads: &[],
     open,
 };
 
-/// The address if MLFLOW_TRACKING_URI is unset, as in verl.
+/// Address if MLFLOW_TRACKING_URI is unset, as in verl.
 const DEFAULT_URI: &str = "sqlite:////tmp/mlruns.db";
-/// The longest wait for the server at the start of the program; after that, training starts and rows wait in the queue.
+/// Longest wait for the server at the start of the program; after that, training starts and rows wait in the queue.
 const OPENING: Duration = Duration::from_secs(10);
-/// The beginnings of settings and addresses that only the package supports.
+/// Prefixes of settings and addresses that only the package supports.
 const BY_PACKAGE: [&str; 6] = [
     "MLFLOW_TRACKING_AUTH",
     "MLFLOW_TRACKING_AWS_SIGV4",

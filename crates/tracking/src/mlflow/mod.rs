@@ -1,8 +1,8 @@
-//! MLflow: by its REST interface if the address is a server's, by MLflow's Python package for all other addresses.
+//! MLflow: by its REST interface if the address is that of a server, by MLflow's Python package for all other addresses.
 //!
-//! As in verl, `trainer.project_name` is MLflow's experiment and `trainer.experiment_name` is the name of the run;
+//! `trainer.project_name` is MLflow's experiment and `trainer.experiment_name` is the name of the run, as in verl.
 //! `MLFLOW_RUN_ID` names an existing run to write to instead. Other kinds of storage (SQL databases, folders, Databricks) and
-//! ways to log in are left to the package.
+//! other ways to log in are left to the package.
 
 mod entry;
 mod names;

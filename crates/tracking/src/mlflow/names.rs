@@ -5,10 +5,10 @@ use serde_json::Value;
 use burnish_util::python_text::is_word;
 use burnish_util::python_value::text_of;
 
-/// The number of characters of a parameter's value that MLflow keeps.
+/// Number of characters of a parameter's value that MLflow keeps.
 const LONGEST_VALUE: usize = 6000;
 
-/// Returns the name of a metric for MLflow: `@` becomes `_at_`, several slashes become one, and characters that MLflow refuses
+/// Returns the name of a metric for MLflow: `@` becomes `_at_`, several slashes become one, and characters that MLflow rejects
 /// become `_`.
 pub(super) fn sanitized(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
@@ -24,8 +24,8 @@ pub(super) fn sanitized(name: &str) -> String {
     out
 }
 
-/// Returns the configuration as MLflow's parameters. Nested keys are joined by slashes, a list has its length as `list_len`
-/// beside its items, and values are formatted as by Python's `str` and cut at the length at which MLflow's client cuts them.
+/// Returns the configuration as MLflow's parameters. Nested keys are joined by slashes, and a list also has its length as
+/// `list_len`. Values are formatted like Python's `str` and cut to the length limit of MLflow's client.
 pub(super) fn params(config: &Value) -> Vec<(String, String)> {
     let mut flat = Vec::new();
     if let Value::Object(fields) = config {
@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// Expected: verl's `_sanitize_key`.
+    /// Expected: the result of verl's `_sanitize_key`.
     #[test]
     fn names_are_those_of_verl() {
         let cases = [
@@ -65,7 +65,7 @@ mod tests {
         }
     }
 
-    /// Expected: verl's `_compute_mlflow_params_from_objects`, and `str` of what it returns.
+    /// Expected: verl's `_compute_mlflow_params_from_objects`, and `str` of its values.
     #[test]
     fn settings_are_flattened_as_by_verl() {
         let config = json!({"actor": {"lr": 1e-6, "use": true, "none": null, "empty": {}}, "files": ["a", {"b": 1.0}], "long": "x".repeat(7000)});

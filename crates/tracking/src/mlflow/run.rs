@@ -6,16 +6,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Result, anyhow};
 use serde_json::{Map, Value, json};
 
-use super::super::outbox::{Content, DeliveryError, Row, Transport};
+use super::super::outbox::{Content, DeliveryError, QueuedRow, Transport};
 use super::super::{Cell, Exit, Metrics, Session, Table};
 use super::names;
-use super::server::{Failure, Server};
+use super::server::{MlflowError, Server};
 
 /// MLflow's limits per call.
 const MOST_METRICS: usize = 1000;
 const MOST_PARAMS: usize = 100;
 
-/// The name under which the run's id is kept in the run's folder.
+/// Name under which the run's id is stored in the run's folder.
 const REMEMBERED: &str = "mlflow";
 
 pub(super) struct Run {
@@ -23,12 +23,12 @@ pub(super) struct Run {
     session: Session,
     /// `MLFLOW_RUN_ID`: an existing run, created by somebody else.
     given: Option<String>,
-    found: Option<Found>,
-    /// The parameters that the server does not have yet.
+    found: Option<FoundRun>,
+    /// Parameters that the server does not have yet.
     params: Vec<(String, String)>,
 }
 
-struct Found {
+struct FoundRun {
     id: String,
     artifacts: String,
 }
@@ -40,29 +40,29 @@ impl Run {
     }
 
     /// Finds or creates the run to write to. The status of a resumed run is set to running again.
-    fn find(&mut self) -> Result<Found, DeliveryError> {
+    fn find(&mut self) -> Result<FoundRun, DeliveryError> {
         let (id, given) = match (&self.given, self.session.remembered(REMEMBERED)) {
             (Some(id), _) => (id.clone(), true),
             (None, Some(id)) => (id, false),
             (None, None) => return self.create(),
         };
-        match self.go_on(&id) {
+        match self.resume(&id) {
             Ok(found) => Ok(found),
-            Err(failure) if failure.passes() => Err(failure.of(0)),
+            Err(failure) if failure.is_temporary() => Err(failure.into_delivery_error(0)),
             Err(failure) if given => Err(DeliveryError::Permanent(0, anyhow!("MLFLOW_RUN_ID={id}: {failure}"))),
             Err(failure) if failure.status == Some(404) || failure.status == Some(200) => {
-                tracing::warn!("mlflow: the run {id} cannot go on, a new one begins: {failure}");
+                tracing::warn!("mlflow: cannot resume the run {id}, so a new one begins: {failure}");
                 self.create()
             }
-            Err(failure) => Err(failure.of(0)),
+            Err(failure) => Err(failure.into_delivery_error(0)),
         }
     }
 
-    fn go_on(&mut self, id: &str) -> Result<Found, Failure> {
-        let answer = self.server.get("runs/get", &[("run_id", id)])?;
-        let run = &answer["run"];
+    fn resume(&mut self, id: &str) -> Result<FoundRun, MlflowError> {
+        let reply = self.server.get("runs/get", &[("run_id", id)])?;
+        let run = &reply["run"];
         if run["info"]["lifecycle_stage"] == "deleted" {
-            return Err(Failure::strange("the run was deleted"));
+            return Err(MlflowError::malformed_reply("the run was deleted"));
         }
         let found = found(run)?;
         self.server.post("runs/update", &json!({"run_id": found.id, "status": "RUNNING"}))?;
@@ -70,7 +70,7 @@ impl Run {
         Ok(found)
     }
 
-    /// Drops the parameters that the run has already. MLflow never changes a parameter, and refuses a whole call that contains
+    /// Drops the parameters that the run already has. MLflow never changes a parameter, and rejects a whole call that contains
     /// one with a different value.
     fn keep_new_params(&mut self, known: &[Value]) {
         let known: HashMap<&str, &str> =
@@ -84,11 +84,14 @@ impl Run {
             known => known.is_none(),
         });
         if !changed.is_empty() {
-            tracing::warn!("mlflow: parameters of a run cannot change there; it keeps its old values of {}", changed.join(", "));
+            tracing::warn!(
+                "mlflow: parameters of an MLflow run cannot change; it keeps its old values of {}",
+                changed.join(", ")
+            );
         }
     }
 
-    fn create(&self) -> Result<Found, DeliveryError> {
+    fn create(&self) -> Result<FoundRun, DeliveryError> {
         let experiment = self.experiment()?;
         let user = ["USER", "USERNAME"].iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default();
         let tags = [("mlflow.user", user.as_str()), ("mlflow.source.name", "trainer"), ("mlflow.source.type", "LOCAL")];
@@ -96,8 +99,8 @@ impl Run {
             tags.iter().filter(|(_, value)| !value.is_empty()).map(|(key, value)| json!({"key": key, "value": value})).collect();
         let started = milliseconds(self.session.started);
         let run = json!({"experiment_id": experiment, "run_name": self.session.experiment, "start_time": started, "tags": tags});
-        let answer = self.server.post("runs/create", &run).map_err(|failure| failure.of(0))?;
-        let found = found(&answer["run"]).map_err(|failure| failure.of(0))?;
+        let reply = self.server.post("runs/create", &run).map_err(|failure| failure.into_delivery_error(0))?;
+        let found = found(&reply["run"]).map_err(|failure| failure.into_delivery_error(0))?;
         if let Err(error) = self.session.remember(REMEMBERED, &found.id) {
             tracing::warn!("mlflow: a resumed run will not find its run {} again: {error:#}", found.id);
         }
@@ -105,7 +108,7 @@ impl Run {
         Ok(found)
     }
 
-    /// Returns the id of the project's experiment, which is created if there is none.
+    /// Returns the id of the project's experiment; creates the experiment if it does not exist.
     fn experiment(&self) -> Result<String, DeliveryError> {
         let name = self.session.project.as_str();
         let get = || self.server.get("experiments/get-by-name", &[("experiment_name", name)]);
@@ -116,13 +119,14 @@ impl Run {
             match self.server.post("experiments/create", &json!({"name": name})) {
                 // Another process created it in the meantime.
                 Err(failure) if failure.code == "RESOURCE_ALREADY_EXISTS" => get(),
-                made => made.map(|answer| json!({"experiment": answer})),
+                made => made.map(|reply| json!({"experiment": reply})),
             }
         });
-        let known = known.map_err(|failure| failure.of(0))?;
+        let known = known.map_err(|failure| failure.into_delivery_error(0))?;
         let experiment = &known["experiment"];
         let Some(id) = experiment["experiment_id"].as_str() else {
-            return Err(Failure::strange(format!("{} names no experiment: {known}", self.server.address())).of(0));
+            return Err(MlflowError::malformed_reply(format!("{} returned no experiment: {known}", self.server.address()))
+                .into_delivery_error(0));
         };
         if experiment["lifecycle_stage"] == "deleted" {
             return Err(DeliveryError::Permanent(
@@ -142,8 +146,8 @@ impl Run {
             let params: Vec<Value> =
                 self.params[..count].iter().map(|(key, value)| json!({"key": key, "value": value})).collect();
             match self.server.post("runs/log-batch", &json!({"run_id": id, "params": params})) {
-                Err(failure) if failure.passes() => return Err(failure.of(0)),
-                // A run without its settings is better than none.
+                Err(failure) if failure.is_temporary() => return Err(failure.into_delivery_error(0)),
+                // A run without its settings is better than no run.
                 Err(failure) => tracing::warn!("mlflow: {count} settings are not recorded: {failure}"),
                 Ok(_) => {}
             }
@@ -152,7 +156,7 @@ impl Run {
         Ok(())
     }
 
-    fn send_metrics(&self, rows: &[Row]) -> Result<(), DeliveryError> {
+    fn send_metrics(&self, rows: &[QueuedRow]) -> Result<(), DeliveryError> {
         let metrics: Vec<Value> = rows.iter().flat_map(metrics_of).collect();
         let mut refused = Vec::new();
         for metrics in metrics.chunks(MOST_METRICS) {
@@ -165,9 +169,9 @@ impl Run {
         Err(DeliveryError::Permanent(steps.len(), anyhow!("{} of step {}{others}: {why}", first["key"], first["step"])))
     }
 
-    /// Sends metrics. If the server refuses them, they are halved until the refused ones are found, so that a bad name costs no
+    /// Sends metrics. If the server rejects them, they are halved until the rejected ones are found, so that a bad name loses no
     /// other metric.
-    fn send_batch(&self, metrics: &[Value], refused: &mut Vec<(Value, Failure)>) -> Result<(), DeliveryError> {
+    fn send_batch(&self, metrics: &[Value], refused: &mut Vec<(Value, MlflowError)>) -> Result<(), DeliveryError> {
         let id = self.id();
         let sent = self.server.post("runs/log-batch", &json!({"run_id": id, "metrics": metrics}));
         match (sent, metrics) {
@@ -181,7 +185,7 @@ impl Run {
             (Err(failure), metrics) => {
                 let mut steps: Vec<&Value> = metrics.iter().map(|metric| &metric["step"]).collect();
                 steps.dedup();
-                return Err(failure.of(steps.len()));
+                return Err(failure.into_delivery_error(steps.len()));
             }
         }
         Ok(())
@@ -194,14 +198,14 @@ impl Run {
             return Err(DeliveryError::Permanent(
                 1,
                 anyhow!(
-                    "the table '{}' of step {step}: the run's files are in {artifacts}, which the server does not pass on (start it \
-                     with --serve-artifacts, or without MLFLOW_TRACKING_URI=http… to use the mlflow package)",
+                    "the table '{}' of step {step}: the run's files are in {artifacts}, which the server does not serve: start it with \
+                     --serve-artifacts, or use the mlflow package (MLFLOW_TRACKING_URI without http)",
                     table.name
                 ),
             ));
         };
         let path = format!("{root}/{}", file_name(step, table));
-        self.server.put_artifact(&path, records(table).to_string().as_bytes()).map_err(|failure| failure.of(1))
+        self.server.put_artifact(&path, records(table).to_string().as_bytes()).map_err(|failure| failure.into_delivery_error(1))
     }
 
     fn id(&self) -> &str {
@@ -218,9 +222,9 @@ impl Transport for Run {
         self.send_params(&id)
     }
 
-    fn batch_size(&self, waiting: &VecDeque<Row>) -> usize {
+    fn batch_size(&self, waiting: &VecDeque<QueuedRow>) -> usize {
         let mut room = MOST_METRICS;
-        let fits = |row: &&Row| match &row.content {
+        let fits = |row: &&QueuedRow| match &row.content {
             Content::Metrics(metrics) => {
                 let fits = metrics.len() <= room;
                 room = room.saturating_sub(metrics.len());
@@ -231,16 +235,16 @@ impl Transport for Run {
         waiting.iter().take_while(fits).count()
     }
 
-    fn send(&mut self, rows: &[Row]) -> Result<(), DeliveryError> {
+    fn send(&mut self, rows: &[QueuedRow]) -> Result<(), DeliveryError> {
         match rows {
-            [Row { step, content: Content::Table(table), .. }] => self.send_table(*step, table),
+            [QueuedRow { step, content: Content::Table(table), .. }] => self.send_table(*step, table),
             rows => self.send_metrics(rows),
         }
     }
 
     fn close(&mut self, exit: Exit) -> Result<(), DeliveryError> {
         let end = json!({"run_id": self.id(), "status": status(exit), "end_time": milliseconds(SystemTime::now())});
-        self.server.post("runs/update", &end).map(|_| ()).map_err(|failure| failure.of(0))
+        self.server.post("runs/update", &end).map(|_| ()).map_err(|failure| failure.into_delivery_error(0))
     }
 }
 
@@ -252,15 +256,15 @@ pub(super) fn status(exit: Exit) -> &'static str {
     }
 }
 
-fn found(run: &Value) -> Result<Found, Failure> {
+fn found(run: &Value) -> Result<FoundRun, MlflowError> {
     let text = |name: &str| run["info"][name].as_str().map(str::to_owned);
     match (text("run_id"), text("artifact_uri")) {
-        (Some(id), artifacts) => Ok(Found { id, artifacts: artifacts.unwrap_or_default() }),
-        _ => Err(Failure::strange(format!("the answer names no run: {run}"))),
+        (Some(id), artifacts) => Ok(FoundRun { id, artifacts: artifacts.unwrap_or_default() }),
+        _ => Err(MlflowError::malformed_reply(format!("the reply names no run: {run}"))),
     }
 }
 
-fn metrics_of(row: &Row) -> Vec<Value> {
+fn metrics_of(row: &QueuedRow) -> Vec<Value> {
     let Content::Metrics(metrics) = &row.content else { return Vec::new() };
     let timestamp = milliseconds(row.time);
     unique(metrics)
@@ -275,7 +279,7 @@ fn unique(metrics: &Metrics) -> Vec<(String, f64)> {
     named.into_iter().collect()
 }
 
-/// Returns a number in JSON; those that JSON lacks are written as by MLflow's client.
+/// Returns a number as JSON; values that JSON lacks are written as by MLflow's client.
 fn number(value: f64) -> Value {
     match value {
         value if value.is_finite() => json!(value),

@@ -12,43 +12,43 @@ use ureq::{Agent, Body, Error};
 
 use super::super::outbox::DeliveryError;
 
-/// The time limit of one call, from the connection to the last byte of the answer.
+/// Time limit of one call, from the connection to the last byte of the reply.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const MOST_BYTES: u64 = 16 << 20;
-/// The number of characters of a response body that an error quotes.
+/// Number of characters of a response body that an error quotes.
 const QUOTED: usize = 300;
 
 /// An MLflow server: its address and the credentials for it.
 pub(super) struct Server {
     agent: Agent,
-    /// The address without a trailing slash.
+    /// Address without a trailing slash.
     base: String,
     authorization: Option<HeaderValue>,
 }
 
-/// A call that failed.
+/// A failed call.
 #[derive(Debug)]
-pub(super) struct Failure {
-    /// The HTTP status; `None` if nobody answered.
+pub(super) struct MlflowError {
+    /// HTTP status; `None` without a reply.
     pub status: Option<u16>,
-    /// MLflow's own name of the error, such as `RESOURCE_DOES_NOT_EXIST`.
+    /// MLflow's name of the error, such as `RESOURCE_DOES_NOT_EXIST`.
     pub code: String,
     message: String,
 }
 
-impl Failure {
-    /// Returns a failure for an answer that was successful but lacks what the call needs.
-    pub fn strange(message: impl Into<String>) -> Self {
+impl MlflowError {
+    /// Creates an error for a successful reply that lacks a required value.
+    pub fn malformed_reply(message: impl Into<String>) -> Self {
         Self { status: Some(200), code: String::new(), message: message.into() }
     }
 
-    pub fn passes(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         matches!(self.status, None | Some(408 | 429 | 500..))
     }
 
-    /// Returns the failure as [`DeliveryError`] for the `rows` that were sent.
-    pub fn of(self, rows: usize) -> DeliveryError {
-        if self.passes() {
+    /// Converts the error to a [`DeliveryError`] for the `rows` that were sent.
+    pub fn into_delivery_error(self, rows: usize) -> DeliveryError {
+        if self.is_temporary() {
             DeliveryError::Temporary(anyhow!("{self}"))
         } else {
             DeliveryError::Permanent(rows, anyhow!("{self}"))
@@ -56,13 +56,13 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for MlflowError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-/// The credentials for the server, from the variables that MLflow's own client reads.
+/// Credentials for the server, from the variables that MLflow's client reads.
 #[derive(Clone, Default)]
 pub(super) struct Credentials {
     pub username: Option<String>,
@@ -86,7 +86,7 @@ impl Credentials {
         };
         // The error of `http` does not contain the header's text, and neither does this one.
         let header = HeaderValue::from_str(&text).ok();
-        let mut header = header.context("MLFLOW_TRACKING_TOKEN has characters that no HTTP header may have")?;
+        let mut header = header.context("MLFLOW_TRACKING_TOKEN has characters that an HTTP header cannot contain")?;
         header.set_sensitive(true);
         Ok(Some(header))
     }
@@ -96,21 +96,22 @@ impl Server {
     /// Prepares calls to the server at `address`; nothing is sent yet.
     ///
     /// # Errors
-    /// If `address` is no http or https address with a host, or if no header can carry the token.
+    /// If `address` is not an http or https address with a host, or if a header cannot carry the token.
     pub fn new(address: &str, credentials: &Credentials) -> Result<Self> {
         let base = address.trim().trim_end_matches('/');
         let uri: Option<Uri> = base.parse().ok().filter(|uri: &Uri| uri.scheme().is_some());
         let host = uri.as_ref().and_then(Uri::host).filter(|host| !host.is_empty());
-        let host = host.with_context(|| format!("MLFLOW_TRACKING_URI={}: this is no address of a server", without_user(base)))?;
+        let host =
+            host.with_context(|| format!("MLFLOW_TRACKING_URI={}: this is not the address of a server", without_user(base)))?;
         ensure!(
             !base.contains(['?', '#']),
-            "MLFLOW_TRACKING_URI={}: an address of a server has no ? and no #",
+            "MLFLOW_TRACKING_URI={}: the address of a server must not contain ? or #",
             without_user(base)
         );
         let authorization = credentials.header()?;
         let local = is_local(host);
         if authorization.is_some() && !local && base.starts_with("http:") {
-            tracing::warn!("mlflow: whoever listens on the way can read the token or password, since the address is not https");
+            tracing::warn!("mlflow: the token or password is sent unencrypted, since the address is not https");
         }
         let config = Agent::config_builder()
             .timeout_global(Some(TIMEOUT))
@@ -126,7 +127,7 @@ impl Server {
         without_user(&self.base)
     }
 
-    pub fn get(&self, call: &str, query: &[(&str, &str)]) -> Result<Value, Failure> {
+    pub fn get(&self, call: &str, query: &[(&str, &str)]) -> Result<Value, MlflowError> {
         let mut request = self.agent.get(format!("{}/api/2.0/mlflow/{call}", self.base));
         for (name, value) in query {
             request = request.query(name, value);
@@ -137,7 +138,7 @@ impl Server {
         self.read(call, request.call())
     }
 
-    pub fn post(&self, call: &str, body: &Value) -> Result<Value, Failure> {
+    pub fn post(&self, call: &str, body: &Value) -> Result<Value, MlflowError> {
         let mut request = self.agent.post(format!("{}/api/2.0/mlflow/{call}", self.base)).content_type("application/json");
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
@@ -146,26 +147,26 @@ impl Server {
     }
 
     /// Stores a file below the server's artifact root.
-    pub fn put_artifact(&self, path: &str, content: &[u8]) -> Result<(), Failure> {
+    pub fn put_artifact(&self, path: &str, content: &[u8]) -> Result<(), MlflowError> {
         let mut request = self.agent.put(format!("{}/api/2.0/mlflow-artifacts/artifacts/{path}", self.base));
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
         }
         let stored = self.read("mlflow-artifacts", request.content_type("application/json").send(content));
-        // The answer of a successful upload has no content.
+        // The reply to a successful upload has no content.
         stored
             .map(|_| ())
             .or_else(|failure| if failure.status.is_some_and(|status| status < 300) { Ok(()) } else { Err(failure) })
     }
 
-    fn read(&self, call: &str, answer: Result<Response<Body>, Error>) -> Result<Value, Failure> {
-        let read = answer.and_then(|mut response| {
+    fn read(&self, call: &str, reply: Result<Response<Body>, Error>) -> Result<Value, MlflowError> {
+        let read = reply.and_then(|mut response| {
             let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec()?;
             Ok((response.status().as_u16(), body))
         });
         let address = self.address();
         let nobody =
-            |error: Error| Failure { status: None, code: String::new(), message: format!("{address}: {}", describe(&error)) };
+            |error: Error| MlflowError { status: None, code: String::new(), message: format!("{address}: {}", describe(&error)) };
         let (status, body) = read.map_err(nobody)?;
         let value: Option<Value> = serde_json::from_slice(&body).ok();
         if let (200..=299, Some(value)) = (status, &value) {
@@ -178,8 +179,8 @@ impl Server {
             300..=399 => " (redirects are not followed)",
             _ => "",
         };
-        let message = format!("{address} answers {call} with status {status}{advice}: {said}");
-        Err(Failure { status: Some(status), code: text("error_code").unwrap_or_default().to_owned(), message })
+        let message = format!("{address} replied to {call} with status {status}{advice}: {said}");
+        Err(MlflowError { status: Some(status), code: text("error_code").unwrap_or_default().to_owned(), message })
     }
 }
 
@@ -187,7 +188,7 @@ fn describe(error: &Error) -> String {
     match error {
         Error::Io(error) => error.to_string(),
         Error::ConnectionFailed => "no connection".to_owned(),
-        Error::Timeout(_) => format!("no answer within {TIMEOUT:?}"),
+        Error::Timeout(_) => format!("no reply within {TIMEOUT:?}"),
         error => error.to_string(),
     }
 }

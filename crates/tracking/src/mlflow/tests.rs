@@ -1,4 +1,4 @@
-//! Tests against a small server that records what it receives.
+//! Tests against a small server that records the requests that it receives.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -25,17 +25,17 @@ const QUICK: RetryPolicy = RetryPolicy {
 
 /// One call: `METHOD path?query`, the Authorization header, and the body.
 #[derive(Clone, Debug)]
-struct Call {
+struct ReceivedCall {
     line: String,
     authorization: String,
     body: Value,
 }
 
-type Answers = fn(&Call) -> (u16, Value);
+type Answers = fn(&ReceivedCall) -> (u16, Value);
 
 struct Mock {
     address: String,
-    calls: Arc<Mutex<Vec<Call>>>,
+    calls: Arc<Mutex<Vec<ReceivedCall>>>,
 }
 
 impl Mock {
@@ -47,20 +47,20 @@ impl Mock {
         Self { address, calls }
     }
 
-    fn calls(&self, start: &str) -> Vec<Call> {
+    fn calls(&self, start: &str) -> Vec<ReceivedCall> {
         self.calls.lock().unwrap().iter().filter(|call| call.line.starts_with(start)).cloned().collect()
     }
 
     /// Returns all metrics in order, as (step, key, value).
     fn metrics(&self) -> Vec<(u64, String, Value)> {
         let batches = self.calls("POST runs/log-batch");
-        let of = |batch: &Call| batch.body["metrics"].as_array().cloned().unwrap_or_default();
+        let of = |batch: &ReceivedCall| batch.body["metrics"].as_array().cloned().unwrap_or_default();
         let metric = |m: Value| (m["step"].as_u64().unwrap(), m["key"].as_str().unwrap().to_owned(), m["value"].clone());
         batches.iter().flat_map(of).map(metric).collect()
     }
 }
 
-fn serve(stream: TcpStream, answers: Answers, log: &Mutex<Vec<Call>>) {
+fn serve(stream: TcpStream, answers: Answers, log: &Mutex<Vec<ReceivedCall>>) {
     let mut reader = BufReader::new(&stream);
     let (mut length, mut authorization, mut first) = (0, String::new(), String::new());
     reader.read_line(&mut first).unwrap();
@@ -77,7 +77,7 @@ fn serve(stream: TcpStream, answers: Answers, log: &Mutex<Vec<Call>>) {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
     let line = first.replace("/api/2.0/", "").replace("mlflow/", "").replace(" HTTP/1.1\r\n", "");
-    let call = Call { line, authorization, body: serde_json::from_slice(&body).unwrap_or(Value::Null) };
+    let call = ReceivedCall { line, authorization, body: serde_json::from_slice(&body).unwrap_or(Value::Null) };
     let (status, answer) = answers(&call);
     log.lock().unwrap().push(call);
     let answer = answer.to_string();
@@ -93,8 +93,8 @@ fn run(status: &str) -> Value {
     }})
 }
 
-/// Returns a server without the experiment; it refuses metrics called `bad`.
-fn usual(call: &Call) -> (u16, Value) {
+/// Replies like a server without the experiment; it rejects metrics called `bad`.
+fn usual(call: &ReceivedCall) -> (u16, Value) {
     let has_bad = || call.body["metrics"].as_array().is_some_and(|all| all.iter().any(|metric| metric["key"] == "bad"));
     match call.line.split(['?', ' ']).nth(1).unwrap() {
         "experiments/get-by-name" => (404, json!({"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "none"})),
@@ -132,7 +132,7 @@ fn a_run_has_its_settings_metrics_and_tables_within_the_limits_of_calls() {
     tracker.log(2, &many).unwrap();
     let rows = vec![vec!["1 + 1".into(), Cell::Number(f64::NAN)], vec!["1 + 2".into(), Cell::None]];
     tracker.table(2, &Table { name: "val/texts", columns: vec!["query".into(), "score".into()], rows }).unwrap();
-    tracker.finish(&Ending::of(Exit::Interrupted)).unwrap();
+    tracker.finish(&Ending::uninterrupted(Exit::Interrupted)).unwrap();
 
     let created = &mock.calls("POST runs/create")[0];
     assert_eq!((&created.body["experiment_id"], &created.body["run_name"]), (&json!("7"), &json!("experiment")));
@@ -155,9 +155,9 @@ fn a_run_has_its_settings_metrics_and_tables_within_the_limits_of_calls() {
 fn a_resumed_run_goes_on_with_the_settings_it_has() {
     let mock = Mock::start(free(), usual);
     let (_dir, session) = sample(json!({"lr": 0.1, "steps": 20, "new": true}));
-    open(&mock.address, &session, None, QUICK).unwrap().finish(&Ending::of(Exit::Failed)).unwrap();
+    open(&mock.address, &session, None, QUICK).unwrap().finish(&Ending::uninterrupted(Exit::Failed)).unwrap();
     let resumed = Session { resumed_step: Some(5), ..session };
-    open(&mock.address, &resumed, None, QUICK).unwrap().finish(&Ending::of(Exit::Finished)).unwrap();
+    open(&mock.address, &resumed, None, QUICK).unwrap().finish(&Ending::uninterrupted(Exit::Finished)).unwrap();
     assert_eq!(mock.calls("POST runs/create").len(), 1);
     assert_eq!(mock.calls("GET runs/get")[0].line, "GET runs/get?run_id=r1");
     let updates = mock.calls("POST runs/update");
@@ -197,7 +197,7 @@ fn rows_wait_for_a_server_that_is_down() {
     (1..=500).for_each(|step| tracker.log(step, &row(step)).unwrap());
     let mock = Mock::start(TcpListener::bind(port).unwrap(), usual);
     (501..=900).for_each(|step| tracker.log(step, &row(step)).unwrap());
-    tracker.finish(&Ending::of(Exit::Finished)).unwrap();
+    tracker.finish(&Ending::uninterrupted(Exit::Finished)).unwrap();
     let steps: Vec<u64> = mock.metrics().iter().filter(|(_, key, _)| key == "a").map(|(step, ..)| *step).collect();
     assert_eq!(steps, (1..=900).collect::<Vec<_>>());
 }
@@ -209,7 +209,7 @@ fn rows_that_nobody_takes_are_counted() {
     let policy = RetryPolicy { finish: Duration::from_millis(50), ..QUICK };
     let mut tracker = open(&address, &session, None, policy).unwrap();
     (1..=3).for_each(|step| tracker.log(step, &Metrics::new()).unwrap());
-    let error = tracker.finish(&Ending::of(Exit::Finished)).unwrap_err().to_string();
+    let error = tracker.finish(&Ending::uninterrupted(Exit::Finished)).unwrap_err().to_string();
     assert!(error.starts_with("3 rows were not delivered"), "{error}");
 }
 
@@ -235,7 +235,7 @@ fn a_metric_that_is_refused_costs_no_other() {
     let mut tracker = open(&mock.address, &session, None, QUICK).unwrap();
     let names = ["a", "b", "bad", "c", "d"];
     tracker.log(4, &names.map(|name| (name, 1.0)).into_iter().collect()).unwrap();
-    let error = tracker.finish(&Ending::of(Exit::Finished)).unwrap_err().to_string();
+    let error = tracker.finish(&Ending::uninterrupted(Exit::Finished)).unwrap_err().to_string();
     assert!(error.starts_with("1 row was lost: \"bad\" of step 4: ") && error.contains("bad name"), "{error}");
     let accepted = mock.calls("POST runs/log-batch").into_iter().filter(|call| usual(call).0 == 200);
     let keys: Vec<String> = accepted

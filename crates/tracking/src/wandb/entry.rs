@@ -1,4 +1,4 @@
-//! The entry of the registry.
+//! Registry entry of Weights & Biases.
 
 use anyhow::Result;
 
@@ -9,7 +9,7 @@ use crate::{Ending, Metrics, Table, Tracker, TrackerEntry};
 pub(crate) const TRACKER: TrackerEntry = TrackerEntry {
     name: "wandb",
     doc: "A Weights & Biases run in $WANDB_DIR, else <default_local_dir>, in wandb/offline-run-<time>-<id>, for `wandb sync`; uploaded during \
-          training where the wandb client is installed and WANDB_MODE=online, or unset and a key is known. Also read: WANDB_ENTITY, \
+          training if the wandb client is installed and WANDB_MODE is online, or unset with a known key. Also read: WANDB_ENTITY, \
           WANDB_RUN_GROUP, WANDB_JOB_TYPE, WANDB_TAGS, WANDB_NOTES, WANDB_RUN_ID, WANDB_RESUME; a resumed run continues its own",
     reads: &["trainer.wandb_proxy"],
     open: |session| {
@@ -22,7 +22,7 @@ pub(crate) const TRACKER: TrackerEntry = TrackerEntry {
     },
 };
 
-/// The tracker of `WANDB_MODE=disabled`.
+/// Tracker for `WANDB_MODE=disabled`.
 struct Disabled;
 
 impl Tracker for Disabled {

@@ -1,4 +1,4 @@
-//! The folder of a run: created, or found again by a resumed run.
+//! Folder of a run: created by a fresh run, found by a resumed run.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,9 +7,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Error, Result};
 
-use super::kept::KeptLog;
+use super::kept_log::KeptLog;
 use super::log::Log;
-use super::records::{self, About, kind};
+use super::records::{self, RunFields, kind};
 use super::settings::Settings;
 use super::writer::Writer;
 use crate::Session;
@@ -27,7 +27,7 @@ pub fn start(session: &Session, settings: &Settings) -> Result<(PathBuf, Writer,
         fs::create_dir_all(folder.join(part)).with_context(|| format!("cannot create {}", folder.join(part).display()))?;
     }
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let about = About {
+    let about = RunFields {
         id,
         entity: &settings.entity,
         project: &session.project,
@@ -49,20 +49,22 @@ pub fn start(session: &Session, settings: &Settings) -> Result<(PathBuf, Writer,
     Ok((folder, writer, Duration::ZERO))
 }
 
-/// Opens the log that an earlier process of the run began, and removes what the resumed run will write again.
+/// Opens the log that an earlier process of the run began, and removes the rows that the resumed run will write again.
 pub fn resumed(session: &Session, settings: &Settings) -> Result<Option<(PathBuf, Writer, Duration)>> {
     let (Some(last), Some(name)) = (session.resumed_step, session.remembered("wandb")) else { return Ok(None) };
     // The format is offline-run-YYYYMMDD_HHMMSS-ID.
     let Some(id) = name.splitn(4, '-').nth(3) else { return Ok(None) };
     if settings.id.as_deref().is_some_and(|wanted| wanted != id) {
-        tracing::warn!("W&B: WANDB_RUN_ID is not the run's '{id}': a new run is begun, without the rows up to step {last}");
+        tracing::warn!(
+            "W&B: WANDB_RUN_ID is not '{id}', the id of the run: a new run begins, without the rows up to step {last}"
+        );
         return Ok(None);
     }
     let folder = settings.root.join("wandb").join(&name);
     let folder = std::path::absolute(&folder).unwrap_or(folder);
     let path = folder.join(file_name(id));
-    let Some(kept) = fs::read(&path).ok().and_then(|file| KeptLog::of(&file, last)) else {
-        tracing::warn!("W&B: {} is not there any more: a new run is begun, without the rows up to step {last}", path.display());
+    let Some(kept) = fs::read(&path).ok().and_then(|file| KeptLog::find(&file, last)) else {
+        tracing::warn!("W&B: {} is missing: a new run begins, without the rows up to step {last}", path.display());
         return Ok(None);
     };
     if kept.last_step != Some(last) && last > 0 {
@@ -70,12 +72,12 @@ pub fn resumed(session: &Session, settings: &Settings) -> Result<Option<(PathBuf
     }
     let mut writer = Writer { log: Log::resume(&path, kept.end)?, count: kept.records };
     writer.write(&[(kind::CONFIG, &records::config(&session.config)?)])?;
-    // The client's mark that everything is uploaded; if it stayed, the client would skip the run.
+    // The client's marker that everything is uploaded; if it stayed, the client would skip the run.
     let _ = fs::remove_file(path.with_extension("wandb.synced"));
     Ok(Some((folder, writer, kept.runtime)))
 }
 
-/// Returns the name of the log of the run with this id.
+/// Returns the file name of the log of the run with this id.
 pub fn file_name(id: &str) -> String {
     format!("run-{id}.wandb")
 }

@@ -1,4 +1,4 @@
-//! The file that holds a W&B run: LevelDB's log format after a header of its own.
+//! File that holds a W&B run: LevelDB's log format after a different header.
 //!
 //! The header is `":W&B"`, the magic number 0xBEE1 and a version. Records follow in chunks: crc32 of type and data (little endian
 //! `u32`), length (`u16`), type (1 whole, 2 first, 3 middle, 4 last piece), data. No chunk crosses a multiple of 32 KiB of the
@@ -27,7 +27,7 @@ const LAST: u8 = 4;
 pub(super) struct Log {
     path: PathBuf,
     file: Arc<File>,
-    /// The offset at which the next record begins. After a write that failed, the file is cut here.
+    /// Offset at which the next record begins. After a failed write, the file is cut here.
     end: usize,
     torn: bool,
 }
@@ -54,10 +54,10 @@ impl Log {
         Ok(Self { path: path.to_path_buf(), file: file.into(), end, torn: false })
     }
 
-    /// Appends records by one write, so that a kill can leave the last of them incomplete but never mixes two.
+    /// Appends records in one write. So a kill can leave the last record incomplete, but never mixes two.
     ///
     /// # Errors
-    /// If the file cannot be written. None of `records` is in the log then, and later ones can still be appended.
+    /// If the file cannot be written. The log then contains none of `records`, and later records can still be appended.
     pub fn append<'a>(&mut self, records: impl IntoIterator<Item = &'a [u8]>) -> Result<()> {
         let mut bytes = Vec::new();
         records.into_iter().for_each(|record| chunks(self.end, record, &mut bytes));

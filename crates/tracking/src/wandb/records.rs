@@ -1,4 +1,4 @@
-//! The records of a W&B run, as protocol buffers of the client's `wandb_internal.proto`. Numbers in these comments are its field
+//! Records of a W&B run, as protocol buffers of the client's `wandb_internal.proto`. Numbers in these comments are its field
 //! numbers.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use burnish_util::protobuf::{Message, WireValue, bytes_of, fields};
 use burnish_util::secret::hide;
 
-/// The kinds of records, as field numbers of `Record`.
+/// Kinds of records, as field numbers of `Record`.
 pub(super) mod kind {
     pub const HISTORY: u64 = 2;
     pub const SUMMARY: u64 = 3;
@@ -23,7 +23,7 @@ pub(super) mod kind {
     pub const ENVIRONMENT: u64 = 26;
 }
 
-/// `Record`: num = 1, and the body in the field of its kind.
+/// Encodes a `Record`: num = 1, and the body in the field of its kind.
 pub(super) fn record(number: u64, kind: u64, body: &[u8]) -> Vec<u8> {
     Message::of(|record| {
         record.varint(1, number);
@@ -31,7 +31,7 @@ pub(super) fn record(number: u64, kind: u64, body: &[u8]) -> Vec<u8> {
     })
 }
 
-/// `HeaderRecord`: version_info = 1 with producer = 1 and min_consumer = 2, the oldest client that can read this.
+/// Encodes a `HeaderRecord`: version_info = 1 with producer = 1 and min_consumer = 2, the oldest client that can read the file.
 pub(super) fn header() -> Vec<u8> {
     Message::of(|header| {
         header.message(1, |version| {
@@ -41,9 +41,9 @@ pub(super) fn header() -> Vec<u8> {
     })
 }
 
-/// The fields of a `RunRecord` that this program fills.
+/// Fields of a `RunRecord` that this program fills.
 #[derive(Debug, Default)]
-pub(super) struct About<'a> {
+pub(super) struct RunFields<'a> {
     pub id: &'a str,
     pub entity: &'a str,
     pub project: &'a str,
@@ -55,8 +55,8 @@ pub(super) struct About<'a> {
     pub host: &'a str,
 }
 
-/// `RunRecord`.
-pub(super) fn run(about: &About, config: &Value, started: SystemTime) -> Result<Vec<u8>> {
+/// Encodes a `RunRecord`.
+pub(super) fn run(about: &RunFields, config: &Value, started: SystemTime) -> Result<Vec<u8>> {
     let config = self::config(config)?;
     Ok(Message::of(|run| {
         let texts = [(1, about.id), (2, about.entity), (3, about.project)];
@@ -70,7 +70,7 @@ pub(super) fn run(about: &About, config: &Value, started: SystemTime) -> Result<
     }))
 }
 
-/// `ConfigRecord`: update = 1 for every key of an object, with key = 1 and value_json = 16.
+/// Encodes a `ConfigRecord`: update = 1 for every key of an object, with key = 1 and value_json = 16.
 pub(super) fn config(config: &Value) -> Result<Vec<u8>> {
     let mut record = Message::default();
     for (key, value) in config.as_object().into_iter().flatten() {
@@ -83,7 +83,7 @@ pub(super) fn config(config: &Value) -> Result<Vec<u8>> {
     Ok(record.into_bytes())
 }
 
-/// `google.protobuf.Timestamp`.
+/// Encodes a `google.protobuf.Timestamp`.
 pub(super) fn timestamp(time: SystemTime) -> Vec<u8> {
     let elapsed = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Message::of(|timestamp| {
@@ -92,7 +92,7 @@ pub(super) fn timestamp(time: SystemTime) -> Vec<u8> {
     })
 }
 
-/// Adds one item to a `HistoryRecord` or `SummaryRecord`. Their items are field 1: nested_key = 2, repeated, value_json = 16.
+/// Adds one item to a `HistoryRecord` or `SummaryRecord`. Items are field 1: nested_key = 2, repeated, value_json = 16.
 pub(super) fn item(items: &mut Message, keys: &[&str], json: &str) {
     items.message(1, |item| {
         keys.iter().for_each(|key| item.bytes(2, key.as_bytes()));
@@ -100,8 +100,8 @@ pub(super) fn item(items: &mut Message, keys: &[&str], json: &str) {
     });
 }
 
-/// Returns the shortest text that reads back as the same `f64`; the three values that JSON lacks are written as by Python, as in
-/// the client.
+/// Returns the shortest text that reads back as the same `f64`. The three values that JSON lacks are written as Python and the
+/// client write them.
 pub(super) fn number(value: f64) -> String {
     match value {
         _ if value.is_nan() => "NaN".into(),
@@ -112,7 +112,7 @@ pub(super) fn number(value: f64) -> String {
     }
 }
 
-/// Returns a `HistoryRecord` with these items: step = 2 with num = 1.
+/// Encodes a `HistoryRecord` with these items: step = 2 with num = 1.
 pub(super) fn history(items: Vec<u8>, step: u64) -> Vec<u8> {
     let mut history = Message::with(items);
     history.message(2, |number| number.varint(1, step));
@@ -140,7 +140,7 @@ pub(super) fn value_of<'a>(history: &'a [u8], key: &str) -> Option<&'a str> {
     })
 }
 
-/// `StatsRecord`: timestamp = 2, item = 3 with key = 1 and value_json = 16.
+/// Encodes a `StatsRecord`: timestamp = 2, item = 3 with key = 1 and value_json = 16.
 pub(super) fn stats(time: SystemTime, values: &[(String, f64)]) -> Vec<u8> {
     Message::of(|stats| {
         stats.bytes(2, &timestamp(time));
@@ -153,8 +153,8 @@ pub(super) fn stats(time: SystemTime, values: &[(String, f64)]) -> Vec<u8> {
     })
 }
 
-/// `FilesRecord` of one file: files = 1 with path = 1 (relative to the run's `files`) and type = 3, where 2 is media. The client
-/// uploads the file at once.
+/// Encodes a `FilesRecord` of one file: files = 1 with path = 1 (relative to the run's `files`) and type = 3, where 2 is media.
+/// The client uploads the file at once.
 pub(super) fn file(path: &str) -> Vec<u8> {
     Message::of(|files| {
         files.message(1, |file| {
@@ -164,7 +164,7 @@ pub(super) fn file(path: &str) -> Vec<u8> {
     })
 }
 
-/// `RunExitRecord`: exit_code = 1, runtime = 2.
+/// Encodes a `RunExitRecord`: exit_code = 1, runtime = 2.
 pub(super) fn exit(code: u64, runtime: Duration) -> Vec<u8> {
     Message::of(|exit| {
         exit.varint(1, code);
@@ -172,8 +172,8 @@ pub(super) fn exit(code: u64, runtime: Duration) -> Vec<u8> {
     })
 }
 
-/// `EnvironmentRecord`, which the server shows as a run's overview: os = 1, started_at = 3, args = 5, program = 6, host = 12,
-/// cpu_count = 16, cpu_count_logical = 17, memory = 21 with total = 1 (bytes), writer_id = 199.
+/// Encodes an `EnvironmentRecord`, which the server shows as a run's overview: os = 1, started_at = 3, args = 5, program = 6,
+/// host = 12, cpu_count = 16, cpu_count_logical = 17, memory = 21 with total = 1 (bytes), writer_id = 199.
 pub(super) fn environment(writer: &str, host: &str, started: SystemTime) -> Vec<u8> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let mut arguments = std::env::args_os().map(|argument| hide(&argument.to_string_lossy()).into_owned());

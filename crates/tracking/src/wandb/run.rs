@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-use super::live::Live;
+use super::live_upload::LiveUpload;
 use super::records::{self, kind};
 use super::settings::{self, Mode, Settings};
 use super::system::Sampler;
@@ -16,27 +16,27 @@ use crate::{Ending, Exit, Metrics, Session, Table, Tracker};
 use burnish_util::protobuf::Message;
 use burnish_util::shell::word;
 
-/// The longest wait for the upload at the end of a run.
+/// Longest wait for the upload at the end of a run.
 const UPLOAD: Duration = Duration::from_secs(30);
-/// The exit codes by which the client distinguishes runs ended by Ctrl-C from runs that failed.
+/// Exit codes by which the client distinguishes runs ended by Ctrl-C from runs that failed.
 const INTERRUPTED: u64 = 255;
 const FAILED: u64 = 1;
 
-/// A run that is open.
+/// An open run.
 pub struct Wandb {
     writer: Arc<Mutex<Writer>>,
     folder: PathBuf,
     sampler: Option<Sampler>,
-    live: Option<Live>,
+    live: Option<LiveUpload>,
     opened: Instant,
-    /// The time that the run took before it was resumed.
+    /// Time that the run took before it was resumed.
     earlier: Duration,
-    /// The step and the items of tables that are waiting for the metrics of their step.
+    /// Step and items of tables that are waiting for the metrics of their step.
     tables: Option<(u64, Message)>,
 }
 
 impl Wandb {
-    /// Creates the folder of a run, or continues that of a resumed one.
+    /// Creates the folder of a run, or continues that of a resumed run.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -74,14 +74,14 @@ impl Wandb {
         written.with_context(|| format!("the row of step {step} is lost"))
     }
 
-    /// Writes the waiting tables as a row of their own, because the metrics of their step never came.
+    /// Writes the waiting tables as a separate row, because the metrics of their step never came.
     fn flush_tables(&mut self) -> Result<()> {
         self.tables.take().map_or(Ok(()), |(step, items)| self.row(step, items))
     }
 
     fn check_upload(&mut self) {
-        if let Some(Err(error)) = self.live.as_mut().map(Live::check) {
-            tracing::warn!("W&B: the upload stopped, the run is still written: {error:#}");
+        if let Some(Err(error)) = self.live.as_mut().map(LiveUpload::check) {
+            tracing::warn!("W&B: the upload stopped, but the run is still written to disk: {error:#}");
             self.live = None;
         }
     }
@@ -126,7 +126,7 @@ impl Tracker for Wandb {
         let exit_record = records::exit(code, runtime);
         let mut bodies: Vec<(u64, &[u8])> = vec![(kind::SUMMARY, &summary), (kind::EXIT, &exit_record)];
         if ending.exit == Exit::Interrupted {
-            // The record of a preempted machine, by which the server knows that the run will be resumed.
+            // The record of a preempted machine, which tells the server that the run will be resumed.
             bodies.insert(0, (kind::PREEMPTING, &[]));
         }
         let mut writer = lock(&self.writer);
@@ -143,21 +143,21 @@ impl Tracker for Wandb {
     }
 }
 
-fn start_upload(session: &Session, mode: Mode, folder: &Path) -> Option<Live> {
-    let Mode::Online { asked } = mode else {
+fn start_upload(session: &Session, mode: Mode, folder: &Path) -> Option<LiveUpload> {
+    let Mode::Online { requested } = mode else {
         if session.setting("trainer.wandb_proxy").is_some() {
-            tracing::warn!("ignored: trainer.wandb_proxy: nothing is uploaded during training");
+            tracing::warn!("trainer.wandb_proxy is ignored: nothing is uploaded during training");
         }
         return None;
     };
     let Some(client) = settings::client(&session.python) else {
-        if asked {
+        if requested {
             tracing::warn!(
-                "W&B: WANDB_MODE=online, but there is no wandb on PATH (pip install wandb): nothing is uploaded during training"
+                "W&B: WANDB_MODE=online, but wandb is not on PATH, so nothing is uploaded during training: pip install wandb"
             );
         }
         return None;
     };
-    let live = Live::start(&client, folder, session.setting("trainer.wandb_proxy"));
+    let live = LiveUpload::start(&client, folder, session.setting("trainer.wandb_proxy"));
     live.inspect_err(|error| tracing::warn!("W&B: nothing is uploaded during training: {error:#}")).ok()
 }

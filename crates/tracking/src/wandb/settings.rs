@@ -1,4 +1,4 @@
-//! Settings from the environment variables of the client.
+//! Settings from the client's environment variables.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use super::super::Session;
 pub(super) enum Mode {
     /// Uploaded during the run, by a process of the client.
     Online {
-        /// True if WANDB_MODE asks for it, false if a key was found.
-        asked: bool,
+        /// True if WANDB_MODE requests it, false if a key was found.
+        requested: bool,
     },
     /// Uploaded later, by `wandb sync`.
     Offline,
-    /// Nothing is written.
+    /// Not written at all.
     Disabled,
 }
 
@@ -29,9 +29,9 @@ pub(super) struct Settings {
     pub job_type: String,
     pub notes: String,
     pub tags: Vec<String>,
-    /// The run's id in WANDB_RUN_ID; `None` if this program chooses one.
+    /// Run id from WANDB_RUN_ID; `None` if this program chooses one.
     pub id: Option<String>,
-    /// The folder that contains the folder `wandb`.
+    /// Folder that contains the folder `wandb`.
     pub root: PathBuf,
 }
 
@@ -47,7 +47,7 @@ impl Settings {
             ("WANDB_NAME", "trainer.experiment_name", &session.experiment),
         ] {
             if variable(name).is_some_and(|value| value != *used) {
-                tracing::warn!("{name} is not used: {key} is '{used}'");
+                tracing::warn!("{name} is ignored: {key} is '{used}'");
             }
         }
         let text = |name| variable(name).unwrap_or_default();
@@ -67,11 +67,11 @@ impl Settings {
 
 fn mode(variable: &impl Fn(&str) -> Option<String>) -> Result<Mode> {
     Ok(match variable("WANDB_MODE").as_deref() {
-        Some("online" | "run") => Mode::Online { asked: true },
+        Some("online" | "run") => Mode::Online { requested: true },
         Some("offline" | "dryrun") => Mode::Offline,
         Some("disabled") => Mode::Disabled,
-        Some(other) => bail!("WANDB_MODE: '{other}' is none of online, offline, disabled"),
-        None if has_key(variable) => Mode::Online { asked: false },
+        Some(other) => bail!("WANDB_MODE: '{other}' is not one of online, offline, disabled"),
+        None if has_key(variable) => Mode::Online { requested: false },
         None => Mode::Offline,
     })
 }
@@ -92,7 +92,7 @@ fn names(netrc: &str, host: &str) -> bool {
     words.windows(2).any(|pair| pair == ["machine", host])
 }
 
-/// Checks WANDB_RESUME. The checkpoint decides whether a run is resumed, and the variable must agree with it.
+/// Checks WANDB_RESUME. The checkpoint determines if a run is resumed, and the variable must agree with it.
 fn check_resume(session: &Session, demanded: Option<&str>) -> Result<()> {
     match (demanded, session.resumed_step) {
         (Some("never"), Some(step)) => {
@@ -102,19 +102,19 @@ fn check_resume(session: &Session, demanded: Option<&str>) -> Result<()> {
             bail!("WANDB_RESUME=must, but there is no checkpoint to resume: unset it, or set trainer.resume_mode")
         }
         (None | Some("allow" | "auto" | "must" | "never"), _) => Ok(()),
-        (Some(other), _) => bail!("WANDB_RESUME: '{other}' is none of allow, auto, must, never"),
+        (Some(other), _) => bail!("WANDB_RESUME: '{other}' is not one of allow, auto, must, never"),
     }
 }
 
 fn checked_id(id: String) -> Result<String> {
     // The client's rule for ids, which are part of file names too.
     if id.len() > 128 || id.contains(['/', '\\', '#', '?', '%', ':']) || id.trim() != id {
-        bail!("WANDB_RUN_ID: '{id}' has more than 128 characters, one of /\\#?%:, or space around it");
+        bail!("WANDB_RUN_ID: '{id}' must have at most 128 characters, none of /\\#?%:, and no space around it");
     }
     Ok(id)
 }
 
-/// Finds the program `wandb` in the folders of `PATH`, or beside the session's Python interpreter.
+/// Finds the program `wandb` in the folders of `PATH`, or next to the session's Python interpreter.
 pub(super) fn client(python: &str) -> Option<PathBuf> {
     let beside = Path::new(python).parent().filter(|dir| !dir.as_os_str().is_empty()).map(Path::to_path_buf);
     let path = env::var_os("PATH").unwrap_or_default();
@@ -144,14 +144,14 @@ mod tests {
         assert_eq!((settings.mode, settings.root), (Mode::Offline, PathBuf::from("run")));
         let settings =
             read(&[("WANDB_API_KEY", "x"), ("WANDB_TAGS", "a, b,"), ("WANDB_DIR", "d"), ("WANDB_RUN_ID", "i")], None).unwrap();
-        assert_eq!(settings.mode, Mode::Online { asked: false });
+        assert_eq!(settings.mode, Mode::Online { requested: false });
         assert_eq!((settings.tags, settings.root, settings.id), (vec!["a".into(), "b".into()], "d".into(), Some("i".into())));
         assert_eq!(read(&[("WANDB_MODE", "offline"), ("WANDB_API_KEY", "x")], None).unwrap().mode, Mode::Offline);
         let dir = tempfile::tempdir().unwrap();
         let netrc = dir.path().join("netrc");
         std::fs::write(&netrc, "machine w.example.org\n login user\n password x\n").unwrap();
         let mode = |server| read(&[("NETRC", netrc.to_str().unwrap()), ("WANDB_BASE_URL", server)], None).unwrap().mode;
-        assert_eq!(mode("https://w.example.org:8080/x"), Mode::Online { asked: false });
+        assert_eq!(mode("https://w.example.org:8080/x"), Mode::Online { requested: false });
         assert_eq!(mode("https://example.org"), Mode::Offline);
     }
 
@@ -160,7 +160,7 @@ mod tests {
         let error = |name, value, resumed_step| {
             read(&[(name, value)], resumed_step).map_or_else(|error| error.to_string(), |_| String::new())
         };
-        assert_eq!(error("WANDB_MODE", "on", None), "WANDB_MODE: 'on' is none of online, offline, disabled");
+        assert_eq!(error("WANDB_MODE", "on", None), "WANDB_MODE: 'on' is not one of online, offline, disabled");
         assert!(error("WANDB_RESUME", "yes", None).contains("allow, auto, must, never"));
         assert!(error("WANDB_RESUME", "never", Some(3)).contains("step 3"));
         assert!(error("WANDB_RESUME", "must", None).contains("no checkpoint"));

@@ -1,4 +1,4 @@
-//! The load of the machine, read from `/proc`, under the client's names. Values that cannot be read are left out.
+//! Load of the machine, read from `/proc`, under the client's names. Values that cannot be read are left out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-/// The time between two samples; the client's default.
+/// Time between two samples; the client's default.
 const PERIOD: Duration = Duration::from_secs(15);
-/// The unit of times in `/proc` on every Linux (`USER_HZ`).
+/// Unit of times in `/proc` on every Linux (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
-/// The unit of `/proc/diskstats` in bytes, for every device.
+/// Unit of `/proc/diskstats` in bytes, for every device.
 const SECTOR: f64 = 512.0;
 const MIB: f64 = 1_048_576.0;
 const KIB_PER_MIB: f64 = 1024.0;
@@ -43,15 +43,15 @@ impl Sampler {
         Ok(Self { stop, thread: thread::Builder::new().name("wandb-system".into()).spawn(run)? })
     }
 
-    /// Stops the thread, after the sample that it is working on.
+    /// Stops the thread after its current sample.
     pub fn stop(self) {
         drop(self.stop);
-        // The thread has no panics of its own to report.
+        // The thread itself never panics, so its result is ignored.
         let _ = self.thread.join();
     }
 }
 
-/// The state that samples are compared with: process time at the latest sample, and counters at the first.
+/// State that samples are compared with: process time at the latest sample, and counters at the first.
 #[derive(Debug, Default)]
 struct Load {
     cpu: Option<(Instant, f64)>,
@@ -74,7 +74,7 @@ impl Load {
 
     /// Returns the share of all cores that this process used since the last sample, in percent.
     fn cpu(&mut self, stat: &str) -> Option<f64> {
-        // The program's name stands in parentheses and can contain anything.
+        // The program's name is in parentheses and can contain any character.
         let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
         let [user, system] = [fields.get(11)?, fields.get(12)?].map(|ticks| ticks.parse::<f64>().unwrap_or(0.0));
         let (now, seconds) = (Instant::now(), (user + system) / TICKS_PER_SECOND);
@@ -104,7 +104,7 @@ fn field(text: &str, name: &str) -> Option<f64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// MiB read from and written to every disk that has been used; partitions and devices in memory are left out.
+/// Returns the MiB read from and written to every used disk; partitions and devices in memory are left out.
 fn disks(diskstats: &str) -> Vec<(String, f64)> {
     let disk = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -120,7 +120,7 @@ fn is_partition(name: &str) -> bool {
     fs::exists(format!("/sys/class/block/{name}/partition")).unwrap_or(false)
 }
 
-/// Bytes sent and received over all interfaces.
+/// Returns the bytes sent and received over all interfaces.
 fn network(dev: &str) -> Vec<(String, f64)> {
     let (mut received, mut sent) = (0.0, 0.0);
     for (_, counters) in dev.lines().filter_map(|line| line.split_once(':')) {

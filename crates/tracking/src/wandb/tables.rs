@@ -1,4 +1,4 @@
-//! Tables in the client's form: a JSON file among the run's media, and a row of history that points to it.
+//! Tables in the client's form: a JSON file among the run's media, and a row of history that refers to it.
 
 use std::fs;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn json(table: &Table) -> Result<String> {
 mod tests {
     use super::*;
 
-    /// The expected text is the client's own file of this table.
+    /// The expected text is the client's file of this table.
     #[test]
     fn the_file_is_the_clients() {
         let text = |text: &str| Cell::Text(text.to_owned());

@@ -3,15 +3,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::folder::file_name;
-use super::kept::KeptLog;
+use super::kept_log::KeptLog;
 use super::log::{self, Log};
-use super::records::{self, About, kind};
+use super::records::{self, RunFields, kind};
 use super::run::Wandb;
 use super::settings::Settings;
 use crate::{Cell, Ending, Exit, Session, Table, Tracker};
 use burnish_util::protobuf::{Message, bytes_of};
 
-/// Opens a run as `open` of [`TRACKER`](super::TRACKER) does, but without reading the environment.
+/// Opens a run like `open` of [`TRACKER`](super::TRACKER), but without reading the environment.
 fn offline(session: &Session) -> Wandb {
     let settings = Settings::from_environment_of(session, |_| None).unwrap();
     Wandb::open(session, &settings).unwrap()
@@ -34,7 +34,7 @@ fn file(session: &Session) -> PathBuf {
     folder.join(file_name(&session.run_id))
 }
 
-/// The step, the value of `a/b`, and whether the row points to a table.
+/// Step, value of `a/b`, and true if the row refers to a table.
 type Row = (u64, f64, bool);
 
 /// Returns all rows of a log, and its exit record.
@@ -60,8 +60,8 @@ fn expected(steps: std::ops::RangeInclusive<u64>) -> Vec<Row> {
     steps.map(|step| (step, step as f64 / 3.0, step % 2 == 0)).collect()
 }
 
-/// The expected record, chunk by chunk, is what the client of PyPI (0.31.0) wrote for a row with the one metric 0.1 + 0.2
-/// at step 1, and how it splits a record that does not fit into the block.
+/// The expected record, chunk by chunk, was written by the PyPI client (0.31.0) for a row with the one metric 0.1 + 0.2 at step
+/// 1. The test also covers the client's way of splitting a record that does not fit into the block.
 #[test]
 fn bytes_are_those_of_the_client() {
     let bytes = include_bytes!("fixture.wandb");
@@ -92,7 +92,7 @@ fn bytes_are_those_of_the_client() {
     let started = UNIX_EPOCH + Duration::new(seconds, nanos as u32);
     let host = String::from_utf8(bytes_of(run, 13).unwrap().to_vec()).unwrap();
     let tags = ["t1".to_owned(), "t2".to_owned()];
-    let about = About {
+    let about = RunFields {
         id: "abc12345",
         entity: "ent",
         project: "proj",
@@ -105,7 +105,7 @@ fn bytes_are_those_of_the_client() {
     };
     let config = serde_json::json!({"_wandb": {}, "lr": 0.5, "text": "x".repeat(33_000)});
     let ours = records::run(&about, &config, started).unwrap();
-    // After these bytes the client says which of its features are in use.
+    // After these bytes the client lists which of its features are in use.
     assert_eq!(ours, run[..ours.len()]);
 }
 
@@ -115,7 +115,7 @@ fn a_run_killed_at_any_byte_resumes_to_the_same_rows() {
     let session = |resumed_step| Session::in_folder(dir.path().into(), resumed_step);
     let mut tracker = offline(&session(None));
     log(&mut tracker, 1..=6);
-    tracker.finish(&Ending::of(Exit::Interrupted)).unwrap();
+    tracker.finish(&Ending::uninterrupted(Exit::Interrupted)).unwrap();
     let path = file(&session(None));
     let whole = fs::read(&path).unwrap();
     assert_eq!(rows(&path).0, expected(1..=6));
@@ -128,7 +128,7 @@ fn a_run_killed_at_any_byte_resumes_to_the_same_rows() {
     for cut in start..=whole.len() {
         let last = ends.iter().filter(|(end, _)| *end <= cut).map(|(_, step)| *step).max().unwrap_or(0);
         for last in [last, last / 2] {
-            let kept = KeptLog::of(&whole[..cut], last).unwrap();
+            let kept = KeptLog::find(&whole[..cut], last).unwrap();
             let end = ends.iter().find(|(_, step)| *step == last).map_or(start, |(end, _)| *end);
             assert_eq!((kept.end, kept.last_step.unwrap_or(0)), (end, last), "cut at {cut}");
             // The remaining checks take time, for threads and synced files.
@@ -138,7 +138,7 @@ fn a_run_killed_at_any_byte_resumes_to_the_same_rows() {
             fs::write(&path, &whole[..cut]).unwrap();
             let mut tracker = offline(&session(Some(last)));
             log(&mut tracker, last + 1..=7);
-            tracker.finish(&Ending::of(Exit::Finished)).unwrap();
+            tracker.finish(&Ending::uninterrupted(Exit::Finished)).unwrap();
             let (found, exit) = rows(&path);
             assert_eq!(found, expected(1..=7), "cut at {cut}, resumed at {last}");
             assert_eq!(exit.as_deref(), Some(b"\x08\0\x10\0".as_slice()));
@@ -148,6 +148,6 @@ fn a_run_killed_at_any_byte_resumes_to_the_same_rows() {
     fs::write(&path, &whole[..start / 4]).unwrap();
     let mut tracker = offline(&session(Some(0)));
     log(&mut tracker, 1..=2);
-    tracker.finish(&Ending::of(Exit::Failed)).unwrap();
+    tracker.finish(&Ending::uninterrupted(Exit::Failed)).unwrap();
     assert_eq!(rows(&file(&session(None))).0, expected(1..=2));
 }

@@ -10,7 +10,7 @@ use super::records;
 /// The log of a run.
 pub struct Writer {
     pub log: Log,
-    /// The number of records in the log.
+    /// Number of records in the log.
     pub count: u64,
 }
 
@@ -28,7 +28,7 @@ impl Writer {
     }
 }
 
-/// Returns the log; a thread that panicked with it left whole records.
+/// Returns the log. A thread that panicked while it held the log left only whole records.
 pub fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }

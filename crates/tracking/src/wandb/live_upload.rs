@@ -1,4 +1,4 @@
-//! Upload during the run, by the client's own `wandb beta sync --live` in a child process.
+//! Upload during the run, by the client's `wandb beta sync --live` in a child process.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::CommandExt;
@@ -13,23 +13,23 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::super::Ending;
 
 const SLICE: Duration = Duration::from_millis(20);
-/// The time after which a message says that the upload is being waited for.
-const RETRY_POLICY: Duration = Duration::from_secs(2);
-/// A shell script that kills a process group once its input is closed, that is once the trainer has ended in whatever way.
+/// Time after which a message reports the wait for the upload.
+const MESSAGE_DELAY: Duration = Duration::from_secs(2);
+/// A shell script that kills a process group once its input is closed, which happens when the trainer ends for any reason.
 const GUARD: &str = "read -r line; kill -s KILL -- \"-$1\"";
-/// Variables that concern the writing of a run; they would change what the child uploads.
+/// Variables that concern the writing of a run; they would change the child's upload.
 const NOT_FOR_THE_CHILD: [&str; 2] = ["WANDB_RUN_ID", "WANDB_RESUME"];
 
 /// A client process that uploads a run until its exit record is written. It is killed when dropped.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct LiveUpload {
     child: Child,
     guard: Child,
     log: PathBuf,
     ended: bool,
 }
 
-impl Live {
+impl LiveUpload {
     /// Starts `client` on the run in `folder`; its output goes to `logs/sync.log` there.
     pub fn start(client: &Path, folder: &Path, proxy: Option<&str>) -> Result<Self> {
         let log = folder.join("logs/sync.log");
@@ -43,7 +43,7 @@ impl Live {
         if let Some(proxy) = proxy {
             command.envs([("https_proxy", proxy), ("http_proxy", proxy)]);
         }
-        // In a process group of its own, so that Ctrl-C reaches only the trainer, which still has an exit record to write.
+        // In a separate process group, so that Ctrl-C reaches only the trainer, which still has to write the exit record.
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(0);
         let mut child = command.spawn().with_context(|| format!("cannot start {}", client.display()))?;
         match guard(&child) {
@@ -71,16 +71,16 @@ impl Live {
     /// Waits until everything is uploaded. Call this once the exit record is written.
     ///
     /// # Errors
-    /// If the client failed, or was not done after `bound`, or sooner if the run was asked to stop.
+    /// If the client failed, or was not done after `bound` (sooner if the run was asked to stop).
     pub fn finish(mut self, bound: Duration, ending: &Ending) -> Result<()> {
         let (begun, mut said) = (Instant::now(), false);
         while self.check()? {
-            if begun.elapsed() >= RETRY_POLICY && !std::mem::replace(&mut said, true) {
+            if begun.elapsed() >= MESSAGE_DELAY && !std::mem::replace(&mut said, true) {
                 let left = ending.left(bound).as_secs();
-                tracing::info!("W&B: waiting for the upload, {left} seconds at most; Ctrl-C does not wait for it");
+                tracing::info!("W&B: waiting for the upload, at most {left} seconds; Ctrl-C does not wait for it");
             }
             if ending.left(bound).is_zero() {
-                bail!("it was not done after {} seconds (see {})", begun.elapsed().as_secs(), self.log.display());
+                bail!("the upload was not done after {} seconds (see {})", begun.elapsed().as_secs(), self.log.display());
             }
             thread::sleep(SLICE);
         }
@@ -103,7 +103,7 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveUpload {
     fn drop(&mut self) {
         self.end();
     }
@@ -123,7 +123,7 @@ fn guard(child: &Child) -> Result<Child> {
 
 /// Kills a child and its process group, even if the child has ended.
 fn end(child: &mut Child) {
-    // The child may have ended by itself, while processes that it started still run.
+    // The child may have ended while processes that it started still run.
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     let _ = child.wait();
 }
@@ -137,17 +137,17 @@ mod tests {
     use burnish_util::interrupt::Interrupt;
 
     /// Starts a client that runs `script`, on a run in `dir`.
-    fn start(dir: &Path, script: &str) -> Live {
+    fn start(dir: &Path, script: &str) -> LiveUpload {
         let client = dir.join("wandb");
         fs::write(&client, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).unwrap();
-        Live::start(&client, dir, Some("http://proxy")).unwrap()
+        LiveUpload::start(&client, dir, Some("http://proxy")).unwrap()
     }
 
     #[test]
     fn the_client_gets_its_arguments_and_its_end_is_reported() {
         let dir = tempfile::tempdir().unwrap();
-        let ending = Ending::of(Exit::Finished);
+        let ending = Ending::uninterrupted(Exit::Finished);
         start(dir.path(), "echo \"$@\" $https_proxy").finish(Duration::from_secs(60), &ending).unwrap();
         let log = fs::read_to_string(dir.path().join("logs/sync.log")).unwrap();
         assert_eq!(log, format!("beta sync --live {} http://proxy\n", dir.path().display()));
@@ -180,7 +180,7 @@ mod tests {
         // The pipe is closed too when the process that holds it is killed.
         drop(live.guard.stdin.take());
         wait(&mut || live.check().is_err());
-        // The grandchild is gone, or is a zombie that its new parent has not waited for yet.
+        // The grandchild has ended, or is a zombie whose new parent has not yet waited for it.
         let stat = format!("/proc/{}/stat", grandchild.trim());
         wait(&mut || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z ")));
     }

@@ -16,8 +16,8 @@ pub struct KeptLog {
 }
 
 impl KeptLog {
-    /// Keeps everything up to the last row whose step is at most `last`; `None` if not even the run's own record is complete.
-    pub fn of(file: &[u8], last: u64) -> Option<Self> {
+    /// Finds the part up to the last row with a step of at most `last`; `None` if even the run's own record is incomplete.
+    pub fn find(file: &[u8], last: u64) -> Option<Self> {
         let mut kept = None;
         for (count, (end, record)) in (1..).zip(log::records(file)) {
             if let Some(row) = bytes_of(&record, kind::HISTORY) {
