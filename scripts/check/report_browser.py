@@ -171,7 +171,7 @@ class Check:
             self.that(f"conversations: grey tokens have no tint by {tint}", counts and all(0 < grey < all_ and tinted == 0 for grey, tinted, all_ in counts), counts)
         folded = b.js("[...document.querySelectorAll('.turns details')].map(d => d.open)")
         calls = b.js("[...document.querySelectorAll('.turns summary .who')].map(e => e.textContent)")
-        self.that("conversations: calls and their answers are folded", folded and not any(folded) and any(c.startswith("call of ") for c in calls) and any(c.startswith("answer") for c in calls), calls[:4])
+        self.that("conversations: calls and their results are folded", folded and not any(folded) and any(c.startswith("call of ") for c in calls) and any(c.startswith("result") for c in calls), calls[:4])
         self.that("conversations: the prompt is shown once", b.js("[...document.querySelectorAll('.turns .turn > .who')].every(e => e.textContent !== 'user')"))
         b.click(".turns summary")
         self.that("conversations: a click unfolds a call", b.js("document.querySelector('.turns details').open && document.querySelector('.turns details pre').offsetHeight > 0"))

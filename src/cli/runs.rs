@@ -115,7 +115,7 @@ impl Row {
         let duration = |seconds: f64| human(Duration::try_from_secs_f64(seconds).unwrap_or_default());
         [
             record.name(),
-            record.in_words(),
+            record.describe(),
             record.total_steps().map_or_else(|| step.clone(), |total| format!("{step}/{total}")),
             self.reward().map_or_else(unknown, |(name, value)| match name {
                 "train/loss" => format!("loss {}", short(value)),

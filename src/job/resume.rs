@@ -28,7 +28,7 @@ pub fn find_checkpoint(checkpoints: &mut Checkpoints, keys: &ResumeKeys) -> Resu
 pub fn likely_checkpoint(keys: &ResumeKeys) -> Option<PathBuf> {
     match keys.mode {
         ResumeMode::Disable => None,
-        ResumeMode::Auto => Checkpoints::look(&keys.dir).newest(),
+        ResumeMode::Auto => Checkpoints::read_only(&keys.dir).newest(),
         ResumeMode::ResumePath => Some(keys.from.as_ref()?.as_path().to_owned()),
     }
 }

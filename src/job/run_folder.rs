@@ -40,7 +40,7 @@ pub fn check(dir: &Path, mode: ResumeMode, from: Option<&Path>) -> Result<()> {
         return Ok(());
     }
     // The same command starts again a run that has neither finished nor saved anything.
-    let is_only_begun = !has_checkpoints(dir) && EarlierRun::look(dir).is_some_and(|run| !run.is_finished());
+    let is_only_begun = !has_checkpoints(dir) && EarlierRun::read(dir).is_some_and(|run| !run.is_finished());
     let Some(work) = work(dir).filter(|_| !is_only_begun) else { return Ok(()) };
     let free = next_free(dir);
     let other = match (mode, from) {
@@ -56,7 +56,7 @@ pub fn check(dir: &Path, mode: ResumeMode, from: Option<&Path>) -> Result<()> {
 
 /// Describes the work of a run in a folder in a few words; `None` if nothing could be lost.
 fn work(dir: &Path) -> Option<String> {
-    let run = EarlierRun::look(dir);
+    let run = EarlierRun::read(dir);
     let described = run.as_ref().map(EarlierRun::describe);
     match has_checkpoints(dir) {
         true => Some(described.map_or_else(|| "checkpoints".to_owned(), |run| format!("{run} and its checkpoints"))),
@@ -65,7 +65,7 @@ fn work(dir: &Path) -> Option<String> {
 }
 
 fn has_checkpoints(dir: &Path) -> bool {
-    Checkpoints::look(dir).list().is_ok_and(|saved| !saved.is_empty())
+    Checkpoints::read_only(dir).list().is_ok_and(|saved| !saved.is_empty())
 }
 
 fn next_free(dir: &Path) -> PathBuf {

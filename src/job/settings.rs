@@ -86,7 +86,7 @@ impl RunSettings {
     /// If the folder cannot be created, or another process trains there.
     pub fn checkpoints(&self) -> Result<Checkpoints> {
         match self.val_only {
-            true => Ok(Checkpoints::look(self.dir())),
+            true => Ok(Checkpoints::read_only(self.dir())),
             false => Checkpoints::new(self.dir(), self.max_to_keep),
         }
     }
@@ -116,7 +116,7 @@ impl RunSettings {
         if self.resume.mode != ResumeMode::ResumePath && !dir.is_dir() {
             return Ok(None);
         }
-        let Some(folder) = self.resume_from(&mut Checkpoints::look(dir))? else { return Ok(None) };
+        let Some(folder) = self.resume_from(&mut Checkpoints::read_only(dir))? else { return Ok(None) };
         let resume = || -> Result<Option<u64>> {
             let step = step_of(&folder)?;
             check_step(step, self.total_steps)?;

@@ -34,7 +34,7 @@ impl<P: Pipeline> Run<P> {
         ranks: Ranks,
     ) -> Result<Self> {
         let is_first = ranks.is_first();
-        let opened = if is_first { settings.checkpoints() } else { Ok(Checkpoints::look(settings.dir())) };
+        let opened = if is_first { settings.checkpoints() } else { Ok(Checkpoints::read_only(settings.dir())) };
         let mut checkpoints = ranks.agree(opened)?;
         let resume = ranks.first(|| ranks.at_work(|| settings.resume_from(&mut checkpoints)))?;
         if !settings.val_only {
@@ -129,7 +129,7 @@ impl<P: Pipeline> Run<P> {
         let real = |path: &Path| path.canonicalize().ok();
         let is_own = folder.parent().and_then(real) == real(self.checkpoints.dir());
         self.saved = Some(self.at.step).filter(|_| is_own);
-        self.best = self.best.take().filter(|best| is_own && self.checkpoints.was_there(best.step, folder));
+        self.best = self.best.take().filter(|best| is_own && self.checkpoints.is_followed_by(best.step, folder));
         if self.at.ranks.is_first() && !settings.val_only && !self.at.is_done() {
             self.keep_best()?;
         }
@@ -194,7 +194,7 @@ impl<P: Pipeline> Run<P> {
 /// Moves aside the record of an earlier run that made steps but neither finished nor saved anything, if this run starts in its
 /// folder.
 fn move_earlier_record(dir: &Path) -> Result<()> {
-    if let Some(run) = EarlierRun::look(dir).filter(EarlierRun::has_results) {
+    if let Some(run) = EarlierRun::read(dir).filter(EarlierRun::has_results) {
         let folder = run.move_aside(dir)?;
         tracing::warn!(
             "{} was left by {} without a checkpoint: its record is in {} now",

@@ -70,7 +70,7 @@ impl<'a> Card<'a> {
         let checkpoint = [Some(part), part.parent()].into_iter().flatten().find(|path| step_of(path).is_ok());
         let step = checkpoint.and_then(|path| step_of(path).ok());
         let folder = checkpoint.and_then(Path::parent);
-        let run = folder.and_then(|folder| RunInfo::look(folder).info);
+        let run = folder.and_then(|folder| RunInfo::read_damaged(folder).info);
         let curve = match (&run, folder) {
             (Some(run), Some(folder)) => Curve::read(&metrics(run, folder), step.unwrap_or(u64::MAX)),
             _ => Curve::default(),

@@ -116,7 +116,7 @@ fn damage_costs_one_checkpoint_and_no_correctness() {
     fs::write(weights(&run, 2), bytes).unwrap();
     let resumed = succeed(small_run(&run, SAVED));
     let message = String::from_utf8_lossy(&resumed.stderr);
-    assert!(message.contains("model.safetensors is damaged") && message.contains("going on from"), "{message}");
+    assert!(message.contains("model.safetensors is damaged") && message.contains("resuming from"), "{message}");
     assert_same(&run, &whole, 3, "after damage");
 
     for step in 1..=3 {

@@ -55,7 +55,7 @@ fn what_a_later_run_has_replaced_is_known() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = Checkpoints::new(dir.path(), None).unwrap();
     let [_, _, last] = [2, 4, 5].map(|step| save(&mut checkpoints, step));
-    let there = |checkpoints: &Checkpoints| [2, 3, 4, 5].map(|step| checkpoints.was_there(step, &last));
+    let there = |checkpoints: &Checkpoints| [2, 3, 4, 5].map(|step| checkpoints.is_followed_by(step, &last));
     assert_eq!(there(&checkpoints), [true, false, true, true]);
     // A run that was reset to step 2 reaches step 4 again.
     save(&mut checkpoints, 4);
@@ -158,7 +158,7 @@ fn resume_path_must_be_a_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = Checkpoints::new(dir.path(), None).unwrap();
     let saved = save(&mut checkpoints, 5);
-    let resolve = |path: Option<&Path>| Checkpoints::look(dir.path()).resolve(ResumeMode::Path, path);
+    let resolve = |path: Option<&Path>| Checkpoints::read_only(dir.path()).resolve(ResumeMode::Path, path);
     assert_eq!(resolve(Some(&saved)).unwrap(), Some(saved.clone()));
     let error = |path: Option<&Path>| format!("{:#}", resolve(path).unwrap_err());
     assert!(error(None).contains("resume_from_path is not set"));

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use burnish_util::suggest::did_you_mean;
 
-/// A step that was both validated and saved, with the value of its own validation.
+/// A step that was both validated and saved, with the value of its validation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
-    /// The name of the metric that is compared.
+    /// Name of the metric that is compared.
     pub metric: String,
     #[serde(with = "burnish_util::json_number")]
     pub value: f64,
@@ -26,15 +26,15 @@ impl Best {
             let names: Vec<&str> = reported.iter().map(|(name, _)| *name).collect();
             let meant = did_you_mean(metric, names.iter().copied());
             bail!(
-                "trainer.metric_for_best_model names `{metric}`, which validation does not report.{meant} It reports {}",
+                "trainer.metric_for_best_model names `{metric}`, which validation does not report; it reports {}.{meant}",
                 names.join(", ")
             );
         };
         Ok(*value)
     }
 
-    /// Returns true if this step replaces the best one so far: it is better, or the best one was chosen by another metric. An
-    /// equal value does not replace it, and NaN never does.
+    /// Returns true if this step replaces the best one so far: it is better, or the best one was chosen by another metric. Equal
+    /// values do not replace it, and NaN never does.
     pub fn replaces(&self, earlier: Option<&Self>, greater_is_better: bool) -> bool {
         match earlier {
             _ if self.value.is_nan() => false,

@@ -1,4 +1,4 @@
-//! The checkpoints of a run in one directory: saved, listed, verified, deleted.
+//! Checkpoints of a run in one directory: saved, listed, verified, deleted.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -13,30 +13,30 @@ use burnish_util::foreign;
 use burnish_util::fs::{AtomicDir, remove_dir, sweep, write_atomic};
 use burnish_util::lock::lock;
 
-/// The checkpoints of one training run (and of the earlier runs it resumed from) in one directory.
+/// Checkpoints of one training run (and of the earlier runs it resumed from) in one directory.
 #[derive(Debug)]
 pub struct Checkpoints {
     pub(super) dir: PathBuf,
     max_to_keep: Option<usize>,
-    /// The steps of checkpoints that turned out to be damaged; these do not count among the ones to keep.
+    /// Steps of checkpoints that turned out to be damaged; they do not count towards the number to keep.
     pub(super) damaged: BTreeSet<u64>,
-    /// The lock that keeps other processes out.
+    /// Lock that keeps other processes out.
     _lock: Option<File>,
 }
 
 impl Checkpoints {
-    /// Opens `dir` (`trainer.default_local_dir`) exclusively, creates it if needed, and removes what a killed run left
-    /// half-written. `max_to_keep` is the number of checkpoints to keep, as in verl; `None` and 0 keep all.
+    /// Opens `dir` (`trainer.default_local_dir`) exclusively, creates it if needed, and removes half-written files of a killed
+    /// run. `max_to_keep` is the number of checkpoints to keep, as in verl; `None` and 0 keep all.
     pub fn new(dir: impl Into<PathBuf>, max_to_keep: Option<usize>) -> Result<Self> {
         let dir = dir.into();
         fs::create_dir_all(&dir).with_context(|| format!("cannot create the checkpoint directory {}", dir.display()))?;
         let lock = lock(&dir)?;
         sweep(&dir)?;
-        Ok(Self { max_to_keep: max_to_keep.filter(|keep| *keep > 0), _lock: lock, ..Self::look(dir) })
+        Ok(Self { max_to_keep: max_to_keep.filter(|keep| *keep > 0), _lock: lock, ..Self::read_only(dir) })
     }
 
     /// Opens `dir` without creating or removing anything, and without a lock.
-    pub fn look(dir: impl Into<PathBuf>) -> Self {
+    pub fn read_only(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), max_to_keep: None, damaged: BTreeSet::new(), _lock: None }
     }
 
@@ -50,17 +50,17 @@ impl Checkpoints {
         self.dir.join(format!("{STEP_PREFIX}{step}"))
     }
 
-    /// Returns true if the checkpoint of `step` is still the one after which `later` was saved: another run may have resumed
-    /// earlier and replaced it.
-    pub fn was_there(&self, step: u64, later: &Path) -> bool {
+    /// Returns true if `later` was saved after the present checkpoint of `step`. Another run may have resumed earlier and
+    /// replaced that checkpoint.
+    pub fn is_followed_by(&self, step: u64, later: &Path) -> bool {
         let sequence = |dir: &Path| Manifest::read(dir).ok().map(|manifest| manifest.sequence);
         sequence(&self.path(step)).zip(sequence(later)).is_some_and(|(earlier, later)| earlier <= later)
     }
 
-    /// Saves a checkpoint: `write` fills a staging directory, which then gets its manifest and is renamed to its final name,
-    /// replacing an earlier checkpoint of the same step. The files that name the best and the last checkpoint are updated after
-    /// that, and old checkpoints except the best are deleted last. If `write` fails, nothing has changed. `alive` is called now and then
-    /// after `write`.
+    /// Saves a checkpoint: `write` fills a staging directory, which then gets its manifest and its final name. It replaces an
+    /// earlier checkpoint of the same step. Then the files that name the best and the last checkpoint are updated, and old
+    /// checkpoints except the best are deleted. If `write` fails, nothing has changed. `alive` is called from time to time after
+    /// `write`.
     pub fn save(
         &mut self,
         step: u64,
@@ -92,7 +92,7 @@ impl Checkpoints {
         let earlier = earlier.filter(|earlier| best != Some(*earlier) && *earlier != step);
         self.delete_old(step, best)?;
         if let (Some(earlier), Some(best)) = (earlier.filter(|earlier| !self.path(*earlier).is_dir()), best) {
-            tracing::info!("step {best} is the best now; the checkpoint of step {earlier}, the best before, is deleted");
+            tracing::info!("step {best} is now the best; the checkpoint of step {earlier}, the previous best, is deleted");
         }
         Ok(target)
     }
@@ -108,13 +108,14 @@ impl Checkpoints {
         }
     }
 
-    /// Deletes all but the `max_to_keep` undamaged checkpoints saved last (whatever their steps), the best, and those that are
+    /// Deletes all checkpoints except the `max_to_keep` undamaged ones saved last (of any step), the best, and those
     /// [kept](Self::keep_best). Directories without a manifest are never deleted.
     fn delete_old(&mut self, just_saved: u64, best: Option<u64>) -> Result<()> {
         self.damaged.remove(&just_saved);
         let Some(keep) = self.max_to_keep else { return Ok(()) };
-        let is_whole = |saved: &Saved| !self.damaged.contains(&saved.step) && saved.manifest.check_sizes(&saved.dir).is_ok();
-        let (whole, damaged): (Vec<Saved>, Vec<Saved>) = self.newest_first()?.into_iter().partition(is_whole);
+        let is_whole =
+            |saved: &SavedCheckpoint| !self.damaged.contains(&saved.step) && saved.manifest.check_sizes(&saved.dir).is_ok();
+        let (whole, damaged): (Vec<SavedCheckpoint>, Vec<SavedCheckpoint>) = self.newest_first()?.into_iter().partition(is_whole);
         let held = self.kept();
         let kept = |step: u64| step == just_saved || Some(step) == best || held.contains(&step);
         for old in whole.into_iter().skip(keep).chain(damaged).filter(|old| !kept(old.step)) {
@@ -123,18 +124,18 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Returns true if the checkpoint of `step` is there, and its files have their sizes.
+    /// Returns true if the checkpoint of `step` exists, and its files have their sizes.
     pub(super) fn is_whole(&self, step: u64) -> bool {
         let dir = self.path(step);
         Manifest::read(&dir).is_ok_and(|manifest| manifest.check_sizes(&dir).is_ok())
     }
 
     /// Returns all checkpoints with a readable manifest, the one saved last first.
-    pub(super) fn newest_first(&self) -> Result<Vec<Saved>> {
+    pub(super) fn newest_first(&self) -> Result<Vec<SavedCheckpoint>> {
         let mut found = Vec::new();
         for (step, dir) in self.folders()? {
             if let Ok(manifest) = Manifest::read(&dir) {
-                found.push(Saved { step, dir, manifest });
+                found.push(SavedCheckpoint { step, dir, manifest });
             }
         }
         found.sort_by_key(|saved| std::cmp::Reverse((saved.manifest.sequence, saved.step)));
@@ -145,10 +146,10 @@ impl Checkpoints {
     ///
     /// # Errors
     /// If the folder cannot be read.
-    pub fn list(&self) -> Result<Vec<Listed>> {
+    pub fn list(&self) -> Result<Vec<CheckpointEntry>> {
         let listed = |(step, dir): (u64, PathBuf)| {
             let manifest = Manifest::read(&dir).and_then(|manifest| manifest.check_sizes(&dir).map(|()| manifest));
-            Listed { step, bytes: manifest.ok().map(|manifest| manifest.bytes()), dir }
+            CheckpointEntry { step, bytes: manifest.ok().map(|manifest| manifest.bytes()), dir }
         };
         Ok(self.folders()?.into_iter().map(listed).collect())
     }
@@ -170,7 +171,7 @@ impl Checkpoints {
     }
 }
 
-/// Returns true if the error says that a disk, or a user's quota on it, is full.
+/// Returns true if the error means that a disk, or a user's quota on it, is full.
 fn is_full(error: &anyhow::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
@@ -179,7 +180,7 @@ fn is_full(error: &anyhow::Error) -> bool {
 
 /// A checkpoint with its manifest.
 #[derive(Debug)]
-pub(super) struct Saved {
+pub(super) struct SavedCheckpoint {
     pub(super) step: u64,
     pub(super) dir: PathBuf,
     pub(super) manifest: Manifest,
@@ -187,21 +188,21 @@ pub(super) struct Saved {
 
 /// A folder with the name of a checkpoint.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
+pub struct CheckpointEntry {
     pub step: u64,
     pub dir: PathBuf,
-    /// The size of its files together; `None` if some are missing or truncated.
+    /// Total size of its files; `None` if some are missing or truncated.
     pub bytes: Option<u64>,
 }
 
-/// Returns a hint for a user who named a run's folder as a checkpoint: the checkpoints in it, the highest step first. `None` if
-/// there are none.
+/// Returns a hint for a user who gave a run's folder as a checkpoint: the checkpoints in it, the highest step first. `None`
+/// without checkpoints.
 pub fn inside(path: &Path) -> Option<String> {
-    let saved = Checkpoints::look(path).list().ok().filter(|saved| !saved.is_empty())?;
+    let saved = Checkpoints::read_only(path).list().ok().filter(|saved| !saved.is_empty())?;
     let named =
         |file: &str| foreign::read_text(&path.join(file), foreign::WORD).ok().and_then(|step| step.trim().parse::<u64>().ok());
     let (latest, best) = (named(TRACKER_FILE), named(BEST_FILE));
-    let name = |saved: &Listed| {
+    let name = |saved: &CheckpointEntry| {
         let notes = [
             (saved.bytes.is_none(), "damaged"),
             (latest == Some(saved.step), "the latest"),
@@ -219,24 +220,24 @@ pub fn inside(path: &Path) -> Option<String> {
 /// Returns the folder of the best checkpoint of a run, by `trainer.metric_for_best_model`.
 ///
 /// # Errors
-/// If the run's folder names none.
+/// If the run's folder does not name a best checkpoint.
 pub fn best(run: &Path) -> Result<PathBuf> {
     let step = foreign::read_text(&run.join(BEST_FILE), foreign::WORD).with_context(|| {
-        let when = "a run names it that sets trainer.metric_for_best_model, from the first step that is both validated and saved";
+        let when = "a run names it if it sets trainer.metric_for_best_model, once a step is both validated and saved";
         format!("{} names no best checkpoint: {when}", run.display())
     })?;
     Ok(run.join(format!("{STEP_PREFIX}{}", step.trim())))
 }
 
-/// The largest number of checkpoints that [`inside`] names.
+/// Largest number of checkpoints that [`inside`] names.
 const MOST_NAMED: usize = 8;
 
-/// Refuses to write into a checkpoint, which must contain exactly what its manifest says.
+/// Refuses to write into a checkpoint, which must contain exactly the files in its manifest.
 ///
 /// # Errors
 /// If `path` is a checkpoint or is inside one.
 pub fn refuse_inside(path: &Path) -> Result<()> {
-    let whole = std::path::absolute(path).with_context(|| format!("no such path: {}", path.display()))?;
+    let whole = std::path::absolute(path).with_context(|| format!("cannot make {} absolute", path.display()))?;
     // Resolves links in the part of the path that exists.
     let real = whole.ancestors().find_map(|above| {
         let rest = whole.strip_prefix(above).ok()?;
@@ -244,7 +245,7 @@ pub fn refuse_inside(path: &Path) -> Result<()> {
     });
     for path in [Some(&whole), real.as_ref()].into_iter().flatten() {
         if let Some(checkpoint) = path.ancestors().find(|above| step_of(above).is_ok() && Manifest::read(above).is_ok()) {
-            bail!("{} is in the checkpoint {}: name a folder outside of it", path.display(), checkpoint.display());
+            bail!("{} is in the checkpoint {}: choose a folder outside of it", path.display(), checkpoint.display());
         }
     }
     Ok(())

@@ -1,16 +1,16 @@
-//! verl's names of a checkpoint and of the files beside it.
+//! verl's names of checkpoints and of the files next to them.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
-/// The file that holds the step of the last checkpoint; the name is verl's.
+/// File that holds the step of the last checkpoint; the name is verl's.
 pub const TRACKER_FILE: &str = "latest_checkpointed_iteration.txt";
-/// The file that holds the step of the best checkpoint.
+/// File that holds the step of the best checkpoint.
 pub const BEST_FILE: &str = "best_checkpointed_iteration.txt";
-/// The file that lists the steps of the best checkpoints by earlier measures, one a line. They are never deleted.
+/// File that lists the steps of the best checkpoints by earlier metrics, one a line. They are never deleted.
 pub const KEPT_FILE: &str = "kept_checkpointed_iterations.txt";
-/// The start of the name of a checkpoint.
+/// Prefix of a checkpoint's name.
 pub(super) const STEP_PREFIX: &str = "global_step_";
 
 /// Returns the step of a checkpoint path, whose last component must be `global_step_<N>`.

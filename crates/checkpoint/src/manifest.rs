@@ -1,7 +1,7 @@
-//! `manifest.json`: the list of what a checkpoint must contain, so that a truncated or altered one is refused instead of resumed.
+//! `manifest.json`: the files that a checkpoint must contain, so that a truncated or altered one is refused instead of resumed.
 //!
-//! Checksums are CRC-32 as in zlib (Python's `zlib.crc32` and `crc32 FILE` give the same number), in eight
-//! hexadecimal digits: they catch damage, not malice.
+//! Checksums are CRC-32 as in zlib (Python's `zlib.crc32` and `crc32 FILE` give the same value), in eight hexadecimal digits.
+//! They detect damage, not malice.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -17,15 +17,15 @@ use burnish_util::fs::files_under;
 
 const FILE_NAME: &str = "manifest.json";
 
-/// The contents of a checkpoint.
+/// Contents of a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The version of burnish that saved the checkpoint.
+    /// Version of burnish that saved the checkpoint.
     pub burnish: String,
-    /// The training step after which the checkpoint was saved.
+    /// Training step after which the checkpoint was saved.
     pub step: u64,
-    /// A number that counts the saves in a directory across runs. It gives the order of saving, even after checkpoints were
-    /// copied or a run was resumed from an earlier step.
+    /// Counter of the saves in a directory across runs. It gives the order of saving, even after checkpoints were copied or a run
+    /// was resumed from an earlier step.
     pub sequence: u64,
     /// Every other file of the checkpoint, sorted by path.
     pub files: Vec<FileEntry>,
@@ -34,16 +34,16 @@ pub struct Manifest {
 /// One file of a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// The path relative to the checkpoint, with `/` between components.
+    /// Path relative to the checkpoint, with `/` between components.
     pub path: String,
-    /// The size of the file.
+    /// Size of the file.
     pub bytes: u64,
-    /// The CRC-32 of the contents, in hexadecimal.
+    /// CRC-32 of the contents, in hexadecimal.
     pub crc32: String,
 }
 
 impl Manifest {
-    /// Lists the files now under `dir`. `alive` is called now and then meanwhile.
+    /// Lists the files now under `dir`. `alive` is called from time to time.
     pub(super) fn describe(dir: &Path, step: u64, sequence: u64, alive: &dyn Fn()) -> Result<Self> {
         let mut files = Vec::new();
         for path in files_under(dir).with_context(|| format!("cannot list {}", dir.display()))? {
@@ -63,7 +63,7 @@ impl Manifest {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Reads the manifest of `dir`. If `dir` has the name of a checkpoint, it must be that of the manifest's step.
+    /// Reads the manifest of `dir`. If `dir` has the name of a checkpoint, the step must match the manifest's.
     pub(super) fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(FILE_NAME);
         let text = foreign::read_text(&path, foreign::SETTINGS)
@@ -75,7 +75,7 @@ impl Manifest {
         if let Ok(step) = step_of(dir)
             && step != manifest.step
         {
-            bail!("{} was saved as the checkpoint of step {}; give it its own name back", dir.display(), manifest.step);
+            bail!("{} was saved as the checkpoint of step {}: rename it back", dir.display(), manifest.step);
         }
         Ok(manifest)
     }
@@ -112,13 +112,13 @@ impl Manifest {
     }
 }
 
-/// Refuses anything but a plain file at a path below `dir` without links: a checkpoint holds its own files.
+/// Refuses anything but a plain file at a path below `dir` without links: a checkpoint must hold its files itself.
 fn check_own(dir: &Path, name: &str) -> Result<()> {
     let mut path = dir.to_path_buf();
     for part in Path::new(name) {
         path.push(part);
         if path.is_symlink() {
-            bail!("{} is a link: a checkpoint holds its files itself; copy the file here", path.display());
+            bail!("{} is a link, but a checkpoint must hold its files itself: copy the file here", path.display());
         }
     }
     if !foreign::is_there(&path)? {
@@ -127,7 +127,7 @@ fn check_own(dir: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Size and CRC-32 of a file.
+/// Returns the size and CRC-32 of a file.
 fn checksum(path: &Path, alive: &dyn Fn()) -> io::Result<(u64, String)> {
     let mut file = File::open(path)?;
     let mut buffer = vec![0; 1 << 20];

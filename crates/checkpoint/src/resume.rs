@@ -1,4 +1,4 @@
-//! The choice of the checkpoint to resume from.
+//! Choice of the checkpoint to resume from.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::checkpoints::{Checkpoints, inside, verify};
 use super::folder::{TRACKER_FILE, step_of};
 use burnish_util::foreign;
 
-/// The values of `trainer.resume_mode`.
+/// Values of `trainer.resume_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeMode {
     /// Resume from the latest checkpoint in the run's own directory, if there is one.
@@ -51,12 +51,11 @@ impl Checkpoints {
         tracked.or_else(|| Some(self.newest_first().ok()?.into_iter().next()?.dir))
     }
 
-    /// Returns the checkpoint that the tracker file names. If that one is missing or damaged, the undamaged one saved last, with
-    /// a warning for each that was skipped. `None` if nothing was ever saved.
+    /// Returns the checkpoint that the tracker file names. If that one is missing or damaged, returns the undamaged one saved
+    /// last, with a warning for each skipped one. `None` if nothing was ever saved.
     ///
     /// # Errors
     /// If checkpoints were saved but all of them are damaged.
-    /// Something was saved, and none of it is whole.
     pub fn latest(&mut self) -> Result<Option<(u64, PathBuf)>> {
         let tracker = self.dir.join(TRACKER_FILE);
         let mut problems = Vec::new();
@@ -90,7 +89,7 @@ impl Checkpoints {
                 Ok(_) => {
                     problems.iter().for_each(|problem| tracing::warn!("{problem}"));
                     if !problems.is_empty() {
-                        tracing::warn!("going on from {} instead", dir.display());
+                        tracing::warn!("resuming from {} instead", dir.display());
                     }
                     return Ok(Some((step, dir)));
                 }

@@ -1,4 +1,4 @@
-//! Finds the folders of runs: all runs under a folder, and the one that a path refers to.
+//! Search for the folders of runs: all runs under a folder, and the one that a path refers to.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,16 +10,16 @@ use burnish_checkpoint::step_of;
 use burnish_run::{INFO, METRICS};
 use burnish_util::suggest::did_you_mean;
 
-/// The depth below a folder to which runs are searched; `FOLDERS` is the most folders that are searched.
+/// Depth below a folder to which runs are searched; `FOLDERS` is the largest number of folders searched.
 const DEPTH: usize = 6;
 const FOLDERS: usize = 20_000;
 
-/// Returns true if there is a run in this folder.
+/// Returns true if this folder is that of a run.
 pub fn is_run(dir: &Path) -> bool {
     [INFO, METRICS].iter().any(|file| dir.join(file).is_file())
 }
 
-/// Returns the run that a path refers to: its folder, one of its checkpoints, or a file in it.
+/// Finds the run that a path refers to: its folder, one of its checkpoints, or a file in it.
 ///
 /// # Errors
 /// If there is no run; the message names runs nearby.
@@ -38,12 +38,12 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
         let more = if below.len() > few.len() { ", …" } else { "" };
         bail!("no run in {}, but below it: {}{more}", path.display(), few.join(", "));
     }
-    let hint = "`trainer runs ls FOLDER` shows the runs below a folder";
-    bail!("no run in {}: neither {INFO} nor {METRICS} is there.{} {hint}", path.display(), meant(path))
+    let hint = "`trainer runs ls FOLDER` lists the runs below a folder";
+    bail!("no run in {}: it has neither {INFO} nor {METRICS}.{} {hint}", path.display(), similar_name(path))
 }
 
-/// Suggests a run beside the path with a similar name.
-fn meant(path: &Path) -> String {
+/// Suggests a run with a similar name in the same folder.
+fn similar_name(path: &Path) -> String {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let beside = folders(parent.unwrap_or(Path::new(".")))
         .into_iter()
@@ -59,7 +59,7 @@ pub fn find(roots: &[PathBuf]) -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     let mut level: Vec<PathBuf> = roots.to_vec();
     for _ in 0..=DEPTH {
-        // Skips a folder that was seen under another name, as behind a link that leads upwards.
+        // Skips a folder that was seen under another name, for example behind a link to a parent folder.
         level.retain(|dir| seen.len() < FOLDERS && dir.canonicalize().is_ok_and(|dir| seen.insert(dir)));
         found.extend(level.iter().filter(|dir| is_run(dir)).cloned());
         level = level.iter().flat_map(|dir| folders(dir)).collect();
@@ -67,7 +67,7 @@ pub fn find(roots: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// Lists the folders in a folder that may be or hold runs, sorted.
+/// Lists the subfolders that may be or hold runs, sorted.
 fn folders(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_hidden = |path: &Path| path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -102,7 +102,7 @@ mod tests {
         for (path, part) in [
             ("p/gpro", "Did you mean \"grpo\"?"),
             ("p", "below it: "),
-            ("q", "`trainer runs ls FOLDER` shows"),
+            ("q", "`trainer runs ls FOLDER` lists"),
             ("q/x.txt", "no run in "),
         ] {
             let error = resolve(&root.join(path)).unwrap_err().to_string();

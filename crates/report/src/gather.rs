@@ -1,4 +1,4 @@
-//! The page's data: one JSON value of one or several runs. Files that grew are read from where the last reading ended.
+//! The page's data: one JSON value of one or several runs. Reading a file that has grown continues where the last reading ended.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::tail::Tail;
 use burnish_run::SAMPLES;
 use burnish_util::time::unix_time;
 
-/// The most bytes that the samples of all runs may take of the page.
+/// Largest number of bytes of the page that the samples of all runs may take.
 const ROOM: usize = 20 << 20;
 
 /// A run whose files are being read.
@@ -62,12 +62,12 @@ impl Source {
 #[derive(Debug)]
 pub struct Gather(Vec<Source>);
 
-/// The data of a page.
+/// Data of a page.
 #[derive(Debug)]
 pub struct Data {
-    /// The JSON value that the page draws.
+    /// JSON value that the page draws.
     pub json: String,
-    /// The names of the runs.
+    /// Names of the runs.
     pub title: String,
     /// Problems with files that could not be read and are left out.
     pub problems: Vec<String>,
@@ -83,7 +83,7 @@ impl Gather {
         self.0.iter().map(|source| source.dir.as_path())
     }
 
-    /// Reads the folders anew. With `watch`, the page asks again later.
+    /// Reads the folders again. With `watch`, the page will ask for newer data.
     ///
     /// # Errors
     /// If an existing file cannot be read.
@@ -114,7 +114,10 @@ fn damage(tail: &Tail) -> Option<String> {
     let (count, first) = tail.damaged;
     let lines = if count == 1 { "1 line is".to_owned() } else { format!("{count} lines are") };
     (count > 0).then(|| {
-        format!("{}: {lines} left out, not being JSON with a step; the first begins at byte {first}", tail.path().display())
+        format!(
+            "{}: {lines} left out, because they are not JSON with a step; the first begins at byte {first}",
+            tail.path().display()
+        )
     })
 }
 

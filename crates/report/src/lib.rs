@@ -1,7 +1,7 @@
-//! Reads the folders of runs: the standing of each run, and all of it as one page that needs no network (`trainer report`).
+//! Reads the folders of runs: the status of each run, and all of it as one page that needs no network (`trainer report`).
 //!
-//! Reading order: [`folder`] finds runs, [`record`] determines how one stands, [`series`] and `samples` read its files,
-//! [`gather`] puts them into the page's JSON, [`page`] into the page, and [`watch`] serves the page while the run is active.
+//! Reading order: [`folder`] finds runs, [`record`] determines a run's status, [`series`] and `samples` read its files.
+//! [`gather`] puts them into the page's JSON, [`page`] builds the page, and [`watch`] serves it while the run is active.
 
 pub mod folder;
 pub mod gather;
@@ -11,6 +11,6 @@ mod samples;
 pub mod series;
 pub mod show;
 #[cfg(test)]
-mod standings;
+mod status_tests;
 mod tail;
 pub mod watch;

@@ -4,7 +4,7 @@ use super::gather::Data;
 
 const INDEX: &str = include_str!("page/index.html");
 const STYLE: &str = include_str!("page/style.css");
-/// The scripts, in the order in which they run; they share one scope.
+/// Scripts, in the order in which they run; they share one scope.
 const SCRIPTS: &[&str] = &[
     include_str!("page/data.js"),
     include_str!("page/dom.js"),
@@ -22,10 +22,10 @@ const SCRIPTS: &[&str] = &[
     include_str!("page/main.js"),
 ];
 
-/// Makes the page of some runs. With `watch`, it may ask its own server for newer data; otherwise it makes no requests.
+/// Builds the page of some runs. With `watch`, it may ask its server for newer data; otherwise it makes no requests.
 pub fn page(data: &Data, watch: bool) -> String {
     let title = html(&data.title);
-    // A `<` in a script could end it.
+    // A `<` in a script could end the script.
     let json = data.json.replace('<', "\\u003c");
     fill(
         INDEX,
@@ -39,7 +39,7 @@ pub fn page(data: &Data, watch: bool) -> String {
     )
 }
 
-/// Replaces each `{{NAME}}` by its text; such marks inside the texts are left alone.
+/// Replaces each `{{NAME}}` by its text; such marks inside the texts stay unchanged.
 fn fill(template: &str, texts: &[(&str, &str)]) -> String {
     let mut parts = template.split("{{");
     let mut out = parts.next().unwrap_or_default().to_owned();

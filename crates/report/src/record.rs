@@ -1,4 +1,4 @@
-//! The standing of a run: what its folder records, whether a process works in it, and the checkpoint it can be resumed from.
+//! Status of a run: from its record, from the lock of its folder, and from the checkpoint it can be resumed from.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,42 +8,42 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::series::{Series, read_end};
-use burnish_checkpoint::{Checkpoints, Listed};
-use burnish_run::{Found, INFO, METRICS, PHASE, Phase, RunInfo, State};
+use burnish_checkpoint::{CheckpointEntry, Checkpoints};
+use burnish_run::{INFO, METRICS, PHASE, Phase, ReadableRecord, RunInfo, State};
 use burnish_util::lock::is_locked;
 use burnish_util::shell::command_line;
 use burnish_util::time::unix_time;
 
-/// The standing of a run.
+/// Status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
+pub enum RunStatus {
     Running,
     Finished,
     Interrupted,
     Failed,
     /// The process ended without recording an end.
     Killed,
-    /// Its record is damaged.
+    /// The record is damaged.
     Unknown,
 }
 
-/// The contents of a run's folder.
+/// Contents of a run's folder.
 #[derive(Debug)]
 pub struct RecordedRun {
     pub dir: PathBuf,
-    /// The facts about the run; runs of old versions, and metrics alone, have none.
+    /// Facts about the run; `None` for runs of old versions, and for metrics without a record.
     pub info: Option<RunInfo>,
-    pub standing: Standing,
-    /// The current phase of the run, or the last one if it ended.
+    pub status: RunStatus,
+    /// Current phase of the run, or the last one if it ended.
     pub phase: Option<String>,
-    /// The metrics file.
+    /// Metrics file.
     pub metrics: PathBuf,
-    /// The checkpoints, the highest step first.
-    pub checkpoints: Vec<Listed>,
-    /// The time when the run was last seen alive, in seconds since 1970.
+    /// Checkpoints, the highest step first.
+    pub checkpoints: Vec<CheckpointEntry>,
+    /// Time when the run was last seen alive, in seconds since 1970.
     pub touched: Option<f64>,
-    /// The time when its last phase began, in seconds since 1970.
+    /// Time when its last phase began, in seconds since 1970.
     seen: Option<f64>,
     /// Problems with files that could not be read.
     pub problems: Vec<String>,
@@ -51,29 +51,29 @@ pub struct RecordedRun {
 
 impl RecordedRun {
     pub fn read(dir: &Path) -> Self {
-        let Found { info, state, problem } = RunInfo::look(dir);
+        let ReadableRecord { info, state, problem } = RunInfo::read_damaged(dir);
         let damaged = problem.is_some() && state.is_none();
         let mut problems: Vec<String> = problem.into_iter().collect();
         let phase = Phase::read(dir);
         let seen = phase.as_ref().map(|at| at.time);
         let metrics = metrics(dir, info.as_ref());
-        // A run makes this file before anything else.
+        // A run creates this file before anything else.
         if let Err(error) = fs::metadata(&metrics) {
             problems.push(format!("no metrics: {}: {error}", metrics.display()));
         }
         let touched =
             [dir.join(INFO), dir.join(PHASE), metrics.clone()].iter().filter_map(|file| modified(file)).reduce(f64::max);
-        let checkpoints = Checkpoints::look(dir).list().unwrap_or_default();
-        let standing = match (damaged, is_locked(dir)) {
-            (true, Some(true)) => Standing::Running,
-            (true, _) => Standing::Unknown,
-            (false, locked) => standing(state, locked, &checkpoints, &metrics),
+        let checkpoints = Checkpoints::read_only(dir).list().unwrap_or_default();
+        let status = match (damaged, is_locked(dir)) {
+            (true, Some(true)) => RunStatus::Running,
+            (true, _) => RunStatus::Unknown,
+            (false, locked) => status(state, locked, &checkpoints, &metrics),
         };
-        let phase = match standing {
-            Standing::Running | Standing::Killed | Standing::Unknown => phase.map(|at| at.phase),
+        let phase = match status {
+            RunStatus::Running | RunStatus::Killed | RunStatus::Unknown => phase.map(|at| at.phase),
             _ => info.as_ref().and_then(|info| info.phase.clone()),
         };
-        Self { dir: dir.to_owned(), info, standing, phase, metrics, checkpoints, touched, seen, problems }
+        Self { dir: dir.to_owned(), info, status, phase, metrics, checkpoints, touched, seen, problems }
     }
 
     /// Returns the name of the experiment, or of the folder.
@@ -85,15 +85,15 @@ impl RecordedRun {
         })
     }
 
-    /// Returns the standing in words, such as `failed in update_actor, resumable`.
-    pub fn in_words(&self) -> String {
-        let state = match self.standing {
-            Standing::Running => "running",
-            Standing::Finished => "finished",
-            Standing::Interrupted => "interrupted",
-            Standing::Failed => "failed",
-            Standing::Killed => "killed",
-            Standing::Unknown => "unknown",
+    /// Describes the status, for example `failed in update_actor, resumable`.
+    pub fn describe(&self) -> String {
+        let state = match self.status {
+            RunStatus::Running => "running",
+            RunStatus::Finished => "finished",
+            RunStatus::Interrupted => "interrupted",
+            RunStatus::Failed => "failed",
+            RunStatus::Killed => "killed",
+            RunStatus::Unknown => "unknown",
         };
         let phase = self.phase.as_ref().map_or_else(String::new, |phase| format!(" in {phase}"));
         format!("{state}{phase}{}", if self.resumable() { ", resumable" } else { "" })
@@ -101,23 +101,23 @@ impl RecordedRun {
 
     /// Returns true if the same command would resume the run.
     pub fn resumable(&self) -> bool {
-        !matches!(self.standing, Standing::Running | Standing::Finished) && self.resumes_after().is_some()
+        !matches!(self.status, RunStatus::Running | RunStatus::Finished) && self.resumes_after().is_some()
     }
 
     /// Returns the last whole checkpoint.
-    pub fn resumes_after(&self) -> Option<&Listed> {
+    pub fn resumes_after(&self) -> Option<&CheckpointEntry> {
         self.checkpoints.iter().find(|checkpoint| checkpoint.bytes.is_some())
     }
 
     /// Returns the number of steps done. For an active or killed run, the metrics file is the most up to date.
     pub fn step(&self, series: &Series) -> Option<u64> {
-        match (&self.info, self.standing) {
-            (Some(info), Standing::Finished | Standing::Interrupted | Standing::Failed) => Some(info.step),
+        match (&self.info, self.status) {
+            (Some(info), RunStatus::Finished | RunStatus::Interrupted | RunStatus::Failed) => Some(info.step),
             (info, _) => series.last_step().max(info.as_ref().map(|info| info.step)),
         }
     }
 
-    /// Returns the number of steps that the run is to make, if known.
+    /// Returns the planned number of steps, if known.
     pub fn total_steps(&self) -> Option<u64> {
         self.info.as_ref().map(|info| info.total_steps).filter(|steps| *steps > 0)
     }
@@ -130,8 +130,8 @@ impl RecordedRun {
     /// Returns the number of seconds that its processes have worked.
     pub fn worked(&self) -> Option<f64> {
         let info = self.info.as_ref().filter(|_| self.started().is_some())?;
-        let until = match self.standing {
-            Standing::Running => unix_time(),
+        let until = match self.status {
+            RunStatus::Running => unix_time(),
             _ => info.ended.or(self.seen).or(self.touched)?,
         };
         Some(info.worked(until))
@@ -139,13 +139,13 @@ impl RecordedRun {
 
     /// Returns the time when the run ended or was last seen alive; `None` while it runs.
     pub fn ended(&self) -> Option<f64> {
-        match self.standing {
-            Standing::Running => None,
+        match self.status {
+            RunStatus::Running => None,
             _ => self.info.as_ref().and_then(|info| info.ended).or(self.touched),
         }
     }
 
-    /// Returns the data that the page shows of a run beside its files.
+    /// Returns the page's data about a run except for the contents of its files.
     pub fn head(&self, series: &Series) -> Value {
         let info = self.info.as_ref();
         let text = |of: fn(&RunInfo) -> &String| info.map(of).filter(|text| !text.is_empty());
@@ -154,7 +154,7 @@ impl RecordedRun {
             "dir": self.dir.display().to_string(),
             "id": text(|info| &info.id),
             "kind": text(|info| &info.kind),
-            "state": self.standing,
+            "state": self.status,
             "resumable": self.resumable(),
             "problems": self.problems,
             "no_signal": info.and_then(|info| info.no_signal.as_ref()),
@@ -174,35 +174,35 @@ impl RecordedRun {
     }
 }
 
-/// Returns the metrics file that the record names, relative to the folder where the run was started. If the run's folder was
-/// moved, the metrics file in it counts, whatever the record says.
+/// Returns the metrics file that the record names, relative to the folder in which the run was started. If the run's folder was
+/// moved, the metrics file in it is used instead.
 pub(super) fn metrics(dir: &Path, info: Option<&RunInfo>) -> PathBuf {
     let own = dir.join(METRICS);
     let Some(info) = info.filter(|info| !info.metrics.as_os_str().is_empty()) else { return own };
     let recorded = info.cwd.join(&info.metrics);
-    // True if the file was kept in the folder of the run, wherever that folder is now.
+    // True if the file was in the run's folder when the run was recorded, even if that folder was moved since.
     let folder = info.config.iter().find(|setting| setting.key == "trainer.default_local_dir");
     let was_own = match folder.and_then(|setting| setting.value.as_str()) {
         Some(folder) => recorded == info.cwd.join(folder).join(METRICS),
         None => recorded.ends_with(METRICS),
     };
-    // A file that was kept elsewhere and is missing is still the one to report.
+    // A file outside the folder that is missing is still the one to report.
     if !was_own || recorded.is_file() && !own.is_file() { recorded } else { own }
 }
 
-fn standing(recorded: Option<State>, locked: Option<bool>, checkpoints: &[Listed], metrics: &Path) -> Standing {
+fn status(recorded: Option<State>, locked: Option<bool>, checkpoints: &[CheckpointEntry], metrics: &Path) -> RunStatus {
     match (recorded, locked) {
-        (Some(State::Finished), _) => Standing::Finished,
-        (Some(State::Interrupted), _) => Standing::Interrupted,
-        (Some(State::Failed), _) => Standing::Failed,
-        (Some(State::Running), Some(false)) => Standing::Killed,
-        (Some(State::Running), _) | (None, Some(true)) => Standing::Running,
-        // Nothing records how the run ended, but a run that saves checkpoints saves its last step.
+        (Some(State::Finished), _) => RunStatus::Finished,
+        (Some(State::Interrupted), _) => RunStatus::Interrupted,
+        (Some(State::Failed), _) => RunStatus::Failed,
+        (Some(State::Running), Some(false)) => RunStatus::Killed,
+        (Some(State::Running), _) | (None, Some(true)) => RunStatus::Running,
+        // There is no record of the end, but a run that saves checkpoints saves its last step.
         (None, _) => {
             let mut last = Series::default();
             _ = read_end(metrics, &mut last);
             let unsaved = checkpoints.first().zip(last.last_step()).is_some_and(|(saved, step)| saved.step < step);
-            if unsaved { Standing::Killed } else { Standing::Finished }
+            if unsaved { RunStatus::Killed } else { RunStatus::Finished }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! samples.jsonl: selects the responses that the page has room for.
+//! samples.jsonl: selects the responses for which the page has room.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::tail::Lines;
 
-/// The places of a run's samples in its file.
+/// Positions of a run's samples in its file.
 #[derive(Debug, Default)]
 pub struct Samples(Vec<Sample>);
 
@@ -51,8 +51,8 @@ impl Samples {
         self.0.iter().map(|sample| sample.length + 1).sum()
     }
 
-    /// Appends `[sample,…]` by step, at most `budget` bytes: all samples, or those of evenly spread steps, the last step among
-    /// them, with training and validation in proportion. Returns the number of samples that are left out.
+    /// Appends `[sample,…]` by step, at most `budget` bytes: all samples, or those of evenly spread steps. The last step is
+    /// always included, and training and validation keep their proportion. Returns the number of samples left out.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -85,7 +85,7 @@ impl Samples {
     }
 }
 
-/// Selects samples of as many steps as fit `budget` bytes; if only the last step fits, as many of its samples as fit.
+/// Selects samples of as many steps as fit into `budget` bytes; if only the last step fits, as many of its samples as fit.
 fn spread(mut samples: Vec<Sample>, budget: usize) -> Vec<Sample> {
     samples.sort_by_key(|sample| sample.step);
     let steps: Vec<&[Sample]> = samples.chunk_by(|a, b| a.step == b.step).collect();

@@ -1,4 +1,4 @@
-//! Reads metrics.jsonl as one series of numbers per metric.
+//! Reads metrics.jsonl as one series of values per metric.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,13 +11,13 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::tail::{Lines, Tail};
 
-/// The numbers of a run. Of two numbers for one metric and step, the one written last counts.
+/// Values of a run. If a metric has two values for one step, the one written last counts.
 #[derive(Debug, Default)]
 pub struct Series {
-    /// The steps, in the order of the file.
+    /// Steps, in the order of the file.
     steps: Vec<u64>,
     rows: HashMap<u64, usize>,
-    /// The metrics in the order in which their names appear; each column is as long as its last number needs.
+    /// Metrics, in the order in which their names appear. Each column ends with its last value.
     columns: Vec<(String, Vec<Option<f64>>)>,
     by_name: HashMap<String, usize>,
 }
@@ -89,7 +89,7 @@ impl<'de> Deserialize<'de> for Number {
                 Ok(Number(None))
             }
 
-            /// verl's own file has null for numbers that are not finite.
+            /// Accepts null, which verl's file has for numbers that are not finite.
             fn visit_unit<E>(self) -> Result<Number, E> {
                 Ok(Number(Some(f64::NAN)))
             }
@@ -125,7 +125,7 @@ impl Lines for Series {
             self.steps.push(step);
             self.steps.len() - 1
         });
-        // Rows mostly name their metrics in the same order.
+        // Most rows name their metrics in the same order.
         let mut next = 0;
         for (name, value) in data.0 {
             let column = self.column(&name, next);
@@ -158,7 +158,7 @@ impl Series {
         self.steps.iter().max().copied()
     }
 
-    /// Returns the number of a metric at the highest step that has one, with that step.
+    /// Returns the last value of a metric, by step, and its step.
     pub fn last(&self, name: &str) -> Option<(u64, f64)> {
         let values = &self.columns[*self.by_name.get(name)?].1;
         let known = values.iter().enumerate().filter_map(|(row, value)| Some((self.steps[row], (*value)?)));
@@ -171,7 +171,7 @@ impl Series {
         self.columns.iter().filter_map(move |(name, values)| Some((name.as_str(), (*values.get(row?)?)?)))
     }
 
-    /// Appends `{"steps":[…],"series":{name:[…]}}`, with the steps in order and null where a step lacks a metric.
+    /// Appends `{"steps":[…],"series":{name:[…]}}`, with the steps in order and null if a step lacks a metric.
     pub fn write(&self, out: &mut String) {
         let mut order: Vec<usize> = (0..self.steps.len()).collect();
         order.sort_by_key(|row| self.steps[*row]);
@@ -199,7 +199,7 @@ pub fn read_end(metrics: &Path, series: &mut Series) -> Result<()> {
     Tail::new(metrics.to_owned()).read_last(END, series)
 }
 
-/// The number of bytes read at the end; rows of a few hundred metrics have some 10 kB.
+/// Number of bytes read at the end; rows of a few hundred metrics have some 10 kB.
 const END: u64 = 256 << 10;
 
 fn list<T>(out: &mut String, items: impl Iterator<Item = T>, mut write: impl FnMut(&mut String, T)) {

@@ -15,11 +15,11 @@ use burnish_util::shell::command_line;
 use burnish_util::strftime::strftime;
 use burnish_util::time::{human, unix_time};
 
-/// The number of columns before the values.
+/// Number of columns before the values.
 const WIDTH: usize = 13;
 const RESUME: &str = "trainer.resume_mode";
 
-/// Returns all that is known of the run in this folder, as text.
+/// Returns everything known about the run in this folder, as text.
 pub fn show(dir: &Path) -> String {
     let record = RecordedRun::read(dir);
     let mut series = Series::default();
@@ -41,7 +41,7 @@ pub fn show(dir: &Path) -> String {
 }
 
 fn lines(record: &RecordedRun, series: &Series) -> Vec<(&'static str, String)> {
-    let mut lines = vec![("run", record.name()), ("state", record.in_words())];
+    let mut lines = vec![("run", record.name()), ("state", record.describe())];
     let step = record.step(series).map_or_else(|| "?".to_owned(), |step| step.to_string());
     lines.push(("step", record.total_steps().map_or_else(|| step.clone(), |total| format!("{step} of {total}"))));
     lines.push(("folder", record.dir.display().to_string()));
@@ -72,8 +72,7 @@ fn lines(record: &RecordedRun, series: &Series) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Returns the command that resumes the run: the same command in its working folder, with the setting to resume where it needs
-/// one.
+/// Returns the command that resumes the run: the same command in its working folder, with the resume setting added if needed.
 fn resume(info: &RunInfo) -> String {
     let resumes = info.config.iter().find(|setting| setting.key == RESUME).is_none_or(|setting| setting.value == "auto");
     let further = if resumes { String::new() } else { format!(" {RESUME}=auto") };
@@ -87,7 +86,7 @@ fn checkpoints(record: &RecordedRun) -> Vec<[String; 2]> {
         foreign::read_text(&record.dir.join(file), foreign::WORD).ok().and_then(|step| step.trim().parse::<u64>().ok())
     };
     let (latest, best) = (named(TRACKER_FILE), named(BEST_FILE));
-    let row = |checkpoint: &burnish_checkpoint::Listed| {
+    let row = |checkpoint: &burnish_checkpoint::CheckpointEntry| {
         let notes = [(latest == Some(checkpoint.step), ", the latest"), (best == Some(checkpoint.step), ", the best")];
         let notes: String = notes.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note).collect();
         let name = checkpoint.dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -96,7 +95,7 @@ fn checkpoints(record: &RecordedRun) -> Vec<[String; 2]> {
     record.checkpoints.iter().map(row).collect()
 }
 
-/// Lists what else is in the folder, such as logs and files of trackers, and metrics that are elsewhere.
+/// Lists the other files in the folder, such as logs and files of trackers, and metrics outside the folder.
 fn files(record: &RecordedRun) -> Vec<[String; 2]> {
     let entries = fs::read_dir(&record.dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_other = |path: &std::path::PathBuf| {

@@ -1,4 +1,4 @@
-//! Follows a file of lines that grows: lines that have been read are not read again.
+//! Follows a growing file of lines: each line is read once.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -9,20 +9,20 @@ use anyhow::{Context, Result};
 
 /// A receiver of lines.
 pub trait Lines {
-    /// Forgets all lines, because the file is another one now.
+    /// Forgets all lines, because the file was replaced.
     fn clear(&mut self);
     /// Takes a line that begins at this byte. Returns false if the line does not have the format of the file.
     fn line(&mut self, line: &str, at: u64) -> bool;
 }
 
-/// The position up to which a file has been read.
+/// Position up to which a file has been read.
 #[derive(Debug)]
 pub struct Tail {
     path: PathBuf,
-    /// The file, kept open: positions given to [`Lines::line`] stay valid, even if a resumed run puts another file in its place.
+    /// The file, kept open: positions given to [`Lines::line`] stay valid, even if a resumed run replaces the file.
     file: Option<File>,
     end: u64,
-    /// The number of lines that were not taken, and the byte at which the first of them begins.
+    /// Number of lines that were rejected, and the byte at which the first of them begins.
     pub damaged: (usize, u64),
 }
 
@@ -48,7 +48,7 @@ impl Tail {
         self.file.as_ref()
     }
 
-    /// Passes on the lines that are new; a last line that is incomplete waits for its rest. A missing file has no lines.
+    /// Passes on the new lines; an incomplete last line waits for its end. A missing file has no lines.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -67,7 +67,7 @@ impl Tail {
     }
 
     fn follow(&mut self, start: u64, lines: &mut impl Lines) -> io::Result<()> {
-        // A pipe or a device keeps no lines, and opening one may block forever.
+        // A pipe or a device stores no lines, and opening one may block forever.
         let is_stream = fs::metadata(&self.path).is_ok_and(|there| !there.is_file() && !there.is_dir());
         let file = match is_stream {
             true => None,
@@ -105,7 +105,7 @@ impl Tail {
         }
     }
 
-    /// Returns true if this is the file of last time, with nothing taken away.
+    /// Returns true if this is the same file as last time and nothing was removed from it.
     fn is_continued_by(&self, file: Option<&File>) -> io::Result<bool> {
         let (Some(before), Some(now)) = (&self.file, file) else { return Ok(false) };
         let (before, now) = (before.metadata()?, now.metadata()?);

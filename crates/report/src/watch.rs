@@ -1,4 +1,4 @@
-//! Serves the page of active runs to browsers of this machine: `trainer report --watch`.
+//! Serves the page of active runs to browsers on this machine: `trainer report --watch`.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -32,7 +32,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Creates a server of the runs in these folders, at this port of the loopback address; `None` is any free port.
+    /// Creates a server for the runs in these folders, at this port of the loopback address; `None` means any free port.
     ///
     /// # Errors
     /// If the port is taken, or a file cannot be read.
@@ -40,24 +40,24 @@ impl Watch {
         let port = port.unwrap_or(0);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let listener = TcpListener::bind(address)
-            .with_context(|| format!("cannot listen at {address}; without --port a free one is taken"))?;
+            .with_context(|| format!("cannot listen at {address}: without --port, a free port is chosen"))?;
         Ok(Self { listener, view: View::new(dirs)? })
     }
 
     /// Returns the server's address.
     ///
     /// # Errors
-    /// If the system cannot tell the address, which it could when the address was taken.
+    /// If the system cannot return the address, which cannot happen for a bound server.
     pub fn address(&self) -> Result<SocketAddr> {
         Ok(self.listener.local_addr()?)
     }
 
-    /// Answers requests until the interrupt, and ends within a second of it.
+    /// Serves requests until the interrupt, and ends within a second of it.
     ///
     /// # Errors
     /// If the system refuses to serve further.
     pub fn run(self, interrupt: &Interrupt) -> Result<()> {
-        // Requests read the files in turn, so one thread for that is enough.
+        // Requests read the files one after another, so one thread for that is enough.
         let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build()?;
         let pages = Arc::new(Pages(Mutex::new(self.view)));
         let served = runtime.block_on(serve(self.listener, pages, Hosts::loopback(), Limits::SHOWING, interrupt));
@@ -66,7 +66,7 @@ impl Watch {
     }
 }
 
-/// The addresses of the server.
+/// Resources of the server.
 struct Pages(Mutex<View>);
 
 const PAGE: &str = "/";
@@ -75,10 +75,11 @@ const DATA: &str = "/data.json";
 impl Handler for Pages {
     fn admit(&self, head: &Parts) -> Result<(), HttpError> {
         if ![Method::GET, Method::HEAD].contains(&head.method) {
-            return Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, "this server only shows").with(ALLOW, "GET, HEAD"));
+            return Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, "this server is read-only: use GET or HEAD")
+                .with(ALLOW, "GET, HEAD"));
         }
         if ![PAGE, DATA].contains(&head.uri.path()) {
-            return Err(HttpError::new(StatusCode::NOT_FOUND, "there is / and /data.json"));
+            return Err(HttpError::new(StatusCode::NOT_FOUND, "this server has only / and /data.json"));
         }
         Ok(())
     }
@@ -100,14 +101,14 @@ impl Handler for Pages {
 struct View {
     gather: Gather,
     data: Data,
-    /// The page and its data as they are sent, made when they are asked for.
+    /// The page and its data as sent, built on first request.
     sent: [Option<Bytes>; 2],
     made_of: Vec<Trace>,
-    /// The version, by which browsers know whether they have the newest data.
+    /// Version, by which browsers know if they have the newest data.
     version: u64,
 }
 
-/// The signs that a run has changed, without reading it: whether it runs, and the time and length of its files.
+/// Signs that a run has changed, without reading it: if it runs, and the time and length of its files.
 #[derive(PartialEq)]
 struct Trace(Option<bool>, Vec<Option<(SystemTime, u64)>>);
 
@@ -136,6 +137,8 @@ impl View {
         Ok(())
     }
 
+    /// Returns the reply for a path.
+    ///
     /// # Errors
     /// If the files of the runs cannot be read.
     fn answer(&mut self, path: &str, headers: &HeaderMap) -> Result<HttpResponse> {
@@ -163,7 +166,7 @@ impl View {
         Ok(response)
     }
 
-    /// Returns the page or its data. All answers share the bytes: a thousand slow readers take no more memory than one.
+    /// Returns the page or its data. All replies share the bytes: a thousand slow readers take no more memory than one.
     fn body(&mut self, path: &str) -> Bytes {
         let Self { data, sent: [page_sent, data_sent], .. } = self;
         let bytes = match path {
@@ -174,7 +177,7 @@ impl View {
     }
 }
 
-/// Collects the traces before anything is read, so that a change in the meantime is seen the next time.
+/// Collects the traces before anything is read, so that a change in the meantime is noticed the next time.
 fn traces(gather: &Gather) -> Vec<Trace> {
     let trace = |dir: &std::path::Path| {
         let recorded = RecordedRun::read(dir).metrics;

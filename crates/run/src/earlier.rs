@@ -1,4 +1,4 @@
-//! The record that another run has left in a folder: what it is, and its move out of the way of a run that begins there.
+//! The record that another run has left in a folder, and moving it aside for a run that begins there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,46 +11,46 @@ use super::phase::PHASE;
 use super::sample::SAMPLES;
 use burnish_tracking::METRICS;
 
-/// The record of a run in a folder.
+/// Record of an earlier run in a folder.
 #[derive(Clone, Debug)]
 pub struct EarlierRun {
     info: RunInfo,
     is_finished: bool,
-    /// True if a row of metrics is there.
+    /// True if the metrics file has at least one row.
     has_rows: bool,
 }
 
 impl EarlierRun {
-    /// Returns the record in this folder, if there is one.
-    pub fn look(dir: &Path) -> Option<Self> {
-        let found = RunInfo::look(dir);
+    /// Reads the record in this folder, if there is one.
+    pub fn read(dir: &Path) -> Option<Self> {
+        let found = RunInfo::read_damaged(dir);
         let info = found.info?;
         let is_filled = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
         let has_rows = is_filled(&info.cwd.join(&info.metrics)) || is_filled(&dir.join(METRICS));
         Some(Self { info, is_finished: found.state == Some(State::Finished), has_rows })
     }
 
-    /// Returns true if the run has reached its end.
+    /// Returns true if the run has finished.
     pub fn is_finished(&self) -> bool {
         self.is_finished
     }
 
-    /// Returns true if the run has something to lose: its end, or a row.
+    /// Returns true if the run has something to lose: a recorded end, or a row of metrics.
     pub fn has_results(&self) -> bool {
         self.is_finished || self.has_rows
     }
 
-    /// Returns the run in a few words: `a finished run (3 steps, 1f3c9z2k)`.
+    /// Describes the run in a few words: `a finished run (3 steps, 1f3c9z2k)`.
     pub fn describe(&self) -> String {
         let state = if self.is_finished { "a finished run" } else { "a run that has not finished" };
         let steps = if self.info.step == 1 { "step" } else { "steps" };
         format!("{state} ({} {steps}, {})", self.info.step, self.info.id)
     }
 
-    /// Moves the record into a folder of its own inside of `dir`, and returns that.
+    /// Moves the record into a subfolder of `dir`, and returns that folder.
     ///
     /// # Errors
-    /// A file that cannot be moved.
+    /// If a file cannot be moved.
     pub fn move_aside(&self, dir: &Path) -> Result<PathBuf> {
         let names = (1..).map(|count| if count == 1 { self.info.id.clone() } else { format!("{}-{count}", self.info.id) });
         let mut folders = names.map(|name| dir.join(format!("earlier-{name}")));
@@ -73,19 +73,19 @@ mod tests {
     #[test]
     fn a_record_is_moved_whole_and_its_results_are_known() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(EarlierRun::look(dir.path()).is_none());
+        assert!(EarlierRun::read(dir.path()).is_none());
         let info = RunInfo::new("ppo", "p", "e");
         info.write(dir.path()).unwrap();
-        assert!(!EarlierRun::look(dir.path()).unwrap().has_results());
+        assert!(!EarlierRun::read(dir.path()).unwrap().has_results());
         fs::write(dir.path().join(METRICS), "{}\n").unwrap();
-        let run = EarlierRun::look(dir.path()).unwrap();
+        let run = EarlierRun::read(dir.path()).unwrap();
         assert!(run.has_results() && !run.is_finished() && run.describe().contains(&info.id), "{run:?}");
         let folder = run.move_aside(dir.path()).unwrap();
         assert_eq!(fs::read_to_string(folder.join(METRICS)).unwrap(), "{}\n");
         assert_eq!(RunInfo::read(&folder).unwrap(), info);
-        assert!(EarlierRun::look(dir.path()).is_none());
+        assert!(EarlierRun::read(dir.path()).is_none());
         RunInfo { state: State::Finished, ..info }.write(dir.path()).unwrap();
-        let run = EarlierRun::look(dir.path()).unwrap();
+        let run = EarlierRun::read(dir.path()).unwrap();
         assert!(run.is_finished() && run.has_results());
         assert_ne!(run.move_aside(dir.path()).unwrap(), folder);
     }

@@ -12,79 +12,79 @@ use burnish_util::fs::{read_json, write_atomic};
 use burnish_util::secret::hide;
 use burnish_util::time::unix_time;
 
-/// The file, in the folder of the run.
+/// Name of the file in the run's folder.
 pub const INFO: &str = "run.json";
 
-/// The facts about a run.
+/// Facts about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// The run's id: eight digits and lower-case letters. A resumed run keeps it.
+    /// Id of the run: eight digits and lower-case letters. A resumed run keeps it.
     pub id: String,
     pub project: String,
     pub experiment: String,
-    /// The kind of run: `ppo` or `sft`.
+    /// Kind of run: `ppo` or `sft`.
     pub kind: String,
-    /// The version of burnish.
+    /// Version of burnish.
     pub version: String,
-    /// The command line of the last process.
+    /// Command line of the last process.
     pub command: Vec<String>,
-    /// The working folder of the command.
+    /// Working folder of the command.
     #[serde(with = "burnish_util::path_text")]
     pub cwd: PathBuf,
-    /// The time when the first process began, in seconds since 1970.
+    /// Time when the first process began, in seconds since 1970.
     #[serde(with = "burnish_util::json_number")]
     pub started: f64,
-    /// The time when the last process began, in seconds since 1970. Records of old versions lack it and `worked_before`.
+    /// Time when the last process began, in seconds since 1970. Records of old versions lack it and `worked_before`.
     #[serde(default, with = "burnish_util::json_number")]
     pub process_started: Option<f64>,
-    /// The seconds that earlier processes worked.
+    /// Seconds that earlier processes worked.
     #[serde(default, with = "burnish_util::json_number")]
     pub worked_before: f64,
-    /// The time when the last process ended, in seconds since 1970.
+    /// Time when the last process ended, in seconds since 1970.
     #[serde(default, with = "burnish_util::json_number")]
     pub ended: Option<f64>,
-    /// The steps after which later processes resumed.
+    /// Steps after which later processes resumed.
     pub resumed: Vec<u64>,
     pub pid: u32,
     pub host: String,
-    /// The number of steps done when this was written. While the run is active, the metrics file is more up to date.
+    /// Number of steps done when this was written. While the run is active, the metrics file is more up to date.
     pub step: u64,
     pub total_steps: u64,
     pub device: String,
     /// The model and its size.
     pub model: String,
-    /// The metrics file, relative to `cwd`.
+    /// Metrics file, relative to `cwd`.
     #[serde(with = "burnish_util::path_text")]
     pub metrics: PathBuf,
     pub state: State,
-    /// The step after which validation measures something else than before; earlier values cannot be compared.
+    /// Step after which validation measures something else than before; earlier values are not comparable.
     #[serde(default)]
     pub validated_after: Option<u64>,
-    /// If the scores taught the policy nothing at the end of the run: since when, and why.
+    /// Set if, at the end of the run, the scores taught the policy nothing: the first such step, and the reason.
     #[serde(default)]
     pub no_signal: Option<String>,
-    /// The error that the run failed with.
+    /// Error that the run failed with.
     pub error: Option<String>,
-    /// The phase in which the run failed.
+    /// Phase in which the run failed.
     pub phase: Option<String>,
-    /// The best validation so far.
+    /// Best validation so far.
     pub best: Option<BestSoFar>,
-    /// Every setting, with the place where it was written.
+    /// Every setting, with the place that set it.
     pub config: Vec<RecordedSetting>,
 }
 
-/// The readable parts of a record.
+/// Readable parts of a record.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
-    /// The facts that can be read.
+pub struct ReadableRecord {
+    /// Facts that can be read.
     pub info: Option<RunInfo>,
-    /// The state that the record gives, if it can be read.
+    /// State from the record, if it can be read.
     pub state: Option<State>,
-    /// The parts that cannot be read, and the reason.
+    /// Parts that cannot be read, and the reason.
     pub problem: Option<String>,
 }
 
-/// The state of a run. A killed run still says that it is running, but no process holds the lock of its folder.
+/// State of a run. A killed run still has the state running, but no process holds the lock of its folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -106,7 +106,7 @@ impl State {
     }
 }
 
-/// A value of a metric of validation.
+/// Best value of a validation metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BestSoFar {
     pub metric: String,
@@ -118,10 +118,10 @@ pub struct BestSoFar {
 /// One setting of the resolved configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedSetting {
-    /// The dotted key of the setting.
+    /// Dotted key of the setting.
     pub key: String,
     pub value: Value,
-    /// The place where it was written, such as `recipes/x.yaml:12`.
+    /// Place that set it, such as `recipes/x.yaml:12`.
     pub from: String,
 }
 
@@ -166,7 +166,7 @@ impl RunInfo {
         Self { id, version, host, command, cwd, pid: 0, started: 0.0, process_started: None, ..Self::new("", "", "") }
     }
 
-    /// Adds every setting: its key, its value, and the place where it was written.
+    /// Adds every setting: its key, its value, and the place that set it.
     pub fn with_settings(self, settings: Vec<(String, Value, String)>) -> Self {
         let setting = |(key, value, from)| RecordedSetting { key, value: readable(value), from };
         Self { config: settings.into_iter().map(setting).collect(), ..self }
@@ -188,28 +188,28 @@ impl RunInfo {
         write_atomic(&dir.join(INFO), &serde_json::to_vec_pretty(self)?)
     }
 
-    /// Returns all that can be read of the record in this folder, even if the file is damaged.
-    pub fn look(dir: &Path) -> Found {
+    /// Reads as much of the record in this folder as possible, even if the file is damaged.
+    pub fn read_damaged(dir: &Path) -> ReadableRecord {
         let error = match Self::read(dir) {
-            Ok(info) => return Found { state: Some(info.state), info: Some(info), problem: None },
-            Err(_) if !dir.join(INFO).exists() => return Found::default(),
+            Ok(info) => return ReadableRecord { state: Some(info.state), info: Some(info), problem: None },
+            Err(_) if !dir.join(INFO).exists() => return ReadableRecord::default(),
             Err(error) => error,
         };
         let (info, lost) = foreign::read(&dir.join(INFO), foreign::SETTINGS).ok().and_then(|text| Self::salvage(&text)).unzip();
         let lost = lost.unwrap_or_default();
         let left_out = if info.is_some() { lost.join(", ") } else { "all of it".to_owned() };
         let state = info.as_ref().filter(|_| !lost.contains(&"state".to_owned())).map(|info| info.state);
-        Found { info, state, problem: Some(format!("{error:#}; left out: {left_out}")) }
+        ReadableRecord { info, state, problem: Some(format!("{error:#}; left out: {left_out}")) }
     }
 
-    /// Returns the readable parts of a damaged file, with the others left empty, and the names of the others.
+    /// Returns the readable parts of a damaged file, and the names of the other parts, which stay empty.
     fn salvage(text: &[u8]) -> Option<(Self, Vec<String>)> {
         let found: Map<String, Value> = serde_json::from_slice(text).ok()?;
         let Ok(Value::Object(mut whole)) = serde_json::to_value(Self::nothing()) else { return None };
         let mut lost = Vec::new();
         for key in whole.keys().cloned().collect::<Vec<_>>() {
             let mut tried = whole.clone();
-            // A key that a record of an old version lacks may be missing.
+            // Records of old versions may lack some keys.
             match found.get(&key) {
                 Some(value) => tried.insert(key.clone(), value.clone()),
                 None => tried.shift_remove(&key),
@@ -225,15 +225,15 @@ impl RunInfo {
     /// Returns the seconds that processes have worked until a time, without the pauses between them.
     pub fn worked(&self, until: f64) -> f64 {
         let began = self.process_started.unwrap_or(self.started);
-        // A damaged record may have no time of start.
+        // A damaged record may lack the start time.
         let now = if began > 0.0 { (until - began).max(0.0) } else { 0.0 };
         self.worked_before + now
     }
 
-    /// Keeps what remains valid of the record of a run that is resumed after `step` and was last active at `seen`.
+    /// Takes over the still valid parts of the record of a run that is resumed after `step` and was last active at `seen`.
     pub(super) fn resume_from(&mut self, before: Self, step: u64, seen: Option<f64>) {
         self.worked_before = before.ended.or(seen).map_or(before.worked_before, |until| before.worked(until));
-        // Values that a damaged record has lost begin anew.
+        // Values that a damaged record has lost keep their initial values.
         if !before.id.is_empty() {
             self.id = before.id;
         }
@@ -246,7 +246,7 @@ impl RunInfo {
     }
 }
 
-/// Replaces values nested too deeply for JSON to be read back by their text.
+/// Replaces values that are nested too deeply for JSON to be read back by their text.
 fn readable(value: Value) -> Value {
     const DEEPEST: usize = 100;
     fn height(value: &Value) -> usize {
@@ -263,7 +263,7 @@ fn host() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| String::new(), |name| name.trim().to_owned())
 }
 
-/// Returns an id that no other run has, made from the time in nanoseconds and the process id.
+/// Returns a unique run id, made from the time in nanoseconds and the process id.
 fn new_id() -> String {
     let mut number = ((unix_time() * 1e9) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::from(std::process::id());
     let digit = |_| {

@@ -1,15 +1,15 @@
-//! The record of a run in its folder: its facts, progress, log and end.
+//! Record of a run in its folder: its facts, progress, log and end.
 //!
 //! ```text
-//! <dir>/run.json       what the run is and how it stands ([`RunInfo`]), replaced as a whole
-//! <dir>/phase.json     the step and the phase it is in ([`Phase`]), overwritten at every phase
-//! <dir>/metrics.jsonl  one line per step, by the tracker `file`
+//! <dir>/run.json       facts and state of the run ([`RunInfo`]), replaced as a whole
+//! <dir>/phase.json     current step and phase ([`Phase`]), overwritten at every phase
+//! <dir>/metrics.jsonl  one line per step, written by the tracker `file`
 //! <dir>/samples.jsonl  responses with their tokens ([`Sample`])
-//! <dir>/trainer.log    what was logged, by all processes of the run
-//! <dir>/earlier-ID/    the same of a run that did not finish and saved nothing, before this one began there ([`EarlierRun`])
+//! <dir>/trainer.log    log of all processes of the run
+//! <dir>/earlier-ID/    these files of an earlier run that neither finished nor saved ([`EarlierRun`])
 //! ```
 //!
-//! Training reads none of it: a run is resumed from its checkpoint alone.
+//! Training reads none of these files: a run is resumed from its checkpoint alone.
 
 mod earlier;
 mod info;
@@ -22,12 +22,12 @@ mod stage;
 mod watched;
 
 pub use earlier::EarlierRun;
-pub use info::{BestSoFar, Found, INFO, RecordedSetting, RunInfo, State};
+pub use info::{BestSoFar, INFO, ReadableRecord, RecordedSetting, RunInfo, State};
 pub use log_file::{LOG, LogFile, LogLine};
 pub use output::Output;
 pub use phase::{PHASE, Phase};
 pub use record::Record;
-pub use sample::{SAMPLES, Sample, Talk};
+pub use sample::{ConversationSample, SAMPLES, Sample};
 pub use stage::Stage;
 pub use watched::Watched;
 

@@ -11,10 +11,10 @@ use burnish_util::foreign;
 use burnish_util::printable::printable;
 use burnish_util::secret::hide;
 
-/// The file, in the folder of the run.
+/// Name of the file in the run's folder.
 pub const LOG: &str = "trainer.log";
 
-/// The log file of the process; clones share it. Lines that are logged before its folder is known are kept until then.
+/// Log file of the process; clones share it. Lines that are logged before its folder is known are kept until then.
 #[derive(Clone, Debug, Default)]
 pub struct LogFile(Arc<Mutex<Place>>);
 
@@ -30,12 +30,11 @@ impl Default for Place {
     }
 }
 
-/// The most bytes of lines kept until the file is open.
+/// Largest number of bytes kept until the file is open.
 const WAITING: usize = 1 << 20;
 
 impl LogFile {
-    /// Opens the file in this folder and writes the lines kept so far: after its contents if the run is resumed, else replacing
-    /// them.
+    /// Opens the file in this folder and writes the lines kept so far. A resumed run appends; a fresh run replaces the contents.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -43,7 +42,7 @@ impl LogFile {
         self.open_at(&dir.join(LOG), is_resumed)
     }
 
-    /// Returns the same for a process that trains with the one whose file that is: `trainer-rank3.log`.
+    /// Opens the log file of another rank in the same folder, such as `trainer-rank3.log`.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -89,7 +88,7 @@ pub struct LogLine(LogFile);
 
 impl Write for LogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // The file will be shown on a terminal by `cat` and `tail`.
+        // Control characters are escaped, because `cat` and `tail` will show the file on a terminal.
         let text = String::from_utf8_lossy(bytes);
         let text = hide(&text);
         let line = printable(&text);

@@ -1,5 +1,5 @@
-//! phase.json: the step and the phase that a run is in. It is overwritten in place, since it changes many times a step: this
-//! takes a few microseconds, where replacing a file would take as long as a short step.
+//! phase.json: the current step and phase of a run. It is overwritten in place, since it changes many times a step. This takes a
+//! few microseconds; replacing the file would take as long as a short step.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use burnish_util::foreign;
 
-/// The file, in the folder of the run.
+/// Name of the file in the run's folder.
 pub const PHASE: &str = "phase.json";
 
-/// The position of a run.
+/// Position of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// The current step.
+    /// Current step.
     pub step: u64,
-    /// The name of the phase, as in `timing_s/PHASE`.
+    /// Name of the phase, as in `timing_s/PHASE`.
     pub phase: String,
-    /// The time when the phase began, in seconds since 1970.
+    /// Time when the phase began, in seconds since 1970.
     #[serde(with = "burnish_util::json_number")]
     pub time: f64,
 }
@@ -36,7 +36,7 @@ impl Phase {
 #[derive(Debug)]
 pub(super) struct PhaseFile(File);
 
-/// The length to which a line is padded, so that a shorter one overwrites all of a longer one.
+/// Length to which a line is padded, so that a shorter one overwrites all of a longer one.
 const WIDTH: usize = 127;
 
 impl PhaseFile {

@@ -1,4 +1,4 @@
-//! Writes everything that is recorded of a run while it is active: trackers, samples, phases, log, and its end.
+//! Writes the whole record of an active run: trackers, samples, phases, log, and its end.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use burnish_util::secret::hide;
 use burnish_util::shell;
 use burnish_util::time::{human, unix_time};
 
-/// The record of a run.
+/// Record of a run.
 #[derive(Debug)]
 pub struct Record {
     trackers: Trackers,
@@ -25,12 +25,12 @@ pub struct Record {
     interrupt: Interrupt,
     watched: Watched,
     validations: Validations,
-    /// See [`Record::note_no_signal`].
+    /// Value of [`Record::note_no_signal`].
     no_signal: Option<(u64, &'static str)>,
-    /// The time that the last row took, with its samples; `spent_on_samples` is the time that samples of the next row have taken.
+    /// Time that the last row took, with its samples; `spent_on_samples` is the time that samples of the next row have taken.
     spent: Option<Duration>,
     spent_on_samples: Duration,
-    /// The run's folder, if it has one of its own.
+    /// The run's folder, if its record is written to one.
     folder: Option<Folder>,
 }
 
@@ -44,17 +44,17 @@ struct Folder {
 }
 
 impl Record {
-    /// Begins or resumes the record of a run. A fresh run (`session.resumed_step` is `None`) gets a new id and an empty record; a
-    /// resumed one keeps the id, the time of its start and the rows that it had written up to that step.
+    /// Begins or resumes the record of a run. A fresh run (`session.resumed_step` is `None`) gets a new id and an empty record. A
+    /// resumed run keeps the id, its start time, and the rows written up to that step.
     ///
     /// # Errors
-    /// If a tracker refuses, or a file of the record cannot be written.
+    /// If a tracker cannot be started, or a file of the record cannot be written.
     pub fn begin(mut info: RunInfo, mut session: Session, loggers: &[String], watched: Watched, output: &Output) -> Result<Self> {
         let dir = session.dir.clone();
         if let Some(step) = session.resumed_step {
-            let found = RunInfo::look(&dir);
+            let found = RunInfo::read_damaged(&dir);
             if let Some(problem) = found.problem {
-                tracing::warn!("{problem}; the run begins that anew");
+                tracing::warn!("{problem}; these values start from their defaults");
             }
             let seen = Phase::read(&dir).map(|at| at.time);
             info.resume_from(found.info.unwrap_or_else(RunInfo::nothing), step, seen);
@@ -63,14 +63,14 @@ impl Record {
         info.total_steps = session.total_steps;
         info.metrics = metrics_file(&session);
         session.run_id = info.id.clone();
-        // Trackers are opened first: one may refuse, and then the earlier run's record stays as it is.
+        // Trackers are opened first: if one fails, the earlier run's record stays unchanged.
         let trackers = Trackers::open(loggers, &session)?;
         let first = info.validated_after.map_or(0, |after| after + 1);
         let mut validations = match session.resumed_step {
             Some(step) => watched.in_file(&info.metrics, first..=step),
             None => Validations::default(),
         };
-        // A metrics file that was kept elsewhere has no earlier steps.
+        // A metrics file outside the run's folder may lack earlier steps.
         validations.best = validations.best.or(info.best.take().filter(|best| best.step >= first));
         info.best.clone_from(&validations.best);
         let samples = Samples::open(&dir, session.resumed_step)?;
@@ -82,20 +82,20 @@ impl Record {
         stage.enter("start");
         output.progress.worked(Duration::try_from_secs_f64(info.worked_before).unwrap_or_default());
         let folder = Folder { dir, info, samples, stage: stage.clone(), ended: false };
-        Ok(Self { trackers, stage, validations, folder: Some(folder), ..Self::of(watched, output) })
+        Ok(Self { trackers, stage, validations, folder: Some(folder), ..Self::with_output(watched, output) })
     }
 
     /// Creates a record that writes nothing to the run's folder and logs to the console alone.
     pub fn console_only(session: &Session, watched: Watched, output: &Output) -> Self {
-        Self { trackers: Trackers::console(session), ..Self::of(watched, output) }
+        Self { trackers: Trackers::console(session), ..Self::with_output(watched, output) }
     }
 
-    /// Creates a record that keeps nothing, of a process whose run another one records.
+    /// Creates a record that stores nothing, for a process whose run is recorded by another process.
     pub fn silent(watched: Watched, output: &Output) -> Self {
-        Self::of(watched, output)
+        Self::with_output(watched, output)
     }
 
-    fn of(watched: Watched, output: &Output) -> Self {
+    fn with_output(watched: Watched, output: &Output) -> Self {
         Self {
             trackers: Trackers::default(),
             stage: Stage::unrecorded(output.progress.clone()),
@@ -110,7 +110,7 @@ impl Record {
         }
     }
 
-    /// Sets the interrupt that, once asked, ends the waiting for trackers at the end of the run.
+    /// Sets the interrupt that, once requested, ends the wait for trackers at the end of the run.
     pub fn set_interrupt(&mut self, interrupt: &Interrupt) {
         self.interrupt = interrupt.clone();
     }
@@ -120,7 +120,7 @@ impl Record {
         &self.stage
     }
 
-    /// Logs the metrics of a step, and as `timing_s/tracking` the time that logging the previous step took, its samples included.
+    /// Logs the metrics of a step. Adds `timing_s/tracking`: the time that logging the previous step took, its samples included.
     pub fn log(&mut self, step: u64, mut metrics: Metrics) {
         metrics.extend(self.spent.take().map(|spent| ("timing_s/tracking", spent.as_secs_f64())));
         let start = Instant::now();
@@ -150,14 +150,14 @@ impl Record {
         }
     }
 
-    /// Notes since which step the scores have taught the policy nothing, and the reason. [`end`](Record::end) then reports it,
-    /// and recommends the last checkpoint only if validation found none better.
+    /// Notes since which step the scores have taught the policy nothing, and the reason. [`end`](Record::end) reports it. It then
+    /// recommends the last checkpoint only if validation found no better one.
     pub fn note_no_signal(&mut self, since: Option<(u64, &'static str)>) {
         self.no_signal = since;
     }
 
-    /// Ends the record of a run after `step` steps, with the last checkpoint at `saved`. Errors of writing are only logged, since
-    /// the run has ended all the same. Trackers, such as a server, are told last.
+    /// Ends the record of a run after `step` steps, with the last checkpoint at `saved`. Write errors are only logged, since the
+    /// run has ended in any case. Trackers finish last, because they may wait for a server.
     pub fn end(&mut self, step: u64, saved: Option<&Path>, result: &Result<()>) {
         self.progress.finish();
         let (exit, state) = match result {
@@ -224,10 +224,10 @@ impl Folder {
     }
 }
 
-/// Returns the checkpoint to export of a run that learned nothing in the end, and a message about it. `saved` is the last
+/// Returns the checkpoint to export if the run learned nothing in the end, and a message about it. `saved` is the last
 /// checkpoint; `last` is the value of the last validation.
 fn worth_exporting(saved: Option<PathBuf>, best: Option<&BestSoFar>, last: Option<f64>) -> (Option<PathBuf>, String) {
-    let Some(best) = best else { return (None, "no validation tells which checkpoint is worth having".to_owned()) };
+    let Some(best) = best else { return (None, "without validation, it is unknown which checkpoint to keep".to_owned()) };
     if best.step == 0 {
         return (None, "validation was never better than before training".to_owned());
     }
@@ -236,8 +236,8 @@ fn worth_exporting(saved: Option<PathBuf>, best: Option<&BestSoFar>, last: Optio
     }
     let folder = saved.and_then(|last| Some(last.parent()?.join(format!("global_step_{}", best.step))));
     match folder.filter(|folder| folder.is_dir()) {
-        Some(folder) => (Some(folder), format!("the best validation was at step {}, whose checkpoint is there", best.step)),
-        None => (None, format!("the best validation was at step {}, of which there is no checkpoint", best.step)),
+        Some(folder) => (Some(folder), format!("the best validation was at step {}, which has a checkpoint", best.step)),
+        None => (None, format!("the best validation was at step {}, which has no checkpoint", best.step)),
     }
 }
 
@@ -245,7 +245,7 @@ fn worth_exporting(saved: Option<PathBuf>, best: Option<&BestSoFar>, last: Optio
 impl Drop for Folder {
     fn drop(&mut self) {
         if !self.ended && std::thread::panicking() {
-            let (at, error) = (self.stage.now(), format!("the program panicked; {LOG} says where"));
+            let (at, error) = (self.stage.now(), format!("the program panicked; see {LOG}"));
             self.end(at.step.saturating_sub(1), State::Failed, Some(error), &at.phase);
         }
     }
@@ -317,7 +317,7 @@ mod tests {
         let mut damaged = serde_json::to_value(&before).unwrap();
         (damaged["state"], damaged["best"], damaged["project"]) = ("lost".into(), serde_json::json!([]), serde_json::json!(7));
         std::fs::write(&path, damaged.to_string()).unwrap();
-        let found = RunInfo::look(dir.path());
+        let found = RunInfo::read_damaged(dir.path());
         let problem = found.problem.unwrap();
         assert!(problem.contains("run.json is damaged") && problem.ends_with("left out: project, state, best"), "{problem}");
         assert_eq!((found.state, found.info.unwrap().experiment), (None, "experiment".to_owned()));
@@ -328,7 +328,7 @@ mod tests {
 
         for nothing in ["", "{", "[]", "null"] {
             std::fs::write(&path, nothing).unwrap();
-            let found = RunInfo::look(dir.path());
+            let found = RunInfo::read_damaged(dir.path());
             assert!(found.info.is_none() && found.problem.unwrap().ends_with("left out: all of it"), "{nothing:?}");
             drop(begin(dir.path(), Some(1)));
             assert_eq!(RunInfo::read(dir.path()).unwrap().resumed, [1], "{nothing:?}");

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use burnish_util::jsonl::StepLog;
 
-/// The file, in the folder of the run.
+/// Name of the file in the run's folder.
 pub const SAMPLES: &str = "samples.jsonl";
 
 /// A response with its score, advantages and log-probabilities.
@@ -19,42 +19,42 @@ pub struct Sample {
     pub kind: String,
     pub prompt: String,
     pub response: String,
-    /// The score; `None` where every reward function abstained.
+    /// Score; `None` if every reward function abstained.
     #[serde(with = "burnish_util::json_number")]
     pub score: Option<f64>,
-    /// The mean advantage of the tokens that are trained on; `None` in validation.
+    /// Mean advantage of the trained tokens; `None` in validation.
     #[serde(with = "burnish_util::json_number")]
     pub advantage: Option<f64>,
     pub ground_truth: Value,
     pub data_source: String,
-    /// The score of each reward function, if there are several: a number or null ([`burnish_util::json_number`]).
+    /// Score of each reward function, if there are several: a number or null ([`burnish_util::json_number`]).
     pub components: Map<String, Value>,
-    /// The reason why the response ended: `stop` or `length`.
+    /// Reason why the response ended: `stop` or `length`.
     pub finish: String,
-    /// The tokens of the response, each as its text.
+    /// Tokens of the response, each as its text.
     pub tokens: Vec<String>,
     /// log π of each token.
     #[serde(with = "burnish_util::json_number")]
     pub log_probs: Vec<f32>,
-    /// The advantage of each token.
+    /// Advantage of each token.
     #[serde(with = "burnish_util::json_number")]
     pub advantages: Option<Vec<f32>>,
-    /// What only a conversation of many turns has.
+    /// Fields of a multi-turn conversation; `None` for a response of one turn.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub talk: Option<Talk>,
+    pub conversation: Option<ConversationSample>,
 }
 
-/// A conversation of many turns.
+/// A multi-turn conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Talk {
+pub struct ConversationSample {
     /// All messages, those of the prompt first.
     pub messages: Vec<Value>,
-    /// The number of the prompt's messages.
+    /// Number of the prompt's messages.
     pub asked: usize,
-    /// The reason why the conversation ended, such as `answer`.
+    /// Reason why the conversation ended, such as `answer`.
     pub end: String,
     pub num_turns: usize,
-    /// For each token of the response, 1 if the model sampled it, 0 if a tool, a user or an environment said it.
+    /// For each token of the response, 1 if the model sampled it, 0 if it comes from a tool, a user or an environment.
     pub sampled: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! The step and the phase that a run is in.
+//! Current step and phase of a run.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use super::phase::{Phase, PhaseFile};
 use burnish_tracking::Progress;
 use burnish_util::time::unix_time;
 
-/// The step and the phase that a run is in, shown on the progress bar and written to phase.json. Clones share it.
+/// Current step and phase of a run, shown on the progress bar and written to phase.json. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Stage {
     progress: Progress,
@@ -17,12 +17,12 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Creates the stage of a run that has no record.
+    /// Creates the stage of a run without a record.
     pub fn unrecorded(progress: Progress) -> Self {
         Self { progress, shared: Arc::default() }
     }
 
-    /// Writes the stage to phase.json of this folder from now on.
+    /// Starts writing the stage to phase.json of this folder.
     ///
     /// # Errors
     /// If the file cannot be written.

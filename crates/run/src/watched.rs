@@ -1,4 +1,4 @@
-//! Follows the validation metric whose best value is recorded.
+//! Tracks the best value of one validation metric.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -13,30 +13,30 @@ use burnish_util::jsonl::lines;
 /// The validation metric whose best value is recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watched {
-    /// The metric's name. `None` is the first metric that begins with `val-core/`, or `val/loss`, whose smallest value is the
+    /// Name of the metric. `None` means the first metric that begins with `val-core/`, or `val/loss`, whose smallest value is the
     /// best.
     pub metric: Option<String>,
     pub greater_is_better: bool,
 }
 
-/// The results of the validations so far.
+/// Results of the validations so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Validations {
     pub best: Option<BestSoFar>,
-    /// The value of the last validation.
+    /// Value of the last validation.
     pub last: Option<f64>,
 }
 
 /// A line of the metrics file.
 #[derive(Deserialize)]
-struct Row {
+struct MetricsLine {
     step: u64,
     data: Map<String, Value>,
 }
 
 impl Watched {
-    /// Returns the metric of a row, its value, and true if greater is better.
-    fn of<'a>(&self, mut row: impl Iterator<Item = (&'a str, f64)>) -> Option<(&'a str, f64, bool)> {
+    /// Returns the watched metric of a row, its value, and true if greater is better.
+    fn value_in<'a>(&self, mut row: impl Iterator<Item = (&'a str, f64)>) -> Option<(&'a str, f64, bool)> {
         match &self.metric {
             Some(metric) => row.find(|(name, _)| name == metric).map(|(name, value)| (name, value, self.greater_is_better)),
             None => row.find_map(|(name, value)| match name {
@@ -46,10 +46,10 @@ impl Watched {
         }
     }
 
-    /// Takes the metrics of a step; returns true if its value is the best so far. NaN never is, and of equal values the earlier
-    /// counts.
+    /// Adds the metrics of a step; returns true if its value is the best so far. NaN never is, and of equal values the earlier
+    /// one counts.
     pub(super) fn take<'a>(&self, step: u64, row: impl Iterator<Item = (&'a str, f64)>, so_far: &mut Validations) -> bool {
-        let Some((name, value, greater)) = self.of(row) else { return false };
+        let Some((name, value, greater)) = self.value_in(row) else { return false };
         so_far.last = Some(value);
         let better = |best: &BestSoFar| if greater { value > best.value } else { value < best.value };
         let earlier = so_far.best.as_ref().filter(|best| best.metric == name && !best.value.is_nan());
@@ -60,10 +60,10 @@ impl Watched {
         is_best
     }
 
-    /// Collects the results from the rows of these steps in a metrics file; lines that are no rows are ignored.
+    /// Collects the results from the rows of these steps in a metrics file; other lines are ignored.
     pub(super) fn in_file(&self, metrics: &Path, steps: RangeInclusive<u64>) -> Validations {
         let mut so_far = Validations::default();
-        for Row { step, data } in lines(metrics).filter_map(|line| serde_json::from_str(&line).ok()) {
+        for MetricsLine { step, data } in lines(metrics).filter_map(|line| serde_json::from_str(&line).ok()) {
             if steps.contains(&step) {
                 self.take(step, data.iter().filter_map(|(name, value)| Some((name.as_str(), from_value(value)?))), &mut so_far);
             }

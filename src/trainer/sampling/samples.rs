@@ -15,7 +15,7 @@ use burnish_config::schema::{Location, TrainerConfig};
 use burnish_data::Tokenizer;
 use burnish_reward::{ResponseScore, completion};
 use burnish_rollout::Finish;
-use burnish_run::{Sample, Talk};
+use burnish_run::{ConversationSample, Sample};
 use burnish_tracking::{Cell, Table};
 use burnish_util::fs::write_atomic;
 use burnish_util::json_number;
@@ -64,12 +64,12 @@ pub(super) fn sample_of(batch: &Batch, i: usize, kind: &str, tokenizer: &Tokeniz
         tokens: tokenizer.pieces(&response.ids)?,
         log_probs: response.log_probs.clone(),
         advantages: advantages.map(|advantages| advantages[tokens].to_vec()),
-        talk: episode.map(talk),
+        conversation: episode.map(talk),
     })
 }
 
-fn talk(episode: &Episode) -> Talk {
-    Talk {
+fn talk(episode: &Episode) -> ConversationSample {
+    ConversationSample {
         messages: episode.messages.clone(),
         asked: episode.messages.len() - completion(episode).len(),
         end: episode.end.name().to_owned(),
@@ -155,11 +155,11 @@ fn table(samples: &[Sample], name: &'static str) -> Table {
     let advantage = first.is_some_and(|sample| sample.advantage.is_some());
     let mut columns: Vec<String> = ["query", "response", "score"].map(str::to_owned).to_vec();
     columns.extend(components.iter().map(|name| (*name).clone()));
-    let talks = samples.iter().any(|sample| sample.talk.is_some());
+    let talks = samples.iter().any(|sample| sample.conversation.is_some());
     columns.extend(["num_turns", "end"].iter().filter(|_| talks).map(|name| (*name).to_owned()));
     columns.extend(advantage.then(|| "advantage".to_owned()));
     let row = |sample: &Sample| {
-        let talk = sample.talk.as_ref();
+        let talk = sample.conversation.as_ref();
         let response = talk.map(|talk| turns(talk.messages.get(talk.asked..).unwrap_or_default()));
         let response = response.as_deref().unwrap_or(&sample.response);
         let mut row = vec![Cell::from(sample.prompt.as_str()), Cell::from(response), Cell::from(sample.score)];
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!((rows[0]["messages"].as_array().map(Vec::len), rows[1].get("messages")), (Some(4), None));
 
         let samples: Vec<Sample> = [0, 1].map(|i| sample_of(&batch, i, "train", &tokenizer, 3).unwrap()).to_vec();
-        let talk = samples[0].talk.as_ref().unwrap();
+        let talk = samples[0].conversation.as_ref().unwrap();
         assert_eq!((talk.asked, &talk.sampled[..]), (1, &[1, 0, 1][..]));
         let table = table(&samples, "completions");
         assert_eq!(table.columns, ["query", "response", "score", "num_turns", "end"]);
@@ -203,7 +203,7 @@ mod tests {
         for sample in samples {
             let text = serde_json::to_string(&sample).unwrap();
             assert_eq!(serde_json::from_str::<Sample>(&text).unwrap(), sample);
-            assert_eq!(text.contains("sampled"), sample.talk.is_some());
+            assert_eq!(text.contains("sampled"), sample.conversation.is_some());
         }
     }
 }

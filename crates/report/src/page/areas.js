@@ -1,12 +1,12 @@
-// The time of each phase as stacked areas, one chart per run.
+// Time of each phase as stacked areas, one chart per run.
 
 const PHASE_ORDER = ["gen", "gen_max", "reward", "old_log_prob", "ref", "values", "adv", "update_critic", "update_actor"];
 const LAST_PHASES = ["testing", "save_checkpoint", "tracking", "rest"];
 const PHASE_TEXT = { gen: "generate", gen_max: "greedy baseline", reward: "score", old_log_prob: "old log-prob", ref: "reference", values: "values", adv: "advantages",
   update_critic: "update critic", update_actor: "update actor", testing: "validation", save_checkpoint: "save", tracking: "trackers", rest: "rest" };
 
-/** The phases of a run in the order of a step: {name, text, values per step, total}, and the seconds of all together.
- *  `rest` is what `timing_s/step` has beyond its phases; OUTSIDE_STEP comes on top of it. */
+/** Phases of a run in the order of a step: {name, text, values per step, total}, and their seconds together.
+ *  `rest` is the part of `timing_s/step` outside of its phases; OUTSIDE_STEP is added to the step. */
 function phasesOf(run) {
   if (run.phases) return run.phases;
   const names = Object.keys(run.raw).filter((name) => isPhase(name) && run.has(name)).map((name) => name.slice("timing_s/".length));
@@ -31,7 +31,7 @@ function phasesOf(run) {
   return run.phases;
 }
 
-/** A colour of the palette for a phase, the same in every run. */
+/** Returns the palette colour of a phase, the same in every run. */
 function phaseColour(name) {
   const known = [...PHASE_ORDER, ...LAST_PHASES].indexOf(name);
   return name === "rest" ? "phase-rest" : `phase-${(known < 0 ? [...name].reduce((sum, c) => sum + c.charCodeAt(0), 0) : known) % 12}`;
@@ -92,7 +92,7 @@ class Areas extends Plot {
     this.label(ctx, box, list);
   }
 
-  /** The name of a phase inside its area, where the last tenth of the chart has the height for it. */
+  /** Writes the name of a phase inside its area, if the area is high enough in the last tenth of the chart. */
   label(ctx, box, list) {
     const tail = this.cells.slice(-Math.max(1, Math.floor(this.cells.length / 10)));
     if (!tail.length) return;
@@ -110,7 +110,7 @@ class Areas extends Plot {
     });
   }
 
-  /** The seconds of each phase at the crosshair; without one, its mean over all steps and its share of all time. */
+  /** Shows the seconds of each phase at the crosshair; without crosshair, its mean over all steps and its share of all time. */
   tell(x) {
     const { list, total } = phasesOf(this.run), xs = this.run.xs(state.x), steps = this.run.steps;
     const i = x === null ? -1 : lastUntil(xs.length, (j) => xs[j], x);

@@ -2,7 +2,7 @@
 
 const FONT = '11px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif';
 
-/** Round numbers that divide a range into about `count` parts. */
+/** Returns round numbers that divide a range into about `count` parts. */
 function niceTicks(from, to, count) {
   const rough = (to - from) / Math.max(1, count), power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999) || rough;
@@ -17,7 +17,7 @@ function tickText(value) {
   return format(value / size, 5) + letter;
 }
 
-/** A linear scale over [low, high], with room above and below; from 0 where that wastes little. */
+/** A linear scale over [low, high], with room above and below; it starts at 0 if that wastes little. */
 function linearScale(low, high, height, tight = false) {
   if (!(high >= low)) [low, high] = [0, 1];
   if (low === 0 && high === 0) high = 1;
@@ -90,8 +90,8 @@ function drawAxes(ctx, box, y, width) {
   ctx.stroke();
 }
 
-/** Draws a line through points in x order. Where many share a pixel column it keeps the first, least, greatest and last of
- *  each; what is not drawable (`ok` false) leaves a gap, and a point between two gaps is a dot. */
+/** Draws a line through points in x order. Of several points in one pixel column, it keeps the first, lowest, highest and last.
+ *  Points that cannot be drawn (`ok` false) leave a gap, and a point between two gaps is a dot. */
 function trace(ctx, count, xAt, yAt, ok) {
   let pen = 0, column = NaN, first = 0, low = 0, high = 0, last = 0, x0 = 0;
   const flush = () => {

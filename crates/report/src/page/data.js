@@ -1,8 +1,8 @@
-// The page's data about the runs: decoded series, x positions, statistics, and the lists of series that matter.
+// The page's data about the runs: decoded series, x positions, statistics, and the lists of important series.
 
 const NAMED = { NaN, Infinity, "-Infinity": -Infinity };
 
-/** A run of the data, with its series decoded when they are first asked for. */
+/** A run of the data; its series are decoded on first use. */
 class Run {
   constructor(raw, index) {
     Object.assign(this, raw);
@@ -20,7 +20,7 @@ class Run {
     return Object.hasOwn(this.raw, name) && this.raw[name].some((value) => value !== null);
   }
 
-  /** The logged values of a series: `at` are positions in `steps`, `v` the values, finite or not. */
+  /** Logged values of a series: `at` are positions in `steps`, `v` the values, finite or not. */
   series(name) {
     let found = this.decoded.get(name);
     if (found) return found;
@@ -36,7 +36,7 @@ class Run {
     return found;
   }
 
-  /** One value per step; `missing` where nothing was logged or it is not finite. */
+  /** One value per step; `missing` if nothing was logged or the value is not finite. */
   dense(name, missing = 0) {
     const all = new Float64Array(this.steps.length).fill(missing);
     const { at, v } = this.series(name);
@@ -44,7 +44,7 @@ class Run {
     return all;
   }
 
-  /** The position of each step on the x axis: its number, or the seconds trained until its end. */
+  /** Position of each step on the x axis: its number, or the seconds trained until its end. */
   xs(mode) {
     if (mode !== "time") return this.steps;
     this.seconds ??= secondsUntil(this);
@@ -52,7 +52,7 @@ class Run {
   }
 }
 
-/** Phases that come between the steps and are not part of `timing_s/step`. */
+/** Phases between the steps, which are not part of `timing_s/step`. */
 const OUTSIDE_STEP = ["timing_s/testing", "timing_s/save_checkpoint", "timing_s/tracking"];
 
 function secondsUntil(run) {
@@ -61,7 +61,7 @@ function secondsUntil(run) {
   return Float64Array.from(run.steps, (_, i) => (total += parts.reduce((sum, part) => sum + part[i], 0)));
 }
 
-/** Exponential moving average without the bias of its start; values that are not finite are skipped. */
+/** Exponential moving average, corrected for the bias at its start; values that are not finite are skipped. */
 function smooth(series, weight) {
   if (series.weight === weight && series.smoothed) return series.smoothed;
   const out = new Float64Array(series.v.length);
@@ -78,7 +78,7 @@ function smooth(series, weight) {
   return out;
 }
 
-/** First, last, least and greatest finite value with their steps, and how many are not finite. */
+/** First, last, lowest and highest finite value with their steps, and the number of values that are not finite. */
 function statistics(run, name) {
   const { at, v } = run.series(name);
   const point = (i) => ({ value: v[i], step: run.steps[at[i]] });
@@ -97,10 +97,10 @@ function statistics(run, name) {
   };
 }
 
-/** Fewer values than this may well be equal by chance. */
+/** Fewer values than this may be equal by chance. */
 const FEW = 3;
 
-/** The value that series have at all steps of all runs that have them; undefined where it changes or there are few steps. */
+/** Returns the value that a series has at all steps of all its runs; undefined if it changes or there are few steps. */
 function constantValue(runs, names) {
   let value;
   for (const run of runs) {
@@ -112,13 +112,13 @@ function constantValue(runs, names) {
   return value;
 }
 
-/** Mean of the finite values in a slice of a series, negative positions from the end. */
+/** Mean of the finite values in a slice of a series; negative positions count from the end. */
 function meanOf(series, from, to) {
   const values = Array.from(series.v.slice(from, to)).filter(Number.isFinite);
   return values.length ? values.reduce((a, b) => a + b, 0) / values.length : NaN;
 }
 
-/** The index of the last element that is at most `x`, or -1. */
+/** Index of the last element that is at most `x`, or -1. */
 function lastUntil(count, valueAt, x) {
   let low = 0, high = count;
   while (low < high) {
@@ -128,28 +128,28 @@ function lastUntil(count, valueAt, x) {
   return low - 1;
 }
 
-/** The names of a metric of pairs: of a stage, of online DPO, and as TRL calls it. */
+/** Names of a metric of pairs: of a stage, of online DPO, and in TRL. */
 const ofPairs = (name) => [`train/${name}`, `actor/${name}`, name];
 
-// The curves that are looked at first: the first name that a run has is drawn. `bands` are [least, greatest]. A curve without
-// `always` is left out where it is constant.
+// The most important curves: the first name that a run has is drawn. `bands` are [lowest, highest]. A constant curve without
+// `always` is left out.
 const CURVES = [
   { title: "Reward", hint: "mean score of the responses", always: true, names: ["critic/score/mean", "objective/scores"],
     bands: { "critic/score/mean": ["critic/score/min", "critic/score/max"] } },
   { title: "Training loss", hint: "of a step", always: true, names: ["train/loss"] },
-  { title: "Preference accuracy", hint: "share of pairs whose chosen answer has the higher reward", names: [...ofPairs("rewards/accuracies"), "train/accuracy"] },
-  { title: "Preference margin", hint: "reward of the chosen less that of the rejected answer", names: [...ofPairs("rewards/margins"), "train/margin"] },
-  { title: "Chosen answers", hint: "log-probability", names: ofPairs("logps/chosen") },
-  { title: "Rejected answers", hint: "log-probability", names: ofPairs("logps/rejected") },
-  { title: "Scores of a reward model", hint: "mean over the answers of a step", names: ["train/mean_reward"],
+  { title: "Preference accuracy", hint: "share of pairs whose chosen response has the higher reward", names: [...ofPairs("rewards/accuracies"), "train/accuracy"] },
+  { title: "Preference margin", hint: "reward of the chosen response minus that of the rejected one", names: [...ofPairs("rewards/margins"), "train/margin"] },
+  { title: "Chosen responses", hint: "log-probability", names: ofPairs("logps/chosen") },
+  { title: "Rejected responses", hint: "log-probability", names: ofPairs("logps/rejected") },
+  { title: "Scores of a reward model", hint: "mean over the responses of a step", names: ["train/mean_reward"],
     bands: { "train/mean_reward": ["train/min_reward", "train/max_reward"] } },
-  { title: "Token accuracy", hint: "share of trained tokens that are the likeliest", names: ["train/mean_token_accuracy"] },
+  { title: "Token accuracy", hint: "share of trained tokens that are the most probable", names: ["train/mean_token_accuracy"] },
   { title: "KL to the reference", hint: "distance from the start", names: ["actor/kl_loss", "actor/reward_kl_penalty", "objective/kl", "critic/kl", "actor/kl"] },
   { title: "Entropy", hint: "of the next token", names: ["actor/entropy", "policy/entropy_avg", "actor/entropy_loss", "objective/entropy"] },
   { title: "Response length", hint: "mean tokens", names: ["response_length/mean"],
     bands: { "response_length/mean": ["response_length/min", "response_length/max"] } },
-  { title: "Calls of tools", hint: "mean of a conversation", names: ["tool_call_counts/mean"], bands: { "tool_call_counts/mean": ["tool_call_counts/min", "tool_call_counts/max"] } },
-  { title: "Failed calls", hint: "share of calls that no tool answered", names: ["tools/failure_frequency"] },
+  { title: "Tool calls", hint: "mean per conversation", names: ["tool_call_counts/mean"], bands: { "tool_call_counts/mean": ["tool_call_counts/min", "tool_call_counts/max"] } },
+  { title: "Failed calls", hint: "share of tool calls without a result", names: ["tools/failure_frequency"] },
   { title: "Truncated responses", hint: "share", names: ["response/truncated_ratio", "response_length/clip_ratio"] },
   { title: "Clip fraction", hint: "share of tokens whose ratio was clipped", names: ["actor/pg_clipfrac", "policy/clipfrac_avg"] },
   { title: "KL to the old policy", hint: "size of the update", names: ["actor/ppo_kl", "policy/approxkl_avg"] },
@@ -183,7 +183,7 @@ function validationMetric(run) {
 
 const trimmed = (text) => text.replace(/(\.\d*?)0+(?=e|$)/, "$1").replace(/\.(?=e|$)/, "").replace("e+", "e");
 
-/** `digits` significant digits, in the shortest form; words for values that are not finite. */
+/** Formats `digits` significant digits in the shortest form; values that are not finite as words. */
 function format(value, digits = 4) {
   if (value === null || value === undefined) return "–";
   if (typeof value !== "number") return String(value);
@@ -197,7 +197,7 @@ function format(value, digits = 4) {
   return trimmed(value.toPrecision(digits)).replace(/^-/, "−");
 }
 
-/** All digits of a number. */
+/** Formats all digits of a number. */
 const exact = (value) => (Number.isFinite(value) ? String(value).replace("e+", "e").replace(/^-/, "−") : format(value));
 
 const percent = (share) => (Number.isFinite(share) ? `${format(share * 100, share < 0.1 ? 2 : 3)} %` : format(share));
@@ -212,7 +212,7 @@ function duration(seconds) {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** Local date and time. Not by Intl, whose first use takes longer than drawing a chart. */
+/** Formats local date and time. Not by Intl, whose first use takes longer than drawing a chart. */
 function moment(seconds) {
   if (!seconds) return "–";
   const date = new Date(seconds * 1000), two = (n) => String(n).padStart(2, "0");

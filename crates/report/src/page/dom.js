@@ -1,6 +1,6 @@
 // Elements. Every text is set by textContent, so that a model's output is never markup.
 
-/** An element: `text` is its text, `on` its listeners, `style` its custom properties; null and false attributes are left out. */
+/** Creates an element: `text` is its text, `on` its listeners, `style` its custom properties; null and false attributes are left out. */
 function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -26,7 +26,7 @@ function fill(id, title, ...children) {
 
 let controls = 0;
 
-/** A labelled choice of one of a few, as radio buttons side by side. */
+/** A labelled choice of a few options, as radio buttons in one row. */
 function segmented(label, options, value, choose) {
   const name = `choice-${++controls}`;
   return h("fieldset", { class: "segmented" }, h("legend", { text: label }),
@@ -55,7 +55,7 @@ function searchBox(label, value, found) {
 
 const button = (text, press, attributes = {}) => h("button", { type: "button", text, on: { click: press }, ...attributes });
 
-/** A short line in the colour and dash of a run. */
+/** A short line in the colour and dash pattern of a run. */
 function swatch(run) {
   return h("span", { class: "swatch", "aria-hidden": "true", style: { "--c": `var(--run-${run.index % 6})` }, "data-dash": run.index % 6 });
 }

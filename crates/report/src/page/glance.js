@@ -1,8 +1,8 @@
-// The head of the page: the runs, how they ended, and the facts that are looked for first.
+// Head of the page: the runs, how they ended, and the most important facts.
 
 const STATES = { running: "● running", finished: "✓ finished", failed: "✕ failed", interrupted: "‖ interrupted", killed: "✕ killed", unknown: "? unknown" };
 
-/** What validation says of the whole run: where it began, where it ended, and where it was best. */
+/** Validation over the whole run: its first, last and best value. */
 function course(run) {
   const name = validationMetric(run), isLoss = name === "val/loss";
   if (!name || !(isLoss || name.startsWith("val-core/") || run.best?.metric === name)) return null;
@@ -14,15 +14,15 @@ function course(run) {
   return `${moved}, ${best.value === last.value ? `its ${word} value` : `after its ${word} value, ${format(best.value)} at step ${best.step}`}.`;
 }
 
-/** A warning where both sides of the pairs have become less likely: the margin then grows although the good answers are unlearnt. */
+/** A warning if both responses of the pairs have become less probable: the margin then grows although the good responses are unlearned. */
 function unlearning(run) {
-  const sides = ["Chosen answers", "Rejected answers"].map((title) => nameOf(run, curve(title).names));
+  const sides = ["Chosen responses", "Rejected responses"].map((title) => nameOf(run, curve(title).names));
   if (!sides.every(Boolean)) return null;
   const [chosen, rejected] = sides.map((name) => ends(run, name));
   const fell = ({ start, end }) => start - end > Math.max(1, 0.1 * Math.abs(start));
   if (!fell(chosen) || !fell(rejected)) return null;
-  return `Chosen answers have become less likely, from ${format(chosen.start, 3)} to ${format(chosen.end, 3)}, and rejected ones from ${format(rejected.start, 3)} to ${format(rejected.end, 3)}: `
-    + "the model is led away from both. A lower learning rate, a larger β, or the loss `sft` beside the other keeps the chosen ones.";
+  return `Chosen responses have become less probable, from ${format(chosen.start, 3)} to ${format(chosen.end, 3)}, and rejected ones from ${format(rejected.start, 3)} to ${format(rejected.end, 3)}: `
+    + "the model moves away from both. A lower learning rate, a larger β, or the additional loss `sft` keeps the chosen ones.";
 }
 
 function runCard(run) {
@@ -46,8 +46,8 @@ function runCard(run) {
       h("span", { class: `state ${STATES[run.state] ? run.state : ""}`, text: state }),
       run.resumable && h("span", { class: "state", text: "can be resumed", title: "The same command resumes from its last checkpoint" })),
     share !== null && h("progress", { max: 1, value: share, "aria-label": `Step ${run.step} of ${total}` }),
-    (run.error || run.state === "failed") && h("p", { class: "error" }, h("strong", { text: run.phase ? `Failed in phase ${run.phase}: ` : "Failed: " }), run.error || "no message was kept"),
-    (run.problems || []).map((text) => h("p", { class: "error" }, h("strong", { text: "Not all of it can be read: " }), text)),
+    (run.error || run.state === "failed") && h("p", { class: "error" }, h("strong", { text: run.phase ? `Failed in phase ${run.phase}: ` : "Failed: " }), run.error || "no message was recorded"),
+    (run.problems || []).map((text) => h("p", { class: "error" }, h("strong", { text: "Some files cannot be read:  " }), text)),
     course(run) && h("p", { class: "hint", text: course(run), title: metric }),
     unlearning(run) && h("p", { class: "error" }, h("strong", { text: "Both sides fall: " }), unlearning(run)),
     run.no_signal && h("p", { class: "error" }, h("strong", { text: "No signal " }), run.no_signal),
@@ -65,13 +65,13 @@ function renderRuns() {
   stops()[focused]?.focus();
 }
 
-/** The first and the last tenth of a series, at least one and at most fifty points. */
+/** First and last tenth of a series, at least one and at most fifty points. */
 function ends(run, name) {
   const series = run.series(name), n = Math.max(1, Math.min(50, Math.floor(series.v.length / 10)));
   return { n, start: meanOf(series, 0, n), end: meanOf(series, -n) };
 }
 
-/** The last value of a series as it was logged, finite or not. */
+/** Last value of a series as logged, finite or not. */
 function lastOf(run, name) {
   const { at, v } = run.series(name);
   return { value: v[v.length - 1], step: run.steps[at[at.length - 1]] };
@@ -83,11 +83,11 @@ const trend = (start, end) => {
   return size === 0 || Math.abs(change) < size * 0.02 ? "→" : change > 0 ? "↗" : "↘";
 };
 
-/** From where to where: with n > 1, the means of the first and of the last n steps. */
+/** Start and end of a series: with n > 1, the means of the first and of the last n steps. */
 const moved = (start, end, n) => Number.isFinite(start) && (n > 1 ? `${trend(start, end)} mean of the first ${n} steps ${format(start, 3)}, of the last ${format(end, 3)}`
   : `${trend(start, end)} ${format(start, 3)} to ${format(end, 3)}`);
 
-// Each fact has a title and a function of a run that returns [value, notes, series], or nothing where the run has no such series.
+// Each fact has a title and a function of a run that returns [value, notes, series], or null if the run has no such series.
 const FACTS = [
   ["Reward", (run) => {
     const name = nameOf(run, curve("Reward").names);

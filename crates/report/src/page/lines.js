@@ -1,16 +1,16 @@
 // Line charts: one series per run.
 
-/** Series of fewer points are never smoothed: an average would hide them. */
+/** Series with fewer points are never smoothed: an average would hide them. */
 const SMOOTHED_FROM = 30;
 
 class Lines extends Plot {
-  /** `names` are names of one quantity, of which each run uses the first that it has; `bands` are as in CURVES. */
+  /** `names` are names of one quantity; each run uses the first that it has. `bands` are as in CURVES. */
   constructor({ names, bands = {}, ...rest }) {
     super(rest);
     Object.assign(this, { aliases: names, bands });
   }
 
-  /** The visible runs that have the series: {run, name, series, line (smoothed or not), xs}. */
+  /** Visible runs that have the series: {run, name, series, line (smoothed or not), xs}. */
   shown() {
     return visibleRuns().map((run) => ({ run, name: nameOf(run, this.aliases) })).filter(({ name }) => name).map(({ run, name }) => {
       const series = run.series(name);
@@ -19,7 +19,7 @@ class Lines extends Plot {
     });
   }
 
-  /** The points inside the x range and one more on each side. */
+  /** Points inside the x range and one more on each side. */
   slice({ series, xs }) {
     const at = (i) => xs[series.at[i]];
     return [Math.max(0, lastUntil(series.at.length, at, view.from) - 1), Math.min(series.at.length, lastUntil(series.at.length, at, view.to) + 2)];
@@ -87,7 +87,7 @@ class Lines extends Plot {
     ctx.globalAlpha = 1;
   }
 
-  /** Dots where points are few; marks at the axis where a value is not finite: a triangle up or down, a cross for NaN. */
+  /** Draws dots if points are few, and marks values that are not finite at the axis: a triangle up or down, a cross for NaN. */
   paintMarks(ctx, box, y, { run, series, line, xs }, from, to) {
     const dots = (to - from) * 14 < box.right - box.left;
     ctx.fillStyle = ctx.strokeStyle = runColour(run);
@@ -114,7 +114,7 @@ class Lines extends Plot {
     }
   }
 
-  /** The value of each run at the crosshair (or the last before it, with its step), or the last of all. */
+  /** Shows the value of each run at the crosshair (or the last before it, with its step), or the last of all. */
   tell(x) {
     this.lines ??= this.shown();
     const several = runs.length > 1;
@@ -144,10 +144,10 @@ class Lines extends Plot {
       const hiddenByLog = state.log && !this.noLog ? Array.from(run.series(name).v).filter((v) => v <= 0 && v > -Infinity).length : 0;
       if (hiddenByLog) notes.push(`${who}${hiddenByLog} values ≤ 0 not on the log axis`);
     }
-    if (this.noLog && this.lines.length) asides.push("nothing above 0: linear axis");
+    if (this.noLog && this.lines.length) asides.push("no value above 0: linear axis");
     if (this.band) asides.push("band: min to max of the batch");
     this.caption.replaceChildren(
-      h("span", { class: runs.length > 1 ? "hidden" : null, text: summary.join("; ") || (this.lines.length ? "no finite value" : "no visible run has it") }),
+      h("span", { class: runs.length > 1 ? "hidden" : null, text: summary.join("; ") || (this.lines.length ? "no finite value" : "no visible run has this series") }),
       asides.length ? h("span", { text: `${summary.length && runs.length < 2 ? " · " : ""}${asides.join("; ")}` }) : "",
       notes.length ? h("span", { class: "note", text: notes.join("; ") }) : "");
   }

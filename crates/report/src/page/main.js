@@ -1,4 +1,4 @@
-// Brings the page up: toolbar, navigation, address, live data.
+// Starts the page: toolbar, navigation, address, live data.
 
 let generated = 0;
 
@@ -72,7 +72,7 @@ function take(data) {
   refreshView();
 }
 
-/** Draws everything from the data; `live`: new data of the same runs came in. */
+/** Draws everything from the data; `live` means new data of the same runs. */
 function render(live = false) {
   renderRuns();
   renderGlance();
@@ -108,7 +108,7 @@ byId("theme").addEventListener("change", () => { state.theme = byId("theme").val
 darkSystem.addEventListener("change", () => applyTheme());
 addEventListener("hashchange", () => { recall(); applyTheme(); change("view", {}); renderToolbar(); renderTiming(); renderSamples(); renderConfig(); showSection(false); });
 
-// On paper: light, and every chart that is open drawn.
+// On paper: light theme, with every open chart drawn.
 addEventListener("beforeprint", () => {
   applyTheme("light");
   for (const plot of plots) { plot.dirty = true; plot.draw(); }
@@ -140,12 +140,12 @@ async function poll() {
     }
     line.className = "live on";
     if (line.dataset.said !== "live") line.textContent = line.dataset.said = "live";
-    line.title = `Last looked ${moment(Date.now() / 1000)}`;
+    line.title = `Last checked ${moment(Date.now() / 1000)}`;
   } catch {
     if (++live.failures >= 3) {
       line.className = "live";
       line.dataset.said = "gone";
-      line.replaceChildren("The server is gone; these are the last numbers. ", button("Look again", () => { live.failures = 2; poll(); }, { class: "quiet" }));
+      line.replaceChildren("The server is gone; these are the latest values. ", button("Try again", () => { live.failures = 2; poll(); }, { class: "quiet" }));
       return;
     }
   }

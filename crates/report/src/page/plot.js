@@ -1,4 +1,4 @@
-// The base of all charts: one canvas with axes, a crosshair at the same step in all of them, zoom, keys and a table.
+// Base of all charts: one canvas with axes, a crosshair at the same step in all charts, zoom, keys and a table.
 // A chart is drawn when it is in view, at most once per frame.
 
 const plots = new Set();
@@ -15,7 +15,7 @@ const resized = new ResizeObserver((entries) => {
   for (const { target } of entries) if (target.clientWidth !== target.plot.width) target.plot.touch();
 });
 
-/** The x range that all charts show, and the x of every step that some visible run has. */
+/** The x range of all charts, and the x of every step that some visible run has. */
 const view = { key: null, from: 0, to: 1, xs: new Float64Array() };
 function refreshView() {
   const shown = visibleRuns();
@@ -51,7 +51,7 @@ class Plot {
     resized.observe(this.area);
   }
 
-  /** Draws anew when next in view. */
+  /** Redraws the chart when it is next in view. */
   touch() {
     this.dirty = true;
     if (this.visible) this.later();
@@ -96,7 +96,7 @@ class Plot {
     ctx.restore();
   }
 
-  /** Moves the crosshair and shows the values there; without one, the last values. */
+  /** Moves the crosshair and shows the values there; without crosshair, the last values. */
   point() {
     const x = state.cursor;
     const on = x !== null && this.box && x >= view.from && x <= view.to;

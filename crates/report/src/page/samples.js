@@ -2,14 +2,14 @@
 
 const KINDS = { train: "Training", val: "Validation" };
 const SHOWN_AT_ONCE = 12;
-// The ends of a conversation that came to its end; others were cut off, or failed.
+// Regular ends of a conversation; others were cut off, or failed.
 const FINE_ENDS = ["answer", "done"];
 let shownSamples = SHOWN_AT_ONCE, fullTint = 1;
 
 const scoreOf = (sample) => number(sample.score);
 const searchText = (sample) => (sample.found ??= `${sample.prompt}\n${sample.response}\n${sample.end ?? ""}\n${JSON.stringify(sample.ground_truth ?? "")}\n${sample.data_source ?? ""}`.toLowerCase());
 
-/** The samples of the chosen runs that pass the filters, and the steps that have some. */
+/** Samples of the chosen runs that pass the filters, and the steps that have some. */
 function chosenSamples() {
   const having = runs.filter((run) => run.samples.length && !state.hidden.has(run.key));
   const both = having.length > 1 && (state.run === "" || !having.some((run) => run.key === state.run));
@@ -18,7 +18,7 @@ function chosenSamples() {
   const kind = kinds.includes(state.kind) ? state.kind : kinds[0];
   const all = from.flatMap((run) => run.samples.filter((sample) => sample.kind === kind && (!state.find || searchText(sample).includes(state.find))).map((sample) => ({ run, sample })));
   const steps = [...new Set(all.map(({ sample }) => sample.step))].sort((a, b) => a - b);
-  // Side by side begins at the last step of which several runs have samples.
+  // The side-by-side view begins at the last step for which several runs have samples.
   const shared = both ? steps.filter((step) => new Set(all.filter(({ sample }) => sample.step === step).map(({ run }) => run)).size > 1) : [];
   const wanted = state.step === "" ? shared[shared.length - 1] ?? Infinity : Number(state.step);
   const step = steps[Math.max(0, lastUntil(steps.length, (i) => steps[i], wanted))];
@@ -49,11 +49,11 @@ function sampleCard({ run, sample }, named, prompt = true) {
     truth !== null && truth !== undefined && h("div", { class: "text truth" }, h("h4", { text: "Ground truth" }), h("pre", { text: typeof truth === "string" ? truth : JSON.stringify(truth) })));
 }
 
-/** Side by side: per prompt a row with a column per run, prompts that several runs have first. */
+/** Side by side: one row per prompt and one column per run. Prompts that several runs have come first. */
 function sideBySide({ here, all, from, step }) {
   const earlier = (run, prompt) => {
     const found = all.findLast((entry) => entry.run === run && entry.sample.prompt === prompt && entry.sample.step < step);
-    return found ? [h("p", { class: "hint", text: `${run.name} has none at this step; its last before is of step ${found.sample.step}:` }), sampleCard(found, true, false)]
+    return found ? [h("p", { class: "hint", text: `${run.name} has no sample at this step; its last one before is from step ${found.sample.step}:` }), sampleCard(found, true, false)]
       : h("p", { class: "hint" }, swatch(run), ` ${run.name}: no sample of this prompt up to this step`);
   };
   const byPrompt = new Map();
@@ -74,7 +74,7 @@ function goTo(offset) {
   announce(`samples of step ${steps[i]}`);
 }
 
-/** The controls stay the same elements while one browses, so that focus stays where it is. */
+/** The controls stay the same elements while browsing, so that they keep the focus. */
 function renderSamples() {
   const section = byId("samples"), chosen = chosenSamples();
   if (!runs.some((run) => run.samples.length)) { section.hidden = true; return; }

@@ -1,8 +1,8 @@
-// The sections of charts. A chart that is there already stays and is only drawn anew, so that live data loses no focus.
+// Sections of charts. An existing chart stays and is only redrawn, so that live data does not lose the focus.
 
 const keptPlots = new Map();
 
-/** The chart of a key, made by `make` when there is none yet. */
+/** Returns the chart of a key; `make` creates it if it does not exist. */
 function kept(key, make) {
   if (!keptPlots.has(key)) keptPlots.set(key, make());
   const plot = keptPlots.get(key);
@@ -10,14 +10,14 @@ function kept(key, make) {
   return plot.element;
 }
 
-/** Puts elements into a grid. Those that are there already stay as they are, since a chart that is moved loses the focus. */
+/** Puts elements into a grid. Existing ones are not moved, since a moved chart loses the focus. */
 function arrange(grid, elements) {
   const wanted = new Set(elements);
   for (const child of [...grid.children]) if (!wanted.has(child)) child.remove();
   elements.forEach((element, i) => { if (grid.children[i] !== element) grid.insertBefore(element, grid.children[i] ?? null); });
 }
 
-/** A section with a grid of charts, made once. `constants` are the texts of series that need no chart. */
+/** A section with a grid of charts, created once. `constants` are the texts of series that need no chart. */
 function gridSection(id, title, elements, { tools = [], constants = [] } = {}) {
   const section = byId(id);
   if (!elements.length && !constants.length) { section.hidden = true; return; }
@@ -104,7 +104,7 @@ function renderSeries() {
   listGroups();
 }
 
-/** Groups that are not open hold no charts. A search finds series of the sections above too. */
+/** Closed groups hold no charts. A search finds series of the sections above too. */
 function listGroups() {
   const names = allNames(runs).filter((name) => (seriesFind ? name.toLowerCase().includes(seriesFind) : !drawnAbove.has(name)));
   const groups = new Map();

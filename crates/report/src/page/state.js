@@ -1,4 +1,4 @@
-// The state of the view. All of it but the crosshair is kept in the address, so that a link shows the same view.
+// State of the view. All of it except the crosshair is kept in the address, so that a link shows the same view.
 
 const DEFAULTS = {
   section: "", theme: "auto", x: "step", log: false, smooth: 0.6, share: false, all: false,
@@ -8,12 +8,12 @@ const state = { ...DEFAULTS, hidden: new Set(), range: null, cursor: null };
 const listeners = { view: [], cursor: [], samples: [], theme: [] };
 let runs = [];
 
-/** A run without times has no place on an axis of time. */
+/** A run without times has no position on a time axis. */
 const placeable = (run) => state.x !== "time" || run.has("timing_s/step");
 const visibleRuns = () => runs.filter((run) => !state.hidden.has(run.key) && placeable(run));
 const listen = (topic, listener) => listeners[topic].push(listener);
 
-/** Sets some of the state, keeps it in the address and notifies the listeners of `topic`. */
+/** Changes the state, keeps it in the address and notifies the listeners of `topic`. */
 function change(topic, values) {
   Object.assign(state, values);
   if (topic !== "cursor") remember();
@@ -32,7 +32,7 @@ function remember() {
   history.replaceState(null, "", hash);
 }
 
-/** Takes the state from the address; invalid values are left at their defaults. */
+/** Reads the state from the address; invalid values keep their defaults. */
 function recall() {
   Object.assign(state, DEFAULTS, { hidden: new Set(), range: null });
   for (const part of location.hash.slice(1).split("&").filter(Boolean)) {
@@ -54,7 +54,7 @@ function decoded(text) {
   try { return decodeURIComponent(text); } catch { return text; }
 }
 
-/** "light" or "dark", as chosen or as the system has it; the page's style follows it. */
+/** "light" or "dark", from the user's choice or the system; the page's style follows it. */
 const darkSystem = matchMedia("(prefers-color-scheme: dark)");
 function applyTheme(theme = state.theme) {
   document.documentElement.dataset.theme = theme === "auto" ? (darkSystem.matches ? "dark" : "light") : theme;

@@ -1,6 +1,6 @@
-// The tokens of a response, tinted by advantage or probability. Colour is never alone: the underline says the same.
+// Tokens of a response, tinted by advantage or probability. The underline shows the same as the colour.
 
-/** What a tool or a user said has no log-probability and no advantage. */
+/** Text of a tool or a user has no log-probability and no advantage. */
 const isContext = (sample, i) => sample.sampled?.[i] === 0;
 const token = (sample, i) => ({ text: sample.tokens[i],
   logProb: isContext(sample, i) ? null : number(sample.log_probs?.[i]), advantage: isContext(sample, i) ? null : number(sample.advantages?.[i]) });
@@ -9,7 +9,7 @@ const number = (value) => (typeof value === "number" ? value : value in NAMED ? 
 function tokenText(sample, i, tint) {
   const { text, logProb, advantage } = token(sample, i);
   const parts = [`token ${i + 1} of ${sample.tokens.length}: ${JSON.stringify(text)}`];
-  if (isContext(sample, i)) return [...parts, "not sampled: a tool, a user or an environment said it"].join(" · ");
+  if (isContext(sample, i)) return [...parts, "not sampled: text of a tool, a user or an environment"].join(" · ");
   const said = {
     advantage: advantage !== null && `advantage ${exact(advantage)}`,
     probability: logProb !== null && `log-prob ${exact(logProb)}, probability ${percent(Math.exp(logProb))}`,
@@ -17,14 +17,14 @@ function tokenText(sample, i, tint) {
   return [...parts, ...(tint === "probability" ? [said.probability, said.advantage] : [said.advantage, said.probability]).filter(Boolean)].join(" · ");
 }
 
-/** The advantage of full tint: the largest of these samples. */
+/** Advantage at full tint: the largest of these samples. */
 function greatestAdvantage(samples) {
   let most = 1e-9;
   for (const { advantages } of samples) for (const a of advantages || []) if (Math.abs(a) > most && Number.isFinite(a)) most = Math.abs(a);
   return most;
 }
 
-/** A response as tinted tokens. One stop of the Tab key; the arrow keys go from token to token, and the line below tells of each. */
+/** A response as tinted tokens. It is one stop of the Tab key; arrow keys move between tokens, and the line below describes the token. */
 function tokenView(sample, tint, greatest) {
   const spans = sample.tokens.map((text, i) => {
     const { logProb, advantage } = token(sample, i);
@@ -70,10 +70,10 @@ function tokenView(sample, tint, greatest) {
   return [box, line];
 }
 
-/** The legend of the tints. */
+/** Legend of the tints. */
 function tintKey(tint, talks) {
   const keys = { advantage: [["up", 1, "advantage above 0: more of this"], ["down", 1, "below 0: less of this"]], probability: [["doubt", 1, "improbable"], ["doubt", 0.4, "likely"], ["none", 0, "certain"]] }[tint];
   return h("p", { class: "tint-key hint" }, keys && keys.map(([kind, share, text]) => h("span", {}, h("span", { class: "token", "data-tint": kind, text: "abc", style: { "--share": share, "--weight": `${Math.round(share * 3)}px` } }), ` ${text}`)),
     talks && h("span", {}, h("span", { class: "token context", text: "abc" }), " not sampled"),
-    tint === "advantage" && h("span", { text: "thicker = larger, of all on show" }), tint === "probability" && h("span", { text: "thicker = less probable" }));
+    tint === "advantage" && h("span", { text: "thicker = larger among the shown samples" }), tint === "probability" && h("span", { text: "thicker = less probable" }));
 }

@@ -1,4 +1,5 @@
-//! The best checkpoints of earlier measures: what a resumed run no longer compares, it does not delete either.
+//! Best checkpoints by earlier metrics. A resumed run with another metric no longer compares them, but does not delete them
+//! either.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +11,11 @@ use burnish_util::foreign;
 use burnish_util::fs::write_atomic;
 
 impl Checkpoints {
-    /// Begins to follow `best`, or nothing, on resuming. The checkpoint that [`BEST_FILE`] names, if that is another one, is kept until
-    /// somebody else deletes it, whatever the number of checkpoints to keep is. Returns its step.
+    /// Starts to track `best` (or no best checkpoint) when a run is resumed. If [`BEST_FILE`] names another checkpoint, that one
+    /// is kept until the user deletes it; `max_to_keep` does not apply. Returns its step.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// If a file cannot be written.
     pub fn keep_best(&self, best: Option<u64>) -> Result<Option<u64>> {
         let earlier = self.named_best().filter(|named| best != Some(*named));
         if let Some(step) = earlier {
@@ -26,19 +27,19 @@ impl Checkpoints {
         Ok(earlier)
     }
 
-    /// Returns the step that [`BEST_FILE`] names, if its checkpoint is there and not damaged.
+    /// Returns the step that [`BEST_FILE`] names, if its checkpoint exists and is not damaged.
     pub(super) fn named_best(&self) -> Option<u64> {
         let step = foreign::read_text(&self.dir.join(BEST_FILE), foreign::WORD).ok()?.trim().parse().ok()?;
         (!self.damaged.contains(&step) && self.is_whole(step)).then_some(step)
     }
 
-    /// Returns the steps of the checkpoints that are kept whatever the number of checkpoints to keep is.
+    /// Returns the steps of the checkpoints that are kept in addition to `max_to_keep`.
     pub(super) fn kept(&self) -> BTreeSet<u64> {
         let text = foreign::read_text(&self.dir.join(KEPT_FILE), foreign::SETTINGS).unwrap_or_default();
         text.lines().filter_map(|line| line.trim().parse().ok()).collect()
     }
 
-    /// A checkpoint that is saved again is another one, and no longer kept.
+    /// Removes a step from the kept ones, because its checkpoint was saved again and is a different one.
     pub(super) fn release(&self, step: u64) -> Result<()> {
         let mut kept = self.kept();
         if kept.remove(&step) { self.write_kept(&kept) } else { Ok(()) }

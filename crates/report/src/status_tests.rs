@@ -1,4 +1,4 @@
-//! Tests of the standing of a run, which the record, `runs show` and the page must tell alike.
+//! Tests of the status of a run, which the record, `runs show` and the page must all report alike.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use burnish_util::fs::write_atomic;
 use burnish_util::interrupt::Interrupted;
 use burnish_util::lock::lock;
 
-/// Makes a run of 9 steps whose record has this state.
+/// Creates a run of 9 steps whose record has this state.
 fn record(dir: &Path, state: Option<State>) -> RecordedRun {
     if let Some(state) = state {
         let info = RunInfo { state, step: 3, total_steps: 9, error: Some("no memory".into()), ..RunInfo::new("ppo", "p", "e") };
@@ -24,7 +24,7 @@ fn record(dir: &Path, state: Option<State>) -> RecordedRun {
     RecordedRun::read(dir)
 }
 
-/// Makes a checkpoint without a file that its manifest would have to name.
+/// Creates a checkpoint whose manifest lists no files.
 fn save(dir: &Path, step: u64) {
     let manifest = json!({"burnish": "0", "step": step, "sequence": step, "files": []});
     write_atomic(&dir.join(format!("global_step_{step}/manifest.json")), manifest.to_string().as_bytes()).unwrap();
@@ -41,7 +41,7 @@ fn a_run_runs_while_its_folder_is_locked_and_no_longer() {
         let record = record(dir, state);
         let mut series = Series::default();
         read_end(&record.metrics, &mut series).unwrap();
-        (record.in_words(), record.step(&series), record.ended().is_some())
+        (record.describe(), record.step(&series), record.ended().is_some())
     };
     assert_eq!(seen(None), ("running in gen".into(), Some(4), false));
     assert_eq!(seen(Some(State::Running)), ("running in gen".into(), Some(4), false));
@@ -58,7 +58,7 @@ fn a_run_runs_while_its_folder_is_locked_and_no_longer() {
     assert_eq!(seen(None), ("finished".into(), Some(4), true));
     fs::write(dir.join(INFO), "{").unwrap();
     let damaged = record(dir, None);
-    assert!(damaged.problems[0].contains("run.json is damaged") && damaged.in_words() == "unknown in gen, resumable");
+    assert!(damaged.problems[0].contains("run.json is damaged") && damaged.describe() == "unknown in gen, resumable");
 }
 
 #[test]
@@ -90,14 +90,14 @@ fn metrics_kept_elsewhere_are_found_from_where_the_run_was_started() {
     assert_eq!((record.metrics, record.problems), (cwd.join("logs/p/e.jsonl"), vec![]));
 }
 
-/// A way in which a run ends, with the standing that is expected.
+/// A way in which a run ends, with the expected status.
 struct Case {
     name: &'static str,
     end: fn(Record),
-    /// The steps of whole checkpoints.
+    /// Steps of whole checkpoints.
     saved: &'static [u64],
     words: &'static str,
-    /// The error shown by `runs show`, the page and `--json`.
+    /// Error shown by `runs show`, the page and `--json`.
     error: Option<&'static str>,
 }
 
@@ -190,7 +190,7 @@ fn every_end_is_told_alike_by_all_who_tell_it() {
         saved.iter().for_each(|step| save(dir, *step));
 
         let record = RecordedRun::read(dir);
-        assert_eq!((record.in_words().as_str(), &record.problems), (*words, &vec![]), "{name}");
+        assert_eq!((record.describe().as_str(), &record.problems), (*words, &vec![]), "{name}");
         let head = record.head(&Series::default());
         assert_eq!((head["state"].as_str(), &head["id"]), (words.split([' ', ',']).next(), &json!(info.id)), "{name}");
         assert_eq!(
@@ -211,7 +211,7 @@ fn every_end_is_told_alike_by_all_who_tell_it() {
         fs::write(dir.join(INFO), "{\"state\": \"fin").unwrap();
         let record = RecordedRun::read(dir);
         let resumable = if saved.is_empty() { "" } else { ", resumable" };
-        assert_eq!(record.in_words(), format!("unknown in reward{resumable}"), "{name}");
+        assert_eq!(record.describe(), format!("unknown in reward{resumable}"), "{name}");
         assert!(show(dir).contains("run.json is damaged"), "{name}");
         assert_eq!(record.head(&Series::default())["state"], "unknown");
     }

@@ -1,5 +1,4 @@
-//! The consequences of a changed setting for a run that is resumed. Every key of the schemas belongs to exactly one class, so a
-//! new key needs a decision.
+//! Effects of changed settings on a resumed run. Every key of the schemas has exactly one effect, so a new key needs a decision.
 
 use burnish_config::compat::fits_key;
 
@@ -10,31 +9,31 @@ pub enum CheckpointPart {
     Policy,
     /// Weights and optimizer of the critic (`model`, `optimizer`).
     Critic,
-    /// The position in the data and the random streams (`extra`).
+    /// Position in the data, and the random streams (`extra`).
     Data,
 }
 
-/// The consequence of a changed setting.
+/// Effect of a changed setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChangeEffect {
-    /// Not reported: the resumed run is not affected, for the given reason.
+    /// Not reported: the change does not affect the resumed run, for the given reason.
     Free(&'static str),
-    /// Takes effect from the next step on, and is reported.
+    /// Takes effect from the next step, and is reported.
     Effect,
-    /// Takes effect and is reported like [`ChangeEffect::Effect`]; validation measures something else afterwards, so the best value so
-    /// far is no longer comparable.
+    /// Takes effect and is reported like [`ChangeEffect::Effect`]. Validation measures something else afterwards, so the best
+    /// value so far is no longer comparable.
     Validation,
-    /// Refused if this part is loaded, because its content would mean something else.
+    /// Refused if this part is loaded, because its contents would mean something else.
     Refused(CheckpointPart),
 }
 use ChangeEffect::{Effect, Free, Refused, Validation};
 
-const SHOWN: ChangeEffect = Free("what is kept and shown of a run");
+const SHOWN: ChangeEffect = Free("affects only saved files and output");
 const MEMORY: ChangeEffect = Free("memory and speed");
 const LENGTH: ChangeEffect = Free("the number of steps is reported instead");
 const CONTENT: ChangeEffect = Free("the prompts of validation are compared themselves");
 
-/// Every key, or pattern of keys as in the table of verl's keys, with the consequence of its change. No key fits two of them.
+/// Every key, or pattern of keys as in the table of verl's keys, with the effect of its change. No key fits two of them.
 const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (LENGTH, &["trainer.total_epochs", "trainer.total_training_steps"]),
     (SHOWN, &["trainer.project_name", "trainer.experiment_name", "trainer.default_local_dir", "trainer.resume_mode"]),
@@ -183,7 +182,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["reward.remote_token_env", "reward.sandbox_fusion.url", "reward.sandbox_fusion.max_concurrent"]),
     (Effect, &["algorithm.gamma", "algorithm.lam", "algorithm.adv_estimator", "algorithm.norm_adv_by_std_in_grpo"]),
     (Effect, &["algorithm.custom_adv_estimator.path", "algorithm.post_processing.path", "algorithm.post_processing.name"]),
-    // A score has them too where they are summed.
+    // With turn rewards in the score, a score changes too.
     (Validation, &["algorithm.turn_rewards"]),
     (Effect, &["algorithm.scale_rewards", "algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"]),
     (Validation, &["algorithm.missing_eos_penalty", "algorithm.stop_properly_penalty_coef"]),
@@ -205,12 +204,12 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Validation, &["algorithm.log_prob_min_clamp"]),
 ];
 
-/// The setting of the initial KL coefficient.
+/// Setting of the initial KL coefficient.
 pub const KL_COEF: &str = "algorithm.kl_ctrl.kl_coef";
 
-/// Returns the consequence of a change of this key; `None` for a key that is no longer a setting.
-pub(super) fn fate(key: &str) -> Option<ChangeEffect> {
-    CHANGES.iter().find(|(_, patterns)| patterns.iter().any(|pattern| fits_key(pattern, key))).map(|(fate, _)| *fate)
+/// Returns the effect of a change of this key; `None` for a key that is no longer a setting.
+pub(super) fn effect(key: &str) -> Option<ChangeEffect> {
+    CHANGES.iter().find(|(_, patterns)| patterns.iter().any(|pattern| fits_key(pattern, key))).map(|(effect, _)| *effect)
 }
 
 #[cfg(test)]
@@ -218,19 +217,19 @@ mod tests {
     use super::*;
     use burnish_config::kinds::KINDS;
 
-    fn fates(key: &str) -> Vec<ChangeEffect> {
-        let lines = CHANGES.iter().flat_map(|(fate, patterns)| patterns.iter().map(move |pattern| (fate, pattern)));
-        lines.filter(|(_, pattern)| fits_key(pattern, key)).map(|(fate, _)| *fate).collect()
+    fn effects(key: &str) -> Vec<ChangeEffect> {
+        let lines = CHANGES.iter().flat_map(|(effect, patterns)| patterns.iter().map(move |pattern| (effect, pattern)));
+        lines.filter(|(_, pattern)| fits_key(pattern, key)).map(|(effect, _)| *effect).collect()
     }
 
-    /// A new setting needs an entry that says what its change means for a resumed run.
+    /// A new setting needs an entry with the effect of its change on a resumed run.
     #[test]
-    fn every_key_has_one_fate_and_every_pattern_a_key() {
+    fn every_key_has_one_effect_and_every_pattern_a_key() {
         let keys =
             KINDS.iter().filter(|known| known.file.ends_with("_trainer")).map(|known| known.defaults().unwrap().settings());
         let keys = keys.collect::<Vec<_>>().concat();
         let undecided: Vec<_> =
-            keys.iter().map(|(key, ..)| key).filter(|key| fates(key).len() != 1).map(|key| (key, fates(key))).collect();
+            keys.iter().map(|(key, ..)| key).filter(|key| effects(key).len() != 1).map(|key| (key, effects(key))).collect();
         assert!(undecided.is_empty(), "say in CHANGES, once, what a change of these keys means: {undecided:?}");
         for pattern in CHANGES.iter().flat_map(|(_, patterns)| *patterns) {
             assert!(keys.iter().any(|(key, ..)| fits_key(pattern, key)), "{pattern} fits no setting");
