@@ -24,7 +24,7 @@ pub fn together(run: impl FnOnce(&Ranks, Interrupt) -> Result<(), CliError>) -> 
     // Launchers send SIGUSR1 right after their start, and its default action kills.
     let interrupt = Interrupt::default();
     interrupt.watch_user_signal().map_err(CliError::setup)?;
-    let ranks = Ranks::of(open().map_err(|error| reported_once(CliError::setup(error)))?);
+    let ranks = Ranks::new(open().map_err(|error| reported_once(CliError::setup(error)))?);
     // `${now:…}` and the date of templates are those of rank 0.
     if let Some(moment) = ranks.gather(ranks.is_first().then(begun))[0] {
         begin_at(moment);

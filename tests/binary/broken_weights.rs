@@ -75,7 +75,7 @@ fn weights_that_an_update_broke_are_not_saved_and_remove_nothing() {
             let output = broken.output().unwrap();
             let message = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(1), "{what}: {message}");
-            for part in ["step 2: the update made numbers of `", &format!("lower {key}"), "the checkpoint of step 1 stays"] {
+            for part in ["step 2: the update made weights of `", &format!("lower {key}"), "the checkpoint of step 1 stays"] {
                 assert!(message.contains(part), "{what}: {part}: {message}");
             }
             assert_eq!(steps(&at), ["global_step_1"], "{what}");

@@ -48,7 +48,7 @@ fn run(arguments: &[String], size: usize, slices: usize, out: &Path) {
     let command = if words[0].starts_with("--") { String::new() } else { words.remove(0) };
     words.push(format!("trainer.gradient_slices={slices}"));
     let rank = |group: Arc<dyn Group>| {
-        let ranks = Ranks::of(group);
+        let ranks = Ranks::new(group);
         match command.as_str() {
             "" => setup::start(loaded::<PpoConfig>(&words), &output(), Interrupt::default(), ranks).unwrap().run().unwrap(),
             "sft" => stage::<Sft>(loaded::<SftConfig>(&words), ranks),

@@ -256,7 +256,7 @@ fn checkpoints_hold_the_adapter_and_go_on_from_it() {
 
         let error = |learner: &mut Learner| format!("{:#}", learner.load(&at(&format!("{kind} 1")), true, true).unwrap_err());
         assert!(error(&mut fresh(2)).contains("lora_rank: 4 "));
-        assert!(error(&mut learner(base("llama"))).contains("is of a run with LoRA"));
+        assert!(error(&mut learner(base("llama"))).contains("belongs to a run with LoRA"));
         if kind == "language" {
             learner(base("llama")).save(&at("full"), parts, &[]).unwrap();
             assert!(format!("{:#}", fresh(4).load(&at("full"), true, false).unwrap_err()).contains("no LoRA adapter"));

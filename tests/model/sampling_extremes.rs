@@ -1,7 +1,7 @@
 //! Extreme values of every field of sampling, with a reference in f64: the token that a uniform number stands for, and its
 //! log-probability.
 
-use burnish::rollout::sampling::{LogitChanges, Seen, sample};
+use burnish::rollout::sampling::{LogitChanges, PenalizedToken, sample};
 use burnish::rollout::{Logprobs, Sampling};
 
 const ALL: Sampling = Sampling::PLAIN;
@@ -23,7 +23,7 @@ fn reference(logits: &[f32], sampling: &Sampling, changes: LogitChanges) -> (Vec
     let own = softmax(&x);
     changes.forbidden.iter().for_each(|&token| x[token as usize] = f64::NEG_INFINITY);
     changes.biases.iter().for_each(|&(token, bias)| x[token as usize] += f64::from(bias));
-    for &Seen { token, count } in changes.seen {
+    for &PenalizedToken { token, count } in changes.seen {
         let (logit, repetition) = (&mut x[token as usize], f64::from(sampling.repetition_penalty));
         *logit = if *logit > 0.0 { *logit / repetition } else { *logit * repetition };
         *logit -= f64::from(sampling.frequency_penalty) * f64::from(count);
@@ -86,7 +86,7 @@ fn extreme_values_draw_what_they_stand_for() {
     // More than a block, and no multiple of what the kernels take at once.
     for (vocab, spread, offset) in [(3, 4.0, 0.0), (1029, 14.0, 0.0), (1029, 14.0, -3e4), (1029, 1e-3, 1.0)] {
         let logits: Vec<f32> = (0..vocab).map(|i| (offset + spread * (uniform(i) - 0.5)) as f32).collect();
-        let seen = [Seen { token: 0, count: 3 }, Seen { token: 2, count: 0 }];
+        let seen = [PenalizedToken { token: 0, count: 3 }, PenalizedToken { token: 2, count: 0 }];
         let forbidding = LogitChanges { forbidden: &[1], seen: &seen, ..LogitChanges::default() };
         let biased = LogitChanges { biases: &[(1, 1e4), (2, -1e30)], seen: &seen, ..LogitChanges::default() };
         for (sampling, changes) in all.iter().flat_map(|s| [LogitChanges::default(), forbidding, biased].map(|c| (s, c))) {

@@ -1,22 +1,22 @@
-//! The cores of a machine, shared out among the processes on it.
+//! Division of a machine's cores among the processes on it.
 
 use std::{env, fs, thread};
 
 use rayon::ThreadPoolBuilder;
 
-/// Gives this process its part of the machine's cores: rayon, on whose threads all arithmetic runs, would start as many threads in each
-/// process as there are cores. `RAYON_NUM_THREADS` decides where it is set. It is called before rayon is used. `local`: the number of
-/// this process among those of the machine, and how many these are. `by_mpirun`: Open MPI's launcher started it.
+/// Limits this process to its share of the machine's cores. Without that, rayon, on whose threads all arithmetic runs, starts as
+/// many threads in each process as there are cores. `RAYON_NUM_THREADS` takes precedence. Must be called before rayon is used.
+/// `local` is the index of this process on the machine, and their number; `by_mpirun` is true if Open MPI's launcher started it.
 pub fn share_out((index, count): (usize, usize), by_mpirun: bool) {
     let usable = thread::available_parallelism().map_or(1, usize::from);
-    // The launcher itself is tied to no core.
+    // The launcher itself is not pinned to a core.
     let of_parent = || allowed(&format!("/proc/{}/status", std::os::unix::process::parent_id()));
     let own = allowed("/proc/self/status");
     let all = of_parent().filter(|all| own.is_some_and(|own| own < *all)).unwrap_or(usable);
     let part = threads(usable, all, count);
     if by_mpirun && index == 0 && usable < all / count {
         tracing::warn!(
-            "mpirun ties each process to {usable} of this machine's {all} cores, where {} are its part: add --bind-to none",
+            "mpirun pins each process to {usable} of this machine's {all} cores, but {} are its share: add --bind-to none",
             all / count
         );
     }
@@ -25,23 +25,23 @@ pub fn share_out((index, count): (usize, usize), by_mpirun: bool) {
         && ThreadPoolBuilder::new().num_threads(part).build_global().is_err()
     {
         tracing::warn!(
-            "each process computes on {usable} threads, because they run already; RAYON_NUM_THREADS={part} is its part"
+            "each process computes on {usable} threads, because they already run: set RAYON_NUM_THREADS={part}, its share"
         );
     }
 }
 
-/// The threads of each of `count` processes, which may use `usable` cores each and all together `all`.
+/// Returns the number of threads of each of `count` processes, which may use `usable` cores each, and all together `all`.
 fn threads(usable: usize, all: usize, count: usize) -> usize {
     usable.min(all / count).max(1)
 }
 
-/// The number of cores that a process may run on, by its status in /proc.
+/// Returns the number of cores that a process may run on, from its status in /proc.
 fn allowed(status: &str) -> Option<usize> {
     let status = fs::read_to_string(status).ok()?;
     number_of(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?)
 }
 
-/// The number of cores in a list such as `0-3,8`.
+/// Returns the number of cores in a list such as `0-3,8`.
 fn number_of(list: &str) -> Option<usize> {
     let run = |run: &str| {
         let (first, last) = run.split_once('-').unwrap_or((run, run));
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn processes_share_cores() {
         assert_eq!(["\t0", " 0-3,8\n", "0-1,4-5,7", "", "3-1"].map(number_of), [Some(1), Some(5), Some(5), None, None]);
-        // Tied to nothing, to a core, to one socket of two, and more processes than cores.
+        // Not pinned, pinned to a core, pinned to one of two sockets, and more processes than cores.
         assert_eq!([threads(16, 16, 4), threads(1, 16, 2), threads(8, 16, 4), threads(2, 2, 3)], [4, 1, 4, 1]);
         assert!(allowed("/proc/self/status").is_none_or(|own| own > 0));
     }

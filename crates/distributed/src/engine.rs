@@ -1,4 +1,4 @@
-//! The choice of an engine: MPI where a launcher started this process with others, and none where it is alone.
+//! Choice of the engine: MPI if a launcher started this process with others, and none if it is alone.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::group::Group;
 use super::launch::{Launcher, MPIRUN, launcher, other_processes};
 use super::solo::Solo;
 
-/// Joins the processes that a launcher started, in a program that is built with the feature `mpi`. It is called once, before anything
-/// else of a command that trains, and on the main thread, which makes all later calls.
+/// Joins the processes that a launcher started, if the program is built with the feature `mpi`. Must be called once, before
+/// anything else in a command that trains, on the main thread, which makes all later calls.
 ///
 /// # Errors
-/// Several processes that do not find each other: without the feature, with another MPI than the launcher's, or by a launcher that does
-/// not speak MPI.
+/// If several processes do not find each other: without the feature, with another MPI than the launcher's, or with a launcher
+/// that does not support MPI.
 pub fn open() -> Result<Arc<dyn Group>> {
     let launcher = launcher();
     let group = match launcher {
@@ -28,13 +28,13 @@ pub fn open() -> Result<Arc<dyn Group>> {
     Ok(group)
 }
 
-/// Refuses a process that knows of no other, though others were started.
+/// Refuses to run if this process sees no other although others were started.
 fn check_alone(launcher: Option<Launcher>) -> Result<()> {
     if let Some(Launcher { command, processes: Some(count) }) = launcher.filter(|launcher| launcher.processes > Some(1)) {
         bail!(
-            "{command} started {count} processes, but each sees itself alone and would train alone, in the same folder: this program is \
-             built with another MPI than that of {command}. Start it by the launcher of its own, or build it with that one's mpicc in the \
-             variable MPICC (docs/scale-out.md)"
+            "{command} started {count} processes, but each sees itself alone and would train alone, in the same folder, because this \
+             program is built with another MPI than that of {command}: start it with the launcher of its MPI, or build it with MPICC \
+             set to the mpicc of {command} (docs/scale-out.md)"
         );
     }
     if let Some((variable, count)) = other_processes() {
@@ -57,7 +57,7 @@ fn connect(Launcher { command, processes }: Launcher) -> Result<Arc<dyn Group>> 
         return Ok(Arc::new(Solo));
     }
     bail!(
-        "{command} started this process, but this program is built without MPI, and every process would train alone: build it with \
+        "{command} started this process, but this program is built without MPI, so every process would train alone: build it with \
          `cargo build --release --features mpi` (docs/scale-out.md)"
     )
 }

@@ -1,46 +1,46 @@
-//! The launcher that started this process, as the environment shows it.
+//! The launcher that started this process, as found in the environment.
 
 use std::env;
 
-/// A launcher that speaks MPI.
+/// A launcher that supports MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launcher {
-    /// The command that users type.
+    /// Command that users type.
     pub command: &'static str,
-    /// The processes that it started; `None` where it does not say.
+    /// Number of processes that it started; `None` if the environment lacks it.
     pub processes: Option<usize>,
 }
 
-/// The command of Open MPI, which alone ties processes to cores where nobody asks for it.
+/// Command of Open MPI's launcher, the only one that pins ranks to cores by default.
 pub const MPIRUN: &str = "mpirun";
 
-/// By launcher, the variables of which one is set in every process, the one that has their number, and the command. Open MPI's come
-/// first, because it sets PMIx's too. Hydra, which MPICH, Intel MPI and MVAPICH bring, Slurm's `--mpi=pmi2` and Cray's PALS set PMI's;
-/// by `--mpi=pmix` Slurm gives the number only in a variable of its own.
+/// For each launcher: variables, at least one set in every process; the variable with the number of processes; and the command.
+/// Open MPI's come first, because it also sets PMIx's. PMI's variables are set by Hydra (of MPICH, Intel MPI and MVAPICH), by
+/// Slurm's `--mpi=pmi2` and by Cray's PALS. With `--mpi=pmix`, Slurm gives the number only in its own variable.
 const LAUNCHERS: &[(&[&str], &str, &str)] = &[
     (&["OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"], "OMPI_COMM_WORLD_SIZE", MPIRUN),
     (&["PMI_SIZE", "PMI_RANK"], "PMI_SIZE", "mpiexec"),
     (&["PMIX_RANK"], "SLURM_STEP_NUM_TASKS", "srun --mpi=pmix"),
 ];
 
-/// Variables with the number of a process among those that were started.
+/// Variables with the rank of a process.
 const RANKS: &[&str] = &["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK"];
 
-/// Variables with the number of processes that something else than MPI has started: torchrun and what imitates it, and Slurm's `srun`.
-/// In a batch script, of which one process runs, Slurm sets the number of tasks too, but not that of a step.
+/// Variables with the number of processes that a launcher other than MPI has started: torchrun and compatible ones, and Slurm's
+/// `srun`. In a batch script, which runs as one process, Slurm sets the number of tasks, but not that of a step.
 const OTHERS: &[&str] = &["WORLD_SIZE", "SLURM_STEP_NUM_TASKS"];
 
-/// The launcher that started this process by MPI; `None` where there is none.
+/// Returns the launcher that started this process by MPI; `None` without a launcher.
 pub fn launcher() -> Option<Launcher> {
     launcher_in(variable)
 }
 
-/// The number that the launcher gave this process, by its variables.
+/// Returns the rank that the launcher gave this process in its variables.
 pub fn launched_rank() -> Option<usize> {
     RANKS.iter().find_map(|name| variable(name)?.parse().ok())
 }
 
-/// The variable of a launcher that starts several processes without MPI, with their number: each would train by itself.
+/// Returns the variable of a launcher that starts several processes without MPI, and their number: each would train by itself.
 pub fn other_processes() -> Option<(&'static str, usize)> {
     other_processes_in(variable)
 }

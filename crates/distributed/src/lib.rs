@@ -1,8 +1,8 @@
-//! Training in several processes, one for each device: the same numbers for any number of them.
+//! Training in several processes, one per device, with the same results for any number of them.
 //!
-//! A process is a *rank*. Every rank holds the model and the whole batch of numbers; the heavy passes are shared out. An engine
-//! ([`Group`]) only moves bytes between ranks; every sum is ours, in an order that the batch alone decides ([`tree`]), so metrics
-//! and weights are the same bytes for any number of ranks. [`Ranks`] is what the rest of the program sees.
+//! A process is a *rank*. Every rank has the model and the whole batch; the expensive passes are divided among the ranks. An
+//! engine ([`Group`]) only moves bytes between ranks. All sums are computed here, in an order that depends on the batch alone
+//! ([`tree`]), so metrics and weights have the same bytes for any number of ranks. The rest of the program uses [`Ranks`].
 //!
 //! A new engine is one file that implements [`Group`], and one line of [`open`].
 

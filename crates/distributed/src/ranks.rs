@@ -1,4 +1,4 @@
-//! The processes that train together, as the rest of the program sees them: values in place of bytes.
+//! The ranks that train together, as used by the rest of the program: values instead of bytes.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,38 +16,38 @@ use super::tree::leaves_of;
 use super::wire::{decoded, encoded, of_f32s, to_f32s};
 use burnish_util::interrupt::Interrupted;
 
-/// The processes that train together, this one being one of them. Clones are of the same group. Alone, every call returns at once.
+/// The ranks that train together, seen from this one. Clones belong to the same group. With one rank, every call returns at once.
 ///
-/// Calls are collective, as those of [`Group`] are: a branch around one must not depend on what only one rank knows, and no error of
-/// one rank may leave a function between two of them without [`agree`](Self::agree).
+/// Calls are collective, like those of [`Group`]: a branch around one must not depend on facts that only one rank knows. An error
+/// of one rank must pass through [`agree`](Self::agree) before the function returns between two calls.
 #[derive(Clone)]
 pub struct Ranks {
     group: Arc<dyn Group>,
     slices: Arc<OnceLock<Slices>>,
 }
 
-/// How often a rank that works on another thread says so.
+/// Interval at which a rank that works on another thread gives a sign.
 const BEAT: Duration = Duration::from_millis(200);
 
-/// The error of a rank, for the others.
+/// Error of a rank, for the other ranks.
 #[derive(Serialize, Deserialize, PartialEq)]
-enum Failure {
+enum RankError {
     Interrupted(String),
     Failed(String),
 }
 
 impl Ranks {
-    /// The ranks of a group.
-    pub fn of(group: Arc<dyn Group>) -> Self {
+    /// Creates the ranks of a group.
+    pub fn new(group: Arc<dyn Group>) -> Self {
         Self { group, slices: Arc::default() }
     }
 
-    /// This process alone.
+    /// Creates a group of this process alone.
     pub fn alone() -> Self {
-        Self::of(Arc::new(Solo))
+        Self::new(Arc::new(Solo))
     }
 
-    /// The engine below.
+    /// Returns the engine.
     pub fn group(&self) -> &dyn Group {
         &*self.group
     }
@@ -60,27 +60,27 @@ impl Ranks {
         self.group.size()
     }
 
-    /// True for rank 0, which alone writes files and talks to services.
+    /// Returns true for rank 0, which alone writes files and calls services.
     pub fn is_first(&self) -> bool {
         self.rank() == 0
     }
 
-    /// True if there is no other rank.
+    /// Returns true if there is no other rank.
     pub fn is_alone(&self) -> bool {
         self.size() == 1
     }
 
-    /// The part of `count` things in a row that is this rank's.
+    /// Returns this rank's share of `count` consecutive items.
     pub fn share(&self, count: usize) -> Range<usize> {
         share(self.rank(), self.size(), count)
     }
 
-    /// The rank whose [`share`](Self::share) of `count` things has this one.
+    /// Returns the rank whose [`share`](Self::share) of `count` items contains this item.
     pub fn owner(&self, thing: usize, count: usize) -> usize {
         (0..self.size()).find(|&rank| share(rank, self.size(), count).contains(&thing)).unwrap_or(0)
     }
 
-    /// Sets how a mini-batch is cut, for all clones. It is known once it is known where the run starts.
+    /// Sets the division of a mini-batch into slices, for all clones. It depends on the checkpoint that the run resumes from.
     ///
     /// # Panics
     /// If it is set twice.
@@ -88,17 +88,17 @@ impl Ranks {
         self.slices.set(slices).expect("a run cuts its mini-batches in one way");
     }
 
-    /// How a mini-batch is cut, which all ranks do alike; in one piece until it is set.
+    /// Returns the division of a mini-batch into slices, the same on all ranks; one slice until it is set.
     pub fn slices(&self) -> Slices {
         self.slices.get().copied().unwrap_or_default()
     }
 
-    /// The slices whose gradients this rank works out.
+    /// Returns the slices whose gradients this rank computes.
     pub fn own_slices(&self) -> Range<usize> {
         leaves_of(self.rank(), self.size(), self.slices().count)
     }
 
-    /// The values of all ranks, in their order.
+    /// Returns the values of all ranks, in their order.
     pub fn gather<T: Serialize + DeserializeOwned>(&self, own: T) -> Vec<T> {
         if self.is_alone() {
             return vec![own];
@@ -106,12 +106,12 @@ impl Ranks {
         self.gather_bytes(&encoded(&own)).iter().map(|bytes| decoded(bytes)).collect()
     }
 
-    /// The things of all ranks, one behind another.
+    /// Concatenates the lists of all ranks.
     pub fn concat<T: Serialize + DeserializeOwned>(&self, own: Vec<T>) -> Vec<T> {
         self.gather(own).into_iter().flatten().collect()
     }
 
-    /// The numbers of all ranks, one behind another: as [`concat`](Self::concat), with 4 bytes for each.
+    /// Concatenates the floats of all ranks, like [`concat`](Self::concat), with 4 bytes for each.
     pub fn concat_f32s(&self, own: Vec<f32>) -> Vec<f32> {
         if self.is_alone() {
             return own;
@@ -131,19 +131,19 @@ impl Ranks {
         sizes.into_iter().map(part).collect()
     }
 
-    /// True on all ranks if it is on one.
+    /// Returns true on all ranks if `own` is true on any of them.
     pub fn any(&self, own: bool) -> bool {
         !self.is_alone() && self.gather(own).contains(&true) || own
     }
 
-    /// Tells the other ranks a value, on rank 0; they [`hear`](Self::hear) it.
+    /// Sends a value from rank 0 to the other ranks, which receive it by [`hear`](Self::hear).
     pub(super) fn tell<T: Serialize>(&self, value: &T) {
         let mut bytes = encoded(value);
         self.group.broadcast(&mut (bytes.len() as u64).to_le_bytes(), 0);
         self.group.broadcast(&mut bytes, 0);
     }
 
-    /// The value that rank 0 [`tell`](Self::tell)s.
+    /// Receives the value that rank 0 sends by [`tell`](Self::tell).
     pub(super) fn hear<T: DeserializeOwned>(&self) -> T {
         let mut size = [0; 8];
         self.group.broadcast(&mut size, 0);
@@ -152,56 +152,57 @@ impl Ranks {
         decoded(&bytes)
     }
 
-    /// Does something on rank 0 alone: all ranks return what it returned. For everything that writes a file or asks a service.
+    /// Runs a function on rank 0 alone and returns its result on all ranks. For everything that writes a file or calls a service.
     ///
     /// # Errors
     /// The error of rank 0, on all ranks.
     pub fn first<T: Serialize + DeserializeOwned>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
         if !self.is_first() {
-            return self.hear::<Result<T, Failure>>().map_err(Failure::into_error);
+            return self.hear::<Result<T, RankError>>().map_err(RankError::into_error);
         }
         let result = run();
         if !self.is_alone() {
-            self.tell(&result.as_ref().map_err(Failure::of));
+            self.tell(&result.as_ref().map_err(RankError::from_error));
         }
         result
     }
 
-    /// A result that is an error on all ranks if it is one on any: all leave a phase together, and all know why.
+    /// Returns an error on all ranks if any rank has one: all leave a phase together, with the same information.
     ///
     /// # Errors
-    /// The errors of all ranks that have one, with their numbers, or the one error that all have. Of ranks that were interrupted and
-    /// ranks that failed, the latter count.
+    /// The errors of all ranks that have one, with their ranks, or the one error that all have. If some ranks were interrupted
+    /// and others failed, only the failures are returned.
     pub fn agree<T>(&self, own: Result<T>) -> Result<T> {
         if self.is_alone() {
             return own;
         }
-        let all = self.gather(own.as_ref().err().map(Failure::of));
+        let all = self.gather(own.as_ref().err().map(RankError::from_error));
         if all.iter().all(|failure| *failure == all[0]) {
             return own;
         }
         let errors = || all.iter().enumerate().filter_map(|(rank, failure)| Some((rank, failure.as_ref()?)));
-        let has_failed = errors().any(|(_, failure)| matches!(failure, Failure::Failed(_)));
-        let told = errors().filter(|(_, failure)| matches!(failure, Failure::Failed(_)) == has_failed);
+        let has_failed = errors().any(|(_, failure)| matches!(failure, RankError::Failed(_)));
+        let told = errors().filter(|(_, failure)| matches!(failure, RankError::Failed(_)) == has_failed);
         let told = told.map(|(rank, failure)| format!("rank {rank}: {failure}")).collect::<Vec<_>>().join("\n");
         Err(if has_failed { anyhow!(told) } else { Interrupted(told).into() })
     }
 
-    /// Checks that all ranks have the same `own` of something.
+    /// Checks that all ranks have the same `own` text.
     ///
     /// # Errors
-    /// Names the ranks that have another one than rank 0, and the first line that differs.
+    /// Names the ranks whose text differs from that of rank 0, and the first line that differs.
     pub fn same(&self, what: &str, own: &str) -> Result<()> {
         let all = self.gather(own.to_owned());
         let others: Vec<String> =
             all.iter().enumerate().filter(|(_, other)| **other != all[0]).map(|(rank, _)| rank.to_string()).collect();
         match others.is_empty() {
             true => Ok(()),
-            false => Err(anyhow!("{what} of rank {} is another than that of rank 0{}", others.join(", "), difference(&all))),
+            false => Err(anyhow!("{what} of rank {} differs from that of rank 0{}", others.join(", "), difference(&all))),
         }
     }
 
-    /// Does something that may take long and makes no collective call: the others are told all the while that this rank is at work.
+    /// Runs a function that may take long and makes no collective call. Meanwhile the other ranks learn that this rank is
+    /// working.
     pub fn at_work<T: Send>(&self, run: impl FnOnce() -> T + Send) -> T {
         if self.is_alone() {
             return run();
@@ -209,7 +210,7 @@ impl Ranks {
         std::thread::scope(|scope| {
             let (done, waits) = mpsc::channel::<()>();
             let work = scope.spawn(move || {
-                // Dropped at the end, also at that of a panic.
+                // Dropped at the end, even after a panic.
                 let _done = done;
                 run()
             });
@@ -220,13 +221,13 @@ impl Ranks {
         })
     }
 
-    /// Tells the others that this rank is at work: whoever waits for it goes on waiting.
+    /// Tells the other ranks that this one is working, so that they continue to wait for it.
     pub fn beat(&self) {
         self.group.beat();
     }
 }
 
-/// The first line in which a text differs from the first one.
+/// Returns the first line in which a text differs from the first text.
 fn difference(all: &[String]) -> String {
     let Some(other) = all.iter().find(|other| **other != all[0]) else {
         return String::new();
@@ -241,8 +242,8 @@ impl fmt::Debug for Ranks {
     }
 }
 
-impl Failure {
-    fn of(error: &Error) -> Self {
+impl RankError {
+    fn from_error(error: &Error) -> Self {
         let text = format!("{error:#}");
         if error.is::<Interrupted>() { Self::Interrupted(text) } else { Self::Failed(text) }
     }
@@ -255,7 +256,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for RankError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Interrupted(text) | Self::Failed(text) => f.write_str(text),
@@ -270,11 +271,11 @@ mod tests {
     use super::*;
     use crate::threads;
 
-    /// What each of three ranks returns.
+    /// Returns the result of each of three ranks.
     fn on_three<T: Send>(run: impl Fn(&Ranks) -> T + Sync) -> Vec<T> {
         std::thread::scope(|scope| {
             let run = &run;
-            let ranks: Vec<_> = threads(3).into_iter().map(|group| scope.spawn(move || run(&Ranks::of(group)))).collect();
+            let ranks: Vec<_> = threads(3).into_iter().map(|group| scope.spawn(move || run(&Ranks::new(group)))).collect();
             ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
         })
     }
@@ -286,7 +287,7 @@ mod tests {
         let all = on_three(|ranks| (bits(ranks.concat(own(ranks))), bits(ranks.concat_f32s(own(ranks)))));
         let expected: Vec<u32> = (0..3).flat_map(|rank| bits(vec![f32::NAN, -0.0, 1e-45, 0.1 + rank as f32])).collect();
         assert!(all.iter().all(|(values, numbers)| *values == expected && *numbers == expected));
-        // Numbers whose JSON is null, and values that are no numbers, arrive too.
+        // Numbers whose JSON is null, and values other than numbers, arrive too.
         let odd = (f64::NEG_INFINITY, Some(serde_json::json!({"a": [1, 2.5, null]})), "x".to_owned());
         assert!(on_three(|ranks| ranks.gather(odd.clone())).iter().all(|all| all.iter().all(|one| *one == odd)));
         assert_eq!(on_three(|ranks| ranks.any(ranks.rank() == 2)), [true; 3]);
@@ -321,7 +322,7 @@ mod tests {
         assert_eq!(failed, ["full"; 3]);
     }
 
-    /// Rank 0 gets the parts of all, in their order; an error of its own leaves nobody waiting.
+    /// Rank 0 gets the parts of all ranks, in their order; if it fails, no other rank keeps waiting.
     #[test]
     fn parts_are_handed_over_while_rank_0_leads() {
         let part = |rank: usize, asked: usize| vec![(10 * asked + rank) as f32; rank];

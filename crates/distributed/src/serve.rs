@@ -1,4 +1,4 @@
-//! Rank 0 writes a checkpoint, and the others hand over the parts of it that only they have, one at a time, when they are asked.
+//! Rank 0 writes a checkpoint, and the other ranks send it the parts that only they have, one at a time, on request.
 
 use anyhow::Result;
 use serde::de::DeserializeOwned;
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use super::ranks::Ranks;
 use super::wire::{of_f32s, to_f32s};
 
-/// The next question of rank 0, and the numbers that it expects from each rank; `None` when it is done.
+/// Next request of rank 0, and the number of floats that it expects from each rank; `None` when it is done.
 #[derive(Serialize, Deserialize)]
-struct Asked<Q>(Option<(Q, Vec<usize>)>);
+struct Request<Q>(Option<(Q, Vec<usize>)>);
 
 impl Ranks {
-    /// Runs `lead` on rank 0, which may [`ask`](Self::ask); the others answer by `serve` until it is done. Whether `lead` fails or
-    /// not, nobody is left waiting.
+    /// Runs `lead` on rank 0, which may [`ask`](Self::ask); the other ranks reply by `serve` until it is done. If `lead` fails,
+    /// no rank keeps waiting.
     ///
     /// # Errors
     /// The error of `lead`, on all ranks.
@@ -27,24 +27,24 @@ impl Ranks {
         }
         if self.is_first() {
             let led = lead();
-            self.tell(&Asked::<Q>(None));
+            self.tell(&Request::<Q>(None));
             return self.first(|| led);
         }
-        while let Asked(Some((question, counts))) = self.hear::<Asked<Q>>() {
+        while let Request(Some((question, counts))) = self.hear::<Request<Q>>() {
             self.collect(&serve(&question), &counts);
         }
         self.first(|| unreachable!("rank 0 leads"))
     }
 
-    /// The numbers of all ranks that `question` is about, one behind another: `own` are those of rank 0, which asks within
-    /// [`lead`](Self::lead), and `counts` says how many each rank has.
+    /// Returns the concatenated floats of all ranks for `question`. `own` are those of rank 0, which calls this within
+    /// [`lead`](Self::lead). `counts` has the number of floats of each rank.
     pub fn ask<Q: Serialize + DeserializeOwned>(&self, question: Q, own: &[f32], counts: Vec<usize>) -> Vec<f32> {
-        let asked = Asked(Some((question, counts.clone())));
-        self.tell(&asked);
+        let request = Request(Some((question, counts.clone())));
+        self.tell(&request);
         self.collect(own, &counts)
     }
 
-    /// Sends numbers to rank 0, which returns those of all.
+    /// Sends floats to rank 0, which returns those of all ranks.
     fn collect(&self, own: &[f32], counts: &[usize]) -> Vec<f32> {
         let own = of_f32s(own);
         let mut sent = vec![0; self.size()];

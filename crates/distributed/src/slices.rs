@@ -1,12 +1,12 @@
-//! The division of a batch: into runs of rows, one for each rank, and into slices, whose gradients are added up in a fixed order.
+//! Division of a batch: into ranges of rows, one per rank, and into slices, whose gradients are added in a fixed order.
 
 use std::ops::Range;
 
-/// How a mini-batch is cut.
+/// Division of a mini-batch into slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slices {
-    /// `trainer.gradient_slices`: the gradients of so many slices are added up. The sum depends on this number, not on that of
-    /// the ranks.
+    /// `trainer.gradient_slices`: number of slices whose gradients are added. The sum depends on this number, not on the number
+    /// of ranks.
     pub count: usize,
     /// `trainer.balance_batch`: slices have about as many tokens each; otherwise about as many rows.
     pub balanced: bool,
@@ -19,8 +19,8 @@ impl Default for Slices {
 }
 
 impl Slices {
-    /// Cuts rows into slices: the rows of each, in ascending order; a slice may be empty. `lengths`: the tokens of each row.
-    /// `groups`: rows with the same number, such as the responses to one prompt, stay together, because they share tokens.
+    /// Cuts rows into slices: the rows of each, in ascending order; a slice may be empty. `lengths` are the tokens of each row.
+    /// Rows with the same value in `groups`, such as the responses to one prompt, stay together, because they share tokens.
     pub fn cut(self, lengths: &[usize], groups: &[usize]) -> Vec<Vec<usize>> {
         if self.count == 1 {
             return vec![(0..lengths.len()).collect()];
@@ -35,7 +35,7 @@ impl Slices {
             together[at].0 += if self.balanced { lengths[row].max(1) } else { 1 };
             together[at].1.push(row);
         }
-        // The largest first, each to the slice with the least so far: the first of those that have equally little.
+        // The largest group first, each to the slice with the least so far; of equal slices, the first.
         together.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
         let mut slices = vec![(0, Vec::new()); self.count];
         for (size, rows) in together {
@@ -48,7 +48,7 @@ impl Slices {
     }
 }
 
-/// The part of `count` things in a row that belongs to a rank, or to another of `parts`.
+/// Returns the share of `count` consecutive items that belongs to a rank, or to another of `parts` parts.
 pub fn share(part: usize, parts: usize, count: usize) -> Range<usize> {
     part * count / parts..(part + 1) * count / parts
 }

@@ -2,7 +2,7 @@
 
 use super::group::Group;
 
-/// One rank.
+/// A single rank.
 pub struct Solo;
 
 impl Group for Solo {

@@ -1,10 +1,10 @@
-//! A group of threads of this process, which tests train with: no launcher is needed, and a mistake shows in a debugger.
+//! A group of threads of this process, for tests: it needs no launcher, and a debugger shows mistakes.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::group::Group;
 
-/// The handles of `size` ranks, each for a thread of its own.
+/// Returns the handles of `size` ranks, each for a separate thread.
 pub fn threads(size: usize) -> Vec<Arc<dyn Group>> {
     let table = Table { size, laid: Mutex::default(), turned: Condvar::new() };
     table.lock().slots.resize(size, ("", Vec::new()));
@@ -12,7 +12,7 @@ pub fn threads(size: usize) -> Vec<Arc<dyn Group>> {
     (0..size).map(|rank| -> Arc<dyn Group> { Arc::new(Thread { rank, table: table.clone() }) }).collect()
 }
 
-/// What the threads share.
+/// State that the threads share.
 struct Table {
     size: usize,
     laid: Mutex<Laid>,
@@ -21,12 +21,12 @@ struct Table {
 
 #[derive(Default)]
 struct Laid {
-    /// The call of each rank, and its bytes.
+    /// Call of each rank, and its bytes.
     slots: Vec<(&'static str, Vec<u8>)>,
-    /// The ranks that wait, and how often all have come.
+    /// Number of ranks that wait, and number of completed rounds.
     waiting: usize,
     turns: usize,
-    /// True once a rank has panicked: it will not come any more.
+    /// True once a rank has panicked: it will never arrive.
     is_broken: bool,
 }
 
@@ -35,7 +35,7 @@ impl Table {
         self.laid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all ranks have come.
+    /// Waits until all ranks have arrived.
     ///
     /// # Panics
     /// If one of them has panicked.
@@ -60,7 +60,7 @@ struct Thread {
 }
 
 impl Thread {
-    /// Lays bytes on the table, has `read` look at those of all, and waits until all have.
+    /// Publishes bytes, has `read` read those of all ranks, and waits until all have read them.
     ///
     /// # Panics
     /// If another rank makes another call.
@@ -98,7 +98,7 @@ impl Group for Thread {
     }
 
     fn exchange(&self, send: &[u8], send_counts: &[usize], received: &mut [u8], received_counts: &[usize]) {
-        // Each rank's message begins with the place of every part in it.
+        // Each rank's message begins with the offset of every part in it.
         let mut message: Vec<u8> = send_counts.iter().flat_map(|count| (*count as u64).to_le_bytes()).collect();
         message.extend(send);
         self.meet("exchange", message, |all| {

@@ -1,8 +1,8 @@
 //! Sums whose bits depend on the number of slices, never on the number of ranks.
 //!
-//! The slices of a mini-batch are the leaves of one binary tree: node (level, i) is the sum of (level − 1, 2i) and (level − 1, 2i + 1).
-//! A rank has a run of consecutive leaves and adds up whole subtrees only. It is left with a few nodes (with one, where
-//! slices / ranks is a power of two), and whoever receives those of all ranks goes on adding on the same tree.
+//! The slices of a mini-batch are the leaves of one binary tree: node (level, i) is the sum of (level − 1, 2i) and (level − 1, 2i
+//! + 1). A rank has a range of consecutive leaves and adds whole subtrees only. It is left with a few nodes (with one if slices /
+//! ranks is a power of two). The receiver of all ranks' nodes continues the addition on the same tree.
 
 use std::ops::Range;
 
@@ -15,9 +15,9 @@ pub struct Node {
     pub index: usize,
 }
 
-/// A value that is added to another one.
+/// A value that can be added to another one.
 pub trait Add {
-    /// Adds the value of the right child to that of the left one.
+    /// Adds the value of the right child to that of the left child.
     fn add(&mut self, right: Self);
 }
 
@@ -27,7 +27,7 @@ impl Add for Vec<f32> {
     }
 }
 
-/// What is there is added; a node of which nothing is there is as if it did not exist.
+/// `None` is an empty node: adding it changes nothing.
 impl<T: Add> Add for Option<T> {
     fn add(&mut self, right: Self) {
         match (self.as_mut(), right) {
@@ -42,7 +42,7 @@ impl Add for () {
     fn add(&mut self, (): Self) {}
 }
 
-/// Adds up leaves in their order, and holds as few values as the tree allows: at most 1 + log₂ of their number.
+/// Adds leaves in their order, and stores as few values as the tree allows: at most 1 + log₂ of their number.
 pub struct Sum<T> {
     leaves: usize,
     nodes: Vec<(Node, T)>,
@@ -53,7 +53,7 @@ impl<T: Add> Sum<T> {
         Self { leaves, nodes: Vec::new() }
     }
 
-    /// Adds a node; those to its left that this sum is to have have come before.
+    /// Adds a node. All nodes to its left that belong to this sum must be added before.
     pub fn push(&mut self, node: Node, value: T) {
         self.nodes.push((node, value));
         while let Some((node, value)) = self.nodes.pop() {
@@ -81,12 +81,12 @@ impl<T: Add> Sum<T> {
         self.push(Node { level: 0, index }, value);
     }
 
-    /// The values of the nodes that are left, in the order of [`nodes_of`] their run.
+    /// Returns the values of the remaining nodes, in the order of [`nodes_of`] their range.
     pub fn into_values(self) -> Vec<T> {
         self.nodes.into_iter().map(|(_, value)| value).collect()
     }
 
-    /// The sum of all leaves.
+    /// Returns the sum of all leaves.
     ///
     /// # Panics
     /// If leaves are missing.
@@ -97,19 +97,19 @@ impl<T: Add> Sum<T> {
     }
 }
 
-/// The leaves of a rank.
+/// Returns the leaves of a rank.
 pub fn leaves_of(rank: usize, ranks: usize, leaves: usize) -> Range<usize> {
     share(rank, ranks, leaves)
 }
 
-/// The nodes that a run of leaves leaves over.
+/// Returns the nodes that remain after a range of leaves was added.
 pub fn nodes_of(run: Range<usize>, leaves: usize) -> Vec<Node> {
     let mut sum = Sum::new(leaves);
     run.for_each(|index| sum.push_leaf(index, ()));
     sum.nodes.into_iter().map(|(node, ())| node).collect()
 }
 
-/// The sum of all leaves from the nodes that each rank is left with, rank after rank.
+/// Returns the sum of all leaves from the remaining nodes of each rank, rank after rank.
 pub fn join<T: Add>(nodes: &[Node], values: impl Iterator<Item = T>, leaves: usize) -> T {
     let mut sum = Sum::new(leaves);
     nodes.iter().zip(values).for_each(|(&node, value)| sum.push(node, value));
@@ -120,7 +120,7 @@ pub fn join<T: Add>(nodes: &[Node], values: impl Iterator<Item = T>, leaves: usi
 mod tests {
     use super::*;
 
-    /// Every cut of every number of leaves gives the tree's own order, with leaves of which nothing is there too.
+    /// Every cut of every number of leaves gives the tree's order, even with empty leaves.
     #[test]
     fn any_number_of_ranks_gives_the_same_bits() {
         for leaves in 1..=17 {

@@ -12,13 +12,13 @@ pub type Finished<'a> = &'a (dyn Fn(usize, &Response) + Sync);
 /// A request for responses.
 pub struct GenerationRequest<'a> {
     pub prompts: &'a [&'a [u32]],
-    /// The number of responses per prompt.
+    /// Number of responses per prompt.
     pub n: usize,
     pub sampling: Sampling,
     /// Token ids that end a response.
     pub eos: &'a [u32],
     pub stops: Option<Stops<'a>>,
-    /// Rules about single tokens. Every id is below the model's `vocab_size`, and a token is left after any response
+    /// Rules about single tokens. Every id must be below the model's `vocab_size`, and a token must be left after any response
     /// ([`TokenRules::leave_a_token`]).
     pub rules: Option<&'a TokenRules>,
     /// Returns the random stream of (prompt index, sample index).
@@ -34,6 +34,6 @@ pub trait Engine {
     /// Generates n responses per prompt, prompt after prompt: p0 s0, p0 s1, …, p1 s0, …
     fn generate(&mut self, model: &CausalLm, request: &GenerationRequest) -> Result<Vec<Response>>;
 
-    /// Samples the turns that come, until none will come any more.
+    /// Samples arriving turns until no more will arrive.
     fn converse(&mut self, model: &CausalLm, settings: &TurnSettings, turns: &dyn Turns) -> Result<()>;
 }

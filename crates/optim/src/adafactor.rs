@@ -1,18 +1,18 @@
-//! Adafactor: of a matrix's second moment it keeps the means of rows and columns alone.
+//! Adafactor: instead of a matrix's second moment, it stores only the means of its rows and columns.
 
 use anyhow::Result;
 use burn::tensor::{Device, Tensor};
 use rayon::prelude::*;
 
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, Rule, Slot, State, Step, Stored};
+use super::rule::{Parameter, Rule, Slot, State, Step, StoredTensor};
 use super::settings::{OptionRow, Settings};
 use burnish_model::ops::{f32s, flex_f32, sum_squares, tensor_from_vec};
 
 pub(super) const ADAFACTOR: OptimizerKind = OptimizerKind {
     name: "Adafactor",
     aliases: &["adafactor"],
-    doc: "Adam without a first moment, and with a second moment of a row and a column for each matrix.\n\
+    doc: "Adam without a first moment, and with the second moment of a matrix reduced to rows and columns.\n\
           Formula: β = 1 − t^decay_rate; r ← βr + (1 − β)·mean_cols(g² + ε₁), c likewise over rows; u = g/√(r·c/mean(r)); \
           u ← u/max(1, rms(u)/clip_threshold); w ← w·(1 − lr·λ) − lr·u, with scale_parameter lr·max(ε₂, rms(w)).\n\
           Paper: Shazeer & Stern 2018, arXiv:1804.04235.\n\
@@ -23,13 +23,13 @@ pub(super) const ADAFACTOR: OptimizerKind = OptimizerKind {
         OptionRow {
             name: "eps",
             default: "[1e-30, 1e-3]",
-            doc: "Constants beside the squared gradient, and beside the size of the weights.",
+            doc: "Constants added to the squared gradient, and used as the least size of the weights.",
         },
         OptionRow { name: "clip_threshold", default: "1", doc: "Largest root mean square of an update, before lr." },
         OptionRow { name: "decay_rate", default: "-0.8", doc: "Exponent of the decay of the second moment." },
-        OptionRow { name: "beta1", default: "null", doc: "Decay of the mean of updates; null keeps none." },
+        OptionRow { name: "beta1", default: "null", doc: "Decay of the mean of updates; null disables it." },
         OptionRow { name: "scale_parameter", default: "false", doc: "Scale lr by the root mean square of the weights." },
-        OptionRow { name: "relative_step", default: "false", doc: "Take min(0.01, 1/√t) in place of lr and its schedule." },
+        OptionRow { name: "relative_step", default: "false", doc: "Use min(0.01, 1/√t) instead of lr and its schedule." },
         OptionRow { name: "warmup_init", default: "false", doc: "Begin relative_step at 1e-6·t." },
     ],
     build,
@@ -67,7 +67,7 @@ impl Adafactor {
         1.0 - (number as f64).powf(self.decay_rate)
     }
 
-    /// Returns the learning rate before its scale by the weights.
+    /// Returns the learning rate before it is scaled by the weights.
     fn rate(&self, at: Step) -> f64 {
         let number = at.number as f64;
         match (self.relative_step, self.warmup_init) {
@@ -120,7 +120,7 @@ impl Rule for Adafactor {
         };
         let clip = (rms(&update, &device) / self.clip_threshold as f32).clamp_min(1.0);
         let rate = self.rate(at);
-        // The rate as a tensor: reading the size of the weights back would wait for a GPU.
+        // The rate is a tensor: reading the size of the weights back would wait for the GPU.
         let rate = match self.scale_parameter {
             true => rms(&w, &device).clamp_min(self.eps[1] as f32) * rate as f32,
             false => Tensor::full([1], rate as f32, &device),
@@ -135,11 +135,11 @@ impl Rule for Adafactor {
             }
         };
         let w = if self.weight_decay == 0.0 { w } else { w.clone() - w * (rate * self.weight_decay as f32) };
-        (w - update, new.into_iter().map(Stored::Numbers).collect())
+        (w - update, new.into_iter().map(StoredTensor::Numbers).collect())
     }
 }
 
-/// Returns the root mean square of a tensor, as a tensor of one number.
+/// Returns the root mean square of a tensor, as a tensor of one element.
 fn rms(values: &Tensor<1>, device: &Device) -> Tensor<1> {
     let size = values.dims()[0] as f64;
     match flex_f32(values) {

@@ -9,14 +9,14 @@ use super::rule::{Parameter, Rule, Slot, State, Step, state, tensors};
 pub(super) const ADAM: OptimizerKind = OptimizerKind {
     name: "Adam",
     aliases: &[],
-    doc: "Adam, whose weight decay is part of the gradient; in small letters, adam is AdamW, as in Megatron and OpenRLHF.\n\
+    doc: "Adam with the weight decay in the gradient. Lower-case adam means AdamW, as in Megatron and OpenRLHF.\n\
           Formula: g ← g + λw; m ← β₁m + (1 − β₁)g; v ← β₂v + (1 − β₂)g²; w ← w − lr/(1 − β₁ᵗ) · m/(√v/√(1 − β₂ᵗ) + ε).\n\
           Paper: Kingma & Ba 2015, arXiv:1412.6980.\n\
           verl: torch.optim.Adam.\n\
           When: to repeat a run that used it.",
     reads: &["betas", "eps", "weight_decay"],
     options: &[],
-    build: |settings| Ok(Box::new(Adam(AdamWConfig::of(settings)))),
+    build: |settings| Ok(Box::new(Adam(AdamWConfig::from_settings(settings)))),
 };
 
 struct Adam(AdamWConfig);
@@ -34,7 +34,7 @@ impl Rule for Adam {
         let [m, v] = tensors(kept, &w.device(), || [w.zeros_like(), w.zeros_like()]);
         let decay = self.0.weight_decay;
         let config = AdamWConfig { weight_decay: 0.0, ..self.0 };
-        // Without a decay the gradient is scaled in the pass that updates.
+        // Without a decay, the gradient is scaled in the update's own pass.
         let (g, scale) = match decay {
             0.0 => (g, at.grad_scale),
             _ => (g * at.grad_scale as f32 + w.clone() * decay as f32, 1.0),

@@ -3,8 +3,9 @@
 //! w ← w·(1 − lr·λ);  m ← β₁m + (1−β₁)g;  v ← β₂v + (1−β₂)g²;
 //! w ← w − lr/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + ε)
 //!
-//! On the CPU the update is one threaded pass over each parameter, on a GPU a kernel over many of them. All parameters decay, as
-//! in verl, but those that `no_decay_name_list` names: transformers' Trainer, and so TRL, leaves out biases and the weights of norms.
+//! On the CPU, the update is one threaded pass over each parameter; on a GPU, one kernel updates many parameters. All parameters
+//! decay, as in verl, except those that `no_decay_name_list` names. transformers' Trainer (and so TRL) exempts biases and the
+//! weights of norms.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
@@ -13,7 +14,7 @@ use rayon::prelude::*;
 use super::kind::OptimizerKind;
 use super::optimizer::Optimizer;
 #[cfg(feature = "gpu")]
-use super::rule::Trained;
+use super::rule::TrainedParam;
 use super::rule::{Parameter, Rule, Slot, State, Step, state, tensors};
 use super::settings::Settings;
 #[cfg(feature = "gpu")]
@@ -23,14 +24,14 @@ use burnish_model::ops::{AdamwStep, adamw_row, f32s, flex_f32};
 pub(super) const ADAMW: OptimizerKind = OptimizerKind {
     name: "AdamW",
     aliases: &["adamw", "adam", "FusedAdam"],
-    doc: "Adam with decoupled weight decay. Megatron's adam and TransformerEngine's FusedAdam are this one too.\n\
+    doc: "Adam with decoupled weight decay. Megatron's adam and TransformerEngine's FusedAdam are the same optimizer.\n\
           Formula: w ← w·(1 − lr·λ); m ← β₁m + (1 − β₁)g; v ← β₂v + (1 − β₂)g²; w ← w − lr/(1 − β₁ᵗ) · m/(√v/√(1 − β₂ᵗ) + ε).\n\
           Paper: Loshchilov & Hutter 2019, arXiv:1711.05101.\n\
           verl: torch.optim.AdamW.\n\
           When: unless there is a reason for another.",
     reads: &["betas", "eps", "weight_decay"],
     options: &[],
-    build: |settings| Ok(Box::new(AdamW(AdamWConfig::of(settings)))),
+    build: |settings| Ok(Box::new(AdamW(AdamWConfig::from_settings(settings)))),
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -42,14 +43,14 @@ pub struct AdamWConfig {
 }
 
 impl AdamWConfig {
-    pub(super) fn of(settings: &Settings) -> Self {
+    pub(super) fn from_settings(settings: &Settings) -> Self {
         let Settings { betas: [beta1, beta2], eps, weight_decay, .. } = *settings;
         Self { beta1, beta2, eps, weight_decay }
     }
 }
 
 impl Optimizer {
-    /// Returns AdamW with these constants.
+    /// Creates AdamW with these constants.
     pub fn adamw(config: AdamWConfig) -> Self {
         Self::new(ADAMW.name, Box::new(AdamW(config)))
     }
@@ -74,8 +75,8 @@ impl Rule for AdamW {
     }
 
     #[cfg(feature = "gpu")]
-    fn update_together(&self, at: Step, all: Vec<Trained>) -> Vec<(Tensor<1>, State)> {
-        let with_moments = |Trained { weight: w, gradient: g, state, .. }| {
+    fn update_together(&self, at: Step, all: Vec<TrainedParam>) -> Vec<(Tensor<1>, State)> {
+        let with_moments = |TrainedParam { weight: w, gradient: g, state, .. }| {
             let [m, v] = tensors(state, &w.device(), || [w.zeros_like(), w.zeros_like()]);
             [w, m, v, g]
         };
@@ -87,7 +88,7 @@ impl Rule for AdamW {
     }
 }
 
-/// The constants of a step. Each is computed in f64 and then rounded, as in torch.
+/// Returns the constants of a step. Each is computed in f64 and then rounded, as in torch.
 pub(super) fn constants(c: &AdamWConfig, lr: f64, step: u64, grad_scale: f64) -> AdamwStep {
     AdamwStep {
         lr: lr as f32,
@@ -128,7 +129,7 @@ pub(super) fn step(w: Tensor<1>, m: Tensor<1>, v: Tensor<1>, g: Tensor<1>, s: Ad
 /// Elements per task.
 const GRAIN: usize = 64 * 1024;
 
-/// Turns the tensor into a flex buffer that is not shared.
+/// Converts the tensor to a flex buffer that is not shared.
 fn whole(t: Tensor<1>) -> FlexTensor {
     burnish_model::ops::own(t.try_into_primitive::<burn::backend::Flex>().expect("parameters and gradients share a device"))
 }
@@ -163,9 +164,9 @@ mod tests {
             assert!(error < 1e-6, "{error}");
         }
     }
-    /// The first step of AdamW is lr in the direction of the gradient, whatever the betas: m is (1−β₁)g and v is (1−β₂)g², and
-    /// the corrections divide both factors out. Tested in float32, where the fused body runs, and in float64, where the composed
-    /// one does.
+    /// The first step of AdamW is lr in the direction of the gradient, for any betas: m is (1−β₁)g and v is (1−β₂)g², and the
+    /// corrections divide both factors out. Tested in float32, which takes the fused body, and in float64, which takes the
+    /// composed one.
     #[test]
     fn the_first_step_is_the_learning_rate_for_betas_near_one() {
         let gradients: Vec<f32> = (1..=64).map(|i| 1e-3 * (i as f32) * if i % 2 == 0 { -1.0 } else { 1.0 }).collect();

@@ -1,5 +1,5 @@
-//! AdamW with moments of 8 bits, as in bitsandbytes: blocks of 256 numbers share a scale, and a code says which of 256 values between
-//! −1 and 1, closer to each other near 0, a moment is.
+//! AdamW with 8-bit moments, as in bitsandbytes: each block of 256 values shares a scale. A moment is stored as a code for one of
+//! 256 values between −1 and 1, which are denser near 0.
 
 use std::sync::LazyLock;
 
@@ -8,26 +8,26 @@ use rayon::prelude::*;
 
 use super::adamw::{AdamW, AdamWConfig, constants};
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, Rule, Slot, State, Step, Stored};
+use super::rule::{Parameter, Rule, Slot, State, Step, StoredTensor};
 use burnish_model::ops::{AdamwStep, tensor_from_vec, to_host};
 
 pub(super) const ADAMW_8BIT: OptimizerKind = OptimizerKind {
     name: "AdamW8bit",
     aliases: &["adamw_8bit", "adamw_bnb_8bit"],
-    doc: "AdamW whose moments take a byte each, with a scale for every 256; parameters of fewer than 4096 numbers have float32 moments.\n\
-          Formula: that of AdamW, on moments that are code[i]·absmax of their block, and are rounded to the nearest code after it.\n\
+    doc: "AdamW with moments of one byte, and one scale per 256 of them; parameters with fewer than 4096 elements have float32 moments.\n\
+          Formula: that of AdamW; a moment is code[i]·absmax of its block, and is rounded to the nearest code after the update.\n\
           Paper: Dettmers et al. 2022, arXiv:2110.02861.\n\
           verl: bitsandbytes.optim.AdamW8bit; the AdamW8bit of torchao has other codes.\n\
           TRL: optim=adamw_bnb_8bit.\n\
           When: a quarter of the memory of AdamW's state matters; on a GPU, the state and the update are the CPU's.",
     reads: &["betas", "eps", "weight_decay"],
     options: &[],
-    build: |settings| Ok(Box::new(AdamW8bit(AdamW(AdamWConfig::of(settings))))),
+    build: |settings| Ok(Box::new(AdamW8bit(AdamW(AdamWConfig::from_settings(settings))))),
 };
 
-/// Numbers that share a scale.
+/// Values that share a scale.
 const BLOCK: usize = 256;
-/// The least size of a parameter with 8-bit moments.
+/// Smallest size of a parameter with 8-bit moments.
 const LEAST: usize = 4096;
 
 struct AdamW8bit(AdamW);
@@ -59,29 +59,30 @@ impl Rule for AdamW8bit {
         if parameter.size() < LEAST {
             return self.0.update(at, parameter, w, g, kept);
         }
-        // Of a piece, if several ranks share the parameter; pieces are cut between blocks.
+        // Size of a piece, if several ranks share the parameter; pieces are cut between blocks.
         let size = w.dims()[0];
         let constants = constants(&self.0.0, at.lr, at.number, at.grad_scale);
         let (device, mut weights, gradients) = (w.device(), to_host(w), to_host(g));
         let mut kept = kept.unwrap_or_default().into_iter();
-        let mut moment = || Moment::of(kept.next(), kept.next(), size);
+        let mut moment = || Moment::from_state(kept.next(), kept.next(), size);
         let (mut first, mut second) = (moment(), moment());
         let blocks = weights.par_chunks_mut(BLOCK).zip(gradients.par_chunks(BLOCK)).zip(first.blocks()).zip(second.blocks());
         blocks.for_each(|(((w, g), m), v)| update_block(w, g, m, v, constants));
-        let state = [first, second].into_iter().flat_map(|moment| [Stored::Codes(moment.codes), Stored::Host(moment.scales)]);
+        let state =
+            [first, second].into_iter().flat_map(|moment| [StoredTensor::Codes(moment.codes), StoredTensor::Host(moment.scales)]);
         (tensor_from_vec(weights, [size], &device), state.collect())
     }
 }
 
-/// A moment of a parameter: a code for each number, and a scale for each block.
+/// A moment of a parameter: a code for each element, and a scale for each block.
 struct Moment {
     codes: Vec<u8>,
     scales: Vec<f32>,
 }
 
 impl Moment {
-    fn of(codes: Option<Stored>, scales: Option<Stored>, size: usize) -> Self {
-        let codes = codes.map_or_else(|| vec![0; size], Stored::codes);
+    fn from_state(codes: Option<StoredTensor>, scales: Option<StoredTensor>, size: usize) -> Self {
+        let codes = codes.map_or_else(|| vec![0; size], StoredTensor::codes);
         Self { codes, scales: scales.map_or_else(|| vec![0.0; size.div_ceil(BLOCK)], |scales| scales.values()) }
     }
 
@@ -106,7 +107,7 @@ fn update_block(w: &mut [f32], g: &[f32], m: (&mut [u8], &mut f32), v: (&mut [u8
     quantize(&second[..w.len()], v, unsigned);
 }
 
-/// Rounds a block of numbers to codes. Of two that are equally far, the lower one is taken.
+/// Rounds a block of values to codes; a value halfway between two codes gets the lower one.
 fn quantize(values: &[f32], (codes, scale): (&mut [u8], &mut f32), map: &[f32; 256]) {
     *scale = values.iter().fold(0.0, |most, value| f32::max(most, value.abs()));
     let factor = 1.0 / scale.max(1e-38);
@@ -125,8 +126,8 @@ fn quantize(values: &[f32], (codes, scale): (&mut [u8], &mut f32), map: &[f32; 2
 static SIGNED: LazyLock<[f32; 256]> = LazyLock::new(|| dynamic_map(true));
 static UNSIGNED: LazyLock<[f32; 256]> = LazyLock::new(|| dynamic_map(false));
 
-/// Returns the values of the codes: bitsandbytes' `create_dynamic_map`. Each power of ten from 1e-6 to 1 has twice as many values as
-/// the one below it, the means of neighbours that divide it evenly.
+/// Returns the values of the codes: bitsandbytes' `create_dynamic_map`. Each power of ten from 1e-6 to 1 has twice as many values
+/// as the one below it: the midpoints of an even division.
 pub fn dynamic_map(signed: bool) -> [f32; 256] {
     let mut map = vec![0.0, 1.0];
     for exponent in 0i32..7 {

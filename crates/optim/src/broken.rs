@@ -1,13 +1,13 @@
-//! Weights that an update has broken: NaN, infinite, or so large that no float32 model computes with them.
+//! Weights that an update has broken: NaN, infinite, or too large for a float32 model.
 
 use std::fmt;
 
-use super::pieces::weights_of_parameters;
+use super::sharded_update::weights_of_parameters;
 use burnish_model::Gradients;
 use burnish_model::decoder::Decoder;
 use burnish_model::ops::to_host;
 
-/// The error of an update after which a weight is NaN, infinite, or has a square beyond float32. The update cannot be taken back.
+/// Error of an update after which a weight is NaN, infinite, or has a square beyond float32. The update cannot be undone.
 #[derive(Debug)]
 pub struct BrokenWeights {
     /// [`Learner::name`](super::Learner::name), the section of its settings.
@@ -22,7 +22,7 @@ impl fmt::Display for BrokenWeights {
         let Self { learner, parameter, lr } = self;
         write!(
             f,
-            "the update made numbers of `{parameter}` NaN, infinite or too large for float32, with a learning rate of {lr:e}; \
+            "the update made weights of `{parameter}` NaN, infinite or too large for float32, with a learning rate of {lr:e}; \
              lower {learner}.lr"
         )
     }
@@ -30,10 +30,10 @@ impl fmt::Display for BrokenWeights {
 
 impl std::error::Error for BrokenWeights {}
 
-/// Returns the first trained parameter by name that holds a number whose square is not finite in float32. Takes one pass over the
-/// weights; on a GPU one transfer for all of them.
+/// Returns the first trained parameter, by name, that has an element whose square is not finite in float32. Takes one pass over
+/// the weights; on a GPU, one transfer for all of them.
 pub(super) fn first_broken(net: &Decoder) -> Option<String> {
-    // Sums of squares are what gradients have code for. A sum may be too large where no number is: then the numbers are looked at.
+    // Reuses the sums of squares of gradients. A sum may overflow although no element does: then the elements are checked.
     let weights = Gradients(weights_of_parameters(net));
     let is_broken = |name: &str| to_host(weights.0[name].clone()).iter().any(|x| !(x * x).is_finite());
     let suspects = weights.squares().filter(|(_, squares)| squares.is_nan() || *squares > f64::from(f32::MAX));

@@ -1,5 +1,5 @@
-//! Every optimizer against torch, transformers and bitsandbytes (`scripts/goldens/golden_optimizers.py`), and against itself after
-//! a resume.
+//! Every optimizer compared with torch, transformers and bitsandbytes (`scripts/goldens/golden_optimizers.py`), and with itself
+//! after a resume.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::adamw_8bit::dynamic_map;
 use super::learner::SavedParts;
-use super::optimizer::Saved;
+use super::optimizer::SavedState;
 use super::rule::{Parameter, State, Step};
 use super::{ABSENT, AdamWConfig, Learner, OPTIMIZERS, Optimizer, OptimizerKind, Schedule, Settings, find, names, schedule};
 use burnish_model::lora::LoraSettings;
@@ -31,7 +31,7 @@ fn settings(options: Value) -> Settings {
     Settings { lr: 1e-2, betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.0, no_decay: vec![], options }
 }
 
-/// Largest difference between two lists, relative to the largest of the second where that is above 1.
+/// Returns the largest difference between two lists, relative to the largest value of the second if that is above 1.
 fn distance(ours: &[f32], theirs: &[f32]) -> f32 {
     assert_eq!(ours.len(), theirs.len());
     let most = theirs.iter().fold(1.0f32, |most, x| most.max(x.abs()));
@@ -65,7 +65,7 @@ fn golden_optimizers() {
         let mut state: Option<State> = None;
         for (index, theirs) in case["weights"].as_array().unwrap().iter().enumerate() {
             let number = index as u64 + 1;
-            // The gradient is twice as large here, and halved by what clips it.
+            // The gradient is twice as large here, and clipping halves it.
             let gradient = column(&|i| (0.71 * i + 0.013 * i * i + 1.3 * number as f64).sin() / 10.0) * 2.0;
             let step = Step { number, lr: rates[index].as_f64().unwrap(), grad_scale: 0.5 };
             let (weight, kept) = rule.update(step, parameter, w, gradient, state);
@@ -94,7 +94,7 @@ fn golden_optimizers() {
     }
 }
 
-/// A model in training, with every option that adds to an optimizer's state.
+/// Returns a model in training, with every option that adds to an optimizer's state.
 fn learner(kind: &'static OptimizerKind, rank: usize) -> Learner {
     let folder = golden("models/qwen2");
     let model = CausalLm::load(&folder, Init::Random { seed: 1 }, &Device::flex()).unwrap();
@@ -120,7 +120,7 @@ fn learner(kind: &'static OptimizerKind, rank: usize) -> Learner {
     }
 }
 
-/// Updates with gradients that depend on the number of the update alone.
+/// Updates with gradients that depend only on the number of the update.
 fn train(learner: &mut Learner, updates: std::ops::Range<u64>) {
     for number in updates {
         let mut gradients = Gradients::default();
@@ -141,8 +141,8 @@ fn weights(learner: &Learner) -> BTreeMap<String, Vec<u32>> {
     all
 }
 
-/// Three updates, a checkpoint, another process, two more: the same to the bit as five, for every optimizer, with and without
-/// adapters. A state that is another optimizer's is refused by name.
+/// Three updates, a checkpoint, another process and two more updates give the same bits as five updates, for every optimizer,
+/// with and without adapters. The state of another optimizer is refused by name.
 #[test]
 fn every_optimizer_goes_on_exactly_after_a_resume() {
     let parts = SavedParts { model: true, merged: false, optimizer: true };
@@ -168,14 +168,15 @@ fn every_optimizer_goes_on_exactly_after_a_resume() {
             let other = if kind.name == "SGD" { "AdamW" } else { "SGD" };
             let error = learner(find(other).unwrap(), rank).load(folder.path(), true, true).unwrap_err().to_string();
             assert!(
-                error.contains(&format!("the state is of the optimizer {}, and this run's is {other}", kind.name)),
+                error.contains(&format!("the state belongs to the optimizer {}, but this run uses {other}", kind.name)),
                 "{error}"
             );
         }
     }
 }
 
-/// transformers' names of optimizers stay with `from-trl`; torch's, verl's and Megatron's are known here or refused with a reason.
+/// transformers' names of optimizers stay in `from-trl`. The names of torch, verl and Megatron are known here, or refused with a
+/// reason.
 #[test]
 fn options_and_names_are_checked() {
     for name in ["AdamW", "adamw", "adam", "Adam", "SGD", "sgd", "Muon", "muon", "AdamW8bit", "Adafactor", "FusedAdam", "_AdamW"]
@@ -183,8 +184,8 @@ fn options_and_names_are_checked() {
         assert!(ABSENT.iter().any(|(known, _)| *known == name) != names().contains(&name), "{name}");
     }
     for (name, options, expected) in [
-        ("AdamW", json!({"momentum": 0.9}), "AdamW: there is no option `momentum`, nor any other"),
-        ("SGD", json!({"momentun": 0.9}), "there is no option `momentun`; there are momentum, dampening, nesterov"),
+        ("AdamW", json!({"momentum": 0.9}), "AdamW: takes no options, so `momentum` is unknown"),
+        ("SGD", json!({"momentun": 0.9}), "unknown option `momentun`: known are momentum, dampening, nesterov"),
         ("SGD", json!({"momentum": "much"}), "`momentum` must be a number that is at least 0, not \"much\""),
         ("SGD", json!({"nesterov": true}), "`nesterov` needs a momentum and a dampening of 0"),
         ("Adafactor", json!({"warmup_init": true}), "`warmup_init` needs `relative_step`"),
@@ -197,7 +198,7 @@ fn options_and_names_are_checked() {
     }
 }
 
-impl Saved for Vec<f32> {
+impl SavedState for Vec<f32> {
     fn count(&self) -> usize {
         self.len()
     }
@@ -207,7 +208,7 @@ impl Saved for Vec<f32> {
     }
 }
 
-/// The state of every optimizer is read number by number: all are finite, and means of squares and scales at least 0.
+/// The state of every optimizer is checked element by element: all are finite, and means of squares and scales are at least 0.
 #[test]
 fn a_state_that_no_update_leaves_is_refused_for_every_optimizer() {
     let mut slots = BTreeMap::new();
@@ -263,5 +264,5 @@ fn a_parameter_without_moments_had_no_gradient_and_half_of_them_is_damage() {
     assert!(restored(3, &[]).unwrap_err().to_string().contains("3 updates were made"));
     assert_eq!(restored(3, &[&m, &v]).unwrap(), (3, 2));
     assert!(restored(3, &[&m]).unwrap_err().to_string().contains("exp_avg_sq` is missing"));
-    assert!(restored(3, &["x.exp_avg"]).unwrap_err().to_string().contains("is of no trained parameter"));
+    assert!(restored(3, &["x.exp_avg"]).unwrap_err().to_string().contains("does not belong to a trained parameter"));
 }

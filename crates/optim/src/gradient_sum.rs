@@ -1,4 +1,4 @@
-//! The gradients of a mini-batch: of its slices, each added up by itself, and then all of them on one tree.
+//! Gradients of a mini-batch: each slice is summed by itself, and then all slices are added on one tree.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,16 +7,17 @@ use burnish_distributed::Ranks;
 use burnish_distributed::tree::{Add, Sum};
 use burnish_model::Gradients;
 
-/// The sum of the gradients of this rank's slices, as far as the tree lets it add them up.
+/// Sum of the gradients of this rank's slices, as far as the tree allows.
 pub struct GradientSum {
-    /// The slices of all ranks.
+    /// Slices of all ranks.
     pub(super) slices: usize,
     pub(super) sum: Sum<Slice>,
 }
 
 impl GradientSum {
-    /// Runs `work` on this rank's `slices` of a mini-batch ([`Slices::cut`](burnish_distributed::Slices::cut)): it adds the gradients of
-    /// a slice, and returns what else is found there. Returns that of all slices of all ranks, in their order. Collective.
+    /// Runs `work` on this rank's `slices` of a mini-batch ([`Slices::cut`](burnish_distributed::Slices::cut)): `work` adds the
+    /// gradients of a slice and returns other results. Returns the results of all slices of all ranks, in their order.
+    /// Collective.
     pub fn over<T: Serialize + DeserializeOwned>(
         ranks: &Ranks,
         slices: &[Vec<usize>],
@@ -36,7 +37,7 @@ impl GradientSum {
 }
 
 impl From<Gradients> for GradientSum {
-    /// The gradients of a mini-batch in one slice. Several ranks that have worked it out each for itself use those of one of them.
+    /// Wraps the gradients of a mini-batch in one slice. If several ranks computed this slice, one rank's gradients are used.
     fn from(gradients: Gradients) -> Self {
         let mut sum = Sum::new(1);
         sum.push_leaf(0, Slice(gradients));
@@ -44,11 +45,11 @@ impl From<Gradients> for GradientSum {
     }
 }
 
-/// The gradients of one slice or of several: a value of the tree on which slices are added.
+/// Gradients of one slice or of several: a value of the tree on which slices are added.
 pub(super) struct Slice(pub(super) Gradients);
 
 impl Add for Slice {
-    /// A parameter that has a gradient in one of the two alone keeps it.
+    /// Adds the gradients; a parameter with a gradient on only one side keeps it.
     fn add(&mut self, right: Self) {
         for (name, gradient) in right.0.0 {
             self.0.add(&name, gradient);

@@ -1,4 +1,4 @@
-//! The entry of an optimizer in its table.
+//! Registry entry of an optimizer.
 
 use anyhow::{Context, Result};
 
@@ -8,14 +8,14 @@ use super::settings::{OptionRow, Settings};
 
 /// A row of [`OPTIMIZERS`](super::OPTIMIZERS).
 pub struct OptimizerKind {
-    /// The value of `optim.optimizer`.
+    /// Value of `optim.optimizer`.
     pub name: &'static str,
-    /// Other names that are taken for it.
+    /// Other accepted names.
     pub aliases: &'static [&'static str],
     pub doc: &'static str,
-    /// The settings beside `lr` that it reads: of `betas`, `eps` and `weight_decay`.
+    /// Settings other than `lr` that the optimizer reads: some of `betas`, `eps` and `weight_decay`.
     pub reads: &'static [&'static str],
-    /// The entries of `override_optimizer_config` that it takes.
+    /// Entries of `override_optimizer_config` that the optimizer accepts.
     pub options: &'static [OptionRow],
     /// Builds the update.
     pub(super) build: fn(&Settings) -> Result<Box<dyn Rule>>,
@@ -25,7 +25,7 @@ impl OptimizerKind {
     /// Builds the optimizer.
     ///
     /// # Errors
-    /// If an option is unknown or has a value that it cannot have.
+    /// If an option is unknown or has an invalid value.
     pub fn build(&'static self, settings: &Settings) -> Result<Optimizer> {
         settings.check(self.options).context(self.name)?;
         let rule = |settings: &Settings| (self.build)(settings).context(self.name);

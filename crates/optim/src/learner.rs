@@ -1,4 +1,4 @@
-//! A model being trained: its parameters, optimizer and schedule, updated together and saved together.
+//! A model in training: its parameters, optimizer and schedule, updated together and saved together.
 
 use std::path::{Path, PathBuf};
 
@@ -21,38 +21,38 @@ use burnish_util::copy::copy_into;
 use burnish_util::fs::{read_json, write_json};
 
 pub struct Learner {
-    /// Its name among the learners of a run: the section of its settings.
+    /// Name among the learners of a run: the section of its settings.
     pub name: &'static str,
     /// The trainable model; see [`CausalLm::trainable`].
     pub model: CausalLm,
-    /// The processes that train it together.
+    /// Ranks that train the model together.
     pub ranks: Ranks,
     pub optimizer: Optimizer,
     pub schedule: Schedule,
     pub lr: f64,
-    /// The largest global norm of a gradient; larger ones are scaled down to it.
+    /// Largest global norm of a gradient; larger gradients are scaled down to it.
     pub grad_clip: f64,
 }
 
-/// The result of one optimizer update.
+/// Result of one optimizer update.
 #[derive(Clone, Debug)]
 pub struct Update {
     /// Global 2-norm of the gradient before clipping.
     pub grad_norm: f64,
-    /// False where the gradient was not finite: nothing was changed, as in verl.
+    /// False if the gradient was not finite: nothing was changed, as in verl.
     pub applied: bool,
-    /// The first parameter whose gradient is not finite, if there is one.
+    /// First parameter whose gradient is not finite, if there is one.
     pub nonfinite: Option<String>,
 }
 
 impl Update {
-    /// The result of an update that was not made because something before it, such as the loss, was not finite.
+    /// Returns the result of an update that was skipped because an earlier value, such as the loss, was not finite.
     pub fn skipped() -> Self {
         Self { grad_norm: f64::NAN, applied: false, nonfinite: None }
     }
 
-    /// The result of an update with gradients of these names and Σ g²: it is to be made where all are finite.
-    pub(super) fn of<'a>(squares: impl Iterator<Item = (&'a str, f64)>) -> Self {
+    /// Returns the result of an update with gradients of these names and Σ g². The update is to be applied if all are finite.
+    pub(super) fn from_squares<'a>(squares: impl Iterator<Item = (&'a str, f64)>) -> Self {
         let squares: Vec<_> = squares.collect();
         let grad_norm = squares.iter().map(|(_, squares)| squares).sum::<f64>().sqrt();
         let applied = grad_norm.is_finite();
@@ -61,10 +61,10 @@ impl Update {
     }
 }
 
-/// The part of the state that is not tensors.
+/// Part of the state other than tensors.
 #[derive(Serialize, Deserialize)]
-struct State {
-    /// The name of the optimizer; checkpoints without one are of AdamW.
+struct LearnerState {
+    /// Name of the optimizer; checkpoints without it belong to AdamW.
     #[serde(default = "adamw")]
     optimizer: String,
     optimizer_step: u64,
@@ -74,35 +74,36 @@ fn adamw() -> String {
     ADAMW.name.into()
 }
 
-/// The parts of a learner that go into a checkpoint.
+/// Parts of a learner that go into a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct SavedParts {
     /// True to save the parameters; with an adapter, only the adapter's.
     pub model: bool,
-    /// True to save, beside an adapter, all parameters with the adapter merged in. Without an adapter, the same as `model`.
+    /// True to save all parameters with the adapter merged in, in addition to the adapter. Without an adapter, the same as
+    /// `model`.
     pub merged: bool,
     pub optimizer: bool,
 }
 
-/// The folder of a checkpoint that transformers loads; beside an adapter it holds weights only where `SavedParts::merged` is set.
+/// Folder of a checkpoint that transformers loads. With an adapter, it holds weights only if `SavedParts::merged` is set.
 pub const HUGGINGFACE: &str = "huggingface";
-/// The folder of a checkpoint that PEFT loads.
+/// Folder of a checkpoint that PEFT loads.
 pub const ADAPTER: &str = "lora_adapter";
-/// The file of a checkpoint with the optimizer's state.
+/// File of a checkpoint with the optimizer's state.
 pub const OPTIMIZER: &str = "optim.safetensors";
 const STATE: &str = "extra_state.json";
 
 impl Learner {
-    /// The learning rate of a training step, counted from 0.
+    /// Returns the learning rate of a training step, counted from 0.
     pub fn lr_at(&self, step: usize) -> f64 {
         self.lr * self.schedule.factor(step)
     }
 
-    /// Makes one update on gradients clipped to the global norm (torch's `clip_grad_norm_`). Of several ranks, each updates its own
-    /// share of the parameters and receives the others'. Collective.
+    /// Makes one update on gradients clipped to the global norm (torch's `clip_grad_norm_`). With several ranks, each updates its
+    /// own share of the parameters and receives the others'. Collective.
     ///
     /// # Errors
-    /// [`BrokenWeights`] if a weight is not a number to compute with after it: the same on all ranks, which then all have such weights.
+    /// [`BrokenWeights`] if a weight is unusable afterwards. All ranks return the same error, and all have such weights then.
     pub fn update(&mut self, gradients: impl Into<GradientSum>, lr: f64) -> Result<Update> {
         let update = self.updated(gradients.into(), lr);
         match update.applied.then(|| first_broken(&self.model.net)).flatten() {
@@ -117,8 +118,9 @@ impl Learner {
         }
         let is_cut = gradients.slices > 1;
         let gradients = gradients.sum.whole().0;
-        // Of several slices, one process adds up the norm as several processes do.
-        let update = if is_cut { Update::of(gradients.squares_on_cpu()) } else { Update::of(gradients.squares()) };
+        // With several slices, one rank sums the norm in the same order as several ranks.
+        let update =
+            if is_cut { Update::from_squares(gradients.squares_on_cpu()) } else { Update::from_squares(gradients.squares()) };
         if update.applied {
             let scale = self.scale(&update);
             // The network is moved through the optimizer: a clone left behind would force a copy of every parameter.
@@ -128,16 +130,16 @@ impl Learner {
         update
     }
 
-    /// The factor that clips a gradient.
+    /// Returns the factor that clips a gradient.
     pub(super) fn scale(&self, update: &Update) -> f64 {
         (self.grad_clip / (update.grad_norm + 1e-6)).min(1.0)
     }
 
-    /// Writes the parameters, in folders of Hugging Face's layout with the tokenizer's files, and the optimizer. Of several ranks,
-    /// rank 0 does, within [`Ranks::lead`], and the others answer by [`state_part`](Self::state_part).
+    /// Writes the parameters, in folders of Hugging Face's layout with the tokenizer's files, and the optimizer. Rank 0 writes,
+    /// within [`Ranks::lead`]; the other ranks reply by [`state_part`](Self::state_part).
     pub fn save(&self, folder: &Path, parts: SavedParts, tokenizer_files: &[PathBuf]) -> Result<()> {
         if parts.model || parts.merged {
-            // The others wait meanwhile; they answer again when the optimizer is written.
+            // The other ranks wait meanwhile; they reply again when the optimizer is written.
             self.ranks.at_work(|| self.save_model(folder, parts.merged, tokenizer_files))?;
         }
         if parts.optimizer {
@@ -145,7 +147,7 @@ impl Learner {
             let shards = self.shards();
             let gather = |parameter: &str, slot: &Slot, own| self.all_numbers(&shards, parameter, slot, own);
             write_safetensors(&folder.join(OPTIMIZER), &self.optimizer.tensors_by(&gather))?;
-            let state = State { optimizer: self.optimizer.name.into(), optimizer_step: self.optimizer.step };
+            let state = LearnerState { optimizer: self.optimizer.name.into(), optimizer_step: self.optimizer.step };
             write_json(&folder.join(STATE), &state)?;
         }
         Ok(())
@@ -164,7 +166,8 @@ impl Learner {
         tokenizer_files.iter().try_for_each(|file| copy_into(file, &hf).map(|_| ()))
     }
 
-    /// Restores what [`save`](Learner::save) wrote, on however many ranks: of the optimizer's state, what belongs to this rank.
+    /// Restores a checkpoint of [`save`](Learner::save) on any number of ranks; each rank restores its share of the optimizer's
+    /// state.
     ///
     /// # Errors
     /// If files are damaged, or belong to another model or adapter.
@@ -173,16 +176,16 @@ impl Learner {
             self.model = self.load_model(folder)?.trainable();
         }
         if optimizer {
-            let state: State = read_json(&folder.join(STATE))?;
+            let state: LearnerState = read_json(&folder.join(STATE))?;
             let (theirs, ours) = (&state.optimizer, self.optimizer.name);
             if theirs != ours {
                 bail!(
-                    "{}: the state is of the optimizer {theirs}, and this run's is {ours}; set its optim.optimizer={theirs}, or leave \
-                     `optimizer` out of its checkpoint.load_contents to start the state of {ours} afresh",
+                    "{}: the state belongs to the optimizer {theirs}, but this run uses {ours}: set optim.optimizer={theirs}, or remove \
+                     `optimizer` from checkpoint.load_contents to start {ours} without a state",
                     folder.display()
                 );
             }
-            // The file is mapped: of its numbers, this rank reads those that it keeps, one tensor at a time.
+            // The file is memory-mapped: this rank reads only its own elements, one tensor at a time.
             let file = WeightFiles::open_file(&folder.join(OPTIMIZER))?;
             let network = (&self.model.net, &self.model.config);
             self.optimizer.restore(state.optimizer_step, file.tensors()?, network, &self.ranks, &self.model.device)?;
@@ -199,8 +202,8 @@ impl Learner {
                 own.check_same_kind(&adapter).with_context(|| format!("{} and this run", saved.display()))?;
                 self.model.frozen().adapted(&PeftAdapter { base: own.base, ..adapter })
             }
-            (None, true) => bail!("{} is of a run with LoRA; set its model's lora_rank", saved.display()),
-            (Some(_), false) => bail!("{} holds no LoRA adapter; set the model's lora_rank to 0", folder.display()),
+            (None, true) => bail!("{} belongs to a run with LoRA: set the model's lora_rank", saved.display()),
+            (Some(_), false) => bail!("{} has no LoRA adapter: set the model's lora_rank to 0", folder.display()),
         }
     }
 }

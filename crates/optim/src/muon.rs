@@ -1,4 +1,4 @@
-//! Muon: the momentum of a matrix, made orthogonal; AdamW for what is no matrix of a block.
+//! Muon: the momentum of a block's matrix, made orthogonal; AdamW for all other parameters.
 
 use anyhow::Result;
 use burn::tensor::Tensor;
@@ -16,9 +16,9 @@ pub(super) const MUON: OptimizerKind = OptimizerKind {
           √max(1, rows/columns) (original), 0.2·√max(rows, columns) (match_rms_adamw) or √(rows/columns) (spectral_unclamped).\n\
           Source: Jordan et al. 2024, kellerjordan.github.io/posts/muon; Liu et al. 2025, arXiv:2502.16982.\n\
           verl: torch.optim.Muon.\n\
-          OpenRLHF: muon, where adamw_lr is its Adam's.\n\
-          Deviation: the iteration is float32, torch's bfloat16. The matrices are those of the files, as in torch: GPT-2 and GPT-NeoX \
-          hold q, k and v as one, and GPT-2 holds [in, out].\n\
+          OpenRLHF: muon, whose Adam learning rate is adamw_lr.\n\
+          Deviation: the iteration runs in float32, torch's in bfloat16. The matrices are those of the files, as in torch: GPT-2 and GPT-NeoX \
+          store q, k and v as one, and GPT-2 stores [in, out].\n\
           When: pre-training has used it, or AdamW is slow to learn; match_rms_adamw takes the learning rate of AdamW.",
     reads: &["betas", "eps", "weight_decay"],
     options: &[
@@ -36,7 +36,7 @@ pub(super) const MUON: OptimizerKind = OptimizerKind {
     build,
 };
 
-/// The least norm that a matrix is divided by.
+/// Smallest norm that a matrix is divided by.
 const LEAST_NORM: f32 = 1e-7;
 
 struct Muon {
@@ -69,11 +69,11 @@ fn build(settings: &Settings) -> Result<Box<dyn Rule>> {
         },
         weight_decay: settings.weight_decay,
         adamw_share: adamw_lr.map_or(1.0, |lr| lr / settings.lr),
-        adamw: AdamW(AdamWConfig::of(settings)),
+        adamw: AdamW(AdamWConfig::from_settings(settings)),
     }))
 }
 
-/// Returns rows and columns of a matrix of a block or of its adapter; all else is AdamW's.
+/// Returns rows and columns of a matrix of a block or of its adapter; all other parameters use AdamW.
 fn matrix(parameter: Parameter) -> Option<[usize; 2]> {
     let shape = <[usize; 2]>::try_from(parameter.shape).ok()?;
     parameter.name.contains("layers.").then_some(shape)
@@ -117,7 +117,7 @@ impl Rule for Muon {
 /// Brings the singular values of a matrix near 1, by the quintic iteration of Newton and Schulz.
 fn orthogonal(matrix: Tensor<2>, [a, b, c]: [f64; 3], steps: usize) -> Tensor<2> {
     let [rows, columns] = matrix.dims();
-    // The product of a matrix with itself is the smaller one if the matrix is wide.
+    // For a wide matrix, its matmul with its own transpose is the smaller one.
     let mut x = if rows > columns { matrix.transpose() } else { matrix };
     let norm = x.clone().square().sum().sqrt().clamp_min(LEAST_NORM).reshape([1, 1]);
     x = x / norm;

@@ -1,4 +1,4 @@
-//! An update on a GPU: the weights are those of the CPU, in the buffers that they had, and clones keep theirs.
+//! Updates on a GPU: the weights equal those of the CPU and stay in their buffers, and clones keep their old weights.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn gradients(net: &Decoder, number: usize, device: &Device) -> Gradients {
     gradients
 }
 
-/// Makes an update as a learner does; returns the norm of the gradient too.
+/// Makes an update like a learner; also returns the norm of the gradient.
 fn update(model: &mut CausalLm, optimizer: &mut Optimizer, number: usize) -> f64 {
     let gradients = gradients(&model.net, number, &model.device);
     let norm = gradients.norm();
@@ -38,7 +38,7 @@ fn update(model: &mut CausalLm, optimizer: &mut Optimizer, number: usize) -> f64
     norm
 }
 
-/// What `of` says of each parameter.
+/// Returns the result of `of` for each parameter.
 fn each<T>(net: &Decoder, of: impl FnMut(Tensor<1>) -> T) -> BTreeMap<String, T> {
     struct Visitor<T, F>(F, Vec<String>, BTreeMap<String, T>);
     impl<T, F: FnMut(Tensor<1>) -> T> ModuleVisitor for Visitor<T, F> {
@@ -66,7 +66,8 @@ fn an_update_is_that_of_the_cpu_and_in_place() {
     let [mut on_cpu, mut on_gpu] = [(); 2].map(|()| Optimizer::adamw(config));
     let memory = |t: Tensor<1>| std::ptr::from_ref(t.try_into_primitive::<Cube>().unwrap().handle.memory.descriptor());
     for number in 0..4 {
-        // The reference of the second update shares the weights; that of the others does not exist any more.
+        // During the second update, the reference model shares the weights; the reference models of the other updates no longer
+        // exist.
         let reference = (number == 1).then(|| there.frozen());
         let (before, buffers) = (each(&there.net, to_host), each(&there.net, memory));
         let norms = [update(&mut here, &mut on_cpu, number), update(&mut there, &mut on_gpu, number)];

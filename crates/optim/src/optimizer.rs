@@ -8,10 +8,10 @@ use burn::tensor::{Device, Tensor};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
-use super::held::{Held, differs, place};
-use super::rule::{Form, Parameter, Rule, Slot, State, Step, Stored, Trained};
+use super::detached::{DetachedParam, detach, put_back};
+use super::file_tensors::{FileTensors, differs, place};
+use super::rule::{Parameter, Rule, Slot, State, StateDtype, Step, StoredTensor, TrainedParam};
 use super::shards::Shards;
-use super::taken::{Taken, put_back, take};
 use burnish_distributed::Ranks;
 use burnish_model::decoder::Decoder;
 use burnish_model::tensor_files::Deferred;
@@ -21,39 +21,39 @@ use burnish_model::{DecoderConfig, Gradients};
 
 /// An optimizer and its state by parameter name.
 pub struct Optimizer {
-    /// The name of its entry, which a checkpoint keeps.
+    /// Name of its registry entry, which a checkpoint stores.
     pub name: &'static str,
     pub(super) rules: Rules,
-    /// The number of updates made.
+    /// Number of updates made.
     pub step: u64,
-    /// The parameters that have been updated, on any rank: all ranks have the same names here.
-    pub(super) state: BTreeMap<String, Kept>,
+    /// Parameters that have been updated, on any rank: all ranks have the same names here.
+    pub(super) state: BTreeMap<String, OptimizerState>,
 }
 
-/// The state of a parameter, and its tensors' names and sizes.
-pub(super) struct Kept {
-    /// Those of the whole parameter.
+/// State of a parameter, and its tensors' names and sizes.
+pub(super) struct OptimizerState {
+    /// Slots of the whole parameter.
     pub slots: Vec<Slot>,
-    /// The state of this rank's elements; empty if it has none of this parameter.
+    /// State of this rank's elements; empty if it has no elements of this parameter.
     pub state: State,
 }
 
-/// A function from a parameter's name, a slot and this rank's numbers of it to those of all ranks.
+/// A function from a parameter's name, a slot and this rank's elements of it to the elements of all ranks.
 pub(super) type Gather<'a> = dyn Fn(&str, &Slot, Vec<f32>) -> Vec<f32> + 'a;
 
-/// A state tensor of a checkpoint, of which a rank reads only its own numbers.
-pub(super) trait Saved {
-    /// Returns how many numbers there are.
+/// A state tensor of a checkpoint, from which a rank reads only its own elements.
+pub(super) trait SavedState {
+    /// Returns the number of elements.
     fn count(&self) -> usize;
 
-    /// Returns a run of the numbers.
+    /// Returns a range of the elements.
     ///
     /// # Errors
-    /// If the tensor holds what is no number here, for any run.
+    /// If the tensor has elements that are not numbers of the expected dtype.
     fn numbers(&self, run: Range<usize>) -> Result<Vec<f32>>;
 }
 
-impl Saved for TensorView<'_> {
+impl SavedState for TensorView<'_> {
     fn count(&self) -> usize {
         count(self)
     }
@@ -63,14 +63,14 @@ impl Saved for TensorView<'_> {
     }
 }
 
-/// The update of most parameters, and that of the ones with such names.
+/// The update rule of most parameters, and another one for parameters with certain names.
 pub(super) struct Rules {
     all: Box<dyn Rule>,
     exempt: Option<(Vec<String>, Box<dyn Rule>)>,
 }
 
 impl Rules {
-    pub fn of(&self, parameter: Parameter) -> &dyn Rule {
+    pub fn rule_of(&self, parameter: Parameter) -> &dyn Rule {
         self.exempt(parameter.name).unwrap_or(&*self.all)
     }
 
@@ -86,44 +86,45 @@ impl Optimizer {
         Self { name, rules: Rules { all: rule, exempt: None }, step: 0, state: BTreeMap::new() }
     }
 
-    /// Returns the optimizer with another update of the parameters whose names contain one of these.
+    /// Adds another update rule for parameters whose names contain one of these.
     pub(super) fn with_exempt(self, names: Vec<String>, rule: Box<dyn Rule>) -> Self {
         Self { rules: Rules { exempt: Some((names, rule)), ..self.rules }, ..self }
     }
 
     /// Returns the bytes of the state of a parameter, on all ranks together.
     pub fn state_bytes(&self, parameter: Parameter) -> usize {
-        self.rules.of(parameter).slots(parameter).into_iter().map(Slot::bytes).sum()
+        self.rules.rule_of(parameter).slots(parameter).into_iter().map(Slot::bytes).sum()
     }
 
-    /// Returns the bytes of the state of these parameters, in the order of their names, that the rank with the most of them keeps
-    /// once all have been updated.
+    /// Returns the largest number of bytes of optimizer state on one rank, once all of these parameters have been updated.
+    /// `shapes` is in the order of names.
     pub fn state_bytes_of_a_rank(&self, shapes: impl IntoIterator<Item = (String, Vec<usize>)>, ranks: usize) -> usize {
-        let shards = Shards::new(shapes, ranks, |parameter| self.rules.of(parameter).splits(parameter));
+        let shards = Shards::new(shapes, ranks, |parameter| self.rules.rule_of(parameter).splits(parameter));
         let mut bytes = vec![0; ranks];
         for sharded in &shards.parameters {
-            let slots = self.rules.of(sharded.parameter()).slots(sharded.parameter());
+            let slots = self.rules.rule_of(sharded.parameter()).slots(sharded.parameter());
             for (rank, bytes) in bytes.iter_mut().enumerate() {
-                let numbers = |slot: &Slot| slot.of(&sharded.of(rank), sharded.size()).len();
+                let numbers = |slot: &Slot| slot.range_of(&sharded.range_of(rank), sharded.size()).len();
                 *bytes += slots.iter().map(|slot| slot.bytes_of(numbers(slot))).sum::<usize>();
             }
         }
         bytes.into_iter().max().unwrap_or(0)
     }
 
-    /// Returns the bytes of the state that this rank keeps so far.
+    /// Returns the bytes of the state that this rank stores so far.
     #[cfg(test)]
     pub(super) fn kept_bytes(&self) -> usize {
         let kept = self.state.values().flat_map(|kept| kept.slots.iter().zip(&kept.state));
         kept.map(|(slot, stored)| slot.bytes_of(stored.count())).sum()
     }
 
-    /// True if the tensors that are updated are those of the files, and these are not the parameters of the network.
+    /// Returns true if the updated tensors are those of the files, and these differ from the parameters of the network.
     pub(super) fn sees_files(&self, config: &DecoderConfig) -> bool {
         self.rules.all.sees_tensors() && differs(config.naming)
     }
 
-    /// Returns the shape of the tensor in which a parameter is updated; `None` if the tensor is counted for another parameter in it.
+    /// Returns the shape of the tensor in which a parameter is updated; `None` if that tensor is counted for another of its
+    /// parameters.
     pub fn updated_shape(&self, name: &str, shape: &[usize], config: &DecoderConfig) -> Option<Vec<usize>> {
         match place(name, config).filter(|_| self.sees_files(config)) {
             None => Some(shape.to_vec()),
@@ -135,18 +136,22 @@ impl Optimizer {
     pub(super) fn shards(&self, net: &Decoder, config: &DecoderConfig, ranks: usize) -> Shards {
         let trained = trained_shapes(net);
         let alike = |one: &str, other: &str| self.rules.exempt(one).is_some() == self.rules.exempt(other).is_some();
-        let held = if self.sees_files(config) { Held::new(&trained, config, alike) } else { Held::default() };
-        let shards = Shards::new(held.shapes(trained), ranks, |parameter| self.rules.of(parameter).splits(parameter));
-        Shards { held, ..shards }
+        let file_tensors =
+            if self.sees_files(config) { FileTensors::new(&trained, config, alike) } else { FileTensors::default() };
+        let shards =
+            Shards::new(file_tensors.shapes(trained), ranks, |parameter| self.rules.rule_of(parameter).splits(parameter));
+        Shards { file_tensors, ..shards }
     }
 
-    /// Updates every parameter that has a gradient, after scaling the gradients by `grad_scale`. The tensors that are updated are the
-    /// network's parameters; a [`Learner`](super::Learner) updates those of the files where they differ and the rule depends on it.
+    /// Updates every parameter that has a gradient, after scaling the gradients by `grad_scale`. The updated tensors are the
+    /// network's parameters. A [`Learner`](super::Learner) updates the tensors of the files instead if they differ and the rule
+    /// depends on it.
     pub fn update(&mut self, net: Decoder, gradients: Gradients, lr: f64, grad_scale: f64) -> Decoder {
         self.step += 1;
         let step = Step { number: self.step, lr, grad_scale };
-        let (net, taken) = take(net, gradients);
-        let (exempt, others): (Vec<_>, Vec<_>) = taken.into_iter().partition(|taken| self.rules.exempt(&taken.name).is_some());
+        let (net, detached) = detach(net, gradients);
+        let (exempt, others): (Vec<_>, Vec<_>) =
+            detached.into_iter().partition(|detached| self.rules.exempt(&detached.name).is_some());
         let mut weights = BTreeMap::new();
         for of_one_rule in [others, exempt] {
             self.update_together(step, of_one_rule, &mut weights);
@@ -155,66 +160,71 @@ impl Optimizer {
     }
 
     /// Updates parameters of one rule, and adds their weights and shapes to `updated`.
-    fn update_together(&mut self, step: Step, all: Vec<Taken>, updated: &mut BTreeMap<String, (Tensor<1>, Vec<usize>)>) {
+    fn update_together(&mut self, step: Step, all: Vec<DetachedParam>, updated: &mut BTreeMap<String, (Tensor<1>, Vec<usize>)>) {
         let Some(first) = all.first() else { return };
-        let rule = self.rules.of(Parameter { name: &first.name, shape: &first.shape });
+        let rule = self.rules.rule_of(Parameter { name: &first.name, shape: &first.shape });
         let (mut known, mut tensors) = (Vec::new(), Vec::new());
-        for Taken { name, shape, weight, gradient } in all {
+        for DetachedParam { name, shape, weight, gradient } in all {
             let (slots, state) = match self.state.remove(&name) {
-                Some(Kept { slots, state }) => (slots, Some(state)),
+                Some(OptimizerState { slots, state }) => (slots, Some(state)),
                 None => (rule.slots(Parameter { name: &name, shape: &shape }), None),
             };
             known.push((name, shape, slots));
             tensors.push((weight, gradient, state));
         }
         let parameters = known.iter().map(|(name, shape, _)| Parameter { name, shape });
-        let trained =
-            parameters.zip(tensors).map(|(parameter, (weight, gradient, state))| Trained { parameter, weight, gradient, state });
+        let trained = parameters.zip(tensors).map(|(parameter, (weight, gradient, state))| TrainedParam {
+            parameter,
+            weight,
+            gradient,
+            state,
+        });
         let results = rule.update_together(step, trained.collect());
         for ((name, shape, slots), (weight, state)) in known.into_iter().zip(results) {
             if !slots.is_empty() {
-                self.state.insert(name.clone(), Kept { slots, state });
+                self.state.insert(name.clone(), OptimizerState { slots, state });
             }
             updated.insert(name, (weight, shape));
         }
     }
 
-    /// Returns the state as named tensors, such as `NAME.exp_avg` (torch's names), for a checkpoint. Of several ranks, each has
-    /// only its own numbers: a [`Learner`](super::Learner) saves those of all.
+    /// Returns the state as named tensors, such as `NAME.exp_avg` (torch's names), for a checkpoint. Each rank has only its own
+    /// elements: a [`Learner`](super::Learner) saves those of all.
     pub fn tensors(&self) -> Vec<Deferred<'_>> {
         self.tensors_by(&|_, _, own| own)
     }
 
-    /// Returns the state as named tensors, whose numbers `gather` makes of those of this rank when they are written.
+    /// Returns the state as named tensors; `gather` turns this rank's elements into those of all ranks when a tensor is written.
     pub(super) fn tensors_by<'a>(&'a self, gather: &'a Gather<'a>) -> Vec<Deferred<'a>> {
-        let tensor = move |name: &'a String, kept: &'a Kept, index: usize| {
+        let tensor = move |name: &'a String, kept: &'a OptimizerState, index: usize| {
             let slot = &kept.slots[index];
-            let values = move || gather(name, slot, kept.state.get(index).map_or_else(Vec::new, Stored::values));
+            let values = move || gather(name, slot, kept.state.get(index).map_or_else(Vec::new, StoredTensor::values));
             let tensor = Deferred::new(format!("{name}.{}", slot.kind), vec![slot.size], values);
-            if slot.form == Form::U8 { tensor.with_dtype(Dtype::U8) } else { tensor }
+            if slot.dtype == StateDtype::U8 { tensor.with_dtype(Dtype::U8) } else { tensor }
         };
-        let of = |(name, kept): (&'a String, &'a Kept)| (0..kept.slots.len()).map(move |index| tensor(name, kept, index));
+        let of =
+            |(name, kept): (&'a String, &'a OptimizerState)| (0..kept.slots.len()).map(move |index| tensor(name, kept, index));
         self.state.iter().flat_map(of).collect()
     }
 
-    /// Returns this rank's numbers of a state tensor of a parameter; none, if it keeps none.
+    /// Returns this rank's elements of a parameter's state tensor; empty if it stores none.
     pub(super) fn own_numbers(&self, parameter: &str, kind: &str) -> Vec<f32> {
         let kept = self.state.get(parameter);
         let stored = kept.and_then(|kept| kept.state.get(kept.slots.iter().position(|slot| slot.kind == kind)?));
-        stored.map_or_else(Vec::new, Stored::values)
+        stored.map_or_else(Vec::new, StoredTensor::values)
     }
 
-    /// Restores what [`tensors`](Self::tensors) returned, for the parameters of `net` that are trained, and of each what belongs to
-    /// this rank, which alone is read. A parameter without a state has had no gradient so far, as all of them before the first
-    /// update: it starts afresh, as in an uninterrupted run.
+    /// Restores the result of [`tensors`](Self::tensors) for the trained parameters of `net`. Of each tensor, only this rank's
+    /// share is read. A parameter without a state has had no gradient so far, like all parameters before the first update: its
+    /// state starts empty, as in an uninterrupted run.
     ///
     /// # Errors
-    /// If there is no state at all after updates, or one tensor of a parameter's state is there without the others, has another
-    /// size or dtype, holds a number that no update leaves there, or belongs to a parameter that is not trained.
+    /// If there is no state at all although updates were made. Also if only some tensors of a parameter's state exist, or a
+    /// tensor has a wrong size or dtype, holds an impossible value, or belongs to a parameter that is not trained.
     pub(super) fn restore(
         &mut self,
         step: u64,
-        mut tensors: BTreeMap<String, impl Saved>,
+        mut tensors: BTreeMap<String, impl SavedState>,
         (net, config): (&Decoder, &DecoderConfig),
         ranks: &Ranks,
         device: &Device,
@@ -223,8 +233,8 @@ impl Optimizer {
         let nothing = tensors.is_empty();
         let mut keeps = false;
         for sharded in self.shards(net, config, ranks.size()).parameters {
-            let (parameter, own) = (sharded.parameter(), sharded.of(ranks.rank()));
-            let slots = self.rules.of(parameter).slots(parameter);
+            let (parameter, own) = (sharded.parameter(), sharded.range_of(ranks.rank()));
+            let slots = self.rules.rule_of(parameter).slots(parameter);
             keeps |= !slots.is_empty();
             let key = |slot: &Slot| format!("{}.{}", parameter.name, slot.kind);
             if slots.iter().all(|slot| !tensors.contains_key(&key(slot))) {
@@ -234,29 +244,32 @@ impl Optimizer {
                 let key = key(slot);
                 let saved = tensors.remove(&key).with_context(|| format!("optimizer state: `{key}` is missing"))?;
                 if saved.count() != slot.size {
-                    bail!("optimizer state: `{key}` has {} elements, where {} belong", saved.count(), slot.size);
+                    bail!("optimizer state: `{key}` has {} elements instead of {}", saved.count(), slot.size);
                 }
-                let own_numbers = slot.of(&own, parameter.size());
+                let own_numbers = slot.range_of(&own, parameter.size());
                 let values = saved.numbers(own_numbers).with_context(|| format!("optimizer state: `{key}`"))?;
                 if let Some(number) = values.iter().find(|number| !slot.may_hold(**number)) {
                     bail!(
-                        "optimizer state: `{key}` holds {number}, which no update leaves there; take `optimizer` out of \
-                         checkpoint.load_contents to start the state afresh"
+                        "optimizer state: `{key}` holds {number}, which no update produces: remove `optimizer` from \
+                         checkpoint.load_contents to start without a state"
                     );
                 }
-                Ok((!own.is_empty()).then(|| Stored::restored(slot.form, values, device)))
+                Ok((!own.is_empty()).then(|| StoredTensor::restored(slot.dtype, values, device)))
             };
             let state = slots.iter().filter_map(|slot| stored(slot).transpose()).collect::<Result<_>>()?;
-            self.state.insert(sharded.name, Kept { slots, state });
+            self.state.insert(sharded.name, OptimizerState { slots, state });
         }
         if step > 0 && nothing && keeps {
-            bail!("optimizer state: {step} updates were made, and there are no tensors of {}", self.name);
+            bail!("optimizer state: {step} updates were made, but there are no tensors of {}", self.name);
         }
         self.step = step;
         match tensors.keys().next() {
             None => Ok(()),
             Some(name) => {
-                bail!("optimizer state: `{name}` is of no trained parameter of this model, or not a state of {}", self.name)
+                bail!(
+                    "optimizer state: `{name}` does not belong to a trained parameter of this model, or is not a state of {}",
+                    self.name
+                )
             }
         }
     }

@@ -1,6 +1,6 @@
-//! The sum of the gradients of all ranks: each rank receives that of its own elements, and what all need to know of the rest.
+//! Sum of the gradients of all ranks: each rank receives the sums of its elements, and Σ g² of all elements.
 //!
-//! Every element is added on the tree of slices ([`tree`]), so a sum has the same bits on however many ranks the slices are.
+//! Every element is added on the tree of slices ([`tree`]), so a sum has the same bits for any number of ranks.
 
 use std::collections::BTreeMap;
 
@@ -9,52 +9,53 @@ use burn::tensor::{Bytes, Device};
 use rayon::prelude::*;
 
 use super::gradient_sum::GradientSum;
-use super::shards::{GRAIN, Part, Shards};
+use super::shards::{GRAIN, ShardPart, Shards};
 use burnish_distributed::Ranks;
 use burnish_distributed::tree::{self, Node, leaves_of, nodes_of};
 use burnish_model::Gradients;
 use burnish_model::ops::{f32s, flex_f32, sum_squares, tensor_from_vec, to_host};
 
-/// Parts that all ranks together receive at a time: 256 MiB of each node of the tree.
+/// Number of parts that all ranks together receive at a time: 256 MiB of each node of the tree.
 const AT_A_TIME: usize = 1024;
 
 /// A gradient after the sum.
 pub struct Reduced {
-    /// The elements of this rank.
+    /// Elements of this rank.
     pub own: Vec<f32>,
     /// Σ g² of all elements.
     pub squares: f64,
 }
 
-/// Adds up the gradients of all ranks: the sum for each parameter, in their order; `None` where no slice has a gradient. Collective.
+/// Adds the gradients of all ranks: the sum for each parameter, in their order; `None` if no slice has a gradient. Collective.
 ///
 /// # Panics
-/// If there is a gradient of a parameter that is not trained.
+/// If a parameter that is not trained has a gradient.
 pub fn reduce(gradients: GradientSum, shards: &Shards, ranks: &Ranks) -> Vec<Option<Reduced>> {
     reduce_by(gradients, shards, ranks, (AT_A_TIME / ranks.size()).max(1))
 }
 
-/// [`reduce`], where each rank receives `at_a_time` parts at a time.
+/// Does the same as [`reduce`]; each rank receives `at_a_time` parts at a time.
 fn reduce_by(gradients: GradientSum, shards: &Shards, ranks: &Ranks, at_a_time: usize) -> Vec<Option<Reduced>> {
     let GradientSum { slices, sum } = gradients;
     let nodes: Vec<Vec<Node>> = (0..ranks.size()).map(|rank| nodes_of(leaves_of(rank, ranks.size(), slices), slices)).collect();
     let mut own: Vec<_> =
         sum.into_values().into_iter().take(nodes[ranks.rank()].len()).map(|slice| on_host(slice.0, shards)).collect();
     assert_eq!(own.len(), nodes[ranks.rank()].len(), "every slice of this rank has been worked out");
-    // A parameter without a gradient is left out of a sum: a zero for it could not be told from a gradient.
+    // A parameter without a gradient is left out of a sum: a zero could not be distinguished from a gradient.
     let present = |node: &Vec<Option<FlexTensor>>| node.iter().map(Option::is_some).collect::<Vec<bool>>();
     let exchange = Exchange {
         slices,
         present: split(ranks.concat(own.iter().map(present).collect()), nodes.iter().map(Vec::len)),
         nodes: nodes.concat(),
     };
-    let parts: Vec<Vec<Part>> = (0..ranks.size()).map(|rank| shards.parts(rank)).collect();
+    let parts: Vec<Vec<ShardPart>> = (0..ranks.size()).map(|rank| shards.parts(rank)).collect();
     let rounds = parts.iter().map(|parts| parts.len().div_ceil(at_a_time)).max().unwrap_or(0);
     let mut unsent: Vec<usize> = shards.parameters.iter().map(|parameter| parameter.size()).collect();
     let mut sums: Vec<Vec<f32>> = shards.parameters.iter().map(|_| Vec::new()).collect();
     let mut squares = Vec::new();
     for round in 0..rounds {
-        let of_round: Vec<&[Part]> = parts.iter().map(|parts| parts.chunks(at_a_time).nth(round).unwrap_or_default()).collect();
+        let of_round: Vec<&[ShardPart]> =
+            parts.iter().map(|parts| parts.chunks(at_a_time).nth(round).unwrap_or_default()).collect();
         let received = exchange.round(&own, &of_round, ranks);
         for part in of_round.iter().copied().flatten() {
             unsent[part.parameter] -= part.elements.len();
@@ -66,7 +67,7 @@ fn reduce_by(gradients: GradientSum, shards: &Shards, ranks: &Ranks, at_a_time: 
         for (part, sum) in mine.iter().zip(exchange.joined(mine, &received)) {
             if let Some((sum, of_part)) = sum {
                 let all = &mut sums[part.parameter];
-                all.reserve_exact(shards.parameters[part.parameter].of(ranks.rank()).len() - all.len());
+                all.reserve_exact(shards.parameters[part.parameter].range_of(ranks.rank()).len() - all.len());
                 all.extend(sum);
                 squares.push(of_part);
             }
@@ -81,18 +82,18 @@ fn reduce_by(gradients: GradientSum, shards: &Shards, ranks: &Ranks, at_a_time: 
     sums.into_iter().enumerate().map(reduced).collect()
 }
 
-/// What the ranks know of each other.
+/// Facts that the ranks know of each other.
 struct Exchange {
     slices: usize,
-    /// The nodes of the tree that each rank is left with, rank after rank.
+    /// Nodes of the tree that each rank is left with, rank after rank.
     nodes: Vec<Node>,
-    /// For each rank, for each of its nodes, for each parameter: whether there is a gradient.
+    /// For each rank, each of its nodes and each parameter: true if there is a gradient.
     present: Vec<Vec<Vec<bool>>>,
 }
 
 impl Exchange {
-    /// Sends each rank its parts of a round. Returns what came for this rank: from each rank, of each part, each node.
-    fn round(&self, own: &[Vec<Option<FlexTensor>>], parts: &[&[Part]], ranks: &Ranks) -> Vec<f32> {
+    /// Sends each rank its parts of a round. Returns the data received by this rank: for each rank, each part and each node.
+    fn round(&self, own: &[Vec<Option<FlexTensor>>], parts: &[&[ShardPart]], ranks: &Ranks) -> Vec<f32> {
         let mut send: Vec<f32> = Vec::new();
         let mut send_counts = Vec::with_capacity(parts.len());
         for &parts in parts {
@@ -104,7 +105,7 @@ impl Exchange {
             send_counts.push(4 * (send.len() - before));
         }
         let count = |nodes: &Vec<Vec<bool>>| {
-            let of = |part: &Part| part.elements.len() * nodes.iter().filter(|node| node[part.parameter]).count();
+            let of = |part: &ShardPart| part.elements.len() * nodes.iter().filter(|node| node[part.parameter]).count();
             4 * parts[ranks.rank()].iter().map(of).sum::<usize>()
         };
         let received_counts: Vec<usize> = self.present.iter().map(count).collect();
@@ -113,8 +114,8 @@ impl Exchange {
         received.try_into_vec().unwrap_or_else(|_| unreachable!("they were f32s"))
     }
 
-    /// Adds up each part, and its squares; `None` where no node has a gradient.
-    fn joined(&self, parts: &[Part], received: &[f32]) -> Vec<Option<(Vec<f32>, f64)>> {
+    /// Adds up each part, and its squares; `None` if no node has a gradient.
+    fn joined(&self, parts: &[ShardPart], received: &[f32]) -> Vec<Option<(Vec<f32>, f64)>> {
         let mut places: Vec<Vec<Option<&[f32]>>> = vec![Vec::new(); parts.len()];
         let mut rest = received;
         for nodes in &self.present {
@@ -133,7 +134,7 @@ impl Exchange {
     }
 }
 
-/// The gradients in the memory of the process, in the order of the parameters.
+/// Returns the gradients in host memory, in the order of the parameters.
 fn on_host(gradients: Gradients, shards: &Shards) -> Vec<Option<FlexTensor>> {
     let mut all: Vec<Option<FlexTensor>> = shards.parameters.iter().map(|_| None).collect();
     let mut joined: BTreeMap<usize, Vec<f32>> = BTreeMap::new();
@@ -142,13 +143,13 @@ fn on_host(gradients: Gradients, shards: &Shards) -> Vec<Option<FlexTensor>> {
         flex_f32(&tensor_from_vec(values, [size], &Device::flex())).expect("a tensor of flex")
     };
     for (name, gradient) in gradients.0 {
-        let tensor = shards.held.tensor(&name);
+        let tensor = shards.file_tensors.tensor(&name);
         let place = shards.place(tensor.unwrap_or(&name));
         let place = place.unwrap_or_else(|| panic!("a gradient of `{name}`, which is not trained"));
         match tensor {
             Some(_) => {
                 let tensor = joined.entry(place).or_insert_with(|| vec![0.0; shards.parameters[place].size()]);
-                shards.held.put(&name, &to_host(gradient), tensor);
+                shards.file_tensors.put(&name, &to_host(gradient), tensor);
             }
             None => all[place] = Some(flex_f32(&gradient).unwrap_or_else(|| flex(to_host(gradient)))),
         }
@@ -173,13 +174,13 @@ mod tests {
 
     const SLICES: usize = 5;
 
-    /// Parameters that are cut, that cannot be cut, and that are small; the last one has no gradient.
+    /// Returns parameters that are cut, that cannot be cut, and that are small; the last one has no gradient.
     fn shapes() -> Vec<(String, Vec<usize>)> {
         let sizes = [3 * GRAIN + 77, 2 * GRAIN + 5, 9, GRAIN, 31, 8];
         sizes.into_iter().enumerate().map(|(index, size)| (format!("{index}"), vec![size])).collect()
     }
 
-    /// The gradients of a slice, which lacks a parameter.
+    /// Returns the gradients of a slice, which lacks a parameter.
     fn gradients(slice: usize) -> Gradients {
         let mut gradients = Gradients::default();
         for (index, (name, shape)) in shapes().into_iter().enumerate().filter(|(index, _)| *index != slice && *index < 5) {
@@ -189,7 +190,7 @@ mod tests {
         gradients
     }
 
-    /// However many ranks there are, and however much they send at a time, the sums and their norms are those of one rank.
+    /// For any number of ranks and any size of rounds, the sums and their norms are those of one rank.
     #[test]
     fn sums_do_not_depend_on_ranks_and_rounds() {
         let mut sum = tree::Sum::new(SLICES);
@@ -200,7 +201,7 @@ mod tests {
         let expected: Vec<Vec<u32>> = whole.0.into_values().map(|gradient| bits(to_host(gradient))).collect();
         for (size, at_a_time) in [(1, 2), (2, 1), (3, 1), (3, 2), (3, 100), (4, 3), (7, 2)] {
             let run = |group| {
-                let ranks = Ranks::of(group);
+                let ranks = Ranks::new(group);
                 ranks.cut_by(Slices { count: SLICES, balanced: true });
                 let rows: Vec<Vec<usize>> = (0..SLICES).map(|slice| vec![slice]).collect();
                 let (sum, found) = GradientSum::over(&ranks, &rows, |rows, all| {

@@ -1,4 +1,4 @@
-//! The settings of an optimizer: what all share, and the options of one.
+//! Settings of an optimizer: the common ones, and the options of one optimizer.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use serde_json::Value;
 /// An entry of `override_optimizer_config`.
 pub struct OptionRow {
     pub name: &'static str,
-    /// The default, as it is written.
+    /// Default value, as text.
     pub default: &'static str,
     pub doc: &'static str,
 }
 
-/// The settings of an optimizer.
+/// Settings of an optimizer.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The peak learning rate.
+    /// Peak learning rate.
     pub lr: f64,
     pub betas: [f64; 2],
     pub eps: f64,
     pub weight_decay: f64,
-    /// Parts of the names of parameters that do not decay.
+    /// Substrings of the names of parameters that do not decay.
     pub no_decay: Vec<String>,
-    /// The entries of `override_optimizer_config`.
+    /// Entries of `override_optimizer_config`.
     pub options: BTreeMap<String, Value>,
 }
 
@@ -31,12 +31,12 @@ impl Settings {
     /// Refuses options that an optimizer does not have.
     ///
     /// # Errors
-    /// The first such option, with those that there are.
+    /// The first such option, with the known ones.
     pub(super) fn check(&self, known: &[OptionRow]) -> Result<()> {
         let names: Vec<_> = known.iter().map(|row| row.name).collect();
         match self.options.keys().find(|name| !names.contains(&name.as_str())) {
-            Some(name) if names.is_empty() => bail!("there is no option `{name}`, nor any other"),
-            Some(name) => bail!("there is no option `{name}`; there are {}", names.join(", ")),
+            Some(name) if names.is_empty() => bail!("takes no options, so `{name}` is unknown"),
+            Some(name) => bail!("unknown option `{name}`: known are {}", names.join(", ")),
             None => Ok(()),
         }
     }
@@ -55,7 +55,7 @@ impl Settings {
         Ok(self.optional_number(name, what, fits)?.unwrap_or(default))
     }
 
-    /// Returns a number within bounds, which `what` describes, if there is one.
+    /// Returns a number within bounds, which `what` describes, if it is set.
     pub(super) fn optional_number(&self, name: &str, what: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {
         let Some(value) = self.given(name) else { return Ok(None) };
         let number = value.as_f64().or_else(|| value.as_str()?.parse().ok()).filter(|number| fits(*number));

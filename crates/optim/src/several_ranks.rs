@@ -1,4 +1,4 @@
-//! Several ranks update a model as one does, to the bit, write the same checkpoints, and go on from each other's.
+//! Several ranks update a model exactly like one rank, write the same checkpoints, and resume from each other's checkpoints.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,8 +21,8 @@ const SLICES: usize = 4;
 /// The parameter that has no gradient before this update.
 const LATE: (usize, u64) = (1, 3);
 
-/// A folder with the configuration of a small model whose embedding, [3001, 64], is cut among ranks: its first cuts are within it, and
-/// its last block of 8-bit moments is not full.
+/// Returns a folder with the configuration of a small model whose embedding, [3001, 64], is cut among ranks: its first cuts are
+/// within it, and its last block of 8-bit moments is not full.
 fn configuration(model: &str) -> TempDir {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/golden/models/{model}/config.json"));
     let mut config: Value = serde_json::from_slice(&std::fs::read(golden).unwrap()).unwrap();
@@ -55,8 +55,8 @@ fn learner(kind: &'static OptimizerKind, configuration: &Path, ranks: Ranks) -> 
     }
 }
 
-/// The gradients of an update; each slice lacks some parameters. `wrong`: the slice and the parameter with a number that is not
-/// finite.
+/// Returns the gradients of an update; each slice lacks some parameters. `wrong` gives the slice and the parameter with an
+/// element that is not finite.
 fn gradients(learner: &Learner, number: u64, wrong: Option<(usize, usize)>) -> GradientSum {
     let rows: Vec<Vec<usize>> = (0..SLICES).map(|slice| vec![slice]).collect();
     let (sum, _) = GradientSum::over(&learner.ranks, &rows, |rows, all: &mut Gradients| {
@@ -85,11 +85,11 @@ fn weights(learner: &Learner) -> BTreeMap<String, Vec<u32>> {
     all
 }
 
-/// What each of `size` ranks returns.
+/// Returns the result of each of `size` ranks.
 fn on_ranks<T: Send>(size: usize, run: impl Fn(Ranks) -> T + Sync) -> Vec<T> {
     let run = &run;
     let with = |group| {
-        let ranks = Ranks::of(group);
+        let ranks = Ranks::new(group);
         ranks.cut_by(Slices { count: SLICES, balanced: true });
         run(ranks)
     };
@@ -106,8 +106,8 @@ struct Trained {
     norms: Vec<u64>,
 }
 
-/// Makes updates on `size` ranks, from a checkpoint if one is given, and writes another. Returns what the ranks have, and the bytes of
-/// state of each.
+/// Makes updates on `size` ranks, from a checkpoint if one is given, and writes another. Returns the states of the ranks, and the
+/// bytes of optimizer state of each.
 fn train(
     (kind, configuration, size): (&'static OptimizerKind, &Path, usize),
     from: Option<&Path>,
@@ -136,12 +136,13 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     paths.into_iter().map(|path| (path.clone(), std::fs::read(folder.join(path)).unwrap())).collect()
 }
 
-/// Three updates of every optimizer on 1 to 6 ranks give the same weights, norms and files; whoever goes on from whichever of them goes
-/// on as if nothing had happened. A parameter whose first gradient comes after that has a state from then on.
+/// Three updates of every optimizer on 1 to 6 ranks give the same weights, norms and files. Each of these checkpoints can be
+/// resumed on any of these numbers of ranks without a difference. A parameter whose first gradient comes after the checkpoint has
+/// a state from then on.
 #[test]
 fn any_number_of_ranks_updates_as_one_does() {
     let every = OPTIMIZERS.iter().map(|kind| ("qwen2", kind));
-    // Optimizers that see the tensors of files, which hold other tensors than the network.
+    // Optimizers that see the tensors of files, which differ from those of the network.
     let fused = ["gpt2", "gpt_neox"].into_iter().flat_map(|model| ["Muon", "Adafactor", "AdamW8bit"].map(|name| (model, name)));
     for (model, kind) in every.chain(fused.map(|(model, name)| (model, find(name).unwrap()))) {
         let configuration = configuration(model);
@@ -169,7 +170,7 @@ fn any_number_of_ranks_updates_as_one_does() {
     }
 }
 
-/// A number that is not finite on one rank stops the update on all, which name the same parameter and change nothing.
+/// An element that is not finite on one rank stops the update on all ranks, which name the same parameter and change nothing.
 #[test]
 fn all_ranks_refuse_what_is_not_finite() {
     let configuration = configuration("qwen2");
@@ -190,7 +191,7 @@ fn all_ranks_refuse_what_is_not_finite() {
     }
 }
 
-/// No rank keeps more than its share of the state, but for 5 %, of a model as large as Qwen2.5-0.5B.
+/// No rank stores more than its share of the state plus 5 %, for a model as large as Qwen2.5-0.5B.
 #[test]
 fn the_state_is_shared_out_evenly() {
     let mut shapes = BTreeMap::from([("model.embed_tokens.weight".to_owned(), vec![151_936, 896])]);

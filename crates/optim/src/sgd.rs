@@ -1,4 +1,4 @@
-//! Stochastic gradient descent, with momentum if wanted.
+//! Stochastic gradient descent, with optional momentum.
 
 use anyhow::Result;
 use burn::tensor::Tensor;
@@ -16,13 +16,9 @@ pub(super) const SGD: OptimizerKind = OptimizerKind {
           When: the state must take no memory, or one number for each weight.",
     reads: &["weight_decay"],
     options: &[
-        OptionRow { name: "momentum", default: "0", doc: "Factor on the running sum of gradients; 0 keeps none." },
+        OptionRow { name: "momentum", default: "0", doc: "Factor on the running sum of gradients; 0 disables it." },
         OptionRow { name: "dampening", default: "0", doc: "Share of a gradient that does not enter that sum." },
-        OptionRow {
-            name: "nesterov",
-            default: "false",
-            doc: "Step to where the momentum leads, with a momentum and without dampening.",
-        },
+        OptionRow { name: "nesterov", default: "false", doc: "Nesterov's step; needs a momentum and a dampening of 0." },
     ],
     build,
 };

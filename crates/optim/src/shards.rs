@@ -1,39 +1,39 @@
-//! The division of a model's trained parameters among the ranks (ZeRO-1): each rank updates its own elements, and keeps the
-//! optimizer's state of them alone.
+//! Division of a model's trained parameters among the ranks (ZeRO-1): each rank updates its own elements, and stores only their
+//! optimizer state.
 //!
-//! The parameters lie one behind another in the order of their names, and every rank has a run of elements. A cut is the allowed
-//! place that is nearest to an even division: between two parameters or, in a parameter that can be updated in pieces, at a multiple
+//! The parameters are concatenated in the order of their names, and every rank has a range of elements. A cut is the allowed
+//! position nearest to an even division: between two parameters or, in a parameter that can be updated in pieces, at a multiple
 //! of [`GRAIN`] elements from its start.
 
 use std::ops::Range;
 
-use super::held::Held;
+use super::file_tensors::FileTensors;
 use super::rule::Parameter;
 
-/// The distance of the places where a parameter may be cut. It is a multiple of the elements of one number of any optimizer's state,
-/// and the length of the runs that a gradient's norm is added up from.
+/// Distance of the positions at which a parameter may be cut. It is a multiple of the elements per element of any optimizer's
+/// state, and the length of the runs that a gradient's norm is summed in.
 pub const GRAIN: usize = burnish_model::gradients::PART;
 
-/// The trained parameters, and which elements of each are whose.
+/// The trained parameters, and the ranks' ranges of each.
 pub struct Shards {
     /// In the order of names.
     pub parameters: Vec<Sharded>,
-    /// The tensors that stand for several parameters, or for one that is transposed.
-    pub held: Held,
+    /// Tensors that stand for several parameters, or for one that is transposed.
+    pub file_tensors: FileTensors,
 }
 
-/// A parameter that is cut.
+/// A parameter and its cuts.
 pub struct Sharded {
     pub name: String,
     pub shape: Vec<usize>,
-    /// Where the elements of each rank begin, and where those of the last one end.
+    /// Start of the elements of each rank, and the end of the last rank's.
     cuts: Vec<usize>,
 }
 
-/// A run of at most [`GRAIN`] elements of one parameter, from a multiple of it on.
+/// At most [`GRAIN`] elements of one parameter, starting at a multiple of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The place of the parameter among all.
+pub struct ShardPart {
+    /// Index of the parameter.
     pub parameter: usize,
     pub elements: Range<usize>,
 }
@@ -43,19 +43,19 @@ impl Sharded {
         Parameter { name: &self.name, shape: &self.shape }
     }
 
-    /// The number of elements of the whole parameter.
+    /// Returns the number of elements of the whole parameter.
     pub fn size(&self) -> usize {
         self.parameter().size()
     }
 
-    /// The elements of a rank: none, some or all.
-    pub fn of(&self, rank: usize) -> Range<usize> {
+    /// Returns the elements of a rank: none, some or all.
+    pub fn range_of(&self, rank: usize) -> Range<usize> {
         self.cuts[rank]..self.cuts[rank + 1]
     }
 }
 
 impl Shards {
-    /// Divides parameters, in the order of their names, among `ranks`. `splits`: whether a parameter can be updated in pieces.
+    /// Divides parameters, in the order of their names, among `ranks`. `splits` tells if a parameter can be updated in pieces.
     pub fn new(shapes: impl IntoIterator<Item = (String, Vec<usize>)>, ranks: usize, splits: impl Fn(Parameter) -> bool) -> Self {
         let mut parameters: Vec<Sharded> =
             shapes.into_iter().map(|(name, shape)| Sharded { name, shape, cuts: Vec::with_capacity(ranks + 1) }).collect();
@@ -69,31 +69,31 @@ impl Shards {
             sharded.cuts.push(size);
             start += size;
         }
-        Self { parameters, held: Held::default() }
+        Self { parameters, file_tensors: FileTensors::default() }
     }
 
-    /// The elements of a rank in parts, in their order.
-    pub fn parts(&self, rank: usize) -> Vec<Part> {
+    /// Returns the elements of a rank in parts, in their order.
+    pub fn parts(&self, rank: usize) -> Vec<ShardPart> {
         let of = |(parameter, sharded): (usize, &Sharded)| {
-            let Range { start, end } = sharded.of(rank);
-            let part = move |at: usize| Part { parameter, elements: at..end.min(at + GRAIN) };
+            let Range { start, end } = sharded.range_of(rank);
+            let part = move |at: usize| ShardPart { parameter, elements: at..end.min(at + GRAIN) };
             (start..end).step_by(GRAIN).map(part)
         };
         self.parameters.iter().enumerate().flat_map(of).collect()
     }
 
-    /// The parameter with this name.
+    /// Returns the parameter with this name.
     pub fn find(&self, name: &str) -> Option<&Sharded> {
         self.place(name).map(|place| &self.parameters[place])
     }
 
-    /// The place of the parameter with this name among all.
+    /// Returns the index of the parameter with this name.
     pub fn place(&self, name: &str) -> Option<usize> {
         self.parameters.binary_search_by(|sharded| sharded.name.as_str().cmp(name)).ok()
     }
 }
 
-/// The allowed place that is nearest to `wanted` in a parameter; of two that are equally near, the first.
+/// Returns the allowed position nearest to `wanted` in a parameter; of two equally near positions, the first.
 fn allowed(wanted: usize, size: usize, splits: bool) -> usize {
     let wanted = wanted.min(size);
     let before = if splits { wanted / GRAIN * GRAIN } else { 0 };
@@ -108,7 +108,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Every element is one rank's; cuts are where they are allowed; a share is even but for what cannot be cut.
+        /// Every element belongs to one rank; cuts are at allowed positions; a share is even except for parameters that cannot be
+        /// cut.
         #[test]
         fn every_element_is_of_one_rank(
             sizes in prop::collection::vec((prop_oneof![1usize..5000, 1usize..40 * GRAIN], any::<bool>()), 1..12),
@@ -121,7 +122,7 @@ mod tests {
             for (sharded, &(size, splits)) in shards.parameters.iter().zip(&sizes) {
                 let mut end = 0;
                 for (rank, share) in shares.iter_mut().enumerate() {
-                    let own = sharded.of(rank);
+                    let own = sharded.range_of(rank);
                     prop_assert_eq!(own.start, end);
                     end = own.end;
                     *share += own.len();
@@ -139,7 +140,7 @@ mod tests {
             }
             let mut at = vec![0; sizes.len()];
             let mut last = 0;
-            for Part { parameter, elements } in (0..ranks).flat_map(|rank| shards.parts(rank)) {
+            for ShardPart { parameter, elements } in (0..ranks).flat_map(|rank| shards.parts(rank)) {
                 prop_assert!(parameter >= last && elements.start == at[parameter] && elements.start % GRAIN == 0);
                 prop_assert!((1..=GRAIN).contains(&elements.len()));
                 (last, at[parameter]) = (parameter, elements.end);

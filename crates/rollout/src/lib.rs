@@ -1,4 +1,4 @@
-//! The plain types of generation: sampling parameters, responses, turns. No tensor is needed to speak of them.
+//! Plain types of generation, without tensors: sampling parameters, responses, turns.
 
 mod response;
 mod sampling;

@@ -1,11 +1,11 @@
-//! Sampling parameters, and the distribution of which log-probabilities are reported.
+//! Sampling parameters, and the distribution that reported log-probabilities refer to.
 
 use std::ops::RangeInclusive;
 
 /// Sampling parameters, with vLLM's meaning and order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// The temperature; 0 is greedy.
+    /// Temperature; 0 is greedy.
     pub temperature: f32,
     /// Keeps the k most probable tokens; 0 keeps all.
     pub top_k: usize,
@@ -13,26 +13,26 @@ pub struct Sampling {
     pub top_p: f32,
     /// Keeps tokens at least this many times as probable as the most probable one; 0 keeps all.
     pub min_p: f32,
-    /// Divides positive logits, and multiplies negative ones, of tokens in the prompt or the response; 1 changes nothing. It is one of
-    /// [`REPETITION`](Self::REPETITION).
+    /// Divides positive logits, and multiplies negative ones, of tokens in the prompt or the response; 1 changes nothing. Must be
+    /// in [`REPETITION`](Self::REPETITION).
     pub repetition_penalty: f32,
-    /// Is subtracted from the logits of tokens in the response, once; 0 changes nothing.
+    /// Subtracted once from the logits of tokens in the response; 0 changes nothing.
     pub presence_penalty: f32,
-    /// Is subtracted from the logits of tokens in the response, as often as they are there; 0 changes nothing.
+    /// Subtracted from the logits of tokens in the response, once per occurrence; 0 changes nothing.
     pub frequency_penalty: f32,
-    /// The largest length of a response, in tokens.
+    /// Largest length of a response, in tokens.
     pub max_tokens: usize,
-    /// The number of tokens before which neither stop tokens nor stop strings end a response.
+    /// Number of tokens before which neither stop tokens nor stop strings end a response.
     pub min_tokens: usize,
-    /// The distribution of the log-probabilities of generation.
+    /// Distribution of the log-probabilities of generation.
     pub logprobs: Logprobs,
 }
 
-/// The distribution of the log-probabilities of generation (`rollout.logprobs_mode`, in vLLM's names).
+/// Distribution of the log-probabilities of generation (`rollout.logprobs_mode`, in vLLM's names).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Logprobs {
-    /// The distribution that tokens are drawn from: after penalties, temperature, min-p, top-k and top-p, over the tokens that
-    /// are kept. Greedy sampling: at temperature 1, over all tokens that are allowed.
+    /// The distribution that tokens are drawn from: after penalties, temperature, min-p, top-k and top-p, over the kept tokens.
+    /// For greedy sampling: at temperature 1, over all allowed tokens.
     #[default]
     Processed,
     /// The model's own distribution, before any of these changes: at temperature 1.
@@ -40,7 +40,7 @@ pub enum Logprobs {
 }
 
 impl Sampling {
-    /// The penalties for repetition with which a logit stays a number that f32 tells from its neighbours.
+    /// Repetition penalties with which f32 can still distinguish a logit from its neighbours.
     pub const REPETITION: RangeInclusive<f64> = 1e-3..=1e3;
 
     /// Samples one token from the model's own distribution.
@@ -57,13 +57,13 @@ impl Sampling {
         logprobs: Logprobs::Processed,
     };
 
-    /// True if there is a penalty for tokens that are there already.
+    /// Returns true if there is a penalty for tokens that occurred before.
     pub fn penalises(&self) -> bool {
         self.repetition_penalty != 1.0 || self.presence_penalty != 0.0 || self.frequency_penalty != 0.0
     }
 
-    /// The factor of the logits: 1 / temperature, and 1 for greedy sampling. It is neither 0 nor infinite, whose products with a logit of −∞
-    /// and of the most likely token are not numbers.
+    /// Returns the factor of the logits: 1 / temperature, and 1 for greedy sampling. It is never 0 or infinite, because the
+    /// scaled logits of −∞ and of the most probable token would be NaN.
     pub fn scale(&self) -> f32 {
         if self.temperature <= 0.0 { 1.0 } else { (1.0 / self.temperature).clamp(f32::MIN_POSITIVE, f32::MAX) }
     }

@@ -1,25 +1,25 @@
 //! Rules about single tokens, the same for every response of a request.
 
-/// The tokens that may be drawn, those that may not follow some others, and biases.
+/// Allowed tokens, forbidden sequences of tokens, and biases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenRules {
-    /// The only tokens that may be drawn, each once; all may if it is `None`.
+    /// The only tokens that may be drawn, each once; `None` allows all.
     pub allowed: Option<Vec<u32>>,
-    /// Sequences whose last token may not be drawn where a response ends with the others. None is empty.
+    /// Sequences whose last token may not be drawn if the response ends with the others. No sequence is empty.
     pub bad_words: Vec<Vec<u32>>,
-    /// Tokens and the numbers that are added to their logits.
+    /// Tokens and the values that are added to their logits.
     pub biases: Vec<(u32, f32)>,
 }
 
 impl TokenRules {
-    /// The tokens that would complete a bad word after these tokens of a response. As in vLLM, the prompt does not count.
+    /// Returns the tokens that would complete a bad word after these tokens of a response. As in vLLM, the prompt does not count.
     pub fn forbidden_after<'a>(&'a self, response: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
         let sequences = self.bad_words.iter().filter_map(|word| word.split_last());
         sequences.filter(|(_, others)| response.ends_with(others)).map(|(last, _)| *last)
     }
 
-    /// True if some token can always be drawn from a vocabulary of this size: one that is allowed, ends no bad word, and is none of
-    /// these stop tokens, which `min_tokens` forbids at first.
+    /// Returns true if some token can always be drawn from a vocabulary of this size. It must be allowed, end no bad word, and
+    /// differ from these stop tokens, which `min_tokens` forbids at first.
     pub fn leave_a_token(&self, vocab: usize, stops: &[u32]) -> bool {
         let ends_a_word = |token: u32| self.bad_words.iter().any(|word| word.last() == Some(&token));
         let is_free = |token: u32| !stops.contains(&token) && !ends_a_word(token);

@@ -41,7 +41,7 @@ where
     thread::scope(|scope| {
         let start = |group| {
             scope.spawn(move || {
-                let ranks = Ranks::of(group);
+                let ranks = Ranks::new(group);
                 ranks.cut_by(Slices { count: slices, balanced: true });
                 measured(objective, examples, training, &ranks)
             })

@@ -1,21 +1,22 @@
-//! The data of a call, once all ranks have come to it.
+//! Data transfer of a call, once all ranks have arrived at it.
 
 use std::time::Duration;
 
 use super::meet::turn;
 use super::message::Arrival;
 use super::others::Others;
-use super::waiting::For;
+use super::waiting::WaitFor;
 use super::world::{Parts, World};
 
-/// The bytes that are on their way at a time, to and from this rank.
+/// Bytes in transit at a time, to and from this rank.
 const WINDOW: usize = 256 << 20;
 
 impl Others {
-    /// Sends each rank its part of `send`, and receives one from each; the parts are of any size. `send(rank)`: the bytes for it.
+    /// Sends each rank its part of `send`, and receives one from each; the parts have any size. `send(rank)` returns the bytes
+    /// for a rank.
     ///
-    /// Ranks go around in pairs, so that nobody is everybody's next. They wait for a window of steps at a time, and no two of them
-    /// for each other: the one that is least far ahead waits only for steps that its partners have begun.
+    /// Ranks are paired in a rotation, so that no rank receives from all others at once. They wait for a window of steps at a
+    /// time. No two ranks wait for each other: the one that is furthest behind waits only for steps that its partners have begun.
     pub fn pairwise<'a>(
         &mut self,
         world: &'a World,
@@ -53,7 +54,7 @@ impl Others {
         }
     }
 
-    /// Waits until data has arrived. If it does not, the job ends here.
+    /// Waits until data has arrived. If it does not, ends the job.
     fn wait(&mut self, world: &World, own: &Arrival, parts: &mut Parts) {
         let start = self.clock.look();
         while !parts.are_done() {
@@ -62,11 +63,11 @@ impl Others {
                 self.stand_still(world, own, parts, start);
             }
             self.beat(world);
-            For::Data.pause(waited);
+            WaitFor::Data.pause(waited);
         }
     }
 
-    /// Ends the job, and says for whom this rank waits and of whom it has heard nothing: who waits in vain gives signs of work.
+    /// Ends the job, and names the ranks that this one waits for and those that were silent: a waiting rank gives signs of work.
     fn stand_still(&mut self, world: &World, own: &Arrival, parts: &mut Parts, start: Duration) -> ! {
         self.hear(world);
         let list = |ranks: &[usize]| ranks.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
@@ -74,10 +75,10 @@ impl Others {
         let silent: Vec<usize> = self.peers(world).filter(|(_, peer)| is_silent(peer)).map(|(rank, _)| rank).collect();
         let silent = match silent.is_empty() {
             true => String::new(),
-            false => format!("; nothing was heard of rank {}", list(&silent)),
+            false => format!("; rank {} gave no sign of work", list(&silent)),
         };
         let late = list(&parts.late());
         let (rank, seconds) = (world.rank, (self.clock.last() - start).as_secs());
-        world.lost(&format!("all ranks have come to {own}, but for {seconds} s rank {rank} waits for rank {late} there{silent}"))
+        world.lost(&format!("all ranks have reached {own}, but rank {rank} has waited {seconds} s for rank {late} there{silent}"))
     }
 }

@@ -13,7 +13,7 @@ use super::world::{PANICKED, World};
 use crate::group::{Group, LOST};
 use burnish_util::terminal;
 
-/// The processes that MPI started, this one being one of them.
+/// The processes that MPI started, seen from this one.
 pub struct Mpi {
     world: World,
     /// The thread that initialised MPI, which makes all calls.
@@ -23,17 +23,17 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    /// Joins the others. It is called once in a process.
+    /// Joins the other ranks. Must be called once per process.
     ///
     /// # Errors
-    /// If MPI is initialised already, or supports no threads.
+    /// If MPI is already initialised, or does not support threads.
     pub fn init() -> Result<Self> {
         let world = World::open()?;
         let others = Others::new(&world);
         Ok(Self { world, thread: thread::current().id(), others: Mutex::new(Some(others)) })
     }
 
-    /// What is known of the others.
+    /// Returns the state of the other ranks.
     ///
     /// # Panics
     /// On another thread than the one that initialised MPI, which libraries need not support.
@@ -43,7 +43,7 @@ impl Mpi {
     }
 }
 
-/// The time that rank 0 has to print its message, before another rank leaves with an exit code for which a launcher ends all.
+/// Time that rank 0 has to print its message, before another rank exits with a code on which a launcher ends all processes.
 const RANK_0_FIRST: Duration = Duration::from_millis(300);
 const ENDED: &str = "no call comes after the end";
 
@@ -118,13 +118,13 @@ impl Drop for Mpi {
     }
 }
 
-/// Ends this process, and by that the job, if the others do not take leave of MPI: it waits for them without end.
+/// Ends this process, and thereby the job, if another rank does not finalize MPI: MPI would wait for it forever.
 fn watch_farewell(patience: Duration, code: u8) {
     let watch = move || {
         thread::sleep(patience);
-        terminal::say("error: a rank has not taken leave of MPI, after all work was done\n");
+        terminal::say("error: a rank has not finalized MPI, although all work is done\n");
         process::exit(i32::from(code));
     };
-    // Without a thread nobody watches, and the end is as certain as MPI makes it.
+    // Without a thread nothing watches, and the end is as reliable as MPI makes it.
     _ = thread::Builder::new().spawn(watch);
 }

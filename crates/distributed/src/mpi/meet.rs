@@ -1,20 +1,21 @@
-//! The meeting with which every call begins: rank 0 hears that each of the others has come to the same call, and lets them go.
+//! The meeting with which every call begins: rank 0 receives a message from each rank that has reached the call, and then
+//! releases all.
 
 use std::time::Duration;
 
 use super::message::{Arrival, Call, Message};
 use super::others::Others;
-use super::waiting::For;
+use super::waiting::WaitFor;
 use super::world::World;
 use burnish_util::terminal;
 
-/// How long a rank that has failed waits for others before it ends them: they may have failed too, and have more to say.
+/// Time that a failed rank waits for others before it ends them: they may have failed too, and have messages.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-/// The bytes of a message that another rank than 0 ends with.
+/// Largest number of bytes of the final message of a rank other than 0.
 const LONGEST: usize = 4096;
 
 impl Others {
-    /// Waits until all ranks have come to this call. If they do not, the job ends here.
+    /// Waits until all ranks have reached this call. If they do not, ends the job.
     pub fn meet(&mut self, world: &World, call: Call) -> Arrival {
         let own = Arrival { number: self.calls, call };
         self.calls += 1;
@@ -40,7 +41,7 @@ impl Others {
             }
             self.check_missing(world, own, start);
             self.beat(world);
-            For::Others.pause(waited);
+            WaitFor::Others.pause(waited);
         }
         if let Call::End { message, .. } = &own.call {
             self.say_messages_of_others(world, message);
@@ -56,7 +57,7 @@ impl Others {
             if waited > self.patience {
                 world.lost(&format!("rank 0 cannot reach all others at {own}"));
             }
-            For::Data.pause(waited);
+            WaitFor::Data.pause(waited);
         }
     }
 
@@ -77,14 +78,15 @@ impl Others {
             let silence = self.silence(&self.known[0], start);
             if silence > self.patience + turn(world.rank) {
                 let (rank, seconds) = (world.rank, silence.as_secs());
-                world
-                    .lost(&format!("rank 0 has not answered rank {rank} at {own} and has shown no sign of work for {seconds} s"));
+                world.lost(&format!(
+                    "rank 0 has not replied to rank {rank} at {own} and has shown no sign of work for {seconds} s"
+                ));
             }
-            For::Others.pause(waited);
+            WaitFor::Others.pause(waited);
         }
     }
 
-    /// Ends the job if a rank has come to another call: with the failure of a rank, where there is one.
+    /// Ends the job if a rank has reached another call; reports the failure of a rank, if there is one.
     fn judge(&self, world: &World, own: &Arrival) {
         let arrived = self.peers(world).filter_map(|(rank, peer)| Some((rank, &peer.arrived.as_ref()?.0)));
         let others: Vec<(usize, &Arrival)> = arrived.filter(|(_, other)| !other.agrees(own)).collect();
@@ -102,7 +104,7 @@ impl Others {
         world.lost(&format!("the ranks do not make the same calls: rank 0 is at {own}, {}", others.join(", ")));
     }
 
-    /// Ends the job if another rank has failed while this one, rank 0, is at work and comes to no call.
+    /// Ends the job if another rank has failed while this one, rank 0, is working and reaches no call.
     pub fn check_failed(&self, world: &World) {
         for (rank, peer) in self.peers(world) {
             let Some((arrival, since)) = &peer.arrived else { continue };
@@ -112,7 +114,7 @@ impl Others {
         }
     }
 
-    /// Ends the job if nothing was heard of a rank for longer than patience lasts.
+    /// Ends the job if a rank gave no sign for longer than the patience.
     fn check_missing(&self, world: &World, own: &Arrival, start: Duration) {
         let is_missing = |peer| self.silence(peer, start) > self.patience;
         let missing: Vec<_> = self.peers(world).filter(|(_, peer)| peer.arrived.is_none() && is_missing(peer)).collect();
@@ -122,7 +124,7 @@ impl Others {
             first.last.as_ref().map_or("there was no call before".to_owned(), |last| format!("the call before was {last}"));
         let have = if ranks.len() == 1 { "has" } else { "have" };
         world.lost(&format!(
-            "{} {} not come to {own} and {} shown no sign of work for {} s; {before}",
+            "{} {} not reached {own} and {} shown no sign of work for {} s; {before}",
             ranks_named(&ranks),
             have,
             have,
@@ -130,13 +132,13 @@ impl Others {
         ));
     }
 
-    /// Says why the job fails, and ends it.
+    /// Prints why the job fails, and ends it.
     fn fail(&self, world: &World, code: u8, message: &str) -> ! {
         terminal::say(&format!("{message}\n"));
         world.abort(code)
     }
 
-    /// Says what other ranks end with, where it is another message than that of rank 0, each once.
+    /// Prints the final messages of other ranks that differ from rank 0's, each once.
     fn say_messages_of_others(&self, world: &World, own: &str) {
         let mut messages: Vec<(&str, Vec<usize>)> = vec![(clipped(own), Vec::new())];
         for (rank, peer) in self.peers(world) {
@@ -152,13 +154,13 @@ impl Others {
     }
 }
 
-/// How much longer a rank waits than its patience lasts. Rank 0 knows most, so it says first what is wrong; then the others have the
-/// word, in their order, and the first of them that lives ends all.
+/// Returns how much longer than the patience a rank waits. Rank 0 knows most, so it reports first. Then the other ranks follow in
+/// their order, and the first living one ends the job.
 pub fn turn(rank: usize) -> Duration {
     Duration::from_secs(if rank == 0 { 0 } else { 5 + (rank as u64 - 1).min(30) })
 }
 
-/// The message of ranks, which says whose it is.
+/// Adds the ranks' numbers to their message.
 fn named(ranks: &[usize], message: &str) -> String {
     let (kind, text) = message.split_at(if message.starts_with("error: ") { "error: ".len() } else { 0 });
     format!("{kind}{}: {text}", ranks_named(ranks))
@@ -169,7 +171,7 @@ fn ranks_named(ranks: &[usize]) -> String {
     format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, numbers.join(", "))
 }
 
-/// The beginning of a message, as much as is sent.
+/// Returns the beginning of a message, up to the part that is sent.
 fn clipped(message: &str) -> &str {
     &message[..message.floor_char_boundary(LONGEST)]
 }

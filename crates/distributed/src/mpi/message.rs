@@ -1,29 +1,29 @@
-//! The small messages between rank 0 and the others.
+//! Small messages between rank 0 and the other ranks.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What rank 0 and another rank tell each other.
+/// A message between rank 0 and another rank.
 #[derive(Serialize, Deserialize)]
 pub enum Message {
-    /// The sender is at work and will come.
+    /// The sender is working and will arrive.
     Beat,
-    /// A rank has come to a call.
+    /// A rank has reached a call.
     Arrived(Arrival),
-    /// All ranks have come to the call of this number.
+    /// All ranks have reached the call with this number.
     Go(u64),
 }
 
-/// The call that a rank has come to.
+/// The call that a rank has reached.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Arrival {
-    /// The calls that this rank made before.
+    /// Number of calls that this rank made before.
     pub number: u64,
     pub call: Call,
 }
 
-/// A call, with what must be the same on all ranks, but for the end, which each comes to in its own way.
+/// A call with its parameters, which must be the same on all ranks, except for those of the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Call {
     Exchange,
@@ -33,13 +33,13 @@ pub enum Call {
 }
 
 impl Arrival {
-    /// True if two ranks have come to the same call.
+    /// Returns true if two ranks have reached the same call.
     pub fn agrees(&self, other: &Self) -> bool {
         let both_end = matches!((&self.call, &other.call), (Call::End { .. }, Call::End { .. }));
         self.number == other.number && (both_end || self.call == other.call)
     }
 
-    /// The exit code and the message of a rank that ends because it has failed.
+    /// Returns the exit code and the message of a rank that ends because it has failed.
     pub fn failure(&self) -> Option<(u8, &str)> {
         match &self.call {
             Call::End { code, message } if *code != 0 => Some((*code, message)),

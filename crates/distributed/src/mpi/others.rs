@@ -1,38 +1,38 @@
-//! What a rank hears of the others, and how it tells them that it is at work.
+//! A rank's knowledge of the others, and the signs by which it tells them that it is working.
 
 use std::time::{Duration, Instant};
 
 use super::message::{Arrival, Message};
-use super::waiting::{Clock, For};
+use super::waiting::{Clock, WaitFor};
 use super::world::{Posted, World};
 use crate::wire::{decoded, encoded};
 
-/// The time between two signs of work at most.
+/// Longest time between two signs of work.
 const BEAT: Duration = Duration::from_secs(10);
 
-/// What a rank knows of the others: rank 0 of all, and each of the others of rank 0.
+/// A rank's knowledge of the others: rank 0 knows all, and each of the others knows rank 0.
 pub struct Others {
     pub clock: Clock,
-    /// How long to wait for a rank of which nothing is heard.
+    /// Time to wait for a silent rank.
     pub patience: Duration,
-    /// The calls made so far.
+    /// Number of calls made so far.
     pub calls: u64,
-    /// The number of the last call that rank 0 let this rank go on with.
+    /// Number of the last call for which rank 0 released this rank.
     pub released: Option<u64>,
-    /// By rank; of this rank itself there is nothing to know.
+    /// Peers by rank; the entry of this rank itself is unused.
     pub known: Vec<Peer>,
     beaten: Instant,
     posted: Vec<(usize, Posted)>,
 }
 
-/// What is known of a rank.
+/// Knowledge of one rank.
 #[derive(Clone, Default)]
 pub struct Peer {
-    /// When it was last heard of, by the clock of waiting.
+    /// Time of its last message, by the clock of waiting.
     heard: Duration,
-    /// The call that it waits in, and since when.
+    /// Call that it waits in, and the time it arrived there.
     pub arrived: Option<(Arrival, Instant)>,
-    /// The call before.
+    /// Call before that one.
     pub last: Option<Arrival>,
 }
 
@@ -49,13 +49,13 @@ impl Others {
         }
     }
 
-    /// The ranks that this one knows of, without itself.
+    /// Returns the ranks that this one knows, without itself.
     pub fn peers(&self, world: &World) -> impl Iterator<Item = (usize, &Peer)> {
         let own = world.rank;
         self.known.iter().enumerate().filter(move |(rank, _)| *rank != own)
     }
 
-    /// The time that this rank has waited since `start` without a sign of another one.
+    /// Returns the time that this rank has waited since `start` without a sign of another one.
     pub fn silence(&self, peer: &Peer, start: Duration) -> Duration {
         self.clock.last() - start.max(peer.heard)
     }
@@ -65,13 +65,13 @@ impl Others {
         self.posted.push((to, world.post(to, encoded(message))));
     }
 
-    /// True once all messages have left.
+    /// Returns true once all messages have left.
     pub fn has_told(&mut self, world: &World) -> bool {
         self.posted.retain_mut(|(_, posted)| !posted.has_left(world));
         self.posted.is_empty()
     }
 
-    /// Reads the messages that have come.
+    /// Reads the messages that have arrived.
     pub fn hear(&mut self, world: &World) {
         let Self { clock, patience, .. } = self;
         let start = clock.look();
@@ -80,7 +80,7 @@ impl Others {
             if waited > *patience {
                 world.lost(&format!("rank {from} has stopped in the middle of a message to rank {}", world.rank));
             }
-            For::Data.pause(waited);
+            WaitFor::Data.pause(waited);
         };
         let mut heard = Vec::new();
         while let Some((from, bytes)) = world.next(&mut wait) {
@@ -96,7 +96,7 @@ impl Others {
         }
     }
 
-    /// Tells those who may wait for this rank that it is at work, unless they have just heard so, and hears what they say.
+    /// Tells the ranks that may wait for this one that it is working, unless it just did, and reads their messages.
     pub fn beat(&mut self, world: &World) {
         if self.beaten.elapsed() < BEAT.min(self.patience / 4) {
             return;
@@ -105,7 +105,7 @@ impl Others {
         self.hear(world);
         self.has_told(world);
         let others: Vec<usize> = self.peers(world).map(|(rank, _)| rank).collect();
-        // A rank that does not take the last message is not sent another one.
+        // A rank that does not take the last message gets no further one.
         for to in others {
             if !self.posted.iter().any(|(other, _)| *other == to) {
                 self.tell(world, to, &Message::Beat);

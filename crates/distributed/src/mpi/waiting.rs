@@ -1,10 +1,10 @@
-//! The time that a rank spends waiting, and the pauses between two looks.
+//! The time that a rank spends waiting, and the pauses between two polls.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A clock that runs only while this rank looks at it: time in which the process was stopped, or the machine asleep, is not counted
-/// against the others.
+/// A clock that runs only while this rank reads it. So time in which the process was stopped or the machine asleep does not count
+/// against the other ranks.
 pub struct Clock {
     waited: Duration,
     looked: Instant,
@@ -15,7 +15,7 @@ impl Clock {
         Self { waited: Duration::ZERO, looked: Instant::now() }
     }
 
-    /// The time waited so far, by all waits together.
+    /// Returns the time waited so far, by all waits together.
     pub fn look(&mut self) -> Duration {
         let now = Instant::now();
         self.waited += (now - self.looked).min(Duration::from_millis(100));
@@ -23,23 +23,23 @@ impl Clock {
         self.waited
     }
 
-    /// The time at the last look.
+    /// Returns the time of the last reading.
     pub fn last(&self) -> Duration {
         self.waited
     }
 }
 
-/// What a rank waits for, which decides how it does.
+/// Kind of wait, which determines the pauses.
 #[derive(Clone, Copy)]
-pub enum For {
-    /// Others, which may be minutes behind: asleep soon, because they may need this processor.
+pub enum WaitFor {
+    /// For other ranks, which may be minutes behind. The pauses soon become sleeps, because the others may need this processor.
     Others,
-    /// Data that is on its way: MPI moves it only while it is asked.
+    /// For data in transit: MPI moves it only while it is polled.
     Data,
 }
 
-impl For {
-    /// Passes the time until the next look, after so long a wait.
+impl WaitFor {
+    /// Sleeps until the next poll; longer waits poll less often.
     pub fn pause(self, waited: Duration) {
         let (awake, dozing) = match self {
             Self::Others => (Duration::from_micros(200), Duration::from_millis(20)),

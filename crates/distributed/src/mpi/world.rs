@@ -1,4 +1,4 @@
-//! MPI's C functions, made safe: all `unsafe` of the engine is here.
+//! Safe wrappers of MPI's C functions: all `unsafe` of the engine is here.
 
 use std::ffi::c_int;
 use std::marker::PhantomData;
@@ -19,26 +19,26 @@ use mpi::ffi::{
 use crate::group::LOST;
 use burnish_util::terminal;
 
-/// The tag of messages between rank 0 and the others.
+/// Tag of messages between rank 0 and the others.
 const CONTROL: c_int = 1;
-/// The tag of data: between two ranks, parts arrive in the order in which they were sent.
+/// Tag of data: between two ranks, parts arrive in the order in which they were sent.
 const DATA: c_int = 2;
-/// The bytes of one message at most. MPI counts by 32 bits.
+/// Largest number of bytes of one message. MPI counts with 32 bits.
 const PART: usize = 256 << 20;
-/// The exit code of a Rust program that panics.
+/// Exit code of a Rust program that panics.
 pub const PANICKED: u8 = 101;
 
-/// The processes that MPI knows. Its functions are called on the thread that opened it, or never again.
+/// The processes that MPI knows. MPI's functions are called only on the thread that opened it.
 pub struct World {
     comm: MPI_Comm,
     pub rank: usize,
     pub size: usize,
-    /// The number of this process among those of its machine, and how many these are.
+    /// Index of this process on its machine, and the number of processes there.
     pub local: (usize, usize),
 }
 
-// SAFETY: a communicator is a number or an address that MPI alone reads, and `Mpi`, which owns this, asserts that all calls are made
-// by the thread that initialised MPI, as `Threading::Funneled` demands.
+// SAFETY: a communicator is a number or an address that MPI alone reads, and `Mpi`, which owns this, asserts that all calls are
+// made by the thread that initialised MPI, as `Threading::Funneled` demands.
 unsafe impl Send for World {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for World {}
@@ -47,14 +47,14 @@ impl World {
     /// Initialises MPI.
     ///
     /// # Errors
-    /// If it is initialised already, or built without any support of threads.
+    /// If MPI is already initialised, or was built without thread support.
     pub fn open() -> Result<Self> {
         let Some((universe, threading)) = mpi::initialize_with_threading(Threading::Funneled) else {
-            bail!("MPI is initialised already");
+            bail!("MPI is already initialised");
         };
-        // It would finalise MPI when a panic unwinds, and wait for the others there for ever.
+        // Its drop would finalise MPI when a panic unwinds, and wait there for the other ranks forever.
         mem::forget(universe);
-        ensure!(threading >= Threading::Funneled, "this MPI library supports no threads (MPI_THREAD_FUNNELED)");
+        ensure!(threading >= Threading::Funneled, "this MPI library does not support threads (MPI_THREAD_FUNNELED)");
         let (mut rank, mut size, mut local_rank, mut local_size) = (0, 0, 0, 0);
         // SAFETY: MPI is initialised; all results are written to live variables. Errors end the process until the handler is set.
         let comm = unsafe {
@@ -73,14 +73,15 @@ impl World {
         Ok(Self { comm, rank: rank as usize, size: size as usize, local: (local_rank as usize, local_size as usize) })
     }
 
-    /// Sends a small message to a rank. It is on its way when this returns, and has left when [`Posted::has_left`] says so.
+    /// Sends a small message to a rank. The message is in transit afterwards, and has left once [`Posted::has_left`] returns
+    /// true.
     pub fn post(&self, to: usize, bytes: Vec<u8>) -> Posted {
         // SAFETY: the bytes live until the request is done, or are leaked.
         let request = unsafe { self.send(&bytes, to, CONTROL) };
         Posted { request: Some(request), bytes }
     }
 
-    /// The next small message that is here, and its sender. `wait` is called until the rest of it is here too.
+    /// Returns the next small message that has arrived, and its sender. `wait` is called until the message is complete.
     pub fn next(&self, mut wait: impl FnMut(usize)) -> Option<(usize, Vec<u8>)> {
         let (mut is_here, mut status, mut count) = (0, MaybeUninit::uninit(), 0);
         // SAFETY: all results are written to live variables; there is a status if there is a message.
@@ -106,13 +107,13 @@ impl World {
         Some((from, bytes))
     }
 
-    /// No data yet, to or from the other ranks.
+    /// Creates an empty set of transfers to and from other ranks.
     pub fn parts<'a>(&'a self) -> Parts<'a> {
         Parts { world: self, requests: Vec::new(), others: Vec::new(), buffers: PhantomData }
     }
 
-    /// Ends all processes of the job with this exit code, once the launcher has had the time to pass on what was said: MPICH's
-    /// forgets it otherwise.
+    /// Ends all processes of the job with this exit code, after a pause in which the launcher can print their output. Otherwise
+    /// MPICH's launcher loses it.
     pub fn abort(&self, code: u8) -> ! {
         thread::sleep(Duration::from_millis(300));
         // SAFETY: it does not return, or only to a process that ends at once.
@@ -120,23 +121,23 @@ impl World {
         process::exit(i32::from(code))
     }
 
-    /// Ends all processes of the job because a call cannot be completed, and says why.
+    /// Ends all processes of the job because a call cannot be completed, and prints the reason.
     pub fn lost(&self, why: &str) -> ! {
         terminal::say(&format!(
-            "error: {why}. All {} processes end with exit code {LOST}; the same command goes on from the last checkpoint, if there is one\n",
+            "error: {why}. All {} processes end with exit code {LOST}; the same command resumes from the last checkpoint, if there is one\n",
             self.size
         ));
         self.abort(LOST)
     }
 
-    /// Takes leave of MPI, which waits until all ranks do. No function of it may be called afterwards.
+    /// Finalizes MPI, which waits until all ranks do. No MPI function may be called afterwards.
     pub fn finalize(&self) {
         // SAFETY: all ranks have met, and no message is on its way.
         unsafe { MPI_Finalize() };
     }
 
     /// # Safety
-    /// The bytes must stay where they are until the request is done.
+    /// The bytes must not move until the request is done.
     unsafe fn send(&self, bytes: &[u8], to: usize, tag: c_int) -> MPI_Request {
         let mut request = MaybeUninit::uninit();
         let (start, count) = (bytes.as_ptr().cast(), bytes.len() as c_int);
@@ -148,7 +149,7 @@ impl World {
     }
 
     /// # Safety
-    /// Nobody may look at the bytes until the request is done.
+    /// Nothing may read the bytes until the request is done.
     unsafe fn receive(&self, bytes: &mut [u8], from: usize, tag: c_int) -> MPI_Request {
         let mut request = MaybeUninit::uninit();
         let (start, count) = (bytes.as_mut_ptr().cast(), bytes.len() as c_int);
@@ -159,7 +160,7 @@ impl World {
         }
     }
 
-    /// Ends the job if a function of MPI has failed: what it has done of its work is not known then.
+    /// Ends the job if an MPI function has failed: it is unknown how much of its work is done.
     fn check(&self, what: &str, code: c_int) {
         if code == 0 {
             return;
@@ -203,13 +204,13 @@ impl Drop for Posted {
     }
 }
 
-/// Data on its way, in parts, to and from other ranks.
+/// Data in transit, in parts, to and from other ranks.
 pub struct Parts<'a> {
     world: &'a World,
     requests: Vec<MPI_Request>,
     /// The other rank of each request.
     others: Vec<usize>,
-    /// What MPI reads and writes.
+    /// Buffers that MPI reads and writes.
     buffers: PhantomData<&'a mut [u8]>,
 }
 
@@ -230,7 +231,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Sends bytes to all, or receives them from the rank `root`.
+    /// Sends bytes to all ranks, or receives them from the rank `root`.
     pub fn broadcast(&mut self, bytes: &'a mut [u8], root: usize) {
         for part in bytes.chunks_mut(PART) {
             let mut request = MaybeUninit::uninit();
@@ -250,7 +251,7 @@ impl<'a> Parts<'a> {
         self.others.push(other);
     }
 
-    /// True once all have arrived.
+    /// Returns true once all parts have arrived.
     pub fn are_done(&mut self) -> bool {
         let (mut are_done, count) = (0, self.requests.len() as c_int);
         // SAFETY: the requests are live until MPI says that all are done.
@@ -263,7 +264,7 @@ impl<'a> Parts<'a> {
         are_done != 0
     }
 
-    /// The ranks whose parts have not arrived, in ascending order.
+    /// Returns the ranks whose parts have not arrived, in ascending order.
     pub fn late(&mut self) -> Vec<usize> {
         let mut late = Vec::new();
         for (request, other) in self.requests.iter_mut().zip(&self.others) {
@@ -282,7 +283,7 @@ impl<'a> Parts<'a> {
 
 impl Drop for Parts<'_> {
     fn drop(&mut self) {
-        // A panic on the way, which has been told: MPI would write into memory that is free.
+        // A panic in transit, already reported: MPI would write into freed memory.
         if !self.requests.is_empty() {
             self.world.abort(PANICKED);
         }

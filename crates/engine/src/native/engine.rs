@@ -1,9 +1,9 @@
-//! The engine and its limits, checked for each request.
+//! The engine and its limits, which are checked for each request.
 
 use anyhow::{Result, bail};
 
 use super::generation::{BatchLimits, Generation};
-use super::listed::Listed;
+use super::one_turn::OneTurnSource;
 use crate::{Engine, GenerationRequest};
 use burnish_model::{CausalLm, DecoderConfig};
 use burnish_rollout::{Response, TurnSettings, Turns};
@@ -11,30 +11,30 @@ use burnish_rollout::{Response, TurnSettings, Turns};
 /// Settings of the native engine.
 #[derive(Clone, Copy, Debug)]
 pub struct NativeEngine {
-    /// The number of sequences that decode together (`rollout.max_num_seqs`).
+    /// Number of sequences that decode together (`rollout.max_num_seqs`).
     pub max_num_seqs: usize,
-    /// The number of prompt tokens that are prefilled together (`rollout.max_num_batched_tokens`); a longer prompt is prefilled
+    /// Number of prompt tokens that are prefilled together (`rollout.max_num_batched_tokens`); a longer prompt is prefilled
     /// alone.
     pub max_num_batched_tokens: usize,
-    /// The largest length of a prompt and its response together (`rollout.max_model_len`); the model's limit if `None`.
+    /// Largest length of a prompt and its response together (`rollout.max_model_len`); the model's limit if `None`.
     pub max_model_len: Option<usize>,
-    /// True if every decode step is launched kernel by kernel (`rollout.enforce_eager`); else a GPU records and replays it.
+    /// True if every decode step is launched kernel by kernel (`rollout.enforce_eager`); otherwise a GPU records and replays it.
     pub enforce_eager: bool,
 }
 
 impl NativeEngine {
-    /// The number of tokens that a prompt and its response may have together.
+    /// Returns the token limit of a prompt and its response together.
     fn longest(&self, model: &DecoderConfig) -> Result<usize> {
         let limit = model.max_position_embeddings;
         match self.max_model_len {
             Some(longest) if longest > limit => {
-                bail!("rollout.max_model_len is {longest}, the model's max_position_embeddings {limit}")
+                bail!("rollout.max_model_len is {longest}, but the model's max_position_embeddings is {limit}")
             }
             longest => Ok(longest.unwrap_or(limit)),
         }
     }
 
-    /// The number of tokens that the response to each prompt may have.
+    /// Returns the token limit of the response to each prompt.
     fn budgets(&self, model: &DecoderConfig, request: &GenerationRequest) -> Result<Vec<usize>> {
         let (longest, wanted) = (self.longest(model)?, request.sampling.max_tokens);
         if wanted == 0 || self.max_num_seqs == 0 || request.n == 0 {
@@ -46,7 +46,7 @@ impl NativeEngine {
                 bail!("a prompt of {} tokens leaves no room for a response in rollout.max_model_len={longest}", prompt.len())
             }
             (room, None) if room < wanted => bail!(
-                "a prompt of {} tokens and a response of up to {wanted} exceed the model's max_position_embeddings {longest}; \
+                "a prompt of {} tokens and a response of up to {wanted} exceed the model's max_position_embeddings {longest}: \
                  lower data.max_prompt_length or data.max_response_length, or set rollout.max_model_len",
                 prompt.len()
             ),
@@ -58,7 +58,7 @@ impl NativeEngine {
 
 impl Engine for NativeEngine {
     fn generate(&mut self, model: &CausalLm, request: &GenerationRequest) -> Result<Vec<Response>> {
-        let listed = Listed::new(request, &self.budgets(&model.config, request)?);
+        let listed = OneTurnSource::new(request, &self.budgets(&model.config, request)?);
         let GenerationRequest { eos, stops, rules, .. } = *request;
         let progress = |done| listed.progress(done);
         let settings = TurnSettings { eos, stops, rules, progress: Some(&progress), token: None };

@@ -6,22 +6,22 @@ use burnish_model::ops::BLOCK;
 use burnish_rollout::{Finish, Response, Sampling, Stops, TurnRequest, TurnSettings};
 
 pub struct Running {
-    /// The number by which the source of turns knows it.
+    /// Number by which the source of turns identifies the sequence.
     pub sequence: usize,
-    /// Its blocks of the cache.
+    /// Blocks of the sequence in the cache.
     pub table: BlockTable,
-    /// Its row in the steps that run ahead of the host.
+    /// Row in the steps that run ahead of the host.
     pub ahead_row: Option<usize>,
-    /// True if a token was read that nobody has been told of.
-    pub has_news: bool,
+    /// True if a token was read that the source has not been given yet.
+    pub has_new_token: bool,
     turn: TurnRequest,
-    /// The number of tokens, of all, whose keys and values the cache has.
+    /// Number of tokens whose keys and values the cache has.
     cached: usize,
-    /// The number of tokens that the device has drawn, or draws now, and the host has not read.
+    /// Number of tokens that the device has drawn, or is drawing, and the host has not read.
     unread: usize,
-    /// The number of tokens that the turn may have.
+    /// Token limit of the turn.
     most: usize,
-    /// The tokens under penalties.
+    /// Tokens under penalties.
     history: History,
     ids: Vec<u32>,
     log_probs: Vec<f32>,
@@ -31,16 +31,16 @@ pub struct Running {
 }
 
 impl Running {
-    /// A turn of at most `most` tokens. The cache has the keys and values of its first `cached` tokens.
+    /// Creates a turn of at most `most` tokens. The cache has the keys and values of its first `cached` tokens.
     pub fn new(sequence: usize, turn: TurnRequest, table: BlockTable, cached: usize, most: usize) -> Self {
         let history = History::new(&turn.ids, &turn.sampling);
         let (ids, log_probs, rollout_log_probs, finish) = Default::default();
-        let (ahead_row, has_news, unread) = (None, false, 0);
+        let (ahead_row, has_new_token, unread) = (None, false, 0);
         Self {
             sequence,
             table,
             ahead_row,
-            has_news,
+            has_new_token,
             turn,
             cached,
             unread,
@@ -53,12 +53,12 @@ impl Running {
         }
     }
 
-    /// The number of tokens so far, of the turn and before it.
+    /// Returns the number of tokens so far, of this turn and all before it.
     fn len(&self) -> usize {
         self.turn.ids.len() + self.ids.len()
     }
 
-    /// The token at a position.
+    /// Returns the token at a position.
     fn token(&self, position: usize) -> u32 {
         match position.checked_sub(self.turn.ids.len()) {
             None => self.turn.ids[position],
@@ -73,33 +73,34 @@ impl Running {
         (first..self.cached).map(|position| (self.token(position), position))
     }
 
-    /// The number of tokens whose keys and values the cache lacks; the next token is drawn when there are none.
+    /// Returns the number of tokens whose keys and values the cache lacks; at 0, the next token is drawn.
     pub fn behind(&self) -> usize {
         self.len() + self.unread - self.cached
     }
 
-    /// True if the next token depends on nothing of those before that the host would have to know.
+    /// Returns true if drawing the next token does not require the host to know the earlier ones.
     pub fn can_run_ahead(&self, settings: &TurnSettings) -> bool {
         let rules = settings.rules.is_none_or(|r| r.allowed.is_none() && r.bad_words.is_empty() && r.biases.is_empty());
         self.behind() == 1 && rules && !self.turn.sampling.penalises() && !self.forbids(settings)
     }
 
-    /// The blocks that it lacks for so many further tokens in the cache.
+    /// Returns the number of blocks to add for `tokens` further tokens in the cache.
     pub fn lacks(&self, tokens: usize) -> usize {
         (self.cached + tokens).div_ceil(BLOCK).saturating_sub(self.table.len())
     }
 
-    /// True if its turn has room for a token after those that were not read yet.
+    /// Returns true if the turn has room for a token after the unread ones.
     pub fn has_room(&self) -> bool {
         self.ids.len() + self.unread < self.most
     }
 
-    /// The positions that its sequence can come to have.
+    /// Returns the largest number of positions that the sequence can reach.
     pub fn longest(&self) -> usize {
         self.turn.ids.len() + self.most
     }
 
-    /// Takes the one token whose keys and values the cache lacks, unless it was not read yet, and its position: the device draws the next.
+    /// Takes the one token whose keys and values the cache lacks (unless it is unread), and its position. The device draws the
+    /// next.
     pub fn take_ahead(&mut self) -> (Option<u32>, usize) {
         let position = self.cached;
         let token = (self.unread == 0).then(|| self.token(position));
@@ -114,7 +115,7 @@ impl Running {
         self.push(drawn, settings);
     }
 
-    /// Ends the turn if nobody waits for it any more.
+    /// Ends the turn if it was cancelled.
     pub fn end_if_cancelled(&mut self) {
         if self.turn.is_cancelled() {
             self.finish = Some(Finish::Stop);
@@ -125,8 +126,8 @@ impl Running {
         &self.turn.sampling
     }
 
-    /// Its blocks, and the tokens whose keys and values they hold.
-    pub fn parked(&mut self) -> (BlockTable, Vec<u32>) {
+    /// Takes the sequence's blocks, and the tokens whose keys and values they hold.
+    pub fn take_cached(&mut self) -> (BlockTable, Vec<u32>) {
         let ids = (0..self.cached).map(|position| self.token(position)).collect();
         (std::mem::take(&mut self.table), ids)
     }
@@ -138,14 +139,14 @@ impl Running {
         self.push(drawn, settings);
     }
 
-    /// The tokens that may not be drawn next.
+    /// Returns the tokens that may not be drawn next.
     pub fn forbidden(&self, settings: &TurnSettings) -> Vec<u32> {
         let stops = if self.forbids(settings) { settings.eos } else { &[] };
         let completing = settings.rules.into_iter().flat_map(|rules| rules.forbidden_after(&self.ids));
         stops.iter().copied().chain(completing).collect()
     }
 
-    /// What the next token is drawn with, at a uniform number.
+    /// Returns the inputs for drawing the next token, at a uniform number.
     pub fn row<'a>(&'a self, settings: &'a TurnSettings, forbidden: &'a [u32], u: f64) -> Row<'a> {
         let rules = settings.rules;
         let changes = LogitChanges {
@@ -157,12 +158,12 @@ impl Running {
         Row { sampling: &self.turn.sampling, u, changes }
     }
 
-    /// True if stop tokens may not be drawn yet.
+    /// Returns true if stop tokens may not be drawn yet.
     fn forbids(&self, settings: &TurnSettings) -> bool {
         self.ids.len() < self.turn.sampling.min_tokens && !settings.eos.is_empty()
     }
 
-    /// The uniform number for the next token; greedy sampling takes none.
+    /// Returns the uniform number for the next token; greedy sampling takes none.
     pub fn uniform(&mut self) -> f64 {
         if self.turn.sampling.temperature > 0.0 { self.turn.stream.uniform() } else { 0.0 }
     }
@@ -170,7 +171,7 @@ impl Running {
     /// Appends a token that was drawn.
     pub fn push(&mut self, Drawn { token, log_prob, rollout_log_prob }: Drawn, settings: &TurnSettings) {
         let may_stop = self.ids.len() >= self.turn.sampling.min_tokens;
-        self.has_news = true;
+        self.has_new_token = true;
         self.ids.push(token);
         self.log_probs.push(log_prob);
         self.rollout_log_probs.push(rollout_log_prob);
@@ -185,12 +186,12 @@ impl Running {
         };
     }
 
-    /// The last token of the turn.
+    /// Returns the last token of the turn.
     pub fn last(&self) -> Option<u32> {
         self.ids.last().copied()
     }
 
-    /// The complete turn.
+    /// Returns the complete turn.
     pub fn response(self, finish: Finish) -> Response {
         Response { ids: self.ids, log_probs: self.log_probs, rollout_log_probs: self.rollout_log_probs, finish }
     }

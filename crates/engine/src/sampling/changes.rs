@@ -1,31 +1,31 @@
-//! Changes to the logits of a row before its temperature: what may not be drawn, biases and penalties.
+//! Changes to the logits of a row before the temperature: forbidden tokens, biases and penalties.
 
 use burnish_rollout::Sampling;
 
 /// A token under a penalty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct PenalizedToken {
     pub token: u32,
-    /// How often the response has it; 0 if the prompt alone does.
+    /// Number of times in the response; 0 if only the prompt contains the token.
     pub count: u32,
 }
 
-/// The tokens that a prompt and its response have so far, as far as penalties read them.
+/// Tokens of a prompt and its response so far, as far as penalties need them.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     counts: bool,
     /// Ascending, each token once.
-    seen: Vec<Seen>,
+    seen: Vec<PenalizedToken>,
 }
 
 impl History {
-    /// The history before the first token of a response. Only the repetition penalty reads the prompt; without a penalty
-    /// nothing is kept.
+    /// Returns the history before the first token of a response. Only the repetition penalty reads the prompt; without a penalty
+    /// nothing is stored.
     pub fn new(prompt: &[u32], sampling: &Sampling) -> Self {
         let mut tokens = if sampling.repetition_penalty == 1.0 { Vec::new() } else { prompt.to_vec() };
         tokens.sort_unstable();
         tokens.dedup();
-        Self { counts: sampling.penalises(), seen: tokens.into_iter().map(|token| Seen { token, count: 0 }).collect() }
+        Self { counts: sampling.penalises(), seen: tokens.into_iter().map(|token| PenalizedToken { token, count: 0 }).collect() }
     }
 
     /// Adds a token of the response.
@@ -35,12 +35,12 @@ impl History {
         }
         match self.seen.binary_search_by_key(&token, |seen| seen.token) {
             Ok(at) => self.seen[at].count += 1,
-            Err(at) => self.seen.insert(at, Seen { token, count: 1 }),
+            Err(at) => self.seen.insert(at, PenalizedToken { token, count: 1 }),
         }
     }
 
-    /// The tokens under a penalty, each once.
-    pub fn seen(&self) -> &[Seen] {
+    /// Returns the tokens under a penalty, each once.
+    pub fn seen(&self) -> &[PenalizedToken] {
         &self.seen
     }
 }
@@ -48,24 +48,24 @@ impl History {
 /// Changes to the logits of single tokens.
 #[derive(Clone, Copy, Default)]
 pub struct LogitChanges<'a> {
-    /// The only tokens that may be drawn, each once; all may if it is `None`.
+    /// The only tokens that may be drawn, each once; `None` allows all.
     pub allowed: Option<&'a [u32]>,
-    /// The tokens that may not be drawn.
+    /// Tokens that may not be drawn.
     pub forbidden: &'a [u32],
-    /// Tokens and the numbers that are added to their logits.
+    /// Tokens and the values that are added to their logits.
     pub biases: &'a [(u32, f32)],
-    /// The tokens under penalties, each once.
-    pub seen: &'a [Seen],
+    /// Tokens under penalties, each once.
+    pub seen: &'a [PenalizedToken],
 }
 
 impl LogitChanges<'_> {
-    /// True if some logit changes.
+    /// Returns true if some logit changes.
     pub(super) fn change(&self, sampling: &Sampling) -> bool {
         let penalised = sampling.penalises() && !self.seen.is_empty();
         penalised || self.allowed.is_some() || !self.forbidden.is_empty() || !self.biases.is_empty()
     }
 
-    /// Applies them in vLLM's order. A penalty leaves a logit of −∞ as it is.
+    /// Applies the changes in vLLM's order. A penalty leaves a logit of −∞ unchanged.
     pub(super) fn apply(&self, logits: &mut [f32], sampling: &Sampling) {
         if let Some(allowed) = self.allowed {
             let kept: Vec<f32> = allowed.iter().map(|&token| logits[token as usize]).collect();
@@ -83,8 +83,8 @@ impl LogitChanges<'_> {
         }
     }
 
-    /// Appends a change of each token that is forbidden, biased or penalised, once, as
-    /// [`sample_on_gpu`](burnish_model::ops::sample_on_gpu) reads them.
+    /// Appends a change for each token that is forbidden, biased or penalised, once, in the form that
+    /// [`sample_on_gpu`](burnish_model::ops::sample_on_gpu) reads.
     #[cfg(feature = "gpu")]
     pub(super) fn list(&self, sampling: &Sampling, list: &mut Vec<f32>) {
         use burnish_model::ops::sample_on_gpu::FORBIDDEN;

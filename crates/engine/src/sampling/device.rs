@@ -1,5 +1,5 @@
-//! Sampling on the device that computed the logits: one launch draws for all rows, each with its own settings, and one read brings back
-//! what was drawn.
+//! Sampling on the device that computed the logits: one launch draws for all rows, each with its own settings, and one transfer
+//! returns the drawn tokens.
 
 use burn::tensor::{Device, Tensor};
 
@@ -11,24 +11,24 @@ use burnish_rollout::Sampling;
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     pub sampling: &'a Sampling,
-    /// The uniform number in [0, 1); greedy sampling reads none.
+    /// Uniform number in [0, 1); greedy sampling reads none.
     pub u: f64,
     pub changes: LogitChanges<'a>,
 }
 
-/// True if tokens can be drawn where this device computes their logits.
+/// Returns true if tokens can be drawn on this device, which computes their logits.
 pub fn draws_on_device(device: &Device, vocab: usize) -> bool {
-    // Tokens and their counts are whole numbers in f32 there.
+    // Tokens and their counts are integers in f32 there.
     cfg!(feature = "gpu") && !is_cpu(device) && vocab < 1 << 24
 }
 
 /// Computes [`sample`](super::sample) for every row of logits [rows, vocab] on the GPU that has them.
 ///
-/// It differs from the host where rounding decides: there, the filters see two tokens as equally likely if their probabilities are equal in
-/// f32, here if their logits are; and a uniform number keeps 36 bits.
+/// Differs from the host in rounding. On the host, the filters treat two tokens as equally probable if their probabilities are
+/// equal in f32; here, if their logits are. A uniform number keeps 36 bits.
 ///
 /// # Panics
-/// If the logits do not lie on a GPU, if there are not as many as rows, or if only some tokens are allowed in a row.
+/// If the logits are not on a GPU, if their number differs from the number of rows, or if only some tokens are allowed in a row.
 #[cfg(feature = "gpu")]
 pub fn sample_on_device(logits: Tensor<2>, rows: &[Row]) -> Vec<Drawn> {
     use burnish_model::ops::sample_on_gpu::{CHANGE, SETTINGS, draw};
@@ -48,8 +48,8 @@ pub fn sample_on_device(logits: Tensor<2>, rows: &[Row]) -> Vec<Drawn> {
     drawn_rows(&drawn).collect()
 }
 
-/// What is drawn with a row's settings, the uniform number and the changes of its logits, as
-/// [`sample_on_gpu`](burnish_model::ops::sample_on_gpu) reads it.
+/// Returns a row's settings, its uniform number and the range of its logit changes, in the form that
+/// [`sample_on_gpu`](burnish_model::ops::sample_on_gpu) reads.
 #[cfg(feature = "gpu")]
 pub fn row_settings(
     sampling: &Sampling,
@@ -62,7 +62,7 @@ pub fn row_settings(
     let is_greedy = sampling.temperature <= 0.0;
     let [a, b, c] = parts(u);
     [
-        // The products with FORBIDDEN are to be finite, and far from 0.
+        // The scaled values of FORBIDDEN must be finite, and far from 0.
         sampling.scale().clamp(1e-20, 1e8),
         f32::from(is_greedy),
         if sampling.top_k < vocab { sampling.top_k as f32 } else { 0.0 },
@@ -81,18 +81,18 @@ pub fn row_settings(
     ]
 }
 
-/// A build without GPUs asks [`draws_on_device`] and never comes here.
+/// Never called: a build without GPUs checks [`draws_on_device`] first.
 #[cfg(not(feature = "gpu"))]
 pub fn row_settings(_: &Sampling, _: f64, _: usize, _: std::ops::Range<usize>) -> [f32; 0] {
     unreachable!("this build has no GPU")
 }
 
-/// What the device has drawn for each row: the token, its log-probability, and that in generation.
+/// Returns the device's results for each row: the token, its log-probability, and its log-probability in generation.
 pub fn drawn_rows(drawn: &[f32]) -> impl Iterator<Item = Drawn> {
     drawn.chunks_exact(3).map(|row| Drawn { token: row[0] as u32, log_prob: row[1], rollout_log_prob: row[2] })
 }
 
-/// A build without GPUs asks [`draws_on_device`] and never comes here.
+/// Never called: a build without GPUs checks [`draws_on_device`] first.
 #[cfg(not(feature = "gpu"))]
 pub fn sample_on_device(_: Tensor<2>, _: &[Row]) -> Vec<Drawn> {
     unreachable!("this build has no GPU")
@@ -102,7 +102,7 @@ pub fn sample_on_device(_: Tensor<2>, _: &[Row]) -> Vec<Drawn> {
 mod tests {
     use burn::tensor::Device;
 
-    use super::super::{Seen, sample};
+    use super::super::{PenalizedToken, sample};
     use super::*;
     use burnish_model::gpu_backends::any_gpu;
     use burnish_model::ops::tensor_from_vec;
@@ -110,7 +110,7 @@ mod tests {
 
     const ALL: Sampling = Sampling::PLAIN;
 
-    /// Every setting of which a draw makes use.
+    /// Every setting that affects a draw.
     const SETTINGS: [Sampling; 14] = [
         ALL,
         Sampling { temperature: 0.7, logprobs: Logprobs::Raw, ..ALL },
@@ -132,17 +132,18 @@ mod tests {
         sample_on_device(tensor_from_vec(logits.to_vec(), [rows.len(), logits.len() / rows.len()], device), rows)
     }
 
-    /// Numbers in [0, 1) that look like chance.
+    /// Returns pseudo-random numbers in [0, 1).
     fn uniform(i: usize) -> f64 {
         ((i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678).wrapping_mul(0xbf58_476d_1ce4_e5b9) as f64
             / 2f64.powi(64)
     }
 
-    /// Rows with different settings, drawn together, are each as the host draws it; half of the vocabularies have many equal logits.
+    /// Rows with different settings, drawn together, each give the host's result; half of the vocabularies have many equal
+    /// logits.
     #[test]
     fn the_device_draws_what_the_host_draws() {
         let Some(device) = any_gpu() else { return };
-        let seen: Vec<Seen> = (0..40).map(|i| Seen { token: i * 3, count: i % 4 }).collect();
+        let seen: Vec<PenalizedToken> = (0..40).map(|i| PenalizedToken { token: i * 3, count: i % 4 }).collect();
         let forbidden = [0, 3, 200];
         for (vocab, equal) in [(1, false), (2, false), (255, true), (257, false), (5003, false), (5003, true)] {
             let logit = |i| (14.0 * uniform(i) - 7.0) as f32;
@@ -174,8 +175,8 @@ mod tests {
         }
     }
 
-    /// Of the numbers around a half, one in a billion is a token's whose probability is as small. Numbers at the end are the last
-    /// token's.
+    /// Around a half, one uniform number in a billion belongs to a token with a probability that small. The numbers at the end
+    /// belong to the last token.
     #[test]
     fn unlikely_tokens_get_their_share() {
         let Some(device) = any_gpu() else { return };
@@ -189,7 +190,7 @@ mod tests {
         }
     }
 
-    /// The logits are someone else's too, and keep their values.
+    /// The logits are shared with another tensor, and keep their values.
     #[test]
     fn changes_are_not_seen_outside() {
         let Some(device) = any_gpu() else { return };

@@ -3,20 +3,20 @@
 use burnish_model::ops::{exp_sub_sum, max_row};
 use burnish_rollout::Sampling;
 
-/// The number of tokens whose probabilities are summed together; a uniform number is first looked up among these sums.
+/// Number of tokens whose probabilities are summed together; a uniform number is first looked up among these sums.
 pub(super) const BLOCK: usize = 1024;
 
-/// The largest product of a logit and a scale that is rounded before the difference of two such products is taken. Its rounding moves the
-/// logarithm of a probability by less than 4e-5. Beyond it the difference of the logits is taken first.
+/// Largest product of a logit and a scale for which two products are rounded before they are subtracted. The rounding changes the
+/// logarithm of a probability by less than 4e-5. For larger products, the logits are subtracted first.
 const ROUNDED: f32 = 1024.0;
 
-/// The numbers that turn a logit of a row into its log-probability under softmax(scale·x).
+/// Constants that turn a logit of a row into its log-probability under softmax(scale·x).
 #[derive(Clone, Copy)]
 pub(super) struct Normaliser {
-    /// The largest logit.
+    /// Largest logit.
     max: f32,
     scale: f32,
-    /// log Σ e^(scale·(x − max)) over the tokens that are kept.
+    /// log Σ e^(scale·(x − max)) over the kept tokens.
     pub log_sum: f32,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Distribution {
 }
 
 impl Distribution {
-    /// Turns logits into e^(scale·(x − max)), whose largest is 1.
+    /// Replaces logits by e^(scale·(x − max)), with a maximum of 1.
     pub(super) fn fill(&mut self, logits: &mut [f32], scale: f32) -> Normaliser {
         let max = max_row(logits);
         let mut shift = max * scale;
@@ -61,7 +61,8 @@ impl Distribution {
     }
 }
 
-/// Returns the block in which the cumulative probability exceeds `u` of the sum of all blocks, and the rest of `u` within it.
+/// Returns the block in which the cumulative probability exceeds `u` of the sum of all blocks, and the remainder of `u` within
+/// it.
 pub(super) fn block_of(sums: &[f64], u: f64) -> (usize, f64) {
     let mut left = u * sums.iter().sum::<f64>();
     let mut block = 0;
@@ -76,7 +77,7 @@ pub(super) fn block_of(sums: &[f64], u: f64) -> (usize, f64) {
     (block, left)
 }
 
-/// Returns the first of `tokens` at which the cumulative probability exceeds `left`, else the last with a nonzero one.
+/// Returns the first of `tokens` at which the cumulative probability exceeds `left`, else the last with a nonzero probability.
 pub(super) fn inverse_cdf(tokens: impl Iterator<Item = usize>, p: &[f32], mut left: f64) -> usize {
     let mut last = 0;
     for token in tokens.filter(|&token| p[token] > 0.0) {
@@ -89,7 +90,7 @@ pub(super) fn inverse_cdf(tokens: impl Iterator<Item = usize>, p: &[f32], mut le
     last
 }
 
-/// Returns the token, and the logarithm of the sum over those that were kept.
+/// Returns the token, and the logarithm of the sum over the kept tokens.
 pub(super) fn filtered(p: &[f32], sampling: &Sampling, total: f64, u: f64) -> (usize, f32) {
     let sum = |tokens: &[usize]| tokens.iter().map(|&i| f64::from(p[i])).sum::<f64>();
     let mut kept: Vec<usize> = (0..p.len()).collect();
@@ -107,8 +108,8 @@ pub(super) fn filtered(p: &[f32], sampling: &Sampling, total: f64, u: f64) -> (u
         kept_sum = sum(&kept);
     }
     if sampling.top_p < 1.0 {
-        // As in vLLM, top-p looks at the probabilities that the other filters left, renormalised. Tokens below this bound cannot
-        // have more than 1 − p together, so that few need to be sorted.
+        // As in vLLM, top-p sees the renormalised probabilities that the other filters kept. Tokens below this bound cannot have
+        // more than 1 − p together, so that only few need to be sorted.
         let least = (1.0 - f64::from(sampling.top_p)) * kept_sum / kept.len() as f64;
         kept.retain(|&i| f64::from(p[i]) >= least);
         kept.sort_unstable_by(descending);

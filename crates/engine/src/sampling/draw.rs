@@ -1,4 +1,4 @@
-//! One token of one row of logits.
+//! Sampling of one token from one row of logits.
 
 use super::LogitChanges;
 use super::distribution::{Distribution, filtered};
@@ -9,14 +9,14 @@ use burnish_rollout::{Logprobs, Sampling};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drawn {
     pub token: u32,
-    /// log softmax(logits / temperature), as training computes it, whatever was filtered, penalised or forbidden. Greedy
+    /// log softmax(logits / temperature), as training computes it, without filters, penalties and forbidden tokens. For greedy
     /// sampling: at temperature 1.
     pub log_prob: f32,
     /// The token's log-probability in generation, see [`Logprobs`].
     pub rollout_log_prob: f32,
 }
 
-/// Returns the token for the uniform number `u` in [0, 1). `logits` is scratch. Greedy picks the first of equal maxima.
+/// Returns the token for the uniform number `u` in [0, 1). `logits` is scratch. Greedy sampling picks the first of equal maxima.
 pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: LogitChanges, u: impl FnOnce() -> f64) -> Drawn {
     let greedy = sampling.temperature <= 0.0;
     let raw = sampling.logprobs == Logprobs::Raw;
@@ -57,7 +57,7 @@ pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: LogitChanges, u:
 
 #[cfg(test)]
 mod tests {
-    use super::super::Seen;
+    use super::super::PenalizedToken;
     use super::super::distribution::BLOCK;
     use super::*;
 
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(counts(Sampling { top_k: 2, ..all }), [0, 0, 269, 731]);
         assert_eq!(counts(Sampling { top_p: 0.8, ..all }), [0, 0, 269, 731]);
         assert_eq!(counts(Sampling { top_k: 3, top_p: 0.6, ..all }), [0, 0, 0, 1000]);
-        // e^−1 = 0.37 and e^−2 = 0.14 times the likeliest.
+        // e^−1 = 0.37 and e^−2 = 0.14 times the most probable token.
         assert_eq!(counts(Sampling { min_p: 0.3, ..all }), [0, 0, 269, 731]);
         assert_eq!(counts(Sampling { min_p: 0.1, top_k: 2, ..all }), [0, 0, 269, 731]);
         assert_eq!(counts(Sampling { min_p: 0.3, top_p: 0.7, ..all }), [0, 0, 0, 1000]);
@@ -101,7 +101,7 @@ mod tests {
     fn penalised_and_forbidden_tokens() {
         let penalty = Sampling { repetition_penalty: 2.0, ..Sampling::default() };
         // Logits 0, 0.5, 2, 1.5: softmax is 0.069, 0.113, 0.508, 0.309.
-        let seen = |token| Seen { token, count: 0 };
+        let seen = |token| PenalizedToken { token, count: 0 };
         let changes = LogitChanges { seen: &[seen(1), seen(3)], ..LogitChanges::default() };
         let expected = [69, 113, 508, 309];
         let got = counts_of(penalty, changes);

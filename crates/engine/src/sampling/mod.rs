@@ -1,6 +1,6 @@
 //! Sampling: one row of logits and one uniform number give one token.
 //!
-//! Parameters and their order are vLLM's (0.33.0, `vllm/v1/sample/sampler.py`): tokens that are not allowed, bad words, stop tokens before
+//! Parameters and their order are vLLM's (0.33.0, `vllm/v1/sample/sampler.py`): allowed tokens, bad words, stop tokens before
 //! `min_tokens`, biases, the penalties for repetition, frequency and presence; then temperature, min-p, top-k and top-p.
 
 mod changes;
@@ -8,6 +8,6 @@ mod device;
 mod distribution;
 mod draw;
 
-pub use changes::{History, LogitChanges, Seen};
+pub use changes::{History, LogitChanges, PenalizedToken};
 pub use device::{Row, drawn_rows, draws_on_device, row_settings, sample_on_device};
 pub use draw::{Drawn, sample};

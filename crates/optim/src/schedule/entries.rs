@@ -1,4 +1,4 @@
-//! The schedules that are one formula. The floor is min_lr_ratio, or min_lr as a share of the base rate if that is more.
+//! Schedules that consist of one formula. The floor is min_lr_ratio, or min_lr as a share of the base rate if that is larger.
 
 use std::f64::consts::PI;
 
@@ -19,7 +19,7 @@ pub(super) const CONSTANT: ScheduleKind = ScheduleKind {
 pub(super) const LINEAR: ScheduleKind = ScheduleKind {
     name: "linear",
     aliases: &[],
-    doc: "Falls in a straight line to the floor, min_lr_ratio of the base rate.\n\
+    doc: "Falls linearly to the floor, min_lr_ratio of the base rate.\n\
           Formula: step/warmup, then 1 − (1 − min)·progress.\n\
           transformers: get_linear_schedule_with_warmup; verl: lr_decay_style and decay_type of Megatron and torchtitan.",
     follows_length: true,
@@ -34,7 +34,7 @@ pub(super) const LINEAR: ScheduleKind = ScheduleKind {
 pub(super) const COSINE: ScheduleKind = ScheduleKind {
     name: "cosine",
     aliases: &["cosine_with_min_lr"],
-    doc: "Falls along a cosine to min_lr_ratio of the base rate, and stays there beyond the end of the schedule.\n\
+    doc: "Falls along a cosine to min_lr_ratio of the base rate, and stays there after the end of the schedule.\n\
           Formula: step/warmup, then max(min, (1 − min)/2·cos(2π·num_cycles·progress) + (1 + min)/2).\n\
           verl: get_cosine_schedule_with_warmup.\n\
           TRL: transformers' get_cosine_with_min_lr_schedule_with_warmup, and the one with warmup_lr_rate if zero_indexed_step is false.",
@@ -50,7 +50,7 @@ pub(super) const COSINE_WITH_RESTARTS: ScheduleKind = ScheduleKind {
     name: "cosine_with_restarts",
     aliases: &[],
     doc: "Falls num_cycles times along half a cosine, from the base rate to the floor, and jumps back between.\n\
-          Formula: step/warmup, then min + (1 − min)/2·(1 + cos(π·(num_cycles·progress mod 1))), and min from the end on.\n\
+          Formula: step/warmup, then min + (1 − min)/2·(1 + cos(π·(num_cycles·progress mod 1))), and min after the end.\n\
           transformers: get_cosine_with_hard_restarts_schedule_with_warmup, whose floor is 0.",
     follows_length: true,
     reads_index: false,
@@ -63,7 +63,7 @@ pub(super) const COSINE_WITH_RESTARTS: ScheduleKind = ScheduleKind {
 pub(super) const POLYNOMIAL: ScheduleKind = ScheduleKind {
     name: "polynomial",
     aliases: &[],
-    doc: "Falls to the floor along a power of what is left of the schedule.\n\
+    doc: "Falls to the floor along a power of the remaining share of the schedule.\n\
           Formula: step/warmup, then min + (1 − min)·(1 − progress)^power.\n\
           transformers: get_polynomial_decay_schedule_with_warmup, whose lr_end is min_lr.",
     follows_length: true,
@@ -91,7 +91,7 @@ pub(super) const INVERSE_SQRT: ScheduleKind = ScheduleKind {
 pub(super) const INVERSE_SQUARE_ROOT: ScheduleKind = ScheduleKind {
     name: "inverse_square_root",
     aliases: &["inverse-square-root"],
-    doc: "Falls with the inverse square root of the step to the floor, which it jumps to at the end of the schedule.\n\
+    doc: "Falls with the inverse square root of the step to the floor, and jumps to the floor at the end of the schedule.\n\
           Formula: step/warmup, then max(min, √(max(warmup, 1) / max(step, 1))), and min after the end.\n\
           verl: lr_decay_style of Megatron, whose own name is inverse-square-root.",
     follows_length: true,
@@ -108,9 +108,9 @@ pub(super) const WSD: ScheduleKind = ScheduleKind {
     name: "wsd",
     aliases: &["WSD", "warmup_stable_decay"],
     doc: "Stays at the base rate until the last steps, then falls to the floor, min_lr_ratio of the base rate.\n\
-          Formula: step/warmup, then 1, over the last lr_wsd_decay_steps min + (1 − min)·f(progress), and min from the end on; f is \
+          Formula: step/warmup, then 1, over the last lr_wsd_decay_steps min + (1 − min)·f(progress), and min after the end; f is \
           (1 + cos(2π·num_cycles·progress))/2, 1 − progress, 2·0.5^progress − 1 or 1 − √progress by lr_wsd_decay_style. Without \
-          lr_wsd_decay_steps, stable_ratio of the steps after the warm-up stay.\n\
+          lr_wsd_decay_steps, stable_ratio of the steps after the warm-up are constant.\n\
           verl: get_wsd_schedule_with_warmup, and lr_decay_style=WSD of Megatron.\n\
           TRL: transformers' get_wsd_schedule, whose warm-up begins at the floor: lr_warmup_init.",
     follows_length: true,

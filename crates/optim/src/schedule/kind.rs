@@ -1,19 +1,19 @@
-//! A schedule with its lengths, and the entry of the table that says how it falls.
+//! A schedule with its lengths, and its registry entry with the formula of its fall.
 
 use super::wsd::{WSD_STYLES, WsdStyle};
 
 /// A row of [`SCHEDULES`](super::SCHEDULES).
 pub struct ScheduleKind {
-    /// The value of `optim.lr_scheduler_type`.
+    /// Value of `optim.lr_scheduler_type`.
     pub name: &'static str,
-    /// Other names that are taken for it.
+    /// Other accepted names.
     pub aliases: &'static [&'static str],
     pub doc: &'static str,
-    /// True if the rate at some step depends on the length of the schedule, even without a warm-up that is a share of it.
+    /// True if some rates depend on the length of the schedule, even without a warm-up that is a share of it.
     pub follows_length: bool,
-    /// True if it reads `zero_indexed_step`.
+    /// True if the schedule reads `zero_indexed_step`.
     pub(super) reads_index: bool,
-    /// The factor at a step that is not before the end of the warm-up.
+    /// Computes the factor at a step after the warm-up.
     pub(super) decay: fn(schedule: &Schedule, step: usize) -> f64,
 }
 
@@ -23,19 +23,19 @@ pub struct Schedule {
     pub kind: &'static ScheduleKind,
     pub warmup_steps: usize,
     pub total_steps: usize,
-    /// The rate at which the warm-up begins.
+    /// Rate at which the warm-up begins.
     pub warmup_init: f64,
-    /// The rate that the fall ends at.
+    /// Rate at which the fall ends.
     pub floor: f64,
-    /// The number of waves of `cosine` and `wsd`, where 0.5 falls once, and of falls of `cosine_with_restarts`.
+    /// Number of waves of `cosine` and `wsd` (0.5 falls once), and of falls of `cosine_with_restarts`.
     pub num_cycles: f64,
-    /// The exponent of `polynomial`.
+    /// Exponent of `polynomial`.
     pub power: f64,
-    /// The steps after which the rate of `inverse_sqrt` has fallen to √½; by default the warm-up, without one 10,000.
+    /// Steps after which the rate of `inverse_sqrt` has fallen to √½; by default the warm-up, or 10,000 without a warm-up.
     pub timescale: Option<usize>,
-    /// The share of the steps after the warm-up at which `wsd` is constant, unless `wsd_decay_steps` is set.
+    /// Share of the steps after the warm-up at which `wsd` is constant, unless `wsd_decay_steps` is set.
     pub stable_ratio: f64,
-    /// The length of the fall of `wsd`.
+    /// Length of the fall of `wsd`.
     pub wsd_decay_steps: Option<usize>,
     pub wsd_style: &'static WsdStyle,
     /// False if `cosine` begins with the rate of its second step.
@@ -43,7 +43,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Returns a schedule without a warm-up and with the defaults of all else.
+    /// Creates a schedule without a warm-up and with the defaults of all other fields.
     pub fn new(kind: &'static ScheduleKind, total_steps: usize) -> Self {
         Self {
             kind,
@@ -70,10 +70,10 @@ impl Schedule {
         (self.kind.decay)(self, step)
     }
 
-    /// Returns how far a step is between the end of the warm-up (0) and the end of the schedule (1, and 1 ever after).
+    /// Returns the progress of a step from the end of the warm-up (0) to the end of the schedule (1); 1 afterwards.
     pub(super) fn progress(&self, step: usize) -> f64 {
         let length = self.total_steps.saturating_sub(self.warmup_steps).max(1);
-        // verl's cosine would climb again beyond its end; there a schedule is always as long as its run.
+        // verl's cosine would rise again after its end, but a schedule there is always as long as its run.
         ((step - self.warmup_steps) as f64 / length as f64).min(1.0)
     }
 
@@ -83,8 +83,8 @@ impl Schedule {
     }
 }
 
-/// Returns the number of warm-up steps: `optim.lr_warmup_steps` if it is above 0, else `optim.lr_warmup_steps_ratio` of all steps,
-/// rounded down (verl's engine).
+/// Returns the number of warm-up steps: `optim.lr_warmup_steps` if it is above 0, else `optim.lr_warmup_steps_ratio` of all
+/// steps, rounded down (verl's engine).
 pub fn warmup_steps(lr_warmup_steps: i64, ratio: f64, total_steps: usize) -> usize {
     match usize::try_from(lr_warmup_steps) {
         Ok(steps) if steps > 0 => steps,

@@ -1,7 +1,7 @@
 //! Learning-rate schedules by name: the factor on the base rate at each step, after a linear warm-up.
 //!
-//! The factor of step `k` (from 0) is that of `LambdaLR`, as in verl: with a warm-up the very first step has factor 0. A step is
-//! one training iteration, whatever the number of mini-batches in it.
+//! The factor of step `k` (from 0) is that of `LambdaLR`, as in verl: with a warm-up, the very first step has factor 0. A step is
+//! one training iteration with any number of mini-batches.
 
 mod entries;
 mod kind;
@@ -22,10 +22,10 @@ pub static SCHEDULES: &[ScheduleKind] = &[
     entries::WSD,
 ];
 
-/// Schedules of other libraries that are not here, and the reason.
+/// Schedules of other libraries that are not implemented, and the reason.
 pub static ABSENT: &[(&str, &str)] = &[
-    ("reduce_lr_on_plateau", "it lowers the rate by the metrics of validation, and a rate here is a function of the step alone"),
-    ("greedy", "it moves the rate by the metrics of the run, and a rate here is a function of the step alone"),
+    ("reduce_lr_on_plateau", "it lowers the rate by the metrics of validation, but a rate here depends on the step alone"),
+    ("greedy", "it changes the rate by the metrics of the run, but a rate here depends on the step alone"),
 ];
 
 /// Returns the schedule with this name or alias, if there is one.

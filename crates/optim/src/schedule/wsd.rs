@@ -1,17 +1,17 @@
-//! The ways down of the schedule `wsd`.
+//! Decay styles of the schedule `wsd`.
 
 use std::f64::consts::PI;
 
 /// A row of [`WSD_STYLES`].
 pub struct WsdStyle {
-    /// The value of `optim.lr_wsd_decay_style`.
+    /// Value of `optim.lr_wsd_decay_style`.
     pub name: &'static str,
     pub aliases: &'static [&'static str],
-    /// The share of the way down that is left, at a progress from 0 to below 1.
+    /// Remaining share of the fall, at a progress from 0 to below 1.
     pub(super) left: fn(progress: f64, num_cycles: f64) -> f64,
 }
 
-/// The ways down. The first is the default.
+/// Decay styles. The first is the default.
 pub static WSD_STYLES: &[WsdStyle] = &[
     WsdStyle {
         name: "cosine",

@@ -1,24 +1,25 @@
-//! How sequences come to be running: new ones are prefilled, those with equal tokens once, and others go on where they were.
+//! Admission of sequences: new ones are prefilled (those with equal tokens once), and others resume.
 
 use rayon::prelude::*;
 
 use super::drawing::draw_on_device;
 use super::state::{Generation, Logits, Prefilled};
 use crate::native::running::Running;
-use crate::native::waiting::{Beginning, Parked};
+use crate::native::waiting::{NewPrompt, PausedSequence};
 use burnish_model::kv_cache::{BlockTable, place};
 use burnish_model::ops::{BLOCK, Packed, index};
 use burnish_rollout::{Response, TurnRequest};
 
 impl Generation<'_> {
-    /// Fills the free places; returns true if any sequence is running. Those that go on come first: their blocks are taken already.
+    /// Fills the free places; returns true if any sequence is running. Resuming sequences come first, because their blocks are
+    /// already allocated.
     pub(super) fn admit(&mut self) -> bool {
         loop {
             let mut free = self.limits.sequences.saturating_sub(self.running.len());
             while free > 0
-                && let Some((sequence, parked, turn)) = self.waiting.going_on.pop_front()
+                && let Some((sequence, paused, turn)) = self.waiting.resuming.pop_front()
             {
-                self.go_on(sequence, parked, turn);
+                self.resume(sequence, paused, turn);
                 free -= 1;
             }
             free = free.min((2 * self.limits.sequences).saturating_sub(self.waiting.open));
@@ -76,11 +77,11 @@ impl Generation<'_> {
         }
     }
 
-    /// Prefills waiting beginnings together: as many as give `count` sequences and the budget of tokens allows, but at least one. Those that
-    /// leave no room for a token end at once.
+    /// Prefills waiting prompts together: as many as fit into `count` sequences and the token budget, but at least one. Prompts
+    /// that leave no room for a token end at once.
     fn prefill(&mut self, count: usize) {
         let (mut layout, mut taken, mut sequences) = (Packed::default(), Vec::new(), 0);
-        while let Some(Beginning { ids, .. }) = self.waiting.new.front() {
+        while let Some(NewPrompt { ids, .. }) = self.waiting.new.front() {
             let len = ids.len();
             let fits = taken.is_empty() || layout.rows() + len <= self.limits.tokens;
             if len < self.limits.longest && (sequences >= count || !fits) {
@@ -116,20 +117,20 @@ impl Generation<'_> {
         self.ready.extend(begun.map(|(row, (beginning, table))| Prefilled { beginning, row, table }));
     }
 
-    /// Begins a further turn of a sequence. Of what the cache has, the part stays that the new tokens begin with; the last token is worked on
-    /// in any case, because the next is drawn from its hidden state.
-    fn go_on(&mut self, sequence: usize, parked: Parked, turn: TurnRequest) {
+    /// Begins a further turn of a sequence. The cached prefix that the new tokens share is kept. The last token is always
+    /// computed, because the next one is drawn from its hidden state.
+    fn resume(&mut self, sequence: usize, paused: PausedSequence, turn: TurnRequest) {
         let room = self.limits.longest.saturating_sub(turn.ids.len());
         if room == 0 {
-            self.waiting.parked.insert(sequence, parked);
+            self.waiting.paused.insert(sequence, paused);
             self.turns.ended(sequence, Response::empty());
             return;
         }
-        let Parked { mut table, ids } = parked;
+        let PausedSequence { mut table, ids } = paused;
         let common = ids.iter().zip(turn.ids.iter()).take_while(|(old, new)| old == new).count();
         let kept = common.min(turn.ids.len() - 1);
         if kept < ids.len() {
-            // Others may share the blocks that are written to from here on.
+            // Other sequences may share the blocks that are written from here on.
             self.reserve(1);
             let own = self.cache.fork(&table, kept, 1).pop().unwrap_or_default();
             self.cache.release(std::mem::replace(&mut table, own));

@@ -1,4 +1,4 @@
-//! Where the next tokens are drawn: on the device that computed their logits, or on the host.
+//! The place where the next tokens are drawn: on the device that computed their logits, or on the host.
 
 use burn::tensor::Tensor;
 use rayon::prelude::*;
@@ -9,8 +9,8 @@ use crate::sampling::{Row, draws_on_device, sample_on_device};
 use burnish_rollout::TurnSettings;
 
 impl Generation<'_> {
-    /// The logits of hidden states [rows, h], where tokens can be drawn from them: all logits copied from a GPU would take longer than
-    /// they take to compute.
+    /// Returns the logits of hidden states [rows, h] in the place where tokens are drawn. Copying all logits from a GPU would
+    /// take longer than computing them.
     pub(super) fn logits_of(&mut self, hidden: Tensor<2>) -> Logits {
         let draws_there = draws_on_device(&self.model.device, self.model.config.vocab_size);
         if draws_there && self.settings.rules.is_none_or(|rules| rules.allowed.is_none()) {
@@ -21,7 +21,7 @@ impl Generation<'_> {
         Logits::OnHost(logits)
     }
 
-    /// Draws the next token of every running sequence that lacks none, from its hidden state [rows, h].
+    /// Draws the next token of every running sequence whose tokens are all computed, from its hidden state [rows, h].
     pub(super) fn draw(&mut self, hidden: Tensor<2>) {
         let (settings, vocab, logits) = (self.settings, self.model.config.vocab_size, self.logits_of(hidden));
         let mut drawing: Vec<&mut Running> = self.running.iter_mut().filter(|sequence| sequence.behind() == 0).collect();

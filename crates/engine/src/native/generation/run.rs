@@ -1,14 +1,14 @@
-//! The loop of a call: admit, step, hand over what ended.
+//! The loop of a call: admit sequences, run a step, return the turns that ended.
 
 use super::state::Generation;
-use crate::native::ahead::Ahead;
+use crate::native::lookahead::Lookahead;
 use crate::native::running::Running;
-use crate::native::waiting::Parked;
+use crate::native::waiting::PausedSequence;
 use burnish_model::ops::index;
 use burnish_rollout::{Arrival, Response};
 
 impl Generation<'_> {
-    /// Runs until no turn will come any more.
+    /// Runs until no more turns will arrive.
     pub fn run(mut self) {
         let (mut more, mut is_idle) = (true, true);
         while more || !is_idle {
@@ -25,13 +25,13 @@ impl Generation<'_> {
             }
         }
         self.end_ahead();
-        for (_, parked) in std::mem::take(&mut self.waiting.parked) {
-            self.cache.release(parked.table);
+        for (_, paused) in std::mem::take(&mut self.waiting.paused) {
+            self.cache.release(paused.table);
         }
         debug_assert_eq!(self.cache.used(), 0, "every block was given back");
     }
 
-    /// Ends the turns that nobody waits for any more, those that have no place yet among them.
+    /// Ends the cancelled turns, including those that wait for admission.
     fn drop_cancelled(&mut self) {
         for sequence in self.waiting.cancelled() {
             self.turns.ended(sequence, Response::empty());
@@ -49,7 +49,7 @@ impl Generation<'_> {
         }
     }
 
-    /// Works on the next token of every running sequence: ahead of the host where nothing has to be known of the tokens before.
+    /// Computes the next token of every running sequence, ahead of the host if no earlier token has to be read.
     fn step(&mut self) {
         if self.can_run_ahead && self.running.iter().all(|sequence| sequence.can_run_ahead(self.settings)) {
             self.step_ahead();
@@ -59,8 +59,8 @@ impl Generation<'_> {
         }
     }
 
-    /// Makes room for so many further blocks of the cache. A recording keeps the memory that a growing cache gives up, so it is dropped
-    /// first.
+    /// Makes room for `blocks` further blocks of the cache. A recording keeps the memory that a growing cache frees, so it is
+    /// dropped first.
     pub(super) fn reserve(&mut self, blocks: usize) {
         if blocks > self.cache.free()
             && let Some(ahead) = &mut self.ahead
@@ -70,7 +70,7 @@ impl Generation<'_> {
         self.cache.reserve(blocks);
     }
 
-    /// Starts a step and reads the one before.
+    /// Starts a step and reads the previous one.
     fn step_ahead(&mut self) {
         if self.ahead.as_mut().is_some_and(|ahead| !ahead.fits(&self.running)) {
             self.end_ahead();
@@ -80,7 +80,7 @@ impl Generation<'_> {
         }
         self.reserve(self.running.iter().filter(|sequence| sequence.has_room()).map(|sequence| sequence.lacks(1)).sum());
         if self.ahead.is_none() {
-            self.ahead = Ahead::new(&self.model, &mut self.cache, &self.running, self.limits.records);
+            self.ahead = Lookahead::new(&self.model, &mut self.cache, &self.running, self.limits.records);
             self.can_run_ahead = self.ahead.is_some();
         }
         let Some(ahead) = &mut self.ahead else { return };
@@ -88,7 +88,7 @@ impl Generation<'_> {
         self.collect(0);
     }
 
-    /// Reads what was drawn ahead, and empties the rows of the steps that run so.
+    /// Reads the tokens that were drawn ahead, and empties the rows of these steps.
     fn pause_ahead(&mut self) {
         let Some(ahead) = &mut self.ahead else { return };
         ahead.pause(&mut self.running, self.settings);
@@ -103,13 +103,13 @@ impl Generation<'_> {
         self.cache.release(ahead.close());
     }
 
-    /// Works on the next token of every running sequence, or on several of one that has just gone on, and draws the next of those that
-    /// lack none.
+    /// Computes the next token of every running sequence, or several tokens of one that has just resumed. Draws the next token of
+    /// those whose tokens are all computed.
     fn step_here(&mut self) {
         if self.running.is_empty() {
             return;
         }
-        // One row for each at least; what is left of the budget goes to the first that lack more.
+        // At least one row for each sequence; the rest of the budget goes to the first ones that lack more.
         let mut budget = self.limits.tokens.saturating_sub(self.running.len());
         let (mut ids, mut positions, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         for sequence in &self.running {
@@ -143,11 +143,11 @@ impl Generation<'_> {
         self.collect(0);
     }
 
-    /// Hands over the turns that ended, of the sequences from `first`, and parks these.
+    /// Returns the turns that ended among the sequences from `first`, and pauses these sequences.
     pub(super) fn collect(&mut self, first: usize) {
         let (drawn, before) = (self.running.split_off(first), self.progress.tokens);
         for mut sequence in drawn {
-            if std::mem::take(&mut sequence.has_news)
+            if std::mem::take(&mut sequence.has_new_token)
                 && let Some(token) = sequence.last()
             {
                 self.progress.tokens += 1;
@@ -162,8 +162,8 @@ impl Generation<'_> {
             if let Some((ahead, row)) = self.ahead.as_mut().zip(sequence.ahead_row) {
                 ahead.leave(row);
             }
-            let (table, ids) = sequence.parked();
-            self.waiting.parked.insert(sequence.sequence, Parked { table, ids });
+            let (table, ids) = sequence.take_cached();
+            self.waiting.paused.insert(sequence.sequence, PausedSequence { table, ids });
             self.progress.finished += 1;
             self.turns.ended(sequence.sequence, sequence.response(finish));
         }

@@ -1,47 +1,47 @@
-//! The state of a call of the engine.
+//! State of a call of the engine.
 
 use std::collections::VecDeque;
 
 use burn::tensor::Tensor;
 
-use crate::native::ahead::Ahead;
+use crate::native::lookahead::Lookahead;
 use crate::native::running::Running;
-use crate::native::waiting::{Beginning, Waiting};
+use crate::native::waiting::{NewPrompt, Waiting};
 use crate::sampling::draws_on_device;
 use burnish_model::CausalLm;
 use burnish_model::kv_cache::{BlockTable, KvCache};
 use burnish_rollout::{GenerationProgress, TurnSettings, Turns};
 
-/// The bounds of a call.
+/// Limits of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchLimits {
-    /// The number of sequences that decode together. As many again may be between two turns.
+    /// Number of sequences that decode together. The same number may be between two turns.
     pub sequences: usize,
-    /// The number of tokens of prompts, and of what is put between turns, that are worked on together.
+    /// Number of tokens, of prompts and of text between turns, that are computed together.
     pub tokens: usize,
-    /// The number of tokens of a sequence.
+    /// Token limit of a sequence.
     pub longest: usize,
-    /// True if decode steps are recorded and replayed where a device can do so.
+    /// True if decode steps are recorded and replayed on devices that support it.
     pub records: bool,
 }
 
-/// A beginning whose sequences are being admitted.
+/// A prompt whose sequences are being admitted.
 pub struct Prefilled {
-    pub beginning: Beginning,
-    /// The row of its logits.
+    pub beginning: NewPrompt,
+    /// Row of its logits.
     pub row: usize,
     pub table: BlockTable,
 }
 
-/// Logits [rows, vocabulary] where tokens are drawn from them.
-// One value per pass: its size does not matter.
+/// Logits [rows, vocabulary], in the place where tokens are drawn.
+// One value per pass, so its size does not matter.
 #[allow(clippy::large_enum_variant)]
 pub enum Logits {
     OnHost(Vec<f32>),
     OnDevice(Tensor<2>),
 }
 
-/// The state of one call of the engine.
+/// State of one call of the engine.
 pub struct Generation<'a> {
     pub(super) limits: BatchLimits,
     pub(super) model: CausalLm,
@@ -50,15 +50,15 @@ pub struct Generation<'a> {
     pub(super) cache: KvCache,
     pub(super) waiting: Waiting,
     pub(super) ready: VecDeque<Prefilled>,
-    /// The logits of the first tokens of those.
+    /// Logits of the first tokens of the `ready` ones.
     pub(super) first: Logits,
     pub(super) running: Vec<Running>,
-    /// The steps that run ahead of the host, while there are such.
-    pub(super) ahead: Option<Ahead>,
-    /// False where steps cannot run ahead.
+    /// Steps that run ahead of the host, if any.
+    pub(super) ahead: Option<Lookahead>,
+    /// False if steps cannot run ahead.
     pub(super) can_run_ahead: bool,
     pub(super) progress: GenerationProgress,
-    /// The memory of the logits of a pass, for the next.
+    /// Memory of a pass's logits, reused by the next.
     pub(super) logits: Vec<f32>,
 }
 

@@ -1,4 +1,4 @@
-//! Parameters that are taken out of a network to be updated together, and put back.
+//! Parameters that are detached from a network to be updated together, and put back.
 
 use std::collections::BTreeMap;
 
@@ -8,41 +8,41 @@ use burn::tensor::{Device, Tensor};
 use burnish_model::Gradients;
 use burnish_model::decoder::Decoder;
 
-/// A parameter outside its network: weight and gradient are flat, and outside any graph.
-pub struct Taken {
+/// A parameter outside its network; weight and gradient are flat, and not part of an autodiff graph.
+pub struct DetachedParam {
     pub name: String,
     pub shape: Vec<usize>,
     pub weight: Tensor<1>,
     pub gradient: Tensor<1>,
 }
 
-/// Takes the parameters that have a gradient out of a network, in whose place it keeps next to nothing: nothing but the result has
-/// their weights then, and they can be updated in place.
-pub fn take(net: Decoder, gradients: Gradients) -> (Decoder, Vec<Taken>) {
-    let mut take = Take { gradients, taken: Vec::new(), path: Vec::new() };
-    let net = net.map(&mut take);
-    (net, take.taken)
+/// Detaches the parameters that have a gradient from a network, which keeps placeholders. Only the result has the weights then,
+/// so they can be updated in place.
+pub fn detach(net: Decoder, gradients: Gradients) -> (Decoder, Vec<DetachedParam>) {
+    let mut detach = Detach { gradients, detached: Vec::new(), path: Vec::new() };
+    let net = net.map(&mut detach);
+    (net, detach.detached)
 }
 
-/// Puts weights, by name, where they were [taken](take) from.
+/// Puts back weights, by name, that were [detached](detach).
 pub fn put_back(net: Decoder, weights: BTreeMap<String, (Tensor<1>, Vec<usize>)>) -> Decoder {
     net.map(&mut PutBack { weights, path: Vec::new() })
 }
 
-struct Take {
+struct Detach {
     gradients: Gradients,
-    taken: Vec<Taken>,
+    detached: Vec<DetachedParam>,
     path: Vec<String>,
 }
 
-impl ModuleMapper for Take {
+impl ModuleMapper for Detach {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let name = self.path.join(".");
         let Some(gradient) = self.gradients.0.remove(&name) else { return param };
         let (id, weight, mapper) = param.consume();
         let shape = weight.dims();
         let weight = weight.inner().reshape([shape.iter().product::<usize>()]);
-        self.taken.push(Taken { name, shape: shape.into(), weight, gradient });
+        self.detached.push(DetachedParam { name, shape: shape.into(), weight, gradient });
         Param::from_mapped_value(id, Tensor::zeros([1; D], &Device::flex()), mapper)
     }
     fn enter_module(&mut self, name: &str, _: &str) {

@@ -1,33 +1,34 @@
-//! The tensors that an optimizer updates, where it updates a tensor as a whole: those of the model's files. They are the parameters of Hugging
-//! Face's model, which the optimizers of other libraries see. GPT-2 and GPT-NeoX hold q, k and v as one matrix, and GPT-2 holds its matrices as
-//! [in, out]. Adafactor, Muon and the blocks of AdamW8bit depend on that.
+//! Tensors of the model's files, for optimizers that update a tensor as a whole. They are the parameters of Hugging Face's model,
+//! which the optimizers of other libraries see. GPT-2 and GPT-NeoX store q, k and v as one matrix, and GPT-2 stores its matrices
+//! as [in, out]. Adafactor, Muon and the blocks of AdamW8bit depend on that.
 
 use std::collections::BTreeMap;
 
 use burnish_model::DecoderConfig;
 use burnish_model::naming::{Naming, TensorLocation};
 
-/// The tensors that hold a network's parameters as parts. Of a family whose files hold the parameters as the network does there are none.
+/// Tensors that contain a network's parameters as parts. Empty if the files store the parameters like the network.
 #[derive(Default)]
-pub struct Held {
+pub struct FileTensors {
     config: Option<DecoderConfig>,
     /// By the name of the parameter.
-    parts: BTreeMap<String, Part>,
+    parts: BTreeMap<String, ParamPlace>,
 }
 
-/// The place of a parameter in a tensor.
-struct Part {
+/// Position of a parameter in a tensor.
+struct ParamPlace {
     tensor: String,
     place: TensorLocation,
     shape: Vec<usize>,
 }
 
-/// True if the files of a family hold parameters in another way than the network.
+/// Returns true if the files of a family store parameters in another way than the network.
 pub fn differs(naming: &Naming) -> bool {
     naming.fused_qkv.is_some() || naming.transposed
 }
 
-/// Returns the place of a parameter of a block in the files, and the network's own name for the tensor there; `None` for any other.
+/// Returns the position of a block's parameter in the files, and the network's own name for the tensor there; `None` for any
+/// other parameter.
 pub fn place(parameter: &str, config: &DecoderConfig) -> Option<(String, TensorLocation)> {
     let is_matrix = parameter.ends_with("_proj.weight") || parameter.ends_with("_proj.bias");
     let place = is_matrix.then(|| config.place(parameter)).filter(|place| place.part.is_some() || place.transposed)?;
@@ -38,9 +39,9 @@ pub fn place(parameter: &str, config: &DecoderConfig) -> Option<(String, TensorL
     Some((tensor, place))
 }
 
-impl Held {
-    /// Returns the tensors of a network with these parameters. `alike`: whether two names have the same update; a tensor whose parts have
-    /// not is taken apart.
+impl FileTensors {
+    /// Finds the tensors of a network with these parameters. `alike` tells if two names have the same update; a tensor whose
+    /// parts differ in it is split.
     pub fn new(trained: &BTreeMap<String, Vec<usize>>, config: &DecoderConfig, alike: impl Fn(&str, &str) -> bool) -> Self {
         let mut parts = BTreeMap::new();
         let mut apart = Vec::new();
@@ -49,7 +50,7 @@ impl Held {
             if !alike(name, &tensor) {
                 apart.push(tensor.clone());
             }
-            parts.insert(name.clone(), Part { tensor, place, shape: shape.clone() });
+            parts.insert(name.clone(), ParamPlace { tensor, place, shape: shape.clone() });
         }
         parts.retain(|_, part| !apart.contains(&part.tensor));
         Self { config: Some(config.clone()), parts }
@@ -69,7 +70,7 @@ impl Held {
         self.parts.get(parameter).map(|part| part.tensor.as_str())
     }
 
-    /// Writes the values of a parameter to their places in its tensor.
+    /// Writes the values of a parameter to their positions in its tensor.
     ///
     /// # Panics
     /// If the parameter is not a part of a tensor.
@@ -87,7 +88,7 @@ impl Held {
         part.place.from_file(tensor.to_vec(), &part.shape, config)
     }
 
-    fn part(&self, parameter: &str) -> (&Part, &DecoderConfig) {
+    fn part(&self, parameter: &str) -> (&ParamPlace, &DecoderConfig) {
         let part = self.parts.get(parameter).expect("a part of a tensor");
         (part, self.config.as_ref().expect("the shape of the network"))
     }

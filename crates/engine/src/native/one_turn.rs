@@ -1,4 +1,4 @@
-//! Responses of one turn to a list of prompts, as a source of turns: all arrive at the start, and each is over when it ends.
+//! One-turn responses to a list of prompts, as a source of turns: all arrive at the start, and each is over when it ends.
 
 use std::cmp::Reverse;
 use std::sync::{Mutex, PoisonError};
@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::GenerationRequest;
 use burnish_rollout::{Arrival, GenerationProgress, Response, Sampling, TurnRequest, Turns};
 
-/// The responses to the prompts of a request. The sequence of prompt p and sample s is p · n + s.
-pub struct Listed<'a> {
+/// Responses to the prompts of a request. The sequence of prompt p and sample s is p · n + s.
+pub struct OneTurnSource<'a> {
     request: &'a GenerationRequest<'a>,
     state: Mutex<State>,
 }
@@ -15,14 +15,14 @@ pub struct Listed<'a> {
 #[derive(Default)]
 struct State {
     responses: Vec<Option<Response>>,
-    /// What the engine has not heard yet.
-    news: Vec<Arrival>,
+    /// Arrivals that the engine has not taken yet.
+    arrivals: Vec<Arrival>,
     left: usize,
 }
 
-impl<'a> Listed<'a> {
-    /// `budgets`: the number of tokens that the response to each prompt may have. The longest prompts come first, so that the sequences
-    /// that finish last start early.
+impl<'a> OneTurnSource<'a> {
+    /// Creates the source. `budgets` are the token limits of the response to each prompt. The longest prompts come first, so that
+    /// the sequences that finish last start early.
     pub fn new(request: &'a GenerationRequest, budgets: &[usize]) -> Self {
         let (n, prompts) = (request.n, request.prompts);
         let mut order: Vec<usize> = (0..prompts.len()).collect();
@@ -36,18 +36,18 @@ impl<'a> Listed<'a> {
                 Arrival { sequence: prompt * n + sample, turn: Some(turn) }
             })
         });
-        let news = arrivals.collect();
-        let state = State { responses: vec![None; prompts.len() * n], news, left: prompts.len() * n };
+        let arrivals = arrivals.collect();
+        let state = State { responses: vec![None; prompts.len() * n], arrivals, left: prompts.len() * n };
         Self { request, state: state.into() }
     }
 
-    /// Every response, in the order of the prompts.
+    /// Returns every response, in the order of the prompts.
     pub fn responses(self) -> Vec<Response> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         state.responses.into_iter().map(|r| r.expect("every sample was admitted and ran to its end")).collect()
     }
 
-    /// The progress of a call, of responses that are all known from the start.
+    /// Reports the progress of a call whose responses are all known from the start.
     pub fn progress(&self, done: GenerationProgress) {
         if let Some(tell) = self.request.progress {
             tell(GenerationProgress { total: self.request.prompts.len() * self.request.n, ..done });
@@ -55,19 +55,19 @@ impl<'a> Listed<'a> {
     }
 }
 
-impl Turns for Listed<'_> {
+impl Turns for OneTurnSource<'_> {
     fn ended(&self, sequence: usize, turn: Response) {
         if let Some(tell) = self.request.finished {
             tell(sequence, &turn);
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.responses[sequence] = Some(turn);
-        state.news.push(Arrival { sequence, turn: None });
+        state.arrivals.push(Arrival { sequence, turn: None });
         state.left -= 1;
     }
 
     fn arrived(&self, _: bool) -> Option<Vec<Arrival>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        (state.left > 0 || !state.news.is_empty()).then(|| std::mem::take(&mut state.news))
+        (state.left > 0 || !state.arrivals.is_empty()).then(|| std::mem::take(&mut state.arrivals))
     }
 }

@@ -1,4 +1,4 @@
-//! The update of a network by several ranks: each updates its own elements, and receives the others'.
+//! Update of a network by several ranks: each updates its own elements, and receives the others'.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,8 +6,8 @@ use std::ops::Range;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Bytes, Tensor};
 
-use super::held::Held;
-use super::optimizer::{Kept, Optimizer};
+use super::file_tensors::FileTensors;
+use super::optimizer::{Optimizer, OptimizerState};
 use super::rule::Step;
 use super::shards::Shards;
 use burnish_distributed::Ranks;
@@ -15,9 +15,9 @@ use burnish_model::decoder::Decoder;
 use burnish_model::ops::{f32s, flex_f32, tensor_from_vec, to_host};
 
 impl Optimizer {
-    /// Updates the elements of a rank, after scaling the gradients by `grad_scale`. `gradients`: for each parameter those of these
-    /// elements, or `None` where no rank has one. Returns the new weights of the parameters that have gradients, one behind another.
-    pub(super) fn update_pieces(
+    /// Updates the elements of a rank, after scaling the gradients by `grad_scale`. `gradients` has, for each parameter, those of
+    /// these elements, or `None` if no rank has one. Returns the concatenated new weights of the parameters that have gradients.
+    pub(super) fn update_shard(
         &mut self,
         net: &Decoder,
         (shards, rank): (&Shards, usize),
@@ -32,17 +32,17 @@ impl Optimizer {
         for (sharded, gradient) in shards.parameters.iter().zip(gradients) {
             let Some(gradient) = gradient else { continue };
             let weight = weights.remove(&sharded.name).expect("the weights of every trained parameter");
-            let (parameter, own) = (sharded.parameter(), sharded.of(rank));
-            let rule = self.rules.of(parameter);
+            let (parameter, own) = (sharded.parameter(), sharded.range_of(rank));
+            let rule = self.rules.rule_of(parameter);
             let (slots, state) = match self.state.remove(&sharded.name) {
-                Some(Kept { slots, state }) => (slots, Some(state)),
+                Some(OptimizerState { slots, state }) => (slots, Some(state)),
                 None => (rule.slots(parameter), None),
             };
-            let mut kept = Kept { slots, state: Vec::new() };
+            let mut kept = OptimizerState { slots, state: Vec::new() };
             if !own.is_empty() {
                 let size = own.len();
                 let device = weight.device();
-                // A copy, which the update may overwrite: the network still has the weight.
+                // A copy that the update may overwrite: the network still has the weight.
                 let weight = match flex_f32(&weight) {
                     Some(weight) => tensor_from_vec(f32s(&weight)[own].to_vec(), [size], &device),
                     None => weight.slice([own]),
@@ -55,7 +55,7 @@ impl Optimizer {
                 }
                 kept.state = state;
             }
-            // A parameter without elements here is kept too: all ranks know which have a state.
+            // A parameter without elements here is stored too: all ranks know which parameters have a state.
             if !kept.slots.is_empty() {
                 self.state.insert(sharded.name.clone(), kept);
             }
@@ -64,11 +64,11 @@ impl Optimizer {
     }
 }
 
-/// Gives a network the weights that all ranks have updated. `own`: those of this rank, one behind another. `has_gradient`: for each
-/// parameter whether it was updated. Collective.
+/// Gives a network the weights that all ranks have updated. `own` has the concatenated weights of this rank; `has_gradient` tells
+/// for each parameter if it was updated. Collective.
 pub fn gather_weights(net: Decoder, own: Vec<f32>, shards: &Shards, has_gradient: &[bool], ranks: &Ranks) -> Decoder {
     let updated = || shards.parameters.iter().zip(has_gradient).filter(|(_, has)| **has).map(|(sharded, _)| sharded);
-    let count = |rank: usize| 4 * updated().map(|sharded| sharded.of(rank).len()).sum::<usize>();
+    let count = |rank: usize| 4 * updated().map(|sharded| sharded.range_of(rank).len()).sum::<usize>();
     let counts: Vec<usize> = (0..ranks.size()).map(count).collect();
     let mut all = Bytes::from_elems(vec![0f32; counts.iter().sum::<usize>() / 4]);
     ranks.group().all_gather(&Bytes::from_elems(own), &mut all, &counts);
@@ -80,20 +80,20 @@ pub fn gather_weights(net: Decoder, own: Vec<f32>, shards: &Shards, has_gradient
     let places = updated().map(|sharded| sharded.size()).map(place);
     let places = updated().map(|sharded| sharded.name.as_str()).zip(places).collect();
     let values = all.try_into_vec().unwrap_or_else(|_| unreachable!("they were f32s"));
-    net.map(&mut Given { values, places, held: &shards.held, path: Vec::new() })
+    net.map(&mut ReplaceWeights { values, places, file_tensors: &shards.file_tensors, path: Vec::new() })
 }
 
-/// The weights of the tensors that are updated, flat.
+/// Returns the weights of the updated tensors, flat.
 fn weights_of(net: &Decoder, shards: &Shards) -> BTreeMap<String, Tensor<1>> {
     let (mut weights, mut joined) = (BTreeMap::new(), BTreeMap::new());
     for (name, weight) in weights_of_parameters(net) {
-        let Some(tensor) = shards.held.tensor(&name) else {
+        let Some(tensor) = shards.file_tensors.tensor(&name) else {
             weights.insert(name, weight);
             continue;
         };
         let size = shards.find(tensor).map_or(0, |sharded| sharded.size());
         let (_, values) = joined.entry(tensor.to_owned()).or_insert_with(|| (weight.device(), vec![0.0; size]));
-        shards.held.put(&name, &to_host(weight), values);
+        shards.file_tensors.put(&name, &to_host(weight), values);
     }
     weights.extend(joined.into_iter().map(|(name, (device, values))| {
         let size = values.len();
@@ -102,7 +102,7 @@ fn weights_of(net: &Decoder, shards: &Shards) -> BTreeMap<String, Tensor<1>> {
     weights
 }
 
-/// The weights of the trained parameters, flat.
+/// Returns the weights of the trained parameters, flat.
 pub(super) fn weights_of_parameters(net: &Decoder) -> BTreeMap<String, Tensor<1>> {
     struct Visitor(Vec<String>, BTreeMap<String, Tensor<1>>);
     impl ModuleVisitor for Visitor {
@@ -124,26 +124,26 @@ pub(super) fn weights_of_parameters(net: &Decoder) -> BTreeMap<String, Tensor<1>
     visitor.1
 }
 
-/// Replaces weights by those given.
-struct Given<'a> {
+/// Replaces weights by given ones.
+struct ReplaceWeights<'a> {
     values: Vec<f32>,
-    /// Where the values of each tensor are.
+    /// Ranges of the values of each tensor.
     places: BTreeMap<&'a str, Range<usize>>,
-    held: &'a Held,
+    file_tensors: &'a FileTensors,
     path: Vec<String>,
 }
 
-impl ModuleMapper for Given<'_> {
+impl ModuleMapper for ReplaceWeights<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let name = self.path.join(".");
-        let tensor = self.held.tensor(&name);
+        let tensor = self.file_tensors.tensor(&name);
         let Some(place) = self.places.get(tensor.unwrap_or(&name)) else { return param };
         let (id, weight, mapper) = param.consume();
         let weight = weight.inner();
         let (shape, device) = (weight.dims(), weight.device());
         drop(weight);
         let values = &self.values[place.clone()];
-        let values = if tensor.is_some() { self.held.take(&name, values) } else { values.to_vec() };
+        let values = if tensor.is_some() { self.file_tensors.take(&name, values) } else { values.to_vec() };
         let weight = tensor_from_vec(values, shape, &device);
         Param::from_mapped_value(id, Tensor::from_inner(weight).require_grad(), mapper)
     }

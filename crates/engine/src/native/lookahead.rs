@@ -1,5 +1,5 @@
-//! Decoding one step ahead of the host: a step takes the tokens that the one before has drawn from the device, and the host reads them
-//! while the device works on it. A sequence that ends has then been worked on once more, for nothing.
+//! Decoding one step ahead of the host: a step reads the tokens of the previous step on the device, and the host reads them while
+//! the device computes. A sequence that ends has then been computed one step too far.
 
 use super::running::Running;
 use crate::sampling::{Drawn, drawn_rows, row_settings};
@@ -10,46 +10,55 @@ use burnish_model::ops::BLOCK;
 use burnish_rollout::Sampling;
 use burnish_rollout::TurnSettings;
 
-/// The number of steps after which half of the rows are given up if they were empty all the time.
+/// Number of steps after which half of the rows are dropped if they were empty all the time.
 const PATIENCE: usize = 16;
 
-/// Sequences in the rows of a step whose shape stays the same.
-pub struct Ahead {
+/// Sequences in the rows of a step with a fixed shape.
+pub struct Lookahead {
     graph: DecodeGraph,
     vocab: usize,
-    /// The sequence of each row.
+    /// Sequence of each row.
     rows: Vec<Option<usize>>,
-    /// The blocks of each row's sequence, [rows, width].
+    /// Blocks of each row's sequence, [rows, width].
     tables: Vec<i32>,
     /// True if the device lacks some of the tables.
-    has_news: bool,
-    /// The block that rows without a sequence write to.
+    tables_changed: bool,
+    /// Block that rows without a sequence write to.
     spare: BlockTable,
-    /// The step that was not read yet, and the sequences that it draws for.
+    /// Step that was not read yet, and the sequences that it draws for.
     flying: Option<(PendingTokens, Vec<Option<usize>>)>,
-    /// The number of steps of which half of the rows would have been enough.
+    /// Number of steps for which half of the rows would have been enough.
     half_empty: usize,
 }
 
-impl Ahead {
-    /// Returns nothing where steps cannot run ahead: on the CPU, and for some models.
+impl Lookahead {
+    /// Returns `None` if steps cannot run ahead: on the CPU, and for some models.
     pub fn new(model: &CausalLm, cache: &mut KvCache, running: &[Running], records: bool) -> Option<Self> {
         let (rows, width) = (running.len().next_power_of_two(), width(running));
         let graph = DecodeGraph::new(model, rows, width, records)?;
         let mut spare = BlockTable::new();
         cache.extend(&mut spare, 1);
         let (rows, tables) = (vec![None; rows], vec![0; rows * width]);
-        Some(Self { graph, vocab: model.config.vocab_size, rows, tables, has_news: true, spare, flying: None, half_empty: 0 })
+        Some(Self {
+            graph,
+            vocab: model.config.vocab_size,
+            rows,
+            tables,
+            tables_changed: true,
+            spare,
+            flying: None,
+            half_empty: 0,
+        })
     }
 
-    /// True if there is a row for each of these sequences, and room for its blocks, and not much more than that.
+    /// Returns true if there is a row for each of these sequences and room for its blocks, without too many empty rows.
     pub fn fits(&mut self, running: &[Running]) -> bool {
         let is_half_empty = running.len() * 2 <= self.graph.rows();
         self.half_empty = if is_half_empty { self.half_empty + 1 } else { 0 };
         running.len() <= self.graph.rows() && width(running) <= self.graph.width() && self.half_empty < PATIENCE
     }
 
-    /// Starts a step of the sequences that have room for a token, and then reads what the step before has drawn.
+    /// Starts a step of the sequences that have room for a token, and then reads the tokens of the previous step.
     pub fn step(&mut self, cache: &mut KvCache, running: &mut [Running], settings: &TurnSettings) {
         let before = self.flying.take();
         if running.iter().any(Running::has_room) {
@@ -58,14 +67,14 @@ impl Ahead {
         read(before, running, settings);
     }
 
-    /// Reads what the last step has drawn, and takes all sequences from their rows.
+    /// Reads the tokens of the last step, and removes all sequences from their rows.
     pub fn pause(&mut self, running: &mut [Running], settings: &TurnSettings) {
         read(self.flying.take(), running, settings);
         running.iter_mut().for_each(|sequence| sequence.ahead_row = None);
         self.rows.fill(None);
     }
 
-    /// Takes a sequence that is over from its row. What is being drawn for it is not read.
+    /// Removes a finished sequence from its row. The token being drawn for it is not read.
     pub fn leave(&mut self, row: usize) {
         self.rows[row] = None;
         if let Some((_, drawing_for)) = &mut self.flying {
@@ -78,12 +87,12 @@ impl Ahead {
         self.graph.forget();
     }
 
-    /// False if steps cannot be recorded.
+    /// Returns false if steps cannot be recorded.
     pub fn records(&self) -> bool {
         self.graph.records()
     }
 
-    /// Ends the steps of this shape, which must have been paused. Returns the blocks that they had for themselves.
+    /// Ends the steps of this shape, which must be paused. Returns their own blocks.
     pub fn close(self) -> BlockTable {
         self.spare
     }
@@ -103,7 +112,7 @@ impl Ahead {
                 self.rows[row] = Some(sequence.sequence);
                 let places = self.tables[row * width..].iter_mut();
                 places.zip(&sequence.table).for_each(|(place, &block)| *place = block as i32);
-                self.has_news = true;
+                self.tables_changed = true;
                 row
             });
             let block = sequence.table[position / BLOCK];
@@ -113,7 +122,7 @@ impl Ahead {
             settings[row] = of_row(sequence.sampling(), u);
             drawing_for[row] = Some(sequence.sequence);
         }
-        if std::mem::take(&mut self.has_news) {
+        if std::mem::take(&mut self.tables_changed) {
             self.graph.set_tables(&self.tables);
         }
         (self.graph.step(cache, &asked, settings.as_flattened()), drawing_for)
@@ -131,7 +140,7 @@ fn read(step: Option<(PendingTokens, Vec<Option<usize>>)>, running: &mut [Runnin
     }
 }
 
-/// The blocks that the longest of these sequences can come to have, and some more, so that the next that is longer has them too.
+/// Returns the number of blocks that the longest of these sequences can need, with a margin for longer ones later.
 fn width(running: &[Running]) -> usize {
     running.iter().map(|sequence| sequence.longest().div_ceil(BLOCK)).max().unwrap_or(1).next_power_of_two()
 }
