@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::blocks::{Blocks, json_calls};
-use super::format::{Format, Parsed};
+use super::format::{CallFormat, ParsedTurn};
 
-pub static CALL_TAG: Format = Format {
+pub static CALL_TAG: CallFormat = CallFormat {
     name: "call_tag",
     aliases: &["example-1b"],
     doc: "Example-1B: `<call>{\"name\": …, \"arguments\": {…}}</call>`, after any text.",
@@ -14,8 +14,8 @@ pub static CALL_TAG: Format = Format {
     parse,
 };
 
-fn parse(text: &str, _tools: &[Value]) -> Parsed {
-    Blocks::of(text, "<call>", "</call>").calls(text, |inside| json_calls(inside, &["arguments"]))
+fn parse(text: &str, _tools: &[Value]) -> ParsedTurn {
+    Blocks::find(text, "<call>", "</call>").calls(text, |inside| json_calls(inside, &["arguments"]))
 }
 
 #[cfg(test)]

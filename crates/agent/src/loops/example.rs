@@ -6,33 +6,33 @@ use anyhow::Result;
 use burnish_rollout::Response;
 use serde_json::json;
 
-use super::agent_loop::{AgentLoop, Next};
+use super::agent_loop::{AgentLoop, NextAction};
 use super::codec::Codec;
-use super::record::Record;
+use super::episode_record::EpisodeRecord;
 use crate::tokens::Appended;
-use crate::{End, Episode};
+use crate::{EndReason, Episode};
 
 pub struct SecondTry {
-    record: Record,
+    record: EpisodeRecord,
     codec: Arc<dyn Codec>,
     turns: usize,
 }
 
 impl SecondTry {
-    pub fn new(record: Record, codec: Arc<dyn Codec>) -> Self {
+    pub fn new(record: EpisodeRecord, codec: Arc<dyn Codec>) -> Self {
         Self { record, codec, turns: 0 }
     }
 }
 
 impl AgentLoop for SecondTry {
-    fn next(&mut self, turn: Option<Response>) -> Result<Next> {
+    fn next(&mut self, turn: Option<Response>) -> Result<NextAction> {
         // The first call has no turn yet. `ask` ends the conversation if there is no room for a token.
         let Some(turn) = turn else { return Ok(self.record.ask()) };
         let turn = self.record.take(turn);
         self.turns += 1;
         self.record.say(json!({"role": "assistant", "content": self.codec.plain_text(&turn.ids)?}));
         if self.turns == 2 {
-            return Ok(self.record.end(End::Answer));
+            return Ok(self.record.end(EndReason::Answer));
         }
         let before = self.record.messages().len();
         self.record.say(json!({"role": "user", "content": "\nWait."}));
@@ -87,11 +87,11 @@ mod tests {
             conversation_timeout: None,
         };
         let turn = |text: &str| Response { ids: Characters.ids(text).unwrap(), finish: Finish::Stop, ..Response::empty() };
-        let record = Record::new(vec![json!({"role": "user", "content": "1+1"})], Characters.ids("1+1").unwrap(), limits);
+        let record = EpisodeRecord::new(vec![json!({"role": "user", "content": "1+1"})], Characters.ids("1+1").unwrap(), limits);
         let mut agent = Box::new(SecondTry::new(record, Arc::new(Characters)));
-        assert!(matches!(agent.next(None).unwrap(), Next::Generate(_)));
-        assert!(matches!(agent.next(Some(turn("3"))).unwrap(), Next::Generate(_)));
-        assert_eq!(agent.next(Some(turn("2"))).unwrap(), Next::End);
+        assert!(matches!(agent.next(None).unwrap(), NextAction::Generate(_)));
+        assert!(matches!(agent.next(Some(turn("3"))).unwrap(), NextAction::Generate(_)));
+        assert_eq!(agent.next(Some(turn("2"))).unwrap(), NextAction::End);
         let episode = agent.finish();
         assert_eq!(Characters.text(&episode.ids).unwrap(), "3\nWait.2");
         assert_eq!(episode.sampled.iter().filter(|sampled| **sampled).count(), 2);

@@ -1,12 +1,12 @@
 //! Example-1B: a newline after `<|eot|>`.
 
 use super::newline::Newline;
-use crate::tokens::rules::Family;
+use crate::tokens::rules::TokenFamily;
 
-pub static FAMILY: Family = Family {
+pub static FAMILY: TokenFamily = TokenFamily {
     model_types: &["example"],
     doc: "a newline after <|eot|>",
-    rules: |tokenizer| Newline::behind(tokenizer, "<|eot|>"),
+    rules: |tokenizer| Newline::after(tokenizer, "<|eot|>"),
 };
 
 #[cfg(test)]

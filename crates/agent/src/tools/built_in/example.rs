@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::tool::{BuiltIn, Failed, Kind, Told};
+use super::tool::{BuiltInKind, BuiltInTool, ToolError, ToolOutput};
 
-pub(super) static REVERSE: Kind = Kind {
+pub(super) static REVERSE: BuiltInKind = BuiltInKind {
     name: "reverse",
     class_names: &["burnish.tools.Reverse"],
     doc: "returns a text backwards",
@@ -23,10 +23,10 @@ pub(super) static REVERSE: Kind = Kind {
 
 struct Reverse;
 
-impl BuiltIn for Reverse {
-    fn call(&self, arguments: &Value, _state: &mut Value, _timeout: Duration) -> Result<Told, Failed> {
-        let text = arguments["text"].as_str().ok_or_else(|| Failed::raised("`text` must be a string"))?;
-        Ok(Told::text(text.chars().rev().collect()))
+impl BuiltInTool for Reverse {
+    fn call(&self, arguments: &Value, _state: &mut Value, _timeout: Duration) -> Result<ToolOutput, ToolError> {
+        let text = arguments["text"].as_str().ok_or_else(|| ToolError::raised("`text` must be a string"))?;
+        Ok(ToolOutput::text(text.chars().rev().collect()))
     }
 }
 
