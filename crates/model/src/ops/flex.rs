@@ -1,7 +1,5 @@
 //! Converts tensors of burn's `flex` backend to slices and back without copies, and multiplies matrices in slices.
 
-use std::mem::MaybeUninit;
-
 use burn::backend::{
     Flex,
     flex::{FlexTensor, Layout},
@@ -11,6 +9,7 @@ use gemm::Parallelism;
 use rayon::prelude::*;
 
 use super::simd;
+pub use super::uninit::{Uninit, uninit, written, written_slice};
 
 /// Elements per parallel task: large enough to hide rayon's overhead of about 5 µs.
 pub const GRAIN: usize = 16 * 1024;
@@ -73,32 +72,6 @@ pub fn add(sum: Tensor<1>, x: Tensor<1>) -> Tensor<1> {
 
 pub fn all_f32(ts: &[&FlexTensor]) -> bool {
     ts.iter().all(|t| t.dtype() == DType::F32)
-}
-
-/// Elements that may not have been written yet.
-pub type Uninit = [MaybeUninit<f32>];
-
-/// Returns a buffer that is not zeroed: zeroing would take as long as the cheap kernels themselves.
-pub fn uninit(n: usize) -> Box<Uninit> {
-    Box::new_uninit_slice(n)
-}
-
-/// Returns the elements of a written buffer.
-///
-/// # Safety
-/// Every element must have been written.
-pub unsafe fn written(buffer: Box<Uninit>) -> Vec<f32> {
-    // SAFETY: promised by the caller.
-    unsafe { buffer.assume_init() }.into_vec()
-}
-
-/// Returns the elements of a written slice.
-///
-/// # Safety
-/// Every element must have been written.
-pub unsafe fn written_slice(slice: &mut Uninit) -> &mut [f32] {
-    // SAFETY: promised by the caller; a written element has the layout of an f32.
-    unsafe { &mut *(std::ptr::from_mut(slice) as *mut [f32]) }
 }
 
 /// The number of multiplications below which a second thread does not pay off.

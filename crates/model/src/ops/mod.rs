@@ -30,6 +30,7 @@ mod rows;
 pub mod scatter;
 mod simd;
 mod simd_divergence;
+mod uninit;
 
 pub use activation::{act, glu};
 pub use activation_kind::Act;

@@ -2,7 +2,7 @@
 //! (AVX-512, AVX2+FMA, baseline). The best version is picked at run time, so `-C target-cpu=native` is not needed.
 
 use super::activation_kind::{Act, GELU_CUBE, GELU_SCALE};
-use super::flex::{Uninit, written_slice};
+use super::uninit::{Uninit, written_slice};
 
 /// Lanes of the accumulators (four AVX-512 registers).
 pub const LANES: usize = 64;
