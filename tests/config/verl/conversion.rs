@@ -1,4 +1,4 @@
-//! VerlConversion commands of verl: groups of frameworks, keys that verl does not read, keys that its files lack.
+//! Converted commands of verl: groups of frameworks, keys that verl does not read, keys that its files lack.
 
 use super::{built_in, repository, resolve_file, resolved};
 use burnish::config::compat::{

@@ -14,7 +14,7 @@ pub fn write(converted: &VerlConversion) -> String {
     let defaults = defaults.as_ref().map(|defaults| defaults.root());
     let recipe = Recipe {
         about: vec![
-            "VerlConversion from a command of verl by `trainer from-verl`.".into(),
+            "Converted from a command of verl by `trainer from-verl`.".into(),
             format!(
                 "`defaults` loads verl's own defaults of {}; the settings below are the command's changes.",
                 converted.edition

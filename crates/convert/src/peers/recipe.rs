@@ -26,7 +26,7 @@ pub fn write(peer: &Peer, converted: &PeerConversion, draft: &Draft) -> String {
     let recipe = Recipe {
         about: vec![
             format!(
-                "PeerConversion from a command of {} {} ({}) by `trainer {}`.",
+                "Converted from a command of {} {} ({}) by `trainer {}`.",
                 peer.name, converted.edition, converted.trainer, peer.command
             ),
             format!("Run it with: trainer {subcommand}--config FILE"),
