@@ -127,7 +127,7 @@ fn chat_templates_have_names_and_places() {
     config(json!({"default": "of an object", "rag": "no"}));
     assert_eq!(both(json!([1])), ("of an object".into(), "of an object".into()));
     config(json!([{"name": "tool_use", "template": "tools"}, {"name": "rag", "template": "no"}]));
-    assert!(error(text(json!(null))).contains("under names (rag, tool_use), and but not \"default\""));
+    assert!(error(text(json!(null))).contains("(rag, tool_use), but not \"default\""));
     assert_eq!(text(json!([1])).unwrap(), "tools");
     // Template files take precedence over tokenizer_config.json.
     config(named);
