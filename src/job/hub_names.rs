@@ -13,10 +13,10 @@ use burnish_hub::{Hub, HubError, HubFiles, HubName, ModelParts, Purpose, RepoKin
 
 /// The models on the Hub whose weights will be loaded and may still be missing.
 #[must_use = "the weights are still missing"]
-pub struct Weights(Vec<Wanted>);
+pub struct Weights(Vec<MissingWeights>);
 
 /// A setting that names a model on the Hub.
-struct Setting {
+struct HubSetting {
     /// Key of the place in the settings.
     place: String,
     /// Key that the user knows, and the value there.
@@ -27,12 +27,12 @@ struct Setting {
     name: HubName,
 }
 
-struct Wanted {
-    setting: Setting,
+struct MissingWeights {
+    setting: HubSetting,
     is_missing: bool,
 }
 
-impl Setting {
+impl HubSetting {
     fn problem(&self, message: &str) -> Problem {
         self.node.iter().fold(Problem::new(&self.key, format!("`{}`: {message}", self.key)), Problem::with_value)
     }
@@ -55,7 +55,7 @@ impl Weights {
     /// If weights cannot be downloaded, with the key and its place.
     pub fn fetch<T: Schema>(self, config: &mut T) -> Result<(), ConfigError> {
         let mut hub = None;
-        for Wanted { setting, .. } in self.0 {
+        for MissingWeights { setting, .. } in self.0 {
             let found = hub_of(&mut hub).and_then(|hub| hub.model(&setting.name, ModelParts::Whole));
             let found = found.map_err(|error| setting.failed(error))?;
             if let Some(place) = config.locations().into_iter().find(|place| place.key == setting.place) {
@@ -67,7 +67,7 @@ impl Weights {
 
     /// Reports which weights are missing and stay unchecked, for a dry run.
     pub fn leave(self) {
-        for Wanted { setting: Setting { key, name, .. }, .. } in self.0.iter().filter(|wanted| wanted.is_missing) {
+        for MissingWeights { setting: HubSetting { key, name, .. }, .. } in self.0.iter().filter(|wanted| wanted.is_missing) {
             tracing::info!("{key}: the weights of {name} are not in the cache and were not checked");
         }
     }
@@ -88,7 +88,7 @@ pub fn find<T: Schema>(loaded: &mut Loaded<T>) -> Result<Weights, ConfigError> {
         let name = HubName::from_setting(place.location, kind(place.kind)).map_err(wrong)?;
         let Some(name) = name else { continue };
         let (text, node) = (place.location.to_string(), node.cloned());
-        let setting = Setting { place: place.key.clone(), key, node, text, name };
+        let setting = HubSetting { place: place.key.clone(), key, node, text, name };
         let found = hub_of(&mut hub).and_then(|hub| get(hub, &setting.name, place.kind));
         let found = found.map_err(|error| setting.failed(error))?;
         if !found.choice.is_empty() {
@@ -98,7 +98,7 @@ pub fn find<T: Schema>(loaded: &mut Loaded<T>) -> Result<Weights, ConfigError> {
         let (is_missing, thing) = (found.left_out > 0, place.kind);
         put(place, found);
         if thing == (LocationKind::Model { weights: true }) {
-            weights.push(Wanted { setting, is_missing });
+            weights.push(MissingWeights { setting, is_missing });
         }
     }
     Ok(Weights(weights))

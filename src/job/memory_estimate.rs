@@ -20,7 +20,7 @@ pub struct MemoryEstimate {
     /// Trained elements.
     trained: ElementCount,
     /// Trained parameters: an example name, a shape, and how many parameters have it.
-    shapes: Vec<Shapes>,
+    shapes: Vec<ParameterShape>,
     /// Elements that adapters keep of each row for the backward pass.
     inner: ElementCount,
     on_cpu: bool,
@@ -30,8 +30,8 @@ pub struct MemoryEstimate {
     teacher: Option<(DecoderConfig, bool)>,
     /// True if the head keeps logits until their gradient is computed.
     keeps_logits: bool,
-    held: Vec<Item>,
-    phases: Vec<(&'static str, Vec<Item>)>,
+    held: Vec<MemoryItem>,
+    phases: Vec<(&'static str, Vec<MemoryItem>)>,
 }
 
 /// Bytes of a trajectory, without its tokens.
@@ -45,9 +45,9 @@ const COLUMNS: ElementCount = 8;
 const MOST_COUNTED: ElementCount = 1 << 20;
 
 /// An example name of some parameters, their shape, and their number.
-type Shapes = (&'static str, Vec<usize>, ElementCount);
+type ParameterShape = (&'static str, Vec<usize>, ElementCount);
 
-struct Item {
+struct MemoryItem {
     name: &'static str,
     bytes: ElementCount,
     note: String,
@@ -73,7 +73,7 @@ impl MemoryEstimate {
             phases: vec![],
         };
         if let Some(gib) = resident_gib("VmRSS").filter(|_| on_cpu) {
-            memory.held.push(Item {
+            memory.held.push(MemoryItem {
                 name: "process so far",
                 bytes: (gib * GIB) as ElementCount,
                 note: "program, tokenizer and data".into(),
@@ -87,33 +87,34 @@ impl MemoryEstimate {
     }
 
     fn hold(&mut self, name: &'static str, numbers: ElementCount, note: &str) {
-        self.held.push(Item { name, bytes: numbers * BYTES, note: note.to_owned() });
+        self.held.push(MemoryItem { name, bytes: numbers * BYTES, note: note.to_owned() });
     }
 
     /// Adds the optimizer state, sharded among the ranks, and the gradient sums of several slices.
     pub fn trained(&mut self, optimizer: &Optimizer, sharding: &ShardingPlan) {
         self.here = sharding.here as ElementCount;
         let ranks = sharding.ranks;
-        let seen = |(name, shape, count): &Shapes| Some((*name, optimizer.updated_shape(name, shape, &self.decoder)?, *count));
-        let shapes: Vec<Shapes> = self.shapes.iter().filter_map(seen).collect();
+        let seen =
+            |(name, shape, count): &ParameterShape| Some((*name, optimizer.updated_shape(name, shape, &self.decoder)?, *count));
+        let shapes: Vec<ParameterShape> = self.shapes.iter().filter_map(seen).collect();
         let parameters: ElementCount = shapes.iter().map(|(_, _, count)| count).sum();
         let bytes = if ranks > 1 && parameters <= MOST_COUNTED {
             optimizer.state_bytes_of_a_rank(self.each(&shapes), ranks) as ElementCount
         } else {
-            let of = |(name, shape, count): &Shapes| count * optimizer.state_bytes(Parameter { name, shape }) as ElementCount;
+            let of = |(name, shape, count): &ParameterShape| count * optimizer.state_bytes(Parameter { name, shape }) as ElementCount;
             shapes.iter().map(of).sum::<ElementCount>().div_ceil(ranks as ElementCount)
         };
         let part = if ranks > 1 { format!(", the largest of {ranks} shards") } else { String::new() };
-        self.held.push(Item { name: "optimizer state", bytes, note: format!("of {}{part}", optimizer.name) });
+        self.held.push(MemoryItem { name: "optimizer state", bytes, note: format!("of {}{part}", optimizer.name) });
         if sharding.partial_sums() > 0 {
             self.hold("gradient sums", self.trained * sharding.partial_sums() as ElementCount, "of slices that wait for others");
         }
     }
 
     /// Lists the trained parameters one by one, under distinct names in about their real order: layer by layer.
-    fn each(&self, shapes: &[Shapes]) -> BTreeMap<String, Vec<usize>> {
+    fn each(&self, shapes: &[ParameterShape]) -> BTreeMap<String, Vec<usize>> {
         let layers = self.decoder.num_hidden_layers.max(1) as ElementCount;
-        let copies = |(index, (name, shape, count)): (usize, &Shapes)| {
+        let copies = |(index, (name, shape, count)): (usize, &ParameterShape)| {
             let (name, shape) = (*name, shape.clone());
             let copy = move |at: ElementCount| {
                 let name = name.replacen(".0.", &format!(".{}.", at % layers), 1);
@@ -160,14 +161,14 @@ impl MemoryEstimate {
 
     /// Adds a critic with its weights, optimizer and phases.
     pub fn critic(&mut self, critic: Self) {
-        for Item { name, bytes, note } in critic.held {
+        for MemoryItem { name, bytes, note } in critic.held {
             let name = match name {
                 "weights" => "critic",
                 "adapters" => "critic's adapters",
                 "optimizer state" => "its optimizer",
                 _ => continue,
             };
-            self.held.push(Item { name, bytes, note });
+            self.held.push(MemoryItem { name, bytes, note });
         }
         let names = critic.phases.into_iter().map(|(name, parts)| (if name == "update" { "critic update" } else { name }, parts));
         self.phases.extend(names);
@@ -185,7 +186,7 @@ impl MemoryEstimate {
         let [count, prompt, response] = [count, prompt, response].map(|size| size as ElementCount);
         let bytes = count * (TRAJECTORY + TOKEN * prompt + COLUMNS * TOKEN * response);
         let note = format!("{count} × {} tokens", prompt + response);
-        self.held.push(Item { name: "trajectories", bytes, note });
+        self.held.push(MemoryItem { name: "trajectories", bytes, note });
     }
 
     /// Refuses a run that holds more than this machine has. Does not check a GPU, whose memory is unknown here.
@@ -285,12 +286,12 @@ impl MemoryEstimate {
     }
 }
 
-fn total(parts: &[Item]) -> ElementCount {
+fn total(parts: &[MemoryItem]) -> ElementCount {
     parts.iter().map(|part| part.bytes).sum()
 }
 
-fn part(name: &'static str, numbers: ElementCount, note: String) -> Item {
-    Item { name, bytes: numbers * BYTES, note }
+fn part(name: &'static str, numbers: ElementCount, note: String) -> MemoryItem {
+    MemoryItem { name, bytes: numbers * BYTES, note }
 }
 
 pub const GIB: f64 = (1u64 << 30) as f64;
@@ -300,7 +301,7 @@ impl Display for MemoryEstimate {
         let groups = std::iter::once(("throughout", &self.held)).chain(self.phases.iter().map(|(name, parts)| (*name, parts)));
         writeln!(f, "memory      in float32, if every response is as long as allowed")?;
         for (group, parts) in groups {
-            for (index, Item { name, bytes, note }) in parts.iter().enumerate() {
+            for (index, MemoryItem { name, bytes, note }) in parts.iter().enumerate() {
                 let group = if index == 0 { group } else { "" };
                 let line = format!("  {group:22}{name:17}{:>8.3} GiB  {note}", *bytes as f64 / GIB);
                 writeln!(f, "{}", line.trim_end())?;

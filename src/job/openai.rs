@@ -13,16 +13,16 @@ const MODELS: &str = "/v1/models";
 
 /// The subject of a request, by its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
+pub enum ApiPath {
     Complete(Api),
     Models,
     /// The model of this name.
     Model(String),
 }
 
-impl Address {
+impl ApiPath {
     /// Returns the subject of a path; `None` if the path is not one of OpenAI's that is offered here.
-    pub fn of(path: &str) -> Option<Self> {
+    pub fn parse(path: &str) -> Option<Self> {
         match path {
             CHAT => Some(Self::Complete(Api::Chat)),
             TEXT => Some(Self::Complete(Api::Text)),
@@ -60,7 +60,7 @@ pub fn check_method(head: &Parts, allowed: &[Method], names: &'static str) -> Re
     Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, message).with(ALLOW, names))
 }
 
-/// Returns the names of the methods of [`Address::methods`].
+/// Returns the names of the methods of [`ApiPath::methods`].
 pub fn names(allowed: &[Method]) -> &'static str {
     if allowed.len() == 1 { "POST" } else { "GET, HEAD" }
 }
@@ -130,11 +130,11 @@ mod tests {
 
     #[test]
     fn names_of_models_have_slashes() {
-        let model = |name: &str| Some(Address::Model(name.to_owned()));
-        assert_eq!(Address::of("/v1/models/a/b"), model("a/b"));
-        assert_eq!(Address::of("/v1/models/a%2Fb"), model("a/b"));
-        assert_eq!(Address::of("/v1/models"), Some(Address::Models));
-        assert_eq!(Address::of("/v1/modelsx"), None);
-        assert_eq!(Address::of("/v1/embeddings"), None);
+        let model = |name: &str| Some(ApiPath::Model(name.to_owned()));
+        assert_eq!(ApiPath::parse("/v1/models/a/b"), model("a/b"));
+        assert_eq!(ApiPath::parse("/v1/models/a%2Fb"), model("a/b"));
+        assert_eq!(ApiPath::parse("/v1/models"), Some(ApiPath::Models));
+        assert_eq!(ApiPath::parse("/v1/modelsx"), None);
+        assert_eq!(ApiPath::parse("/v1/embeddings"), None);
     }
 }

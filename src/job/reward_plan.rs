@@ -130,8 +130,8 @@ pub fn warn_of_prefilled<'a>(rewards: &Rewards, rows: impl Iterator<Item = (&'a 
         let key = format!("reward.function_kwargs.{function}.prefilled");
         if !is_prefilled && ending > 0 {
             tracing::warn!(
-                "the reward function \"{function}\" wants responses that begin with {tag}, and {ending} of {all} prompts end with it: no \
-                 response to these earns that part; write +{key}=true (reward_model.reward_functions must name {function}) to count the tag \
+                "the reward function \"{function}\" expects responses that begin with {tag}, but {ending} of {all} prompts end with it: no \
+                 response to them earns that part; write +{key}=true (reward_model.reward_functions must name {function}) to count the tag \
                  of the prompt"
             );
         }

@@ -28,7 +28,7 @@ pub struct NamedFiles(Vec<(String, &'static str, Vec<PathBuf>)>);
 
 impl NamedFiles {
     /// Lists the files that the settings name, if they exist. The reader of a missing file reports it.
-    pub fn of<T: Schema>(config: &mut T, tree: &Tree) -> Self {
+    pub fn new<T: Schema>(config: &mut T, tree: &Tree) -> Self {
         let mut found = Self(Vec::new());
         let mut folders = Vec::new();
         for place in config.locations() {

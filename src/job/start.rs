@@ -162,8 +162,8 @@ impl<P: Pipeline> Run<P> {
         }
         if count < ranks.size() {
             tracing::warn!(
-                "{} processes work out the gradients of {count} slice(s), so {} of them wait during passes and updates: \
-                 trainer.gradient_slices={} shares them out",
+                "{} ranks compute the gradients of {count} slice(s), so {} of them wait during passes and updates: \
+                 trainer.gradient_slices={} gives each rank a slice",
                 ranks.size(),
                 ranks.size() - count,
                 ranks.size()
@@ -183,8 +183,8 @@ impl<P: Pipeline> Run<P> {
         state.improvement.take_if(|_| !why.is_empty());
         if let Some(Best { metric, value, step }) = state.best.take_if(|_| !why.is_empty()) {
             tracing::warn!(
-                "validation is not what it was: {}: {metric} {value} of step {step}, the best so far, is not compared with what \
-                 follows; the next that is validated and saved is the best from then on",
+                "validation has changed: {}: {metric} {value} of step {step}, the best so far, is not compared with what \
+                 follows; the next step that is validated and saved becomes the best",
                 why.join(", ")
             );
         }

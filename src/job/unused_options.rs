@@ -101,7 +101,7 @@ fn is_set(tree: &Tree, defaults: &Tree, key: &str) -> bool {
 
 /// Readers of the process settings, other than reward functions.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Processes {
+pub struct ProcessKinds {
     /// Python code runs.
     pub python: bool,
     /// Tool servers run.
@@ -110,7 +110,7 @@ pub struct Processes {
 
 /// Returns the settings of rewards that nothing reads, of a run or of responses in a file. `others`: readers other than reward
 /// functions.
-pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards, others: Processes) -> Vec<UnusedOption> {
+pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards, others: ProcessKinds) -> Vec<UnusedOption> {
     let no_file = (keys.custom.path.is_none(), "custom_reward_function.path is null");
     let no_python = (no_file.0 && rewards.services().math_verify.is_none() && !others.python, "no function runs in Python");
     let no_process = (no_python.0 && !others.servers, no_python.1);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::evaluate_conversations::{are_settled, conversations, has_conversations};
 use crate::job::hub_names;
 use crate::job::reward_plan::{RewardPlan, check_rows, warn_of_prefilled};
-use crate::job::unused_options::{Processes, UnusedOption, of_rewards, warn_of_unused};
+use crate::job::unused_options::{ProcessKinds, UnusedOption, of_rewards, warn_of_unused};
 use burnish_agent::Transcript;
 use burnish_config::Loaded;
 use burnish_config::schema::EvalConfig;
@@ -93,7 +93,7 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
         (!reads_prompt && !needs.columns, "data.prompt_key", "no reward function reads the prompt"),
     ]
     .into_iter()
-    .chain(of_rewards(&config.rewards(), &rewards, Processes::default()))
+    .chain(of_rewards(&config.rewards(), &rewards, ProcessKinds::default()))
     .collect();
     warn_of_unused::<EvalConfig>(tree, &options)?;
     let places: Vec<(usize, usize)> =

@@ -15,7 +15,7 @@ use crate::job::models::check_model;
 use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date;
 use crate::job::token_rules::token_rules;
-use crate::job::unused_options::{Processes, UnusedOption, warn_of_unused};
+use crate::job::unused_options::{ProcessKinds, UnusedOption, warn_of_unused};
 use crate::job::words::ToLayer;
 use burnish_config::Loaded;
 use burnish_config::schema::{self, GenerationConfig, Location};
@@ -111,7 +111,7 @@ impl Inputs {
         let decoder = hf.decoder().context("model.path")?;
         if let (Some(agents), Some(prompts)) = (&mut agents, &conversations) {
             let model_type = hf.json.get("model_type").and_then(|name| name.as_str()).unwrap_or_default();
-            agents.write_with(&tokenizer, chat_kwargs(&config), (model_type, decoder.max_position_embeddings))?;
+            agents.set_prompt_parts(&tokenizer, chat_kwargs(&config), (model_type, decoder.max_position_embeddings))?;
             agents.check(prompts.iter())?;
         }
         let keys = config.rollout.token_rules();
@@ -159,7 +159,7 @@ impl Inputs {
 }
 
 /// Returns the settings without effect.
-fn unused_options(config: &GenerationConfig, processes: Processes) -> Vec<UnusedOption> {
+fn unused_options(config: &GenerationConfig, processes: ProcessKinds) -> Vec<UnusedOption> {
     let rollout = &config.rollout;
     let why = match rollout.do_sample {
         true => "rollout.temperature=0 takes the most probable token",

@@ -1,4 +1,4 @@
-//! Phase `adv`: from scores to advantages. Plain Rust on ragged columns, in the order of the functions here.
+//! Phase `adv`: from scores to advantages, in plain Rust on ragged columns, in the order of the functions here.
 
 use crate::trainer::batch::{Batch, turn_rewards};
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use burnish_distributed::Ranks;
 use burnish_tracking::Metrics;
 use burnish_util::rng::Stream;
 
-/// The settings and the state of the phase that turns scores into advantages.
+/// Settings and state of the phase that turns scores into advantages.
 pub struct Advantages {
     pub config: Arc<PpoConfig>,
     pub ranks: Ranks,
-    /// `None` where nothing reads advantages: then there are neither rewards nor returns.
+    /// `None` if nothing reads advantages: then there are neither rewards nor returns.
     pub estimator: Option<Arc<RunEstimator>>,
-    /// The shaping of the scores of a batch, before anything else.
+    /// Shaping of the scores of a batch, before anything else.
     pub batch_shaping: RewardShaping,
     pub turn_rewards: TurnRewards,
     /// KL estimator and coefficient of the KL term in the rewards.
     pub kl_in_reward: Option<(KlPenalty, KlController)>,
-    /// The correction of the difference between generation and training; `None` if there is none.
+    /// Correction of the difference between generation and training; `None` without one.
     pub correction: Option<RolloutCorrection>,
-    /// True if the policy that generated stands for the old one (`algorithm.rollout_correction.bypass_mode`).
+    /// True if the policy that generated counts as the old policy (`algorithm.rollout_correction.bypass_mode`).
     pub bypass: bool,
     pub normalize: Option<NormalizeAdvantages>,
     /// Resampling of the batch, with its exponent.
@@ -41,11 +41,11 @@ pub struct Advantages {
 }
 
 impl Advantages {
-    /// Writes rewards, the weights of the rollout correction, advantages and returns into the batch; with PF-PPO the batch is then
-    /// resampled. Without an estimator it writes the weights alone.
+    /// Writes rewards, weights of the rollout correction, advantages and returns into the batch; PF-PPO then resamples the batch.
+    /// Without an estimator, writes only the weights.
     ///
     /// # Errors
-    /// A number that a setting names and that no reward reports; an estimator in Python that fails. No weight has changed then.
+    /// If a setting names a value that no reward reports, or an estimator in Python fails. No weight has changed then.
     pub fn compute(&mut self, batch: &mut Batch, reported: &ReportedNames, step: u64, metrics: &mut Metrics) -> Result<()> {
         match self.estimator.clone() {
             None => self.correct(batch, metrics),
@@ -65,17 +65,17 @@ impl Advantages {
         Ok(())
     }
 
-    /// True if the estimator reads this.
+    /// Returns true if the estimator needs this.
     pub fn needs(&self, need: Need) -> bool {
         self.estimator.as_ref().is_some_and(|estimator| estimator.needs(need))
     }
 
-    /// True for each trajectory that the estimator has something to compare with; the others have no advantage and no return.
+    /// Returns true for each trajectory that the estimator can compare with others; the rest have neither advantage nor return.
     pub fn comparable(&self, batch: &Batch) -> Vec<bool> {
         self.estimator.as_ref().map_or_else(|| vec![false; batch.len()], |estimator| estimator.comparable(batch))
     }
 
-    /// Normalises the advantages of the trajectories that are comparable, where that is asked for.
+    /// Normalises the advantages of the comparable trajectories, if set.
     fn normalize(&self, batch: &mut Batch, metrics: &mut Metrics) {
         let comparable = self.comparable(batch);
         let alone = comparable.iter().zip(batch.scored()).filter(|(comparable, scored)| *scored && !**comparable).count();
@@ -87,8 +87,8 @@ impl Advantages {
         }
     }
 
-    /// Token-level scores, normalised and clipped over the batch where that is asked for, with the rewards of turns that stand at tokens.
-    /// A score is the last trained token's, also where a tool had the last word.
+    /// Returns token-level scores, normalised and clipped over the batch if set, with the rewards of turns placed at tokens. A
+    /// score belongs to the last trained token, even if a tool wrote the last token.
     fn shaped_scores(&self, batch: &Batch) -> Vec<f32> {
         let mut scores = batch.trajectory_scores();
         self.batch_shaping.apply(&mut scores, &[], &[]);
@@ -97,9 +97,10 @@ impl Advantages {
         scores
     }
 
-    /// Rewards: scores, less the KL term.
+    /// Writes the rewards: scores, less the KL term.
     fn rewards(&mut self, batch: &mut Batch, scores: &[f32], metrics: &mut Metrics) {
-        // Without a pass of its own the policy before the update is the one that generated; in bypass mode what was sampled from is.
+        // Without its own pass, the policy before the update is the policy that generated; in bypass mode it is the distribution
+        // that was sampled from.
         let generated = if self.bypass { Column::RolloutLogProb } else { Column::SampledLogProb };
         let old = batch.get(Column::OldLogProb).filter(|_| !self.bypass).unwrap_or(&batch[generated]);
         let mut rewards = match (&mut self.kl_in_reward, batch.get(Column::RefLogProb)) {
@@ -122,8 +123,8 @@ impl Advantages {
         batch.set(Column::Rewards, rewards);
     }
 
-    /// Importance weights and rejections for the difference between generation and training, and its report. In bypass mode the
-    /// loss works them out.
+    /// Computes and reports importance weights and rejections for the difference between generation and training. In bypass mode
+    /// the loss computes them.
     fn correct(&self, batch: &mut Batch, metrics: &mut Metrics) {
         let Some(old) = batch.get(Column::OldLogProb).filter(|_| !self.bypass) else { return };
         let (offsets, mask, rollout) = (batch.offsets(), &batch[Column::Mask], &batch[Column::RolloutLogProb]);
@@ -153,7 +154,7 @@ impl Advantages {
         Ok(())
     }
 
-    /// The rewards that `algorithm.gdpo_reward_keys` names with their weights, or those of the reward functions.
+    /// Returns the rewards that `algorithm.gdpo_reward_keys` names with their weights, else those of the reward functions.
     fn components(&self, batch: &Batch, reported: &ReportedNames) -> Result<Vec<Component>> {
         let algorithm = &self.config.algorithm;
         let Some(keys) = algorithm.gdpo_reward_keys.clone().filter(|keys| !keys.is_empty()) else {
@@ -167,19 +168,19 @@ impl Advantages {
         keys.into_iter().zip(weights).map(component).collect()
     }
 
-    /// The controller of the KL term in the rewards, where there is one.
+    /// Returns the controller of the KL term in the rewards, if there is one.
     pub fn kl_controller(&self) -> Option<&KlController> {
         self.kl_in_reward.as_ref().map(|(_, controller)| controller)
     }
 
-    /// Puts a controller in the place of the one that is there.
+    /// Replaces the controller, if there is one.
     pub fn set_kl_controller(&mut self, controller: Option<KlController>) {
         if let (Some((_, own)), Some(controller)) = (&mut self.kl_in_reward, controller) {
             *own = controller;
         }
     }
 
-    /// The controller that a resumed run continues with: that of the checkpoint, as far as the settings have not changed since.
+    /// Returns the controller of a resumed run: the checkpoint's, except for settings that have changed since.
     pub fn resumed_kl_controller(&self, saved: Option<KlController>, changes: &Changes) -> Option<KlController> {
         match (self.kl_controller(), &saved) {
             (Some(_), None) => tracing::warn!("the checkpoint has no KL controller; it starts at algorithm.kl_ctrl.kl_coef"),

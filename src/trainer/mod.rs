@@ -1,10 +1,9 @@
 //! Reinforcement learning: sample, score, log-probs, advantages, update, validate — verl's order and metric names.
 //!
-//! [`Trainer::step`](Pipeline::step) is the algorithm; [`crate::job::Run`] repeats it, validates, logs, saves and resumes. A step has two
-//! sides: `sampling` turns prompts into scored responses, `learning` holds the models and updates them; between them
-//! `advantages` turns scores into advantages. Each phase says in its signature what it reads and writes. Everything random is
-//! keyed by (seed, purpose, step, …), so a run needs no generator state: resuming from step N continues exactly as if the run had
-//! never stopped.
+//! [`Trainer::step`](Pipeline::step) is the algorithm; [`crate::job::Run`] repeats it, validates, logs, saves and resumes. A step
+//! has two sides: `sampling` turns prompts into scored responses, `learning` holds the models and updates them. Between them,
+//! `advantages` turns scores into advantages. Each phase shows in its signature what it reads and writes. Everything random is
+//! keyed by (seed, purpose, step, …), so a resumed run continues exactly as if it had never stopped.
 
 mod advantages;
 mod algorithms;
@@ -52,14 +51,14 @@ pub struct Trainer {
     signal: Signal,
     tool_watch: ToolWatch,
     gpu: Option<DeviceMemory>,
-    /// Tokens of all prompts and responses trained on since the run began.
+    /// Tokens of all prompts and responses trained on since the start of the run.
     tokens: u64,
 }
 
 impl Pipeline for Trainer {
     type State = TrainerState;
 
-    /// One iteration of the algorithm.
+    /// Runs one iteration of the algorithm.
     fn step(&mut self, at: &mut Context) -> Result<Metrics> {
         let Self { config, sampling, learning, advantages, post_processing, reported, .. } = self;
         let mut clock = Clock::start(at.record.stage());

@@ -22,7 +22,7 @@ pub struct TrainerState {
 }
 
 impl TrainerState {
-    /// Returns the state as a run with changed settings continues from it.
+    /// Adapts the state to settings that have changed since the checkpoint.
     ///
     /// # Errors
     /// If the batch size has changed and the checkpoint, from an earlier version, counts batches.

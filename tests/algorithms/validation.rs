@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use burnish::trainer::sampling::val_metrics::{Group, metrics};
+use burnish::trainer::sampling::val_metrics::{SampleGroup, metrics};
 use serde_json::Value;
 
 /// The number of standard errors by which verl's random draws may be off.
 const ERRORS: f64 = 5.0;
 
-fn groups(case: &Value) -> Vec<Group> {
+fn groups(case: &Value) -> Vec<SampleGroup> {
     let texts = |values: &Value| -> Vec<String> {
         values.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
     };
@@ -19,7 +19,7 @@ fn groups(case: &Value) -> Vec<Group> {
     for (variable, values) in infos.iter().filter(|(name, _)| *name != "pred") {
         for prompt in prompts.iter().collect::<BTreeSet<_>>() {
             let samples: Vec<usize> = (0..prompts.len()).filter(|&i| prompts[i] == *prompt).collect();
-            groups.push(Group {
+            groups.push(SampleGroup {
                 data_source: sources[samples[0]].clone(),
                 variable: variable.clone(),
                 values: samples.iter().map(|&i| values[i].as_f64().unwrap()).collect(),

@@ -179,8 +179,8 @@ impl Agents {
         let (tokenizer, iterations, limits) = (parts.tokenizer.clone(), self.max_iterations, self.limits.clone());
         let scores = self.environment_scores;
         Ok(Box::new(move |mut record: EpisodeRecord| {
-            let said = match environment.reset(&prompt.columns)? {
-                Ok(said) => said,
+            let feedback = match environment.reset(&prompt.columns)? {
+                Ok(feedback) => feedback,
                 Err(fault) => {
                     record.begin_with(prompt.ids.clone());
                     record.fault(fault);
@@ -189,20 +189,23 @@ impl Agents {
             };
             let messages = messages(&prompt);
             let escaper = chat.escaper.as_deref();
-            let ids = match (&said, escaper) {
+            let ids = match (&feedback, escaper) {
                 // Special tokens of the row stay special; those in the environment's text become text.
-                (Some(said), Some(escaper)) => {
+                (Some(feedback), Some(escaper)) => {
                     let own = escaper.escape_where(&messages, |_| false);
-                    let text =
-                        tokenizer.apply_chat_template(&with_said(own, &escaper.escape_text(said)).into(), true, &variables)?;
+                    let text = tokenizer.apply_chat_template(
+                        &with_feedback(own, &escaper.escape_text(feedback)).into(),
+                        true,
+                        &variables,
+                    )?;
                     escaper.encode(&text)?
                 }
-                (said, _) => {
-                    let all = with_said(messages.clone(), said.as_deref().unwrap_or_default());
+                (feedback, _) => {
+                    let all = with_feedback(messages.clone(), feedback.as_deref().unwrap_or_default());
                     tokenizer.encode(&tokenizer.apply_chat_template(&all.into(), true, &variables)?)?
                 }
             };
-            let record = EpisodeRecord::new(with_said(messages, said.as_deref().unwrap_or_default()), ids, limits);
+            let record = EpisodeRecord::new(with_feedback(messages, feedback.as_deref().unwrap_or_default()), ids, limits);
             let trl = TrlLoop::new(record, Arc::new(chat), Box::new(tools), iterations);
             let reward: EnvironmentReward = Box::new(move || environment.reward());
             Ok(Box::new(match offered.rewards {
@@ -250,8 +253,8 @@ impl Agents {
         let (limits, scores) = (self.limits.clone(), self.program_scores);
         let program = PythonProgram::new(host.session(), prompt.columns.clone(), request_id.to_owned(), &limits);
         let options = OpenAiOptions { model: server.model(), limits, scores };
-        let reception = server.reception();
-        let begin = Box::new(move || reception.begin(program));
+        let program_starter = server.program_starter();
+        let begin = Box::new(move || program_starter.begin(program));
         Ok(Box::new(OpenAiLoop::new(messages(prompt), prompt.ids.clone(), options, begin)))
     }
 }
@@ -279,11 +282,11 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
 }
 
 /// Appends an environment's text to the last message of a prompt.
-fn with_said(mut messages: Vec<Value>, said: &str) -> Vec<Value> {
-    if let Some(last) = messages.last_mut().filter(|_| !said.is_empty()) {
+fn with_feedback(mut messages: Vec<Value>, feedback: &str) -> Vec<Value> {
+    if let Some(last) = messages.last_mut().filter(|_| !feedback.is_empty()) {
         match &mut last["content"] {
-            Value::Array(parts) => parts.push(json!({"type": "text", "text": said})),
-            content => *content = format!("{}{said}", content.as_str().unwrap_or_default()).into(),
+            Value::Array(parts) => parts.push(json!({"type": "text", "text": feedback})),
+            content => *content = format!("{}{feedback}", content.as_str().unwrap_or_default()).into(),
         }
     }
     messages

@@ -84,7 +84,7 @@ impl Agents {
         }
         let asked = loops.iter().copied().collect::<Vec<_>>().join(", ");
         format!(
-            ", because the column {AGENT_NAME} of every row names another ({asked}): write {group}.agent.read_agent_name=false, \
+            ", because the column {AGENT_NAME} of every row names another loop ({asked}): write {group}.agent.read_agent_name=false, \
              or remove the column"
         )
     }

@@ -13,7 +13,7 @@ use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
 use tokio::runtime;
 
-use crate::job::openai::{self, Address, check_method, names, not_there};
+use crate::job::openai::{self, ApiPath, check_method, names, not_there};
 use burnish_agent::endpoint::{Api, ApiError, EndpointModel, HttpReply};
 use burnish_agent::program::{Inbox, ProgramHandle};
 use burnish_agent::session::{ApiAccess, PythonProgram, random_token};
@@ -72,8 +72,8 @@ impl AgentServer {
     }
 
     /// Returns the part that begins programs, for conversations that live no longer than the server.
-    pub fn reception(&self) -> Reception {
-        Reception { base_url: self.base_url.clone(), programs: self.programs.clone() }
+    pub fn program_starter(&self) -> ProgramStarter {
+        ProgramStarter { base_url: self.base_url.clone(), programs: self.programs.clone() }
     }
 }
 
@@ -85,12 +85,12 @@ impl Drop for AgentServer {
 
 /// The part of the server that begins programs.
 #[derive(Clone)]
-pub struct Reception {
+pub struct ProgramStarter {
     base_url: String,
     programs: Arc<Programs>,
 }
 
-impl Reception {
+impl ProgramStarter {
     /// Begins a program, and returns the inbox of its requests.
     ///
     /// # Errors
@@ -134,16 +134,16 @@ impl Programs {
 
 impl Handler for Programs {
     fn admit(&self, head: &Parts) -> Result<(), HttpError> {
-        let address = Address::of(head.uri.path()).ok_or_else(|| not_there(head, ""))?;
+        let address = ApiPath::parse(head.uri.path()).ok_or_else(|| not_there(head, ""))?;
         check_method(head, address.methods(), names(address.methods()))?;
         self.desk(head).map(drop)
     }
 
     async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, HttpError> {
         let desk = self.desk(&head)?;
-        let sent = match Address::of(head.uri.path()) {
-            Some(Address::Complete(api)) => self.complete(api, &desk, body).await,
-            Some(Address::Model(name)) => openai::models(&self.model, Some(&name)).unwrap_or_else(HttpReply::Error),
+        let sent = match ApiPath::parse(head.uri.path()) {
+            Some(ApiPath::Complete(api)) => self.complete(api, &desk, body).await,
+            Some(ApiPath::Model(name)) => openai::models(&self.model, Some(&name)).unwrap_or_else(HttpReply::Error),
             _ => HttpReply::Json(self.model.list()),
         };
         Ok(openai::response(sent))

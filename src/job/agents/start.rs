@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::read::read;
 use super::server::AgentServer;
-use crate::job::unused_options::Processes;
+use crate::job::unused_options::ProcessKinds;
 use burnish_agent::calls::CallFormat;
 use burnish_agent::config::UserConfig;
 use burnish_agent::loops::{TemplateChat, TemplateTokenService};
@@ -193,8 +193,8 @@ impl Agents {
     }
 
     /// Returns the kinds of processes that run tools, users and environments.
-    pub fn processes(&self) -> Processes {
-        Processes { python: self.host.is_some(), servers: self.built_in.iter().any(SharedTool::is_from_service) }
+    pub fn processes(&self) -> ProcessKinds {
+        ProcessKinds { python: self.host.is_some(), servers: self.built_in.iter().any(SharedTool::is_from_service) }
     }
 
     /// Returns true if conversations ask processes or servers whose results may differ the next time.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::hub::Hub;
-use crate::job::openai::{self, Address, check_method, names, not_there, unescaped};
+use crate::job::openai::{self, ApiPath, check_method, names, not_there, unescaped};
 use burnish_agent::endpoint::{Api, ApiError, CONVERSATION_HEADER, EndpointModel, HttpReply, ServedConversations};
 use burnish_server::{Bearer, Handler, HttpError, HttpResponse};
 
@@ -45,7 +45,7 @@ pub(super) struct Counts {
 impl Handler for Service {
     fn admit(&self, head: &Parts) -> Result<(), HttpError> {
         let path = head.uri.path();
-        match Address::of(path) {
+        match ApiPath::parse(path) {
             Some(address) => check_method(head, address.methods(), names(address.methods()))?,
             None if path == HEALTH => return check_method(head, &[Method::GET, Method::HEAD], "GET, HEAD"),
             None if path.starts_with(CONVERSATIONS) => check_method(head, &[Method::GET, Method::DELETE], "GET, DELETE")?,
@@ -55,10 +55,10 @@ impl Handler for Service {
     }
 
     async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, HttpError> {
-        let answered = match (Address::of(head.uri.path()), head.uri.path()) {
-            (Some(Address::Complete(api)), _) => self.clone().complete(api, &head, body).await,
-            (Some(Address::Models), _) => openai::models(&self.facts.model, None).map(openai::response),
-            (Some(Address::Model(name)), _) => openai::models(&self.facts.model, Some(&name)).map(openai::response),
+        let answered = match (ApiPath::parse(head.uri.path()), head.uri.path()) {
+            (Some(ApiPath::Complete(api)), _) => self.clone().complete(api, &head, body).await,
+            (Some(ApiPath::Models), _) => openai::models(&self.facts.model, None).map(openai::response),
+            (Some(ApiPath::Model(name)), _) => openai::models(&self.facts.model, Some(&name)).map(openai::response),
             (None, HEALTH) => Ok(json(self.health())),
             (None, path) => self.conversation(path, head.method == Method::DELETE).map(json),
         };

@@ -29,7 +29,7 @@ use burnish_model::{Cut, Sequence};
 /// If a run would be refused before its first step for a reason other than its weights.
 pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Result<String> {
     hub_names::find(&mut loaded)?.leave();
-    let named = NamedFiles::of(&mut loaded.config, &loaded.tree);
+    let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     let sources = named.checksums_to_resume(&loaded.config.stage().trainer.resume())?;
     let config = loaded.config;
     let keys = config.stage();

@@ -210,7 +210,7 @@ pub fn start<O: Objective>(
     ranks.group().set_patience(Duration::from_secs(trainer.nccl_timeout));
     let device = rank_device(trainer.device, &ranks);
     let (inputs, model, ignored) = ranks.agree(open::<O>(&mut loaded, device, &ranks))?;
-    let named = NamedFiles::of(&mut loaded.config, &loaded.tree);
+    let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     let sources = ranks.first(|| ranks.at_work(|| named.checksums()))?;
     let config = loaded.config;
     let keys = config.stage();

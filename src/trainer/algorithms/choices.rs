@@ -1,4 +1,4 @@
-//! The names that the registries of reinforcement learning give to keys of the configuration, and the facts of each entry.
+//! The names that the registries of reinforcement learning offer for settings, and the facts of each entry.
 
 use crate::job::agents;
 use crate::job::optim_choices::optim_choices;
@@ -6,7 +6,7 @@ use burnish_algorithm::{advantage, aggregate, kl, pf_ppo, policy_loss};
 use burnish_config::schema::{ADV_ESTIMATOR, DEFAULT_AGENT_LOOP, FORMAT, LOSS_MODE, REMOTE};
 use burnish_registry::Choice;
 
-/// Every name that a setting may hold.
+/// Returns every name that a setting may have.
 pub fn choices() -> Vec<Choice> {
     let plain = |key, names: Vec<&'static str>| names.into_iter().map(move |name| Choice::plain(key, name));
     let kl = |key| kl::names().into_iter().map(move |name| Choice::plain(key, name));
@@ -34,7 +34,7 @@ mod tests {
     use burnish_config::{Choices, Request, defaults, load};
     use burnish_registry::When;
 
-    /// Nothing that an entry refuses gets past the configuration, and what is said about it names the entry or the setting.
+    /// The configuration refuses everything that an entry refuses, and the message names the entry or the setting.
     #[test]
     fn what_an_entry_refuses_is_refused() {
         let known: Choices = choices().into_iter().collect();

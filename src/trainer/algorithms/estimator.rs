@@ -1,4 +1,4 @@
-//! The advantage estimator of a run: a built-in one, or one in a Python file of the user.
+//! The advantage estimator of a run: built in, or in a Python file of the user.
 
 use anyhow::{Context, Error, Result, bail};
 
@@ -17,8 +17,7 @@ use burnish_util::interrupt::Interrupt;
 /// The setting of the file.
 const PATH: &str = "algorithm.custom_adv_estimator.path";
 
-/// Columns of a batch that a function in Python gets if it has a parameter of this name, and the setting that provides those that are
-/// not always there.
+/// Columns that a Python function gets if it has a parameter of this name, and the setting that provides the optional ones.
 const COLUMNS: &[(&str, Column, &str)] = &[
     ("response_mask", Column::Mask, ""),
     ("values", Column::Values, "critic.enable=true"),
@@ -32,7 +31,7 @@ const COLUMNS: &[(&str, Column, &str)] = &[
 
 /// The estimator of a run.
 pub enum RunEstimator {
-    /// A built-in one, with the settings that it reads.
+    /// A built-in estimator, with the settings that it reads.
     BuiltIn(&'static Estimator, Options),
     Python(Box<PythonEstimator>),
 }
@@ -41,7 +40,7 @@ impl RunEstimator {
     /// Finds the estimator that the settings name, and loads its file if it has one.
     ///
     /// # Errors
-    /// An unknown name; a function that cannot be called, or that requires what this run does not have.
+    /// If the name is unknown, the function cannot be called, or it requires something that this run does not have.
     pub fn start(config: &PpoConfig, plan: &BatchPlan, interrupt: &Interrupt) -> Result<Self> {
         let algorithm = &config.algorithm;
         let Some(path) = &algorithm.custom_adv_estimator.path else {
@@ -56,7 +55,7 @@ impl RunEstimator {
         Ok(Self::Python(Box::new(estimator)))
     }
 
-    /// True if the run must provide this for it.
+    /// Returns true if the run must provide this for the estimator.
     pub fn needs(&self, need: Need) -> bool {
         match self {
             Self::BuiltIn(estimator, _) => estimator.needs(need),
@@ -68,7 +67,7 @@ impl RunEstimator {
         }
     }
 
-    /// An error about its result, with the file and the name of one in Python.
+    /// Adds the file and name of a Python estimator to an error about its result.
     pub fn blamed(&self, error: Error) -> Error {
         match self {
             Self::BuiltIn(..) => error,
@@ -78,15 +77,15 @@ impl RunEstimator {
         }
     }
 
-    /// True for each trajectory that it has something to compare with.
+    /// Returns true for each trajectory that the estimator can compare with others.
     pub fn comparable(&self, batch: &Batch) -> Vec<bool> {
         comparable(&batch.group, &batch.scored(), self.needs(Need::Group))
     }
 
-    /// Works out advantages and returns, from the rewards of tokens and from their scores, which are rewards without a KL term.
+    /// Computes advantages and returns from token rewards, and from token scores, which are rewards without a KL term.
     ///
     /// # Errors
-    /// A function in Python that fails.
+    /// If a function in Python fails.
     pub fn estimate(
         &self,
         batch: &Batch,
@@ -119,8 +118,8 @@ impl RunEstimator {
     }
 }
 
-/// Calls an estimator in Python, on rank 0 alone, with the trajectories that have a score; all others have advantage 0, as has what
-/// is not trained on.
+/// Calls a Python estimator on rank 0, with the scored trajectories. All other trajectories, and untrained tokens, have advantage
+/// 0.
 fn in_python(
     estimator: &PythonEstimator,
     batch: &Batch,
@@ -157,7 +156,7 @@ fn in_python(
     Ok(output)
 }
 
-/// Checks that this run has what the function requires, and says what it is given beside rewards.
+/// Checks that this run has what the function requires, and logs its inputs other than rewards.
 fn check(estimator: &PythonEstimator, config: &PpoConfig, plan: &BatchPlan) -> Result<()> {
     let (name, path) = (estimator.name(), estimator.path());
     let algorithm = &config.algorithm;
@@ -172,13 +171,13 @@ fn check(estimator: &PythonEstimator, config: &PpoConfig, plan: &BatchPlan) -> R
     };
     for (argument, column, setting) in COLUMNS.iter().filter(|(argument, ..)| estimator.requires(argument)) {
         if !there(*column) {
-            bail!("{name} in {path} requires `{argument}`, which this run does not work out: write {setting}");
+            bail!("{name} in {path} requires `{argument}`, which this run does not compute: write {setting}");
         }
     }
     if estimator.requires("reward_baselines") && (algorithm.whiten_rewards || algorithm.normalize_reward) {
         let other = if algorithm.whiten_rewards { "whiten_rewards" } else { "normalize_reward" };
         bail!(
-            "{name} in {path} compares scores with those of greedy responses, which algorithm.{other} does not see: leave it out"
+            "{name} in {path} compares scores with those of greedy responses, which algorithm.{other} does not see: remove that setting"
         );
     }
     if config.has_critic() && !estimator.takes("values") {

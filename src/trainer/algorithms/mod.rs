@@ -1,4 +1,4 @@
-//! The algorithms of a run, looked up by the names in its settings.
+//! The algorithms of a run, looked up by name from its settings.
 
 mod choices;
 mod estimator;

@@ -1,4 +1,4 @@
-//! From the settings to the options of the algorithms.
+//! From settings to the options of the algorithms.
 
 use crate::job::words::ToLayer;
 use anyhow::{Context, Result, bail};
@@ -16,9 +16,9 @@ use burnish_config::BatchPlan;
 use burnish_config::schema::{self, PpoConfig, RewardManager};
 use burnish_util::json_number;
 
-/// The correction of the difference between generation and training.
+/// Correction of the difference between generation and training.
 pub struct Correction {
-    /// `None` if nothing is.
+    /// `None` without a correction.
     pub correction: Option<RolloutCorrection>,
     pub bypass: bool,
 }
@@ -41,19 +41,17 @@ pub fn corrections(config: &PpoConfig) -> Result<Correction> {
     Ok(Correction { correction: asked.then_some(correction), bypass: settings.bypass_mode })
 }
 
-/// True if an estimator or a metric reads Σ π² of each token.
+/// Returns true if an estimator or a metric reads Σ π² of each token.
 pub fn reads_sum_pi_squared(config: &PpoConfig) -> bool {
     let estimator = advantage::find(&config.algorithm.adv_estimator);
     let read = estimator.is_some_and(|e| e.needs(Need::SumPiSquared)) || config.actor_rollout_ref.actor.calculate_sum_pi_squared;
     read && config.reads_advantages()
 }
 
-/// True if the old policy's log-probabilities need a pass of their own. With a single update per step that policy is the one
-/// being
-/// updated: every ratio is exactly 1, and what generation reported, with the same weights, is what a KL term in the rewards needs,
-/// as long as both divide the logits by the same temperature (greedy responses are reported at 1; loops of the user's own may sample
-/// a turn at another) and compute in float32 (in bfloat16 they differ by too much). In bypass mode the policy that generated stands
-/// for the old one.
+/// Returns true if the old policy's log-probs need a separate pass. With a single update per step the old policy is the updated
+/// one: every ratio is exactly 1, and a KL term in the rewards can use the log-probs reported by generation. That requires equal
+/// temperatures (greedy responses are reported at 1; the user's loops may sample a turn at another) and float32 (in bfloat16 the
+/// two differ too much). In bypass mode the policy that generated counts as the old policy.
 pub fn needs_old_log_probs(config: &PpoConfig, plan: &BatchPlan, corrections: &Correction) -> bool {
     let rollout = &config.actor_rollout_ref.rollout;
     let exact = !config.actor_rollout_ref.model.dtype.is_bfloat16(config.trainer.device);
@@ -63,10 +61,10 @@ pub fn needs_old_log_probs(config: &PpoConfig, plan: &BatchPlan, corrections: &C
     read && !corrections.bypass || reads_sum_pi_squared(config) || rollout.calculate_log_probs
 }
 
-/// The objective that the actor minimises.
+/// Returns the objective that the actor minimises.
 ///
 /// # Errors
-/// A name that no registry knows.
+/// If no registry has a name.
 pub fn objective(config: &PpoConfig, bypass: bool, correction: Option<RolloutCorrection>) -> Result<PolicyObjective> {
     let actor = &config.actor_rollout_ref.actor;
     let loss = &actor.policy_loss;
@@ -86,7 +84,7 @@ pub fn objective(config: &PpoConfig, bypass: bool, correction: Option<RolloutCor
     })
 }
 
-/// The shaping of the score of each response by itself; none where nothing reads it.
+/// Returns the shaping of each single score; empty if nothing reads scores.
 pub fn shaping(config: &PpoConfig) -> RewardShaping {
     if !config.reads_scores() {
         return RewardShaping::default();
@@ -106,16 +104,16 @@ pub fn shaping(config: &PpoConfig) -> RewardShaping {
     }
 }
 
-/// The shaping of the scores of a batch, after each response has been shaped by itself.
+/// Returns the shaping of the scores of a batch, after the shaping of each single score.
 pub fn batch_shaping(config: &PpoConfig) -> RewardShaping {
     let algorithm = &config.algorithm;
     RewardShaping { normalize: algorithm.normalize_reward, clip: algorithm.reward_clip_range, ..RewardShaping::default() }
 }
 
-/// The policy loss of a run; the default one where the loss of a teacher stands alone, which then takes its place.
+/// Returns the policy loss of a run; the default if a teacher's loss replaces it.
 ///
 /// # Errors
-/// A name that no registry knows.
+/// If no registry has the name.
 pub fn policy_loss(config: &PpoConfig) -> Result<&'static PolicyLoss> {
     if !config.reads_advantages() {
         return policy_loss::find("vanilla").context("no policy loss vanilla");
@@ -125,16 +123,16 @@ pub fn policy_loss(config: &PpoConfig) -> Result<&'static PolicyLoss> {
     policy_loss::chosen(&config.actor_rollout_ref.actor.policy_loss.loss_mode, is_on).context("unknown loss_mode")
 }
 
-/// The settings of these keys, as an algorithm reads them.
+/// Returns the settings of these keys, as an algorithm reads them.
 ///
 /// # Errors
-/// A key that is no setting, or one that is neither a switch nor a number nor a word.
+/// If a key is not a setting, or is neither a switch nor a number nor a word.
 pub fn options(config: &PpoConfig, keys: &[&'static str]) -> Result<Options> {
     let settings = Value::serialize(config)?;
     Options::read(keys, |key| setting(&settings, key))
 }
 
-/// The section `algorithm` as JSON, with words for numbers that JSON lacks.
+/// Returns the section `algorithm` as JSON, with words for floats that JSON lacks.
 ///
 /// # Errors
 /// If the section cannot be written.
@@ -157,9 +155,9 @@ fn json(value: &Value) -> serde_json::Value {
     }
 }
 
-/// The value of a setting among all of them.
+/// Looks up a setting.
 fn setting(settings: &Value, key: &str) -> Result<OptionValue> {
-    let value = settings.find_ref(key).with_context(|| format!("there is no setting {key}"))?;
+    let value = settings.find_ref(key).with_context(|| format!("{key} is not a setting"))?;
     Ok(match value {
         Value::Empty(..) => OptionValue::Unset,
         Value::Bool(_, on) => OptionValue::Bool(*on),
@@ -180,7 +178,7 @@ pub fn normalize_advantages(config: &PpoConfig) -> Option<NormalizeAdvantages> {
 }
 
 /// # Errors
-/// A method that no registry knows.
+/// If no registry has the method.
 pub fn pf_ppo(config: &PpoConfig) -> Result<Option<(&'static Reweighting, f64)>> {
     let (wanted, settings) = (config.algorithm.use_pf_ppo, &config.algorithm.pf_ppo);
     if !wanted {

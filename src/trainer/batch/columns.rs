@@ -1,18 +1,18 @@
-//! The columns of a batch: what is known of every response token, or of every response, one `f32` each, nothing padded.
+//! The columns of a batch: one `f32` per response token, or per response, without padding.
 //!
-//! [`Column`] is the one table of them. A new column is one entry there, a phase that writes it and one that reads it: selecting,
-//! appending, the search for NaN and the file that reports one walk the table.
+//! [`Column`] is their only table. A new column is one entry there, a phase that writes it and a phase that reads it: selecting,
+//! appending, the search for NaN and its report all walk the table.
 
 use std::ops::{Index, IndexMut, Range};
 
 use burnish_algorithm::{gather, gather_offsets};
 
-/// The number of values that a column has for a trajectory.
+/// The number of values of a column for a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
-    /// One for each token of its response.
+    /// One value per token of its response.
     Token,
-    /// One.
+    /// One value.
     Trajectory,
 }
 
@@ -25,17 +25,17 @@ macro_rules! columns {
         }
 
         impl Column {
-            /// Every column, in the order in which they are looked at.
+            /// Every column, in the order of checks and reports.
             pub const ALL: &'static [Self] = &[$(Self::$column,)*];
 
-            /// Its name in messages and files.
+            /// Name in messages and files.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$column => $name,)*
                 }
             }
 
-            /// The number of values that it has for a trajectory.
+            /// Number of values for a trajectory.
             pub fn per(self) -> Per {
                 match self {
                     $(Self::$column => Per::$per,)*
@@ -53,56 +53,55 @@ macro_rules! columns {
 }
 
 columns! {
-    /// 1 where the token is trained on, 0 where a tool or a user wrote it or where it is left out.
+    /// 1 for a trained token, 0 for a token that a tool or a user wrote or that is excluded.
     Mask { name: "mask", per: Token, unit: "0 or 1", from: "generation, `mask_truncated_completions` and rollout correction" }
-    /// The log-probability that generation reports (`rollout.logprobs_mode`).
+    /// Log-prob reported by generation (`rollout.logprobs_mode`).
     RolloutLogProb { name: "rollout_log_prob", per: Token, unit: "nats", from: "phase `gen`" }
-    /// The log-probability under the policy that generated as it is trained: at its temperature, over the whole vocabulary.
+    /// Log-prob under the policy that generated, as in training: at its temperature, over the whole vocabulary.
     SampledLogProb { name: "sampled_log_prob", per: Token, unit: "nats", from: "phase `gen`" }
-    /// The log-probability under the policy before the update. Absent where the old policy is the current one, and was not needed
-    /// for anything else.
+    /// Log-prob under the policy before the update. Absent if the old policy is the current one and nothing else needs it.
     OldLogProb { name: "old_log_prob", per: Token, unit: "nats", from: "phase `old_log_prob`" }
-    /// The log-probability under the reference.
+    /// Log-prob under the reference.
     RefLogProb { name: "ref_log_prob", per: Token, unit: "nats", from: "phase `ref`" }
-    /// The log-probability under the teacher, where the loss of distillation reads only that.
+    /// Log-prob under the teacher, if the distillation loss reads only the sampled tokens.
     TeacherLogProb { name: "teacher_log_prob", per: Token, unit: "nats", from: "phase `teacher`" }
     /// The critic's value of the state before each token.
     Values { name: "values", per: Token, unit: "reward", from: "phase `values`" }
     /// KL(π ‖ π_ref) over the vocabulary, for a KL term of kind `full` in the rewards.
     FullKl { name: "full_kl", per: Token, unit: "nats", from: "phase `ref`" }
-    /// Σ π² over the vocabulary, where an estimator or a metric reads it.
+    /// Σ π² over the vocabulary, if an estimator or a metric reads it.
     SumPiSquared { name: "sum_pi_squared", per: Token, unit: "probability", from: "phase `old_log_prob`" }
     /// Importance weights of the rollout correction.
     RolloutIsWeights { name: "rollout_is_weights", per: Token, unit: "ratio", from: "phase `adv`" }
-    /// The score of the greedy response to the prompt, for estimators that compare with it.
+    /// Score of the greedy response to the prompt, for estimators that compare with it.
     RewardBaselines { name: "reward_baselines", per: Trajectory, unit: "reward", from: "phase `gen_max`" }
-    /// Scores, less the KL term where there is one.
+    /// Scores, less the KL term if there is one.
     Rewards { name: "rewards", per: Token, unit: "reward", from: "phase `adv`" }
-    /// The factor of the ratio in the policy loss.
-    Advantages { name: "advantages", per: Token, unit: "reward, or none where it is normalised", from: "phase `adv`" }
-    /// The target of the critic.
+    /// Factor of the ratio in the policy loss.
+    Advantages { name: "advantages", per: Token, unit: "reward, or no unit if normalised", from: "phase `adv`" }
+    /// Target of the critic.
     Returns { name: "returns", per: Token, unit: "reward", from: "phase `adv`" }
-    /// The weight of a token in the policy loss or the value loss, of a mini-batch.
+    /// Weight of a token in the policy or value loss of a mini-batch.
     LossWeights { name: "loss_weights", per: Token, unit: "share of the loss", from: "phases `update_actor` and `update_critic`" }
-    /// The weight of a token in the entropy and KL terms beside the policy loss, of a mini-batch.
+    /// Weight of a token in the entropy and KL terms of a mini-batch.
     PenaltyWeights { name: "penalty_weights", per: Token, unit: "share of the loss", from: "phase `update_actor`" }
-    /// The factor that a policy loss works out from the whole mini-batch.
+    /// Factor that a policy loss computes from the whole mini-batch.
     LossFactor { name: "loss_factor", per: Token, unit: "none", from: "phase `update_actor`" }
-    /// 1 where the entropy term counts, of losses that choose tokens from the whole mini-batch.
+    /// 1 for tokens in the entropy term, for losses that choose tokens from the whole mini-batch.
     EntropyMask { name: "entropy_mask", per: Token, unit: "0 or 1", from: "phase `update_actor`" }
 }
 
-/// The columns that a batch has so far, and the offsets that cut those of tokens into trajectories.
+/// The columns written so far, and the offsets that cut token columns into trajectories.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     /// Trajectory i has the response tokens `offsets[i]..offsets[i + 1]`.
     offsets: Vec<usize>,
-    /// In the order of [`Column::ALL`].
+    /// Values in the order of [`Column::ALL`].
     values: [Option<Vec<f32>>; Column::ALL.len()],
 }
 
 impl Columns {
-    /// No column, for responses of these lengths.
+    /// Returns a table without columns, for responses of these lengths.
     pub fn new(lengths: impl Iterator<Item = usize>) -> Self {
         let mut offsets = vec![0];
         for length in lengths {
@@ -111,22 +110,22 @@ impl Columns {
         Self { offsets, values: Default::default() }
     }
 
-    /// The boundaries of trajectories in a column of tokens, `trajectories + 1` numbers.
+    /// Boundaries of trajectories in a token column, `[trajectories + 1]`.
     pub fn offsets(&self) -> &[usize] {
         &self.offsets
     }
 
-    /// The number of trajectories.
+    /// Number of trajectories.
     pub fn trajectories(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// The number of response tokens.
+    /// Number of response tokens.
     pub fn tokens(&self) -> usize {
         self.offsets[self.trajectories()]
     }
 
-    /// The place of a trajectory's numbers in a column.
+    /// Returns the range of a trajectory's values in a column.
     fn range(&self, column: Column, trajectory: usize) -> Range<usize> {
         match column.per() {
             Per::Token => self.offsets[trajectory]..self.offsets[trajectory + 1],
@@ -134,7 +133,7 @@ impl Columns {
         }
     }
 
-    /// A column, `[tokens]` or `[trajectories]` as its entry says, if it has been written.
+    /// Returns a column, `[tokens]` or `[trajectories]`, if it has been written.
     pub fn get(&self, column: Column) -> Option<&[f32]> {
         self.values[column as usize].as_deref()
     }
@@ -142,27 +141,27 @@ impl Columns {
     /// Writes a column.
     ///
     /// # Panics
-    /// If it does not have one number per token, or per trajectory.
+    /// If it does not have one value per token, or per trajectory.
     pub fn set(&mut self, column: Column, values: Vec<f32>) {
         let count = match column.per() {
             Per::Token => self.tokens(),
             Per::Trajectory => self.trajectories(),
         };
-        assert_eq!(values.len(), count, "numbers of the column `{}`", column.name());
+        assert_eq!(values.len(), count, "values of the column `{}`", column.name());
         self.values[column as usize] = Some(values);
     }
 
-    /// The columns that have been written.
+    /// Columns that have been written.
     fn written(&self) -> impl Iterator<Item = (Column, &[f32])> {
         Column::ALL.iter().filter_map(|&column| Some((column, self.get(column)?)))
     }
 
-    /// The numbers of a trajectory in every column that has been written.
-    pub fn of(&self, trajectory: usize) -> impl Iterator<Item = (Column, &[f32])> {
+    /// Returns the values of a trajectory in every written column.
+    pub fn of_trajectory(&self, trajectory: usize) -> impl Iterator<Item = (Column, &[f32])> {
         self.written().map(move |(column, values)| (column, &values[self.range(column, trajectory)]))
     }
 
-    /// Makes all numbers of a trajectory 0.
+    /// Sets all values of a trajectory to 0.
     pub fn clear(&mut self, trajectory: usize) {
         for &column in Column::ALL {
             let range = self.range(column, trajectory);
@@ -172,7 +171,7 @@ impl Columns {
         }
     }
 
-    /// Some trajectories, in the given order, each as often as it is named.
+    /// Returns trajectories in the given order, with repetitions.
     pub fn select(&self, trajectories: &[usize]) -> Self {
         let mut selected = Self { offsets: gather_offsets(&self.offsets, trajectories), values: Default::default() };
         for (column, values) in self.written() {
@@ -185,10 +184,10 @@ impl Columns {
         selected
     }
 
-    /// Puts other trajectories behind these.
+    /// Appends other trajectories.
     ///
     /// # Panics
-    /// If one of the two has a column that the other lacks: there is no number that could stand for what was not worked out.
+    /// If one table has a column that the other lacks, since no value could fill the gap.
     pub fn append(&mut self, other: Self) {
         let tokens = self.tokens();
         self.offsets.extend(other.offsets[1..].iter().map(|end| end + tokens));
@@ -232,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    /// Trajectories of these lengths with the columns that `written` has; every number is another.
+    /// Trajectories of these lengths with the columns of `written`; all values differ.
     fn table(lengths: &[usize], written: &[bool], first: f32) -> Columns {
         let mut columns = Columns::new(lengths.iter().copied());
         for (place, &column) in Column::ALL.iter().enumerate().filter(|(place, _)| written[*place]) {
@@ -242,9 +241,9 @@ mod tests {
         columns
     }
 
-    /// All that a table holds, trajectory by trajectory.
+    /// All values of a table, trajectory by trajectory.
     fn rows(columns: &Columns) -> Vec<Vec<(Column, Vec<f32>)>> {
-        let row = |i| columns.of(i).map(|(column, values)| (column, values.to_vec())).collect();
+        let row = |i| columns.of_trajectory(i).map(|(column, values)| (column, values.to_vec())).collect();
         (0..columns.trajectories()).map(row).collect()
     }
 

@@ -1,4 +1,4 @@
-//! The batch of one step: trajectories, and the columns of numbers that belong to them.
+//! The batch of one step: trajectories and their columns.
 
 use std::ops::{Index, IndexMut, Range};
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use burnish_rollout::{Finish, Response};
 /// Trajectories in the order p0 s0, p0 s1, …, p1 s0, …; `batch[Column::…]` is one `f32` per response token, or per trajectory.
 pub struct Batch {
     pub prompts: Vec<Arc<Prompt>>,
-    /// The prompt that each trajectory answers, as an index of `prompts`: the groups of group estimators.
+    /// Index in `prompts` of each trajectory's prompt: the groups of group estimators.
     pub group: Vec<usize>,
     pub responses: Vec<Response>,
     /// Decoded responses, without special tokens.
     pub texts: Vec<String>,
-    /// The score of each response, with what its reward functions report beside it. A trajectory for which all functions abstained,
-    /// or that is left out, has none.
+    /// Score of each response, with the values that its reward functions report. `None` inside if all functions abstained, or the
+    /// trajectory is excluded.
     pub scores: Vec<ResponseScore>,
-    /// The conversation that each response is; `None` where the model answered once.
+    /// Conversation of each response; `None` for a response of one turn.
     pub episodes: Vec<Option<Arc<Episode>>>,
     columns: Columns,
 }
 
 impl Batch {
-    /// The scored responses of the policy, `n` to each prompt: all tokens that it sampled are trained on. The response of an episode has
-    /// all of its ids ([`Episode::response`]).
+    /// Returns the scored responses of the policy, `n` per prompt; trains on all tokens that the policy sampled. The response of
+    /// an episode has all of its ids ([`Episode::response`]).
     pub fn new(
         prompts: Vec<Arc<Prompt>>,
         n: usize,
@@ -45,7 +45,7 @@ impl Batch {
         Self { prompts, group, responses, texts, scores, episodes, columns }
     }
 
-    /// Some trajectories of this batch, in the given order, each as often as it is named, and their prompts.
+    /// Returns trajectories of this batch in the given order, with repetitions, and their prompts.
     pub fn select(&self, trajectories: &[usize]) -> Self {
         fn each<T: Clone>(of: &[T], trajectories: &[usize]) -> Vec<T> {
             trajectories.iter().map(|&i| of[i].clone()).collect()
@@ -69,12 +69,12 @@ impl Batch {
         }
     }
 
-    /// Puts the trajectories of another batch behind these.
+    /// Appends the trajectories of another batch.
     ///
     /// # Panics
     /// If the two have different columns.
     pub fn append(&mut self, other: Self) {
-        // By name, so that a field added later is not forgotten here.
+        // Lists all fields, so that a new field is not forgotten here.
         let Self { prompts, group, responses, texts, scores, episodes, columns } = other;
         self.group.extend(group.iter().map(|group| group + self.prompts.len()));
         self.prompts.extend(prompts);
@@ -85,17 +85,17 @@ impl Batch {
         self.columns.append(columns);
     }
 
-    /// The boundaries of trajectories in a column of tokens, `trajectories + 1` numbers.
+    /// Boundaries of trajectories in a token column, `[trajectories + 1]`.
     pub fn offsets(&self) -> &[usize] {
         self.columns.offsets()
     }
 
-    /// All columns written so far.
+    /// Columns written so far.
     pub fn columns(&self) -> &Columns {
         &self.columns
     }
 
-    /// A column that may not have been written, as its entry in [`Column`] says.
+    /// Returns a column, if it has been written; see [`Column`].
     pub fn get(&self, column: Column) -> Option<&[f32]> {
         self.columns.get(column)
     }
@@ -103,17 +103,17 @@ impl Batch {
     /// Writes a column.
     ///
     /// # Panics
-    /// If it has another length than its entry in [`Column`] says.
+    /// If its length differs from its entry in [`Column`].
     pub fn set(&mut self, column: Column, values: Vec<f32>) {
         self.columns.set(column, values);
     }
 
-    /// The numbers of a trajectory in every column written so far.
+    /// Returns the values of a trajectory in every column written so far.
     pub fn columns_of(&self, trajectory: usize) -> impl Iterator<Item = (Column, &[f32])> {
-        self.columns.of(trajectory)
+        self.columns.of_trajectory(trajectory)
     }
 
-    /// Leaves a trajectory out of everything: it has no score, and all its numbers are 0.
+    /// Excludes a trajectory: it gets no score, and all its values become 0.
     pub fn leave_out(&mut self, trajectory: usize) {
         self.scores[trajectory].score = None;
         self.columns.clear(trajectory);
@@ -132,18 +132,18 @@ impl Batch {
         &self.prompts[self.group[trajectory]]
     }
 
-    /// The token ids that the policy read first: those of the prompt, or of the conversation that was made of it.
+    /// Token ids that the policy read first: the prompt's, or those of the conversation made from it.
     pub fn prompt_ids(&self, trajectory: usize) -> &[u32] {
         self.episodes[trajectory].as_deref().map_or(&self.prompt(trajectory).ids, |episode| &episode.prompt)
     }
 
-    /// For each response token of all trajectories, true if the policy sampled it, whether or not it is trained on.
+    /// Returns for each response token true if the policy sampled it, trained or not.
     pub fn sampled(&self) -> Vec<bool> {
         let each = self.responses.iter().zip(&self.episodes);
         each.flat_map(|(response, episode)| sampled(response, episode.as_deref())).map(|mask| mask != 0.0).collect()
     }
 
-    /// True if some response is a conversation.
+    /// Returns true if some response is a conversation.
     pub fn has_episodes(&self) -> bool {
         self.episodes.iter().any(Option::is_some)
     }
@@ -157,8 +157,8 @@ impl Batch {
         (0..self.len()).map(|i| self.sequence(i)).collect()
     }
 
-    /// A column of rewards in which those behind the last trained token of a trajectory stand on it: where rollout correction
-    /// rejects the last token, the score that stands there is still the trajectory's.
+    /// Moves rewards behind the last trained token of a trajectory onto that token. If rollout correction rejects the last token,
+    /// its score still counts.
     pub fn on_trained_tokens(&self, column: &[f32]) -> Vec<f32> {
         let mut moved = column.to_vec();
         for i in 0..self.len() {
@@ -172,12 +172,12 @@ impl Batch {
         moved
     }
 
-    /// The response tokens of a trajectory.
+    /// Range of a trajectory's response tokens.
     pub fn tokens(&self, trajectory: usize) -> Range<usize> {
         self.offsets()[trajectory]..self.offsets()[trajectory + 1]
     }
 
-    /// A token column with one number per trajectory at its last token; without one, or without a token, 0.
+    /// Returns a token column with each trajectory's value at its last token; 0 for a missing value or an empty response.
     pub fn at_last_tokens(&self, values: &[Option<f64>]) -> Vec<f32> {
         let mut column = vec![0.0; self.columns.tokens()];
         for (i, value) in values.iter().enumerate() {
@@ -188,12 +188,12 @@ impl Batch {
         column
     }
 
-    /// Σ of a token column per trajectory.
+    /// Returns the sum of a token column per trajectory.
     pub fn totals(&self, column: &[f32]) -> Vec<f64> {
         (0..self.len()).map(|i| column[self.tokens(i)].iter().map(|&x| x as f64).sum()).collect()
     }
 
-    /// Leaves responses that the length limit cut off out of the loss.
+    /// Excludes responses cut off by the length limit from the loss.
     pub fn mask_truncated(&mut self) {
         let truncated: Vec<usize> = (0..self.len()).filter(|&i| self.truncated(i)).collect();
         for i in truncated {
@@ -202,12 +202,12 @@ impl Batch {
         }
     }
 
-    /// True if a response was cut off by the length limit.
+    /// Returns true if a response was cut off by the length limit.
     pub fn truncated(&self, trajectory: usize) -> bool {
         self.responses[trajectory].finish == Finish::Length
     }
 
-    /// The mask of some trajectories.
+    /// Returns the mask of the chosen trajectories; 0 for all others.
     pub fn mask_of(&self, counted: &[bool]) -> Vec<f32> {
         let mut mask = self[Column::Mask].to_vec();
         for i in (0..self.len()).filter(|&i| !counted[i]) {
@@ -222,7 +222,7 @@ impl Batch {
     }
 }
 
-/// 1 for each token of a response that the policy sampled, 0 for the others.
+/// Returns 1 for each token of a response that the policy sampled, 0 for the others.
 fn sampled<'a>(response: &'a Response, episode: Option<&'a Episode>) -> impl Iterator<Item = f32> + 'a {
     let is_sampled = move |t: usize| episode.is_none_or(|episode| episode.sampled.get(t).copied().unwrap_or(false));
     (0..response.ids.len()).map(move |t| f32::from(u8::from(is_sampled(t))))
@@ -231,7 +231,7 @@ fn sampled<'a>(response: &'a Response, episode: Option<&'a Episode>) -> impl Ite
 impl Index<Column> for Batch {
     type Output = [f32];
 
-    /// A column, `[tokens]` or `[trajectories]` as its entry in [`Column`] says.
+    /// Returns a column, `[tokens]` or `[trajectories]`; see [`Column`].
     ///
     /// # Panics
     /// If it has not been written.
@@ -241,7 +241,7 @@ impl Index<Column> for Batch {
 }
 
 impl IndexMut<Column> for Batch {
-    /// Panics as [`Self::index`] does.
+    /// Panics like [`Self::index`].
     fn index_mut(&mut self, column: Column) -> &mut [f32] {
         &mut self.columns[column]
     }
@@ -278,7 +278,7 @@ pub mod tests {
         Batch::new(vec![Arc::new(prompt)], 2, responses, vec![String::new(); 2], scores, vec![None; 2])
     }
 
-    /// A conversation of two turns with a tool between them, of which these tokens were sampled.
+    /// A conversation of two turns with a tool between them; `sampled` marks the sampled tokens.
     pub fn episode(sampled: &[bool]) -> Episode {
         let count = sampled.len();
         let of_sampled = |number: f32| sampled.iter().map(|&sampled| if sampled { number } else { 0.0 }).collect();
@@ -333,7 +333,7 @@ pub mod tests {
     fn the_score_of_a_rejected_last_token_stays_with_its_trajectory() {
         let mut batch = two_responses();
         batch.set(Column::Mask, vec![1.0, 0.0, 0.0, 0.0]);
-        // Without a trained token there is none to take it.
+        // A trajectory without a trained token loses the reward.
         assert_eq!(batch.on_trained_tokens(&[0.5, 1.0, 0.25, 2.0]), [1.5, 0.0, 0.25, 2.0]);
     }
 

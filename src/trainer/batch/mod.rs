@@ -1,4 +1,4 @@
-//! The batch of a step: its columns and scores, and what changes or checks them between the phases.
+//! The batch of a step: its columns and scores, and the checks and changes between phases.
 
 pub mod columns;
 mod data;

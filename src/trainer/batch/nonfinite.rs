@@ -1,4 +1,4 @@
-//! Numbers that are NaN or infinite: named, written to a file with what they came from, and refused or left out
+//! Handles NaN and infinite values of a batch: names them, writes them to a file with their origin, then refuses or skips them
 //! (`trainer.on_nonfinite`).
 
 use anyhow::Result;
@@ -16,39 +16,39 @@ use burnish_tracking::Metrics;
 use burnish_util::excerpt::excerpt;
 use burnish_util::json_number;
 
-/// A number that is not finite.
+/// A value that is not finite.
 #[derive(Serialize, Deserialize)]
-pub struct Fault {
-    /// Which, such as "actor: the gradient of `model.norm.weight`".
+pub struct NonfiniteValue {
+    /// Name of the value, such as "actor: the gradient of `model.norm.weight`".
     pub what: String,
-    /// The trajectory it belongs to, where it belongs to one.
+    /// Its trajectory, if it belongs to one.
     pub trajectory: Option<usize>,
 }
 
-impl Fault {
-    /// The fault of an update whose gradient was not finite. `learner` is the name of the model that is trained.
+impl NonfiniteValue {
+    /// Returns the error of an update whose gradient was not finite. `learner`: the name of the trained model.
     pub fn of_gradient(learner: &str, update: &Update) -> Option<Self> {
         let name = update.nonfinite.as_ref()?;
         Some(Self { what: format!("{learner}: the gradient of `{name}`"), trajectory: None })
     }
 }
 
-/// The index of the first number that is NaN or infinite.
+/// Returns the index of the first NaN or infinite value.
 fn first_nonfinite(values: &[f32]) -> Option<usize> {
     values.iter().position(|x| !x.is_finite())
 }
 
-/// The first sequence of a ragged column with such a number.
-pub fn faulty_sequence(column: &[f32], offsets: &[usize]) -> Option<usize> {
+/// Returns the first sequence of a ragged column with a nonfinite value.
+pub fn nonfinite_sequence(column: &[f32], offsets: &[usize]) -> Option<usize> {
     let at = first_nonfinite(column)?;
     Some(offsets.partition_point(|&start| start <= at) - 1)
 }
 
-/// Deals with a fault in some trajectories of the batch, which are those written to the file.
+/// Handles a nonfinite value in `trajectories`, which are written to the file.
 ///
 /// # Errors
 /// The errors of [`report`].
-pub fn on_nonfinite(fault: &Fault, batch: &Batch, trajectories: &[usize], at: &Context) -> Result<()> {
+pub fn on_nonfinite(fault: &NonfiniteValue, batch: &Batch, trajectories: &[usize], at: &Context) -> Result<()> {
     let of = fault.trajectory.map_or(String::new(), |i| {
         let prompt = batch.prompt(i);
         format!(" for the response {} to row {} {}", excerpt(&batch.texts[i]), prompt.index, excerpt(&prompt.text))
@@ -57,7 +57,7 @@ pub fn on_nonfinite(fault: &Fault, batch: &Batch, trajectories: &[usize], at: &C
     at.ranks.first(|| report(at.settings.on_nonfinite, at.settings.dir(), at.step, &format!("{}{of}", fault.what), &rows))
 }
 
-/// Looks at scores, and the rewards they are made of: one that is left out is none.
+/// Checks scores and the rewards in them; a skipped score becomes `None`.
 ///
 /// # Errors
 /// The errors of [`report`].
@@ -69,7 +69,7 @@ pub fn check_scores(batch: &mut Batch, at: &Context) -> Result<()> {
         let parts = score.components.iter().filter_map(|c| Some(format!("{} {}", c.name, c.reward?)));
         let parts = parts.collect::<Vec<_>>().join(", ");
         let what = format!("reward: the score {} ({parts})", score.score.unwrap_or(f32::NAN));
-        on_nonfinite(&Fault { what, trajectory: Some(first) }, batch, &faulty, at)?;
+        on_nonfinite(&NonfiniteValue { what, trajectory: Some(first) }, batch, &faulty, at)?;
     }
     if at.settings.on_nonfinite == OnNonfinite::Skip {
         for score in &mut batch.scores {
@@ -82,13 +82,13 @@ pub fn check_scores(batch: &mut Batch, at: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Looks at every column written so far: a trajectory that is left out is not trained on and counts in nothing.
+/// Checks every column written so far; a skipped trajectory is neither trained on nor counted.
 pub fn check_columns(batch: &mut Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
     let wrong = |i: usize| batch.columns_of(i).find(|(_, values)| first_nonfinite(values).is_some());
     let faulty: Vec<(usize, Column)> = (0..batch.len()).filter_map(|i| Some((i, wrong(i)?.0))).collect();
     let trajectories: Vec<usize> = faulty.iter().map(|(i, _)| *i).collect();
     if let Some((i, column)) = faulty.first() {
-        on_nonfinite(&Fault { what: format!("`{}`", column.name()), trajectory: Some(*i) }, batch, &trajectories, at)?;
+        on_nonfinite(&NonfiniteValue { what: format!("`{}`", column.name()), trajectory: Some(*i) }, batch, &trajectories, at)?;
     }
     for &i in &trajectories {
         batch.leave_out(i);
@@ -100,7 +100,7 @@ pub fn check_columns(batch: &mut Batch, at: &Context, metrics: &mut Metrics) -> 
     Ok(())
 }
 
-/// A trajectory with all its numbers, as JSON.
+/// Returns a trajectory with all its values, as JSON.
 fn row(batch: &Batch, i: usize) -> Value {
     let prompt = batch.prompt(i);
     let mut row = json!({
@@ -122,7 +122,7 @@ fn row(batch: &Batch, i: usize) -> Value {
     row
 }
 
-/// Numbers as JSON, with words for those it lacks.
+/// Converts floats to JSON, with words for those that JSON lacks.
 pub fn numbers(values: &[f32]) -> Value {
     json_number::to_value(values.to_vec())
 }

@@ -1,4 +1,4 @@
-//! Scores of a batch that a function in a Python file of the user processes, between the reward functions and everything else.
+//! Post-processing of a batch's scores by a Python function of the user, after the reward functions and before everything else.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ use burnish_util::interrupt::Interrupt;
 /// The setting of the file.
 pub const PATH: &str = "algorithm.post_processing.path";
 
-/// The function, where the settings name one.
+/// Loads the function, if the settings name one.
 ///
 /// # Errors
-/// A function that cannot be called, or an estimator that would not see its scores.
+/// If the function cannot be called, or the estimator would not see its scores.
 pub fn start(
     config: &PpoConfig,
     estimator: Option<&RunEstimator>,
@@ -45,10 +45,10 @@ pub fn start(
     Ok(Some(function))
 }
 
-/// Puts the scores that the function returns in the place of those that are there, and leaves out the responses that it does not keep.
+/// Replaces the scores by those that the function returns, and excludes the responses that it drops.
 ///
 /// # Errors
-/// A function that fails.
+/// If the function fails.
 pub fn process(function: &PythonPostProcessing, batch: &mut Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
     let scored = batch.scored();
     let kept: Vec<usize> = (0..batch.len()).filter(|&i| scored[i]).collect();
@@ -85,7 +85,7 @@ pub fn process(function: &PythonPostProcessing, batch: &mut Batch, at: &Context,
     Ok(())
 }
 
-/// The numbers that reward functions report beside the score.
+/// Returns the additional values that reward functions report.
 fn numbers<'a>(batch: &'a Batch, kept: &[usize]) -> BTreeMap<&'a str, Vec<Option<f64>>> {
     let names = batch.extra_names().into_iter();
     names.map(|name| (name, kept.iter().map(|&i| batch.scores[i].extra(name)).collect())).collect()

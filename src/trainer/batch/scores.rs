@@ -1,4 +1,4 @@
-//! The scores of a batch, read by name and by function.
+//! The scores of a batch, by name and by function.
 
 use super::Batch;
 use burnish_algorithm::advantage::Component;
@@ -8,22 +8,22 @@ use burnish_reward::FunctionReward;
 const SCORE: [&str; 4] = ["seq_reward", "seq_final_reward", "reward", "score"];
 
 impl Batch {
-    /// Per trajectory, its score, where it has one.
+    /// Returns the score of each trajectory, if it has one.
     pub fn trajectory_scores(&self) -> Vec<Option<f64>> {
         self.scores.iter().map(|score| score.score.map(f64::from)).collect()
     }
 
-    /// True for each trajectory that has a score.
+    /// Returns true for each trajectory that has a score.
     pub fn scored(&self) -> Vec<bool> {
         self.scores.iter().map(|score| score.score.is_some()).collect()
     }
 
-    /// The mask of the trajectories that have a score.
+    /// Returns the mask of the trajectories that have a score.
     pub fn counted_mask(&self) -> Vec<f32> {
         self.mask_of(&self.scored())
     }
 
-    /// The rewards that make up the scores, one entry per reward function.
+    /// Returns the rewards in the scores, one entry per reward function.
     pub fn components(&self) -> Vec<Component> {
         let first = self.scores.first().map_or(&[][..], |score| &score.components);
         let component = |(k, of): (usize, &FunctionReward)| Component {
@@ -34,7 +34,7 @@ impl Batch {
         first.iter().enumerate().map(component).collect()
     }
 
-    /// The names of the numbers that are logged beside some score, in the order in which they come up.
+    /// Returns the names of the values logged with some score, in order of appearance.
     pub fn extra_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for (name, _) in self.scores.iter().flat_map(|score| &score.extras) {
@@ -45,13 +45,13 @@ impl Batch {
         names
     }
 
-    /// Per trajectory, the number of this name that is logged beside its score; `None` where it has none.
+    /// Returns for each trajectory the value of this name logged with its score; `None` if it has none.
     pub fn extra(&self, name: &str) -> Vec<Option<f64>> {
         self.scores.iter().map(|score| score.extra(name)).collect()
     }
 
-    /// Per trajectory, the number of this name: its score, a reward function's, or one that a scorer reports beside it; `None` if
-    /// no response of this batch has one. Where a scorer reports no `acc`, the score stands for it, as in verl.
+    /// Returns for each trajectory the value of this name: its score, a reward function's, or one that a scorer reports; `None`
+    /// if no response of this batch has one. A missing `acc` is the score, as in verl.
     pub fn number(&self, name: &str) -> Option<Vec<Option<f64>>> {
         if SCORE.contains(&name) {
             return Some(self.trajectory_scores());
@@ -66,7 +66,7 @@ impl Batch {
         }
     }
 
-    /// The names that [`Self::number`] knows.
+    /// Returns the names that [`Self::number`] knows.
     pub fn number_names(&self) -> Vec<&str> {
         let components = self.scores.iter().take(1).flat_map(|score| &score.components).map(|component| component.name.as_str());
         let extras = self.extra_names().into_iter().filter(|name| *name != "acc");

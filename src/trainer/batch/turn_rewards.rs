@@ -1,4 +1,4 @@
-//! Rewards that tools, users and environments gave within conversations: where they join the score (`algorithm.turn_rewards`).
+//! Rewards that tools, users and environments give within conversations, and how they join the score (`algorithm.turn_rewards`).
 
 use super::Batch;
 use super::columns::Column;
@@ -6,25 +6,25 @@ use burnish_agent::Episode;
 use burnish_config::schema::TurnRewards;
 use burnish_reward::ResponseScore;
 
-/// Adds the rewards of a conversation to its score, where they are part of it. A conversation without a score stays without one.
+/// Adds the rewards of a conversation to its score, if they are part of it. A conversation without a score stays without one.
 pub fn join(setting: TurnRewards, score: &mut ResponseScore, episode: Option<&Episode>) {
-    let Some(earned) =
-        beside_score(episode).filter(|episode| setting == TurnRewards::Sum && !episode.rewards.is_empty()).map(Episode::earned)
+    let Some(earned) = not_self_scored(episode)
+        .filter(|episode| setting == TurnRewards::Sum && !episode.rewards.is_empty())
+        .map(Episode::earned)
     else {
         return;
     };
     score.score = score.score.map(|score| (f64::from(score) + earned) as f32);
 }
 
-/// Adds the rewards of scored conversations to a column of tokens, each at the token that earned it, where they stand at tokens.
+/// Adds the rewards of scored conversations to a token column, each at the token that earned it, if they belong to tokens.
 pub fn place(setting: TurnRewards, batch: &Batch, column: &mut [f32]) {
     for (at, value) in places(setting, batch) {
         column[at] += value;
     }
 }
 
-/// Moves what stands at tokens that earned a reward and that are not trained on, because rollout correction rejected them: to the last
-/// token before it that is trained on, or to the first one behind it.
+/// Moves rewards from tokens that rollout correction rejected to the last trained token before, or else to the first one behind.
 pub fn settle(setting: TurnRewards, batch: &Batch, column: &mut [f32]) {
     let is_trained = |t: &usize| batch[Column::Mask][*t] != 0.0;
     for (at, _) in places(setting, batch).into_iter().filter(|(at, _)| !is_trained(at)) {
@@ -36,23 +36,23 @@ pub fn settle(setting: TurnRewards, batch: &Batch, column: &mut [f32]) {
     }
 }
 
-/// The tokens of the batch at which rewards stand, with these.
+/// Returns the tokens of the batch that earned rewards, with the rewards.
 fn places(setting: TurnRewards, batch: &Batch) -> Vec<(usize, f32)> {
     let scored = (0..batch.len()).filter(|&i| setting == TurnRewards::Place && batch.scores[i].score.is_some());
     let of_one = |i: usize| {
-        let rewards = beside_score(batch.episodes[i].as_deref()).into_iter().flat_map(|episode| &episode.rewards);
+        let rewards = not_self_scored(batch.episodes[i].as_deref()).into_iter().flat_map(|episode| &episode.rewards);
         rewards.filter_map(move |reward| Some((batch.tokens(i).take(reward.at + 1).next_back()?, reward.value as f32)))
     };
     scored.flat_map(of_one).collect()
 }
 
-/// What estimators add to the score of each trajectory, beyond the score itself.
-pub fn beside(setting: TurnRewards, episode: Option<&Episode>) -> f64 {
-    beside_score(episode).filter(|_| setting == TurnRewards::Place).map_or(0.0, Episode::earned)
+/// Returns what estimators add to the score of each trajectory.
+pub fn placed_total(setting: TurnRewards, episode: Option<&Episode>) -> f64 {
+    not_self_scored(episode).filter(|_| setting == TurnRewards::Place).map_or(0.0, Episode::earned)
 }
 
 /// A conversation that does not score itself: the score of one that does has its rewards already.
-fn beside_score(episode: Option<&Episode>) -> Option<&Episode> {
+fn not_self_scored(episode: Option<&Episode>) -> Option<&Episode> {
     episode.filter(|episode| episode.score.is_none())
 }
 
@@ -89,10 +89,10 @@ mod tests {
             place(setting, &batch, &mut placed);
             assert_eq!(placed, column, "{setting:?}");
         }
-        assert_eq!(beside(TurnRewards::Place, batch.episodes[0].as_deref()), -0.25);
+        assert_eq!(placed_total(TurnRewards::Place, batch.episodes[0].as_deref()), -0.25);
     }
 
-    /// A rejected token loses no reward: whatever is masked, the sum is the same.
+    /// A rejected token loses no reward: for any mask, the sum is the same.
     #[test]
     fn rewards_of_tokens_that_are_left_out_move() {
         let mut batch = batch();

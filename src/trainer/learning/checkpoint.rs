@@ -11,15 +11,16 @@ use burnish_optim::StatePart;
 
 const ACTOR: &str = "actor";
 const CRITIC: &str = "critic";
-/// The key of what is loaded of the actor.
+/// Key of the parts of the actor to load.
 pub const LOAD_CONTENTS: &str = "actor_rollout_ref.actor.checkpoint.load_contents";
 const CRITIC_LOAD_CONTENTS: &str = "critic.checkpoint.load_contents";
 
 impl LearningSide {
-    /// Writes actor, critic and a reference that follows the policy into a checkpoint's folder. `tokenizer`: the files beside weights.
+    /// Writes actor, critic and a reference that follows the policy into a checkpoint's folder. `tokenizer`: the files to copy
+    /// next to the weights.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// If a file cannot be written.
     pub fn save(&self, folder: &Path, tokenizer: &[PathBuf]) -> Result<()> {
         let contents = &self.config.actor_rollout_ref.actor.checkpoint.save_contents;
         save_learner(&self.actor, &folder.join(ACTOR), contents, tokenizer)?;
@@ -33,21 +34,21 @@ impl LearningSide {
         Ok(())
     }
 
-    /// The part of an optimizer's state that rank 0 asks for, of the learner that it names.
+    /// Returns the part of an optimizer's state that rank 0 asks for.
     pub fn state_part(&self, part: &StatePart) -> Vec<f32> {
         state_part(std::iter::once(&self.actor).chain(&self.critic), part)
     }
 
-    /// A checksum of the weights of all models that learn.
+    /// Returns a checksum of the weights of all trained models.
     pub fn fingerprint(&self) -> String {
         let learners = [Some(&self.actor), self.critic.as_ref()];
         learners.into_iter().flatten().map(|learner| learner.model.fingerprint()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Reads what [`save`](Self::save) wrote, as far as `checkpoint.load_contents` names it.
+    /// Reads the parts that `checkpoint.load_contents` names; see [`save`](Self::save).
     ///
     /// # Errors
-    /// A part is missing or does not fit.
+    /// If a part is missing or does not fit.
     pub fn load(&mut self, folder: &Path) -> Result<()> {
         let contents = &self.config.actor_rollout_ref.actor.checkpoint.load_contents;
         load_learner(&mut self.actor, &folder.join(ACTOR), contents, LOAD_CONTENTS)?;

@@ -1,4 +1,4 @@
-//! Phases `values` and `update_critic`: what the critic expects of every state, and its update towards the returns.
+//! Phases `values` and `update_critic`: the critic's value of every state, and its update towards the returns.
 
 use anyhow::Result;
 
@@ -9,7 +9,7 @@ use super::totals::Totals;
 use crate::job::Context;
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
-use crate::trainer::batch::nonfinite::{Fault, faulty_sequence, on_nonfinite};
+use crate::trainer::batch::nonfinite::{NonfiniteValue, nonfinite_sequence, on_nonfinite};
 use crate::trainer::metrics;
 use burnish_algorithm::aggregate::token_weights;
 use burnish_algorithm::gather;
@@ -19,7 +19,7 @@ use burnish_optim::{GradientSum, Update};
 use burnish_tracking::Metrics;
 
 impl LearningSide {
-    /// The value of the state before every response token. Each rank works out those of its slices.
+    /// Computes the value of the state before every response token. Each rank computes its slices.
     pub fn values(&self, batch: &mut Batch) {
         let Some(critic) = &self.critic else { return };
         let config = &self.config.critic;
@@ -32,11 +32,11 @@ impl LearningSide {
         batch.set(Column::Values, values);
     }
 
-    /// Updates the critic towards the returns, once for each epoch and mini-batch; gradients do not depend on micro-batches.
-    /// Trajectories that are not `comparable` (no score, or none to be compared with) have no return and teach it nothing.
+    /// Updates the critic towards the returns, once per epoch and mini-batch; gradients do not depend on micro-batches. Skips
+    /// trajectories that are not `comparable`, because they have no return.
     ///
     /// # Errors
-    /// A value or a gradient that is not finite, with `trainer.on_nonfinite=error`; an update that broke the weights.
+    /// If a value or a gradient is not finite and `trainer.on_nonfinite=error`, or an update broke the weights.
     pub fn update_critic(&mut self, batch: &Batch, comparable: &[bool], at: &Context, metrics: &mut Metrics) -> Result<()> {
         let (Some(plan), Some(old_values)) = (self.plan.critic, batch.get(Column::Values)) else { return Ok(()) };
         let (config, step) = (self.config.critic.clone(), at.step);
@@ -65,9 +65,9 @@ impl LearningSide {
                     let of_micro: Vec<_> = micro.iter().map(|&j| sequences[j]).collect();
                     model.value_backward(&of_micro, gradients, |values| {
                         let columns = columns.select(&micro);
-                        if let Some(sequence) = faulty_sequence(values, columns.offsets()) {
+                        if let Some(sequence) = nonfinite_sequence(values, columns.offsets()) {
                             let trajectory = Some(trajectories[micro[sequence]]);
-                            fault.get_or_insert(Fault { what: "critic: a value".to_owned(), trajectory });
+                            fault.get_or_insert(NonfiniteValue { what: "critic: a value".to_owned(), trajectory });
                         }
                         let columns = ValueColumns {
                             mask: &columns[Column::Mask],
@@ -85,14 +85,14 @@ impl LearningSide {
                 }
                 (totals, fault)
             });
-            // A second owner of the parameters would make the update a copy of each.
+            // A second owner of the parameters would make the update copy each of them.
             drop(model);
             let fault = totals.merge(found);
             let update = match &fault {
                 None => critic.update(gradients, lr)?,
                 Some(_) => Update::skipped(),
             };
-            if let Some(fault) = fault.or(Fault::of_gradient("critic", &update)) {
+            if let Some(fault) = fault.or(NonfiniteValue::of_gradient("critic", &update)) {
                 on_nonfinite(&fault, batch, &trajectories, at)?;
             }
             totals.add_update("critic", &update);

@@ -1,7 +1,8 @@
-//! On-policy distillation: a teacher judges the tokens that the policy sampled. Its loss stands beside that of the rewards or in its
-//! place, and goes back through the policy, or becomes the advantages of a clipped policy loss (verl's `distillation`).
+//! On-policy distillation (verl's `distillation`): a teacher judges the tokens that the policy sampled. Its loss is added to that
+//! of the rewards or replaces it. The loss either goes back through the policy, or becomes the advantages of a clipped policy
+//! loss.
 //!
-//! Both models divide their logits by `rollout.temperature`; verl divides the policy's alone.
+//! Both models divide their logits by `rollout.temperature`; verl divides only the policy's.
 
 use super::totals::Totals;
 use burnish_algorithm::kl::KlPenalty;
@@ -13,68 +14,74 @@ use burnish_model::{CausalLm, Comparison, Divergence, Sequence, TokenStats, TopK
 /// The teacher and the loss.
 pub struct Distillation {
     pub teacher: CausalLm,
-    pub measure: Measure,
-    /// The factor of the loss beside that of the rewards; `None` where it stands alone.
-    pub beside_rewards: Option<f64>,
+    pub measure: TeacherMeasure,
+    /// Factor of the loss when added to that of the rewards; `None` if it replaces that loss.
+    pub with_rewards: Option<f64>,
     pub loss_max_clamp: Option<f32>,
-    /// The clipped policy loss that takes the loss for advantages.
+    /// Clipped policy loss that takes the distillation loss as advantages.
     pub policy_gradient: Option<PolicyObjective>,
 }
 
-/// How far the policy is from the teacher at a token.
-pub enum Measure {
+/// TeacherMeasure of the difference between policy and teacher at a token.
+pub enum TeacherMeasure {
     /// By the sampled token alone.
     Sampled(KlPenalty),
     /// Over the vocabulary.
     Whole(Divergence),
-    /// Over the teacher's k most likely tokens.
+    /// Over the teacher's top-k tokens.
     TopK { k: usize, least: Option<f32> },
 }
 
-/// The numbers of a micro-batch that the loss reads.
-pub(super) struct Judged<'a> {
+/// Inputs of the loss for a micro-batch.
+pub(super) struct TeacherLossInputs<'a> {
     pub columns: LossColumns<'a>,
     pub teacher_log_prob: Option<&'a [f32]>,
 }
 
 impl Distillation {
-    /// True if the loss reads the teacher's log-probabilities of the sampled tokens, from a pass before the update.
+    /// Returns true if the loss reads the teacher's log-probs of the sampled tokens, from a pass before the update.
     pub fn passes_before(&self) -> bool {
-        matches!(self.measure, Measure::Sampled(_))
+        matches!(self.measure, TeacherMeasure::Sampled(_))
     }
 
-    /// The teacher's most likely tokens of a micro-batch, where the loss reads these.
+    /// Returns the teacher's top-k tokens of a micro-batch, if the loss reads them.
     pub(super) fn top_k(&self, policy: &CausalLm, sequences: &[Sequence], temperature: f32) -> Option<TopK> {
-        let Measure::TopK { k, .. } = self.measure else { return None };
+        let TeacherMeasure::TopK { k, .. } = self.measure else { return None };
         let vocabulary = policy.config.vocab_size.min(self.teacher.config.vocab_size);
         Some(self.teacher.top_k(sequences, temperature, k, vocabulary))
     }
 
-    /// What the policy is compared with in the head; `tokens`: of [`Self::top_k`].
+    /// Returns the comparison for the policy's head. `tokens`: from [`Self::top_k`].
     pub(super) fn comparison<'a>(&'a self, tokens: Option<&'a TopK>) -> Option<Comparison<'a>> {
         match (&self.measure, tokens) {
-            (Measure::Whole(divergence), _) => Some(Comparison::Model(&self.teacher, *divergence)),
-            (Measure::TopK { least, .. }, Some(teacher)) => Some(Comparison::TopK { teacher, least: *least }),
+            (TeacherMeasure::Whole(divergence), _) => Some(Comparison::Model(&self.teacher, *divergence)),
+            (TeacherMeasure::TopK { least, .. }, Some(teacher)) => Some(Comparison::TopK { teacher, least: *least }),
             _ => None,
         }
     }
 
-    /// The loss of a micro-batch, with that of the rewards or in its place.
-    pub(super) fn beside(&self, rewards: LossResult, x: &Judged, stats: &TokenStats, totals: &mut Totals) -> LossResult {
+    /// Returns the loss of a micro-batch: the sum with that of the rewards, or its replacement.
+    pub(super) fn combine(
+        &self,
+        rewards: LossResult,
+        x: &TeacherLossInputs,
+        stats: &TokenStats,
+        totals: &mut Totals,
+    ) -> LossResult {
         let distances = self.distances(x, stats);
         self.report(&distances.values, x.columns.mask, stats, totals);
         let own = self.loss(&distances, &x.columns);
         let term = ("distillation/loss", own.loss);
-        let mut result = match self.beside_rewards {
+        let mut result = match self.with_rewards {
             Some(coef) => sum(rewards, coef, own),
-            // Of the loss of the rewards the entropy stays, which is only measured.
+            // The rewards' loss leaves only the entropy, as a metric.
             None => LossResult { terms: rewards.terms.into_iter().filter(|(name, _)| *name == "actor/entropy").collect(), ..own },
         };
         result.terms.push(term);
         result
     }
 
-    /// Metrics of the trained tokens, before the loss is clamped.
+    /// Reports metrics of the trained tokens, before the loss is clamped.
     fn report(&self, values: &[f32], mask: &[f32], stats: &TokenStats, totals: &mut Totals) {
         let trained =
             |column: &[f32]| -> Vec<f32> { column.iter().zip(mask).filter(|(_, m)| **m != 0.0).map(|(&x, _)| x).collect() };
@@ -82,7 +89,7 @@ impl Distillation {
         if self.passes_before() {
             totals.add_metrics(&[mean("distillation/abs_loss", trained(values).into_iter().map(f32::abs))]);
         }
-        let Measure::TopK { k, .. } = self.measure else { return };
+        let TeacherMeasure::TopK { k, .. } = self.measure else { return };
         let top = &stats.top_k;
         for (name, column) in [("distillation/student_mass", &top.student_mass), ("distillation/teacher_mass", &top.teacher_mass)]
         {
@@ -97,18 +104,18 @@ impl Distillation {
         ]);
     }
 
-    /// The loss by itself.
+    /// Returns the distillation loss alone.
     fn loss(&self, Distances { values, slopes }: &Distances, x: &LossColumns) -> LossResult {
         let (most, weights) = (self.loss_max_clamp.unwrap_or(f32::INFINITY), x.penalty_weights);
         let clamped: Vec<f32> = values.iter().map(|x| x.clamp(-most, most)).collect();
         if let Some(objective) = &self.policy_gradient {
             let advantages: Vec<f32> = clamped.iter().map(|x| -x).collect();
-            // The mask of the rewards' loss leaves out tokens of low entropy; the teacher judges all.
+            // The mask of the rewards' loss excludes tokens of low entropy; the teacher judges all tokens.
             let mut loss = objective.evaluate(&LossColumns { advantages: &advantages, weights, entropy_mask: None, ..*x });
             loss.metrics.iter_mut().for_each(|metric| metric.name = renamed(metric.name));
             return loss;
         }
-        // The number of a masked token may be anything, even NaN, which a weight of 0 would not remove.
+        // A masked token may have any value, even NaN, which a weight of 0 would not remove.
         let of_trained = |i: usize, value: f32| if x.mask[i] == 0.0 { 0.0 } else { f64::from(value) * f64::from(weights[i]) };
         let loss = clamped.iter().enumerate().map(|(i, &value)| of_trained(i, value)).sum();
         let slope = |i: usize| if values[i].abs() <= most { of_trained(i, slopes[i]) as f32 } else { 0.0 };
@@ -117,16 +124,16 @@ impl Distillation {
         LossResult { loss, d_log_prob, d_entropy: nothing, d_full_kl, ..LossResult::default() }
     }
 
-    /// The measure at every token, and its derivative by log π(token) or by the divergence of the head.
-    fn distances(&self, x: &Judged, stats: &TokenStats) -> Distances {
+    /// Returns the measure at every token, and its derivative by log π(token) or by the divergence of the head.
+    fn distances(&self, x: &TeacherLossInputs, stats: &TokenStats) -> Distances {
         match &self.measure {
-            Measure::Sampled(penalty) => {
+            TeacherMeasure::Sampled(penalty) => {
                 let teacher = x.teacher_log_prob.expect("the phase `teacher` writes them");
                 let (values, slopes) = penalty.with_slopes(x.columns.log_prob, teacher);
                 Distances { values, slopes }
             }
-            Measure::Whole(_) => Distances { values: stats.full_kl.clone(), slopes: vec![1.0; stats.full_kl.len()] },
-            Measure::TopK { .. } => {
+            TeacherMeasure::Whole(_) => Distances { values: stats.full_kl.clone(), slopes: vec![1.0; stats.full_kl.len()] },
+            TeacherMeasure::TopK { .. } => {
                 let (values, slopes) = top_k_divergence::bounded(&stats.full_kl);
                 Distances { values, slopes }
             }
@@ -140,12 +147,12 @@ struct Distances {
     slopes: Vec<f32>,
 }
 
-/// The loss of the rewards and `coef` times another.
+/// Adds `coef` times another loss to the loss of the rewards.
 fn sum(mut rewards: LossResult, coef: f64, own: LossResult) -> LossResult {
     let scaled = |d: &f32| (coef * f64::from(*d)) as f32;
     rewards.loss += coef * own.loss;
     rewards.d_log_prob.iter_mut().zip(&own.d_log_prob).for_each(|(sum, d)| *sum += scaled(d));
-    // Only one of the two is compared with another distribution in the head.
+    // Only one of the two losses compares with another distribution in the head.
     if !own.d_full_kl.is_empty() {
         rewards.d_full_kl = own.d_full_kl.iter().map(scaled).collect();
     }
@@ -159,7 +166,7 @@ fn mean(name: &'static str, values: impl Iterator<Item = f32>) -> Metric {
     Metric { name, sum, count }
 }
 
-/// The name of a metric of the clipped policy loss, as verl has it for this loss.
+/// Returns verl's name, for this loss, of a metric of the clipped policy loss.
 fn renamed(name: &'static str) -> &'static str {
     match name {
         "actor/pg_clipfrac" => "distillation/pg_clipfrac",

@@ -1,5 +1,5 @@
-//! Phases `old_log_prob`, `ref` and `teacher`: log-probabilities of the sampled tokens under the policy before the update, under the
-//! reference, and under the teacher.
+//! Phases `old_log_prob`, `ref` and `teacher`: log-probs of the sampled tokens under the policy before the update, the reference,
+//! and the teacher.
 
 use super::mini_batch::{cut_slice, forward_cut};
 use super::passes;
@@ -23,7 +23,7 @@ impl LearningSide {
         let [log_prob, entropy, sum_pi_squared] = self.token_stats(&self.actor.model, None, batch, cut, of_all);
         let actor = &self.config.actor_rollout_ref.actor;
         let width = self.config.data.max_response_length;
-        // A mean over responses here is of those that have a trained token, as verl's, which gives this metric no other count.
+        // A mean over responses counts those with a trained token, as verl does for this metric.
         let count = trained_sequences(batch.offsets(), &batch[Column::Mask]);
         let weights =
             token_weights(self.aggregation, batch.offsets(), &batch[Column::Mask], count, actor.loss_scale_factor, width);
@@ -53,26 +53,27 @@ impl LearningSide {
         }
     }
 
-    /// The teacher's log-probabilities, where the loss of distillation reads them.
+    /// Computes the teacher's log-probs, if the distillation loss reads them.
     pub fn teacher_log_probs(&self, batch: &mut Batch) {
         let Some(distillation) = self.distillation.as_ref().filter(|distillation| distillation.passes_before()) else { return };
         let cut = self.reference_cut(batch);
         let teacher = distillation.teacher.inference();
-        // A vocabulary that is padded to more tokens than the policy's is cut to that, as where whole distributions are compared.
+        // A teacher's vocabulary with more padding than the policy's is cut to the policy's, as for whole distributions.
         let vocabulary = self.actor.model.config.vocab_size.min(teacher.config.vocab_size);
         let pass = |sequences: &[Sequence]| [teacher.token_stats_within(sequences, self.temperature, None, vocabulary).log_prob];
         let [log_prob] = self.pass(batch, cut, pass);
         batch.set(Column::TeacherLogProb, log_prob);
     }
 
-    /// The sharding of a batch for passes of models that are not trained.
+    /// Returns how a batch is cut for passes of models that are not trained.
     fn reference_cut(&self, batch: &Batch) -> Cut {
         let config = &self.config.actor_rollout_ref.reference;
         let (by_tokens, tokens) = (config.log_prob_use_dynamic_bsz, config.log_prob_max_token_len_per_gpu);
         forward_cut(by_tokens, tokens, config.log_prob_micro_batch_size_per_gpu, batch)
     }
 
-    /// The statistics that `chosen` takes, of every response token of the batch in its order. Each rank works out those of its slices.
+    /// Returns the statistics that `chosen` takes, for every response token of the batch in its order. Each rank computes its
+    /// slices.
     fn token_stats<const N: usize>(
         &self,
         model: &CausalLm,
@@ -86,7 +87,8 @@ impl LearningSide {
         self.pass(batch, cut, |sequences| chosen(model.token_stats(sequences, self.temperature, comparison)))
     }
 
-    /// Columns of every response token of the batch in its order, by `pass` over its micro-batches. Each rank passes over its slices.
+    /// Returns columns for every response token of the batch in its order, by `pass` over its micro-batches. Each rank passes
+    /// over its slices.
     fn pass<const N: usize>(&self, batch: &Batch, cut: Cut, pass: impl Fn(&[Sequence]) -> [Vec<f32>; N]) -> [Vec<f32>; N] {
         let sequences = batch.sequences();
         let cut = |slice: &[usize]| cut_slice(cut, &sequences, slice);
@@ -94,8 +96,8 @@ impl LearningSide {
     }
 }
 
-/// The difference between the probabilities of generation and of training, of sampled tokens (verl's `calculate_debug_metrics`), and, what verl leaves out, the
-/// log-probabilities: of an unlikely token only these show a difference.
+/// Reports the difference between the probabilities of generation and training, for sampled tokens (verl's
+/// `calculate_debug_metrics`). Also reports the difference of log-probs, which alone shows differences for unlikely tokens.
 fn probability_difference(rollout: &[f32], actor: &[f32], metrics: &mut Metrics) {
     let probs = |x: &[f32]| x.iter().map(|&x| f64::from(x).exp()).collect::<Vec<_>>();
     let (r, a) = (probs(rollout), probs(actor));

@@ -1,5 +1,4 @@
-//! The sharding of the batch of a step: into mini-batches, one optimizer update each, and these into micro-batches for the
-//! device.
+//! Cuts the batch of a step into mini-batches, one optimizer update each, and these into micro-batches for the device.
 
 use crate::trainer::batch::Batch;
 use burnish_config::{MicroBatch, UpdatePlan};
@@ -9,16 +8,16 @@ use burnish_util::rng::Stream;
 /// One optimizer update of a step.
 pub struct MiniBatch {
     pub epoch: usize,
-    /// Its number in the epoch.
+    /// Its index in the epoch.
     pub place: usize,
     pub trajectories: Vec<usize>,
-    /// The number of trajectories before those that train nothing were left out: means over responses divide by it.
+    /// Number of trajectories before untrained ones were dropped: the divisor of means over responses.
     pub size: usize,
 }
 
-/// The updates of a step, in order. `shuffle`: purpose and seed of the order of each epoch; `None` takes the trajectories as they
-/// come. A trajectory of which `mask` trains nothing is left out of its mini-batch: a number of it that is not finite would spoil the
-/// others. Where none is left they all stay.
+/// Returns the updates of a step, in order. `shuffle`: purpose and seed of the order of each epoch; `None` keeps the order. Drops
+/// trajectories without a trained token in `mask`, since a nonfinite value in them would spoil the others; keeps all if none
+/// would be left.
 pub fn mini_batches(plan: &UpdatePlan, batch: &Batch, mask: &[f32], shuffle: Option<(&str, u64)>, step: u64) -> Vec<MiniBatch> {
     let is_trained = |&i: &usize| mask[batch.tokens(i)].iter().any(|&m| m != 0.0);
     let mut updates = Vec::new();
@@ -37,7 +36,7 @@ pub fn mini_batches(plan: &UpdatePlan, batch: &Batch, mask: &[f32], shuffle: Opt
     updates
 }
 
-/// The micro-batches of a slice of a mini-batch, which has these `sequences`.
+/// Returns the micro-batches of a slice of a mini-batch with these `sequences`.
 pub fn micro_batches(plan: &UpdatePlan, sequences: &[Sequence], slice: &[usize]) -> Vec<Vec<usize>> {
     let cut = match plan.micro_batch {
         MicroBatch::Trajectories(count) => Cut::Sequences(count),
@@ -46,18 +45,18 @@ pub fn micro_batches(plan: &UpdatePlan, sequences: &[Sequence], slice: &[usize])
     cut_slice(cut, sequences, slice)
 }
 
-/// The micro-batches of some of these `sequences`.
+/// Returns the micro-batches of a slice of these `sequences`.
 pub fn cut_slice(cut: Cut, sequences: &[Sequence], slice: &[usize]) -> Vec<Vec<usize>> {
     let alone: Vec<&[Sequence]> = sequences.iter().map(std::slice::from_ref).collect();
     cut.micro_batches_within(&alone, slice)
 }
 
-/// The tokens of each sequence.
+/// Returns the tokens of each sequence.
 pub fn lengths(sequences: &[Sequence]) -> Vec<usize> {
     sequences.iter().map(Sequence::len).collect()
 }
 
-/// The sharding of a whole batch for forward passes.
+/// Returns how a whole batch is cut for forward passes.
 pub fn forward_cut(by_tokens: bool, tokens: usize, sequences: Option<usize>, batch: &Batch) -> Cut {
     if by_tokens { Cut::Tokens(tokens) } else { Cut::Sequences(sequences.unwrap_or(batch.len())) }
 }

@@ -1,4 +1,4 @@
-//! The learning side of a step: the models, their log-probabilities and values, and their updates.
+//! The learning side of a step: the models, their log-probs and values, and their updates.
 
 mod checkpoint;
 mod critic;

@@ -1,4 +1,4 @@
-//! Passes over a batch, of which each rank makes those over its slices.
+//! Passes over a batch: each rank passes over its slices.
 
 use burnish_algorithm::{gather, scatter};
 use burnish_distributed::Ranks;
@@ -6,11 +6,11 @@ use burnish_model::Sequence;
 
 use super::mini_batch::lengths;
 
-/// Columns of numbers for every response token, by passes over micro-batches. A slice is cut into micro-batches by itself, because how
-/// a pass rounds depends on what passes together, and must not depend on the number of ranks. Collective.
+/// Returns columns for every response token, by passes over micro-batches. Each slice is cut into micro-batches alone, because
+/// rounding depends on what passes together and must not depend on the number of ranks. Collective.
 ///
-/// `offsets` cut a column into the responses of `sequences`, and `groups` says which of these answer one prompt. `cut` returns the
-/// micro-batches of some sequences, as their indices, and `pass` the columns of a micro-batch; an empty one stays empty.
+/// `offsets` cut a column into the responses of `sequences`; `groups` names the prompt of each. `cut` returns the micro-batches
+/// of some sequences, as indices; `pass` returns the columns of a micro-batch. Empty batches give empty columns.
 pub fn columns<const N: usize>(
     ranks: &Ranks,
     sequences: &[Sequence],

@@ -1,5 +1,5 @@
-//! A reference policy that follows the policy (`ref.sync_ref_model`; Gorbatovski et al. 2024, arXiv:2404.09656): as such it is
-//! state of a run, which checkpoints keep.
+//! A reference policy that follows the policy (`ref.sync_ref_model`; Gorbatovski et al. 2024, arXiv:2404.09656). It is state of
+//! the run, saved in checkpoints.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use burnish_model::CausalLm;
 /// Its folder in a checkpoint.
 pub const REFERENCE: &str = "ref";
 
-/// The reference, where it is state.
+/// Returns the reference if it is state of the run.
 pub fn moving<'a>(reference: Option<&'a CausalLm>, config: &RefConfig) -> Option<&'a CausalLm> {
     reference.filter(|_| config.sync_ref_model)
 }
 
 impl LearningSide {
-    /// After every step that is a multiple of `ref_model_sync_steps` and has updated the policy:
-    /// reference ← α·policy + (1 − α)·reference. The next step is the first to be measured against it, as in TRL.
+    /// Moves the reference: reference ← α·policy + (1 − α)·reference, after every step that is a multiple of
+    /// `ref_model_sync_steps` and has updated the policy. The next step is the first to use it, as in TRL.
     pub fn sync_reference(&mut self, step: u64) {
         let config = &self.config.actor_rollout_ref.reference;
         if !config.sync_ref_model || !step.is_multiple_of(config.ref_model_sync_steps) {
@@ -32,7 +32,7 @@ impl LearningSide {
         }
     }
 
-    /// Takes the reference of a checkpoint, where it follows the policy.
+    /// Loads the reference of a checkpoint, if it follows the policy.
     pub(super) fn load_reference(&mut self, checkpoint: &Path) -> Result<()> {
         let folder = checkpoint.join(REFERENCE);
         let Some(reference) = &self.reference else { return Ok(()) };

@@ -19,8 +19,8 @@ fn path(config: &PpoConfig) -> Option<&Location> {
 /// Returns the folder and the shape of a needed reference that is another model.
 ///
 /// # Errors
-/// A model that cannot read the sequences of the run or has other tokens: only of the same tokens two models have probabilities that
-/// can be compared.
+/// If the model cannot read the sequences of the run, or has other tokens, since probabilities of different tokens cannot be
+/// compared.
 pub fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Result<Option<(&'a Location, DecoderConfig)>> {
     let Some(path) = path(config) else { return Ok(None) };
     let decoder = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
@@ -31,10 +31,10 @@ pub fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Result<Opti
     Ok(Some((path, decoder)))
 }
 
-/// Loads a needed reference that is another model; it computes as the policy does.
+/// Loads a needed reference that is another model; it computes in the policy's dtype.
 ///
 /// # Errors
-/// Weights that cannot be read or do not fit config.json.
+/// If weights cannot be read or do not fit config.json.
 pub fn load(config: &PpoConfig, device: &burn::tensor::Device) -> Result<Option<CausalLm>> {
     let Some(path) = path(config) else { return Ok(None) };
     let loaded = CausalLm::load(path.as_path(), Init::Pretrained, device).context(KEY)?;

@@ -1,4 +1,6 @@
-//! The models that learn, and what they are trained with.
+//! The models that learn, with the objects that train them.
+//!
+//! Methods of [`LearningSide`] are in `checkpoint`, `critic`, `log_prob`, `reference`, `update` and here.
 
 use std::sync::Arc;
 
@@ -11,27 +13,27 @@ use burnish_config::{BatchPlan, PpoConfig};
 use burnish_model::CausalLm;
 use burnish_optim::Learner;
 
-/// The models that learn, and what they are trained with.
+/// The models that learn, with the objects that train them.
 pub struct LearningSide {
     pub config: Arc<PpoConfig>,
     pub plan: BatchPlan,
     pub actor: Learner,
-    /// The value model, of estimators that need one.
+    /// Value model, for estimators that need one.
     pub critic: Option<Learner>,
-    /// The frozen initial policy or the model of `ref.model.path`, where a KL term needs it; with `ref.sync_ref_model` it follows the
+    /// Frozen initial policy, or the model of `ref.model.path`, if a KL term needs it; with `ref.sync_ref_model` it follows the
     /// policy.
     pub reference: Option<CausalLm>,
-    /// The teacher that judges what the policy samples, with `distillation.enabled`.
+    /// Teacher that judges what the policy samples, with `distillation.enabled`.
     pub distillation: Option<Distillation>,
-    /// The objective that the actor minimises.
+    /// Objective that the actor minimises.
     pub objective: PolicyObjective,
     pub aggregation: &'static Aggregation,
     pub critic_aggregation: &'static Aggregation,
-    /// The temperature that divides the logits in every log-probability of training (`rollout.temperature`).
+    /// Temperature that divides the logits in every log-prob of training (`rollout.temperature`).
     pub temperature: f32,
-    /// True if the policy that generated stands for the old one (`algorithm.rollout_correction.bypass_mode`).
+    /// True if the policy that generated counts as the old policy (`algorithm.rollout_correction.bypass_mode`).
     pub bypass: bool,
-    /// True if the old policy's log-probabilities need a pass of their own.
+    /// True if the old policy's log-probs need a separate pass.
     pub needs_old_log_probs: bool,
     /// True if that pass returns Σ π² of each token.
     pub reads_sum_pi_squared: bool,
@@ -40,7 +42,7 @@ pub struct LearningSide {
 }
 
 impl LearningSide {
-    /// The policy as it is now.
+    /// Current policy.
     pub fn policy(&self) -> &CausalLm {
         &self.actor.model
     }
@@ -49,7 +51,7 @@ impl LearningSide {
         self.critic.is_some()
     }
 
-    /// True if a teacher passes over every batch before the update.
+    /// Returns true if a teacher passes over every batch before the update.
     pub fn has_teacher_pass(&self) -> bool {
         self.distillation.as_ref().is_some_and(Distillation::passes_before)
     }
@@ -62,12 +64,12 @@ impl LearningSide {
         self.needs_old_log_probs
     }
 
-    /// The first step that updates the actor: with `trainer.critic_warmup` the critic learns alone until then.
+    /// Returns the first step that updates the actor; `trainer.critic_warmup` trains the critic alone until then.
     pub fn first_actor_step(&self) -> u64 {
         (self.config.trainer.critic_warmup as u64).max(1)
     }
 
-    /// Waits for a GPU, which works behind the host: what it was told in a phase belongs to the phase's time.
+    /// Waits for a GPU, which runs asynchronously, so that its work counts in the time of the right phase.
     pub(super) fn wait(&self) -> Result<()> {
         self.actor.ranks.agree(self.actor.model.device.sync().map_err(|e| anyhow!("the device failed: {e:?}")))
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 
-use super::distillation::{Distillation, Measure};
+use super::distillation::{Distillation, TeacherMeasure};
 use crate::job::models::is_bfloat16;
 use crate::job::second_model::SecondModel;
 use crate::job::teacher::check_tokens;
@@ -20,13 +20,13 @@ use burnish_config::schema::{
 use burnish_model::hf_config::HfConfig;
 use burnish_model::{CausalLm, DecoderConfig, Divergence, Init};
 
-/// The reason why settings of advantages have no effect.
+/// Reason why settings of advantages have no effect.
 pub const ALONE: &str = "the teacher's is the only loss, and nothing reads advantages";
 
-/// Returns the folder and the shape of the teacher, where there is one.
+/// Returns the folder and the shape of the teacher, if there is one.
 ///
 /// # Errors
-/// A model that cannot read the sequences of the run or has other tokens.
+/// If the model cannot read the sequences of the run or has other tokens.
 pub fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Result<Option<(&'a Location, DecoderConfig)>> {
     let Some(path) = config.distillation.teacher() else { return Ok(None) };
     let theirs = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(TEACHER)?;
@@ -36,20 +36,20 @@ pub fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Result<Opti
     check_tokens(teacher, &inputs.tokenizer, (theirs.vocab_size, own.vocab_size))?;
     ensure!(
         theirs.vocab_size >= own.vocab_size,
-        "{TEACHER}={path}: its vocabulary is padded to {} tokens, the policy's to {}, which may sample one that the teacher lacks; take a teacher with as many",
+        "{TEACHER}={path}: its vocabulary is padded to {} tokens, the policy's to {}, which may sample a token that the teacher lacks; choose a teacher with as many",
         theirs.vocab_size,
         own.vocab_size
     );
     let loss = &config.distillation.distillation_loss;
     let k = if loss.loss_mode == DistillationMode::ForwardKlTopk { loss.topk } else { 0 };
-    ensure!(k <= own.vocab_size, "distillation.distillation_loss.topk={k}: there are {} tokens", own.vocab_size);
+    ensure!(k <= own.vocab_size, "distillation.distillation_loss.topk={k}: the teacher has {} tokens", own.vocab_size);
     Ok(Some((path, theirs)))
 }
 
-/// Loads the teacher, where there is one; it computes as the policy does.
+/// Loads the teacher, if there is one; it computes in the policy's dtype.
 ///
 /// # Errors
-/// If [`decoder`] refuses it; weights that cannot be read or do not fit config.json.
+/// If [`decoder`] refuses it, or weights cannot be read or do not fit config.json.
 pub fn load(config: &PpoConfig, inputs: &TrainerInputs, policy: &CausalLm) -> Result<Option<Distillation>> {
     let Some((path, _)) = decoder(config, inputs)? else { return Ok(None) };
     let loaded = CausalLm::load(path.as_path(), Init::Pretrained, &policy.device).context(TEACHER)?;
@@ -58,25 +58,25 @@ pub fn load(config: &PpoConfig, inputs: &TrainerInputs, policy: &CausalLm) -> Re
     Ok(Some(Distillation {
         teacher: loaded.computing(bfloat16, false),
         measure: measure(loss)?,
-        beside_rewards: loss.use_task_rewards.then_some(loss.distillation_loss_coef),
+        with_rewards: loss.use_task_rewards.then_some(loss.distillation_loss_coef),
         loss_max_clamp: loss.loss_max_clamp.map(|most| most as f32),
         policy_gradient: if loss.use_policy_gradient { Some(policy_gradient(config)?) } else { None },
     }))
 }
 
-fn measure(loss: &DistillationLossConfig) -> Result<Measure> {
+fn measure(loss: &DistillationLossConfig) -> Result<TeacherMeasure> {
     Ok(match loss.loss_mode {
         DistillationMode::ForwardKlTopk => {
-            Measure::TopK { k: loss.topk, least: loss.log_prob_min_clamp.map(|least| least as f32) }
+            TeacherMeasure::TopK { k: loss.topk, least: loss.log_prob_min_clamp.map(|least| least as f32) }
         }
-        DistillationMode::ReverseKl => Measure::Whole(Divergence::ReverseKl),
-        DistillationMode::ForwardKl => Measure::Whole(Divergence::ForwardKl),
-        DistillationMode::Jsd => Measure::Whole(Divergence::jsd(loss.beta)),
-        sampled => Measure::Sampled(kl::find(sampled.as_str()).context("unknown loss_mode")?),
+        DistillationMode::ReverseKl => TeacherMeasure::Whole(Divergence::ReverseKl),
+        DistillationMode::ForwardKl => TeacherMeasure::Whole(Divergence::ForwardKl),
+        DistillationMode::Jsd => TeacherMeasure::Whole(Divergence::jsd(loss.beta)),
+        sampled => TeacherMeasure::Sampled(kl::find(sampled.as_str()).context("unknown loss_mode")?),
     })
 }
 
-/// The clipped policy loss, with the clip range of distillation.
+/// Returns the clipped policy loss, with the clip range of distillation.
 fn policy_gradient(config: &PpoConfig) -> Result<PolicyObjective> {
     let loss = &config.distillation.distillation_loss;
     let vanilla = policy_loss::find("vanilla").context("no policy loss vanilla")?;
@@ -92,7 +92,7 @@ fn policy_gradient(config: &PpoConfig) -> Result<PolicyObjective> {
     })
 }
 
-/// The settings whose result nothing reads where the teacher's is the only loss. The settings of estimators and of the critic are not among them.
+/// Returns the settings whose result nothing reads if the teacher's is the only loss, without those of estimators and the critic.
 pub fn unread(config: &PpoConfig) -> Vec<UnusedOption> {
     macro_rules! keys {
         ($group:literal: $($name:literal)*) => {
@@ -124,8 +124,8 @@ pub fn unread(config: &PpoConfig) -> Vec<UnusedOption> {
     ])
 }
 
-/// The settings that have no effect beside those of distillation, and the other way round. `once`: true, with a reason, if every ratio
-/// is 1.
+/// Returns the settings that distillation makes useless, and the settings of distillation without an effect. `once`: true, with a
+/// reason, if every ratio is 1.
 pub fn unused_options(config: &DistillationConfig, once: Condition) -> Vec<UnusedOption> {
     macro_rules! key {
         ($name:literal) => {
@@ -155,7 +155,7 @@ pub fn unused_options(config: &DistillationConfig, once: Condition) -> Vec<Unuse
     let alone = (!loss.use_task_rewards, "the teacher's is the only loss");
     let direct = (!loss.use_policy_gradient, "it needs use_policy_gradient=true");
     let both = loss.clip_ratio_low.is_some() && loss.clip_ratio_high.is_some();
-    let both = (both, "clip_ratio_low and clip_ratio_high stand in its place");
+    let both = (both, "clip_ratio_low and clip_ratio_high replace it");
     let unsigned = (!loss.loss_mode.is_signed(), "the loss is never negative, so that no advantage is positive");
     let clipping = [key!("clip_ratio"), key!("clip_ratio_low"), key!("clip_ratio_high")];
     // The dual clip also belongs to the policy gradient of the teacher's loss.

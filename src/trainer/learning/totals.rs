@@ -4,22 +4,22 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::trainer::batch::nonfinite::Fault;
+use crate::trainer::batch::nonfinite::NonfiniteValue;
 use burnish_algorithm::loss::LossResult;
 use burnish_algorithm::policy_loss::Metric;
 use burnish_algorithm::sequences;
 use burnish_optim::Update;
 use burnish_tracking::Metrics;
 
-/// Numbers that become means. They are kept one by one and added up once, in the order of slices and micro-batches: the sums do
-/// not depend on which rank found them.
+/// Values that become means. They are kept one by one and summed once, in the order of slices and micro-batches, so that sums do
+/// not depend on the ranks.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Totals {
-    /// Terms of the loss, weighted like it: they add up within a mini-batch and are averaged over updates.
+    /// Terms of the loss, weighted like the loss: summed within a mini-batch and averaged over updates.
     per_update: Vec<(Name, Vec<f64>)>,
-    /// Means over tokens: of each micro-batch sum and count.
+    /// Means over tokens: sum and count of each micro-batch.
     per_token: Vec<(Name, Vec<(f64, f64)>)>,
-    /// Smallest and largest numbers of tokens.
+    /// Minimum and maximum over tokens.
     ranges: Vec<(Name, f64, f64)>,
     /// log(π/π_old) of every sequence with a trained token, in each of its updates; and π/π_old of every trained token.
     log_ratios: Vec<f64>,
@@ -29,7 +29,7 @@ pub struct Totals {
 /// The name of a metric.
 type Name = Cow<'static, str>;
 
-/// Adds numbers of this name.
+/// Adds values under this name.
 fn add<T>(all: &mut Vec<(Name, Vec<T>)>, name: Name, numbers: impl IntoIterator<Item = T>) {
     match all.iter_mut().find(|(known, _)| *known == name) {
         Some((_, known)) => known.extend(numbers),
@@ -45,19 +45,19 @@ impl Totals {
         self.add_metrics(&result.metrics);
     }
 
-    /// Means over tokens.
+    /// Adds means over tokens.
     pub fn add_metrics(&mut self, metrics: &[Metric]) {
         for metric in metrics {
             add(&mut self.per_token, metric.name.into(), [(metric.sum, metric.count)]);
         }
     }
 
-    /// A number of one update, or its part in one.
+    /// Adds the value of one update, or a part of it.
     pub fn add_mean(&mut self, name: &str, value: f64) {
         add(&mut self.per_update, name.to_owned().into(), [value]);
     }
 
-    /// Numbers of tokens, of which the smallest and the largest are reported as `NAME_min` and `NAME_max`.
+    /// Adds values of tokens; `NAME_min` and `NAME_max` report their range.
     pub fn add_range(&mut self, name: &'static str, values: &[f32]) {
         let bounds = |(least, most): (f64, f64), x: &f32| (least.min(f64::from(*x)), most.max(f64::from(*x)));
         let (least, most) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), bounds);
@@ -71,8 +71,8 @@ impl Totals {
         }
     }
 
-    /// Adds what was found in the slices of a mini-batch, in their order. Returns the first number that is not finite.
-    pub fn merge(&mut self, slices: Vec<(Self, Option<Fault>)>) -> Option<Fault> {
+    /// Adds the results of the slices of a mini-batch, in their order. Returns the first value that is not finite.
+    pub fn merge(&mut self, slices: Vec<(Self, Option<NonfiniteValue>)>) -> Option<NonfiniteValue> {
         let mut first = None;
         for (slice, fault) in slices {
             let Self { per_update, per_token, ranges, log_ratios, ratios } = slice;
@@ -86,13 +86,13 @@ impl Totals {
         first
     }
 
-    /// Adds the numbers of an optimizer update. `learner` is the beginning of their names.
+    /// Adds the values of an optimizer update. `learner`: the prefix of their names.
     pub fn add_update(&mut self, learner: &str, update: &Update) {
         self.add_mean(&format!("{learner}/grad_norm"), update.grad_norm);
         self.add_mean(&format!("{learner}/skipped_updates"), if update.applied { 0.0 } else { 1.0 });
     }
 
-    /// The ratios of a micro-batch, for the metrics that TRL has of them.
+    /// Adds the ratios of a micro-batch, for TRL's metrics of ratios.
     pub fn add_ratios(&mut self, offsets: &[usize], mask: &[f32], log_prob: &[f32], old_log_prob: Option<&[f32]>) {
         for tokens in sequences(offsets) {
             let trained: Vec<usize> = tokens.filter(|&t| mask[t] != 0.0).collect();
@@ -105,7 +105,7 @@ impl Totals {
         }
     }
 
-    /// The means over updates and over tokens.
+    /// Reports the means over updates and over tokens.
     pub fn report_means(&mut self, updates: usize, metrics: &mut Metrics) {
         // + 0.0: never −0
         let total = |values: Vec<f64>| values.into_iter().sum::<f64>();
@@ -121,7 +121,7 @@ impl Totals {
         metrics.extend(self.per_token.drain(..).map(|(name, values)| (name.into_owned(), mean(values))));
     }
 
-    /// All of them, with the ratios of a policy.
+    /// Reports all metrics, with the ratios of a policy.
     pub fn report(mut self, updates: usize, metrics: &mut Metrics) {
         self.report_means(updates, metrics);
         let squares: f64 = self.log_ratios.iter().map(|d| d * d).sum();

@@ -1,11 +1,11 @@
-//! Phase `update_actor`: for each epoch, mini-batch and micro-batch, forward and backward; one AdamW update per mini-batch.
+//! Phase `update_actor`: for each epoch, mini-batch and micro-batch, forward and backward; one optimizer update per mini-batch.
 //!
-//! A token's weight in the loss comes from counts of the whole mini-batch, and so does whatever else a loss must know of it:
+//! A token's weight in the loss comes from counts of the whole mini-batch, as does everything else that a loss needs of it:
 //! gradients do not depend on how it is cut.
 
 use anyhow::Result;
 
-use super::distillation::Judged;
+use super::distillation::TeacherLossInputs;
 use super::mini_batch::{MiniBatch, lengths, micro_batches, mini_batches};
 use super::passes;
 use super::side::LearningSide;
@@ -13,7 +13,7 @@ use super::totals::Totals;
 use crate::job::Context;
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::{Column, Columns};
-use crate::trainer::batch::nonfinite::{Fault, faulty_sequence, on_nonfinite};
+use crate::trainer::batch::nonfinite::{NonfiniteValue, nonfinite_sequence, on_nonfinite};
 use burnish_algorithm::aggregate::token_weights;
 use burnish_algorithm::loss::{LossColumns, LossResult};
 use burnish_algorithm::policy_loss;
@@ -25,10 +25,10 @@ use burnish_tracking::Metrics;
 use burnish_util::rng::Stream;
 
 impl LearningSide {
-    /// Updates the actor towards the advantages of the batch, once for each mini-batch.
+    /// Updates the actor towards the advantages of the batch, once per mini-batch.
     ///
     /// # Errors
-    /// A loss or a gradient that is not finite, with `trainer.on_nonfinite=error`; an update that broke the weights.
+    /// If a loss or a gradient is not finite and `trainer.on_nonfinite=error`, or an update broke the weights.
     pub fn update_actor(&mut self, batch: &Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
         let lr = self.actor.lr_at((at.step - self.first_actor_step()) as usize);
         let mut totals = Totals::default();
@@ -50,14 +50,14 @@ impl LearningSide {
                 None => self.actor.update(gradients, lr)?,
                 Some(_) => Update::skipped(),
             };
-            if let Some(fault) = fault.or(Fault::of_gradient("actor", &update)) {
+            if let Some(fault) = fault.or(NonfiniteValue::of_gradient("actor", &update)) {
                 on_nonfinite(&fault, batch, &trajectories, at)?;
             }
             totals.add_update("actor", &update);
         }
         let before = metrics.get("actor/entropy");
         totals.report(self.plan.actor.updates_per_step, metrics);
-        // Where a pass before the update measured the entropy, that of the policy that generated stands, as in verl.
+        // If a pass before the update measured the entropy, that value is reported, as in verl.
         metrics.extend(before.map(|entropy| ("actor/entropy", entropy)));
         if let Some((_, coef)) = &self.objective.kl_loss {
             metrics.set("actor/kl_coef", *coef);
@@ -66,7 +66,7 @@ impl LearningSide {
         self.wait()
     }
 
-    /// The columns of a mini-batch with the weights of its tokens. `size`: its trajectories, with those left out.
+    /// Returns the columns of a mini-batch with the weights of its tokens. `size`: its trajectories, including dropped ones.
     fn weighted(&self, mut columns: Columns, size: usize) -> Columns {
         let scale = self.config.actor_rollout_ref.actor.loss_scale_factor;
         let width = self.config.data.max_response_length;
@@ -78,16 +78,15 @@ impl LearningSide {
         columns
     }
 
-    /// The gradients of one mini-batch: each rank works out those of its slices. Returns the first number on the way that is not
-    /// finite, too.
-    fn accumulate(&self, mini: &mut ActorMiniBatch, totals: &mut Totals) -> (GradientSum, Option<Fault>) {
+    /// Returns the gradients of one mini-batch, and the first value on the way that is not finite. Each rank computes its slices.
+    fn accumulate(&self, mini: &mut ActorMiniBatch, totals: &mut Totals) -> (GradientSum, Option<NonfiniteValue>) {
         let ranks = &self.actor.ranks;
         let slices = ranks.slices().cut(&lengths(&mini.sequences), &mini.groups);
         let cut = |slice: &[usize]| micro_batches(&self.plan.actor, &mini.sequences, slice);
         let in_one_piece = matches!(&slices[..], [slice] if cut(slice).len() == 1);
         let models = self.models();
         let mut is_prepared = !self.objective.needs_mini_batch();
-        // A mini-batch in one piece is prepared on the way, without a pass of its own.
+        // A mini-batch in one piece is prepared on the way, without a separate pass.
         if !is_prepared && !in_one_piece {
             self.prepare(mini, &self.current_stats(mini), totals);
             is_prepared = true;
@@ -100,13 +99,13 @@ impl LearningSide {
         (gradients, totals.merge(found))
     }
 
-    /// The actor, and the reference where the loss compares the two, for the passes of a mini-batch.
+    /// Returns the actor, and the reference if the loss compares the two, for the passes of a mini-batch.
     fn models(&self) -> (CausalLm, Option<CausalLm>) {
         let full_kl = self.objective.kl_loss.as_ref().is_some_and(|(penalty, _)| penalty.is_full());
         (self.actor.model.for_passes(), self.reference.as_ref().filter(|_| full_kl).map(CausalLm::inference))
     }
 
-    /// Adds the gradients of a slice of a mini-batch, micro-batch by micro-batch. Returns the first number on the way that is not
+    /// Adds the gradients of a slice of a mini-batch, micro-batch by micro-batch. Returns the first value on the way that is not
     /// finite.
     fn accumulate_slice(
         &self,
@@ -115,7 +114,7 @@ impl LearningSide {
         mut is_prepared: bool,
         gradients: &mut Gradients,
         totals: &mut Totals,
-    ) -> Option<Fault> {
+    ) -> Option<NonfiniteValue> {
         let mut fault = None;
         for micro in &micro_batches(&self.plan.actor, &mini.sequences, slice) {
             let sequences = mini.sequences_of(micro);
@@ -131,7 +130,7 @@ impl LearningSide {
                 let result = self.loss(&columns, stats, totals);
                 if fault.is_none() {
                     let found = nonfinite_of(stats, &result, columns.offsets());
-                    fault = found.map(|(what, j)| Fault { what, trajectory: j.map(|j| mini.trajectories[micro[j]]) });
+                    fault = found.map(|(what, j)| NonfiniteValue { what, trajectory: j.map(|j| mini.trajectories[micro[j]]) });
                 }
                 totals.add(&result);
                 let old_log_prob = self.old_log_prob(&columns);
@@ -143,9 +142,9 @@ impl LearningSide {
         fault
     }
 
-    /// The loss of a micro-batch with its derivatives; `stats` are of the current policy.
+    /// Returns the loss of a micro-batch with its derivatives. `stats`: of the current policy.
     fn loss(&self, columns: &Columns, stats: &TokenStats, totals: &mut Totals) -> LossResult {
-        // Where the loss of a teacher stands alone, there are none.
+        // If the teacher's is the only loss, there are no advantages.
         let none = columns.get(Column::Advantages).is_none().then(|| vec![0.0; columns.tokens()]);
         let x = LossColumns {
             offsets: columns.offsets(),
@@ -165,14 +164,14 @@ impl LearningSide {
         let result = self.objective.evaluate(&x);
         match self.distillation.as_ref().filter(|_| !x.log_prob.is_empty()) {
             Some(distillation) => {
-                let judged = Judged { columns: x, teacher_log_prob: columns.get(Column::TeacherLogProb) };
-                distillation.beside(result, &judged, stats, totals)
+                let judged = TeacherLossInputs { columns: x, teacher_log_prob: columns.get(Column::TeacherLogProb) };
+                distillation.combine(result, &judged, stats, totals)
             }
             None => result,
         }
     }
 
-    /// `None` where a single update per step makes the old policy this one, and every ratio exactly 1.
+    /// Returns `None` if a single update per step makes the old policy the current one, and every ratio exactly 1.
     fn old_log_prob<'a>(&self, columns: &'a Columns) -> Option<&'a [f32]> {
         match self.bypass {
             true => columns.get(Column::RolloutLogProb),
@@ -180,7 +179,7 @@ impl LearningSide {
         }
     }
 
-    /// A pass without gradients, in the order of the mini-batch. Each rank passes over its slices.
+    /// Runs a pass without gradients, in the order of the mini-batch. Each rank passes over its slices.
     fn current_stats(&self, mini: &ActorMiniBatch) -> TokenStats {
         let model = self.actor.model.inference();
         let cut = |slice: &[usize]| micro_batches(&self.plan.actor, &mini.sequences, slice);
@@ -193,7 +192,7 @@ impl LearningSide {
         TokenStats { log_prob, entropy, ..TokenStats::default() }
     }
 
-    /// Works out what the loss must know of the whole mini-batch; `stats` are of the current policy, in its order.
+    /// Computes what the loss needs of the whole mini-batch. `stats`: of the current policy, in its order.
     fn prepare(&self, mini: &mut ActorMiniBatch, stats: &TokenStats, totals: &mut Totals) {
         let mut stream = Stream::new(self.config.trainer.seed, "policy loss", &mini.place);
         let columns = &mut mini.columns;
@@ -222,11 +221,11 @@ impl LearningSide {
     }
 }
 
-/// The first number of a micro-batch that is not finite, with the sequence that it belongs to, where it belongs to one.
+/// Returns the first value of a micro-batch that is not finite, with its sequence, if it belongs to one.
 fn nonfinite_of(stats: &TokenStats, result: &LossResult, offsets: &[usize]) -> Option<(String, Option<usize>)> {
     let columns =
         [("log_prob", &stats.log_prob), ("entropy", &stats.entropy), ("the derivative of the loss", &result.d_log_prob)];
-    let of_column = columns.into_iter().find_map(|(name, values)| Some((name, Some(faulty_sequence(values, offsets)?))));
+    let of_column = columns.into_iter().find_map(|(name, values)| Some((name, Some(nonfinite_sequence(values, offsets)?))));
     let of_term = || result.terms.iter().find(|(_, value)| !value.is_finite()).map(|(name, _)| (*name, None));
     of_column.or_else(of_term).map(|(name, sequence)| (format!("actor: `{name}`"), sequence))
 }
@@ -234,11 +233,11 @@ fn nonfinite_of(stats: &TokenStats, result: &LossResult, offsets: &[usize]) -> O
 /// One mini-batch, its trajectories one after another.
 struct ActorMiniBatch<'a> {
     trajectories: &'a [usize],
-    /// The prompt that each trajectory answers.
+    /// Prompt of each trajectory.
     groups: Vec<usize>,
     sequences: Vec<Sequence<'a>>,
     columns: Columns,
-    /// The numbers that tell it from all others of the run: step, epoch and place in the epoch.
+    /// Key that is unique in the run: step, epoch and index in the epoch.
     place: [u64; 3],
 }
 
@@ -247,7 +246,7 @@ impl<'a> ActorMiniBatch<'a> {
         micro.iter().map(|&j| self.sequences[j]).collect()
     }
 
-    /// The statistics of the only micro-batch, whose sequences are sorted by prompt, in the order of the mini-batch.
+    /// Returns the statistics of the only micro-batch, whose sequences are sorted by prompt, in the order of the mini-batch.
     fn in_order(&self, stats: &TokenStats, micro: &[usize]) -> TokenStats {
         let order = |column: &[f32]| {
             let mut ordered = vec![0.0; self.columns.tokens()];

@@ -1,6 +1,6 @@
-//! The metrics of conversations: why they ended, what became of the calls in them, and how long they waited (verl's `tool_call_counts/*` and
-//! `timing_s/agent_loop/*`, TRL's `tools/*`, and what neither has). A batch without conversations has none of them; the number of turns is
-//! among the metrics of every batch.
+//! The metrics of conversations: reasons of their ends, their calls, and their waiting times (verl's `tool_call_counts/*` and
+//! `timing_s/agent_loop/*`, TRL's `tools/*`, and additional ones). Only batches with conversations have them; the number of turns
+//! is a metric of every batch.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,20 @@ use burnish_agent::loops::BRANCHES;
 use burnish_agent::{CallRecord, EndReason, Episode, FailureKind};
 use burnish_tracking::Metrics;
 
-/// The most tools that have metrics of their own: names come from the model, and a run may have any number of tools.
+/// Maximum number of tools with separate metrics: names come from the model, and a run may have any number of tools.
 const MOST_TOOLS: usize = 64;
 
 /// Adds the metrics of the conversations of a batch.
 ///
-/// Per conversation: `tool_call_counts/*`, `agent/unreadable_calls`, `agent/dropped_calls` and, where programs lead,
-/// `agent/branches_dropped` (mean numbers), `agent/end/NAME` (the share that ended so), `tools/call_frequency` (calls). Per call:
-/// `tools/failure_frequency` (the share without an answer of the tool; 0 without calls), `tools/cut_frequency` (the share whose
-/// answer was cut). `tools/trouble/NAME` and `tools/TOOL/calls` are numbers of calls of the step, `tools/TOOL/failure_rate` is
-/// the share of a tool's, `agent/context_ratio` the share of response tokens that the model did not sample. Names that are no
-/// tool have no metrics of their own.
+/// Per conversation: `tool_call_counts/*`, `agent/unreadable_calls`, `agent/dropped_calls` and, if programs lead,
+/// `agent/branches_dropped` (means), `agent/end/NAME` (share of conversations with this end), `tools/call_frequency` (calls).
+///
+/// Per call: `tools/failure_frequency` (share without a result of the tool; 0 without calls), `tools/cut_frequency` (share with a
+/// truncated result).
+///
+/// `tools/trouble/NAME` and `tools/TOOL/calls` count calls of the step, `tools/TOOL/failure_rate` is a tool's share of failures,
+/// `agent/context_ratio` the share of response tokens that the model did not sample. Names that are not tools have no separate
+/// metrics.
 pub fn of_batch(batch: &Batch, metrics: &mut Metrics) {
     let episodes: Vec<(usize, &Episode)> =
         batch.episodes.iter().enumerate().filter_map(|(i, episode)| Some((i, episode.as_deref()?))).collect();
@@ -57,7 +60,7 @@ pub fn of_batch(batch: &Batch, metrics: &mut Metrics) {
     }
 }
 
-/// The metrics of calls of so many conversations.
+/// Adds the metrics of the calls in `conversations` conversations.
 fn of_calls(calls: &[&CallRecord], conversations: f64, metrics: &mut Metrics) {
     let share = |of: &[&CallRecord], is: &dyn Fn(&CallRecord) -> bool| {
         of.iter().filter(|call| is(call)).count() as f64 / of.len().max(1) as f64
@@ -82,11 +85,11 @@ fn of_calls(calls: &[&CallRecord], conversations: f64, metrics: &mut Metrics) {
     }
 }
 
-/// The watch over a run's calls of tools: a run whose every call fails, or whose model's calls cannot be read, goes on like any other. Each
-/// is said once, after the first step that shows it.
+/// Watches a run's calls of tools: a run whose every call fails, or whose model writes unreadable calls, would otherwise look
+/// normal. Warns once of each, after the first step that shows it.
 #[derive(Default)]
 pub struct ToolWatch {
-    /// Calls carried out so far by tools that answered.
+    /// Number of calls so far that tools returned a result for.
     answered: usize,
     said_unread: bool,
     said_failed: bool,
@@ -105,11 +108,11 @@ impl ToolWatch {
         let calls: Vec<&CallRecord> = episodes().flat_map(|episode| &episode.calls).collect();
         let unreadable: usize = episodes().map(|episode| episode.unreadable_calls).sum();
         self.answered += calls.iter().filter(|call| call.failure.is_none()).count();
-        let mut said = Vec::new();
+        let mut warnings = Vec::new();
         if calls.is_empty() && unreadable > 0 && self.answered == 0 && !std::mem::replace(&mut self.said_unread, true) {
-            said.push(format!(
-                "no call of a tool could be read, of {unreadable} that look like one: is actor_rollout_ref.rollout.multi_turn.format the format \
-                 of this model? trainer report shows what it writes"
+            warnings.push(format!(
+                "none of {unreadable} texts that look like calls of tools could be read: is actor_rollout_ref.rollout.multi_turn.format the format \
+                 of this model? trainer report shows its responses"
             ));
         }
         if !calls.is_empty() && self.answered == 0 && !std::mem::replace(&mut self.said_failed, true) {
@@ -118,13 +121,13 @@ impl ToolWatch {
             let most = kinds.into_iter().max_by_key(|(_, count)| *count);
             let most = most.and_then(|((failure, name), count)| Some(format!("{count} times {} of {name:?}", failure?.name())));
             let count = calls.len();
-            said.push(format!(
-                "no tool answered, of {count} calls, most often {}: the model was told so each time. The log has what the tools print, trainer \
-                 report what was called",
+            warnings.push(format!(
+                "no tool returned a result for {count} calls, most often {}; the model got an error each time. The log has the output of the tools, trainer \
+                 report the calls",
                 most.unwrap_or_default()
             ));
         }
-        said
+        warnings
     }
 }
 
@@ -184,10 +187,10 @@ mod tests {
         let failed = conversations(vec![failed]);
         let mut watch = ToolWatch::default();
         assert!(watch.warnings(&two_responses()).is_empty());
-        let said = watch.warnings(&unread);
-        assert!(said.len() == 1 && said[0].contains("of 1 that look"), "{said:?}");
-        let said = watch.warnings(&failed);
-        assert!(said.len() == 1 && said[0].contains("of 3 calls, most often 2 times died of \"b\""), "{said:?}");
+        let warnings = watch.warnings(&unread);
+        assert!(warnings.len() == 1 && warnings[0].contains("none of 1 texts"), "{warnings:?}");
+        let warnings = watch.warnings(&failed);
+        assert!(warnings.len() == 1 && warnings[0].contains("for 3 calls, most often 2 times died of \"b\""), "{warnings:?}");
         assert!(watch.warnings(&failed).is_empty() && watch.warnings(&unread).is_empty());
         let mut watch = ToolWatch::default();
         assert!(watch.warnings(&batch()).is_empty() && watch.warnings(&failed).is_empty(), "a tool has answered");

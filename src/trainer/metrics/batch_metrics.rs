@@ -1,5 +1,5 @@
-//! The metrics of a batch (verl's `compute_data_metrics` and `compute_variance_proxy_metrics`). The names begin
-//! with `critic/` even where there is no critic.
+//! The metrics of a batch (verl's `compute_data_metrics` and `compute_variance_proxy_metrics`). The names begin with `critic/`
+//! even without a critic.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use burnish_config::schema::DataConfig;
 use burnish_data::named_source;
 use burnish_tracking::Metrics;
 
-/// verl counts messages: where the model answers once, there are a prompt and a response.
+/// Turns of a response without tools: verl counts messages, here a prompt and a response.
 const TURNS: f64 = 2.0;
 
-/// The number of turns of each trajectory, as verl counts them.
+/// Returns the number of turns of each trajectory, as verl counts them.
 pub fn turns(batch: &Batch) -> Vec<f64> {
     batch.episodes.iter().map(|episode| episode.as_ref().map_or(TURNS, |episode| episode.num_turns() as f64)).collect()
 }
 
-/// Scores and rewards per trajectory (of scores the standard deviation too, its mean within groups, and the share of groups whose scores
-/// are all the same, as in TRL), advantages and returns over trained tokens, lengths per trajectory. Of what nothing reads, and so nothing
-/// works out, there is no number.
+/// Adds scores and rewards per trajectory, advantages and returns over trained tokens, and lengths per trajectory. Scores also
+/// have the standard deviation, its mean within groups, and the share of groups with equal scores, as in TRL. Columns that
+/// nothing reads are not computed and have no metrics.
 pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     let trained = |column: &[f32]| -> Vec<f64> {
         column.iter().zip(&batch[Column::Mask]).filter(|(_, m)| **m != 0.0).map(|(x, _)| *x as f64).collect()
@@ -49,7 +49,7 @@ pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     }
     let lengths = |len: &dyn Fn(usize) -> usize| -> Vec<f64> { (0..batch.len()).map(|i| len(i) as f64).collect() };
     length("response_length", &lengths(&|i| batch.tokens(i).len()), data.max_response_length, metrics);
-    // As in TRL, 0 where none ended by itself.
+    // 0 if no response ended by itself, as in TRL.
     let ended: Vec<f64> = (0..batch.len()).filter(|&i| !batch.truncated(i)).map(|i| batch.tokens(i).len() as f64).collect();
     spread("response_length_terminated", if ended.is_empty() { &[0.0] } else { &ended }, metrics);
     length("prompt_length", &lengths(&|i| batch.prompt_ids(i).len()), data.max_prompt_length, metrics);
@@ -73,7 +73,7 @@ pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     }
 }
 
-/// The mean score of each data source, where there are several.
+/// Adds the mean score of each data source, if there are several.
 fn of_sources(batch: &Batch, metrics: &mut Metrics) {
     let mut sources: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (i, score) in batch.trajectory_scores().into_iter().enumerate() {
@@ -84,7 +84,7 @@ fn of_sources(batch: &Batch, metrics: &mut Metrics) {
     }
 }
 
-/// Values and how much of the returns they explain, over the tokens that `mask` counts.
+/// Adds values, and how much of the returns they explain, over the tokens that `mask` counts.
 pub fn of_values(values: &[f32], returns: &[f32], mask: &[f32], metrics: &mut Metrics) {
     let counted = |column: &[f32]| -> Vec<f64> {
         column.iter().zip(mask).filter(|(_, m)| **m != 0.0).map(|(x, _)| f64::from(*x)).collect()
@@ -95,14 +95,14 @@ pub fn of_values(values: &[f32], returns: &[f32], mask: &[f32], metrics: &mut Me
     metrics.set("critic/vf_explained_var", 1.0 - variance(&errors) / (variance(&returns) + 1e-5));
 }
 
-/// Unbiased; 0 of fewer than two.
+/// Returns the unbiased variance; 0 for fewer than two values.
 pub(super) fn variance(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count.max(1.0);
     values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (count - 1.0).max(1.0)
 }
 
-/// Mean, maximum and minimum, where there is anything.
+/// Adds mean, maximum and minimum, if there are values.
 pub fn spread(name: &str, values: &[f64], metrics: &mut Metrics) {
     if values.is_empty() {
         return;
@@ -112,16 +112,17 @@ pub fn spread(name: &str, values: &[f64], metrics: &mut Metrics) {
     metrics.set(format!("{name}/min"), values.iter().copied().fold(f64::INFINITY, f64::min));
 }
 
-/// `clip_ratio` is the share of the greatest length, as in verl: a response that ends there by itself counts too.
+/// Adds the metrics of lengths. `clip_ratio` is the share of the maximum length, as in verl: a response that ends exactly there
+/// also counts.
 fn length(name: &str, values: &[f64], most: usize, metrics: &mut Metrics) {
     spread(name, values, metrics);
     let clipped = values.iter().filter(|&&v| v >= most as f64).count();
     metrics.set(format!("{name}/clip_ratio"), clipped as f64 / values.len() as f64);
 }
 
-/// The noise of the gradient: A²·W estimates the squared norm of a trajectory's, with W = Σ_t (1 − 2π_t + Σπ²) and A the mean of
-/// its advantages. With importance weights, power takes their mean squared, and the reported W takes each squared, as in verl.
-/// `actor/grad_norm` is of the mean gradient; a step that does not update the actor has none.
+/// Adds the noise of the gradient: A²·W estimates the squared norm of a trajectory's gradient, with W = Σ_t (1 − 2π_t + Σπ²) and
+/// A the mean of its advantages. With importance weights, power takes their mean squared, and the reported W takes each squared,
+/// as in verl. `actor/grad_norm` is the norm of the mean gradient; absent if the step does not update the actor.
 pub fn variance_proxy(batch: &Batch, metrics: &mut Metrics) {
     let Some(grad_norm) = metrics.get("actor/grad_norm") else { return };
     let (Some(old), Some(squares)) = (batch.get(Column::OldLogProb), batch.get(Column::SumPiSquared)) else { return };

@@ -1,4 +1,4 @@
-//! The metrics of a step, in the names of verl and of TRL.
+//! The metrics of a step, under the names of verl and of TRL.
 
 pub mod agent_metrics;
 mod batch_metrics;

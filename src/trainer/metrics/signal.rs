@@ -1,26 +1,26 @@
-//! The watch over what a run learns from its scores. A run whose every advantage is 0 goes on and finishes like any other, with a loss of 0, a
-//! KL of 0 and no clipped token, which look like health: so it is said, once, when it has lasted, and again at the end.
+//! Watches whether a run learns from its scores. A run whose every advantage is 0 has a loss of 0, a KL of 0 and no clipped
+//! token, which looks healthy. The run warns once after ten such steps, and again at the end.
 
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
 use burnish_algorithm::advantage::Need;
 use burnish_tracking::Metrics;
 
-/// Steps in a row that make it worth saying.
+/// Steps in a row before the warning.
 const LONG: u64 = 10;
 
 /// Steps without a signal.
 #[derive(Default)]
 pub struct Signal {
-    /// The first of the last ones in a row, and why.
+    /// First of the current steps in a row, and the reason.
     since: Option<(u64, &'static str)>,
-    /// The first step of this process.
+    /// First step of this process.
     first: Option<u64>,
     warned: bool,
 }
 
 impl Signal {
-    /// Follows a step, for which `why` says that it had no signal.
+    /// Follows a step. `why`: the reason why it had no signal.
     pub fn follow(&mut self, step: u64, why: Option<&'static str>, metrics: &Metrics) {
         self.first.get_or_insert(step);
         self.since = why.map(|why| self.since.unwrap_or((step, why)));
@@ -29,7 +29,7 @@ impl Signal {
         let number = |name: &str, what: &str| metrics.get(name).map_or(String::new(), |value| format!(", {what} {value:.3}"));
         tracing::warn!(
             "steps {since} to {step} taught the policy nothing: {why}{}{}{}. Unless the scores are as good as they can be, look at the \
-             responses (trainer report), at the reward function (does any response get another score?), at data.max_response_length, and \
+             responses (trainer report), at the reward function (do all responses get the same score?), at data.max_response_length, and \
              at the learning rate (too high, and the policy collapses)",
             number("critic/score/mean", "mean score"),
             number("response/truncated_ratio", "share of responses cut by the length limit"),
@@ -37,8 +37,8 @@ impl Signal {
         );
     }
 
-    /// The step since which a run that has ended after `step` had none, and why, where that is long enough to be said: [`LONG`] steps, or
-    /// all that it made.
+    /// Returns the step since which a run that ended after `step` had no signal, and the reason, if that was long: [`LONG`]
+    /// steps, or all steps of the run.
     pub fn verdict(&self, step: u64) -> Option<(u64, &'static str)> {
         let (since, why) = self.since?;
         let steps = (step + 1).saturating_sub(since);
@@ -46,7 +46,8 @@ impl Signal {
     }
 }
 
-/// The reason why a step that is done teaches nothing, or `None` where it does; `needs`: of the estimator. KL terms and an entropy bonus may still move the policy.
+/// Returns the reason why a finished step teaches nothing, or `None` if it does. `needs`: of the estimator. KL terms and an
+/// entropy bonus may still move the policy.
 pub fn missing(batch: &Batch, needs: impl Fn(Need) -> bool, metrics: &Metrics) -> Option<&'static str> {
     let scores: Vec<f64> = batch.trajectory_scores().into_iter().flatten().collect();
     let size = scores.iter().fold(0.0, |most: f64, score| most.max(score.abs()));
@@ -58,14 +59,14 @@ pub fn missing(batch: &Batch, needs: impl Fn(Need) -> bool, metrics: &Metrics) -
         let trained = advantages.iter().zip(mask).filter(|(_, m)| **m != 0.0);
         trained.map(|(a, _)| f64::from(a.abs())).fold(0.0, f64::max)
     };
-    // Scores that only rounding tells from their mean leave advantages like 1e-9.
+    // Scores that differ from their mean only by rounding leave advantages like 1e-9.
     if advantages.is_some_and(|advantages| largest(advantages) <= 1e-6 * size) {
         return Some("every advantage was 0");
     }
     if metrics.get("actor/grad_norm") == Some(0.0) {
         return Some("the gradient was 0");
     }
-    // Where nothing reads advantages, the scores say nothing of what is learnt.
+    // If nothing reads advantages, scores do not show what is learnt.
     advantages?;
     // Rewards of turns are not in the scores.
     if batch.episodes.iter().flatten().any(|episode| !episode.rewards.is_empty()) {
@@ -75,12 +76,12 @@ pub fn missing(batch: &Batch, needs: impl Fn(Need) -> bool, metrics: &Metrics) -
     if equal {
         return Some("all responses had the same score");
     }
-    // Estimators of named rewards learn from those, whatever the score is.
+    // Estimators of named rewards learn from those rewards, not from the score.
     let alike = needs(Need::Group) && !needs(Need::Components) && equal_groups(batch) == Some(1.0);
     alike.then_some("all responses to each prompt had the same score")
 }
 
-/// The scores of each group of several scored responses.
+/// Returns the scores of each group of several scored responses.
 pub fn groups_of_scores(batch: &Batch) -> Vec<Vec<f64>> {
     let mut groups: Vec<Vec<f64>> = vec![Vec::new(); batch.prompts.len()];
     for (score, &group) in batch.trajectory_scores().into_iter().zip(&batch.group) {
@@ -90,7 +91,7 @@ pub fn groups_of_scores(batch: &Batch) -> Vec<Vec<f64>> {
     groups
 }
 
-/// The share of groups of several scored responses that all have the same score (TRL's `frac_reward_zero_std`, which compares the
+/// Returns the share of groups of several scored responses with equal scores (TRL's `frac_reward_zero_std`, which compares the
 /// computed deviation with 1e-8); `None` without such a group.
 pub fn equal_groups(batch: &Batch) -> Option<f64> {
     let groups = groups_of_scores(batch);
@@ -132,7 +133,7 @@ mod tests {
         batch.scores.iter_mut().for_each(|score| score.score = Some(1.0));
         batch.set(Column::Advantages, vec![0.0, 3.7e-9, 0.0, -3.7e-9]);
         assert_eq!(lacks(&batch, rloo), Some("every advantage was 0"));
-        // A KL term in the rewards moves the advantages, and the scores still say nothing.
+        // A KL term in the rewards moves the advantages, but the scores still carry no signal.
         batch.set(Column::Advantages, vec![0.01, -0.01, 0.0, 0.0]);
         assert_eq!((lacks(&batch, rloo).is_some(), lacks(&batch, gae).is_some(), lacks(&batch, reinforce)), (true, true, None));
         assert_eq!(equal_groups(&batch), Some(1.0));
@@ -144,6 +145,6 @@ mod tests {
         batch.set(Column::Mask, vec![0.0; 4]);
         assert_eq!(lacks(&batch, rloo), Some("no token was trained"));
         batch.scores[0].score = None;
-        assert_eq!(equal_groups(&batch), None, "one response is no group");
+        assert_eq!(equal_groups(&batch), None, "one response is not a group");
     }
 }

@@ -1,4 +1,4 @@
-//! The times of a whole step, per token too, its throughput and the memory in use: `timing_per_token_ms/*`, `perf/*`.
+//! The times of a step, also per token, its throughput and its memory: `timing_per_token_ms/*`, `perf/*`.
 
 use crate::job::clock::{Clock, resident_gib};
 use crate::job::device_memory::DeviceMemory;
@@ -7,11 +7,11 @@ use crate::trainer::batch::columns::Column;
 use burnish_distributed::Ranks;
 use burnish_tracking::Metrics;
 
-/// The times of a whole training step, per token too, its throughput and the memory in use.
+/// Adds the times of a step, also per token, its throughput and its memory.
 ///
-/// `timing_per_token_ms/gen` is per response token, the others per prompt and response token (verl's
-/// `compute_timing_metrics`). Times and memory are those of rank 0. `perf/throughput` is that of one process, as verl's is that of one
-/// GPU. `perf/max_memory_allocated_gb` is the peak since the start, of the GPU's memory where there is one, else of the process's
+/// `timing_per_token_ms/gen` is per response token, the others are per prompt and response token (verl's
+/// `compute_timing_metrics`). Times and memory are rank 0's. `perf/throughput` is per rank, as verl's is per GPU.
+/// `perf/max_memory_allocated_gb` is the peak since the start, of the GPU's memory if there is a GPU, else of the process's
 /// resident memory.
 pub fn of_step(clock: &Clock, batch: &Batch, gpu: Option<&DeviceMemory>, ranks: &Ranks, metrics: &mut Metrics) {
     let step = clock.elapsed();

@@ -1,8 +1,9 @@
-//! The metrics of TRL's original RLOO trainer (0.9 to 0.21) and of today's GRPO and RLOO trainers (1.9), for `trainer.metric_names: trl`.
+//! The metrics of TRL's original RLOO trainer (0.9 to 0.21) and of today's GRPO and RLOO trainers (1.9), for
+//! `trainer.metric_names: trl`.
 //!
-//! Names and meanings are TRL's, but for what it got wrong: masked tokens count nowhere (it adds −1 to the entropy for each
-//! padded position, and averages padding into `policy/entropy_avg` and `val/ratio`), scores are reported before they are
-//! normalised (after, their mean is 0), `eps` is no integer, and `val/ratio_var` is over tokens, not over the means of micro-batches.
+//! Names and meanings are TRL's, except for its mistakes. Masked tokens count nowhere; TRL adds −1 to the entropy for each padded
+//! position, and averages padding into `policy/entropy_avg` and `val/ratio`. Scores are reported before they are normalised,
+//! since their mean is 0 afterwards. `eps` is not an integer. `val/ratio_var` is over tokens, not over means of micro-batches.
 
 use super::batch_metrics::variance;
 use super::signal::groups_of_scores;
@@ -12,7 +13,7 @@ use burnish_algorithm::rounding::settled;
 use burnish_config::schema::MetricNames;
 use burnish_tracking::Metrics;
 
-/// (TRL's name, verl's name of the same number). Those without one of verl's are worked out here and in `totals`.
+/// (TRL's name, verl's name of the same value). Values without a name in verl are computed here and in `totals`.
 const NAMES: &[(&str, Option<&str>)] = &[
     ("eps", None),
     ("episode", None),
@@ -24,8 +25,8 @@ const NAMES: &[(&str, Option<&str>)] = &[
     ("objective/non_score_reward", None),
     ("objective/rlhf_reward", Some("critic/rewards/mean")),
     ("objective/scores", Some("critic/score/mean")),
-    // Of online DPO: the best response to each prompt less the worst, the responses that ended by themselves, and what the loss says of
-    // the pairs.
+    // Online DPO: the best response to each prompt less the worst, the responses that ended by themselves, and the loss's metrics
+    // of pairs.
     ("objective/scores_margin", None),
     ("val/contain_eos_token", None),
     ("rewards/chosen", Some("actor/rewards/chosen")),
@@ -34,11 +35,12 @@ const NAMES: &[(&str, Option<&str>)] = &[
     ("rewards/accuracies", Some("actor/rewards/accuracies")),
     ("logps/chosen", Some("actor/logps/chosen")),
     ("logps/rejected", Some("actor/logps/rejected")),
-    // Of TRL today: scores with their deviation, and the share of prompts whose responses all have the same.
+    // TRL today: scores with their deviation, and the share of prompts whose responses all have the same score.
     ("reward", Some("critic/score/mean")),
     ("reward_std", Some("critic/score/std")),
     ("frac_reward_zero_std", Some("reward/zero_std_ratio")),
-    // Lengths of responses, of which TRL counts the sampled tokens and verl all; a response is terminated if the limit did not cut it, by a stop text too, where TRL knows end tokens alone.
+    // Lengths of responses: TRL counts sampled tokens, verl all tokens. A response is terminated if the limit did not cut it,
+    // also by a stop text; TRL knows only end tokens.
     ("completions/mean_length", Some("response_length/mean")),
     ("completions/min_length", Some("response_length/min")),
     ("completions/max_length", Some("response_length/max")),
@@ -52,18 +54,18 @@ const NAMES: &[(&str, Option<&str>)] = &[
     ("policy/approxkl_avg", None),
     ("policy/clipfrac_avg", Some("actor/pg_clipfrac")),
     ("policy/entropy_avg", Some("actor/entropy")),
-    // The share of clipped value updates: 0 where there are no values, as in TRL's RLOO.
+    // Share of clipped value updates: 0 without values, as in TRL's RLOO.
     ("val/clipfrac_avg", None),
     ("val/num_eos_tokens", None),
     ("val/ratio", None),
     ("val/ratio_var", None),
 ];
 
-/// The beginning of TRL's names for the rewards of each function, which verl calls `reward/`.
+/// Prefix of TRL's names for the rewards of each function; verl's is `reward/`.
 const REWARDS: &str = "rewards/";
 
-/// Adds the metrics that TRL reports of a batch and verl does not. `episode` counts trajectories trained on since the run began,
-/// `tokens` those of their prompts and responses.
+/// Adds the metrics of a batch that TRL reports and verl does not. `episode`: trajectories trained on since the start of the run.
+/// `tokens`: tokens of their prompts and responses.
 pub fn of_batch(batch: &Batch, episode: u64, tokens: u64, metrics: &mut Metrics) {
     let count = batch.len().max(1) as f64;
     let mean = |term: &dyn Fn(usize) -> f64| {
@@ -108,7 +110,7 @@ pub fn of_batch(batch: &Batch, episode: u64, tokens: u64, metrics: &mut Metrics)
     }
 }
 
-/// The lengths of conversations without what tools and users said, under TRL's names.
+/// Adds the lengths of conversations without the text of tools and users, under TRL's names.
 fn sampled_lengths(batch: &Batch, metrics: &mut Metrics) {
     let sampled = batch.sampled();
     let length = |i: usize| batch.tokens(i).filter(|&t| sampled[t]).count() as f64;
@@ -124,7 +126,7 @@ fn sampled_lengths(batch: &Batch, metrics: &mut Metrics) {
     }
 }
 
-/// A row of metrics under the chosen names. What TRL has no name for keeps verl's.
+/// Returns a row of metrics under the chosen names. A metric without a name in TRL keeps verl's.
 pub fn named(metrics: Metrics, names: MetricNames) -> Metrics {
     let mut row = Metrics::new();
     match names {
@@ -133,7 +135,7 @@ pub fn named(metrics: Metrics, names: MetricNames) -> Metrics {
             row.extend(metrics.iter().filter(|(name, _)| is_own(name)));
         }
         MetricNames::Trl => {
-            // A number that is there under TRL's name is another than verl's.
+            // A value already under TRL's name differs from verl's.
             let number = |trl: &str, verl: Option<&str>| metrics.get(trl).or_else(|| metrics.get(verl?));
             row.extend(NAMES.iter().filter_map(|(trl, verl)| Some((*trl, number(trl, *verl)?))));
             let has_other = |name: &str| {
@@ -165,7 +167,7 @@ mod tests {
         assert_eq!(trl.get("response_length/mean"), None);
     }
 
-    /// Masked tokens may hold anything.
+    /// Masked tokens may have any value.
     #[test]
     fn masked_tokens_count_nowhere() {
         let mut batch = two_responses();
@@ -182,7 +184,7 @@ mod tests {
         let old = batch.get(Column::OldLogProb);
         totals.add_ratios(batch.offsets(), &batch[Column::Mask], &[-1.0, -1.0, -0.5, f32::NAN], old);
         totals.report(1, &mut metrics);
-        // Of three trained tokens one has the ratio e, the others 1.
+        // One of three trained tokens has the ratio e, the others 1.
         let (e, ratio) = (1f64.exp(), metrics.get("val/ratio").unwrap());
         assert!((ratio - (e + 2.0) / 3.0).abs() < 1e-12 && metrics.get("policy/approxkl_avg") == Some(0.25));
         assert!((metrics.get("val/ratio_var").unwrap() - (e - 1.0).powi(2) / 3.0).abs() < 1e-12);

@@ -1,4 +1,4 @@
-//! Phases `gen`, `reward` and `gen_max`: the scored trajectories of a step, from the actor itself.
+//! Phases `gen`, `reward` and `gen_max`: the scored trajectories of a step, sampled from the actor.
 
 use anyhow::{Result, bail};
 
@@ -16,12 +16,11 @@ use burnish_rollout::Sampling;
 use burnish_tracking::Metrics;
 
 impl SamplingSide {
-    /// `data.train_batch_size` prompts with `rollout.n` scored responses each. With `algorithm.filter_groups` (DAPO's dynamic
-    /// sampling) those whose responses differ, sampling further prompts until there are enough.
+    /// Returns `data.train_batch_size` prompts with `rollout.n` scored responses each. With `algorithm.filter_groups` (DAPO's
+    /// dynamic sampling) keeps prompts whose responses differ, and samples more prompts until there are enough.
     ///
     /// # Errors
-    /// The errors of generation and scoring, and `max_num_gen_batches` batches without enough such prompts; 0 or less never
-    /// gives up.
+    /// The errors of generation and scoring; if `max_num_gen_batches` batches give too few prompts. 0 or less means no limit.
     pub fn rollout(
         &mut self,
         policy: &CausalLm,
@@ -38,7 +37,7 @@ impl SamplingSide {
         loop {
             round += 1;
             let prompts = self.sampler.next_batch().into_iter().map(|i| self.train[i].clone()).collect();
-            // A later round may see a prompt of this step again: its responses must be others.
+            // A later round may repeat a prompt of this step, and must sample other responses.
             let keys: &[u64] = if round == 1 { &[] } else { &[round] };
             let generated = clock
                 .time("gen", || self.sample(policy, SampleRequest { purpose: "rollout", prompts, n, sampling, keys }, at))?;
@@ -73,10 +72,10 @@ impl SamplingSide {
                      data.gen_batch_size or actor_rollout_ref.rollout.n"
                 );
             }
-            if is_told(round) {
+            if is_reported(round) {
                 let times = sampled as f64 / self.train.len() as f64;
                 let limit = match limit {
-                    None => "it goes on without limit (algorithm.filter_groups.max_num_gen_batches)".to_owned(),
+                    None => "it continues without limit (algorithm.filter_groups.max_num_gen_batches)".to_owned(),
                     Some(limit) => format!("it gives up after {limit}"),
                 };
                 tracing::warn!(
@@ -89,8 +88,8 @@ impl SamplingSide {
         }
     }
 
-    /// For estimators that compare with it: each trajectory's score of the greedy response to its prompt. Where that has no
-    /// score, its trajectories have nothing to be compared with, and count as not scored.
+    /// Writes for each trajectory the score of the greedy response to its prompt, for estimators that compare with it. If the
+    /// greedy response has no score, its trajectories count as not scored.
     pub fn greedy_baselines(
         &mut self,
         policy: &CausalLm,
@@ -106,7 +105,7 @@ impl SamplingSide {
         )?;
         let greedy = self.score(greedy, at)?;
         let mut scores = greedy.trajectory_scores();
-        let earned = greedy.episodes.iter().map(|episode| turn_rewards::beside(self.turn_rewards, episode.as_deref()));
+        let earned = greedy.episodes.iter().map(|episode| turn_rewards::placed_total(self.turn_rewards, episode.as_deref()));
         scores.iter_mut().zip(earned).for_each(|(score, earned)| *score = score.map(|score| score + earned));
         batch_shaping.apply(&mut scores, &[], &[]);
         for (score, &group) in batch.scores.iter_mut().zip(&batch.group) {
@@ -118,7 +117,7 @@ impl SamplingSide {
     }
 }
 
-/// True if a search that has taken so many batches is worth a line: after 10, and each time that it has taken twice as many.
-fn is_told(batches: u64) -> bool {
+/// Returns true if a search of this many batches is worth a log line: after 10 batches, and after each doubling.
+fn is_reported(batches: u64) -> bool {
     batches.is_multiple_of(10) && (batches / 10).is_power_of_two()
 }

@@ -1,20 +1,20 @@
-//! The value of a majority vote among sampled answers (`maj@k`).
+//! The expected value of a majority vote among sampled answers (`maj@k`).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use rayon::prelude::*;
 
-/// Probabilities below this are left out: they change no digit of a sum of probabilities.
+/// Probabilities below this are dropped: they change no digit of a sum of probabilities.
 const NEGLIGIBLE: f64 = 1e-20;
 
-/// The probability that an answer wins the vote, for each sharding of samples among answers that occurs: prompts and variables
-/// share them.
+/// Probability that an answer wins the vote, for each partition of samples by answer that occurs; prompts and variables share
+/// partitions.
 pub struct Votes(HashMap<(Vec<usize>, usize), Vec<f64>>);
 
 impl Votes {
-    /// Of samples with these answers, for each number of draws.
-    pub fn of<'a>(answers: impl Iterator<Item = &'a [String]>, draws: &[usize]) -> Self {
+    /// Computes the votes of samples with these answers, for each number of draws.
+    pub fn new<'a>(answers: impl Iterator<Item = &'a [String]>, draws: &[usize]) -> Self {
         let cases: BTreeSet<(Vec<usize>, usize)> = answers
             .flat_map(|answers| {
                 let sizes: Vec<usize> = classes(answers).iter().map(Vec::len).collect();
@@ -28,13 +28,13 @@ impl Votes {
         Self(cases.into_par_iter().map(probabilities).collect())
     }
 
-    /// Mean and standard deviation of the value that the most frequent answer has among `draws` samples drawn with replacement: of
-    /// several answers that are as frequent the first drawn counts, and of its values the first drawn. `None` for answers or a number
-    /// of draws that [`Votes::of`] was not given.
+    /// Returns mean and standard deviation of the value of the most frequent answer among `draws` samples drawn with replacement.
+    /// Among equally frequent answers the first drawn counts, and among its values the first drawn. `None` for answers or a
+    /// number of draws that [`Votes::new`] did not get.
     ///
-    /// verl estimates them from 1,000 such draws (`bootstrap_metric`, `calc_maj_val`); here they are exact. Which of the equally
-    /// frequent answers was drawn first is a matter of symmetry, and so is which sample of that answer: each is as likely as another.
-    /// So only the probability that an answer wins is needed, and the mean and mean square of its values.
+    /// verl estimates them from 1,000 such draws (`bootstrap_metric`, `calc_maj_val`); here they are exact. By symmetry, each of
+    /// the equally frequent answers is equally likely to be drawn first, and so is each sample of that answer. So only the
+    /// probability that an answer wins is needed, and the mean and mean square of its values.
     pub fn majority(&self, answers: &[String], values: &[f64], draws: usize) -> Option<[f64; 2]> {
         let classes = classes(answers);
         let won = self.0.get(&(classes.iter().map(Vec::len).collect(), draws))?;
@@ -47,7 +47,7 @@ impl Votes {
     }
 }
 
-/// The samples of each answer, the most frequent first.
+/// Groups samples by answer, the most frequent answer first.
 fn classes(answers: &[String]) -> Vec<Vec<usize>> {
     let mut place = HashMap::new();
     let mut classes: Vec<Vec<usize>> = Vec::new();
@@ -60,7 +60,7 @@ fn classes(answers: &[String]) -> Vec<Vec<usize>> {
     classes
 }
 
-/// For each class, the probability that most of `draws` samples belong to it; an equal number of several is shared equally.
+/// Returns for each class the probability that most of `draws` samples belong to it; ties are shared equally.
 fn wins(sizes: &[usize], draws: usize) -> Vec<f64> {
     let mut known: HashMap<usize, f64> = HashMap::new();
     let mut win = |own: usize| match known.get(&own) {
@@ -74,10 +74,10 @@ fn wins(sizes: &[usize], draws: usize) -> Vec<f64> {
     sizes.iter().map(|&own| win(own)).collect()
 }
 
-/// The probability that a class of `own` samples wins against the others of `sizes`, in which it is too.
+/// Returns the probability that a class of `own` samples wins against the other classes of `sizes`, which includes it.
 ///
-/// Counts of classes among the draws are those of independent Poisson variables that happen to sum to `draws`, so that
-/// products of their probabilities, kept by sum and by number of ties, give every case.
+/// Counts of classes among the draws are independent Poisson variables conditioned on the sum `draws`. Products of their
+/// probabilities, kept by sum and by number of ties, cover every case.
 fn win(own: usize, sizes: &[usize], draws: usize) -> f64 {
     let total: usize = sizes.iter().sum();
     let counts = |size: usize| poisson(draws as f64 * size as f64 / total as f64, draws);
@@ -87,7 +87,7 @@ fn win(own: usize, sizes: &[usize], draws: usize) -> f64 {
         others.remove(me);
     }
     let of_others = |count: usize| match count > draws / 2 {
-        // Nobody else can have as many.
+        // No other class can have as many.
         true => rest.get(draws - count).copied().unwrap_or(0.0),
         false => at_most(&others, count, draws - count),
     };
@@ -96,14 +96,14 @@ fn win(own: usize, sizes: &[usize], draws: usize) -> f64 {
     sum / counts(total)[draws]
 }
 
-/// The probability that the others have at most `count` each and `rest` together, where it is divided by the number of those that
+/// Returns the probability that the others have at most `count` each and `rest` together, divided by the number of classes that
 /// share the first place: one more than have `count`.
 fn at_most(others: &[Vec<f64>], count: usize, rest: usize) -> f64 {
     let most = others.len().min(rest / count);
     let mut ways = vec![vec![0.0; rest + 1]; most + 1];
     ways[0][0] = 1.0;
     for other in others {
-        // Downwards, so that what is read is as it was before this class.
+        // Downwards, so that reads see the values from before this class.
         for ties in (0..=most).rev() {
             for sum in (0..=rest).rev() {
                 let below = other.iter().take(count.min(sum + 1)).enumerate();
@@ -118,7 +118,7 @@ fn at_most(others: &[Vec<f64>], count: usize, rest: usize) -> f64 {
     ways.iter().enumerate().map(|(ties, sums)| sums[rest] / (ties + 1) as f64).sum()
 }
 
-/// The Poisson probabilities of 0, 1, … up to `most`, without negligible ones at the end.
+/// Returns the Poisson probabilities of 0, 1, … up to `most`, without negligible ones at the end.
 fn poisson(mean: f64, most: usize) -> Vec<f64> {
     let mut log = -mean;
     let mut probabilities: Vec<f64> = (0..=most)
@@ -139,7 +139,7 @@ fn poisson(mean: f64, most: usize) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Every sequence of draws, counted one by one.
+    /// Enumerates every sequence of draws.
     fn enumerated(answers: &[String], values: &[f64], draws: usize) -> [f64; 2] {
         let n = answers.len();
         let sequences = n.pow(draws as u32);
@@ -162,7 +162,7 @@ mod tests {
             for n in [1, 2, 5, 6] {
                 for draws in 1..=5 {
                     let (answers, values) = (&answers[..n], &values[..n]);
-                    let got = Votes::of([answers].into_iter(), &[draws]).majority(answers, values, draws).unwrap();
+                    let got = Votes::new([answers].into_iter(), &[draws]).majority(answers, values, draws).unwrap();
                     let want = enumerated(answers, values, draws);
                     let error = (got[0] - want[0]).abs().max((got[1] - want[1]).abs());
                     assert!(error < 1e-7, "{answers:?}, {draws} draws: {got:?} and not {want:?}");

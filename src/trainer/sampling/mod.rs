@@ -1,4 +1,4 @@
-//! The sampling side of a step: prompts in, scored responses out; and validation, which is the same with other prompts.
+//! The sampling side of a step: prompts in, scored responses out; and validation, which does the same with other prompts.
 
 mod generate;
 mod majority;

@@ -1,4 +1,4 @@
-//! The record of the conversations since the last checkpoint: a resumed run asks nobody again.
+//! The record of conversations since the last checkpoint, so that a resumed run need not repeat them.
 
 use anyhow::{Context as _, Result};
 
@@ -11,11 +11,11 @@ use burnish_config::schema::ResumeMode;
 use burnish_model::CausalLm;
 
 impl SamplingSide {
-    /// Opens the record before the first conversations, and tells it which step it is. Only what was sampled with these weights,
-    /// and with settings, data, tools and files like these, is taken from it.
+    /// Opens the record before the first conversations, and sets its step. Reuses only conversations with the same weights,
+    /// settings, data, tools and files.
     ///
     /// # Errors
-    /// A run's folder that cannot be read.
+    /// If the run's folder cannot be read.
     pub(super) fn record(&mut self, policy: &CausalLm, at: &Context) -> Result<()> {
         let Some(agents) = self.agents.as_ref().filter(|agents| agents.asks_others() && !at.settings.val_only) else {
             return Ok(());
@@ -24,7 +24,8 @@ impl SamplingSide {
             recorder.begin(at.step);
             return Ok(());
         }
-        let settings = effective_crc(&serde_json::to_value(self.config.as_ref()).context("the settings are no JSON")?);
+        let settings =
+            effective_crc(&serde_json::to_value(self.config.as_ref()).context("the settings cannot be written as JSON")?);
         let tools = serde_json::to_string(&agents.rows()?.tools)?;
         let files = files_crc(&self.config.actor_rollout_ref.rollout.conversations());
         let base = RecordBase {
@@ -44,11 +45,11 @@ impl SamplingSide {
         Ok(())
     }
 
-    /// Lets the record begin anew behind the checkpoint of a step, which has `policy` in it.
+    /// Restarts the record after the checkpoint of a step, which contains `policy`.
     pub fn saved(&self, policy: &CausalLm, step: u64) {
         let Some(recorder) = self.agents.as_ref().and_then(Agents::recorder) else { return };
         if let Err(error) = recorder.saved(step, policy.fingerprint()) {
-            tracing::warn!("the record of conversations cannot be kept: {error:#}");
+            tracing::warn!("cannot keep the record of conversations: {error:#}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The latency and the failures of reward functions: `reward/FUNCTION/latency_ms/*`, `reward/exceptions`, …
+//! The latency and the errors of reward functions: `reward/FUNCTION/latency_ms/*`, `reward/exceptions`, …
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use burnish_reward::stats::CallCounts;
 use burnish_tracking::Metrics;
 
 impl SamplingSide {
-    /// Of all calls since the last row, those of validation included; nothing where every function is a rule of this program, which
-    /// takes microseconds, and whose failures end the run.
+    /// Reports all calls since the last row, including those of validation. Reports nothing if every function is a built-in rule,
+    /// which takes microseconds and whose errors end the run.
     pub fn report_rewards(&self, metrics: &mut Metrics) {
         let of_ranks = self.ranks.gather(self.rewards.stats.take());
         let mut counts = CallCounts::default();
@@ -33,7 +33,7 @@ fn report(counts: CallCounts, metrics: &mut Metrics) {
     }
 }
 
-/// The smallest of the sorted values that at least this share of them does not exceed.
+/// Returns the smallest of the sorted values that at least this share of them does not exceed.
 fn percentile(sorted: &[f64], share: f64) -> f64 {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied().unwrap_or(0.0)

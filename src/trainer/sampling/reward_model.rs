@@ -19,27 +19,26 @@ const PATH: &str = "reward_model.model.path";
 const INPUT_TOKENIZER: &str = "reward_model.model.input_tokenizer";
 
 /// The reward model of a run before its weights are read.
-pub struct Plan {
+pub struct RewardModelPlan {
     pub path: Location,
     pub decoder: DecoderConfig,
     pub reading: Reading,
-    /// Tokens of the longest input that may be expected.
+    /// Tokens of the longest expected input.
     pub longest: usize,
 }
 
-impl Plan {
-    /// `None` without `reward_model.enable`. `policy` is the tokenizer of the policy, `longest` the most tokens of a prompt and its
-    /// response.
+impl RewardModelPlan {
+    /// Returns `None` without `reward_model.enable`. `policy`: the policy's tokenizer. `longest`: tokens of the longest sequence.
     ///
     /// # Errors
-    /// A folder that is no reward model, tokenizers that do not go together, inputs that are too long for it.
+    /// If the folder is not a reward model, the tokenizers do not fit together, or inputs are too long for the model.
     pub fn read(config: &PpoConfig, policy: &Tokenizer, prompts: &[&Arc<Prompt>], longest: usize) -> Result<Option<Self>> {
         let settings = &config.reward_model;
         let Some(path) = settings.model.path.clone().filter(|_| settings.enable) else { return Ok(None) };
         let random = settings.model.init == Init::Random;
         let decoder = || {
             let (hf, placeholder) = (HfConfig::read(path.as_path())?, settings.placeholder_token.is_some());
-            // A language model without weights gets a head of its own.
+            // A language model without weights gets a new head.
             if random && !placeholder && hf.classifier().is_none() {
                 return Ok((hf.scalar_decoder(true)?, false));
             }
@@ -51,7 +50,7 @@ impl Plan {
         check_model(&decoder, reads, 0, "").with_context(|| format!("the reward model in {path} and its tokenizer"))?;
         let longest = match &rewriting {
             None => longest,
-            // A response may have a few tokens more or fewer in the reward model's own.
+            // A response may have a few more or fewer tokens in the reward model's tokenizer.
             Some(rewriting) => longest_rewritten(rewriting, prompts)? + config.data.max_response_length,
         };
         let positions = decoder.max_position_embeddings;
@@ -60,7 +59,7 @@ impl Plan {
                 ensure!(most <= positions, "reward_model.max_length is {most}, {path} has max_position_embeddings {positions}");
                 if longest > most {
                     tracing::warn!(
-                        "the reward model may have to read {longest} tokens: what is longer than reward_model.max_length={most} loses its \
+                        "the reward model may have to read {longest} tokens: inputs longer than reward_model.max_length={most} lose their \
                          end, as reward/{CUT}/mean reports"
                     );
                 }
@@ -68,7 +67,7 @@ impl Plan {
             None => ensure!(
                 longest <= positions,
                 "the reward model may have to read {longest} tokens, its max_position_embeddings is {positions}: lower \
-                 data.max_prompt_length or data.max_response_length, or leave out the end of such inputs by \
+                 data.max_prompt_length or data.max_response_length, or cut the end of such inputs by \
                  reward_model.max_length={positions}"
             ),
         }
@@ -81,7 +80,7 @@ impl Plan {
         Ok(Some(Self { path, decoder, reading, longest }))
     }
 
-    /// The largest of the passes that score so many responses.
+    /// Returns the size of the largest pass that scores this many responses.
     pub fn widest(&self, config: &PpoConfig, responses: usize) -> LargestBatch {
         let sequences = match cut(config) {
             Cut::Sequences(most) => most,
@@ -91,7 +90,7 @@ impl Plan {
         LargestBatch { rows: sequences * self.longest, predicted: sequences, longest: self.longest }
     }
 
-    /// With its weights.
+    /// Loads the weights.
     pub fn load(self, config: &PpoConfig, device: &Device) -> Result<RewardModel> {
         let (settings, seed) = (&config.reward_model, config.trainer.seed);
         let fresh_head = (settings.model.init == Init::Random).then_some(seed);
@@ -112,7 +111,7 @@ impl Plan {
     }
 }
 
-/// True if the reward model judges steps; false too if there is none or it cannot be read.
+/// Returns true if the reward model judges steps; false without a readable model.
 pub fn judges_steps(config: &PpoConfig) -> bool {
     let settings = &config.reward_model;
     let read = || HfConfig::read(settings.model.path.as_ref()?.as_path()).ok();
@@ -128,7 +127,7 @@ fn step_options(settings: &RewardModelConfig) -> StepOptions {
     }
 }
 
-/// The name under which it is reported whether an input was cut.
+/// Name of the value that reports whether an input was cut.
 pub const CUT: &str = "reward_model_cut";
 
 fn cut(config: &PpoConfig) -> Cut {
@@ -139,8 +138,8 @@ fn cut(config: &PpoConfig) -> Cut {
     }
 }
 
-/// The way in which conversations are written for the reward model; `None` where it reads the tokens of the policy, whose vocabulary must then
-/// be its own.
+/// Returns how conversations are rendered for the reward model; `None` if it reads the tokens of the policy, which requires the
+/// same vocabulary.
 fn rewriting(
     config: &PpoConfig,
     model: &RewardModelModelConfig,
@@ -150,20 +149,20 @@ fn rewriting(
     let actor = &config.actor_rollout_ref.model.path;
     let Some(input) = &model.input_tokenizer else {
         if !path.as_path().join("tokenizer.json").is_file() {
-            tracing::warn!("{PATH}: {path} has no tokenizer.json: it is taken to have been trained on the tokens of the policy");
+            tracing::warn!("{PATH}: {path} has no tokenizer.json: assuming that it was trained on the tokens of the policy");
             return Ok(None);
         }
         let own = Tokenizer::load(path.as_path()).context(PATH)?;
         let other = policy.unknown_to(&own).map(|token| {
             format!(
-                "{INPUT_TOKENIZER} is null, so the reward model in {path} would read the tokens of the policy, but its tokenizer is \
-                 another: {token}; write {INPUT_TOKENIZER}={actor}: conversations are then written anew for it"
+                "{INPUT_TOKENIZER} is null, so the reward model in {path} would read the tokens of the policy, but its tokenizer \
+                 differs: {token}; write {INPUT_TOKENIZER}={actor}: conversations are then rendered again for it"
             )
         });
         ensure!(other.is_none(), other.unwrap_or_default());
         return Ok(None);
     };
-    // The policy's folder stands for its tokenizer.
+    // The policy's folder means the policy's tokenizer.
     let folder = if input == actor { config.data.tokenizer.as_ref().unwrap_or(actor) } else { input };
     let from = Tokenizer::load(folder.as_path()).context(INPUT_TOKENIZER)?;
     let from = from.with_ends_of(actor.as_path()).context(INPUT_TOKENIZER)?.with_date(policy.date().clone());
@@ -174,7 +173,7 @@ fn rewriting(
     Ok(Some(Rewriting { from, to: to.with_date(policy.date().clone()) }))
 }
 
-/// Tokens of the longest prompt as the reward model reads it, with an empty response.
+/// Returns the tokens of the longest prompt as the reward model reads it, with an empty response.
 fn longest_rewritten(rewriting: &Rewriting, prompts: &[&Arc<Prompt>]) -> Result<usize> {
     use rayon::prelude::*;
     let length = |prompt: &&Arc<Prompt>| {

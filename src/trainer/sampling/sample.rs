@@ -66,7 +66,7 @@ impl SamplingSide {
         let scored = scoring.run(self.config.reward.num_workers, ranks, |finished| match &self.agents {
             None => sample_plain(engine, policy, &share, &settings, finished),
             Some(agents) => {
-                let conversations = Conversing { agents, ends_run: rewards.fails(), waiting: &|| ranks.beat() };
+                let conversations = ConversationSettings { agents, ends_run: rewards.fails(), waiting: &|| ranks.beat() };
                 sample_conversations(engine, policy, &share, &settings, &conversations, finished)
             }
         });
@@ -147,7 +147,7 @@ fn sample_plain(
 }
 
 /// The parts of sampling that only conversations have.
-struct Conversing<'a> {
+struct ConversationSettings<'a> {
     agents: &'a Agents,
     /// True if a failed score ends the run.
     ends_run: bool,
@@ -155,13 +155,13 @@ struct Conversing<'a> {
     waiting: &'a (dyn Fn() + Sync),
 }
 
-/// Leads conversations. Those that the record of a resumed run has are taken from there.
+/// Leads conversations. Takes those in the record of a resumed run from there.
 fn sample_conversations(
     engine: &mut dyn Engine,
     policy: &CausalLm,
     share: &Share,
     settings: &TurnSettings,
-    Conversing { agents, ends_run, waiting }: &Conversing,
+    ConversationSettings { agents, ends_run, waiting }: &ConversationSettings,
     finished: HandOver,
 ) -> Result<()> {
     let sampling = share.request.sampling;

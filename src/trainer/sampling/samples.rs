@@ -1,5 +1,5 @@
-//! Responses that a run shows or keeps: some now and then, as a table for the trackers and token by token for `trainer report`, and
-//! all of them in `trainer.rollout_data_dir` and `trainer.validation_data_dir`.
+//! Responses that a run shows or keeps: a few as a table for trackers and token by token for `trainer report`, and all of them in
+//! `trainer.rollout_data_dir` and `trainer.validation_data_dir`.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use burnish_util::fs::write_atomic;
 use burnish_util::json_number;
 use burnish_util::rng::Stream;
 
-/// Hands `trainer.log_completions` responses of this step, drawn anew each time, to the trackers, at the first step of each of
+/// Sends `trainer.log_completions` random responses of this step to the trackers, at the first step of each of
 /// `trainer.num_sample_generations` equal parts of training (TRL's `sample_generations_freq`), and at the last step.
 pub fn show_completions(batch: &Batch, tokenizer: &Tokenizer, config: &TrainerConfig, at: &mut Context) -> Result<()> {
     let (most, times) = (config.log_completions, config.num_sample_generations as u64);
@@ -39,7 +39,7 @@ pub fn show_completions(batch: &Batch, tokenizer: &Tokenizer, config: &TrainerCo
     Ok(())
 }
 
-/// A response, with what was made of it.
+/// Returns a response with its score and its values.
 pub(super) fn sample_of(batch: &Batch, i: usize, kind: &str, tokenizer: &Tokenizer, step: u64) -> Result<Sample> {
     let (prompt, response, tokens) = (batch.prompt(i), &batch.responses[i], batch.tokens(i));
     let advantages = batch.get(Column::Advantages);
@@ -78,7 +78,7 @@ fn talk(episode: &Episode) -> ConversationSample {
     }
 }
 
-/// To the trackers and into the run's record.
+/// Sends samples to the trackers and to the run's record.
 pub(super) fn show(samples: &[Sample], name: &'static str, at: &mut Context) {
     at.record.samples(at.step, samples, &table(samples, name));
 }
@@ -96,8 +96,8 @@ pub(super) fn write_generations(folder: &Path, step: u64, lines: &str) -> Result
     write_atomic(&folder.join(format!("{step}.jsonl")), lines.as_bytes())
 }
 
-/// verl's JSON lines: one object per trajectory with input, output, gts, score, step, the answer found (pred) and the extras; of a
-/// conversation messages, the number of those of its prompt, tools, end and num_turns too.
+/// Returns verl's JSON lines: one object per trajectory with input, output, gts, score, step, the found answer (pred) and the
+/// extras. Conversations also have messages, the number of prompt messages, tools, end and num_turns.
 pub(super) fn generations(batch: &Batch, step: u64) -> String {
     let mut lines = String::new();
     for (i, score) in batch.scores.iter().enumerate() {
@@ -130,25 +130,25 @@ pub(super) fn generations(batch: &Batch, step: u64) -> String {
     lines
 }
 
-/// The rewards of the functions by name, where there are several.
+/// Returns the rewards of the functions by name, if there are several.
 fn components(score: &ResponseScore) -> impl Iterator<Item = (String, Value)> {
     let several = score.components.len() > 1;
     score.components.iter().filter(move |_| several).map(|c| (c.name.clone(), json_number::to_value(c.reward)))
 }
 
-/// The number that a reward function returned, unless it abstained.
+/// Returns the value of a reward function, unless it abstained.
 fn number(value: Option<&Value>) -> Option<f64> {
     value.filter(|value| !value.is_null()).and_then(json_number::from_value)
 }
 
-/// Over the tokens that are trained on; an estimator that compares responses gives all the same.
+/// Returns the mean advantage over trained tokens; an estimator that compares responses gives all tokens the same.
 fn mean_advantage(batch: &Batch, i: usize, advantages: &[f32]) -> f64 {
     let trained: Vec<f32> = batch.tokens(i).filter(|&t| batch[Column::Mask][t] != 0.0).map(|t| advantages[t]).collect();
     f64::from(trained.iter().sum::<f32>() / trained.len().max(1) as f32)
 }
 
-/// Query, response and score, as in TRL's table; the reward functions, where there are several; the advantage, where there is one. Of
-/// conversations the response is its turns, and there are the number of turns and the reason of the end.
+/// Returns query, response and score, as in TRL's table; the reward functions, if there are several; the advantage, if there is
+/// one. For conversations the response is the turns; the number of turns and the reason of the end are columns.
 fn table(samples: &[Sample], name: &'static str) -> Table {
     let first = samples.first();
     let components: Vec<&String> = first.iter().flat_map(|sample| sample.components.keys()).collect();
@@ -199,7 +199,7 @@ mod tests {
             (&[Cell::Number(4.0), Cell::from("answer")][..], &[Cell::None, Cell::None][..])
         );
 
-        // What is written is read again, of responses of one turn too, which have none of it.
+        // Written samples can be read again, also responses of one turn.
         for sample in samples {
             let text = serde_json::to_string(&sample).unwrap();
             assert_eq!(serde_json::from_str::<Sample>(&text).unwrap(), sample);

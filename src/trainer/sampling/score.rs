@@ -1,5 +1,5 @@
-//! Phase `reward`: one score per trajectory, by the reward functions, of which a reward model may be one. A score that fails is an
-//! error, never a 0; where every function abstains, the trajectory has none.
+//! Phase `reward`: one score per trajectory, from the reward functions and the reward model. A score that fails is an error,
+//! never a 0; if every function abstains, the trajectory has no score.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use burnish_util::excerpt::excerpt;
 use burnish_util::interrupt::Interrupted;
 
 impl SamplingSide {
-    /// Scores every response and applies what depends on one response alone: penalties for length and for an end that did not
-    /// come.
+    /// Scores every response, and applies the shaping that depends on one response alone: penalties for its length and for a
+    /// missing end.
     ///
     /// # Errors
     /// [`NothingUpdated`], with the first response that could not be scored.
@@ -34,7 +34,7 @@ impl SamplingSide {
     }
 
     fn scored(&self, Sampled { prompts, n, mut responses, .. }: Sampled, at: &Context) -> Result<Batch> {
-        // Behind a failure there may be responses that no function was called for: the failure ends the run.
+        // After an error, later responses may be unscored: the error ends the run.
         let pending: Vec<PendingScores> = responses.iter_mut().map_while(|response| response.pending.take()).collect();
         let prompt = |i: usize| prompts[i / n].as_ref();
         let called = responses.iter().take(pending.len()).enumerate();
@@ -63,7 +63,7 @@ impl SamplingSide {
             let (row, text) = (prompt(i).index, excerpt(&responses[i].text));
             format!("{}step {step}: scoring the response to row {row} ({text})", rank_of(i))
         };
-        // Functions that see the whole batch are asked once, whatever the number of ranks.
+        // Functions that see the whole batch are called once, on rank 0.
         let mut scores = ranks.first(|| ranks.at_work(|| rewards.complete(&inputs, pending, place)))?;
         for (score, response) in scores.iter_mut().zip(&responses) {
             turn_rewards::join(self.turn_rewards, score, response.episode.as_ref());
@@ -83,20 +83,20 @@ impl SamplingSide {
         Ok(batch)
     }
 
-    /// The reward model's scores, of which each rank works out its share.
+    /// Returns the reward model's scores; each rank computes its share.
     fn judge(&self, model: &RewardModel, judged: &[Judged]) -> Result<ModelScores> {
         let ModelScores { scores, cut } = self.ranks.agree(model.judge(&judged[self.ranks.share(judged.len())]))?;
         Ok(ModelScores { scores: self.ranks.concat_f32s(scores), cut: cut.map(|cut| self.ranks.concat(cut)) })
     }
 
-    /// The shaping of each score by itself, whose own numbers are logged before those of the reward functions.
+    /// Shapes each score. The values of the shaping are logged before those of the reward functions.
     fn shape(&self, scores: &mut [ResponseScore], responses: &[DecodedResponse]) {
         let mut shaped: Vec<Option<f64>> = scores.iter().map(|score| score.score.map(f64::from)).collect();
         let lengths: Vec<usize> = responses.iter().map(|response| response.response.ids.len()).collect();
         let ended: Vec<bool> = responses.iter().map(|response| response.response.finish != Finish::Length).collect();
         let numbers = self.shaping.apply(&mut shaped, &lengths, &ended);
         for (i, (score, shaped)) in scores.iter_mut().zip(shaped).enumerate() {
-            // + 0 makes 0 of −0.
+            // + 0 turns −0 into 0.
             score.score = shaped.map(|shaped| shaped as f32 + 0.0);
             let own = numbers.iter().filter_map(|(name, values)| Some((name.clone(), values[i]?))).collect();
             for (name, value) in std::mem::replace(&mut score.extras, own) {
@@ -106,7 +106,7 @@ impl SamplingSide {
     }
 }
 
-/// The prompt that a reward model reads: with the ids of the conversation that was made of it.
+/// Returns the prompt that a reward model reads, with the ids of the conversation made from it.
 fn asked<'a>(prompt: &'a Prompt, response: &DecodedResponse) -> Cow<'a, Prompt> {
     match response.episode.as_ref().filter(|episode| episode.prompt != prompt.ids) {
         Some(episode) => Cow::Owned(Prompt { ids: episode.prompt.clone(), ..prompt.clone() }),

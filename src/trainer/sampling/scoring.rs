@@ -1,4 +1,4 @@
-//! Responses are scored while others are still being generated: each goes to one of `reward.num_workers` threads when it ends.
+//! Scores responses while others are still being generated: each goes to one of `reward.num_workers` threads when it ends.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -15,26 +15,26 @@ use burnish_distributed::Ranks;
 use burnish_reward::{Conversation, PendingScores, Rewards, ScoreInput};
 use burnish_rollout::Response;
 
-/// A response that has ended, with the answers of the functions that see it alone.
+/// A response that has ended, with the results of the functions that see only this response.
 #[derive(Serialize, Deserialize)]
 pub struct DecodedResponse {
     pub response: Response,
-    /// Its text without special tokens.
+    /// Text without special tokens.
     pub text: String,
-    /// Its text with them.
+    /// Text with special tokens.
     pub raw: String,
-    /// The conversation that it is.
+    /// The conversation, if the response is one.
     pub episode: Option<Episode>,
-    /// The text that the policy read first, where it is another than the prompt's: a conversation may have changed it.
+    /// Text that the policy read first, if it is not the prompt's: a conversation may have changed it.
     pub prompt_text: Option<String>,
-    /// `None` for a response behind a response whose score has failed, which ends the run.
+    /// `None` after an earlier response whose score failed, which ends the run.
     pub pending: Option<PendingScores>,
 }
 
-/// A function that receives a response, which is one turn or a conversation, and its index among all responses.
+/// A function that receives a response, of one turn or a conversation, and its index among all responses.
 pub type HandOver<'a> = &'a (dyn Fn(usize, Response, Option<Episode>) + Sync);
 
-/// The responses of one batch that have ended.
+/// The scoring of the responses of one batch.
 pub struct Scoring<'a> {
     pub rewards: &'a Rewards,
     pub tokenizer: &'a Tokenizer,
@@ -45,11 +45,11 @@ pub struct Scoring<'a> {
 }
 
 impl Scoring<'_> {
-    /// Scores the responses that `generate` hands over, in whatever order they end. Returns them in the order of the prompts, and the time
-    /// that scoring took after `generate` had returned.
+    /// Scores the responses that `generate` hands over, in any order. Returns them in the order of the prompts, and the time of
+    /// scoring after `generate` returned.
     ///
     /// # Errors
-    /// The errors of `generate`, and ids that cannot be decoded.
+    /// The errors of `generate`; if ids cannot be decoded.
     pub fn run(
         &self,
         workers: usize,
@@ -58,7 +58,7 @@ impl Scoring<'_> {
     ) -> Result<(Vec<DecodedResponse>, Duration)> {
         let mut ended: Vec<Mutex<Option<Result<DecodedResponse>>>> = Vec::new();
         ended.resize_with(self.prompts.len() * self.n, Mutex::default);
-        // The first response, by its place, whose score has failed.
+        // Index of the first response whose score failed.
         let failed = AtomicUsize::new(usize::MAX);
         let (hand_over, arrived) = mpsc::channel::<(usize, Response, Option<Episode>)>();
         let arrived = Mutex::new(arrived);
@@ -73,7 +73,7 @@ impl Scoring<'_> {
         let (generated, generated_at) = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..workers.min(ended.len())).map(|_| scope.spawn(work)).collect();
             let finished = |i: usize, response: Response, episode: Option<Episode>| {
-                // Workers only go when this sender is gone.
+                // Workers end only when this sender is dropped.
                 let _ = hand_over.send((i, response, episode));
             };
             let generated = generate(&finished);
@@ -103,12 +103,12 @@ impl Scoring<'_> {
     }
 }
 
-/// Waits for a worker, and panics as it did.
+/// Waits for a worker, and passes on its panic.
 fn join(worker: ScopedJoinHandle<()>) {
     worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
-/// A response as reward functions see it.
+/// Returns a response as reward functions see it.
 pub fn input<'a>(prompt: &'a Prompt, decoded: &'a DecodedResponse, step: u64) -> ScoreInput<'a> {
     let DecodedResponse { response, text, raw, episode, prompt_text, .. } = decoded;
     let row = row(prompt);
@@ -123,9 +123,9 @@ pub fn input<'a>(prompt: &'a Prompt, decoded: &'a DecodedResponse, step: u64) ->
     }
 }
 
-/// A row as reward functions see it, without a response.
+/// Returns a row as reward functions see it, without a response.
 pub fn row(prompt: &Prompt) -> ScoreInput<'_> {
-    // Plain text stands in a message of its own.
+    // Plain text is the only message.
     let plain = || prompt.messages.get(0).and_then(|message| message.get("content")).unwrap_or(&Value::Null);
     ScoreInput {
         data_source: &prompt.data_source,

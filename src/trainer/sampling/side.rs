@@ -1,4 +1,6 @@
 //! The parts that sample and score responses.
+//!
+//! Methods of [`SamplingSide`] are in `generate`, `recorded`, `reward_metrics`, `sample`, `score`, `validate` and here.
 
 use std::sync::Arc;
 
@@ -19,11 +21,11 @@ use burnish_util::crc::IEEE;
 /// The parts that sample and score responses: prompts, the engine, and the rewards.
 pub struct SamplingSide {
     pub config: Arc<PpoConfig>,
-    /// The processes that share out the prompts.
+    /// Ranks that share the prompts.
     pub ranks: Ranks,
     pub plan: BatchPlan,
     pub engine: Box<dyn Engine>,
-    /// The loops of conversations; `None` where every response is one turn.
+    /// Loops of conversations; `None` if every response is one turn.
     pub agents: Option<Agents>,
     pub tokenizer: Tokenizer,
     /// Tokens that end a response.
@@ -34,11 +36,11 @@ pub struct SamplingSide {
     pub val: Vec<Arc<Prompt>>,
     /// [`crc_of`] `val`.
     pub val_crc: String,
-    /// The order of the training prompts, and the position in it.
+    /// Order of the training prompts, and the position in it.
     pub sampler: Sampler,
     pub rewards: Rewards,
     pub reward_model: Option<RewardModel>,
-    /// The shaping of the score of each response by itself.
+    /// Shaping of each single score.
     pub shaping: RewardShaping,
     pub turn_rewards: TurnRewards,
 }
@@ -58,7 +60,7 @@ impl SamplingSide {
     }
 }
 
-/// CRC-32, in hexadecimal, of what prompts are and what their scorers know.
+/// Returns the CRC-32, in hexadecimal, of prompts and of what their scorers read.
 pub fn crc_of(prompts: &[Arc<Prompt>]) -> Result<String> {
     let mut crc = IEEE.of(&[]);
     for prompt in prompts {

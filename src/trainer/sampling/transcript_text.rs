@@ -1,8 +1,8 @@
-//! A conversation as text for people: one paragraph for each turn, the calls of tools under the turn that made them.
+//! A conversation as text for people: one paragraph per turn, with the calls of tools under the turn that made them.
 
 use serde_json::Value;
 
-/// The messages of a conversation as turns, `role: text` each. Calls stand behind an arrow, as `→ name(arguments)`.
+/// Returns the messages of a conversation as turns, `role: text` each. Calls follow an arrow, as `→ name(arguments)`.
 pub fn turns(messages: &[Value]) -> String {
     messages.iter().map(turn).collect::<Vec<_>>().join("\n")
 }
@@ -20,7 +20,7 @@ fn turn(message: &Value) -> String {
     lines.join("\n")
 }
 
-/// The text of a message: text, a list of parts, or nothing.
+/// Returns the text of a message: text, a list of parts, or nothing.
 fn text(content: &Value) -> String {
     match content {
         Value::Null => String::new(),

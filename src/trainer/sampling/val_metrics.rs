@@ -1,5 +1,5 @@
-//! Numbers of validation samples: per data source and variable, over the samples of a prompt and then over prompts, with the
-//! names of verl (`process_validation_metrics`), and pass@k.
+//! Metrics of validation samples: per data source and variable, over the samples of a prompt and then over prompts, under verl's
+//! names (`process_validation_metrics`), and pass@k.
 
 use std::collections::BTreeSet;
 
@@ -8,27 +8,27 @@ use burnish_tracking::Metrics;
 
 /// One variable of the samples of one prompt.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct SampleGroup {
     pub data_source: String,
-    /// `reward`, or the name of a number that scorers report beside it.
+    /// `reward`, or the name of a value that scorers report.
     pub variable: String,
-    /// One per sample that has this number; at least one.
+    /// Values of the samples that have this variable; at least one.
     pub values: Vec<f64>,
-    /// The answers of the same samples, if each has one.
+    /// Answers of the same samples, if each has one.
     pub answers: Option<Vec<String>>,
 }
 
-/// `val-core/DATA_SOURCE/VARIABLE/mean@N` with `best@N` and `maj@N` beside it, for the variable `acc`, or `reward` where no scorer
-/// of the data source reports that; all other numbers, and those of fewer samples, under `val-aux/`. `n`: samples of a prompt.
+/// Returns `val-core/DATA_SOURCE/VARIABLE/mean@N` with `best@N` and `maj@N`, for the variable `acc`, or `reward` if no scorer of
+/// the data source reports `acc`. All other variables, and fewer samples, are under `val-aux/`. `n`: samples per prompt.
 ///
-/// mean, std and pass@k are of all samples; best, worst and maj of k samples drawn from them with replacement, their mean and
-/// standard deviation, without the error of verl's 1,000 random draws.
-pub fn metrics(groups: &[Group], n: usize) -> Metrics {
+/// mean, std and pass@k use all samples. best, worst and maj are the mean and standard deviation over k samples drawn with
+/// replacement, exact instead of verl's 1,000 random draws.
+pub fn metrics(groups: &[SampleGroup], n: usize) -> Metrics {
     let mut metrics = Metrics::new();
-    let votes = Votes::of(groups.iter().filter_map(|g| g.answers.as_deref()), &draws(n));
+    let votes = Votes::new(groups.iter().filter_map(|g| g.answers.as_deref()), &draws(n));
     let variables: BTreeSet<(&str, &str)> = groups.iter().map(|g| (g.data_source.as_str(), g.variable.as_str())).collect();
     for &(source, variable) in &variables {
-        let groups: Vec<&Group> = groups.iter().filter(|g| g.data_source == source && g.variable == variable).collect();
+        let groups: Vec<&SampleGroup> = groups.iter().filter(|g| g.data_source == source && g.variable == variable).collect();
         let is_core = variable == if variables.contains(&(source, "acc")) { "acc" } else { "reward" };
         let mut set = |core: bool, name: String, value: Option<f64>| {
             let kind = if core && is_core { "val-core" } else { "val-aux" };
@@ -60,24 +60,24 @@ pub fn metrics(groups: &[Group], n: usize) -> Metrics {
     metrics
 }
 
-/// Mean and standard deviation of what may be drawn of a prompt's samples; `None` where that is nothing.
-type Moments<'a> = &'a dyn Fn(&Group) -> Option<[f64; 2]>;
+/// Mean and standard deviation of draws from a prompt's samples; `None` without samples to draw.
+type Moments<'a> = &'a dyn Fn(&SampleGroup) -> Option<[f64; 2]>;
 
-/// The mean over the prompts that have this number.
+/// Returns the mean over the prompts that have this value.
 fn over<T>(prompts: &[T], number: impl Fn(&T) -> Option<f64>) -> Option<f64> {
     let numbers: Vec<f64> = prompts.iter().filter_map(number).collect();
     (!numbers.is_empty()).then(|| mean(&numbers))
 }
 
-/// 2, 4, 8, … below N, and N: the sizes for which verl reports the best, the worst and the majority; none for N = 1.
+/// Returns 2, 4, 8, … below N, and N: the sizes for which verl reports the best, the worst and the majority; empty for N = 1.
 fn draws(n: usize) -> Vec<usize> {
     let mut sizes: Vec<usize> = std::iter::successors(Some(2), |k| Some(k * 2)).take_while(|&k| k < n).collect();
     sizes.extend((n > 1).then_some(n));
     sizes
 }
 
-/// Mean and standard deviation of the largest (sign 1) or smallest (sign −1) of `draws` values drawn with replacement: the i-th
-/// smallest of N values is the largest of k draws with probability (i/N)ᵏ − ((i−1)/N)ᵏ.
+/// Returns mean and standard deviation of the largest (sign 1) or smallest (sign −1) of `draws` values drawn with replacement:
+/// the i-th smallest of N values is the largest of k draws with probability (i/N)ᵏ − ((i−1)/N)ᵏ.
 fn extreme(values: &[f64], draws: usize, sign: f64) -> [f64; 2] {
     let mut sorted: Vec<f64> = values.iter().map(|x| sign * x).collect();
     sorted.sort_by(f64::total_cmp);
@@ -87,8 +87,8 @@ fn extreme(values: &[f64], draws: usize, sign: f64) -> [f64; 2] {
     [sign * m, (moment(2) - m * m).max(0.0).sqrt()]
 }
 
-/// The probability that k of these samples, drawn without replacement, have a right one: 1 − C(n−c, k) / C(n, k), the unbiased
-/// estimator of Chen et al. 2021 (arXiv:2107.03374). `None` with fewer than k samples.
+/// Returns the probability that k of these samples, drawn without replacement, include a correct one: 1 − C(n−c, k) / C(n, k),
+/// the unbiased estimator of Chen et al. 2021 (arXiv:2107.03374). `None` with fewer than k samples.
 fn pass(values: &[f64], k: usize) -> Option<f64> {
     let (n, right) = (values.len(), values.iter().filter(|&&x| x == 1.0).count());
     let none_right: f64 = (n - right + 1..=n).map(|i| 1.0 - k as f64 / i as f64).product();
@@ -99,7 +99,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Population standard deviation, as numpy's default.
+/// Returns the population standard deviation, numpy's default.
 fn deviation(values: &[f64]) -> f64 {
     let m = mean(values);
     (values.iter().map(|x| (x - m) * (x - m)).sum::<f64>() / values.len() as f64).sqrt()

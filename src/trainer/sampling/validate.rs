@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::sample::SampleRequest;
 use super::samples::{generations, sample_of, show, write_generations};
 use super::side::SamplingSide;
-use super::val_metrics::{self, Group};
+use super::val_metrics::{self, SampleGroup};
 use crate::job::Context;
 use crate::trainer::batch::Batch;
 use crate::trainer::metrics::{spread, turns};
@@ -17,8 +17,8 @@ use burnish_tracking::Metrics;
 use burnish_util::rng::Stream;
 
 impl SamplingSide {
-    /// See [`val_metrics::metrics`]; and verl's `val-aux/num_turns/*`. The temperature alone says whether responses are sampled, as in verl
-    /// 0.7 and later; up to 0.4 `do_sample=false` was greedy.
+    /// Samples and scores the validation prompts. Returns [`val_metrics::metrics`] and verl's `val-aux/num_turns/*`. Only the
+    /// temperature decides whether responses are sampled, as in verl 0.7 and later; up to 0.4, `do_sample=false` was greedy.
     pub fn validate(&mut self, policy: &CausalLm, at: &mut Context) -> Result<Metrics> {
         let kwargs = &self.config.actor_rollout_ref.rollout.val_kwargs;
         let sampling = Sampling {
@@ -61,32 +61,32 @@ impl SamplingSide {
         Ok(metrics)
     }
 
-    /// The `trainer.log_val_generations` responses that are shown, in their order, as places among all: of the same prompts each time.
+    /// Returns the indices of the `trainer.log_val_generations` responses to show, in order: the same prompts each time.
     fn chosen_generations(&self, n: usize) -> Vec<usize> {
         let mut responses: Vec<usize> = (0..self.val.len() * n).collect();
-        // Equal prompts stay in the order of their samples.
+        // Equal prompts keep the order of their samples.
         responses.sort_by(|&a, &b| self.val[a / n].text.cmp(&self.val[b / n].text));
-        // A seed of its own, as verl's RandomState(42): trainer.seed does not change which prompts are shown.
+        // A separate seed, like verl's RandomState(42): trainer.seed does not change which prompts are shown.
         Stream::new(42, "shown validation samples", &[]).shuffle(&mut responses);
         responses.truncate(self.config.trainer.log_val_generations);
         responses
     }
 }
 
-/// The score and the other numbers of each prompt's samples, and their answers.
-fn groups_of(batch: &Batch, n: usize) -> Vec<Group> {
+/// Returns the score and the other values of each prompt's samples, and their answers.
+fn groups_of(batch: &Batch, n: usize) -> Vec<SampleGroup> {
     let extras = batch.extra_names().into_iter().map(|name| (name, batch.extra(name)));
     let variables = std::iter::once(("reward", batch.trajectory_scores())).chain(extras);
     let mut groups = Vec::new();
     for (variable, values) in variables {
         for (place, prompt) in batch.prompts.iter().enumerate() {
             let samples = place * n..(place + 1) * n;
-            // Another data source's scorer may know the variable where this one's does not.
+            // Another data source's scorer may know the variable when this one's does not.
             let known: Vec<usize> = samples.filter(|&i| values[i].is_some()).collect();
             if known.is_empty() {
                 continue;
             }
-            groups.push(Group {
+            groups.push(SampleGroup {
                 data_source: named_source(&prompt.data_source).to_owned(),
                 variable: variable.to_owned(),
                 values: known.iter().filter_map(|&i| values[i]).collect(),

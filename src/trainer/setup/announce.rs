@@ -7,7 +7,7 @@ use crate::trainer::sampling::SamplingSide;
 use burnish_config::PpoConfig;
 use burnish_config::schema::KlControllerKind;
 
-/// Says in a few lines what is about to happen, and which settings cannot have the effect that they seem to have.
+/// Logs in a few lines what is about to happen, and which settings cannot have their apparent effect.
 pub fn announce(config: &PpoConfig, sampling: &SamplingSide, learning: &LearningSide, at: &Context) {
     tracing::info!(
         "{}: {} on {}; {} training and {} validation prompts",
@@ -33,7 +33,7 @@ pub fn announce(config: &PpoConfig, sampling: &SamplingSide, learning: &Learning
     for (group, checkpoint) in std::iter::once(actor).chain(critic) {
         if !has_weights(&checkpoint.save_contents) {
             tracing::warn!(
-                "{group}.checkpoint.save_contents has no `model`: such checkpoints can neither be exported nor resumed as they were"
+                "{group}.checkpoint.save_contents has no `model`: such checkpoints can be neither exported nor fully resumed"
             );
         }
     }
@@ -45,8 +45,8 @@ pub fn announce(config: &PpoConfig, sampling: &SamplingSide, learning: &Learning
     let greedy = val.temperature == 0.0;
     if !val.do_sample && !greedy {
         tracing::warn!(
-            "rollout.val_kwargs.do_sample=false has no effect beside temperature={}: validation samples, as in verl 0.7 and later; \
-             val_kwargs.temperature=0 takes the likeliest tokens",
+            "rollout.val_kwargs.do_sample=false has no effect with temperature={}: validation samples, as in verl 0.7 and later; \
+             val_kwargs.temperature=0 takes the most probable tokens",
             val.temperature
         );
     }
@@ -74,7 +74,7 @@ pub fn announce(config: &PpoConfig, sampling: &SamplingSide, learning: &Learning
         ),
     ] {
         if measured {
-            tracing::info!("{coef}=0: the KL is measured and not used; {switch}=false saves the reference and its pass");
+            tracing::info!("{coef}=0: the KL is measured but not used; {switch}=false saves the reference and its pass");
         }
     }
 }

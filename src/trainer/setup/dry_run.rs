@@ -1,5 +1,5 @@
-//! `trainer --dry-run`: everything that a run reads and checks, without weights and steps; then what it would do, and the memory it
-//! would take.
+//! `trainer --dry-run`: reads and checks everything that a run does, except weights and steps, then describes the run and its
+//! memory.
 
 use anyhow::{Context, Result};
 
@@ -23,10 +23,10 @@ use burnish_util::interrupt::Interrupt;
 ///
 /// # Errors
 /// Everything that a run would refuse before its first step: configuration, data, tokenizer, model, device, checkpoint. Of the
-/// weights only the number is compared, not each name, shape and type; whether the run may write its files is not tried.
+/// weights it checks only the number, and it does not try to write files.
 pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     hub_names::find(&mut loaded)?.leave();
-    let named = NamedFiles::of(&mut loaded.config, &loaded.tree);
+    let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     let sources = named.checksums_to_resume(&loaded.config.trainer.resume())?;
     let config = loaded.config;
     ranks.agree(open_device("trainer.device", rank_device(config.trainer.device, ranks), &config.dtypes()))?;

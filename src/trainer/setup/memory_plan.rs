@@ -136,7 +136,7 @@ fn plan_critic(
     let decoder = hf.scalar_decoder(true).context("critic.model.path")?;
     inputs.check_model(&decoder, config).context("critic.model.path")?;
     let critic = SecondModel { key: "critic.model.path", folder, role: "critic", first: "policy" };
-    // A critic from the policy's own folder reads the policy's tokens, whatever the tokenizer.
+    // A critic from the policy's own folder reads the policy's tokens with any tokenizer.
     if settings.model.path != config.actor_rollout_ref.model.path {
         critic.padded(&inputs.tokenizer, (decoder.vocab_size, inputs.decoder(config)?.vocab_size))?;
     }
@@ -182,7 +182,7 @@ impl Sizes {
         self.prompt.saturating_add(self.response)
     }
 
-    /// Returns the size of a pass over so many sequences.
+    /// Returns the size of a pass over this many sequences.
     fn widest(&self, sequences: usize) -> LargestBatch {
         let (sequences, together) = (sequences.max(1), self.together);
         // A micro-batch that does not end with the last response to a prompt has one prompt more.

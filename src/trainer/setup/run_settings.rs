@@ -9,7 +9,7 @@ use burnish_config::PpoConfig;
 use burnish_config::schema::CheckpointContent::Extra;
 use burnish_run::Watched;
 
-/// The settings of reinforcement learning that every training run has; the size of the model is not known yet.
+/// Returns the settings that every training run has; the size of the model is not known yet.
 pub fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) -> RunSettings {
     let (trainer, actor) = (&config.trainer, &config.actor_rollout_ref.actor);
     let critic_follows = config.has_critic() && rate_follows_length(&config.critic.optim);
@@ -44,7 +44,7 @@ pub fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) 
     }
 }
 
-/// The parts of a checkpoint that a run of reinforcement learning loads.
+/// Returns the parts of a checkpoint that a run of reinforcement learning loads.
 fn loaded_parts(config: &PpoConfig) -> Vec<CheckpointPart> {
     let critic = &config.critic.checkpoint.load_contents;
     let critic = config.has_critic() && loaded(critic).contains(&CheckpointPart::Policy);

@@ -1,4 +1,4 @@
-//! From a configuration to a run of reinforcement learning: every name resolved, every file read, every mistake reported before the
+//! From a configuration to a run of reinforcement learning: resolves names, reads files, and reports every mistake before the
 //! first step.
 
 use std::sync::Arc;
@@ -35,19 +35,19 @@ use burnish_model::memory::ElementCount;
 use burnish_run::Output;
 use burnish_util::interrupt::Interrupt;
 
-/// Builds everything a run needs and finds the checkpoint it resumes from. Nothing is trained or written yet, but for the run's folder.
-/// Whoever holds `interrupt` can ask the run to stop.
+/// Builds everything that a run needs and finds the checkpoint that it resumes from. Writes nothing except the run's folder.
+/// `interrupt`: asks the run to stop.
 ///
 /// # Errors
-/// A setting, a file or a checkpoint that does not fit, with its key.
+/// If a setting, a file or a checkpoint does not fit, with its key.
 pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrupt, ranks: Ranks) -> Result<Run<Trainer>> {
     ranks.group().set_patience(Duration::from_secs(loaded.config.actor_rollout_ref.nccl_timeout));
-    // The processes of a machine share its workers.
+    // The ranks of a machine share its workers.
     let workers = &mut loaded.config.reward.num_workers;
     *workers = workers.div_ceil(ranks.group().local().1);
     let device = rank_device(loaded.config.trainer.device, &ranks);
     let (trainer, mut settings, peak) = ranks.agree(build(&mut loaded, device, &interrupt, &ranks))?;
-    let named = NamedFiles::of(&mut loaded.config, &loaded.tree);
+    let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     settings.compared.sources = ranks.first(|| ranks.at_work(|| named.checksums()))?;
     let run = Run::start(trainer, settings, &loaded.tree, output, interrupt, ranks)?;
     let (needed, phase) = peak;
@@ -55,7 +55,7 @@ pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrup
     Ok(run)
 }
 
-/// A trainer, the settings of its run, and the most memory that it takes, with the phase that does. Not collective.
+/// Returns a trainer, the settings of its run, and its peak memory with the phase of the peak. Not collective.
 fn build(
     loaded: &mut Loaded<PpoConfig>,
     device: Device,

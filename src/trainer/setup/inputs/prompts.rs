@@ -61,7 +61,7 @@ fn prompts(
     Ok(prompts.into_iter().map(Arc::new).collect())
 }
 
-/// Refuses input files that the run would overwrite with its dumps, `STEP.jsonl`.
+/// Refuses input files that the run would overwrite with its files `STEP.jsonl`.
 fn refuse_dumps_of_inputs(config: &PpoConfig, key: &str, files: &[PathBuf]) -> Result<()> {
     let trainer = &config.trainer;
     let folders =
@@ -73,7 +73,7 @@ fn refuse_dumps_of_inputs(config: &PpoConfig, key: &str, files: &[PathBuf]) -> R
             let same = folder.as_path().canonicalize().is_ok_and(|folder| file.parent() == Some(&folder));
             ensure!(
                 !(is_dump && same),
-                "{setting}={folder} would be written over the rows of {key}, {}: the run writes its files STEP.jsonl there; name another folder",
+                "{setting}={folder} would overwrite the rows of {key}, {}: the run writes its files STEP.jsonl there; name another folder",
                 file.display()
             );
         }

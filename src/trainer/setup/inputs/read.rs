@@ -36,7 +36,7 @@ pub struct TrainerInputs {
     /// Steps called an epoch: rows / `data.train_batch_size`, however many prompts dynamic sampling takes for each.
     pub steps_per_epoch: u64,
     pub total_steps: u64,
-    pub reward_model: Option<reward_model::Plan>,
+    pub reward_model: Option<reward_model::RewardModelPlan>,
     pub rules: Option<TokenRules>,
 }
 
@@ -83,7 +83,7 @@ impl TrainerInputs {
             let variables = config.data.apply_chat_template_kwargs.clone().into_iter().collect();
             let hf = hf_config(&parts.model)?;
             let model_type = hf.json.get("model_type").and_then(|name| name.as_str()).unwrap_or_default();
-            agents.write_with(&self.tokenizer, variables, (model_type, decoder.max_position_embeddings))?;
+            agents.set_prompt_parts(&self.tokenizer, variables, (model_type, decoder.max_position_embeddings))?;
             agents.check(self.train.iter().chain(&self.val))?;
         } else {
             check_single_turns(&parts.rollout.conversations(), self.train.iter().chain(&self.val))?;
@@ -91,7 +91,7 @@ impl TrainerInputs {
         let keys = parts.rollout.token_rules();
         self.rules = token_rules(&keys, "actor_rollout_ref.rollout", tree, &self.tokenizer, decoder.vocab_size)?;
         let prompts: Vec<_> = self.train.iter().chain(&self.val).collect();
-        self.reward_model = reward_model::Plan::read(config, &self.tokenizer, &prompts, self.longest(config).0)?;
+        self.reward_model = reward_model::RewardModelPlan::read(config, &self.tokenizer, &prompts, self.longest(config).0)?;
         Ok(())
     }
 

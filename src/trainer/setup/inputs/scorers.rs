@@ -1,4 +1,5 @@
-//! Starts whatever scores responses (reward functions, agents, the estimator, post-processing), and checks the rows that they score.
+//! Starts the parts that score responses (reward functions, agents, the estimator, post-processing), and checks the rows that
+//! they score.
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ pub fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
     let rules = rollout.logit_bias.is_some() || rollout.bad_words.is_some() || rollout.allowed_token_ids.is_some();
     let unfiltered = rollout.do_sample && rollout.temperature == 1.0 && penalties == [0.0; 3] && rollout.top_k <= 0;
     let unfiltered = unfiltered && rollout.top_p == 1.0 && rollout.min_p == 0.0 && rollout.min_tokens == 0 && !rules;
-    let unfiltered = (unfiltered, "tokens are drawn by the probabilities of the model as they are");
+    let unfiltered = (unfiltered, "tokens are drawn from the unchanged probabilities of the model");
     let no_loss_kl = (!actor.use_kl_loss, "actor.use_kl_loss is false");
     let no_reward_kl = (!algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward is false");
     let fixed = (algorithm.kl_ctrl.kind == KlControllerKind::Fixed, "algorithm.kl_ctrl.type is fixed");
@@ -52,7 +52,7 @@ pub fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
     let bypass = |of: BypassLossType| correction.is_some_and(|c| c.bypass_mode && c.loss_type == of);
     let clips = (bypass(BypassLossType::PpoClip), "the loss ppo_clip clips the ratio; weights are reported and not used");
     let reinforces = (bypass(BypassLossType::Reinforce), "the loss reinforce clips nothing");
-    let delta = (actor.policy_loss.delta.is_some(), "policy_loss.delta stands in its place");
+    let delta = (actor.policy_loss.delta.is_some(), "policy_loss.delta replaces it");
     let is_range = |threshold: &NumberOrText| threshold.to_string().contains('_');
     let ranges = correction.and_then(|c| c.rollout_rs_threshold.as_ref()).is_some_and(is_range);
     let ranges = (ranges, "rollout_rs_threshold has the lower bound");
@@ -134,15 +134,15 @@ pub fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
         (clips, &["algorithm.rollout_correction.rollout_is"]),
         (delta, &["actor_rollout_ref.actor.clip_ratio_c"]),
         (ranges, &["algorithm.rollout_correction.rollout_rs_threshold_lower"]),
-        ((own_mode, "the policy loss has an aggregation of its own"), &["actor_rollout_ref.actor.loss_agg_mode"]),
+        ((own_mode, "the policy loss has a fixed aggregation"), &["actor_rollout_ref.actor.loss_agg_mode"]),
         (
-            (actor.loss_agg_mode != "seq-mean-token-sum-norm", "loss_agg_mode is another than seq-mean-token-sum-norm"),
+            (actor.loss_agg_mode != "seq-mean-token-sum-norm", "loss_agg_mode is not seq-mean-token-sum-norm"),
             &["actor_rollout_ref.actor.loss_scale_factor"],
         ),
         (
             (
                 config.has_critic() && config.critic.loss_agg_mode != "seq-mean-token-sum-norm",
-                "critic.loss_agg_mode is another than seq-mean-token-sum-norm",
+                "critic.loss_agg_mode is not seq-mean-token-sum-norm",
             ),
             &["critic.loss_scale_factor"],
         ),

@@ -13,7 +13,7 @@ use burnish_util::rng::Stream;
 
 const OFFSETS: &[usize] = &[0, 40, 60, 100, 120];
 
-/// Numbers between −scale and scale, others for each name.
+/// Values between −scale and scale, different for each name.
 fn column(name: &str, scale: f64) -> Vec<f32> {
     let mut stream = Stream::new(1, name, &[]);
     (0..120).map(|_| ((2.0 * stream.uniform() - 1.0) * scale) as f32).collect()
@@ -58,7 +58,7 @@ fn loss(policy_loss: &'static PolicyLoss, options: LossOptions) -> LossResult {
     })
 }
 
-/// The settings of an entry as the built-in configuration has them, and each of them changed in every way.
+/// The built-in values of an entry's settings, and each setting changed in every way.
 fn each_changed(reads: &[&'static str]) -> (Options, Vec<(&'static str, Vec<Options>)>) {
     static CONFIG: LazyLock<PpoConfig> =
         LazyLock::new(|| load::<PpoConfig>(&Request::default(), &Choices::default()).unwrap().config);
@@ -78,7 +78,7 @@ fn each_changed(reads: &[&'static str]) -> (Options, Vec<(&'static str, Vec<Opti
     (base.clone(), reads.iter().map(changed).collect())
 }
 
-/// A loss reads what it says that it reads: anything else is not among its options, and asking for it panics.
+/// A loss has only the settings that it names among its options; asking for another panics.
 #[test]
 fn losses_read_the_settings_that_they_name() {
     for entry in POLICY_LOSSES {

@@ -12,7 +12,8 @@ use burnish_algorithm::policy_loss::CLIPPING;
 use burnish_config::PpoConfig;
 use burnish_config::schema::ResumeMode;
 
-/// Settings of a run's frame: schedules, validation, checkpoints, the order of rows, and how passes are cut.
+/// Returns the settings without an effect among those of schedules, validation, checkpoints, the order of rows, and how passes
+/// are cut.
 ///
 /// # Errors
 /// See [`of_schedule`] and `algorithms::corrections`.
@@ -21,7 +22,7 @@ pub fn of_run(config: &PpoConfig, inputs: &TrainerInputs, sharding: &ShardingPla
     let (actor, rollout, reference, critic) = (&parts.actor, &parts.rollout, &parts.reference, &config.critic);
     let validates = trainer.validates();
     let unvalidated = (!validates, "nothing is validated (trainer.test_freq, trainer.val_before_train)");
-    let every_row = (data.val_max_samples <= 0, "without data.val_max_samples every row is taken");
+    let every_row = (data.val_max_samples <= 0, "without data.val_max_samples every row is used");
     let draws = validates && data.validation_shuffle && !every_row.0;
     let in_order = (!data.shuffle && !draws, "nothing is shuffled");
     let afresh = (trainer.resume_mode == ResumeMode::Disable, "trainer.resume_mode=disable loads no checkpoint");
@@ -31,12 +32,12 @@ pub fn of_run(config: &PpoConfig, inputs: &TrainerInputs, sharding: &ShardingPla
 
     let corrections = algorithms::corrections(config)?;
     let once = inputs.plan.on_policy() && !corrections.bypass;
-    let once = (once, "with one update per step the policy is the one that generated, and every ratio is 1");
+    let once = (once, "with one update per step the policy is the policy that generated, and every ratio is 1");
     let both = actor.clip_ratio_low.is_some() && actor.clip_ratio_high.is_some();
-    let both = (both, "clip_ratio_low and clip_ratio_high stand in its place");
+    let both = (both, "clip_ratio_low and clip_ratio_high replace it");
 
     let recomputes = algorithms::needs_old_log_probs(config, &inputs.plan, &corrections);
-    let no_pass = (!recomputes, "no log-probabilities are computed again");
+    let no_pass = (!recomputes, "no pass recomputes log-probabilities");
     let no_pass_of_others = !config.has_reference() && !config.distillation.passes_before();
     let no_reference =
         (no_pass_of_others, "neither the policy loss nor a KL term needs a reference (use_kl_loss, use_kl_in_reward)");

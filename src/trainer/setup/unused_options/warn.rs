@@ -16,7 +16,7 @@ use burnish_config::schema::{ADV_ESTIMATOR, LOSS_MODE, PpoConfig};
 use burnish_config::{Tree, Value};
 use burnish_registry::{Choice, Need};
 
-/// Says which settings of a run of reinforcement learning have no effect, and returns them.
+/// Warns of the settings of a run of reinforcement learning that have no effect, and returns them.
 pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &TrainerInputs, sharding: &ShardingPlan) -> Result<Vec<String>> {
     let choices = choices();
     let loss = algorithms::policy_loss(config)?.name;
@@ -29,7 +29,7 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &TrainerInputs, sharding: &
     let named = |key, name, why| unread(&choices, key, &[name]).into_iter().map(move |(key, _)| (key, why));
     let of_losses = named(LOSS_MODE, loss, "the policy loss does not read it");
     let reads_advantages = config.reads_advantages();
-    // A file of the user gets the whole section as its `config`.
+    // A Python file of the user gets the whole section as its `config`.
     let is_own = config.algorithm.custom_adv_estimator.path.is_some();
     let (chosen, why) = match reads_advantages {
         true => (estimator, "the advantage estimator does not read it"),
@@ -74,7 +74,7 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &TrainerInputs, sharding: &
     warn_of::<PpoConfig>(tree, &unused)
 }
 
-/// The settings that some of the names a key may hold read and none of the chosen ones does, each with the names that read it.
+/// Returns the settings that some names of a key read but none of the `chosen` names does, each with its readers.
 fn unread<'a>(choices: &'a [Choice], key: &str, chosen: &[&str]) -> Vec<(&'static str, Vec<&'a str>)> {
     let of = || choices.iter().filter(|choice| choice.key == key);
     let mut settings: Vec<&'static str> = Vec::new();
