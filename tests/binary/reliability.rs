@@ -219,7 +219,7 @@ fn the_best_checkpoint_stays_and_is_remembered() {
             command.args(sampled);
         }
         let message = String::from_utf8(succeed(command).stderr).unwrap();
-        assert!(message.contains("validation is not what it was: ") && message.contains(said), "{message}");
+        assert!(message.contains("validation has changed: ") && message.contains(said), "{message}");
         let step = &steps[steps.len() - 1..];
         assert_eq!(fs::read_to_string(run.join("best_checkpointed_iteration.txt")).unwrap(), step);
     }
