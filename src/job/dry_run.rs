@@ -8,8 +8,8 @@ use burnish_model::DecoderConfig;
 use burnish_model::lora::peft::PeftAdapter;
 use burnish_model::weights::{WeightFiles, weights_file};
 
-/// Returns the report: the named lines, then the memory. If this machine lacks memory, warns and reports all the same, because the run
-/// may be planned for a larger machine.
+/// Returns the report: the named lines, then the memory. If this machine lacks memory, warns and reports all the same, because
+/// the run may be planned for a larger machine.
 pub fn report(lines: &[(&str, String)], memory: &MemoryEstimate) -> String {
     if let Some(lack) = memory.lack() {
         tracing::warn!("{lack}; on a larger one it may run");

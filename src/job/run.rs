@@ -128,7 +128,8 @@ impl<P: Pipeline> Run<P> {
         self.at.record.log(self.at.step, row);
     }
 
-    /// Returns the error that ends a run between two steps, after saving the state even if `trainer.save_freq` chooses another step.
+    /// Returns the error that ends a run between two steps, after saving the state even if `trainer.save_freq` chooses another
+    /// step.
     fn saving(&mut self, error: Error) -> Error {
         let step = self.at.step;
         if step == 0 || self.at.settings.val_only {

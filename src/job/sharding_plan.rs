@@ -18,8 +18,8 @@ pub struct ShardingPlan {
 }
 
 impl ShardingPlan {
-    /// Returns the plan of a run. `slices`: `trainer.gradient_slices`. `resume`: names the checkpoint whose number of slices is the
-    /// default.
+    /// Returns the plan of a run. `slices`: `trainer.gradient_slices`. `resume`: names the checkpoint whose number of slices is
+    /// the default.
     pub fn new(ranks: &Ranks, slices: Option<usize>, resume: &ResumeKeys) -> Self {
         let of_checkpoint = || saved::slices(&likely_checkpoint(resume)?);
         let slices = slice_count(slices, of_checkpoint, ranks);
@@ -66,8 +66,8 @@ impl ShardingPlan {
     }
 }
 
-/// Returns into how many slices a mini-batch is cut: `setting` (`trainer.gradient_slices`), else as in the checkpoint, else one per
-/// rank.
+/// Returns into how many slices a mini-batch is cut: `setting` (`trainer.gradient_slices`), else as in the checkpoint, else one
+/// per rank.
 pub fn slice_count(setting: Option<usize>, of_checkpoint: impl FnOnce() -> Option<usize>, ranks: &Ranks) -> usize {
     setting.or_else(of_checkpoint).unwrap_or(ranks.size())
 }

@@ -41,7 +41,8 @@ impl TrainerState {
     }
 }
 
-/// Marks an error before the first update of `step`: it ends the run with the state before the step. An interrupt stays an interrupt.
+/// Marks an error before the first update of `step`: it ends the run with the state before the step. An interrupt stays an
+/// interrupt.
 pub fn nothing_updated(error: Error, step: u64) -> Error {
     match error.is::<Interrupted>() {
         true => error,

@@ -111,8 +111,8 @@ impl ToolWatch {
         let mut warnings = Vec::new();
         if calls.is_empty() && unreadable > 0 && self.answered == 0 && !std::mem::replace(&mut self.said_unread, true) {
             warnings.push(format!(
-                "none of {unreadable} texts that look like calls of tools could be read: is actor_rollout_ref.rollout.multi_turn.format the format \
-                 of this model? trainer report shows its responses"
+                "none of {unreadable} texts that look like calls of tools could be read: is \
+                 actor_rollout_ref.rollout.multi_turn.format the format of this model? trainer report shows its responses"
             ));
         }
         if !calls.is_empty() && self.answered == 0 && !std::mem::replace(&mut self.said_failed, true) {
@@ -122,8 +122,8 @@ impl ToolWatch {
             let most = most.and_then(|((failure, name), count)| Some(format!("{count} times {} of {name:?}", failure?.name())));
             let count = calls.len();
             warnings.push(format!(
-                "no tool returned a result for {count} calls, most often {}; the model got an error each time. The log has the output of the tools, trainer \
-                 report the calls",
+                "no tool returned a result for {count} calls, most often {}; the model got an error each time. The log has \
+                 the output of the tools, trainer report the calls",
                 most.unwrap_or_default()
             ));
         }

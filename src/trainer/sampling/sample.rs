@@ -41,8 +41,8 @@ pub struct Sampled {
 }
 
 impl SamplingSide {
-    /// Samples responses, and starts to score each when it ends. The random stream of a response is keyed by purpose, step, row, sample
-    /// and `keys`. Each rank samples for its share of the prompts, and returns the responses to all prompts.
+    /// Samples responses, and starts to score each when it ends. The random stream of a response is keyed by purpose, step, row,
+    /// sample and `keys`. Each rank samples for its share of the prompts, and returns the responses to all prompts.
     pub(super) fn sample(&mut self, policy: &CausalLm, request: SampleRequest, at: &Context) -> Result<Sampled> {
         let opened = self.record(policy, at);
         self.ranks.agree(opened)?;
@@ -76,7 +76,8 @@ impl SamplingSide {
     }
 }
 
-/// The prompts of one rank, and the random streams and names of their responses. Index `i` counts responses: p0 s0, p0 s1, …, p1 s0, ….
+/// The prompts of one rank, and the random streams and names of their responses. Index `i` counts responses: p0 s0, p0 s1, …, p1
+/// s0, ….
 struct Share<'a> {
     request: &'a SampleRequest<'a>,
     prompts: &'a [Arc<Prompt>],

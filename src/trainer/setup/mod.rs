@@ -1,4 +1,5 @@
-//! From a configuration to a run of reinforcement learning, or to the report of a dry run: names resolved, files read, mistakes reported.
+//! From a configuration to a run of reinforcement learning, or to the report of a dry run: names resolved, files read, mistakes
+//! reported.
 
 mod announce;
 mod dry_run;

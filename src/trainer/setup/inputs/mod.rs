@@ -1,5 +1,5 @@
-//! The inputs of a run of reinforcement learning, read and checked before its models: batch plan, tokenizer, prompts, rewards, number of
-//! steps.
+//! The inputs of a run of reinforcement learning, read and checked before its models: batch plan, tokenizer, prompts, rewards,
+//! number of steps.
 
 mod model;
 mod prompts;

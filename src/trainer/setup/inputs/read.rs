@@ -1,4 +1,5 @@
-//! Reads the inputs of a run in their order: scorers, tokenizer, prompts, length of the run; then checks that the model fits them.
+//! Reads the inputs of a run in their order: scorers, tokenizer, prompts, length of the run; then checks that the model fits
+//! them.
 
 use std::sync::Arc;
 
