@@ -16,8 +16,8 @@ pub struct PartyError {
     pub seconds: f64,
 }
 
-/// The outcome of a call to a participant. The outer error ends the run, such as an interrupt. The inner error is the participant's own
-/// and fails only its conversation.
+/// The outcome of a call to a participant. The outer error ends the run, such as an interrupt. The inner error is the
+/// participant's own and fails only its conversation.
 pub type Outcome<T> = Result<Result<T, PartyError>>;
 
 /// A simulated user (verl's interactions).

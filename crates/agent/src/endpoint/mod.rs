@@ -2,8 +2,9 @@
 //!
 //! A body becomes a [`ChatRequest`] or a [`TextRequest`], then the ids of its prompts and a
 //! [`Sampling`](burnish_rollout::Sampling). The sampled response becomes a [`Completion`], which is sent as JSON ([`reply_json`])
-//! or as the chunks of a stream ([`ChunkWriter`]). A [`EndpointModel`] has everything that both directions need. [`ServedConversations`]
-//! keeps the exact ids of all turns, so that even a program that does not handle tokens leaves trajectories for training.
+//! or as the chunks of a stream ([`ChunkWriter`]). A [`EndpointModel`] has everything that both directions need.
+//! [`ServedConversations`] keeps the exact ids of all turns, so that even a program that does not handle tokens leaves
+//! trajectories for training.
 //!
 //! Fields and their meaning follow OpenAI's API reference; further fields have vLLM's names.
 

@@ -10,8 +10,8 @@ use burnish_rollout::{Response, Sampling, TurnStops};
 
 /// The state of one conversation.
 ///
-/// The driver first calls [`next`](Self::next) without a turn. It samples the turn that [`NextAction::Generate`] requests and calls
-/// `next` with it, until `next` returns [`NextAction::End`]. Then it calls [`finish`](Self::finish) once.
+/// The driver first calls [`next`](Self::next) without a turn. It samples the turn that [`NextAction::Generate`] requests and
+/// calls `next` with it, until `next` returns [`NextAction::End`]. Then it calls [`finish`](Self::finish) once.
 pub trait AgentLoop: Send {
     /// Takes the sampled turn and returns the next action. Blocks while tools, users or environments work, within the time limits
     /// of [`Limits`](super::super::Limits).

@@ -1,8 +1,8 @@
 //! The record of a running conversation, and the rules that hold for all kinds of loops.
 //!
 //! Every conversation ends: each turn makes it longer, up to its token limit, and one that stops growing has failed. A
-//! participant that fails ends it with [`EndReason::Failed`] or [`EndReason::Timeout`], one line for people in [`Episode::extra`] under
-//! [`FAULT`], and no score. The run decides which score replaces it, as for a reward function that fails.
+//! participant that fails ends it with [`EndReason::Failed`] or [`EndReason::Timeout`], one line for people in [`Episode::extra`]
+//! under [`FAULT`], and no score. The run decides which score replaces it, as for a reward function that fails.
 
 use std::mem;
 

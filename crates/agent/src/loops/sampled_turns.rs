@@ -43,8 +43,8 @@ impl SampledTurns {
         self.turns.get(turn).map(|(_, turn)| turn)
     }
 
-    /// For each id of a response, returns its source: a turn that sampled it after exactly the prompt and the preceding ids. Among
-    /// turns after the same ids, the one with the longest common prefix counts; among nested turns, the last.
+    /// For each id of a response, returns its source: a turn that sampled it after exactly the prompt and the preceding ids.
+    /// Among turns after the same ids, the one with the longest common prefix counts; among nested turns, the last.
     pub fn sources(&self, prompt: &[u32], ids: &[u32]) -> Vec<Option<TokenSource>> {
         let whole = [prompt, ids].concat();
         // Per matching turn: start, number of tokens in common, number of the turn.
