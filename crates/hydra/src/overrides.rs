@@ -199,7 +199,7 @@ impl Override {
         match root.get(missing).map(|node| &node.value) {
             None => unknown_key(&self.key, &root.keys(), if is_open { Addition::Likely } else { Addition::Maybe }),
             Some(value) => Problem::new(&self.key, format!("no such key `{}`", self.key))
-                .help(format!("`{missing}` is a {}, which has no keys", value.kind())),
+                .help(format!("`{missing}` is of type {}, which has no keys", value.kind())),
         }
         .at(&self.origin)
     }
