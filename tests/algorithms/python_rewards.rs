@@ -368,7 +368,7 @@ fn the_environment_has_what_programs_need_and_no_secrets() {
         "import os\nassert os.environ['HOME']\nKEY = os.environ['{name}']\ndef compute_score(**kwargs): return 1\n"
     ));
     let error = format!("{:#}", file.start(DEFAULT, options()).map(drop).unwrap_err());
-    assert!(error.contains(&format!("write reward.pass_env=[{name}]")) && error.contains("line 3, in <module>"), "{error}");
+    assert!(error.contains(&format!("set reward.pass_env=[{name}]")) && error.contains("line 3, in <module>"), "{error}");
     let passing = |name: &str| PoolOptions { pass_env: vec![name.to_owned()], ..options() };
     assert!(file.start(DEFAULT, passing(name)).is_ok());
     assert!(file.start(DEFAULT, passing("NOT_SET_ANYWHERE")).is_err());

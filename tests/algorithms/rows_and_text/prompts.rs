@@ -44,7 +44,7 @@ fn contents_in_parts_are_text() {
     let with = |prompt: Value| json!({"data_source": "s", "prompt": prompt, "reward_model": {"ground_truth": "1"}});
     let says = |content: Value| with(json!([{"role": "user", "content": content}]));
     for (bad, message) in [
-        (says(json!([{"type": "image", "image": "x.png"}, part("1")])), "message 0: its content has a part of type \"image\""),
+        (says(json!([{"type": "image", "image": "x.png"}, part("1")])), "message 0: the content has a part of type \"image\""),
         (says(json!([{"type": "video"}])), "part of type \"video\""),
         (says(part("1")), "\"content\" must be text or a list of parts"),
         (with(json!(r#"[{"from": "human", "value": "1"}]"#)), "JSON text of a list of messages"),

@@ -131,7 +131,7 @@ fn conversations_that_have_no_right_mask_are_errors_that_name_the_row() {
         assert!(message.contains("rows.jsonl, row 1") && message.contains(part), "{message}");
     }
     let endless = "{% for m in messages %}{{ m.content }}{% endfor %}";
-    assert!(error(load(endless, good.clone())).contains("message 1: the chat template ends the turn with no special"));
+    assert!(error(load(endless, good.clone())).contains("message 1: the chat template does not end the turn"));
     // A conversation that the assistant begins.
     assert!(load(QWEN2, json!({"messages": [say("assistant", "2"), say("user", "1")]})).is_ok());
 }

@@ -117,7 +117,7 @@ fn a_turn_is_what_the_template_makes_of_it_in_the_whole_conversation() {
 #[test]
 fn no_part_of_a_learnt_message_is_lost_in_silence() {
     let one = |content: &str| json!({"messages": [say("user", "1?"), say("assistant", content)]});
-    let no_end = "message 1: the chat template ends the turn with no special token";
+    let no_end = "message 1: the chat template does not end the turn";
     let unclear = "is unknown";
     let long = json!({"messages": [say("user", "1?"), say("assistant", "2"), say("user", "3"), say("assistant", "4")]});
     let options = conversations(Overlong::Error, 500);
