@@ -101,7 +101,8 @@ impl MemoryEstimate {
         let bytes = if ranks > 1 && parameters <= MOST_COUNTED {
             optimizer.state_bytes_of_a_rank(self.each(&shapes), ranks) as ElementCount
         } else {
-            let of = |(name, shape, count): &ParameterShape| count * optimizer.state_bytes(Parameter { name, shape }) as ElementCount;
+            let of =
+                |(name, shape, count): &ParameterShape| count * optimizer.state_bytes(Parameter { name, shape }) as ElementCount;
             shapes.iter().map(of).sum::<ElementCount>().div_ceil(ranks as ElementCount)
         };
         let part = if ranks > 1 { format!(", the largest of {ranks} shards") } else { String::new() };

@@ -66,6 +66,18 @@ fn every_crate_is_re_exported() {
 }
 
 #[test]
+fn every_crate_is_in_the_table_of_contributing() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("CONTRIBUTING.md")).unwrap();
+    let cells: Vec<&str> = page.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.split('|').nth(1)).collect();
+    for (name, _) in &crates()[1..] {
+        assert!(
+            cells.iter().any(|cell| cell.contains(&format!("`{name}`"))),
+            "CONTRIBUTING.md has no row for the crate `{name}`"
+        );
+    }
+}
+
+#[test]
 fn files_do_not_use_each_other_in_a_circle() {
     let mut found = vec![];
     for (name, src) in crates() {

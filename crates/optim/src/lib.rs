@@ -14,9 +14,9 @@ mod adamw_8bit;
 mod broken;
 mod collective;
 mod detached;
-mod file_tensors;
 #[cfg(test)]
 mod example;
+mod file_tensors;
 #[cfg(test)]
 mod goldens;
 mod gradient_sum;

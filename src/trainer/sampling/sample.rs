@@ -9,7 +9,7 @@ use super::scoring::{DecodedResponse, HandOver, Scoring};
 use super::side::SamplingSide;
 use crate::job::Context;
 use crate::job::agents::Agents;
-use burnish_agent::{SharedOptions, Conversations};
+use burnish_agent::{Conversations, SharedOptions};
 use burnish_data::{Prompt, completes_stop};
 use burnish_engine::{Engine, GenerationRequest};
 use burnish_model::CausalLm;

@@ -10,9 +10,9 @@ mod chat;
 mod codec;
 mod custom_loop;
 mod deferred;
+mod episode_record;
 #[cfg(test)]
 mod example;
-mod episode_record;
 mod openai_loop;
 mod run_calls;
 mod sampled_turns;
