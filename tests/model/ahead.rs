@@ -1,4 +1,4 @@
-//! Decode steps that run ahead of the host, recorded and replayed, draw what steps draw that are launched one by one.
+//! Decode steps that run ahead of the host, recorded and replayed, sample the same tokens as steps that are launched one by one.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::device::named_device;
 
 const FAMILIES: [&str; 4] = ["qwen2", "gpt2", "gemma2", "qwen3"];
 
-/// Twelve responses to three prompts, of which at most `sequences` are generated together. Some end at an end token.
+/// Generates twelve responses to three prompts, at most `sequences` of them together. Some end at an end token.
 fn generate(model: &CausalLm, sequences: usize, sampling: Sampling, enforce_eager: bool) -> Vec<Response> {
     let prompts: [Vec<u32>; 3] = [5, 17, 31].map(|length| (0..length).map(|i| (length * 31 + i * 17) % 256).collect());
     let eos: Vec<u32> = (0..256).step_by(11).collect();
@@ -39,7 +39,7 @@ fn model(family: &str, device: &Device) -> CausalLm {
 fn steps_that_run_ahead_draw_what_the_cpu_draws() {
     let Some(device) = named_device("steps_that_run_ahead_draw_what_the_cpu_draws") else { return };
     let plain = Sampling { max_tokens: 20, ..Sampling::PLAIN };
-    // Rows that are taken by the next sequence, steps that are not ahead at first, and filters.
+    // Rows reused by the next sequence, steps that do not run ahead at first, and filters.
     let cases = [
         (12, plain),
         (5, plain),

@@ -1,5 +1,6 @@
 //! bfloat16 compute with f32 parameters, which is the default on most GPUs, against f32 on the same golden models: training gives
-//! nearly the same numbers, and generation uses the trained policy. On the CPU, which computes in bfloat16 wherever tests run.
+//! nearly the same values, and generation uses the trained policy. Tests run on the CPU, which computes in bfloat16 on every
+//! machine.
 
 use std::path::Path;
 
@@ -10,10 +11,10 @@ use burnish::model::{CausalLm, Gradients, Init, Sequence, TokenStats};
 use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Sampling};
 use burnish::util::rng::Stream;
 
-/// Models of every kind (windows and soft caps, learned positions and biases, a partial rotation, tied heads, norms of heads),
-/// and the error of bfloat16 on [`texts`] in torch 2.15 under `torch.autocast`, which rounds where we do: the mean difference of
-/// a log-probability from f32, and the difference of the gradient of [`backward`]'s loss, over its norm. The weights of these
-/// models are large, so the errors are larger than in a trained model.
+/// Models with every kind of layer: windows and soft caps, learned positions and biases, a partial rotation, tied heads, norms of
+/// heads. The two numbers are the error of bfloat16 on [`texts`] in torch 2.15 under `torch.autocast`, which rounds where we do.
+/// First, the mean difference of a log-probability from f32. Second, the difference of the gradient of [`backward`]'s loss, over
+/// its norm. The weights of these models are large, so the errors are larger than in a trained model.
 const MODELS: [(&str, f64, f64); 6] = [
     ("llama", 0.0641, 0.0948),
     ("gemma2", 0.0462, 0.0537),
@@ -71,7 +72,7 @@ fn bfloat16_loses_no_more_than_in_torch() {
             let error = mean_difference(&narrow.log_prob, &stats.log_prob);
             assert!(error > 0.0, "{name}: nothing was computed in bfloat16");
             assert!(error < 1.25 * log_prob_error, "{name}: log-probabilities are off by {error} on average");
-            // The reference computes the same products, to the bit.
+            // The reference computes bitwise equal matmuls.
             assert!(checkpointing || narrow.full_kl.iter().all(|&kl| kl == 0.0), "{name}: {:?}", narrow.full_kl);
             let entropy = mean_difference(&narrow.entropy, &stats.entropy);
             assert!(entropy < log_prob_error, "{name}: entropies are off by {entropy} on average");
@@ -86,7 +87,7 @@ fn bfloat16_loses_no_more_than_in_torch() {
     }
 }
 
-/// Matrices that are cast once for several passes give what those give that each pass casts for itself; adapters too.
+/// Matrices that are cast once for several passes give the same results as matrices that each pass casts; adapters too.
 #[test]
 fn passes_may_share_what_they_cast() {
     let dense = |name: &str| load(name);

@@ -1,7 +1,7 @@
-//! Budgets of what the device is made to do: launches, blocking reads, uploads and allocations of a decode step, of a micro-batch and of an
+//! Budgets of device operations: launches, blocking reads, uploads and allocations of a decode step, of a micro-batch and of an
 //! update. With `--nocapture` the counts are a table; with BURNISH_KERNELS set, the kernels are listed.
 //!
-//! Counts are of a whole process, so the test runs itself in a process of its own.
+//! Counts cover a whole process, so the test runs itself in a separate process.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,24 +16,24 @@ use burnish::util::rng::Stream;
 use crate::counts::{Counts, count, watch};
 use crate::device::named_device;
 
-/// What may be at most.
+/// The upper bound of each count.
 const BUDGETS: [(&str, u64); 12] = [
     ("launches of a layer in a decode step", 12),
-    ("launches beside the layers in a decode step", 4),
+    ("launches outside the layers in a decode step", 4),
     ("launches of a replayed decode step", 0),
     ("launches of a layer in a pass without gradient", 19),
-    ("launches beside the layers in a pass without gradient", 6),
+    ("launches outside the layers in a pass without gradient", 6),
     ("launches of a layer in a micro-batch", 73),
-    ("launches beside the layers in a micro-batch", 27),
+    ("launches outside the layers in a micro-batch", 27),
     ("blocking reads of a decode step", 1),
     ("blocking reads of a micro-batch", 1),
     ("launches of a gradient's norm", 10),
     ("blocking reads of an update", 2),
     ("launches of AdamW", 10),
 ];
-/// Sequences that decode together; autotuning takes both numbers for one.
+/// Numbers of sequences that decode together; autotuning has one key for both.
 const ROWS: [usize; 2] = [4, 6];
-/// Lengths of prompts. The steps that are counted begin no new block of the cache.
+/// Lengths of prompts. The counted steps begin no new block of the cache.
 const KEYS: [usize; 2] = [33, 513];
 
 /// A model of random weights with this many layers.
@@ -48,7 +48,8 @@ fn model(layers: usize, device: &Device) -> CausalLm {
     CausalLm::load(folder.path(), Init::Random { seed: 5 }, device).unwrap()
 }
 
-/// A decode step of `rows` sequences: what a response of one token more takes. The second counts are of the next step.
+/// Counts of a decode step of `rows` sequences: the difference that one more token in the responses makes. The second counts are
+/// of the next step.
 fn decode_steps(model: &CausalLm, rows: usize, keys: usize, sampling: Sampling, enforce_eager: bool) -> [Counts; 2] {
     let prompt: Vec<u32> = (0..keys as u32).map(|i| i * 7919 % 256).collect();
     let generate = |max_tokens: usize| {
@@ -66,7 +67,7 @@ fn decode_steps(model: &CausalLm, rows: usize, keys: usize, sampling: Sampling, 
         let mut engine = NativeEngine { max_num_seqs: rows, max_num_batched_tokens: 1024, max_model_len: None, enforce_eager };
         assert_eq!(engine.generate(model, &request).unwrap().len(), rows);
     };
-    // Kernels are compiled and chosen.
+    // Compiles and chooses kernels.
     generate(6);
     let [four, five, six] = [4, 5, 6].map(|tokens| count(&model.device, || generate(tokens)));
     [five.clone().without(&four), six.without(&five)]
@@ -84,7 +85,7 @@ fn learner(layers: usize, device: &Device) -> Learner {
     }
 }
 
-/// Three sequences, of which two share their prompt.
+/// Three sequences; two share their prompt.
 fn sequences() -> [Sequence<'static>; 3] {
     const PROMPTS: [&[u32]; 2] = [&[5, 9, 200, 17, 33, 4, 90], &[8, 71, 3]];
     const RESPONSES: [&[u32]; 3] = [&[66, 250, 1, 13], &[14, 15, 16, 17, 18, 19], &[20, 21, 22, 23, 24]];
@@ -122,7 +123,7 @@ fn the_device_does_no_more_than_budgeted() {
     assert!(again.status.success(), "{}", said.concat());
 }
 
-/// What is over its budget.
+/// The counts that exceed their budgets.
 #[derive(Default)]
 struct Over(Vec<String>);
 
@@ -135,7 +136,7 @@ impl Over {
         }
     }
 
-    /// Work that is done again and again is the same every time.
+    /// Repeated work has the same counts every time.
     fn differ(&mut self, what: &str, counts: [&Counts; 2]) {
         let [a, b] = counts.map(|counts| (counts.launches(), counts.allocations));
         if a != b {
@@ -165,9 +166,9 @@ fn decoding(device: &Device, over: &mut Over) {
     let [deep, _] = decode_steps(&four, ROWS[0], KEYS[0], plain, true);
     deep.print(&format!("decode step, 4 layers, {} rows, {} keys", ROWS[0], KEYS[0]));
     let layer = deep.without(&steps[0]);
-    layer.print("of which for two layers");
+    layer.print("for two layers of them");
     over.hold("launches of a layer in a decode step", layer.launches().div_ceil(2));
-    over.hold("launches beside the layers in a decode step", steps[0].clone().without(&layer).launches());
+    over.hold("launches outside the layers in a decode step", steps[0].clone().without(&layer).launches());
     for (name, sampling) in [
         ("top-k", Sampling { top_k: 20, ..plain }),
         ("greedy", Sampling { temperature: 0.0, ..plain }),
@@ -185,7 +186,7 @@ fn decoding(device: &Device, over: &mut Over) {
         over.hold("blocking reads of a decode step", step.reads as u64);
     }
     let launches: Vec<u64> = steps.iter().map(Counts::launches).collect();
-    // Whatever is uploaded is allocated first: with the number of keys nothing grows but the table of blocks.
+    // Every upload is allocated first: with the number of keys only the block table grows.
     for (rows, (short, long)) in [(ROWS[0], (&steps[0], &steps[2])), (ROWS[1], (&steps[1], &steps[3]))] {
         let table = 8 * rows * (KEYS[1] - KEYS[0]).div_ceil(16);
         let most = short.bytes + table as i64 + short.bytes / 100;
@@ -230,7 +231,7 @@ fn training(device: &Device, over: &mut Over) {
         }
         updates.push([first, further, norm, update]);
     }
-    // The same of a model of two layers more.
+    // The same for a model with two more layers.
     let counts = |learner: &Learner| {
         micro_batch(&learner.model, None, &mut Gradients::default());
         [count(device, || pass(&learner.model)), count(device, || micro_batch(&learner.model, None, &mut Gradients::default()))]
@@ -238,14 +239,14 @@ fn training(device: &Device, over: &mut Over) {
     let [two, four] = [&learner, &deep].map(counts);
     for (what, [two, four]) in [("pass without gradient", [&two[0], &four[0]]), ("micro-batch", [&two[1], &four[1]])] {
         let layers = four.clone().without(two);
-        layers.print(&format!("{what}: of which for two layers"));
+        layers.print(&format!("{what}: for two layers of them"));
         over.hold(&format!("launches of a layer in a {what}"), layers.launches().div_ceil(2));
-        over.hold(&format!("launches beside the layers in a {what}"), two.clone().without(&layers).launches());
+        over.hold(&format!("launches outside the layers in a {what}"), two.clone().without(&layers).launches());
     }
     for (what, (last, before)) in WORK.into_iter().zip(updates[3].iter().zip(&updates[2])) {
         over.differ(what, [last, before]);
     }
-    // Comparing reads with the statistics; before that, products of new shapes are chosen.
+    // The comparison reads with the statistics; before that, matmuls for new shapes are chosen.
     let reference = learner.model.frozen();
     let compared =
         [("by the divergence", Comparison::Model(&reference, Divergence::ReverseKl)), ("with all tokens", Comparison::Uniform)];

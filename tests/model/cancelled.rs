@@ -1,5 +1,4 @@
-//! Turns that nobody waits for any more end before their next token, whatever they ask for: those that are sampled, those that wait for a
-//! place, and those that go on with a sequence.
+//! Cancelled turns end before their next token, whether they are being sampled, wait for a place, or continue a sequence.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +14,7 @@ use crate::device::device;
 /// Tokens of an answer to which somebody listens.
 const LONG: usize = 40;
 
-/// Sequences that arrive at once, and again as they go on.
+/// Sequences that arrive at once, and again when they continue.
 struct Clients {
     arrivals: Mutex<Vec<Arrival>>,
     /// The lengths of the turns of each sequence.
@@ -39,7 +38,7 @@ impl Turns for Clients {
         let turns = ended.entry(sequence).or_default();
         turns.push(turn.ids.len());
         let again = turns.len() < self.turns;
-        // It goes on; the one with the number 3 leaves before it does.
+        // It continues; sequence 3 leaves before it does.
         self.left[3].fetch_or(sequence == 3, Ordering::Relaxed);
         let next = if again { self.turn(sequence, vec![1; 5]) } else { Arrival { sequence, turn: None } };
         self.arrivals.lock().unwrap().push(next);

@@ -220,7 +220,7 @@ fn a_folder_is_for_one_process() {
     Checkpoints::new(dir.path(), None).unwrap();
 }
 
-/// The best checkpoint stays where a resumed run no longer compares it, in later processes too, until its step is saved again.
+/// The best checkpoint stays if a resumed run no longer compares it, in later processes too, until its step is saved again.
 #[test]
 fn the_best_stays_where_its_comparison_ends() {
     for best in [None, Some(2)] {
@@ -241,7 +241,7 @@ fn the_best_stays_where_its_comparison_ends() {
         assert_eq!(third.keep_best(Some(5)).unwrap(), None);
         save_best(&mut third, 6, Some(6));
         assert_eq!((steps(), named()), (vec!["global_step_1".to_owned(), "global_step_6".to_owned()], "6".to_owned()));
-        // Saved again, it is another one.
+        // After another save, it is a different checkpoint.
         save_best(&mut third, 1, Some(6));
         save_best(&mut third, 7, Some(6));
         assert_eq!(steps(), ["global_step_6", "global_step_7"]);

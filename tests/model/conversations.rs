@@ -1,5 +1,5 @@
-//! Conversations of several turns on the native engine: their bits depend neither on their neighbours nor on the time that tools take, and
-//! the log-probabilities of every sampled token are those of the training pass over the whole sequence.
+//! Conversations of several turns on the native engine. Their bits depend neither on their neighbours nor on the time that tools
+//! take. The log-probability of every sampled token equals that of the training pass over the whole sequence.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ const TURNS: usize = 4;
 const CONVERSATIONS: usize = 12;
 const EOS: [u32; 8] = [0, 30, 60, 90, 120, 150, 180, 210];
 
-/// A conversation whose tool answers with some tokens after some time; before its last turn it takes some tokens back.
+/// A conversation whose tool returns some tokens after a delay; before its last turn it removes some tokens.
 struct Scripted {
     place: usize,
     delay: fn(usize, usize) -> u64,
@@ -33,7 +33,7 @@ struct Scripted {
 
 impl Scripted {
     fn new(place: usize, delay: fn(usize, usize) -> u64) -> Self {
-        // Groups of three begin alike; some prompts fill a block of the cache.
+        // Groups of three share their beginning; some prompts fill a block of the cache.
         let ids: Vec<u32> = (0..[16, 5, 33, 1][place / 3]).map(|j| (place as u32 / 3 * 31 + j * 17) % 256).collect();
         Self { place, delay, prompt: ids.len(), sampled: Vec::new(), log_probs: Vec::new(), ids, turns: 0 }
     }
@@ -108,7 +108,7 @@ fn converse(model: &CausalLm, mut engine: NativeEngine, delay: fn(usize, usize) 
     episodes.into_inner().unwrap().into_values().collect()
 }
 
-/// Asserts that all is the same but log-probabilities, which are so where rows do not depend on those beside them.
+/// Asserts that episodes are equal. Log-probabilities are compared only where rows do not depend on their neighbours.
 fn assert_same(mut got: Vec<Episode>, want: &[Episode], what: &str) {
     assert_eq!(got.len(), want.len(), "{what}");
     for (got, want) in got.iter_mut().zip(want) {
@@ -148,7 +148,7 @@ fn a_conversation_depends_on_itself_alone_and_is_what_training_sees() {
     }
 }
 
-/// Whoever panics, the engine or a conversation, nobody waits for it for ever.
+/// If the engine or a conversation panics, nobody waits for it forever.
 #[test]
 fn a_panic_ends_all_conversations() {
     struct Broken;

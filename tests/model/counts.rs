@@ -1,7 +1,7 @@
-//! Counts what the device is made to do, in this process: launches of kernels, blocking reads, uploads, allocations.
+//! Counts device operations of this process: launches of kernels, blocking reads, uploads, allocations.
 //!
-//! CubeCL tells of each launch. Reads and allocations are in its log of memory, where a read takes a staging buffer; uploads are in the
-//! log of wgpu. Both logs come by way of the crate `log`, whose records tracing takes in.
+//! CubeCL logs each launch. Reads and allocations are in its memory log, where a read takes a staging buffer; uploads are in the
+//! log of wgpu. Both logs use the crate `log`, whose records go to tracing.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -18,20 +18,20 @@ use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// What was done.
+/// Counts of device operations.
 #[derive(Clone, Default)]
 pub struct Counts {
-    /// Launches by the names of their kernels.
+    /// Launches, keyed by the names of their kernels.
     kernels: BTreeMap<&'static str, i64>,
-    /// Reads, for each of which the host waits.
+    /// Reads; the host waits for each.
     pub reads: i64,
     writes: i64,
-    /// Writes of shapes and numbers that a launch takes.
+    /// Writes of the shapes and scalars of launches.
     arguments: i64,
     pub allocations: i64,
-    /// Those of the allocations. CubeCL's log rounds to three digits.
+    /// Allocated bytes. CubeCL's log rounds to three digits.
     pub bytes: i64,
-    /// The times that the log was told to say so.
+    /// Number of marks written to the log.
     marks: i64,
 }
 
@@ -51,12 +51,12 @@ impl Counts {
         self.kernels.values().sum::<i64>().max(0) as u64
     }
 
-    /// What is uploaded but for what launches take, each upload to memory that is allocated for it.
+    /// Uploads without those of launches; each upload allocates its memory.
     pub fn uploads(&self) -> i64 {
         self.writes - self.arguments
     }
 
-    /// Returns these counts without those of work that is a part of it.
+    /// Returns these counts minus those of a part of the work.
     pub fn without(mut self, part: &Self) -> Self {
         part.kernels.iter().for_each(|(kernel, count)| *self.kernels.entry(kernel).or_default() -= count);
         self.kernels.retain(|_, count| *count != 0);
@@ -139,7 +139,7 @@ impl<S: Subscriber> Layer<S> for Logs {
                 counts.bytes += bytes(amount);
             }
             (_, Some(("[Uniform GPU Memory]", _))) => counts.arguments += 1,
-            // The first on wgpu, the other on CUDA and HIP.
+            // The first name on wgpu, the other on CUDA and HIP.
             (_, Some(("[Staging CPU Memory]" | "[Pinned CPU Memory]", _))) => counts.reads += 1,
             _ => counts.marks += i64::from(record.message.starts_with("Manual memory cleanup")),
         });
@@ -159,7 +159,7 @@ fn bytes(amount: &str) -> i64 {
     (number * unit) as i64
 }
 
-/// Waits until the device has done everything and the log, which a thread of CubeCL's writes, has come so far.
+/// Waits until the device has done everything and the log, which a thread of CubeCL writes, contains it.
 fn settle(device: &Device) {
     device.sync().unwrap();
     let (before, start) = (now().marks, Instant::now());
@@ -176,7 +176,7 @@ fn settle(device: &Device) {
     }
 }
 
-/// Counts what is done in `work`.
+/// Counts the operations of `work`.
 pub fn count(device: &Device, work: impl FnOnce()) -> Counts {
     settle(device);
     let before = now();
@@ -185,7 +185,7 @@ pub fn count(device: &Device, work: impl FnOnce()) -> Counts {
     now().without(&before)
 }
 
-/// Counts from now on until what is returned is dropped. CubeCL must not have been used before.
+/// Counts until the returned value is dropped. CubeCL must not have been used before.
 pub fn watch() -> LaunchObservation {
     let mut config = CubeClRuntimeConfig::default().override_from_env();
     config.memory.logger.level = MemoryLogLevel::Full;

@@ -1,5 +1,5 @@
-//! The device of the tests: the CPU, or the one that BURNISH_TEST_DEVICE names, in the words of `trainer.device`: `wgpu`, `cuda:1`.
-//! What is about the CPU alone says `Device::flex()`.
+//! The device of the tests: the CPU, or the device that BURNISH_TEST_DEVICE names, with a value of `trainer.device` (`wgpu`,
+//! `cuda:1`). Tests of the CPU alone use `Device::flex()`.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ static DEVICE: LazyLock<Device> = LazyLock::new(|| {
     let name = std::env::var(VARIABLE).ok().filter(|name| !matches!(name.as_str(), "" | "cpu"));
     let gpu = name.as_deref().map(|name| {
         let (interface, number) = name.split_once(':').unwrap_or((name, "0"));
-        (interface, number.parse().unwrap_or_else(|_| panic!("{VARIABLE}={name}: {number} is no number")))
+        (interface, number.parse().unwrap_or_else(|_| panic!("{VARIABLE}={name}: {number} is not a number")))
     });
     burnish::model::device::open(gpu).unwrap_or_else(|error| panic!("{VARIABLE}: {error:#}"))
 });
@@ -48,8 +48,8 @@ pub fn cases<T>(all: impl IntoIterator<Item = T>, few: usize) -> impl Iterator<I
     all.into_iter().take(if on_cpu() { usize::MAX } else { few })
 }
 
-/// True if the numbers are the same, though they were computed beside other rows: to the bit on the CPU, where no row depends on those
-/// beside it, and within 1e-5 on a GPU, whose kernels are chosen by the number of rows.
+/// Returns true if the values are equal though they were computed with different neighbouring rows. On the CPU, where rows do not
+/// depend on each other, this means bitwise; on a GPU, whose kernels depend on the number of rows, within 1e-5.
 pub fn is_same(got: &[f32], want: &[f32]) -> bool {
     let same = |a: f32, b: f32| if on_cpu() { a.to_bits() == b.to_bits() } else { (a - b).abs() <= 1e-5 * (1.0 + b.abs()) };
     got.len() == want.len() && got.iter().zip(want).all(|(a, b)| same(*a, *b))

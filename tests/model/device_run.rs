@@ -1,4 +1,4 @@
-//! The same work on the CPU and on the device that is named: training steps, and what each way of sampling draws.
+//! The same work on the CPU and on the test device: training steps, and the tokens of each sampling method.
 
 use std::path::Path;
 
@@ -70,10 +70,10 @@ fn step(learner: &mut Learner, step: u64) -> (Vec<Vec<u32>>, f64) {
     (responses.into_iter().map(|response| response.ids).collect(), update.grad_norm)
 }
 
-/// The bytes of tensors that this thread has on the device; other threads, with other tests, have streams of their own.
+/// Returns the bytes of this thread's tensors on the device; other threads, with other tests, have separate streams.
 fn bytes_in_use(device: &Device) -> u64 {
     device.sync().unwrap();
-    let DispatchDevice::Cube(cube) = device.as_dispatch() else { panic!("{device:?} is no GPU") };
+    let DispatchDevice::Cube(cube) = device.as_dispatch() else { panic!("{device:?} is not a GPU") };
     cube.client().memory_report(MemoryScope::CurrentStream).streams.iter().map(|stream| stream.pools.usage().bytes_in_use).sum()
 }
 

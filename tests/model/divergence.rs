@@ -1,4 +1,4 @@
-//! Divergences of the head: against the numbers of TRL, OpenRLHF and verl, both bodies against plain autodiff, and models whose
+//! Divergences of the head: against the values of TRL, OpenRLHF and verl, both bodies against plain autodiff, and models whose
 //! vocabularies are padded differently.
 
 use std::path::Path;
@@ -23,7 +23,7 @@ fn floats(x: &Value) -> Vec<f64> {
     x.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
-/// A matrix of numbers, and those of a batch of matrices one under another.
+/// A random matrix, and a batch of matrices stacked as rows.
 fn rows(x: &Value) -> Vec<Vec<f64>> {
     match x[0][0].is_array() {
         true => x.as_array().unwrap().iter().flat_map(rows).collect(),
@@ -43,12 +43,12 @@ fn next_labels(x: &Value) -> Vec<i64> {
     }
 }
 
-/// The dtypes of the head's bodies: f64 takes the composed one, on the CPU, and is no dtype of GPUs.
+/// The dtypes of the head's bodies: f64 uses the composed body, on the CPU, and is not supported on GPUs.
 fn bodies() -> impl Iterator<Item = FloatDType> {
     [FloatDType::F32, FloatDType::F64].into_iter().filter(|dtype| on_cpu() || *dtype == FloatDType::F32)
 }
 
-/// A head that hands its hidden states through: the logits of every row.
+/// A head that returns its hidden states: the logits of every row.
 struct Logits(Tensor<2>, Tensor<2>);
 
 impl Logits {
@@ -113,7 +113,8 @@ fn golden_generalised_jensen_shannon() {
                 }
                 if result["grad_student"].is_array() {
                     let d: Vec<f64> = d.iter().map(|d| d / temperature).collect();
-                    // A gradient is p times (log-ratio − divergence), which in f32 are two numbers of another size than it.
+                    // A gradient is p times (log-ratio − divergence), and in f32 both terms are of another size than the
+                    // gradient.
                     let tolerance = if dtype == FloatDType::F32 { 1e-5 } else { 1e-6 };
                     near(&format!("{what}, gradient"), &d, &rows(&result["grad_student"]).concat(), tolerance);
                 }
@@ -197,7 +198,7 @@ fn both_bodies_agree_with_plain_autodiff() {
 
     let lq = Tensor::from_inner(activation::log_softmax(hidden_teacher.clone().matmul(w_teacher.clone().transpose()), 1));
     let q = lq.clone().exp();
-    // The divergence by plain operations, and the gradients of the whole, on a graph of its own.
+    // The divergence by plain operations, and the gradients of the whole, on a separate graph.
     let plainly = |divergence: Option<Divergence>, ids: &Tensor<2, Int>| {
         let lp = activation::log_softmax(hidden.clone().matmul(w.clone().transpose()), 1);
         let p = lp.clone().exp();
@@ -224,7 +225,7 @@ fn both_bodies_agree_with_plain_autodiff() {
     let jsd = [0.1, 0.7].map(|beta| Divergence::Jsd { beta });
     let dense = [Divergence::ReverseKl, Divergence::ForwardKl, Divergence::CrossEntropy, jsd[0], jsd[1]];
     for k in [7, v] {
-        // Ids of the f32 body: in the other body close neighbours may have changed places.
+        // Ids of the f32 body: in the other body close neighbours may be swapped.
         let teacher = head_top_k(teacher_head, k);
         let ids: Vec<i64> = teacher.ids.iter().map(|&id| i64::from(id)).collect();
         let ids = Tensor::<2, Int>::from_data(TensorData::new(ids, [n, k]), &dev);
@@ -320,7 +321,7 @@ fn padding_of_a_vocabulary_takes_no_part() {
     }
 }
 
-/// The uniform distribution is a teacher whose logits are all equal; the likeliest token of every row is known as such.
+/// A teacher whose logits are all equal has the uniform distribution. The most probable token of every row is counted as such.
 #[test]
 fn uniform_is_a_teacher_of_equal_logits() {
     let (n, v) = (5, 700);

@@ -1,4 +1,4 @@
-//! A kernel that cannot be compiled ends the process: what is read after it would be whatever lay in memory.
+//! A kernel that cannot be compiled ends the process: a later read would return uninitialized memory.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ fn a_kernel_that_fails_ends_the_process_with_a_sentence() {
     }
     if std::env::var_os(ALONE).is_some() {
         let x = Tensor::<2>::ones([16, 16], &device).cast(FloatDType::BF16);
-        println!("went on with {}", x.clone().matmul(x).sum().into_data());
+        println!("continued with {}", x.clone().matmul(x).sum().into_data());
         return;
     }
     let mut again = Command::new(std::env::current_exe().unwrap());
@@ -25,7 +25,7 @@ fn a_kernel_that_fails_ends_the_process_with_a_sentence() {
     let said = [&again.stdout, &again.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
     let name = std::env::var(VARIABLE).unwrap();
     assert_eq!(again.status.code(), Some(1), "{said:?}");
-    assert!(!said[0].contains("went on"), "{}", said[0]);
+    assert!(!said[0].contains("continued"), "{}", said[0]);
     for words in [format!("error: {name}"), "a kernel failed".to_owned(), "`trainer devices` lists them".to_owned()] {
         assert!(said[1].contains(&words), "no `{words}` in: {}", said[1]);
     }

@@ -1,4 +1,4 @@
-//! Hugging Face folders of every family: weights are written as they were read, whatever the layout of the files.
+//! Hugging Face folders of every family: weights are written as the files had them, in any layout.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ fn files_of_other_dtypes_in_shards_or_without_a_prefix() {
     let wte: Vec<f32> = whole["transformer.wte.weight"].1.iter().map(|x| truncated(*x)).collect();
     assert_eq!(loaded["transformer.wte.weight"].1, wte);
 
-    // As the first published GPT-2: a bare model with its masks, in float16.
+    // Like the first published GPT-2: a bare model with its masks, in float16.
     for file in ["model.safetensors.index.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"] {
         std::fs::remove_file(at(file)).unwrap();
     }

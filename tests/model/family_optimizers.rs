@@ -1,5 +1,6 @@
-//! Optimizers that update a tensor as a whole, on models of every family, against torch, transformers and bitsandbytes on Hugging Face's models
-//! (`scripts/goldens/golden_family_optimizers.py`): they see the tensors of the files, fused and transposed as they are there.
+//! Optimizers that update a tensor as a whole, on models of every family, against torch, transformers and bitsandbytes on Hugging
+//! Face's models (`scripts/goldens/golden_family_optimizers.py`). They see the tensors of the files, fused and transposed as in
+//! the files.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +18,9 @@ fn tensors(model: &CausalLm) -> BTreeMap<String, Vec<f32>> {
     tensors.iter().map(|tensor| (tensor.name.replace("embed_out.", "lm_head."), tensor.values())).collect()
 }
 
-/// True for a tensor that rounding moves. A bias of keys moves all scores of a query alike, so that its gradient is rounding. Of an embedding,
-/// the second moment of most rows is near 0: with 8 bits it may round to 0 itself, and the step is then as large as it may be.
+/// Returns true for a tensor that rounding moves. A bias of keys moves all scores of a query equally, so its gradient is rounding
+/// noise. In an embedding, the second moment of most rows is near 0: with 8 bits it may round to 0, and the step then has the
+/// maximum size.
 fn is_rounding(tensor: &str, optimizer: &str) -> bool {
     let of_keys = ["k_proj.bias", "c_attn.bias", "query_key_value.bias"].iter().any(|end| tensor.ends_with(end));
     of_keys || optimizer == "AdamW8bit" && tensor == "model.embed_tokens.weight"
@@ -66,7 +68,7 @@ fn golden_optimizers_of_families() {
             assert!(learner.update(gradients, lr).expect("whole weights").applied);
         }
         let after = tensors(&learner.model);
-        // The moments of AdamW8bit are rounded, and a gradient on the edge of two codes may fall to either.
+        // The moments of AdamW8bit are rounded, and a gradient on the edge of two codes may round to either.
         let tolerance = if optimizer == "AdamW8bit" { 2e-2 } else { 2e-3 };
         for (tensor, theirs) in case["moves"].as_object().unwrap().iter().filter(|(tensor, _)| !is_rounding(tensor, optimizer)) {
             let theirs: Vec<f64> = theirs.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();

@@ -94,7 +94,7 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
             gradients.0
         };
         let whole = gradients(Cut::Sequences(LENGTHS.len()));
-        // More than there are is the whole, to the bit on the CPU; 2, 3 and 4 leave a smaller last one.
+        // More slices than sequences equal the whole, bitwise on the CPU; 2, 3 and 4 leave a smaller last slice.
         for cut in cases([Cut::Tokens(30)].into_iter().chain([100, 4, 3, 2, 1].map(Cut::Sequences)), 2) {
             let tolerance = if cut == Cut::Sequences(100) && on_cpu() { 0.0 } else { 1e-5 };
             for (name, g) in gradients(cut) {
@@ -198,10 +198,10 @@ fn gradients_of_the_divergence_agree_with_plain_autodiff() {
         packed.push(seq, &[]);
         model.hidden(embedded, &packed.into()).narrow(0, prompt.len() - 1, response.len())
     };
-    // The head in f64 on the CPU, and the trunk as it is. In the gradient of the bias of queries almost equal numbers cancel: it is off by about
-    // ten times what that of the hidden states is. Plain operations in f32 were up to 2e-5 off there on lavapipe, by which of burn's products
-    // was chosen, and ours, 1e-6 off in the hidden states, up to 9.5e-6; on the CPU ours are 7.6e-6 off. A GPU's products are chosen among
-    // many, not all of which were seen, so it has twice the bound.
+    // The head in f64 on the CPU, and the trunk in its own dtype. In the gradient of the bias of queries almost equal values
+    // cancel: its error is about ten times that of the hidden states. Plain operations in f32 were up to 2e-5 off there on
+    // lavapipe, depending on the chosen matmul of burn. Ours, 1e-6 off in the hidden states, was up to 9.5e-6 off; on the CPU
+    // ours is 7.6e-6 off. A GPU chooses among many matmuls, and not all were tried, so it has twice the bound.
     let bound = if on_cpu() { 1e-5 } else { 2e-5 };
     let exact = |t: Tensor<2>| Tensor::from_inner(Tensor::<2>::from_data(t.into_data(), (&Device::flex(), DType::F64)));
     let log_probs = |h: Tensor<2>, w: Tensor<2>| activation::log_softmax(h.matmul(w.transpose()) / temperature, 1);
@@ -293,7 +293,7 @@ fn shared_prompts_and_checkpoints_change_no_gradient() {
         let checkpointed = model.clone().computing(false, true);
         let again = run(&checkpointed, &[&sequences]);
         assert_eq!(together.0.len(), alone.0.len(), "{name}");
-        // The bias of keys shifts all scores of a query alike, so its gradient is 0 except for rounding.
+        // The bias of keys shifts all scores of a query equally, so its gradient is 0 except for rounding.
         let least = 1e-3 * alone.norm() as f32;
         for (parameter, g) in together.0 {
             let scale: f32 = alone.0[&parameter].clone().abs().max().into_scalar();
@@ -306,8 +306,8 @@ fn shared_prompts_and_checkpoints_change_no_gradient() {
     }
 }
 
-/// A conversation whose context has no gradient gives the gradients of its turns, each as a response of its own to all that was
-/// before it; and so it does where the head is worked out for what was sampled alone.
+/// A conversation whose context has no gradient has the gradients of its turns, each as a separate response to all that came
+/// before it. The same holds where the head is computed for sampled tokens alone.
 #[test]
 fn a_conversation_has_the_gradients_of_its_turns() {
     for name in cases(["qwen3", "gemma2", "gpt_neox"], 1) {

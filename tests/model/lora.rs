@@ -72,11 +72,11 @@ fn log_probabilities_and_gradients_are_those_of_peft() {
         model.save(merged.path()).unwrap();
         let merged = CausalLm::load(merged.path(), Init::Pretrained, &device()).unwrap();
         assert!(largest(&log_probs(&merged, &seqs), &lines("merged")) < 1e-4, "{name}, merged");
-        assert!(largest(&log_probs(&merged, &seqs), &ours) < 1e-4, "{name}: merged and beside");
+        assert!(largest(&log_probs(&merged, &seqs), &ours) < 1e-4, "{name}: merged and separate");
         assert_same(name, &log_probs(&model.without_adapter(), &seqs), &log_probs(&base(name), &seqs));
         assert!(largest(&ours, &log_probs(&base(name), &seqs)) > 0.1, "{name}: the adapter does nothing");
 
-        // A step of −1 along the gradient moves each factor by its gradient; nothing else has one.
+        // A step of −1 along the gradient moves each factor by its gradient; no other parameter has a gradient.
         let gradients = backward(&model, &seqs);
         let again = backward(&model.clone().computing(false, true), &seqs);
         let numbers = |g: &Gradients| -> Vec<f32> {
@@ -169,7 +169,7 @@ fn targets_are_names_expressions_or_all() {
     assert!(paths("llama", &["q_proj"], &["q_proj"]).unwrap_err().contains("leave no module to adapt"));
 }
 
-/// A new adapter changes no output yet, and depends on the seed and the module alone.
+/// A new adapter does not change outputs, and depends only on the seed and the module.
 #[test]
 fn a_new_adapter_starts_as_in_peft() {
     let (model, folder) = (base("llama"), golden("models/llama"));
@@ -212,8 +212,8 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     paths.into_iter().map(|path| (path.display().to_string(), std::fs::read(folder.join(path)).unwrap())).collect()
 }
 
-/// A causal language model and one with a scalar head are killed after a step and resumed: the next step is the same to the byte,
-/// and the checkpoint contains only what is trained.
+/// A causal language model and one with a scalar head are killed after a step and resumed: the next step is byte-identical, and
+/// the checkpoint contains only trained tensors.
 #[test]
 fn checkpoints_hold_the_adapter_and_go_on_from_it() {
     let (seqs, folder) = (expected("llama").0, tempfile::tempdir().unwrap());
@@ -246,7 +246,7 @@ fn checkpoints_hold_the_adapter_and_go_on_from_it() {
         step(&mut resumed);
         resumed.save(&at(&format!("{kind} 2 again")), parts, &[]).unwrap();
         let saved = files(&at(&format!("{kind} 2")));
-        assert!(saved == files(&at(&format!("{kind} 2 again"))), "{kind}: resumed, it goes on otherwise");
+        assert!(saved == files(&at(&format!("{kind} 2 again"))), "{kind}: resumed, it differs");
         assert!(saved != files(&at(&format!("{kind} 1"))));
         let names: Vec<&str> = saved.keys().map(String::as_str).collect();
         let expected = ["extra_state.json", "huggingface/config.json", "lora_adapter/adapter_config.json"];

@@ -1,6 +1,6 @@
-//! Models: operations, gradients, families, LoRA, generation, scoring heads, checkpoints and export; on the CPU, or on the [`device`]
-//! that is named.
-#![expect(clippy::print_stdout, reason = "what is skipped, and what is counted, is said; helpers of tests print too")]
+//! Models: operations, gradients, families, LoRA, generation, scoring heads, checkpoints and export; on the CPU or on the chosen
+//! [`device`].
+#![expect(clippy::print_stdout, reason = "tests print what they skip and count; their helpers print too")]
 
 mod ahead;
 mod bfloat16;

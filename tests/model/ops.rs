@@ -20,8 +20,8 @@ fn close(name: &str, a: Tensor<2>, b: Tensor<2>) {
     assert!(err <= 1e-5 * scale, "{name}: largest error {err}, largest value {scale}");
 }
 
-/// The devices and dtypes of the bodies that are compared: on the CPU, f32 tensors take the fused bodies and f64 ones those composed of
-/// burn's operations; on the device that is named, its kernels.
+/// Devices and dtypes of the compared bodies. On the CPU, f32 tensors take the fused bodies, and f64 tensors those composed of
+/// burn's operations. On the test device, its kernels run.
 fn bodies() -> Vec<(Device, FloatDType)> {
     match on_cpu() {
         true => vec![(device(), FloatDType::F32), (device(), FloatDType::F64)],
@@ -78,7 +78,7 @@ fn activations() {
     close("strided d gate", g.grad(&y.sum().backward()).unwrap(), g.grad(&z.sum().backward()).unwrap());
 }
 
-/// Each activation over its range, relative to the exact value: small tails must not be lost in the rounding of large values.
+/// Each activation over its range, relative to the exact value, so that small tails are not lost in the rounding of large values.
 #[test]
 fn activations_are_accurate() {
     let x: Vec<f32> = (-6000..=2000).map(|i| i as f32 / 1000.0).collect();
@@ -155,9 +155,9 @@ fn attention() {
     same_attention(trees, [6, 2, 5], plain);
 }
 
-/// Sequences of which GPUs, and tensors of f64, take one range of queries after another. The ranges of 512 queries end where a key less
-/// would be missed: in the first, the last query of the branch of 600 sees the key 1056, which begins a block of 16; in the second, the
-/// first query of the stem sees the key 495 through the window, which ends one.
+/// Sequences whose queries GPUs, and tensors of f64, process in one range after another. The ranges of 512 queries end where a
+/// key less would be missed. In the first range, the last query of the branch of 600 sees the key 1056, which begins a block of
+/// 16. In the second, the first query of the stem sees the key 495 through the window, which ends one.
 #[test]
 fn attention_of_long_sequences() {
     let plain = Scoring { scale: 1.0 / (8f32).sqrt(), softcap: None, window: None };
@@ -172,8 +172,8 @@ fn attention_of_long_sequences() {
     }
 }
 
-/// Compares attention over a layout with the plain one, of heads with `d` numbers. Rows lie apart, as those of products do on
-/// CUDA: by 64 numbers, of which `wgpu` makes no copy.
+/// Compares attention over a layout with plain attention, for heads with `d` elements. Rows are strided by 64 elements, like the
+/// results of matmuls on CUDA; `wgpu` makes no copy of such rows.
 fn same_attention(layout: &[(usize, &[usize])], [heads, kv_heads, d]: [usize; 3], scoring: Scoring) {
     let (dev, mut packed) = (device(), Packed::default());
     for (stem, branches) in layout {
@@ -221,8 +221,8 @@ fn rope() {
     }
 }
 
-/// What one kernel does on a GPU in a pass without gradients is what several operations do: a sum and its norm; biases, norms over heads and
-/// rotations of queries, keys and values.
+/// In a pass without gradients, one kernel on a GPU does the work of several operations: a sum and its norm; biases, norms over
+/// heads and rotations of queries, keys and values.
 #[test]
 fn several_operations_in_one_kernel() {
     let dev = named();
@@ -384,7 +384,7 @@ fn head() {
     }
 }
 
-/// A loss that reads each token by itself gets the statistics and gradients of two passes, whatever is kept at a time and in both bodies.
+/// A loss that reads each token by itself gets the statistics and gradients of two passes, for any kept part and in both bodies.
 #[test]
 fn head_at_once_is_the_head_in_two_passes() {
     let plain = Device::flex();
@@ -453,7 +453,7 @@ fn golden_full_kl() {
         let d = head_backward(policy, &vec![0; n], &head_stats(policy, &vec![0; n], reference), &g, reference, Some(&mut dw));
         let d: Vec<f32> = (d / temperature).cast(FloatDType::F32).into_data().try_into_vec().unwrap();
         for (row, want) in rows("d_logits").iter().enumerate() {
-            // A gradient is p times (log-ratio − divergence), which are two numbers of this size.
+            // A gradient is p times (log-ratio − divergence), and both terms have this size.
             let least = floats(&golden["full_kl"])[row].max(0.1);
             near(&format!("d logits of row {row}"), &d[row * v..(row + 1) * v], want, least);
         }

@@ -1,4 +1,5 @@
-//! A head next to a tied embedding, in one file and in shards: tied where the two are equal, else a head of its own, as in transformers 5.
+//! A head next to a tied embedding, in one file and in shards: tied where the two are equal, else a separate head, as in
+//! transformers 5.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,8 +26,7 @@ const FAMILIES: &[(&str, &str, &str)] = &[
     ("gpt_neox", "gpt_neox.embed_in.weight", "embed_out.weight"),
 ];
 
-/// Writes a golden's model with `tie_word_embeddings` and, made of its embedding, the head that is given; without the embedding if
-/// `alone`.
+/// Writes a golden's model with `tie_word_embeddings` and a head made from its embedding; without the embedding if `alone`.
 fn write(to: &Path, (name, embedding, head): (&str, &str, &str), tied: bool, scale: Option<f32>, alone: bool, shard: usize) {
     fs::create_dir_all(to).unwrap();
     let mut config: Value = serde_json::from_slice(&fs::read(golden(name).join("config.json")).unwrap()).unwrap();
@@ -78,7 +78,7 @@ fn a_head_that_differs_from_a_tied_embedding_is_used_and_written() {
                 let (model, found) = log_probs(&at(same));
                 assert!(found == expected && model.config.tie_word_embeddings, "{name}: {same}");
             }
-            // Random weights are not those of the files.
+            // Random weights differ from those of the files.
             let random = CausalLm::load(&at("own head"), Init::Random { seed: 1 }, &Device::flex()).unwrap();
             assert!(random.config.tie_word_embeddings, "{name}");
         }
@@ -108,7 +108,7 @@ fn shards_and_their_index_must_be_of_one_model() {
     fs::write(&index, other.to_string()).unwrap();
     assert!(error().unwrap_err().contains("holds tensor `model.extra.weight`"), "{:?}", error());
     fs::write(&index, json.to_string()).unwrap();
-    // The same tensor in two shards, with the same numbers and with others.
+    // The same tensor in two shards, with equal and with different values.
     let first = read_safetensors(&shards[0]).unwrap();
     let (name, values) = first.iter().next().unwrap();
     for (factor, is_refused) in [(1.0, false), (2.0, true)] {

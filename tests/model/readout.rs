@@ -1,4 +1,4 @@
-//! Numbers read after some tokens, and their gradients, against the paths that read after every token.
+//! Values read at some tokens, and their gradients, against the paths that read at every token.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ fn close(what: &str, ours: &Gradients, theirs: &Gradients, tolerance: f32) {
     }
 }
 
-/// The texts of three pairs, of which two share a prompt, and one has an answer without tokens.
+/// The texts of three pairs; two share a prompt, and one has an empty response.
 const PROMPTS: [&[u32]; 3] = [&[5, 9, 200, 17], &[33, 4], &[5, 9, 200, 17]];
 const ANSWERS: [&[u32]; 3] = [&[90, 8, 71], &[], &[90, 8, 72, 3, 66]];
 
@@ -55,7 +55,7 @@ fn scores_are_read_after_the_last_token() {
             }
             gradients
         };
-        // What reads after every token gets a gradient after the last one alone.
+        // The path that reads at every token gets a gradient only at the last token.
         let mut every = Gradients::default();
         let with_next: Vec<Vec<u32>> = ANSWERS.iter().map(|answer| [answer, &[0][..]].concat()).collect();
         let sequences: Vec<Sequence> =

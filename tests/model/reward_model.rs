@@ -1,4 +1,4 @@
-//! Reward models against transformers, in batches of any composition, and conversations that are rewritten for them.
+//! Reward models against transformers, in any batch, and conversations rewritten for them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ fn a_score_that_is_no_number_spoils_no_other() {
     assert_eq!(scores[0], judge(&model, &[vec![1, 2, 3, 4]]).unwrap().scores[0]);
 }
 
-/// A tokenizer of the same characters with other ids and a template of its own.
+/// A tokenizer of the same characters with other ids and its own template.
 fn another_tokenizer(folder: &Path) -> Tokenizer {
     write_char_tokenizer(folder).unwrap();
     let read = |name: &str| -> Value { serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap() };
@@ -136,7 +136,7 @@ proptest! {
         by_tokens in any::<bool>(), size in 1..40usize, rotate in 0..7usize,
     ) {
         if !on_cpu() {
-            // There, kernels are chosen by the number of rows.
+            // On a GPU, kernels are chosen by the number of rows.
             return Ok(());
         }
         let cut = if by_tokens { Cut::Tokens(size) } else { Cut::Sequences(size) };
@@ -149,7 +149,7 @@ proptest! {
         prop_assert_eq!(judge(&together, &turned).unwrap().scores, one_by_one);
     }
 
-    /// The reward model reads its own rendering of the messages and the answer, whatever ends the response.
+    /// The reward model reads its own rendering of the messages and the response, for any end of the response.
     #[test]
     fn rewritten_conversations_are_the_reward_models_own(
         question in "[0-9+*=-]{1,8}", answer in "[0-9 \n]{0,6}", ended in any::<bool>(), earlier in any::<bool>(),
@@ -172,7 +172,7 @@ proptest! {
     }
 }
 
-/// Of a conversation of several turns the reward model reads the messages, in which what a tool said is a tool's.
+/// In a conversation of several turns the reward model reads the messages, where the result of a tool has the tool's role.
 #[test]
 fn what_tools_said_stays_theirs() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/calculator/model");

@@ -26,7 +26,7 @@ fn prompts() -> Vec<Vec<u32>> {
 const SAMPLING: Sampling = Sampling { max_tokens: 24, ..Sampling::PLAIN };
 const ENGINE: NativeEngine =
     NativeEngine { max_num_seqs: 64, max_num_batched_tokens: 8192, max_model_len: None, enforce_eager: false };
-/// Enough end tokens that responses end at different lengths.
+/// Enough end tokens for responses of different lengths.
 const EOS: [u32; 24] = {
     let mut eos = [0; 24];
     let mut i = 0;
@@ -69,7 +69,7 @@ fn generate_by(
     engine.generate(model, &request)
 }
 
-/// Asserts that responses are the same, and their log-probabilities where rows do not depend on those beside them.
+/// Asserts that responses are equal, and their log-probabilities where rows do not depend on their neighbours.
 fn assert_same(what: &str, got: &[Response], want: &[Response]) {
     assert_eq!(got.len(), want.len(), "{what}");
     for (got, want) in got.iter().zip(want) {
@@ -92,7 +92,7 @@ fn a_response_does_not_depend_on_its_neighbours() {
         let few = generate(&model, &all, 4, NativeEngine { max_num_seqs, ..ENGINE });
         assert_same(&format!("{max_num_seqs} side by side"), &few, &together);
     }
-    // Budgets under which each prompt passes alone, or some together; the longest prompt exceeds two of them.
+    // Budgets for which each prompt passes alone, or some together; the longest prompt exceeds two of them.
     for max_num_batched_tokens in cases([40, 20, 1], 1) {
         let engine = NativeEngine { max_num_batched_tokens, ..ENGINE };
         let few = generate(&model, &all, 4, engine);
@@ -125,7 +125,7 @@ fn responses_end_where_they_should() {
     let endless = generate_with(&model, &all, 2, ENGINE, free, None).unwrap();
     assert!(endless.iter().all(|r| r.ids.len() == 24 && r.finish == Finish::Length));
 
-    // A stop text, which here the first token divisible by 7 completes. The response contains it, and is the same up to there.
+    // A stop text, completed here by the first token divisible by 7. The response contains it, and is the same up to there.
     let stops = |ids: &[u32]| ids.last().unwrap().is_multiple_of(7);
     let stopped = generate_with(&model, &all, 2, ENGINE, free, Some(&stops)).unwrap();
     for (r, whole) in stopped.iter().zip(&endless) {
@@ -135,7 +135,7 @@ fn responses_end_where_they_should() {
     }
     assert!(stopped.iter().any(|r| r.finish == Finish::Stop));
 
-    // Before min_tokens, stop tokens are not drawn, and stop texts are not searched for.
+    // Before min_tokens, stop tokens are not sampled, and stop texts are not searched.
     let late = Sampling { min_tokens: 10, ..SAMPLING };
     let responses = generate_with(&model, &all, 4, ENGINE, (late, &EOS), None).unwrap();
     assert!(responses.iter().all(|r| r.ids.len() > 10 && !r.ids[..10].iter().any(|id| EOS.contains(id))));
@@ -156,8 +156,8 @@ fn responses_end_where_they_should() {
     assert!(error.contains("max_position_embeddings"), "{error}");
 }
 
-/// Greedy responses are the likeliest tokens of the changed logits, which are computed position by position here; the reported
-/// log-probabilities are the model's, without any change.
+/// Greedy responses are the most probable tokens of the changed logits, which are computed position by position here. The
+/// reported log-probabilities are the model's, without any change.
 #[test]
 fn penalties_and_rules_know_prompt_and_response() {
     let (model, which) = (model(), [3, 4, 6]);
@@ -167,7 +167,7 @@ fn penalties_and_rules_know_prompt_and_response() {
     };
     let (none, plain) = (TokenRules::default(), run(SAMPLING, &TokenRules::default()));
     let first = &plain[0].ids;
-    // Words that the plain responses have: of one token, of two, and one whose beginning is the end of the prompt.
+    // Words in the plain responses: of one token, of two, and one whose beginning is the end of the prompt.
     let last_of_prompt = *prompts()[which[0]].last().unwrap();
     let bad_words = vec![vec![first[3]], vec![first[0], first[1]], vec![last_of_prompt, first[0]]];
     let likely: Vec<(u32, f32)> = plain[1].ids.iter().map(|&id| (id, 0.0)).collect();

@@ -1,4 +1,4 @@
-//! Extreme values of every field of sampling, with a reference in f64: the token that a uniform number stands for, and its
+//! Extreme values of every sampling parameter, compared with a reference in f64: the token for a uniform random number, and its
 //! log-probability.
 
 use burnish::rollout::sampling::{LogitChanges, PenalizedToken, sample};
@@ -6,8 +6,9 @@ use burnish::rollout::{Logprobs, Sampling};
 
 const ALL: Sampling = Sampling::PLAIN;
 
-/// The tokens that may be drawn at these settings, in the order in which the uniform number walks through them, with their shares; and
-/// log softmax(logits / temperature) before all changes, and the probability of every token after them.
+/// Returns the tokens that may be drawn at these settings, with their shares, in the order in which the uniform random number
+/// selects them. Also returns log softmax(logits / temperature) before all changes, and the probability of every token after
+/// them.
 fn reference(logits: &[f32], sampling: &Sampling, changes: LogitChanges) -> (Vec<(usize, f64)>, Vec<f64>, Vec<f64>) {
     let temperature = match f64::from(sampling.temperature) {
         t if t <= 0.0 => 1.0,
@@ -55,7 +56,7 @@ fn reference(logits: &[f32], sampling: &Sampling, changes: LogitChanges) -> (Vec
     (kept.into_iter().map(|i| (i, p[i] / total)).collect(), own, p)
 }
 
-/// Numbers in [0, 1) that look like chance.
+/// Pseudorandom values in [0, 1).
 fn uniform(i: u64) -> f64 {
     (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9) as f64 / 2f64.powi(64)
 }
@@ -83,7 +84,7 @@ fn extreme_values_draw_what_they_stand_for() {
     for other in others {
         all.extend(temperatures.iter().chain([&infinite.temperature]).map(|&temperature| Sampling { temperature, ..other }));
     }
-    // More than a block, and no multiple of what the kernels take at once.
+    // More than a block, and not a multiple of the kernels' block size.
     for (vocab, spread, offset) in [(3, 4.0, 0.0), (1029, 14.0, 0.0), (1029, 14.0, -3e4), (1029, 1e-3, 1.0)] {
         let logits: Vec<f32> = (0..vocab).map(|i| (offset + spread * (uniform(i) - 0.5)) as f32).collect();
         let seen = [PenalizedToken { token: 0, count: 3 }, PenalizedToken { token: 2, count: 0 }];
@@ -101,13 +102,13 @@ fn extreme_values_draw_what_they_stand_for() {
                     changes.forbidden, changes.biases
                 );
                 let place = kept.iter().position(|(token, _)| *token == drawn.token as usize);
-                // Where f32 tells few tokens apart, a filter keeps more of them, or the first.
+                // Where f32 separates few tokens, a filter keeps more of them, or the first.
                 let filters = sampling.top_p < 1.0 || sampling.top_k > 0 || sampling.min_p > 0.0;
                 let Some(place) = place.filter(|_| !filters || sampling.temperature < 1e4) else {
                     assert!(p[drawn.token as usize] >= least * (1.0 - 1e-6), "it may not be drawn: {named}");
                     continue;
                 };
-                // Top-p leaves the tokens in the order of their likelihood, of which f32 tells some from others.
+                // Top-p keeps the tokens in the order of their probabilities, as far as f32 separates them.
                 let own_p = p[drawn.token as usize];
                 let shares = |keep: &dyn Fn(f64) -> bool| kept.iter().filter(|(i, _)| keep(p[*i])).map(|(_, share)| share).sum();
                 let (before, share): (f64, f64) = if sampling.top_p < 1.0 {
@@ -118,7 +119,7 @@ fn extreme_values_draw_what_they_stand_for() {
                 };
                 let greedy = sampling.temperature <= 0.0;
                 assert!(greedy || (before - 1e-3..before + share + 1e-3).contains(&u), "its share begins at {before}: {named}");
-                // log_prob is at temperature 1 where sampling is greedy, and -inf for what f32 cannot say.
+                // log_prob is at temperature 1 for greedy sampling, and -inf for values outside f32.
                 let (got, want) = (f64::from(drawn.log_prob), own[drawn.token as usize]);
                 let is_near = (got - want).abs() <= 1e-4 * want.abs().max(1.0);
                 assert!(is_near || (got <= -1e30 && want <= -1e30), "log-probability {want}: {named}");

@@ -1,4 +1,4 @@
-//! Models against the numbers of transformers on the same checkpoints (`models/*/golden.json`): logits, log-probabilities,
+//! Models against the values of transformers on the same checkpoints (`models/*/golden.json`): logits, log-probabilities,
 //! entropies, a greedy continuation, the loss of a supervised step, its gradient norms and one AdamW step.
 
 use std::collections::BTreeMap;
@@ -106,7 +106,7 @@ fn golden_forward_and_greedy() {
     }
 }
 
-/// The number for a tensor, by its name in the file. transformers 5 calls GPT-NeoX's head `lm_head` and writes it as `embed_out`.
+/// The value for a tensor, by its name in the file. transformers 5 calls GPT-NeoX's head `lm_head` and writes it as `embed_out`.
 fn torch(numbers: &serde_json::Map<String, Value>, name: &str) -> f64 {
     let number = numbers.get(name).or_else(|| numbers.get("lm_head.weight").filter(|_| name == "embed_out.weight"));
     number.and_then(Value::as_f64).unwrap_or_else(|| panic!("{name} is unknown to torch"))
@@ -166,7 +166,7 @@ fn golden_backward_and_adamw() {
     }
 }
 
-/// Critics (token classifiers) and reward models (sequence classifiers): the value at every token, and the score at the last.
+/// Critics (token classifiers) give a value at every token, and reward models (sequence classifiers) a score at the last.
 #[test]
 fn golden_scalar_heads() {
     let mut seen = 0;
@@ -201,7 +201,8 @@ fn golden_scalar_heads() {
     assert!(seen > 0);
 }
 
-/// A causal language model becomes a critic of which only the head is new. A model without a scoring head is not a reward model.
+/// A causal language model becomes a critic with a new head; all else is kept. A model without a scoring head is not a reward
+/// model.
 #[test]
 fn a_critic_from_a_language_model() {
     let folder = goldens().join("models/llama3_rope_tied");
