@@ -41,7 +41,7 @@ fn golden_advantages() {
     assert_eq!(differing.len(), NOT_MATCHED.len());
 }
 
-/// Every estimator with a counterpart in verl has numbers of it.
+/// Every estimator with a counterpart in verl is compared.
 #[test]
 fn every_estimator_of_verl_has_goldens() {
     let goldens = goldens();

@@ -36,7 +36,7 @@ impl Rows {
         tokens.filter(|&(_, &exists)| exists != 0.0).map(|(&v, _)| v as f32).collect()
     }
 
-    /// A column with one number per sequence, on its last token.
+    /// A column with one value per sequence, on its last token.
     fn on_last(&self, numbers: &[f64]) -> Vec<f32> {
         let mut column = vec![0.0; self.offsets[numbers.len()]];
         self.offsets[1..].iter().zip(numbers).for_each(|(&end, &number)| column[end - 1] = number as f32);
@@ -73,7 +73,7 @@ fn golden_advantages_of_trl() {
     assert_eq!(differing, NOT_MATCHED.len());
 }
 
-/// Runs the estimator that `key` names, on a case in which reward functions may abstain.
+/// Runs the estimator `key` on a case where reward functions may abstain.
 fn trl(case: &Value, columns: &Rows, key: &str) -> AdvantageOutput {
     let (name, setting) = key.split_once('|').unwrap_or((key, ""));
     let given: Vec<Vec<Option<f64>>> = case["rewards"]
@@ -142,7 +142,7 @@ fn golden_advantages_of_openrlhf() {
     }
 }
 
-/// Every estimator with a counterpart in TRL or OpenRLHF has numbers of it, in every case.
+/// Every estimator with a counterpart in TRL or OpenRLHF is compared in every case.
 #[test]
 fn every_estimator_of_trl_and_openrlhf_has_goldens() {
     let goldens = golden_file(FILE);

@@ -1,4 +1,4 @@
-//! Reads the cases for which verl, TRL and OpenRLHF returned numbers; padded rows become ragged columns.
+//! Reads the golden cases of verl, TRL and OpenRLHF; padded rows become ragged columns.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -37,7 +37,7 @@ pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("not a number: {value}"))
 }
 
-/// One case; its padded rows become ragged columns of the positions that exist.
+/// One case; its padded rows become ragged columns of the unpadded positions.
 pub struct Case<'a> {
     pub json: &'a Value,
     pub name: String,
@@ -136,7 +136,7 @@ pub struct Loss {
     pub metrics: Vec<(&'static str, f64)>,
 }
 
-/// Compares to 1e-5 relative; numbers that cancelled to almost nothing are held to 1e-6 of the column's largest.
+/// Compares with a relative tolerance of 1e-5; for values that cancelled to almost 0, with 1e-6 of the column's maximum.
 pub fn assert_close(what: &str, ours: &[f32], golden: &[f32]) {
     assert_eq!(ours.len(), golden.len(), "{what}");
     let largest = golden.iter().fold(0.0f32, |m, v| m.max(v.abs()));

@@ -15,7 +15,7 @@ fn render(template: &ChatTemplate, conversation: &Value, prompt: bool) -> Result
     template.render(&conversation["messages"], prompt, &kwargs).map_err(|e| format!("{e:#}"))
 }
 
-/// Today's date in a format that a template uses.
+/// Today's date in a template's format.
 fn today(format: &str) -> String {
     let source = format!("{{{{ strftime_now({format:?}) }}}}");
     let template = ChatTemplate::new(Some(&source), Map::new()).unwrap();
@@ -34,8 +34,7 @@ fn dated(text: &str) -> String {
     out
 }
 
-/// The difference between a rendering and the expected text, if there is one. An error that a template raises must be passed on
-/// in its words.
+/// The difference between a rendering and the expected text, if there is one. An error raised by a template must appear verbatim.
 fn difference(actual: &Result<String, String>, expected: &Value) -> Option<String> {
     match (actual, expected.get("text").and_then(Value::as_str)) {
         (Ok(text), Some(expected)) => (*text != dated(expected)).then(|| format!("{text:?}\n is not\n{:?}", dated(expected))),
@@ -49,7 +48,7 @@ fn difference(actual: &Result<String, String>, expected: &Value) -> Option<Strin
     }
 }
 
-/// The folder of the goldens. If another folder is set and has none of this name, the repository's own are compared.
+/// The folder of the goldens. If another folder is set and lacks this name, the repository's goldens are compared.
 fn goldens(name: &str) -> PathBuf {
     let other = std::env::var_os("BURNISH_GOLDENS").map(PathBuf::from).filter(|other| other.join(name).exists());
     other.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"))
@@ -92,7 +91,7 @@ fn golden_chat_templates_match_transformers() {
     assert!(wrong.is_empty(), "{} of {compared} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// A template's line ends are newlines for Jinja, also within quoted text: with others it writes the same.
+/// Jinja reads every line end of a template as a newline, also within quoted text: the rendering is the same with all of them.
 #[test]
 fn golden_chat_templates_are_the_same_with_every_line_end() {
     let folder = goldens("chat-templates.json").join("chat-templates");
@@ -127,7 +126,7 @@ fn golden_chat_templates_are_the_same_with_every_line_end() {
     assert_eq!(render(&template, &json!({"messages": [{"role": "user", "content": ""}]}), false).unwrap(), "a\nb\nc\nde\r\nf");
 }
 
-/// The same in every place that a template is read from.
+/// The result is the same for every place of a template.
 #[test]
 fn line_ends_are_newlines_wherever_a_template_is_read() {
     let source = "{{ messages[0].content }}\r\nb\r{{ 'c\r\nd' }}\r\n";
@@ -148,7 +147,7 @@ fn line_ends_are_newlines_wherever_a_template_is_read() {
     }
 }
 
-/// Methods, operators, filters and tests that templates borrow from Python and Jinja (`template-python.json`, written by
+/// Methods, operators, filters and tests of Python and Jinja in templates (`template-python.json`, written by
 /// `scripts/goldens/golden_template_python.py`).
 #[test]
 fn golden_expressions_of_templates_match_transformers() {
@@ -166,7 +165,7 @@ fn golden_expressions_of_templates_match_transformers() {
     assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), golden.as_object().unwrap().len(), wrong.join("\n"));
 }
 
-/// The differences in one folder: ids of texts, texts of ids, which ids are special, and the tokens that a template sees.
+/// The differences in one folder: ids of texts, texts of ids, special ids, and the tokens in a template's variables.
 fn differences(folder: &Path) -> anyhow::Result<Vec<String>> {
     let golden: Value = serde_json::from_str(&fs::read_to_string(folder.join("expected.json"))?)?;
     let tokenizer = Tokenizer::load(folder)?;
@@ -204,7 +203,7 @@ fn differences(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// Compares special and added tokens of every file beside tokenizer.json, their flags, and the tokens put around a text.
+/// Compares special and added tokens of every file next to tokenizer.json, their flags, and the tokens put around a text.
 #[test]
 fn golden_tokenizers_match_transformers() {
     let folder = goldens("tokenizers").join("tokenizers");

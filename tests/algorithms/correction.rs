@@ -63,7 +63,7 @@ fn golden_rollout_corrections() {
             }
             let ours = RolloutCorrection::new(&settings).unwrap().apply(&case.offsets, &case.mask, &old, &rollout);
             assert_corrected(&format!("{} {key}", case.name), &ours, result, "response_mask", |v| case.column(v));
-            // No metric is reported that verl does not report.
+            // Only metrics of verl are reported.
             assert_eq!(ours.metrics.len(), result["metrics"].as_object().unwrap().len(), "{key}");
             seen += 1;
         }

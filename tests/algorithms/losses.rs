@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::cases::{Case, Loss, assert_close, assert_number, golden_file, goldens, loss_options, number, rows};
 
-/// Losses that verl's goldens lack: those of TRL, and those with randomness or a mode of their own.
+/// Losses that verl's goldens lack: those of TRL, and those with randomness or a separate mode.
 const ELSEWHERE: &[&str] = &["clip_cov", "rloo", "vespo", "bypass_mode", "dpo"];
 
 fn objective(policy_loss: &'static PolicyLoss, options: LossOptions) -> PolicyObjective {
     PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 }
 }
 
-/// Losses with importance weights whose terms cancel, so that verl's float32 sum is off by up to 5e-5 of the remainder.
+/// Losses with importance weights whose terms cancel, so that verl's float32 sum has an error of up to 5e-5 of the remainder.
 const CANCELLED: &[&str] = &[
     "case 1 policy_loss/gspo|seq-mean-token-mean|",
     "case 5 policy_loss/dppo_tv|seq-mean-token-mean|",
@@ -130,7 +130,7 @@ fn golden_losses_of_trl_and_openrlhf() {
             let mode = result["loss_agg_mode"].as_str().unwrap();
             assert!(policy_loss.aggregation.is_none_or(|forced| forced == mode), "{what}");
             let mode = aggregate::find(mode).unwrap();
-            // OpenRLHF's mean over responses is over those with a token, all other means are over all responses.
+            // OpenRLHF's mean over responses includes only those with a token; all other means are over all responses.
             let rows = if key.starts_with("OpenRLHF") { trained_sequences(&case.offsets, &case.mask) } else { case.rows() };
             let weights = token_weights(mode, &case.offsets, &case.mask, rows, scale, case.width());
             let objective = PolicyObjective { kl_loss: k3, top_entropy_quantile, ..objective(policy_loss, options) };
@@ -143,8 +143,8 @@ fn golden_losses_of_trl_and_openrlhf() {
     assert!(checked > 30);
 }
 
-/// Every aggregation over responses, some of which are masked as a whole. As in verl 0.9 and TRL, masked responses count in means
-/// over responses. The expected values are from scripts/goldens/golden_aggregations.py.
+/// Every aggregation over responses, some of them masked as a whole. Masked responses count in means over responses, like in verl
+/// 0.9 and TRL. The expected values are from scripts/goldens/golden_aggregations.py.
 #[test]
 fn golden_aggregations_with_masked_responses() {
     let goldens = golden_file("aggregations.json");

@@ -1,5 +1,5 @@
 //! From a row of data to a loss, without a model: prompts, rewards, advantages, losses and validation metrics. Most tests compare
-//! values and gradients with numbers that verl, TRL, OpenRLHF and transformers returned (`tests/golden/`).
+//! values and gradients with those of verl, TRL, OpenRLHF and transformers (`tests/golden/`).
 
 mod advantages;
 mod advantages_trl_openrlhf;

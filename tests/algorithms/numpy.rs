@@ -1,9 +1,9 @@
-//! Whether Python here has NumPy, which functions on columns need.
+//! Detection of NumPy for the Python of this machine, which functions on columns need.
 
 use std::process::Command;
 
 /// True if `python3` has NumPy. Where `BURNISH_REQUIRE_NUMPY` is set, as `.ci/run` does, a Python without it fails the test.
-#[expect(clippy::print_stderr, reason = "a test that is left out is said")]
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 pub fn has_numpy() -> bool {
     let there = Command::new("python3").args(["-c", "import numpy"]).output().is_ok_and(|output| output.status.success());
     if !there {

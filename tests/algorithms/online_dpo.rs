@@ -1,4 +1,4 @@
-//! Online DPO: loss, gradient and metrics of TRL's trainer, whatever micro-batches the mini-batch is cut into.
+//! Online DPO: loss, gradient and metrics of TRL's trainer, for any micro-batches of the mini-batch.
 
 use burnish::algorithm::aggregate::{self, token_weights};
 use burnish::algorithm::loss::{LossColumns, PolicyObjective};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::cases::{assert_number, golden_file, loss_options, number, rows};
 
-/// The loss, its derivative by every token, and the named numbers of a mini-batch that is evaluated `size` sequences at a time.
+/// The loss, its derivative by every token, and the metrics of a mini-batch that is evaluated `size` sequences at a time.
 fn evaluate(
     objective: &PolicyObjective,
     tokens: [&[Vec<f64>]; 2],
@@ -77,7 +77,7 @@ fn online_dpo_golden() {
     assert!(!cases.is_empty());
     for (i, case) in cases.iter().enumerate() {
         let options = &case["options"];
-        // TRL's ipo is on sums; ours of that name is on means, as that of TRL's other trainer.
+        // TRL's ipo uses sums; our ipo uses means, like that of TRL's other trainer.
         let loss_type = if options["loss_type"] == "ipo" { "ipo_sum" } else { "sigmoid" };
         let objective = objective(loss_type, number(&options["beta"]));
         let penalty = options["missing_eos_penalty"].as_f64().unwrap_or(0.0);
@@ -104,8 +104,8 @@ fn online_dpo_golden() {
     }
 }
 
-/// Of more than two responses the best and the worst are compared, of equals the first and the last; the others train nothing, nor
-/// does a response that is alone.
+/// With more than two responses the best and the worst are compared, and among equal ones the first and the last. The others
+/// train nothing, nor does a single response.
 #[test]
 fn the_best_and_the_worst_are_compared() {
     let tokens = vec![vec![-1.0]; 8];

@@ -1,4 +1,4 @@
-//! Losses, gradients and metrics of every preference loss, beside the numbers that TRL and OpenRLHF returned.
+//! Losses, gradients and metrics of every preference loss, compared with the values that TRL and OpenRLHF returned.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cases::{golden_file, number};
 
-/// The settings of a loss: TRL's defaults, and what the case says.
+/// The settings of a loss: TRL's defaults, and those of the case.
 fn options(loss: &PreferenceLoss, given: &Value) -> Options {
     let defaults = serde_json::json!({
         "beta": 0.1, "label_smoothing": 0.0, "f_divergence_type": "reverse_kl", "f_alpha_divergence_coef": 0.5, "discopop_tau": 0.05,
@@ -24,7 +24,7 @@ fn options(loss: &PreferenceLoss, given: &Value) -> Options {
     Options::read(loss.reads, value).unwrap()
 }
 
-/// A number; those that are not finite are written as words.
+/// A number; values that are not finite are strings.
 fn maybe(value: &Value) -> f64 {
     value.as_str().map_or_else(|| number(value), |word| word.parse().unwrap())
 }
@@ -38,8 +38,8 @@ fn rows(value: &Value) -> Vec<Vec<f64>> {
 }
 
 fn close(what: &str, ours: f64, golden: f64, tolerance: f64) {
-    // In float32 a gradient may be what is left of terms that cancel: each is 2^−24 off, and discopop multiplies them by β/τ = 2,
-    // which is 1.2e-7.
+    // In float32 a gradient may be the remainder of terms that cancel: each has an error of 2^−24, and discopop multiplies them
+    // by β/τ = 2, which is 1.2e-7.
     let floor = if tolerance > 2e-6 { 2e-2 } else { 1e-6 };
     let same = ours == golden || ours.is_nan() && golden.is_nan() || (ours - golden).abs() <= tolerance * golden.abs().max(floor);
     assert!(same, "{what}: ours {ours}, golden {golden}");
@@ -52,7 +52,7 @@ fn all_close(what: &str, ours: &[f64], golden: &[f64], tolerance: f64) {
     }
 }
 
-/// The answer with these log-probabilities, in f64 as the golden ones are.
+/// The response with these log-probabilities, in f64 like the golden values.
 fn answer(log_probs: &[f64], shared: usize, ld_alpha: f64) -> Answer {
     let weigh = |(t, lp): (usize, &f64)| if t < shared { *lp } else { ld_alpha * lp };
     Answer {
@@ -63,7 +63,7 @@ fn answer(log_probs: &[f64], shared: usize, ld_alpha: f64) -> Answer {
     }
 }
 
-/// The losses that an option `loss_type` names.
+/// The losses of an option `loss_type`.
 fn losses(given: &Value) -> Vec<(&'static PreferenceLoss, f64, Options)> {
     let names = given["loss_type"].as_array().cloned().unwrap_or_else(|| vec![given["loss_type"].clone()]);
     let weights = given.get("loss_weights").map_or_else(|| vec![1.0; names.len()], numbers);
@@ -112,8 +112,8 @@ fn golden_preference_losses_of_trls_dpo() {
             let ours = objective.evaluate(&pairs, &PairCounts::of(&pairs));
             objective.losses.iter().for_each(|(loss, ..)| _ = checked.insert(loss.name));
             if result.get("error").is_some() {
-                // TRL crashes in the backward pass. The loss is the weight times that of the loss without weights: mean(w)·sft,
-                // and Σ w·loss for the others.
+                // TRL crashes in the backward pass. The loss is the weight times the loss without weights: mean(w)·sft, and Σ
+                // w·loss for the others.
                 let w: Vec<f64> = pairs.iter().map(|pair| (pair[0].typicality + pair[1].typicality).exp()).collect();
                 let alone = |name: &str, pair: &[AnsweredPair]| {
                     let given = serde_json::json!({"loss_type": name});
@@ -148,7 +148,7 @@ fn golden_preference_losses_of_trls_dpo() {
     assert!(checked.len() >= 15, "{checked:?}");
 }
 
-/// ORPO and CPO, whose loss may have the tokens of prompts in it.
+/// ORPO and CPO, whose loss may include the tokens of prompts.
 #[test]
 fn golden_preference_losses_without_a_reference() {
     let goldens = golden_file("offline/losses.json");

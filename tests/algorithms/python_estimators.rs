@@ -1,4 +1,4 @@
-//! Advantage estimators in Python files: those that are written for verl return verl's numbers, and what they may get wrong is said.
+//! Advantage estimators in Python files: those written for verl return verl's values, and their possible errors are reported.
 
 use std::fs;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::numpy::has_numpy;
 
 const FILE: &str = "tests/data/estimators/advantages.py";
 
-/// The estimators of the file, and the entry of verl's numbers for each.
+/// The estimators of the file, each with the entry of verl's values.
 const SAME: &[(&str, &str)] = &[
     ("own_grpo", "grpo|norm_adv_by_std_in_grpo=True"),
     ("own_grpo", "grpo|norm_adv_by_std_in_grpo=False"),
@@ -28,7 +28,7 @@ fn options() -> PoolOptions {
     PoolOptions { timeout: Duration::from_secs(60), start_timeout: Duration::from_secs(60), ..Default::default() }
 }
 
-/// The ragged columns of a case, by the names of the parameters that get them.
+/// The ragged columns of a case, by parameter name.
 struct Columns(Vec<(&'static str, bool, Vec<f32>)>);
 
 impl Columns {
@@ -192,7 +192,7 @@ fn a_file_without_the_estimator_is_refused_at_the_start() {
     assert!(missing.err().unwrap().to_string().contains("file no/such.py does not exist"));
 }
 
-/// Where there is no NumPy, that is said.
+/// Without NumPy, an error says so.
 #[test]
 fn without_arrays_an_estimator_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Reward functions in Python files: how they are called, what is read from their results, and what happens if they misbehave.
+//! Reward functions in Python files: their calls, the parsing of their results, and their failures.
 
 use std::fs;
 use std::path::Path;
@@ -172,7 +172,7 @@ fn functions_are_found_by_the_usual_names_and_called_in_order_for_verls_prime_ma
     assert_eq!((pool.functions()[0].name.as_str(), score(&pool, "95").unwrap().score), ("compute_score", Some(0.5)));
 
     let file = File::new(
-        "def compute_score(task, completion, reference, extra):\n    return completion == reference and extra is None\n",
+        "def compute_score(task, completion, reference, extra):\n    return completion == reference and extra == None\n",
     );
     let source = Source::File {
         path: format!("file://{}", file.path()),
@@ -234,7 +234,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     }
 }
 
-/// A reward function that runs solutions as programs of one line; `good` is the call that a worker must still answer afterwards.
+/// A reward function that runs solutions as programs of one line; `good` is a call that a worker must still serve afterwards.
 const RUNS_CODE: &str = r#"
 import os, subprocess, sys, threading, time, signal
 started = os.getpid()

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::cases::golden_file;
 
-/// Numbers that JSON does not have are text.
+/// Numbers that JSON lacks are strings.
 fn number(value: &Value) -> f64 {
     value.as_f64().or_else(|| value.as_str()?.parse().ok()).unwrap_or_else(|| panic!("{value}"))
 }
@@ -35,7 +35,7 @@ fn golden_losses_of_pairs() {
                 let found = pair_loss(loss, pair, center);
                 sum += found.loss / n;
                 tally.add(pair);
-                // What overflowed in OpenRLHF has no gradient to compare with.
+                // Values that overflowed in OpenRLHF have no gradient to compare with.
                 for (ours, key) in [(found.d_chosen, "grad_chosen"), (found.d_rejected, "grad_rejected")] {
                     if number(&result[key][i]).is_finite() {
                         close(&format!("{name}, {key}[{i}]"), ours / n, &result[key][i], 1e-6);

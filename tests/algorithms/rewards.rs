@@ -62,7 +62,7 @@ fn golden_rewards_match_verl() {
     }
 }
 
-/// Functions of tokens (`scripts/goldens/golden_trl_rewards.py`), compared as float32 to the last bit.
+/// Reward functions of tokens (`scripts/goldens/golden_trl_rewards.py`), compared as float32 to the last bit.
 #[test]
 fn golden_functions_of_tokens_match_trl() {
     for case in golden_lines("trl-rewards.jsonl") {
@@ -113,7 +113,7 @@ fn settings_that_make_no_sense_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any text can be scored, and no scorer finds more than a tail or a box that is there.
+    /// Every text can be scored, and every extracted answer is a tail or a box of the text.
     #[test]
     fn every_text_is_scored(pieces in prop::collection::vec(prop_oneof![
         prop::sample::select(vec!["\\boxed{", "\\boxed ", "\\frac", "\\sqrt", "\\text{ ", "{", "}", "$", "Answer:", "<answer>", "</answer>", "#### ", "1/2", "é²"]).prop_map(str::to_owned),
@@ -140,7 +140,7 @@ proptest! {
 
 const PORTED: [&str; 4] = ["gsm8k", "math_reward", "math_dapo", "search_r1"];
 
-/// True if a box around the answer would be the only one, and closed by its own brace.
+/// Returns true if a box around the answer would be the only one, and closed by its own brace.
 fn closes(answer: &str) -> bool {
     !answer.contains("boxed") && !answer.contains(['{', '}'])
 }
@@ -178,7 +178,7 @@ fn numbers(value: &Value) -> Vec<f64> {
     list(value, |v| v.as_f64().unwrap())
 }
 
-/// 1e-6 relative, and `floor` for numbers that cancelled.
+/// Compares with a relative tolerance of 1e-6, and an absolute one of `floor` for values that cancelled.
 fn assert_close(what: &str, ours: &[Option<f64>], golden: &Value, floor: f64) {
     let golden = list(golden, Value::as_f64);
     assert_eq!(ours.len(), golden.len(), "{what}");
@@ -238,7 +238,7 @@ fn golden_weighted_rewards_match_trl() {
     }
 }
 
-/// The shaped scores of a case, and the numbers logged with them.
+/// The shaped scores of a case, and their logged metrics.
 fn shape(shaping: &RewardShaping, case: &Value) -> (Vec<Option<f64>>, Extras) {
     let mut scores = some(numbers(&case["scores"]));
     let lengths = list(&case["lengths"], |n| n.as_u64().unwrap() as usize);
@@ -265,7 +265,7 @@ fn golden_length_penalties_match_verl_openrlhf_and_trl() {
             assert_close(name, values, &case[name], 1e-12);
         }
         assert_eq!(extras.len(), 2);
-        // A documented deviation: the others stop at the limit, where all give the same numbers.
+        // A documented deviation: the others stop at the limit, where all give the same values.
         let (before, factor) = (numbers(&case["scores"]), case["penalty_factor"].as_f64().unwrap());
         for (i, length) in numbers(&case["lengths"]).into_iter().enumerate() {
             let golden = |table: &str| case[table][i].as_f64().unwrap();

@@ -1,5 +1,5 @@
-//! Learning-rate schedules against the factors that the code of verl, transformers and Megatron gives
-//! (`scripts/goldens/golden_schedules.py`), over three times their length.
+//! Learning-rate schedules against the factors of verl, transformers and Megatron (`scripts/goldens/golden_schedules.py`), over
+//! three times their length.
 
 use burnish::optim::Schedule;
 use burnish::optim::schedule::{ABSENT, SCHEDULES, WSD_STYLES, find, find_style, names, warmup_steps};
@@ -56,7 +56,7 @@ fn golden_schedules() {
     }
 }
 
-/// transformers' names of schedules (`SchedulerType` of 5.23.0) and verl's are known here, or refused with a reason.
+/// The schedule names of transformers (`SchedulerType` of 5.23.0) and verl are accepted, or refused with a reason.
 #[test]
 fn every_schedule_of_transformers_and_verl_is_known_or_refused_by_name() {
     const OTHERS: &str = "linear cosine cosine_with_restarts polynomial constant constant_with_warmup inverse_sqrt \

@@ -6,7 +6,7 @@ use std::path::Path;
 use burnish::trainer::sampling::val_metrics::{SampleGroup, metrics};
 use serde_json::Value;
 
-/// The number of standard errors by which verl's random draws may be off.
+/// Tolerance for verl's random draws, in standard errors.
 const ERRORS: f64 = 5.0;
 
 fn groups(case: &Value) -> Vec<SampleGroup> {

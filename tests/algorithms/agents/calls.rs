@@ -1,4 +1,4 @@
-//! Calls of tools: every text for which verl's parsers and TRL's response templates returned something is read in the same way.
+//! Calls of tools: every text is parsed like by verl's parsers and TRL's response templates.
 
 use burnish::agent::calls::response::parse_response;
 use burnish::agent::calls::{format_named, parse};
@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cases::golden_file;
 
-/// Cases of TRL that raise an error out of its parser, by the name of the case; here the message is empty, because an empty completion is
-/// nothing that should end a step.
+/// TRL's cases whose parser raises an error, by name. Here the message is empty, because an empty completion must not end a step.
 const RAISE: &[&str] = &["empty_text"];
 
 fn rows(value: &Value) -> &[Value] {

@@ -1,5 +1,5 @@
-//! Requests as the `openai` package for Python 3.54 and the `openai-agents` package 0.24 send them (`tests/data/openai/requests.jsonl`), and
-//! what is served of them.
+//! Requests of the Python packages `openai` 3.54 and `openai-agents` 0.24 (`tests/data/openai/requests.jsonl`), and the replies
+//! to them.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ fn the_official_client_is_understood() {
     assert_eq!(texts[1].prompts, [PromptText::Ids(vec![1, 2]), PromptText::Ids(vec![3])]);
 }
 
-/// What is sent in pieces is what is sent at once.
+/// A streamed reply has the same content as a whole one.
 #[test]
 fn a_stream_adds_up_to_the_answer() {
     let tokenizer = Tokenizer::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/arithmetic/model")).unwrap();

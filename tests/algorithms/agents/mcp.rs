@@ -1,5 +1,5 @@
-//! Servers of the Model Context Protocol: what they offer becomes tools, by each way to a server, and what misbehaves costs its
-//! own call.
+//! Servers of the Model Context Protocol: their tools are available over each transport, and a failing server costs only its own
+//! call.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/agents/mcp_server.py");
 
-/// An entry for these servers, which are written to a file of this folder.
+/// An entry for these servers, written to a file in this folder.
 fn entry(folder: &Path, servers: &Value, config: &Value, selected: &Value) -> ToolConfig {
     let path = folder.join("servers.json");
     std::fs::write(&path, json!({ "mcpServers": servers }).to_string()).unwrap();
@@ -45,7 +45,7 @@ fn call(name: &str, arguments: Value) -> ValidCall {
     ValidCall { written: ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_string() }, arguments }
 }
 
-/// The answers of a conversation that makes these calls in one turn.
+/// The results of these calls in one turn of a conversation.
 fn ask_all(made: &[SharedTool], calls: &[ValidCall], timeout: Duration) -> Vec<ToolResult> {
     let mut tools = BuiltInTools::new(made, &Value::Null, timeout, Interrupt::default()).unwrap();
     tools.call(calls, &ConversationView::EMPTY).unwrap()
@@ -88,7 +88,7 @@ impl Drop for Site {
     }
 }
 
-/// A program and an address in each of its ways: the same answers.
+/// A program, and an address over each transport: the results are equal.
 #[test]
 fn tools_of_servers_are_called() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,10 +110,10 @@ fn tools_of_servers_are_called() {
         assert_eq!(ask(&made, "echo", json!([1])), failed("echo", object, FailureKind::Raised));
         assert_eq!(ask(&made, "huge", json!({"size": 10_000_000})).0.len(), 10_000_000);
         if server["url"].as_str().is_none_or(|url| !url.ends_with("/mcp") && !url.ends_with("/moved")) {
-            // A ping is answered; what only a program with a user could do is not offered.
+            // A ping gets a reply; capabilities that need a user are not offered.
             assert_eq!(ask(&made, "ask", json!({})), told("{} -32601"), "{server}");
         }
-        // Calls of several conversations go over one link at the same time.
+        // Calls of several conversations use one connection at the same time.
         let begun = Instant::now();
         std::thread::scope(|scope| {
             for conversation in 0..8 {
@@ -128,7 +128,7 @@ fn tools_of_servers_are_called() {
             }
         });
         assert!(begun.elapsed() < Duration::from_secs(8), "16 calls of half a second one after another");
-        // A session that the server forgets is begun anew.
+        // A session that the server forgets is started again.
         if server["url"].is_string() {
             _ = ask(&made, "forget", json!({}));
             std::thread::sleep(Duration::from_millis(100));
@@ -151,15 +151,15 @@ fn what_misbehaves_costs_its_own_call() {
     let (names, _) = ask(&made, "names", json!({}));
     assert!(names.contains("OWN_KEY") && names.contains("PATH") && !names.contains("CARGO"), "{names}");
 
-    // A server that has ended is started again for the next call. What it was doing is told as lost, since it may have done it
-    // ...
+    // A server that has ended is started again for the next call. The current call is reported as lost, since the server may have
+    // done it.
     assert_eq!(ask(&made, "die", json!({})), failed("die", "its server died", FailureKind::Died));
     assert_eq!(ask(&made, "count", json!({})), told("1 0"), "a new server");
-    // ... and is asked again where the tool says that it changes nothing.
+    // If the tool declares that it changes nothing, the call is made again.
     let path = folder.path().join("died");
     assert_eq!(ask(&made, "die_once", json!({"path": path})), told("alive"));
 
-    // A call that nobody waits for any more is cancelled.
+    // An abandoned call is cancelled.
     let quick = Duration::from_millis(300);
     let late = ask_all(&made, &[call("silent", json!({}))], quick).remove(0);
     assert_eq!(late.failure, Some(FailureKind::Timeout));
@@ -167,7 +167,7 @@ fn what_misbehaves_costs_its_own_call() {
     while ask(&made, "count", json!({})).0.ends_with(" 0") {
         assert!(begun.elapsed() < Duration::from_secs(20), "never cancelled");
     }
-    // A server that answers nobody is killed after a while, and the next call is answered.
+    // A server that does not reply is killed after a while, and the next call succeeds.
     let late = ask_all(&made, &[call("hang", json!({}))], quick).remove(0);
     assert_eq!(late.failure, Some(FailureKind::Timeout));
     assert_eq!(ask(&made, "echo", json!({"text": "there"})).1, Some(FailureKind::Died), "it was asked, and killed");
@@ -177,7 +177,7 @@ fn what_misbehaves_costs_its_own_call() {
     assert_eq!(ask(&made, "echo", json!({"text": "there"})), told("there"));
 }
 
-/// Nothing is left of a server: neither when it is left, nor when this process is killed.
+/// No process of a server is left, neither after a disconnect nor after this process is killed.
 #[test]
 fn servers_end_with_their_owner() {
     let folder = tempfile::tempdir().unwrap();
@@ -210,7 +210,7 @@ time.sleep(1000)\"",
         std::fs::remove_file(&note).unwrap();
     };
     if let Ok(servers) = std::env::var("MCP_TEST_SERVERS") {
-        // The process that is killed: this test once more.
+        // The killed process: this test in a child process.
         let _made = made(Path::new(&servers), &serde_json::from_str(&std::env::var("MCP_TEST_SERVER").unwrap()).unwrap());
         kill_this_process();
     }

@@ -1,4 +1,4 @@
-//! Agents beside verl, TRL and OpenRLHF.
+//! Agents compared with verl, TRL and OpenRLHF.
 
 mod calls;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! Reward functions of a conversation: what they see of it, in each style in which they are written.
+//! Reward functions of a conversation: their arguments, in each calling convention.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn episode() -> Episode {
     }
 }
 
-/// The second response is one turn, as of a run whose rows have different loops.
+/// The second response is one turn, as in a run whose rows have different loops.
 #[test]
 fn reward_functions_see_the_conversation() {
     let folder = tempfile::tempdir().unwrap();

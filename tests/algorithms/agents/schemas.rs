@@ -1,4 +1,5 @@
-//! The schemas of functions and tool classes, and what becomes of a function tool's return value, as transformers and verl have them.
+//! The schemas of functions and tool classes, and the text of a function tool's return value, compared with transformers and
+//! verl.
 
 use std::fs;
 use std::time::Duration;
@@ -8,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::cases::golden_file;
 
-/// The schemas of a host's tools, or its error.
+/// The schemas of a host's tools, or the error.
 fn schemas(setup: &Setup) -> Result<Vec<Value>, String> {
     let host = Host::start(setup, SessionOptions::default()).map_err(|error| format!("{error:#}"))?;
     Ok(host.offers().tools.iter().map(|tool| tool.schema.clone()).collect())
 }
 
-/// Compares schemas to the last byte, so the order of keys counts; or the name of the exception.
+/// Compares schemas byte by byte, so the order of keys counts; or the name of the exception.
 fn check(name: &str, found: Result<Vec<Value>, String>, expected: &Value) {
     match (expected["raises"].as_str(), found) {
         (Some(raises), Err(error)) => assert!(error.contains(raises), "{name}: {error}"),

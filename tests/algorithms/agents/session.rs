@@ -1,4 +1,4 @@
-//! Users' files for the agents of verl, TRL and OpenRLHF, in the processes of conversations.
+//! Users' files for the agents of verl, TRL and OpenRLHF, in the worker processes of conversations.
 
 use std::fs;
 use std::time::Duration;
@@ -114,7 +114,7 @@ fn a_tool_of_verl_keeps_what_it_knows_in_its_conversation() {
     assert_eq!([two[0].reward, two[1].reward], [Some(-0.05), Some(0.0)]);
     assert_eq!([two[0].failure, two[1].failure], [None, Some(FailureKind::Raised)]);
     assert_eq!(two[1].extra["tried"], 3);
-    // Another conversation knows nothing of it.
+    // Another conversation does not see it.
     assert_eq!(answers(&mut tools(&host, row(), TIME), &right)[0].extra["tried"], 1);
 }
 
@@ -192,7 +192,7 @@ class Counter:
     assert_eq!(texts(&found), ["so!", "100000000000000000000000000001", "{'count': 7}", "None", wrong]);
     assert!(found.iter().all(|answer| answer.reward.is_none()));
     assert_eq!(environment.reward().unwrap().unwrap(), Some(0.7));
-    // The same call gets the same random numbers, whenever and wherever it is made.
+    // The same call gets the same random numbers, independent of time and process.
     let throw = || answers(&mut self::tools(&host, RowTools::default(), TIME), &[call("dice", "{}")]).remove(0).text;
     assert_eq!(throw(), throw());
     let row = RowTools { tool_selection: vec!["dice".to_owned(), "unknown".to_owned()], ..RowTools::default() };
@@ -317,7 +317,7 @@ class Twice(AgentLoopBase):
     let done = &ask("turn", json!({"token_ids": [3, 4]}))["done"][0];
     assert_eq!((&done["response_ids"], &done["reward_score"]), (&json!([1, 2, 3]), &json!(1.5)));
     assert_eq!((&done["extra_fields"], &done["num_turns"]), (&json!({"seen": 4}), &json!(3)));
-    // What the trainer refuses is raised in the loop.
+    // The trainer's errors are raised in the loop.
     let session = host.session();
     session.ask("loop", &arguments, TIME).unwrap().unwrap();
     let fault = session.ask("turn", &json!({"error": "no such template"}), TIME).unwrap().unwrap_err();

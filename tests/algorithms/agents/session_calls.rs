@@ -1,4 +1,4 @@
-//! The calls of one turn: each has its own time, whatever form its tool has, and none costs another its answer.
+//! The calls of one turn: each has its own time limit, for every form of tool, and none costs another its result.
 
 use std::time::{Duration, Instant};
 
@@ -100,7 +100,7 @@ fn ask(tools: &mut PythonTools, calls: &[(&str, u32)]) -> Vec<ToolResult> {
     tools.call(&calls, &seen(&[])).unwrap()
 }
 
-/// Calls that together take longer than one may.
+/// Calls that together take longer than the time limit of one.
 #[test]
 fn each_call_has_the_whole_time_in_every_form() {
     let file = File::new(&FORMS.replace("SECONDS", "0.3"));
@@ -112,16 +112,16 @@ fn each_call_has_the_whole_time_in_every_form() {
     }
     let mixed: Vec<(&str, u32)> = NAMES.iter().map(|name| (*name, name.len() as u32)).collect();
     for (answer, (name, x)) in ask(&mut tools, &mixed).iter().zip(&mixed) {
-        assert_eq!((&answer.text, answer.failure), (&x.to_string(), None), "{name} beside all others");
+        assert_eq!((&answer.text, answer.failure), (&x.to_string(), None), "{name} with all others");
     }
 }
 
-/// A call that hangs or ends its process costs itself, and what its process kept; calls that had not begun are carried out.
+/// A call that hangs or ends its process loses itself and the state of its process; calls that had not begun are still made.
 #[test]
 fn a_call_that_is_killed_takes_no_other_with_it_that_had_not_begun() {
     let file = File::new(&FORMS.replace("SECONDS", "0.01"));
     for (x, failure) in [(98, FailureKind::Timeout), (99, FailureKind::Died)] {
-        // A call that awaits has begun with the others, and ends with their process.
+        // A call in `await` has begun with the others, and ends with their process.
         for name in ["plain", "blocks", "class", "awaits"].into_iter().filter(|name| *name != "awaits" || x == 98) {
             let mut tools = tools(&file, Duration::from_secs(1));
             let begun = Instant::now();
@@ -132,14 +132,14 @@ fn a_call_that_is_killed_takes_no_other_with_it_that_had_not_begun() {
             assert_eq!((answers[0].text.as_str(), answers[2].text.as_str()), ("1", "3"), "{name}");
         }
     }
-    // The environment is gone with its process, and says so.
+    // The environment ended with its process, and an error says so.
     let mut tools = tools(&file, Duration::from_secs(1));
     let answers = ask(&mut tools, &[("method", 1), ("method", 98), ("method", 3)]);
     assert_eq!((answers[0].text.as_str(), answers[1].failure), ("1", Some(FailureKind::Timeout)));
     assert!(answers[2].text.contains("lost with its process"), "{:?}", answers[2]);
 }
 
-/// A turn that is asked to fail at length.
+/// A turn with a long error message.
 #[test]
 fn errors_are_told_up_to_a_length() {
     let file = File::new(

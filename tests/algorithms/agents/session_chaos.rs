@@ -1,4 +1,4 @@
-//! Tools that hang, crash, print, fork and lie: each costs its own conversation, in time, and no other.
+//! Tools that hang, crash, print, fork and lie: each fails within its time limit, and only in its own conversation.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -164,11 +164,11 @@ def writes():
     return "written"
 "#;
 
-/// The time in which a call must end beside its limit.
+/// The time in addition to its limit in which a call must end.
 const MORE: Duration = Duration::from_secs(1);
 
-/// For each function what becomes of a call: the trouble, a part of the answer's text, and whether the conversation goes on in the same
-/// process.
+/// The outcome of a call for each function: the kind of failure, a part of the result's text, and whether the conversation
+/// continues in the same process.
 const TABLE: &[(&str, Option<FailureKind>, &str, bool)] = &[
     ("sleeps", Some(FailureKind::Timeout), "timed out after 2 s", false),
     ("sleeps_in_c", Some(FailureKind::Timeout), "timed out after 2 s", false),
@@ -202,13 +202,13 @@ fn chaos(file: &File) -> Host {
     Host::start(&file.functions(), options).unwrap()
 }
 
-/// The number of processes that `forks` has started and that are still there.
+/// The number of processes that `forks` has started and that still run.
 fn sleepers() -> usize {
     let commands = fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
     commands.filter(|command| command.starts_with(b"sleep\x001001")).count()
 }
 
-/// Ends the conversation beside the others, if a check fails too: the test would wait for it without end.
+/// Ends the other conversation, if a check fails too: the test would wait for it without end.
 struct Stops<'a>(&'a AtomicBool);
 
 impl Drop for Stops<'_> {
@@ -225,7 +225,7 @@ fn whatever_a_tool_does_costs_its_own_conversation() {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let stops = Stops(&stop);
-        // A conversation beside all that goes on undisturbed.
+        // A second conversation that continues undisturbed next to all this.
         let quiet = scope.spawn(|| {
             let mut tools = tools(&host, RowTools::default(), Duration::from_secs(20));
             let mut calls = 0;
@@ -268,7 +268,7 @@ fn what_is_done_of_a_turn_counts_although_another_call_of_it_hangs() {
     let answers = tools.call(&calls, &seen(&[])).unwrap();
     assert_eq!(answers.iter().map(|answer| answer.failure).collect::<Vec<_>>(), [None, Some(FailureKind::Timeout), None]);
     assert_eq!((answers[0].text.as_str(), answers[2].text.as_str()), ("1", "2"));
-    // What writes to the connection is not believed; whatever comes of it, the next call has an answer again.
+    // A tool's text on the connection is not trusted; after it, the next call has a result again.
     let _ = tools.call(&[call("writes", "{}")], &seen(&[])).unwrap();
     let _ = tools.call(&[call("counted", "{}")], &seen(&[])).unwrap();
     assert_eq!(tools.call(&[call("counted", "{}")], &seen(&[])).unwrap()[0].failure, None);

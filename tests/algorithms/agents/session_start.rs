@@ -1,5 +1,5 @@
-//! Files that leave something open when they are loaded: a connection, a thread, a place in a file. Conversations do not share it, and each
-//! gets its own answers.
+//! Files that open something when they are loaded: a connection, a thread, a position in a file. Conversations do not share it,
+//! and each gets its own results.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -16,8 +16,8 @@ use super::session::{File, call, seen, tools};
 const CONVERSATIONS: usize = 4;
 const CALLS: usize = 2;
 
-/// Acts of a file when it is loaded, and what its tool `ask(x)` returns: x, where conversations do not disturb each other. `PORT` is that of
-/// a server that answers each line with itself, `FOLDER` that of the file.
+/// Actions of a file when it is loaded, and the result of its tool `ask(x)`: x, if conversations do not disturb each other.
+/// `PORT` is the port of a server that echoes each line, `FOLDER` is the file's folder.
 const LEAVE: &[(&str, &str, &str)] = &[
     (
         "a connection",
@@ -67,7 +67,7 @@ const LEAVE: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Acts of a file that forked conversations may share.
+/// Actions of a file that forked conversations may share.
 const HARMLESS: &[(&str, &str, &str)] = &[
     ("nothing", "", "return x"),
     ("a log", "L = open(FOLDER + '/log', 'a')", "L.write('%s\\n' % x); L.flush(); return x"),
@@ -75,7 +75,7 @@ const HARMLESS: &[(&str, &str, &str)] = &[
     ("a connection that was closed", "import socket\nsocket.create_connection(('127.0.0.1', PORT)).close()", "return x"),
 ];
 
-/// A server that answers each line of each connection with itself, after a while.
+/// A server that echoes each line of each connection, after a delay.
 fn echo() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -111,7 +111,7 @@ fn start(file: &File, start_method: StartMethod) -> Host {
     Host::start(&file.functions(), SessionOptions { start_method, ..SessionOptions::default() }).unwrap()
 }
 
-/// The answers to the calls of a conversation.
+/// The results of the calls of a conversation.
 fn asked(host: &Host, conversation: usize) -> Vec<ToolResult> {
     let mut tools = tools(host, RowTools::default(), Duration::from_secs(10));
     let mut ask = |nth: usize| {
@@ -121,7 +121,7 @@ fn asked(host: &Host, conversation: usize) -> Vec<ToolResult> {
     (0..CALLS).map(&mut ask).collect()
 }
 
-/// Asserts that each of several conversations gets its own answers.
+/// Asserts that each of several conversations gets its own results.
 fn assert_right(what: &str, host: &Host) {
     thread::scope(|scope| {
         let running: Vec<_> =
@@ -142,7 +142,7 @@ fn what_files_leave_open_is_not_shared() {
         let host = start(&file, StartMethod::Auto);
         assert!(host.loads_each(), "{what} was not seen");
         assert_right(what, &host);
-        // It is shared where that is asked for.
+        // It is shared if a setting asks for that.
         assert!(!start(&file, StartMethod::Fork).loads_each());
     }
     for (what, top, body) in HARMLESS {

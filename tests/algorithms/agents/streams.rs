@@ -1,4 +1,4 @@
-//! A stream adds up to the whole answer, for every option that changes the text or the end of an answer.
+//! A stream adds up to the whole reply, for every option that changes the text or the end of a reply.
 
 use burnish::agent::endpoint::{
     Api, ChatRequest, ChunkWriter, ReplyHead, RequestOptions, ResponseParser, TextRequest, reply_json,
@@ -26,7 +26,7 @@ fn tokenizer() -> Tokenizer {
 
 const EOS: u32 = 2;
 
-/// The tokens of an answer, up to that which ends it.
+/// The tokens of a reply, including its end token.
 fn sampled(tokenizer: &Tokenizer, options: &RequestOptions, ids: &[u32]) -> (Vec<u32>, Finish) {
     let least = options.min_tokens.unwrap_or(0);
     for len in 1..=ids.len() {
@@ -129,7 +129,7 @@ proptest! {
     }
 }
 
-/// The text of an answer for the token that ended it, and for stop texts before `min_tokens`: as by vLLM.
+/// The text of a reply for its end token, and for stop texts before `min_tokens`, like vLLM's.
 #[test]
 fn the_end_of_an_answer_is_shown_if_it_is_asked_for() {
     let tokenizer = tokenizer();

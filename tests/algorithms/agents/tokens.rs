@@ -1,4 +1,4 @@
-//! The tokens of continued conversations, id by id: those of verl's builders, of TRL's suffixes, and of transformers' renderings with tools.
+//! The ids of continued conversations, compared with verl's builders, TRL's suffixes, and transformers' renderings with tools.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use tempfile::TempDir;
 
 use crate::cases::golden_file;
 
-/// A file of the goldens, or of the repository's own if others are set and lack it.
+/// A file of the goldens, or of the repository if the chosen folder lacks it.
 fn file(name: &str) -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     let theirs = std::env::var_os("BURNISH_GOLDENS").map(|folder| Path::new(&folder).join(name));
     theirs.filter(|path| path.exists()).unwrap_or(own)
 }
 
-/// Tokenizers by their template: the pythia tokenizer with the tokens of another model's, and its template.
+/// Tokenizers by template: the pythia tokenizer with the special tokens and the template of another model.
 struct Tokenizers {
     all: Value,
     base: Value,
@@ -59,7 +59,7 @@ impl Tokenizers {
     fn make(&self, template: &str, tokens: &Value) -> (Tokenizer, TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let mut whole = self.base.clone();
-        // Those of the tokenizer that are there already are not given a second id.
+        // Tokens that the tokenizer already has do not get a second id.
         let added = whole["added_tokens"].as_array_mut().unwrap();
         for token in tokens["added_tokens"].as_array().unwrap() {
             added.retain(|known| known["content"] != token["content"]);
@@ -100,14 +100,14 @@ fn variables(case: &Value) -> TemplateVariables {
     TemplateVariables::from(&all)
 }
 
-/// The continuation of a case, as verl has it: with control tokens wherever their text stands.
+/// The continuation of a case by verl's rule: with special tokens wherever their text appears.
 fn continuation(tokenizers: &mut Tokenizers, case: &Value) -> Continuation {
     let tokenizer = tokenizers.get(case["template"].as_str().unwrap(), case["tokenizer"].as_str());
     let made = Continuation::new(tokenizer, case["model_type"].as_str().unwrap(), variables(case)).unwrap();
     made.with_literal_special_tokens(false)
 }
 
-/// Plays a case; returns what differs.
+/// Runs a case; returns the differences.
 fn play(continuation: &Continuation, case: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut differs = |what: &str, is: Value, should: &Value| {
@@ -116,7 +116,7 @@ fn play(continuation: &Continuation, case: &Value) -> Vec<String> {
         }
     };
     let mut messages = list(&case["messages"]).to_vec();
-    // The prompt of gpt-oss holds a date: two ids stand for it.
+    // The prompt of gpt-oss has a date: two ids stand for it.
     let prompt = if ids(&case["prompt_ids"]).len() > 2 { continuation.prompt(&messages).unwrap() } else { vec![9, 10] };
     differs("prompt", json!(prompt), &case["prompt_ids"]);
     let mut sequence = Sequence::new(prompt);
@@ -173,7 +173,7 @@ fn golden_continuations_equal_verls() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), list(&goldens["cases"]).len(), wrong.join("\n"));
 }
 
-/// The families that are in no other file, with templates of our own (`scripts/goldens/golden_continuations.py`).
+/// The families that no other file has, with our own templates (`scripts/goldens/golden_continuations.py`).
 #[test]
 fn golden_continuations_of_further_families_equal_verls() {
     let goldens = std::fs::read(file("agents/continuation_families.json")).unwrap();
@@ -253,7 +253,8 @@ fn golden_narrowed_schemas_equal_verls() {
     }
 }
 
-/// The text of a tool is never a control token, and all else has the tokens that it has without it; by verl's rule and by TRL's.
+/// The text of a tool is never a special token, and all other text has the same tokens as without it; by verl's rule and by
+/// TRL's.
 #[test]
 fn control_tokens_in_answers_are_text() {
     let mut tokenizers = Tokenizers::new();
@@ -270,12 +271,12 @@ fn control_tokens_in_answers_are_text() {
             Ok(by.append(&history, &turn, &[json!({"role": "tool", "content": text})])?.ids)
         };
         let escaper = SpecialTokenEscaper::new(&tokenizer).unwrap();
-        // Some templates have no rule of TRL's: they write a call otherwise when its answer follows.
+        // TRL has no rule for some templates: they write a call differently when its result follows.
         let as_trl = |text: &str, escaper: Option<&SpecialTokenEscaper>| -> Option<Vec<u32>> {
             let answer = json!({"role": "tool", "name": "f", "content": text});
             trl_suffix(&tokenizer, &TemplateVariables::default(), &[answer], escaper).ok()
         };
-        // Texts without control tokens take the usual way.
+        // Texts without special tokens take the usual path.
         for text in ["", "plain 21.5 °C\n\n  x", "{\"a\": [1, null]}", "burnishcontroltoken", "a < b | c > d"] {
             assert_eq!(said(text, &ours).unwrap(), said(text, &as_verl).unwrap(), "{} {text}", case["template"]);
             assert_eq!(as_trl(text, Some(&escaper)), as_trl(text, None), "{} {text}", case["template"]);
@@ -329,7 +330,7 @@ fn checks_name_what_cannot_be_continued() {
     assert!(refused.contains("leaves out"), "{refused}");
 }
 
-/// Templates that know neither a system nor two messages of users in a row, as those of Gemma, are continued too.
+/// Templates without a system message or two user messages in a row, like Gemma's, are continued too.
 #[test]
 fn templates_of_alternating_roles_are_continued() {
     let mut tokenizers = Tokenizers::new();
@@ -347,7 +348,7 @@ fn templates_of_alternating_roles_are_continued() {
     assert_eq!(strict.decode(&appended.ids, false).unwrap(), "\nuser:user<|im_end|>\nassistant:");
 }
 
-/// Several threads share one, and none changes what another gets.
+/// Several threads share one tokenizer, and none changes the result of another.
 #[test]
 fn continuations_are_shared() {
     let mut tokenizers = Tokenizers::new();

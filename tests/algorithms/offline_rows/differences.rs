@@ -1,24 +1,25 @@
-//! Where rows become other tokens than in TRL, OpenRLHF or verl, each with its reason. Everything else is equal.
+//! Rows whose tokens differ from TRL, OpenRLHF or verl, each with its reason. All other rows are equal.
 
-/// A difference that is meant.
+/// An intended difference.
 pub enum Difference {
-    /// Where a token reaches over the seam of prompt and answer, TRL trains on the end of the prompt. Here the prompt keeps the ids
-    /// that generation gives it, and the answer is tokenized by itself: the text is the same.
+    /// A token spans the seam of prompt and response, and TRL trains on the end of the prompt. Here the prompt keeps the ids that
+    /// generation gives it, and the response is tokenized by itself: the text is the same.
     Seam,
-    /// A pair whose sides are equal, or an answer of which the cut leaves nothing, teaches nothing and is left out.
+    /// A pair whose sides are equal, or a response that the cut leaves empty, teaches nothing and is left out.
     Nothing,
-    /// TRL ends the marked part at the first token of its last character, where this has several: the others are then not trained.
+    /// If the last character of the marked part has several tokens, TRL ends the part at the first of them: the others are not
+    /// trained.
     LastCharacter,
-    /// OpenRLHF writes a space before the end of a text, and takes away newlines before it.
+    /// OpenRLHF writes a space before the end token of a text, and removes newlines before it.
     End,
-    /// verl trains on the newline after the token that ends a turn, and where that is a token of the template's, not on the first
-    /// token of an answer.
+    /// verl trains on the newline after the token that ends a turn. If that newline is a token of the template, verl does not
+    /// train on the first token of a response.
     Header,
     /// verl's truncation=left without padding cuts on the right.
     Left,
 }
 
-/// The cases that differ.
+/// The differing cases.
 #[derive(Default)]
 pub struct Seen(Vec<(Difference, String)>);
 
@@ -27,7 +28,7 @@ impl Seen {
         self.0.push((difference, of.to_owned()));
     }
 
-    /// Fails unless at least as many rows as this were equal for each that differs.
+    /// Fails unless at least this many rows are equal for each row that differs.
     pub fn are_few(&self, equal: usize) {
         let named: Vec<&str> = self.0.iter().map(|(_, of)| of.as_str()).collect();
         assert!(equal >= named.len(), "{equal} equal, and {}", named.join(", "));

@@ -1,4 +1,4 @@
-//! Rows of the stages around reinforcement learning, against the ids, masks and bins that TRL, OpenRLHF and verl made of them
+//! Rows of the stages around reinforcement learning, against the ids, masks and bins of TRL, OpenRLHF and verl
 //! (`offline/data.json`, `offline/packing.json`).
 
 mod differences;

@@ -1,4 +1,4 @@
-//! OpenRLHF's SFTDataset and RewardDataset, of what fits into their length: where they cut, they overwrite the last token.
+//! OpenRLHF's SFTDataset and RewardDataset, for rows within their token limit: when they cut, they overwrite the last token.
 
 use burnish::data::Tokenizer;
 use burnish::data::examples::{
@@ -10,7 +10,7 @@ use super::differences::{Difference, Seen};
 use super::pairs::columns;
 use super::setting::{Setting, chat, file, ids, mask};
 
-/// The text of ids without its end: OpenRLHF takes newlines away, and writes a space before the end.
+/// The text of ids without its end: OpenRLHF removes newlines, and writes a space before the end token.
 fn bare(tokenizer: &Tokenizer, ids: &[u32]) -> String {
     let text = tokenizer.decode(ids, false).unwrap();
     let end = tokenizer.decode(&[tokenizer.eos_id()], false).unwrap();
@@ -60,7 +60,7 @@ fn rows_of_openrlhf_are_its_golden() {
                 true => row.clone(),
                 false => json!({"input": template.replace("{}", row["input"].as_str().unwrap()), "output": row["output"]}),
             };
-            // Without `multiturn`, the last turn of a conversation is learnt.
+            // Without `multiturn`, the last turn of a conversation is trained.
             let many = given["multiturn"] == true;
             let row = match talks && !many {
                 true => {
@@ -96,7 +96,8 @@ fn rows_of_openrlhf_are_its_golden() {
             let next = mask(&theirs["loss_mask_of_next_token"]);
             let crosses = same < their_ids.len().min(document.ids.len()) - 2;
             for i in (1..same).filter(|_| !crosses) {
-                // OpenRLHF tokenizes the pieces of a conversation apart, and its mask of the turns may then be a token off.
+                // OpenRLHF tokenizes the pieces of a conversation separately, and its mask of the turns may then be off by a
+                // token.
                 assert!(many || (document.weights[i] != 0.0) == next[i - 1], "{name} {row} at {i}");
             }
             if many {

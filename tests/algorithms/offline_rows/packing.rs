@@ -36,7 +36,7 @@ fn packed_units_are_trls_golden() {
             assert_eq!(ours, lengths.iter().map(ids).collect::<Vec<_>>(), "{name}");
         }
         let Some(flat) = case.get("flattened_first_two_rows").filter(|flat| flat.is_object()) else { continue };
-        // The first token of each document is given; the positions begin anew with it.
+        // The first token of each document is given; the positions restart with it.
         let documents: Vec<&Document> = units.iter().take(2).flat_map(|unit| &unit.documents).collect();
         let labels: Vec<bool> =
             documents.iter().flat_map(|document| (0..document.ids.len()).map(|i| i > 0 && document.weights[i] != 0.0)).collect();

@@ -34,7 +34,7 @@ fn pair(row: &Value, tokenizer: &Tokenizer, answers: ScoredPart, (max_length, tr
     kept.into_iter().next()
 }
 
-/// True if both are the same texts, and the prompt here goes further.
+/// Returns true if both are the same texts, and our prompt is longer.
 fn is_seam(tokenizer: &Tokenizer, ours: [&[u32]; 2], theirs: [&[u32]; 2]) -> bool {
     let text = |parts: [&[u32]; 2]| tokenizer.decode(&parts.concat(), false).unwrap();
     let prompt = |ids: &[u32]| tokenizer.decode(ids, false).unwrap().len();
@@ -86,7 +86,7 @@ fn preferences_are_trls_golden() {
                     ids(row).into_iter().zip(&attended).filter(|(_, on)| **on).map(|(id, _)| id).collect::<Vec<_>>()
                 };
                 assert_eq!([given, predicted].concat(), only(&batch[at]), "{name} {row}");
-                // The first token of a sequence is never predicted, whatever the mask says.
+                // The first token of a sequence is never predicted, even if the mask has it.
                 let ours: Vec<u32> = given.iter().map(|_| 0).chain(predicted.iter().map(|_| 1)).skip(1).collect();
                 assert_eq!(ours, only(&completion[at])[1..], "{name} {row}");
             }

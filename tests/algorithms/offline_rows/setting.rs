@@ -52,7 +52,7 @@ impl Setting {
     }
 }
 
-/// A file with one row. The folder must live as long.
+/// A file with one row. The folder must outlive its use.
 pub fn file(folder: &Path, row: &Value) -> Vec<PathBuf> {
     let path = folder.join("row.jsonl");
     fs::write(&path, format!("{row}\n")).unwrap();
@@ -63,7 +63,7 @@ pub fn chat() -> ChatColumns {
     ChatColumns { tools_key: "tools".into(), chat_template_kwargs_key: "chat_template_kwargs".into(), enable_thinking_key: None }
 }
 
-/// The largest length and what is cut, by TRL's options.
+/// The token limit and the side of the cut, from TRL's options.
 pub fn cut(options: &Value) -> (usize, Overlong) {
     let max = match options.get("max_length") {
         None => DEFAULT_LENGTH,

@@ -77,7 +77,7 @@ fn supervised_rows_are_trls_golden() {
                 let ours = trained(document);
                 let more = |(i, (ours, theirs)): (usize, (&bool, &bool))| ours == theirs || *ours && i > 0;
                 assert!(ours.iter().zip(&labels).enumerate().all(more), "{name} {row}\n{ours:?}\n{labels:?}");
-                // What is trained here alone ends a character that has no text by itself.
+                // Tokens that are trained only here end a character, and have no text alone.
                 for i in (0..ours.len()).filter(|&i| ours[i] != labels[i]) {
                     assert!(tokenizer.decode(&document.ids[i..=i], false).unwrap().contains('\u{fffd}'), "{name} {row} at {i}");
                 }
@@ -117,7 +117,7 @@ fn trained(document: &Document) -> Vec<bool> {
     document.weights.iter().map(|weight| *weight != 0.0).collect()
 }
 
-/// True if a token of a row of text reaches over the seam of its prompt.
+/// Returns true if a token of a row of text spans the seam of its prompt.
 fn crosses(row: &Value, tokenizer: &Tokenizer) -> bool {
     let (Some(prompt), Some(answer)) = (row["prompt"].as_str(), row["completion"].as_str()) else { return false };
     let ids = |text: &str| tokenizer.encode(text).unwrap();

@@ -1,5 +1,5 @@
-//! The learnt part of conversations with published chat templates, against the marks of TRL's training variants of them
-//! (`turns.json`, written by `scripts/goldens/golden_turns.py`).
+//! The trained part of conversations with published chat templates, against the marks of TRL's training variants (`turns.json`,
+//! written by `scripts/goldens/golden_turns.py`).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ fn tokenizer(folder: &Path, source: &str, tokens: &Value) -> Tokenizer {
         Regex::new(r"<[|｜][^<>|｜ ]+[|｜]>|</?think>|<(start|end)_of_turn>|<[a-z_]+\|>|<\|[a-z_]+>|<end_of_utterance>").unwrap();
     let mut special: BTreeSet<String> = named.find_iter(source).map(|found| found.as_str().to_owned()).collect();
     special.extend(tokens.as_object().unwrap().values().map(|token| token.as_str().unwrap().to_owned()));
-    // As in the files of most models, the marks of thoughts are tokens of their own and no special ones.
+    // The marks of thoughts are separate tokens but not special, as in the files of most models.
     let added = json["added_tokens"].as_array_mut().unwrap();
     for content in special {
         let id = 60_000 + added.len();
@@ -34,7 +34,7 @@ fn tokenizer(folder: &Path, source: &str, tokens: &Value) -> Tokenizer {
     Tokenizer::load_with_template(folder, Some(source)).unwrap().with_date(TemplateDate::parse("2026-01-02").unwrap())
 }
 
-/// The texts of the runs of tokens that are learnt.
+/// The texts of the runs of trained tokens.
 fn learnt(tokenizer: &Tokenizer, ids: &[u32], weights: &[f32]) -> Vec<String> {
     let mut runs: Vec<Vec<u32>> = Vec::new();
     for (i, id) in ids.iter().enumerate().filter(|(i, _)| weights[*i] != 0.0) {
@@ -77,7 +77,7 @@ fn turns_are_trls_golden() {
             let files = file(folder.path(), &row);
             let read = match read_sft(&files, &tokenizer, &options(AssistantMask::Auto)) {
                 Ok(read) => read,
-                // GLM-4.5 ends no turn; some templates write nothing of a content that is text, or of calls.
+                // GLM-4.5 ends no turn; some templates leave out text contents, or calls.
                 Err(error) => {
                     let said = format!("{error:#}");
                     let meant = match name.as_str() {
@@ -97,12 +97,12 @@ fn turns_are_trls_golden() {
             assert_eq!(document.ids, tokenizer.encode(case["text"].as_str().unwrap()).unwrap(), "{what}");
             let ours = learnt(&tokenizer, &document.ids, &document.weights);
             let theirs: Vec<&str> = case["marked"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
-            // All of what a message says is learnt, or the row is named.
+            // The whole text of a message is trained, or an error names the row.
             let turns = messages.iter().filter(|message| message["role"] == "assistant");
             for (ours, message) in ours.iter().zip(turns) {
                 let content = message["content"].as_str().unwrap().trim();
                 if !ours.contains(content) && !said.contains("does not write completely") {
-                    wrong.push(format!("{what}: {content:?} is not in {ours:?}, and nothing is said: {said}"));
+                    wrong.push(format!("{what}: {content:?} is not in {ours:?}, and no message says so: {said}"));
                 }
             }
             if theirs.is_empty() {
@@ -122,10 +122,10 @@ fn turns_are_trls_golden() {
             for (i, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
                 let theirs = theirs.trim_end_matches('\n');
                 let ours = ours.trim_end_matches('\n');
-                // TRL marks what opens a turn too, in some of its variants; here that is given.
+                // Some of TRL's variants also train the opening of a turn; here it is not trained.
                 let header = theirs.strip_suffix(ours);
                 let is_given = |header: &str| header.is_empty() || before(i).contains(header);
-                // A token of both the template and the answer is learnt, as in TRL, which marks characters.
+                // A token that spans the template and the response is trained, like in TRL, which marks characters.
                 let merged = ours.strip_suffix(theirs).filter(|more| more.chars().all(|c| c == '\n'));
                 if case["same"] == true {
                     match header.or(merged).filter(|header| is_given(header)) {
@@ -133,13 +133,13 @@ fn turns_are_trls_golden() {
                         None => wrong.push(format!("{what}, turn {i}: {ours:?}, TRL {theirs:?}")),
                     }
                 } else if header.is_some() || theirs.contains(ours.trim_start()) {
-                    // Its variants keep the thoughts of earlier turns, and write them where there are none.
+                    // Its variants keep the thoughts of earlier turns, and write them where a turn has none.
                     other += 1;
                 } else {
                     wrong.push(format!("{what}, turn {i}: {ours:?}, TRL has another whole, {theirs:?}"));
                 }
             }
-            // By the generation prompt alone a turn begins no earlier.
+            // With the generation prompt alone a turn begins no earlier.
             let document = read_sft(&files, &tokenizer, &options(AssistantMask::Prefix)).unwrap().kept.remove(0);
             let shorter = learnt(&tokenizer, &document.ids, &document.weights);
             assert!(ours.iter().zip(&shorter).all(|(ours, shorter)| ours.ends_with(shorter.as_str())), "{what}: {shorter:?}");

@@ -32,7 +32,7 @@ fn unpaired_rows_are_trls_golden() {
         };
         let mut ours: Vec<Unpaired> = rows.iter().flat_map(read).collect();
         if rows[0].get("chosen").is_some() {
-            // TRL has all chosen answers first; here the sampler shuffles them.
+            // TRL has all chosen responses first; here the sampler shuffles them.
             ours.sort_by_key(|row| !row.label);
         }
         let theirs = result["rows"].as_array().unwrap();
@@ -55,7 +55,7 @@ fn unpaired_rows_are_trls_golden() {
             assert!(row.prompt.len() > prompt.len(), "{name} {i}");
             seen.note(Difference::Seam, name);
         }
-        // The answer of the row before, of the last one for the first, within TRL's micro-batch.
+        // The response of the previous row (for the first row, of the last), within TRL's micro-batch.
         let each = given["per_device_train_batch_size"].as_u64().unwrap_or(8) as usize;
         let has_kl = given["loss_type"] != "apo_zero_unpaired";
         let other = |i: usize| {

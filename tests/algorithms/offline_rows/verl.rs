@@ -33,7 +33,7 @@ fn conversations_are_verls_golden() {
         };
         let read = read_sft(&file(folder.path(), &rows[0]), &tokenizer, &options);
         if let Some(error) = result.get("error") {
-            // verl tokenizes each message by itself, and refuses a template that writes earlier turns otherwise than the last.
+            // verl tokenizes each message by itself, and refuses a template that writes earlier turns differently than the last.
             let apart = error.as_str().is_some_and(|error| error.contains("each turn separately"));
             assert_eq!(read.is_ok(), apart, "{name}");
             return;

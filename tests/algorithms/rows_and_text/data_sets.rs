@@ -6,7 +6,7 @@ fn settings(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }
 
-/// Writes the files that `--input` must have, runs a preparer, and returns the rows of each file that it wrote, by its path.
+/// Writes the files for `--input`, runs a preparer, and returns the rows of each written file by its path.
 fn prepared(name: &str, pairs: &[(&str, &str)], write: impl Fn(&Path)) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("published"), folder.path().join("out"));
@@ -30,7 +30,7 @@ fn write_jsonl(path: &Path, rows: &[Value]) {
     fs::write(path, rows.iter().map(|row| format!("{row}\n\n")).collect::<String>()).unwrap();
 }
 
-/// Writes rows of JSON as parquet, as the Hub has them.
+/// Writes rows of JSON as parquet, the format on the Hub.
 fn write_table(path: &Path, rows: &[Value]) {
     let lines = path.with_extension("jsonl");
     write_jsonl(&lines, rows);
@@ -77,7 +77,7 @@ fn gsm8k_becomes_verl_rows() {
     assert!(wrong.contains("train.jsonl, row 0") && wrong.contains("no \"#### NUMBER\""), "{wrong}");
 }
 
-/// verl's own functions find the answers, and `datasets` decides which columns stay.
+/// Answers are compared with verl's own functions, and columns with `datasets`.
 #[test]
 fn math_golden() {
     let golden: Value = serde_json::from_str(include_str!("../../golden/data-sets.json")).unwrap();
@@ -88,7 +88,7 @@ fn math_golden() {
     let rows: Vec<Value> = solved.iter().map(published).collect();
     let half = rows.len() / 2;
     let files = prepared("math", &[], |folder| {
-        // One split in two parts, as large data sets are.
+        // One split in two parts, like large data sets.
         write_table(&folder.join("data/train-00000-of-00002.parquet"), &rows[..half]);
         write_table(&folder.join("data/train-00001-of-00002-0123456789abcdef.parquet"), &rows[half..]);
         write_jsonl(&folder.join("data/test.jsonl"), &rows[..1]);
@@ -148,7 +148,7 @@ fn geo3k_keeps_its_pictures_or_drops_them() {
     for (images, beginning) in [("keep", "<image>Find x."), ("drop", "Find x.")] {
         let files = prepared("geo3k", &[("images", images)], write).unwrap();
         let mut row = file(&files, "test.parquet")[0].clone();
-        // The bytes of a picture are no JSON; that there is one is all that readers here see.
+        // The bytes of a picture are not JSON; readers here only see that the row has one.
         assert_eq!(row.as_object_mut().unwrap().remove("images"), (images == "keep").then_some(Value::Bool(true)));
         let expected = json!({
             "data_source": "hiyouga/geometry3k",
@@ -172,7 +172,7 @@ fn hh_rlhf_becomes_three_data_sets() {
     let files =
         prepared("hh_rlhf", &[], |folder| write_table(&folder.join("data/train-00000-of-00001-8349.parquet"), &rows)).unwrap();
     let sizes: Vec<(&str, usize)> = files.iter().map(|(name, rows)| (name.as_str(), rows.len())).collect();
-    // 75 % of six rows are four, and so are the rows before the last 25 %: halves go to the even number.
+    // 75 % of six rows is four, as is the number of rows before the last 25 %: halves round to even.
     assert_eq!(sizes, [("sft/train.parquet", 12), ("rm/train.parquet", 4), ("rm/test.parquet", 2), ("rl/train.parquet", 6)]);
     let expected = [
         ("sft/train.parquet", 3, json!({"prompt": rows[1]["prompt"], "response": " x1"})),

@@ -54,8 +54,8 @@ fn a_table_is_written_with_a_column_more() {
     assert!(error(Table::read(&mixed).map(drop)).contains("column \"a\": the values have several types, such as 1 and \"x\""));
 }
 
-/// A file may call bytes text in the schema of arrow that it carries, and not in its own: the parquet reader then believes it. The
-/// bytes are checked, whatever form they are read in.
+/// A file may declare bytes as text in its arrow schema, but not in its own: the parquet reader then trusts the arrow schema. The
+/// bytes are checked, in every form of reading.
 #[test]
 fn bytes_that_are_called_text_are_checked() {
     let folder = tempfile::tempdir().unwrap();
@@ -120,8 +120,8 @@ fn numbers_are_read_as_they_are_or_refused() {
     let message = error(numbers(vec![1.0, f64::NEG_INFINITY]));
     assert!(message.contains("rows.parquet: row 1, column \"x\": the number -inf"), "{message}");
 
-    // When written again, a column has one type. An integer that this type would change is an error, whatever the column is used
-    // for.
+    // When rows are written again, a column has one type. An integer that this type would change is an error, for every use of
+    // the column.
     for (text, told) in [
         ("{\"x\": 9007199254740993}\n{\"x\": 0.5}", "9007199254740993 is mixed with floats"),
         ("{\"x\": 354224848179261915075}", "column \"x\": the integer 354224848179261915075"),

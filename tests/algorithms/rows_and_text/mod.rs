@@ -1,4 +1,4 @@
-//! The data layer through its public interface: files in, prompts and examples out.
+//! The data layer through its public interface, from files to prompts and examples.
 
 mod data_sets;
 mod files;
@@ -90,7 +90,7 @@ const CHATML: &str = r#"{%- set ns = namespace(last=-1) %}
 {%- endif %}
 "#;
 
-/// The template of Qwen2's instruction-tuned models.
+/// The chat template of Qwen2's instruction-tuned models.
 const QWEN2: &str = "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}\
     {{ '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' }}{% endif %}\
     {{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}\

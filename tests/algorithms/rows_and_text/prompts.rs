@@ -1,4 +1,4 @@
-//! Rows as prompts: contents, media, lengths, samples, and the order of sampling.
+//! Rows as prompts: contents, media, lengths, samples, and their order.
 
 use super::*;
 
@@ -157,7 +157,7 @@ fn bad_rows_are_named() {
     let message = load(&PromptOptions { prompt_key: "promt".into(), ..options.clone() });
     let expected = "no column \"promt\"; the columns are data_source, prompt, reward_model. Did you mean \"prompt\"?";
     assert!(message.contains("rows.jsonl") && message.contains(expected), "{message}");
-    // All that is missing at once, with the way to what is there.
+    // All missing keys at once, with the path of the existing ones.
     let own = jsonl(folder.path(), &[json!({"question": "1+1=", "answer": "2"})]);
     let message = error(load_prompts(&own, &tokenizer, &options));
     for part in [
@@ -231,7 +231,7 @@ fn sampler_resumes_anywhere_and_covers_every_epoch() {
     }
     assert_ne!(batches[0], new(8).next_batch());
 
-    // A position counts rows, whatever the size of a batch: no row comes twice, and none is left out.
+    // A position counts rows, for any batch size: no row comes twice, and none is left out.
     let of = |size| Sampler::new(12, size, true, 7, true).unwrap();
     let mut singles = of(1);
     let order: Vec<usize> = (0..24).map(|_| singles.next_batch()[0]).collect();

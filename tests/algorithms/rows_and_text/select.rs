@@ -1,4 +1,4 @@
-//! Rows made of scored responses: OpenRLHF's processors to the letter, and our own on a case solved by hand.
+//! Rows made from scored responses: OpenRLHF's processors exactly, and our own on a case solved by hand.
 
 use super::*;
 use burnish::data::select::{self, ScoredResponses, SelectColumns, SelectedRows};
@@ -29,7 +29,7 @@ fn openrlhf_processors_golden() {
     ];
     for (key, name, options) in cases {
         let made = make(name, objs, &options).rows;
-        // A prompt whose responses all score alike gives a pair of one response with itself there, and none here.
+        // A prompt with equal scores gives a pair of one response with itself in OpenRLHF, and no pair here.
         let differs = |row: &&Value| name != "iter_dpo" || row["chosen_reward"] != row["rejected_reward"];
         let expected: Vec<&Value> = golden[key].as_array().unwrap().iter().filter(differs).collect();
         assert_eq!(made.len(), expected.len(), "{key}");
@@ -37,7 +37,7 @@ fn openrlhf_processors_golden() {
             assert_eq!(made.len(), expected.as_object().unwrap().len(), "{key}");
             for (name, expected) in expected.as_object().unwrap() {
                 match expected.as_f64() {
-                    // Theirs are computed in float32.
+                    // OpenRLHF's scores are computed in float32.
                     Some(number) => assert!((made[name].as_f64().unwrap() - number).abs() < 1e-6, "{key} {name}"),
                     None => assert_eq!(&made[name], expected, "{key}"),
                 }

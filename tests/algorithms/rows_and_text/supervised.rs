@@ -1,4 +1,4 @@
-//! Supervised examples: which tokens of a response or a conversation are learnt.
+//! Supervised examples: the trained tokens of a response or a conversation.
 
 use burnish::data::examples::{StepOptions, StepRows, read_pairs, read_sft, read_steps};
 
@@ -20,7 +20,7 @@ fn sft_learns_the_response_and_its_end() {
         error(load(Overlong::Right, 4))
             .contains("1 of 1 examples would be skipped, more than half: 1 have no trained token within data.max_length")
     );
-    // Only the end token remains, and there is nothing to predict it from.
+    // Only the end token remains, and no token precedes it.
     assert!(
         error(load(Overlong::Left, 1))
             .contains("1 of 1 examples would be skipped, more than half: 1 have no trained token within data.max_length")
@@ -28,7 +28,7 @@ fn sft_learns_the_response_and_its_end() {
     assert!(error(load(Overlong::Error, 5)).contains("the example has 6 tokens"));
     let read = read_sft(&files, &tokenizer, &SftOptions { overlong: Overlong::Right, max_length: 5, ..sft_options() }).unwrap();
     assert!(format!("{:?}", read.tally).contains("are cut at data.max_length"), "{:?}", read.tally);
-    // No length mends a row of which nothing is trained.
+    // No token limit mends a row without trained tokens.
     let texts = SftOptions { columns: SftColumns::Text { text_key: "text".into() }, loss_mask: LossMask::ALL, ..sft_options() };
     let message = error(load_sft(&jsonl(folder.path(), &[json!({"text": ""})]), &tokenizer, &texts));
     assert!(message.contains("1 have no trained token (") && !message.contains("data.max_length"), "{message}");
@@ -70,8 +70,8 @@ pub(super) fn chatml_tokenizer(folder: &Path, template: &str) -> Tokenizer {
     Tokenizer::load_with_template(folder, Some(template)).unwrap()
 }
 
-/// Compares with texts put together by hand: of each assistant turn, the text after the template's `<|im_start|>assistant` line
-/// up to and including `<|im_end|>` is learnt.
+/// Compares with texts put together by hand: in each assistant turn, the text after the template's `<|im_start|>assistant` line
+/// up to and including `<|im_end|>` is trained.
 #[test]
 fn conversations_learn_what_the_assistant_says_and_its_ends() {
     let folder = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn conversations_that_have_no_right_mask_are_errors_that_name_the_row() {
     };
     // CHATML drops the thoughts of earlier turns.
     let thoughts = json!({"messages": [say("user", "1"), say("assistant", "<think>x</think>2"), say("user", "3")]});
-    assert!(load(CHATML, thoughts).is_ok(), "the same text whatever follows");
+    assert!(load(CHATML, thoughts).is_ok(), "the same text before any later text");
     for (template, row, part) in [
         (QWEN2, json!({"messages": [say("user", "1")]}), "no turn of the assistant"),
         (QWEN2, json!({"messages": "1"}), "must be a list of messages"),
@@ -132,7 +132,7 @@ fn conversations_that_have_no_right_mask_are_errors_that_name_the_row() {
     }
     let endless = "{% for m in messages %}{{ m.content }}{% endfor %}";
     assert!(error(load(endless, good.clone())).contains("message 1: the chat template does not end the turn"));
-    // A conversation that the assistant begins.
+    // A conversation that begins with the assistant.
     assert!(load(QWEN2, json!({"messages": [say("assistant", "2"), say("user", "1")]})).is_ok());
 }
 
@@ -157,7 +157,7 @@ fn the_template_sees_the_tools_and_the_thinking_of_a_row() {
     assert_eq!(texts, [with_tools, "False1<eos>2<eos>", with_tools, "True1<eos>2<eos>"]);
 }
 
-/// Weights and roles by hand: QWEN2 has no marks, so turns are found by prefixes.
+/// Weights and roles, with expectations by hand: QWEN2 has no marks, so turns are found by prefixes.
 #[test]
 fn messages_weigh_and_their_roles_are_chosen() {
     let folder = tempfile::tempdir().unwrap();
@@ -193,7 +193,7 @@ fn messages_weigh_and_their_roles_are_chosen() {
     }
 }
 
-/// Where a turn begins does not depend on whether its text can be found in what the template writes.
+/// The start of a turn does not depend on whether its text can be found in the template's output.
 #[test]
 fn the_header_of_a_role_is_never_learnt() {
     let folder = tempfile::tempdir().unwrap();
@@ -228,7 +228,7 @@ fn the_header_of_a_role_is_never_learnt() {
     }
 }
 
-/// What a message weighs counts, or is refused: by a mask without the assistant it would be lost.
+/// The weight of a message counts, or is refused: by a mask without the assistant it would be lost.
 #[test]
 fn messages_of_prompts_and_answers_weigh_only_where_the_assistant_is_learnt() {
     let folder = tempfile::tempdir().unwrap();
@@ -264,7 +264,7 @@ fn messages_of_prompts_and_answers_weigh_only_where_the_assistant_is_learnt() {
     }
 }
 
-/// Every form of pairs, and what is refused or left out by name.
+/// Every format of pairs, and the rows that are refused or left out by name.
 #[test]
 fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -317,7 +317,7 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
         let message = error(load(&rows, truncation, max));
         assert!(message.contains("rows.jsonl, row 0") && message.contains(part), "{message}");
     }
-    // Where a prompt comes from, and what is said of it where whole sides are scored.
+    // The source of a prompt, and the messages where whole sides are scored.
     let turn = |role: &str, content: &str| json!({"role": role, "content": content});
     let talks = |prompt: &str| {
         let side = |answer: &str| json!([turn("user", "1+1="), turn("assistant", answer)]);
@@ -356,7 +356,7 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
     assert_eq!(load(&[explicit, equal], Overlong::Right, 5).unwrap().len(), 1, "half of the rows");
 }
 
-/// What a row of steps loses is said, and a judgement of another form is shown as it is written.
+/// Tokens that a row of steps loses are reported, and a label of another form is shown verbatim.
 #[test]
 fn judged_steps_that_are_cut_off_are_counted() {
     let folder = tempfile::tempdir().unwrap();

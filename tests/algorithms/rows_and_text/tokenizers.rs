@@ -21,8 +21,8 @@ fn tokenizer_folders_name_their_ends() {
     let tokenizer = Tokenizer::load(folder.path()).unwrap();
     assert_eq!(tokenizer.apply_chat_template(&message, true, &Map::new()).unwrap(), "from the file");
 
-    // All ids in generation_config.json end a generation. Those of config.json do only if there are none, and only if they are
-    // special.
+    // All ids in generation_config.json end a generation. Those of config.json end one only if generation_config.json has none,
+    // and only if they are special.
     for (generation, model, expected) in [
         (json!([1, 0]), json!(5), [0, 1, 2].as_slice()),
         (json!(1), json!([0]), &[1, 2]),
@@ -40,7 +40,7 @@ fn tokenizer_folders_name_their_ends() {
 
     write("generation_config.json", json!({"eos_token_id": 20}));
     assert!(error(Tokenizer::load(folder.path())).contains("eos_token_id 20 is not in tokenizer.json"));
-    // A token that tokenizer.json lacks gets the next id, for which a model need not have a row.
+    // A token that tokenizer.json lacks gets the next id; a model need not have a row for it.
     write("tokenizer_config.json", json!({"eos_token": "<end>"}));
     write("generation_config.json", json!({"eos_token_id": 2}));
     let tokenizer = Tokenizer::load(folder.path()).unwrap();
@@ -84,8 +84,7 @@ fn beginning_tokenizer(folder: &Path) {
     fs::write(&path, json.to_string()).unwrap();
 }
 
-/// A tokenizer that puts `<bos>` before every text leaves this to the chat template if there is one, as in transformers, vLLM and
-/// TRL.
+/// A tokenizer that puts `<bos>` before every text leaves this to a chat template, as in transformers, vLLM and TRL.
 #[test]
 fn the_first_token_is_the_templates_or_the_tokenizers() {
     let folder = tempfile::tempdir().unwrap();
@@ -137,7 +136,7 @@ fn chat_templates_have_names_and_places() {
     assert!(error(text(json!(null))).contains("but not \"default\""));
     write(&folder.path().join("chat_template.jinja"), "main");
     assert_eq!(both(json!([1])), ("main".into(), "of a file <eos>".into()));
-    // Templates are saved with the model, except one that was replaced.
+    // Templates are saved with the model, except a replaced one.
     let names = |template| {
         let tokenizer = Tokenizer::load_with_template(folder.path(), template).unwrap();
         tokenizer.files().iter().map(|file| file.file_name().unwrap().to_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -160,7 +159,7 @@ fn chat_templates_have_names_and_places() {
 fn a_template_is_told_the_date_of_its_run() {
     let folder = tempfile::tempdir().unwrap();
     char_tokenizer(folder.path());
-    let source = "{{ strftime_now('%d %b %Y %H:%M') if tools is none }}";
+    let source = "{{ strftime_now('%d %b %Y %H:%M') if not tools }}";
     let dated = |date: &str| {
         Tokenizer::load_with_template(folder.path(), Some(source)).unwrap().with_date(TemplateDate::parse(date).unwrap())
     };

@@ -1,46 +1,46 @@
-//! Turns of a conversation that the chat template writes otherwise in the whole than as the last.
+//! Turns that the chat template writes differently within a conversation than at its end.
 
 use burnish::data::examples::read_sft;
 
 use super::supervised::chatml_tokenizer;
 use super::*;
 
-/// Writes earlier turns without their thoughts and the last one with an empty one, as Qwen3's template does.
+/// Writes earlier turns without thoughts and the last turn with an empty thought, like Qwen3's template.
 const THINKS_LAST: &str = "{% for m in messages %}{{ '<|im_start|>' ~ m.role ~ '\n' }}{% if m.role == 'assistant' %}\
     {% set said = m.content.split('</think>')[-1].lstrip('\n') %}{% if loop.last %}{% set mind = m.content.split('</think>')[0].split('<think>')[-1].strip('\n') if '</think>' in m.content else '' %}\
     {{ '<think>\n' ~ mind ~ '\n</think>\n\n' ~ said }}{% else %}{{ said }}{% endif %}{% else %}{{ m.content }}{% endif %}\
     {{ '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
-/// Opens a turn with a thought that the whole never has, as DeepSeek-R1's template does.
+/// Opens a turn with a thought that the whole conversation never has, like DeepSeek-R1's template.
 const OPENS: &str = "{% for m in messages %}{{ '[' ~ m.role ~ ']' ~ m.content }}{{ '<|im_end|>' if m.role == 'assistant' }}{% endfor %}\
     {% if add_generation_prompt %}[assistant]<think>\n{% endif %}";
-/// Writes an empty thought in every turn, and opens one where a model is asked, as Nemotron's template does.
+/// Writes an empty thought in every turn, and opens one in the generation prompt, like Nemotron's template.
 const EMPTY: &str = "{% for m in messages %}{{ '[' ~ m.role ~ ']' }}{{ '<think></think>' if m.role == 'assistant' }}{{ m.content ~ '<|im_end|>\n' }}{% endfor %}\
     {% if add_generation_prompt %}[assistant]<think>\n{% endif %}";
-/// Ends the last turn with another token than the earlier ones, as gpt-oss's template does.
+/// Ends the last turn with another token than the earlier ones, like gpt-oss's template.
 const RETURNS: &str = "{% for m in messages %}{{ '<|im_start|>' ~ m.role ~ ':' ~ m.content }}{{ '<eos>' if loop.last and m.role == 'assistant' else '<|im_end|>' }}{% endfor %}\
     {% if add_generation_prompt %}<|im_start|>assistant{% endif %}";
 /// Ends the last turn alone, and begins the turns of users with a special token.
 const LAST_ENDS: &str = "{% for m in messages %}{{ '<|im_start|>' if m.role == 'user' else '=' }}{{ m.content }}{{ '<|im_end|>' if loop.last and m.role == 'assistant' }}{% endfor %}\
     {{ '=' if add_generation_prompt }}";
-/// Writes the name of a speaker, ends nothing.
+/// Writes the name of a speaker, but no end of a turn.
 const PLAIN: &str =
     "{% for m in messages %}{{ m.role ~ ': ' ~ m.content ~ '\n' }}{% endfor %}{{ 'assistant: ' if add_generation_prompt }}";
-/// Writes special tokens before an answer and none behind it, as GLM-4.5's template does.
+/// Writes special tokens before a response and none after it, like GLM-4.5's template.
 const BEFORE: &str = "{% for m in messages %}{{ '[' ~ m.role ~ ']' }}{{ '<|im_start|><|im_end|>' if m.role == 'assistant' }}{{ m.content }}{% endfor %}\
     {% if add_generation_prompt %}[assistant]{% endif %}";
-/// Writes nothing of what an assistant says.
+/// Leaves out the assistant's messages.
 const SILENT: &str = "{% for m in messages %}{{ '[' ~ m.role ~ ']' ~ (m.content if m.role == 'user') ~ '<|im_end|>' }}{% endfor %}\
     {% if add_generation_prompt %}[assistant]{% endif %}";
-/// Opens a turn differently as long as nobody answers, with a text that the whole does not have.
+/// Opens a turn in the generation prompt with a text that the whole conversation does not have.
 const ASKS: &str = "{% for m in messages %}{{ '[' ~ m.role ~ ']' ~ m.content ~ '<|im_end|>' }}{% endfor %}{{ '(answer:)' if add_generation_prompt }}";
-/// Writes what is said in capital letters.
+/// Writes the content of messages in capital letters.
 const LOUD: &str = "{% for m in messages %}{{ '[' ~ m.role ~ ']' ~ m.content.upper() ~ '<|im_end|>' }}{% endfor %}{{ '[assistant]' if add_generation_prompt }}";
 
 fn say(role: &str, content: &str) -> Value {
     json!({"role": role, "content": content})
 }
 
-/// The texts that are learnt, or the error; and what is said of the row.
+/// Returns the trained texts, or the error; and the messages about the row.
 fn learnt(template: &str, row: &Value, options: &SftOptions) -> (Result<Vec<String>, String>, String) {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = chatml_tokenizer(folder.path(), template);
@@ -97,14 +97,14 @@ fn a_turn_is_what_the_template_makes_of_it_in_the_whole_conversation() {
             assert_eq!(learnt(template, &row, &options(mask)).0, Ok(expected.clone()), "{row}\n{template}");
         }
     }
-    // The opened thought is given where the whole has it: TRL learns it, verl and OpenRLHF do not.
+    // If the whole conversation has the opened thought, TRL's rule trains it; the rule of verl and OpenRLHF does not.
     let thinks = OPENS.replace("m.content }}", "('<think>\n' if m.role == 'assistant') ~ m.content }}");
     let row = two("11", "22");
     let (by_trl, by_verl) =
         (learnt(&thinks, &row, &options(AssistantMask::Auto)), learnt(&thinks, &row, &options(AssistantMask::Prefix)));
     assert_eq!(by_trl.0.unwrap(), ["<think>\n11<|im_end|>", "<think>\n22<|im_end|>"]);
     assert_eq!(by_verl.0.unwrap(), ["11<|im_end|>", "22<|im_end|>"]);
-    // Of a prompt's turns nothing is learnt where the completion is, also where the whole has other text than the prompt.
+    // Turns of a prompt are not trained if only the completion is, even if the whole conversation has other text than the prompt.
     let [prompt, completion] = [0, 2].map(|at| row["messages"].as_array().unwrap()[at..at + 2].to_vec());
     let row = json!({"prompt": prompt, "completion": completion});
     let columns = SftColumns::Completion { prompt_key: "prompt".into(), completion_key: "completion".into() };
@@ -113,7 +113,7 @@ fn a_turn_is_what_the_template_makes_of_it_in_the_whole_conversation() {
     assert_eq!(learnt(THINKS_LAST, &row, &options).0.unwrap(), [format!("{empty}22<|im_end|>")]);
 }
 
-/// Of every message that is learnt all is learnt, or the row is named.
+/// All of a trained message is trained, or an error names the row.
 #[test]
 fn no_part_of_a_learnt_message_is_lost_in_silence() {
     let one = |content: &str| json!({"messages": [say("user", "1?"), say("assistant", content)]});
@@ -136,7 +136,7 @@ fn no_part_of_a_learnt_message_is_lost_in_silence() {
     }
     // A message may end its turn itself.
     assert_eq!(learnt(PLAIN, &one("first<|im_end|>"), &options).0.unwrap(), ["first<|im_end|>"]);
-    // A template's omissions are said, thoughts or a content next to calls; a call that it leaves out is an error.
+    // A message reports omissions of a template, thoughts or a content next to calls; a call that it leaves out is an error.
     let calls = json!([{"type": "function", "function": {"name": "add", "arguments": {"a": 1}}}]);
     let with_calls = json!({"messages": [say("user", "1?"), {"role": "assistant", "content": "2", "tool_calls": calls}]});
     let thoughts = json!({"messages": [say("user", "1?"), {"role": "assistant", "content": "2", "reasoning_content": "x"}]});

@@ -1,4 +1,4 @@
-//! The loops of conversations, beside what verl, TRL and OpenRLHF return for the same turns, tools and users.
+//! The loops of conversations, compared with verl, TRL and OpenRLHF for the same turns, tools and users.
 
 mod openrlhf;
 mod own;

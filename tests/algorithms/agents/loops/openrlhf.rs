@@ -1,4 +1,4 @@
-//! The environment of texts, beside OpenRLHF 0.11's.
+//! The environment of texts, compared with OpenRLHF 0.11's.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::scripted::{Events, assert_whole, drive, floats_of, ids_of, no_limits, number_of, tokenizer, turn};
 use crate::cases::{assert_number, golden_file, number};
 
-/// An environment that says what the case has.
+/// An environment with the texts of the case.
 struct Scripted {
     case: Value,
     seen: Events,
@@ -59,7 +59,7 @@ fn golden_text_environment_is_openrlhfs() {
             let ids = ids_of(&case["generations"][at]["token_ids"]);
             let log_probs: Vec<f32> = (1..=ids.len()).map(|i| -0.01 * i as f32).collect();
             let mut turn = turn(&ids, &log_probs, ask);
-            // The ids of a case are those that fitted.
+            // The ids of a case are only the ids that fitted.
             turn.finish = if ids.len() == ask.max_tokens { Finish::Length } else { Finish::Stop };
             turns.push(turn.clone());
             turn

@@ -1,4 +1,4 @@
-//! What holds for conversations of any model, tools, users and environments.
+//! Properties of conversations with any model, tools, users and environments.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::scripted::{assert_whole, drive, no_limits};
 
-/// Random numbers that all parties of a conversation share.
+/// Random numbers shared by all parties of a conversation.
 #[derive(Clone)]
 struct Dice(Arc<Mutex<u64>>);
 
@@ -25,7 +25,7 @@ impl Dice {
         Self(Arc::new(Mutex::new(seed)))
     }
 
-    /// A number below `sides`.
+    /// Returns a random number below `sides`.
     fn throw(&self, sides: usize) -> usize {
         let mut state = self.0.lock().unwrap();
         *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -99,7 +99,7 @@ impl TrlChat for Dice {
     }
 }
 
-/// The dice, and the schemas of their tools.
+/// The random numbers, and the schemas of the tools.
 struct Party(Dice, Vec<Value>);
 
 impl Toolbox for Party {
@@ -117,7 +117,7 @@ impl Toolbox for Party {
             seconds: self.0.throw(3) as f64,
             extra: Map::from_iter([("fault".to_owned(), "forged".into())]),
         };
-        // One in a few gives no answer to a call, or one that nobody asked for.
+        // Sometimes a call gets no result, or there is a result without a call.
         let count = calls.len() + self.0.throw(3);
         Ok((0..count.saturating_sub(1)).map(|_| answer()).collect())
     }
@@ -179,15 +179,16 @@ fn limits(dice: &Dice) -> Limits {
     }
 }
 
-/// Checks what holds for every kind; `may_overrun` if what others say may go beyond the length before it is cut.
+/// Checks properties of every kind of conversation. `may_overrun`: texts of tools and users may exceed the token limit before the
+/// cut.
 fn check(what: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &Limits) -> Episode {
     let (mut turns, mut longest): (Vec<Response>, Vec<u32>) = (Vec::new(), Vec::new());
     let (episode, asked) = drive(agent, |at, ask: &SampleRequest| {
         assert!(at < 1000, "{what}: no end");
-        // What was said and kept is not changed by what follows; a template may take the last token for its own.
+        // Later turns do not change the kept text; a template may merge with the last token.
         let kept = longest.len().saturating_sub(1).min(ask.ids.len());
         assert_eq!(ask.ids[..kept], longest[..kept], "{what}");
-        // A model samples at least one token; this one may sample one more than it is asked for.
+        // A model samples at least one token; this one may exceed its token limit by one.
         let length = 1 + dice.throw(ask.max_tokens.min(9) + 1);
         let ids: Vec<u32> = (0..length).map(|_| dice.throw(1000) as u32).collect();
         let log_probs: Vec<f32> = ids.iter().map(|_| -1.0 - dice.throw(50) as f32).collect();
@@ -197,7 +198,7 @@ fn check(what: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &Limits) ->
         turns[at].clone()
     });
     assert_whole(what, &episode, &turns);
-    // A model may write more than it was asked for.
+    // A model may exceed its token limit.
     let said =
         turns.iter().zip(&asked).map(|(turn, ask)| Codec::text(dice, &turn.ids[..turn.ids.len().min(ask.max_tokens)]).unwrap());
     let messages = episode.messages[episode.asked..].iter().filter(|message| message["role"] == "assistant");

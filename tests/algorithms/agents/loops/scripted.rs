@@ -1,4 +1,4 @@
-//! Models, tools and users that say what they are told to, and the tokenizers of the cases.
+//! Models, tools and users that follow a script, and the tokenizers of the cases.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use serde_json::{Map, Value, json};
 
 use crate::cases::golden_file;
 
-/// What was done, in order.
+/// Events, in order.
 pub type Events = Arc<Mutex<Vec<Value>>>;
 
-/// Bounds that bind nothing.
+/// Limits that no conversation reaches.
 pub fn no_limits() -> Limits {
     Limits {
         max_assistant_turns: None,
@@ -49,7 +49,7 @@ pub fn floats_of(value: &Value) -> Vec<f32> {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// A column of ones and zeros.
+/// A column of 1s and 0s.
 pub fn mask_of(value: &Value) -> Vec<bool> {
     ids_of(value).into_iter().map(|one| one == 1).collect()
 }
@@ -87,7 +87,7 @@ fn load(name: &str, template: &str) -> Tokenizer {
     Tokenizer::load_with_template(dir.path(), Some(&template)).unwrap()
 }
 
-/// The variables of a template that shows these tools.
+/// Template variables with these tools.
 pub fn with_tools(tools: &Value) -> TemplateVariables {
     TemplateVariables::from_iter([("tools".to_owned(), tools.clone())])
 }
@@ -97,7 +97,7 @@ pub fn prompt_ids(tokenizer: &Tokenizer, messages: &Value, tools: &Value) -> Vec
     tokenizer.encode(&tokenizer.apply_chat_template(messages, true, with_tools(tools)).unwrap()).unwrap()
 }
 
-/// A turn of these ids as a model samples it that may write so many.
+/// Returns a turn of these ids, sampled by a model with the token limit of `ask`.
 pub fn turn(ids: &[u32], log_probs: &[f32], ask: &SampleRequest) -> Response {
     let length = ids.len().min(ask.max_tokens);
     let log_probs = if log_probs.is_empty() { vec![0.0; length] } else { log_probs[..length].to_vec() };
@@ -105,7 +105,7 @@ pub fn turn(ids: &[u32], log_probs: &[f32], ask: &SampleRequest) -> Response {
     Response { ids: ids[..length].to_vec(), rollout_log_probs: log_probs.clone(), log_probs, finish }
 }
 
-/// Drives a conversation to its end, and returns it with what it asked for.
+/// Drives a conversation to its end, and returns it with its requests.
 pub fn drive(
     mut agent: Box<dyn AgentLoop>,
     mut sample: impl FnMut(usize, &SampleRequest) -> Response,
@@ -120,15 +120,15 @@ pub fn drive(
     (agent.finish(), asked)
 }
 
-/// Lengths agree, sampled tokens are those that were sampled, in their order and with their log-probabilities, and what lies between them
-/// has none.
+/// Checks that lengths agree, and that the sampled tokens keep their order and log-probabilities; tokens between them have none.
 pub fn assert_whole(what: &str, episode: &Episode, turns: &[Response]) {
     let length = episode.ids.len();
     assert_eq!([episode.sampled.len(), episode.log_probs.len(), episode.rollout_log_probs.len()], [length; 3], "{what}");
     let of = |sampled: bool| move |at: &usize| episode.sampled[*at] == sampled;
     let mut sampled = (0..length).filter(of(true)).map(|at| (episode.ids[at], episode.log_probs[at]));
     let mut all = turns.iter().flat_map(|turn| turn.ids.iter().copied().zip(turn.log_probs.iter().copied()));
-    // A template may take the token that ended a turn for its own, and a response is cut at its length: none is new or out of order.
+    // A template may reuse the token that ended a turn, and a response is cut at its token limit: no token is new or out of
+    // order.
     assert!(sampled.all(|token| all.any(|one| one == token)), "{what}: a token that was not sampled, or not there");
     assert!(
         (0..length).filter(of(false)).all(|at| episode.log_probs[at] == 0.0 && episode.rollout_log_probs[at] == 0.0),
@@ -140,7 +140,7 @@ pub fn assert_whole(what: &str, episode: &Episode, turns: &[Response]) {
     }
 }
 
-/// A chat whose appended tokens are asked of a function.
+/// A chat that gets its appended tokens from a function.
 pub struct WithAppended<C, F>(pub C, pub F);
 
 impl<C, F> Chat for WithAppended<C, F>
@@ -161,7 +161,7 @@ where
     }
 }
 
-/// verl's tools that answer as they are told, one outcome per call; the last one stays.
+/// verl's tools with scripted outcomes, one per call; the last one stays.
 pub struct Tools {
     pub schemas: Vec<Value>,
     pub behaviour: Value,

@@ -1,7 +1,7 @@
-//! The loop with functions as tools, beside TRL 1.16's.
+//! The loop with functions as tools, compared with TRL 1.16's.
 //!
-//! Here it differs, on purpose: a function that returns a list is answered with its text. TRL hands the list to the chat template, and one
-//! that writes only text writes nothing.
+//! One difference is on purpose: the result of a function that returns a list is the list's text. TRL hands the list to the chat
+//! template, and a template that writes only text writes nothing.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::scripted::{assert_whole, drive, floats_of, ids_of, mask_of, no_limits, number_of, prompt_ids, tokenizer, turn};
 use crate::cases::golden_file;
 
-/// Functions that return what the case has. They take the arguments of their schemas.
+/// Functions with the results of the case. They take the arguments of their schemas.
 struct Functions {
     schemas: Vec<Value>,
     results: Value,

@@ -1,11 +1,12 @@
-//! Simulated users of the tool agent, beside verl 0.7's interactions.
+//! Simulated users of the tool agent, compared with verl 0.7's interactions.
 //!
-//! Here it differs, on purpose:
-//! - Behind the token that ends a turn is the newline that the template writes there; verl 0.7 leaves it out.
-//! - What a user says to end the conversation is not appended, and what does not fit is not either: the response ends with a sampled token.
-//! - The sides of a cut have today's names: `left` cuts the beginning, which was `right`.
+//! These differences are on purpose:
+//! - The token that ends a turn is followed by the template's newline; verl 0.7 leaves it out.
+//! - A user's last text that ends the conversation is not appended, nor is a text that does not fit: the response ends with a
+//!   sampled token.
+//! - The sides of a cut have their current names: `left` cuts the beginning, which was `right`.
 //! - Messages with calls have them as `tool_calls`, and in the text of users' messages alone.
-//! - The messages have the turn that reached a bound, and nothing that did not fit.
+//! - The messages have the turn that reached a limit, and nothing that did not fit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use super::scripted::{
 use super::verl::limits;
 use crate::cases::golden_file;
 
-/// A user that says what the case has, the last of it again and again.
+/// A user with the texts of the case; it repeats the last one.
 struct Scripted {
     replies: Vec<Value>,
     events: Events,

@@ -1,7 +1,7 @@
-//! The tool agent, beside verl 0.9.1's.
+//! The tool agent, compared with verl 0.9.1's.
 //!
-//! Here the messages differ, on purpose: they have the turn that reached a bound, all calls of a turn, the text of calls that cannot be read,
-//! no special tokens, and no answers that did not fit.
+//! The messages differ on purpose. They have the turn that reached a limit, all calls of a turn, and the text of calls that
+//! cannot be parsed. They have no special tokens, and no results that did not fit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::scripted::{
 };
 use crate::cases::golden_file;
 
-/// The bounds of a case's `config`.
+/// The limits of a case's `config`.
 pub fn limits(config: &Value) -> Limits {
     let turns = |key: &str| config[key].as_u64().map(|turns| turns as usize);
     Limits {
@@ -45,7 +45,7 @@ fn tools(case: &Value) -> Vec<Value> {
     selection.iter().filter_map(|name| all.iter().find(|tool| tool["function"]["name"] == *name)).cloned().collect()
 }
 
-/// The cut in the middle that keeps the whole text if it may keep nothing of it: here it does keep nothing.
+/// verl's cut in the middle keeps the whole text if the limit is 0; ours keeps nothing.
 fn is_cut_to_nothing(case: &Value) -> bool {
     let is_middle = !["left", "right"].map(Value::from).contains(&case["config"]["tool_response_truncate_side"]);
     let longest = number_of(&case["config"]["max_tool_response_length"]);
@@ -57,7 +57,7 @@ fn is_cut_to_nothing(case: &Value) -> bool {
     keeps_none && any_longer
 }
 
-/// verl's messages as they are here.
+/// Returns verl's messages in the form of this program.
 fn messages(case: &Value, episode: &Episode, turns: &[Response]) -> Vec<Value> {
     let tokenizer = tokenizer(case["tokenizer"].as_str().unwrap(), case["template"].as_str().unwrap());
     let format = format_named(case["config"]["format"].as_str().unwrap()).unwrap();
