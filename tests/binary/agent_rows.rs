@@ -1,4 +1,4 @@
-//! Rows that name a loop where settings name another: what is set up and never runs is an error at the start, also in a dry run.
+//! Rows and settings that name different loops: a loop that is set up and never runs is an error at the start, also in a dry run.
 
 use super::common::trainer;
 
@@ -14,7 +14,7 @@ const ROWS: &[&str] = &[
 const TOOLS: &str = "actor_rollout_ref.rollout.multi_turn.tool_config_path=data/calculator/tools.yaml";
 const REMEDY: &str = "actor_rollout_ref.rollout.agent.read_agent_name=false";
 
-/// Each loop but the rows' own: its name, its settings, and the key that nothing would read.
+/// Each loop except that of the rows: its name, its settings, and the key that nothing would read.
 const LOOPS: &[(&str, &[&str], &str)] = &[
     ("server_agent", &["agent.server.path=tests/data/agents/program.py"], "agent.server.path"),
     (
@@ -26,7 +26,7 @@ const LOOPS: &[(&str, &[&str], &str)] = &[
     ("one_turn", &["agent.agent_loop_config_path=tests/data/agents/own_loops.yaml"], "agent.agent_loop_config_path"),
 ];
 
-/// The exit code and what is said.
+/// Runs with the settings; returns the exit code and stderr.
 fn run(settings: &[&str]) -> (Option<i32>, String) {
     let output = trainer(&[ROWS, settings].concat()).output().unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -39,7 +39,7 @@ fn what_no_row_asks_for_is_an_error() {
         let all = [&[&*default], *settings].concat();
         let all: Vec<String> = all.iter().map(|setting| format!("actor_rollout_ref.rollout.{setting}")).collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        // The loop that the rows ask for has nothing to call.
+        // The rows' loop has nothing to call.
         let (code, said) = run(&all);
         let parts = ["agent_name is tool_agent, which has nothing to call", "row 0", REMEDY, name];
         assert!(code == Some(2) && parts.iter().all(|part| said.contains(part)), "{name}: {code:?} {said}");
@@ -52,7 +52,7 @@ fn what_no_row_asks_for_is_an_error() {
     }
 }
 
-/// Rows that ask for tools, where nothing is set up.
+/// Rows that name tools, without any settings for tools.
 #[test]
 fn rows_with_nothing_to_call_are_an_error() {
     let (code, said) = run(&[]);

@@ -1,4 +1,4 @@
-//! Every setting of conversations in every loop: it acts, or the run names it as ignored.
+//! Every setting of conversations in every loop: it has an effect, or the run names it as ignored.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -11,7 +11,7 @@ use super::scripted::{BEGIN, call, scripted};
 
 const GROUP: &str = "actor_rollout_ref.rollout.";
 
-/// The loops, and the settings that set them up.
+/// The loops and their settings.
 const LOOPS: &[(&str, &[&str])] = &[
     ("single_turn_agent", &[]),
     ("tool_agent", &["multi_turn.tool_config_path=tests/data/agents/calculator.yaml"]),
@@ -37,7 +37,8 @@ const SET_UP: &[&str] = &[
     "agent.server.path",
 ];
 
-/// The other settings, another value than the default, and the loops in which it acts. It is named in all others.
+/// The other settings, each with a value other than the default and the loops in which it has an effect. All other loops name it
+/// as ignored.
 const READ_BY: &[(&str, &str, &[&str])] = &[
     ("multi_turn.max_assistant_turns", "2", EVERY),
     ("multi_turn.max_user_turns", "2", EVERY),
@@ -50,7 +51,7 @@ const READ_BY: &[(&str, &str, &[&str])] = &[
     ("agent.memory_limit_mb", "4096", EVERY),
     ("agent.start_method", "spawn", &["environment_agent", "text_environment_agent", "server_agent", "one_turn"]),
     ("agent.max_tool_calling_iterations", "3", &["environment_agent"]),
-    // No second function exists to name.
+    // There is no second function.
     ("agent.server.name", "walk", &["server_agent"]),
     ("agent.server.scores", "true", &["server_agent"]),
     ("agent.ignore_calls_in_thinking", "false", &["tool_agent", "server_agent", "one_turn"]),
@@ -75,7 +76,7 @@ fn every_setting_acts_or_is_named_in_every_loop() {
         let mut settings = vec![format!("{GROUP}agent.default_agent_loop={name}"), "--dry-run".to_owned()];
         settings.extend(["actor_rollout_ref.model.path=data/calculator/model", "data.max_prompt_length=64"].map(str::to_owned));
         settings.extend(set_up.iter().map(|setting| format!("{GROUP}{setting}")));
-        // No other function than the one of the default can be named.
+        // Only the default function exists.
         let changed = READ_BY.iter().filter(|(key, _, readers)| !(*key == "agent.server.name" && acts(readers)));
         settings.extend(changed.map(|(key, value, _)| format!("{GROUP}{key}={value}")));
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
@@ -92,7 +93,7 @@ fn every_setting_acts_or_is_named_in_every_loop() {
     }
 }
 
-/// The settings whose effect shows in a conversation that goes on as long as it may: the setting, and the loops in which it acts.
+/// Settings whose effect shows in a conversation that never ends by itself: the setting, and the loops in which it has an effect.
 const SHOWN: &[(&str, &[&str])] = &[
     ("multi_turn.max_assistant_turns=2", &["tool_agent", "environment_agent", "text_environment_agent", "server_agent"]),
     ("multi_turn.max_user_turns=1", &["tool_agent", "environment_agent", "text_environment_agent", "server_agent"]),
@@ -102,7 +103,7 @@ const SHOWN: &[(&str, &[&str])] = &[
     ("agent.neutralise_control_tokens=false", &["tool_agent", "environment_agent", "server_agent"]),
 ];
 
-/// The loops, and the parts of tests/data/agents/goes_on_and_on.py that they lead.
+/// The loops, each with its part of tests/data/agents/goes_on_and_on.py.
 const GO_ON: &[(&str, &[&str])] = &[
     ("tool_agent", &["agent.functions_path=FILE", "agent.functions=[calculator]"]),
     ("environment_agent", &["agent.environment.path=FILE", "agent.environment.name=Toy"]),
@@ -122,7 +123,7 @@ fn what_acts_is_seen_in_conversations_that_go_on() {
             let output = folder.path().join(format!("{name}{nth}.parquet"));
             let mut command =
                 trainer(&["generate", "rollout.prompt_length=200", "rollout.response_length=400", "reward.pass_env=[SAYS]"]);
-            // An end of a turn, so that control tokens take less room.
+            // An end of a turn, so that special tokens take less room.
             command.env("SAYS", "0123456789<|im_end|>abcdefghij");
             command.args([format!("data.path={}", rows.display()), format!("model.path={}", model.display())]);
             command.arg(format!("data.output_path={}", output.display())).arg(format!("rollout.agent.default_agent_loop={name}"));

@@ -1,5 +1,5 @@
-//! Conversations of many turns with the real binary: an environment of a Python file, which takes its time, a server of tools,
-//! and what a run refuses.
+//! Conversations of many turns with the real binary: a slow environment in a Python file, a server of tools, and settings that a
+//! run refuses.
 
 use burnish::agent::EndReason;
 use serde_json::json;
@@ -16,7 +16,7 @@ const GAME: &[&str] = &[
     "trainer.val_before_train=false",
 ];
 
-/// Two runs in which the environment takes other times are the same run, and so is one that was stopped and resumed.
+/// Runs whose environments take different times are equal, and so is a run that was stopped and resumed.
 #[test]
 fn an_environment_may_take_its_time() {
     let folder = tempfile::tempdir().unwrap();
@@ -39,7 +39,7 @@ fn an_environment_may_take_its_time() {
     assert_eq!(rows.len(), 2);
     for (_, data) in &rows {
         let number = |name: &str| data.get(name).unwrap_or_else(|| panic!("{name} in {data:?}")).as_f64().unwrap();
-        // Three turns of the model, and what the environment says after two or three of them.
+        // Three turns of the model, and the environment's messages after two or three of them.
         assert!(number("num_turns/max") >= 6.0 && number("num_turns/min") >= 2.0, "{data:?}");
         assert!(number("agent/context_ratio") > 0.0 && number("agent/context_ratio") < 1.0);
         let ends: f64 = EndReason::ALL.iter().filter_map(|end| data.get(&format!("agent/end/{}", end.name()))?.as_f64()).sum();
@@ -48,7 +48,7 @@ fn an_environment_may_take_its_time() {
     }
 }
 
-/// A calculator that a server of the Model Context Protocol offers trains the same model as the one that is built in.
+/// A calculator on a server of the Model Context Protocol trains the same model as the built-in calculator.
 #[test]
 fn a_server_may_have_the_tools() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ const PROGRAM: &[&str] = &[
     "trainer.logger=[file]",
 ];
 
-/// A program asks the model at a server of the run. Its time changes nothing, and neither does a stop.
+/// A program sends requests to the run's server. Its speed changes nothing, and neither does a stop.
 #[test]
 fn a_program_leads_the_conversations() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! An update that breaks the weights ends the run: nothing of it is saved, and what was saved before stays and can be gone on from.
+//! An update that breaks the weights ends the run: nothing of it is saved, and the earlier checkpoint stays and can be resumed.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::common::{small_run, succeed, trainer};
 use crate::tensor_edits::TensorFile;
 
-/// A pipeline, its settings, and the key of the learning rate that is raised.
+/// A pipeline, its settings, and the key of the raised learning rate.
 const PIPELINES: &[(&str, &[&str], &str)] = &[
     ("grpo", &["trainer.val_before_train=false"], "actor_rollout_ref.actor.optim.lr"),
     ("grpo", &["trainer.val_before_train=false", "actor_rollout_ref.model.lora_rank=4"], "actor_rollout_ref.actor.optim.lr"),
@@ -80,13 +80,13 @@ fn weights_that_an_update_broke_are_not_saved_and_remove_nothing() {
             }
             assert_eq!(steps(&at), ["global_step_1"], "{what}");
         }
-        // What stayed is whole: the run goes on from it.
+        // The remaining checkpoint is complete: the run resumes from it.
         succeed(run(pipeline, &at, settings, &["trainer.total_training_steps=2"]));
         assert_eq!(steps(&at), ["global_step_2"], "{pipeline}");
     }
 }
 
-/// Makes the manifest of a checkpoint agree with a file of it.
+/// Updates the manifest of a checkpoint for a changed file.
 fn agree(step: &Path, file: &Path) {
     let path = step.join("manifest.json");
     let mut manifest: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -97,7 +97,7 @@ fn agree(step: &Path, file: &Path) {
     std::fs::write(path, manifest.to_string()).unwrap();
 }
 
-/// A checkpoint of others, whose manifest agrees with its files, is read number by number.
+/// A foreign checkpoint whose manifest agrees with its files is checked value by value.
 #[test]
 fn numbers_that_no_update_leaves_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();

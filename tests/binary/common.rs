@@ -1,4 +1,4 @@
-//! Runs the real binary and reads what it wrote.
+//! Runs the real binary and reads its output.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub fn trainer(args: &[&str]) -> Command {
     for name in ["VERL_FILE_LOGGER_PATH", "VERL_FILE_LOGGER_ROOT", "TENSORBOARD_DIR", "RUST_LOG"] {
         command.env_remove(name);
     }
-    // Names are looked up on a server of a test's own, or nowhere.
+    // Names are looked up on the test's own server, or nowhere.
     command.env("HF_HUB_OFFLINE", "1").env_remove("HF_ENDPOINT");
     command
 }
@@ -75,13 +75,13 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The number of parts of the memory, as a dry run reports it, with this word in their name or in that of their phase.
+/// The number of memory parts in a dry run's report with this word in their name or phase.
 pub fn parts_of_memory(dry_run: &Output, word: &str) -> usize {
     let report = String::from_utf8_lossy(&dry_run.stdout);
     report.lines().filter(|line| line.contains(" GiB") && line.contains(word) && !line.starts_with("  peak")).count()
 }
 
-/// The settings of a run that is small enough for a test, with two mini-batches per step so that not all ratios are 1.
+/// Settings of a run that is small enough for a test, with two mini-batches per step so that not all ratios are 1.
 const SMALL: &[&str] = &[
     "data.train_batch_size=8",
     "data.val_max_samples=32",
@@ -92,7 +92,7 @@ const SMALL: &[&str] = &[
     "trainer.logger=[file]",
 ];
 
-/// A run with [`SMALL`] settings and a folder of its own.
+/// Returns a run with [`SMALL`] settings and its own folder.
 pub fn small_run(folder: &Path, more: &[&str]) -> Command {
     let mut command = trainer(&["--config", "ppo_trainer.yaml"]);
     command.args(SMALL).arg(format!("trainer.default_local_dir={}", folder.display())).args(more);

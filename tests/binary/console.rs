@@ -1,7 +1,7 @@
 //! Consoles shown in the documentation contain exactly what the program prints.
 //!
 //! A block marked `console` holds commands and their output. `$ cat FILE` shows a file that the next commands read, and `$
-//! trainer …` is run. `scripts/bless` writes the output anew.
+//! trainer …` is run. `scripts/bless` rewrites the output.
 
 use std::path::Path;
 

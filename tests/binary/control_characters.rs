@@ -1,4 +1,4 @@
-//! Texts of others that would command a terminal: they are shown, by every command, and colours of ours survive.
+//! Foreign texts with terminal control sequences: every command escapes them, and the program's own colours survive.
 
 use std::fs;
 use std::process::Output;
@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::common::{small_run, succeed, trainer};
 
-/// The clearing of the screen, a title, a return to the line's start, a bell, an 8-bit sequence, and reversed writing.
+/// Sequences that clear the screen, set a title, return to the line's start, ring the bell, an 8-bit sequence, and right-to-left
+/// override.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;mine\u{7}ok\rfake \u{9b}31m\u{202e}gpj";
 const SHOWN: &str = r"\u{1b}[2J\u{1b}]0;mine\u{7}ok\rfake \u{9b}31m\u{202e}gpj";
 
@@ -15,7 +16,7 @@ fn texts(output: &Output) -> [String; 2] {
     [&output.stdout, &output.stderr].map(|bytes| String::from_utf8(bytes.clone()).unwrap())
 }
 
-/// The characters of a text that a terminal obeys, without the sequences of our own colours.
+/// Returns the control characters of a text, without the sequences of our own colours.
 fn obeyed(text: &str) -> Vec<char> {
     let plain = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[3m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m"];
     let text = plain.iter().fold(text.to_owned(), |text, code| text.replace(code, ""));
@@ -41,7 +42,7 @@ fn errors_and_lists_show_what_others_wrote_and_do_not_obey_it() {
     for (name, args) in [
         ("a name of a run", &["runs", "show", run][..]),
         ("a list of runs", &["runs", "ls", folder.path().to_str().unwrap()]),
-        ("a file that is not there", &["--config", HOSTILE]),
+        ("a missing file", &["--config", HOSTILE]),
         ("a folder", &["serve-rm", "--model", model]),
         ("an override", &[&format!("trainer.total_epochs={HOSTILE}")]),
         ("a data file", &["--dry-run", &format!("data.train_files={rows}"), "data.prompt_key=none"]),
@@ -79,6 +80,6 @@ fn a_reward_function_does_not_command_the_terminal_or_the_log() {
         assert!(obeyed(text).is_empty(), "{text:?}");
     }
     assert!(err.contains(SHOWN) && log.contains(SHOWN), "{err}");
-    // Colours of ours are there, where they were asked for.
+    // The program's own colours appear where they were asked for.
     assert!(err.contains("\u{1b}[32m") && !log.contains('\u{1b}'), "{err:?}");
 }

@@ -1,5 +1,4 @@
-//! Conversations beyond a training run that goes through: `trainer generate` and `trainer eval` with them, and a run that was
-//! killed.
+//! Conversations outside an undisturbed training run: `trainer generate`, `trainer eval`, and a run that was killed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -47,7 +46,7 @@ fn conversations_are_generated_and_scored() {
     let all: Vec<Value> = rows.iter().flat_map(told).collect();
     assert_eq!(all.len(), 2 * rows.len());
     let has_called = |told: &Value| told["messages"].as_array().unwrap().iter().any(|message| message["role"] == "tool");
-    // What does not fit into the response is no turn.
+    // A text that does not fit into the response is not a turn.
     let has_answer = |told: &Value| has_called(told) && told["end"] != "context_too_long";
     let called = all.iter().filter(|told| has_called(told)).count();
     assert!(called > all.len() / 10, "{called} conversations of {}", all.len());
@@ -57,8 +56,7 @@ fn conversations_are_generated_and_scored() {
     let score = scores.as_object().unwrap().values().next().unwrap().as_f64().unwrap();
     assert!(score > 0.0 && score < 1.0, "{scores}");
 
-    // Rows whose environment scores them need neither a data source nor a ground truth; a function that is named is asked
-    // nothing.
+    // Rows scored by their environment need neither a data source nor a ground truth; a configured reward function is not called.
     std::fs::write(at("rows.jsonl"), r#"{"prompt":[{"role":"user","content":"1+2="}],"extra_info":{}}"#).unwrap();
     let rows = format!("data.path={}", at("rows.jsonl").display());
     let game = [
@@ -74,7 +72,7 @@ fn conversations_are_generated_and_scored() {
     assert!(generate(&at("plain.parquet"), &[&rows])[0].get("messages").is_none());
 }
 
-/// A tool that never answers the same twice: the run is killed while it hangs, and goes on as if it had not been.
+/// A tool that never returns the same twice: the run is killed while the tool hangs, and resumes as if it had not been.
 #[test]
 fn a_resumed_run_asks_nobody_twice() {
     let folder = tempfile::tempdir().unwrap();
@@ -99,7 +97,7 @@ fn a_resumed_run_asks_nobody_twice() {
     };
     let calls = || std::fs::read_to_string(&counted).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>();
     let mut killed = command("4").spawn().unwrap();
-    // Until all calls of step 4 have been answered but for those that hang.
+    // Waits until all calls of step 4 have returned except those that hang.
     let mut before = Vec::new();
     loop {
         assert_eq!(killed.try_wait().unwrap(), None, "no call hung");
@@ -123,6 +121,6 @@ fn a_resumed_run_asks_nobody_twice() {
     let after = calls();
     assert!(after.len() > before.len() && after[..before.len()] == before);
     assert_eq!(after.iter().collect::<BTreeSet<_>>().len(), after.len(), "a call was made twice");
-    // What was recorded is in the last checkpoint.
+    // The recorded conversations are in the last checkpoint.
     assert!(!run.join("conversations-0.record").exists());
 }

@@ -1,4 +1,4 @@
-//! Commands of verl, TRL and OpenRLHF, converted by the real binary, and the recipes it writes, run dry.
+//! Commands of verl, TRL and OpenRLHF, converted by the real binary, and dry runs of the recipes.
 
 use crate::common::{succeed, trainer};
 
@@ -72,7 +72,7 @@ fn scripts_of_other_libraries_are_read_without_running_them() {
     assert!(!folder.path().join("RAN").exists());
 }
 
-/// A script of verl becomes a recipe that runs dry; what is in the way is commented out, with exit code 1.
+/// A script of verl becomes a recipe that passes a dry run; unsupported settings are commented out, with exit code 1.
 #[test]
 fn recipes_of_verls_scripts_run() {
     let folder = tempfile::tempdir().unwrap();
@@ -104,7 +104,7 @@ fn recipes_of_verls_scripts_run() {
         let output = succeed(trainer(&["--config", recipe, "--dry-run"]));
         assert!(String::from_utf8_lossy(&output.stdout).contains("6144 prompts"));
     }
-    // An argument or a variable that the script insists on is asked for.
+    // An error asks for a required argument or variable of the script.
     let output = trainer(&["from-verl", &file]).output().unwrap();
     let recipe = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
@@ -129,7 +129,7 @@ fn recipes_of_verls_scripts_run() {
         recipe.contains("default_local_dir: ${oc.env:TRAINER_DEFAULT_LOCAL_DIR}  # set me: argument 1 is not given (line 9)"),
         "{recipe}"
     );
-    // Of several commands, the one on a line that is named.
+    // Among several commands, the one on the given line.
     let two = ["1", "2"].map(|epochs| format!("python3 -m verl.trainer.main_ppo trainer.total_epochs={epochs}\n")).concat();
     std::fs::write(at("two.sh"), two).unwrap();
     for (line, code, part) in

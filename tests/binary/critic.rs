@@ -26,10 +26,10 @@ fn a_critic_is_trained_beside_the_policy_and_cuts_change_nothing() {
     for key in ["vf_loss", "vf_clipfrac", "vpred_mean", "grad_norm", "lr", "vf_explained_var", "values/mean", "returns/mean"] {
         assert!(steps[0].1.contains_key(&format!("critic/{key}")), "{key}");
     }
-    // The first values come from an untrained head, and are learnt.
+    // The first values come from an untrained head, and improve.
     let number = |row: &Map<String, Value>, key: &str| row[key].as_f64().unwrap();
     assert!(number(&steps[2].1, "critic/vf_loss") < number(&steps[0].1, "critic/vf_loss"));
-    // Other divisions into micro-batches, by trajectories or by tokens, give the same numbers except for rounding.
+    // Other divisions into micro-batches, by trajectories or by tokens, give the same values except for rounding.
     let cuts: [&[&str]; 2] = [
         &["critic.ppo_micro_batch_size_per_gpu=2", "critic.forward_micro_batch_size_per_gpu=5"],
         &["critic.use_dynamic_bsz=true", "critic.ppo_max_token_len_per_gpu=40"],

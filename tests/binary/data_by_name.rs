@@ -1,4 +1,4 @@
-//! `trainer data NAME` without `--input`: the published files come from the Hub, here a server that has them where the Hub has them.
+//! `trainer data NAME` without `--input`: the published files come from the Hub, here a local server with the Hub's paths.
 
 use std::fs;
 use std::path::Path;

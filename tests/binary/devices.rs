@@ -1,4 +1,4 @@
-//! What there is to compute on, and what a device is refused for.
+//! Available devices, and the reasons why a device is refused.
 
 use crate::common::{succeed, trainer};
 

@@ -1,4 +1,4 @@
-//! `trainer distill`: TRL's numbers, divisions of a batch, a teacher's stored tokens, and resuming.
+//! `trainer distill`: TRL's values, divisions of a batch, a teacher's stored tokens, and resuming.
 
 use std::path::Path;
 use std::process::Command;
@@ -105,8 +105,8 @@ fn micro_batches_change_nothing() {
     }
 }
 
-/// A file of the teacher's tokens stands for the teacher, and is refused where it does not fit. All tokens of the vocabulary are
-/// the teacher itself.
+/// A file of the teacher's tokens replaces the teacher, and is refused if it does not fit. A file with all tokens of the
+/// vocabulary equals the teacher itself.
 #[test]
 fn stored_tokens_stand_for_the_teacher() {
     let golden = golden("gkd_qwen2.json");
@@ -149,7 +149,7 @@ fn stored_tokens_stand_for_the_teacher() {
     assert!(output.status.code() == Some(2) && String::from_utf8_lossy(&output.stderr).contains("damaged"));
 }
 
-/// A run that is stopped after a checkpoint goes on as one that was not, to the byte.
+/// A run that stops after a checkpoint and resumes is byte-identical to one that did not stop.
 #[test]
 fn a_resumed_distillation_equals_one_that_never_stopped() {
     let golden = golden("gkd_llama.json");
@@ -169,7 +169,7 @@ fn a_resumed_distillation_equals_one_that_never_stopped() {
     assert!(weights(&whole) == weights(&resumed), "the weights differ");
 }
 
-/// A teacher with other tokens is named before anything is trained.
+/// An error names a teacher with other tokens before training.
 #[test]
 fn a_teacher_with_other_tokens_is_refused() {
     let golden = golden("gkd_llama.json");
@@ -190,7 +190,8 @@ fn a_teacher_with_other_tokens_is_refused() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("so there is no teacher"));
 }
 
-/// Weights, pass and chunk of a teacher that is asked throughout; only its weights, where it is dropped before the first step.
+/// Memory of a teacher: weights, pass and chunk if it runs during training; only its weights if it is dropped before the first
+/// step.
 #[test]
 fn a_dry_run_counts_the_teacher() {
     let folder = tempfile::tempdir().unwrap();

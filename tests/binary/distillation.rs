@@ -29,7 +29,7 @@ fn loss(key: &str) -> String {
     format!("distillation.distillation_loss.{key}")
 }
 
-/// A teacher's loss beside the rewards is a KL loss towards a reference that is the teacher, and needs no reference for it.
+/// A teacher's loss next to the rewards is a KL loss towards a reference that is the teacher, and needs no reference for it.
 #[test]
 fn a_teacher_beside_rewards_is_a_kl_loss_towards_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -61,7 +61,7 @@ fn a_teacher_beside_rewards_is_a_kl_loss_towards_it() {
     }
 }
 
-/// No metric depends on micro-batches, whichever way the loss goes back; and the policy comes nearer to its teacher.
+/// No metric depends on micro-batches, in either direction of the loss; and the policy comes nearer to its teacher.
 #[test]
 fn every_way_of_distillation_learns_and_no_cut_changes_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -73,8 +73,8 @@ fn every_way_of_distillation_learns_and_no_cut_changes_it() {
         let chosen = loss(&format!("loss_mode={mode}"));
         let long = ["trainer.total_training_steps=12", "actor_rollout_ref.actor.optim.lr=3e-3", &chosen];
         let whole = rows(&distilled(folder.path(), &format!("{mode}-long"), &[options, &long].concat()));
-        // A step has two updates. AdamW's follow the sign even of a gradient that is rounding noise; with a large eps they are in
-        // proportion to it, so that the second update begins where it would without rounding, but for rounding.
+        // A step has two updates. AdamW's steps follow even the sign of rounding noise in a gradient. With a large eps the steps
+        // are proportional to the gradient, so that the second update begins at the same weights except for rounding.
         let steady = ["actor_rollout_ref.actor.optim.eps=1.0", "actor_rollout_ref.actor.optim.lr=0.3", &chosen];
         let one = |name: &str, cut: &str| {
             let cut = format!("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu={cut}");
@@ -89,9 +89,9 @@ fn every_way_of_distillation_learns_and_no_cut_changes_it() {
         assert!(found("distillation/loss") && found("distillation/loss_min") && found("distillation/loss_max"), "{mode}");
         assert_eq!(found("distillation/abs_loss"), ["k1", "k3"].contains(&mode));
         assert_eq!(found("distillation/overlap_ratio"), mode == "forward_kl_topk");
-        // The loss of a policy gradient is no distance; the measure itself is.
+        // The loss of a policy gradient is not a distance; the measure itself is.
         let key = if mode == "k1" { "distillation/abs_loss" } else { "distillation/loss" };
-        // Samples are few: what falls is the mean of some steps.
+        // There are few samples, so only the mean of several steps falls.
         let mean =
             |steps: &[(u64, serde_json::Map<_, _>)]| steps.iter().map(|(_, row)| row[key].as_f64().unwrap()).sum::<f64>() / 4.0;
         let (first, last) = (mean(&whole[..4]), mean(&whole[8..]));
@@ -99,7 +99,7 @@ fn every_way_of_distillation_learns_and_no_cut_changes_it() {
     }
 }
 
-/// A copy of a model whose embedding, which is its head too, has rows of padding.
+/// A copy of a model with padding rows in its embedding, which is also its head.
 fn padded(model: &str, folder: &Path, rows: u64) -> PathBuf {
     let at = folder.join("padded");
     copy(Path::new(model), &at);
@@ -127,7 +127,7 @@ fn padded(model: &str, folder: &Path, rows: u64) -> PathBuf {
     at
 }
 
-/// A vocabulary of the teacher that is padded gives the numbers of one that is not, whatever the measure.
+/// A teacher with a padded vocabulary gives the same values as one without, for every measure.
 #[test]
 fn padding_of_a_teacher_changes_no_measure() {
     let folder = tempfile::tempdir().unwrap();
@@ -180,8 +180,8 @@ fn what_cannot_be_distilled_is_refused() {
     }
 }
 
-/// Where the teacher's loss is the only loss, what makes advantages is left out and named: no setting of it changes a number, no critic is
-/// trained, and no reference passes.
+/// If the teacher's loss is the only loss, settings of advantages are ignored and named. They change no metric, no critic is
+/// trained, and there are no passes of a reference.
 #[test]
 fn alone_a_teacher_leaves_out_what_makes_advantages() {
     let folder = tempfile::tempdir().unwrap();
@@ -227,7 +227,7 @@ fn alone_a_teacher_leaves_out_what_makes_advantages() {
         }
         assert_eq!(rows, plain, "{options:?}");
     }
-    // One response to a prompt has nobody to be compared with, and needs nobody.
+    // A single response to a prompt has no group to compare with, and needs none.
     run("one", &["actor_rollout_ref.rollout.n=1", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4"]);
 }
 

@@ -42,7 +42,7 @@ fn killed_and_resumed_equals_never_stopped() {
         "actor_rollout_ref.ref.sync_ref_model=true",
         "actor_rollout_ref.ref.ref_model_sync_steps=1",
         "actor_rollout_ref.actor.shuffle=true",
-        // A data position that moves by more than one batch per step, and draws of its own.
+        // A data position that moves by more than one batch per step, and its own draws.
         "algorithm.filter_groups.enable=true",
         "algorithm.filter_groups.metric=acc",
         "algorithm.use_pf_ppo=true",

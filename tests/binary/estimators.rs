@@ -8,7 +8,7 @@ use crate::numpy::has_numpy;
 
 const FILE: &str = "algorithm.custom_adv_estimator.path=tests/data/estimators/advantages.py";
 
-/// The advantages of the first step, and what came of them in the second.
+/// The advantages of the first step, and the metrics of the second.
 fn learned(run: &Path) -> Vec<f64> {
     let names = ["critic/advantages/max", "critic/advantages/min", "critic/returns/mean", "actor/grad_norm"];
     rows(run).iter().flat_map(|(_, row)| names.map(|name| row[name].as_f64().unwrap())).collect()

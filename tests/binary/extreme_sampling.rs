@@ -1,4 +1,4 @@
-//! Extreme values of the fields of sampling, where people write them: each does what it stands for, or is refused by its name.
+//! Extreme values of the sampling parameters, in every place where users write them: each has its meaning, or is refused by name.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::common::{small_run, succeed, trainer};
 use crate::serve::Server;
 
-/// The settings of generation and training that no run takes.
+/// Settings of generation and training that every run refuses.
 #[test]
 fn what_cannot_be_done_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -40,7 +40,7 @@ fn what_cannot_be_done_is_refused_by_name() {
     ] {
         let own = format!("{rollout}.{key}={value}");
         let mut runs = vec![("training", small_run(folder.path(), &[&own, "--dry-run"]))];
-        // A generation takes any temperature from 0.
+        // A generation accepts any temperature from 0.
         let is_taken = key == "temperature" && value.parse::<f64>().is_ok_and(|t| t > 0.0 && t.is_finite());
         if !key.starts_with("val_kwargs") && !is_taken {
             let mut generate = trainer(&["generate", "--dry-run", "data.path=data/arithmetic/test.parquet"]);
@@ -56,7 +56,7 @@ fn what_cannot_be_done_is_refused_by_name() {
     }
 }
 
-/// Temperatures that come to greedy sampling give the greedy responses, in generation and validation.
+/// Temperatures that amount to greedy sampling give the greedy responses, in generation and validation.
 #[test]
 fn a_temperature_near_0_is_greedy() {
     let folder = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn a_temperature_near_0_is_greedy() {
     assert!(!validated[0].is_empty() && validated[0] == validated[1]);
 }
 
-/// A request with an extreme value is answered as what it stands for, or refused with the name of the field.
+/// A request with an extreme value is served with its meaning, or refused with the name of the field.
 #[test]
 fn requests_are_answered_right_or_refused_by_name() {
     let server = Server::start(&["--token-env", "SERVE_TOKEN"]);

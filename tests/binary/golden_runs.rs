@@ -1,9 +1,9 @@
-//! Golden runs: the metrics and weights of short runs, to the last bit. A change that is not meant to change numbers changes none
-//! here.
+//! Golden runs: the metrics and weights of short runs, to the last bit. Only a change that is meant to change values may change
+//! them.
 //!
-//! A case is a file `runs/NAME.jsonl` under `$BURNISH_GOLDENS`. Its first line has the `arguments` of the program, in which
-//! `{out}` is a fresh folder, and the kind of `processor` that recorded it. The rows of metrics.jsonl follow, without metrics of
-//! time and memory, and then the CRC-32 of the files with weights and responses. `scripts/golden-runs` records them anew.
+//! A case is a file `runs/NAME.jsonl` under `$BURNISH_GOLDENS`. Its first line has the `arguments` of the program, with `{out}`
+//! for a fresh folder, and the kind of `processor` that recorded it. The rows of metrics.jsonl follow, without metrics of time
+//! and memory, and then the CRC-32 of the files with weights and responses. `scripts/golden-runs` records them again.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::common::{rows, succeed, trainer};
 
-/// The kind of kernels that this processor runs: those for AVX-512, for AVX2 and for neither round differently
-/// (docs/numerics.md).
+/// The kind of kernels on this processor: kernels for AVX-512, for AVX2 and for neither round differently (docs/numerics.md).
 fn processor() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     {
@@ -55,10 +54,10 @@ fn run(arguments: &[String]) -> Vec<Value> {
     lines
 }
 
-/// The first number of two rows that differs by more than another processor's kernels explain. These sum in another order, which
-/// changes a log-probability by about 1e-6; the sampled tokens stay the same unless a draw falls that close to a boundary. Only
-/// the first row is compared in this way, because an optimizer that divides by the root of a second moment can enlarge such a
-/// difference without limit.
+/// Returns the first metric of two rows with a larger difference than another processor's kernels explain. Those kernels sum in
+/// another order, which changes a log-probability by about 1e-6. The sampled tokens stay the same unless a draw falls that close
+/// to a boundary. Only the first row is compared in this way, because an optimizer that divides by the root of a second moment
+/// can enlarge such a difference without limit.
 fn first_other(now: &Map<String, Value>, recorded: &Map<String, Value>) -> Option<String> {
     let close = |a: f64, b: f64| (a - b).abs() <= 1e-3 * a.abs().max(b.abs()) + 1e-5;
     let differs = |key: &&String| match (now.get(*key).and_then(Value::as_f64), recorded[*key].as_f64()) {

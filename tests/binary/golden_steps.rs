@@ -1,5 +1,6 @@
-//! Golden steps of the stages around reinforcement learning: one optimizer step of a peer's whole trainer, and its effect, beside two
-//! steps of the program on the same rows. Whatever cases are there are walked: `$BURNISH_GOLDENS/offline/e2e/PREFIX_*.json`.
+//! Golden steps of the stages around reinforcement learning. One optimizer step of a peer's whole trainer, and its effect, are
+//! compared with two steps of the program on the same rows. All cases in `$BURNISH_GOLDENS/offline/e2e/PREFIX_*.json` are
+//! checked.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ pub fn golden_steps(prefix: &str) -> Vec<(String, Value)> {
     files.iter().map(|file| (name(file), serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap())).collect()
 }
 
-/// Fails unless the numbers agree relative to theirs; below 1e-3 in absolute terms.
+/// Fails unless the values agree, relative to the golden values, or absolutely below 1e-3.
 pub fn near(what: &str, ours: f64, theirs: &Value, tolerance: f64) {
     let theirs = theirs.as_f64().unwrap();
     assert!((ours - theirs).abs() <= tolerance * theirs.abs().max(1e-3), "{what}: {ours}, theirs {theirs}");
@@ -73,8 +74,8 @@ pub fn settings(golden: &Value, data: &Path, units: usize) -> Vec<String> {
     ]
 }
 
-/// Runs a golden's step whole and cut in several ways, and compares loss, gradient, metrics, weights, and the loss after the step.
-/// `compared`: the name of a metric of ours for one of the golden's, if it is compared. Returns the folder of the whole run.
+/// Runs a golden's step whole and cut in several ways, and compares loss, gradient, metrics, weights, and the loss after the
+/// step. `compared` maps the name of a golden's metric to our name, if it is compared. Returns the folder of the whole run.
 pub fn check(
     command: &str,
     name: &str,
@@ -99,7 +100,7 @@ pub fn check(
         assert!((after - want).abs() <= bound, "{name}, loss after: {after}, theirs {want}, bound {bound}");
         for (key, want) in golden["metrics"].as_object().unwrap() {
             let Some(ours) = compared(key) else { continue };
-            // A mean of numbers of size 1, each 1e-7 off in f32, may be near 0.
+            // A mean of values of size 1, each with an error of 1e-7 in f32, may be near 0.
             let (ours, want) = (number(0, &ours), want.as_f64().unwrap());
             assert!((ours - want).abs() <= 1e-5 * want.abs().max(0.1), "{name}, {key}: {ours}, theirs {want}");
         }
@@ -124,12 +125,12 @@ pub fn check(
     whole
 }
 
-/// How far float32 alone may move the loss after a first step of AdamW, lr·g/(|g| + eps): where a gradient is as small as its own
-/// rounding error, the element may step either way. The sum of |change of the step|·|gradient after it| over all elements, for an
-/// error of 2e-6 of the root mean square of a tensor's gradient: what float32 was seen to miss of float64, here and in a program
-/// written to find out.
+/// Returns how far float32 alone may move the loss after a first step of AdamW, lr·g/(|g| + eps). Where a gradient is as small as
+/// its own rounding error, the element may step either way. The result is the sum of |change of the step|·|gradient after it|
+/// over all elements, for an error of 2e-6 of the root mean square of a tensor's gradient. That is the observed difference of
+/// float32 from float64, here and in a program written to measure it.
 ///
-/// Of most goldens this is less than 4e-6 of the loss. In `rm_llama_reward_preference_centred` one element of a query projection
+/// For most goldens this is less than 4e-6 of the loss. In `rm_llama_reward_preference_centred` one element of a query projection
 /// has the gradient 7.8e-9 in float64 and -5.2e-9 in float32, which is 7e-5 of the loss.
 fn undecided(folder: &Path, trainer: &Value, norm_after: f64) -> f64 {
     let number = |key: &str| trainer[key].as_f64().unwrap();
@@ -154,13 +155,13 @@ fn undecided(folder: &Path, trainer: &Value, norm_after: f64) -> f64 {
     moved
 }
 
-/// The numbers of a float32 tensor.
+/// The elements of a float32 tensor.
 fn floats(data: &[u8]) -> impl Iterator<Item = f64> + Clone {
     data.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]])))
 }
 
-/// True for a tensor of which a part has no gradient but rounding noise, whose sign AdamW's first step follows: the keys' bias, and
-/// where the losses of a pair cancel the last norm's.
+/// Returns true for a tensor with a part whose gradient is only rounding noise, whose sign AdamW's first step follows. These are
+/// the bias of keys and, where the losses of a pair cancel, the last norm.
 fn without_gradient(tensor: &str) -> bool {
     let ends = ["k_proj.bias", "query_key_value.bias", "c_attn.bias", "final_layer_norm.bias", "ln_f.bias"];
     ends.iter().any(|end| tensor.ends_with(end))

@@ -1,4 +1,4 @@
-//! Clients of `trainer serve` that leave: whatever they asked for, their places are free at once.
+//! Clients of `trainer serve` that disconnect: their places are free at once, for every kind of request.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::common::copy;
 use crate::serve::Server;
 
-/// The number of tokens of an answer that would take hours.
+/// Number of tokens of a response that would take hours.
 const LONG: usize = 1_000_000;
 
 #[test]
@@ -30,7 +30,7 @@ fn no_option_keeps_an_answer_without_a_client() {
         let health: Value = serde_json::from_str(&health.unwrap().body_mut().read_to_string().unwrap()).unwrap();
         health["waiting"].as_u64().unwrap()
     };
-    // Most of the sequences wait for a place, those of the first clients among them have one.
+    // Most sequences wait for a place; those of the first clients have one.
     for (field, value) in [
         ("min_tokens", json!(LONG)),
         ("stream", json!(true)),
@@ -55,7 +55,7 @@ fn no_option_keeps_an_answer_without_a_client() {
             sleep(Duration::from_millis(20));
         }
     }
-    // Hours, if only one of them stayed.
+    // This would take hours if only one of them stayed.
     let deadline = Instant::now() + Duration::from_secs(120);
     while waiting() > 0 {
         assert!(Instant::now() < deadline, "{} sequences are left", waiting());

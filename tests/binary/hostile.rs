@@ -1,4 +1,4 @@
-//! Files that others made, to harm or by accident: each is one error before work starts, in time, and takes no more memory than there is.
+//! Malicious or damaged files: each is one error before work starts, without a long wait or too much memory.
 
 use std::io::Read;
 use std::os::unix::fs::symlink;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::common::copy;
 
 const MODEL: &str = "data/arithmetic/model";
-/// The address space of a run here, in KiB: what would take more must be refused before it fails.
+/// Address space of a run in these tests, in KiB: files that would take more must be refused before an allocation fails.
 const ADDRESSES: usize = 3_000_000;
 const TIME: Duration = Duration::from_secs(60);
 
@@ -62,13 +62,13 @@ fn rl(args: &[String]) -> Vec<String> {
     ["--config", "ppo_trainer.yaml"].map(str::to_owned).into_iter().chain(args.iter().cloned()).collect()
 }
 
-/// A supervised run with settings of a model as `rl` has them.
+/// A supervised run with the same model settings as `rl`.
 fn sft(settings: &[&String]) -> Vec<String> {
     let settings = settings.iter().map(|setting| setting.replace("actor_rollout_ref.model.", "model."));
     ["sft", "--config", "sft_trainer.yaml"].map(str::to_owned).into_iter().chain(settings).collect()
 }
 
-/// A folder of models, each a copy of the example's with something else in it.
+/// A folder of models, each a copy of the example's with one change.
 struct Models(tempfile::TempDir);
 
 impl Models {
@@ -119,7 +119,7 @@ fn sizes_that_no_machine_holds_are_refused_by_name_and_memory() {
     let model = models.with("large", "config.json", large);
     let says: &[&str] = &["does not fit", "weights", "GiB", "this machine has 2.9 GiB"];
     let (rl_large, sft_large) = (rl(&[model.clone(), random.clone()]), sft(&[&model, &random]));
-    // A plan may be that of another machine.
+    // A plan may be for another machine.
     for plan in [&rl_large, &sft_large].map(|args| [args.clone(), vec!["--dry-run".to_owned()]].concat()) {
         let (code, messages) = run(&plan).expect("it ends");
         assert!(
@@ -179,7 +179,7 @@ fn what_is_no_plain_file_is_refused_and_not_waited_for() {
         std::fs::write(model.join("model.safetensors.index.json"), json!({"weight_map": {"a": name}}).to_string()).unwrap();
         cases.push(("index", rl(&[path(&model)]), &["model.safetensors.index.json: weight_map names", "in this folder"]));
     }
-    // A checkpoint whose manifest names what is not its own.
+    // A checkpoint whose manifest names foreign files.
     let own = |name: &str, make: &dyn Fn(&Path)| {
         let folder = models.at(&name.replace('/', "_")).join("global_step_1");
         std::fs::create_dir_all(&folder).unwrap();
@@ -225,12 +225,12 @@ fn a_template_or_a_tokenizer_that_would_take_everything_is_named() {
         ("growth", models.with("growth", "tokenizer.json", bomb), &["growth/tokenizer.json", "normalizer", "times as long"]),
         ("cut", format!("actor_rollout_ref.model.path={}", cut.parent().unwrap().display()), &["cut/tokenizer.json", "damaged"]),
     ];
-    // Whatever becomes of a value nested that deeply, the stack holds it.
+    // A value nested that deeply may fail, but the stack holds it.
     cases.push(("nested", template("nested", format!("{nested}{{{{ n.x }}}}")), &["data.train_files", "row"]));
     refused(cases.into_iter().map(|(name, model, expected)| (name, rl(&[model, "--dry-run".to_owned()]), expected)).collect());
 }
 
-/// A few kilobytes of parquet that say that a text of a megabyte is in every one of 20,000 rows.
+/// A few kilobytes of parquet that declare a text of a megabyte in each of 20,000 rows.
 fn dictionary_bomb(path: &Path, column: &str) {
     let text = "1".repeat(1_000_000);
     let same = |text: &str| -> ArrayRef {
@@ -250,7 +250,7 @@ fn dictionary_bomb(path: &Path, column: &str) {
     writer.close().unwrap();
 }
 
-/// A few kilobytes of parquet that say that each of 20 rows is a list of two million equal numbers.
+/// A few kilobytes of parquet that declare each of 20 rows as a list of two million equal numbers.
 fn list_bomb(path: &Path) {
     let numbers: ArrayRef = Arc::new(Int8Array::from(vec![1; 40_000_000]));
     let offsets = OffsetBuffer::from_lengths([2_000_000; 20]);
@@ -283,7 +283,7 @@ fn data_that_unfolds_beyond_all_memory_is_refused_and_what_is_not_read_is_not_un
     assert_eq!(code, Some(0), "{messages}");
 }
 
-/// Long lists and mappings take a time that grows with their length.
+/// Long lists and mappings take time linear in their length.
 #[test]
 fn long_input_is_read_in_linear_time() {
     const MANY: usize = 100_000;

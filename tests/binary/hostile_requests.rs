@@ -1,4 +1,4 @@
-//! Clients that mean harm, on the servers of the real binary: slow, huge, malformed, foreign, gone.
+//! Hostile clients of the real binary's servers: slow, huge, malformed, foreign, disconnected.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -13,10 +13,10 @@ use crate::serve_rm::Server;
 
 const BODY: &str = r#"{"query": ["1+1=2<eos>"]}"#;
 
-/// Sends bytes, and returns the answers, as far as they come within a second, and true if the server closed the connection.
+/// Sends bytes, and returns the replies that come within a second, and true if the server closed the connection.
 fn talk(address: &str, bytes: &[u8]) -> (String, bool) {
     let mut stream = TcpStream::connect(address).unwrap();
-    // A server that is done with the request may close before it has read all of it.
+    // A server may close the connection before it has read the whole request.
     _ = stream.write_all(bytes);
     hear(&mut stream)
 }
@@ -78,13 +78,13 @@ fn malformed_requests_are_refused_and_closed() {
     ] {
         let (answer, closed) = talk(&server.address, &bytes);
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && closed, "{name}: {answer:?}, closed: {closed}");
-        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{name}: what follows is no second request: {answer}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{name}: the rest is not a second request: {answer}");
     }
-    // Where a request tells its end in two ways, chunks count, and what follows is not read as another request.
+    // If a request states its end in two ways, chunks count, and the rest is not read as another request.
     let both = request("POST /get_reward", &format!("{host}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n"), &chunked);
     let (answer, closed) = talk(&server.address, &[both, post("", BODY)].concat());
     assert!(answer.matches("HTTP/1.1 200 OK").count() == 1 && closed, "{answer}");
-    // What HTTP allows is answered, and the connection stays: chunks, and several requests without waiting.
+    // Valid HTTP gets a reply, and the connection stays open: chunks, and several requests without waiting.
     let chunks = request("POST /get_reward", &format!("{host}Transfer-Encoding: chunked\r\n"), &chunked);
     let (answer, closed) = talk(&server.address, &[chunks, post("", BODY), post("", BODY)].concat());
     assert!(answer.matches("HTTP/1.1 200 OK").count() == 3 && !closed, "{answer}");
@@ -110,7 +110,7 @@ fn slow_clients_lose_their_connection_and_nothing_else() {
                 assert!(closed && answer.contains(status) && (answer.is_empty() == status.is_empty()), "{name}: {answer}");
             });
         }
-        // Others are answered meanwhile.
+        // Other clients are served meanwhile.
         assert!(talk(&server.address, &post("", BODY)).0.starts_with("HTTP/1.1 200 OK"));
     });
 }
@@ -119,7 +119,7 @@ fn slow_clients_lose_their_connection_and_nothing_else() {
 fn what_is_too_much_is_refused_before_it_takes_memory() {
     let options = ["--port", "0", "--max-bytes-in-flight", "1000", "--max-request-bytes", "900", "--max-connections", "3"];
     let server = Server::start(&options);
-    // The client sends all of it before it reads, and reads the refusal all the same.
+    // The client sends the whole request before it reads, and still reads the error.
     let huge = "1".repeat(20 << 20);
     let (answer, closed) = talk(&server.address, &post("", &huge));
     assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("--max-request-bytes 900") && closed, "{answer}");
@@ -128,7 +128,7 @@ fn what_is_too_much_is_refused_before_it_takes_memory() {
         talk(&server.address, &request("POST /get_reward", "Host: localhost\r\nTransfer-Encoding: chunked\r\n", &chunks));
     assert!(answer.starts_with("HTTP/1.1 413 ") && closed, "{answer}");
 
-    // A text that no tokenizer could make short enough: 64 positions of 32 bytes at most.
+    // A text that is too long for any tokenizer: 64 positions of 32 bytes at most.
     let texts = json!({"query": ["1", "1".repeat(800)]}).to_string();
     let (answer, _) = talk(&server.address, &post("", &texts));
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("`query[1]`: 800 tokens"), "{answer}");
@@ -175,7 +175,7 @@ fn a_client_that_leaves_takes_its_work_along() {
     assert!(line.starts_with("HTTP/1.1 200 OK") && start.elapsed() < Duration::from_secs(5), "{line} {:?}", start.elapsed());
 }
 
-/// A `report --watch` that is ready; it is killed when this is dropped.
+/// A ready `report --watch`; it is killed when this is dropped.
 struct Watch {
     child: Child,
     address: String,

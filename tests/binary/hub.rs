@@ -1,5 +1,5 @@
-//! Names on Hugging Face's Hub, from a server of our own: runs from names, downloads that go wrong, and the cache that
-//! `huggingface_hub` shares.
+//! Names on Hugging Face's Hub, served by a local server: runs from names, failing downloads, and the cache shared with
+//! `huggingface_hub`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A Hub with the model and the data of the arithmetic task, and files beside them that nobody reads; with the two commits.
+/// Returns a Hub with the model and the data of the arithmetic task, other files that nobody reads, and the two commits.
 fn arithmetic() -> (HubServer, String, String) {
     let server = HubServer::start();
     let data = repository().join("data/arithmetic");
@@ -77,7 +77,7 @@ fn a_run_from_names_is_the_run_from_folders_and_needs_no_hub_twice() {
     }
     assert!(requests.iter().any(|request| request.at_cdn));
 
-    // The cache alone: nothing is asked, with or without leave.
+    // Only the cache: no requests, whether they are allowed or not.
     for (name, offline) in [("online", "0"), ("offline", "1")] {
         let mut again = small_run(&at(name), NAMES);
         on_hub(&mut again, &server, &home);
@@ -87,7 +87,7 @@ fn a_run_from_names_is_the_run_from_folders_and_needs_no_hub_twice() {
         assert_eq!(server.requests().len(), 0, "{name}");
     }
 
-    // The record and the checkpoint name the commits, and can be started from.
+    // The record and the checkpoint name the commits, and a run can start from both.
     let record: serde_json::Value = serde_json::from_slice(&fs::read(at("names/run.json")).unwrap()).unwrap();
     assert!(record["model"].as_str().unwrap().starts_with(&format!("burnish/tiny@{model}: ")), "{record}");
     let settings = fs::read_to_string(at("names/global_step_1/config.yaml")).unwrap();
@@ -123,7 +123,7 @@ fn a_run_from_names_is_the_run_from_folders_and_needs_no_hub_twice() {
     }
 }
 
-/// The Hub of a server, with a cache in a folder.
+/// The environment of the server's Hub, with a cache in a folder.
 fn hub(server: &HubServer, home: &Path, more: &[(&str, &str)]) -> Hub {
     let own = [("HF_ENDPOINT", server.endpoint.as_str()), ("HF_HOME", home.to_str().unwrap())];
     let variables: BTreeMap<&str, &str> = own.iter().chain(more).copied().collect();
@@ -168,14 +168,14 @@ fn downloads_survive_what_goes_wrong_and_nothing_wrong_is_kept() {
         assert!(left.iter().all(|path| !path.to_string_lossy().ends_with(".incomplete")), "{what}: {left:?}");
     }
 
-    // A download that is given up is resumed by the next process.
+    // An aborted download is resumed by the next process.
     let home = tempfile::tempdir().unwrap();
     let blobs = home.path().join("hub/models--burnish--tiny/blobs");
     fs::create_dir_all(&blobs).unwrap();
     let digits: String = <sha2::Sha256 as sha2::Digest>::digest(&weights).iter().map(|byte| format!("{byte:02x}")).collect();
     for (part, range) in [
         (&weights[..2_000_000], Some("bytes=2000000-")),
-        // What is whole needs no request; what is wrong, or too long, begins anew.
+        // A complete file needs no request; a wrong or too long one is downloaded again.
         (&weights[..], None),
         (&[7; 1000], None),
         (&[weights.as_slice(), b"more"].concat(), None),
@@ -189,13 +189,13 @@ fn downloads_survive_what_goes_wrong_and_nothing_wrong_is_kept() {
         let last = asked.iter().rfind(|request| request.at_cdn).and_then(|request| request.range.clone());
         assert_eq!(last.as_deref(), range, "{} bytes", part.len());
     }
-    // A file that was damaged in the cache is had anew.
+    // A file damaged in the cache is downloaded again.
     fs::write(blobs.join(&digits), "damaged").unwrap();
     let found = model(&hub(&server, home.path(), &[]), "burnish/tiny").unwrap();
     assert_eq!(fs::read(found.paths[0].join("model.safetensors")).unwrap(), weights);
     assert_eq!(found.name.to_string(), format!("burnish/tiny@{commit}"));
 
-    // Two at once download once.
+    // Two simultaneous processes download once.
     let home = tempfile::tempdir().unwrap();
     server.requests();
     let fetch = || {
@@ -208,7 +208,7 @@ fn downloads_survive_what_goes_wrong_and_nothing_wrong_is_kept() {
     }
     assert_eq!(server.requests().iter().filter(|request| request.at_cdn).count(), 1);
 
-    // What is in the cache is used, whatever the branch is by now, unless the newest is asked for.
+    // Cached files are used, even if the branch has moved, unless the newest is asked for.
     let config = fs::read(repository().join("data/arithmetic/model/config.json")).unwrap();
     let newer = server.put(MODEL, &[("config.json", &config), ("model.safetensors", &weights), ("tokenizer.json", b"{}")]);
     server.name(MODEL, "v1", &commit);
@@ -258,7 +258,7 @@ fn what_cannot_be_had_is_one_clear_error() {
         .model(&HubName::parse("burnish/gated", RepoKind::Model).unwrap(), ModelParts::WithoutWeights);
     assert!(found.is_ok());
 
-    // Content that is never what it should be is not kept.
+    // Content with a wrong checksum in every attempt is not kept.
     for _ in 0..2 {
         server.fault("/model.safetensors", Fault::Wrong);
     }
@@ -269,7 +269,7 @@ fn what_cannot_be_had_is_one_clear_error() {
     assert_eq!(large.count(), 0, "{all:?}");
     assert!(all.iter().all(|path| !path.to_string_lossy().contains("hostile/") && path.file_name().unwrap() != "hostile"));
 
-    // The command names key and place, and what to run elsewhere.
+    // The message names the key, the place, and the command to run on another machine.
     let recipe = home.path().join("own.yaml");
     let lines = "defaults: [ppo_trainer, _self_]\nactor_rollout_ref:\n  model:\n    path: burnish/none\n";
     fs::write(&recipe, lines).unwrap();
@@ -324,7 +324,7 @@ fn data_sets_are_chosen_by_split_and_converted_ones_are_found() {
     assert_eq!(data("burnish/csv", Purpose::Training), expected);
 }
 
-/// The package of Hugging Face, where there is one: it finds what was downloaded here, and the reverse.
+/// Hugging Face's package, if it is installed: it finds files downloaded here, and the reverse.
 #[test]
 fn huggingface_hub_and_the_trainer_share_a_cache() {
     let python = std::env::var("BURNISH_HF_PYTHON").unwrap_or_else(|_| "python3".to_owned());
@@ -354,7 +354,7 @@ fn huggingface_hub_and_the_trainer_share_a_cache() {
     let file = "from huggingface_hub import hf_hub_download as d; print(d('burnish/sums', \
                 'data/test-00000-of-00001.parquet', repo_type='dataset', local_files_only=True))";
     assert_eq!(Path::new(&run(&ours, file, "1")), Path::new(fetched.lines().nth(1).unwrap()));
-    // Online it has nothing to add but what was not wanted here.
+    // Online it only adds files that this program did not need.
     server.requests();
     let rest = "from huggingface_hub import snapshot_download as s; print(s('burnish/tiny', ignore_patterns=['*.md', '*.bin', 'onnx/*']))";
     assert_eq!(run(&ours, rest, "0"), snapshot(&ours));
@@ -367,7 +367,7 @@ fn huggingface_hub_and_the_trainer_share_a_cache() {
         model(&hub(&server, &theirs, &environment), "burnish/tiny").unwrap().paths[0].display().to_string(),
         snapshot(&theirs)
     );
-    // As transformers leaves it: single files, and no list of them.
+    // The cache of transformers: single files, and no list of them.
     fs::remove_dir_all(theirs.join("hub/models--burnish--tiny/trees")).unwrap();
     let name = model(&hub(&server, &theirs, &[]), "burnish/tiny").unwrap().name;
     assert_eq!((name.revision.as_deref(), server.requests().len()), (Some(commit.as_str()), 0));

@@ -1,4 +1,4 @@
-//! `trainer export --push-to-hub`, against a server that takes what the Hub takes and gives it back.
+//! `trainer export --push-to-hub`, against a server that receives files like the Hub and returns them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn trained() -> tempfile::TempDir {
     folder
 }
 
-/// The command, with a token and a home of its own.
+/// Returns the command, with a token and its own home.
 fn at(server: &HubServer, home: &Path, args: &[&str]) -> Command {
     let mut command = trainer(args);
     for name in ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_TOKEN_PATH", "HUGGING_FACE_HUB_TOKEN", "HF_HUB_CACHE"] {
@@ -29,7 +29,7 @@ fn said(output: &Output) -> String {
     String::from_utf8([output.stdout.as_slice(), &output.stderr].concat()).unwrap()
 }
 
-/// The files of a folder that has no folders.
+/// The files of a folder without subfolders.
 fn files_of(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<(String, Vec<u8>)> =
@@ -38,7 +38,7 @@ fn files_of(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// What a branch has beside what it was made with.
+/// Returns the files that a branch has in addition to its initial ones.
 fn pushed(server: &HubServer, repo: &str, branch: &str) -> Vec<(String, Vec<u8>)> {
     let files = server.files(repo, branch).into_iter().filter(|(name, _)| name != ".gitattributes");
     files.map(|(name, file)| (name, file.bytes)).collect()
@@ -65,7 +65,7 @@ fn a_model_is_pushed_through_faults_and_read_by_others() {
     assert_eq!((repo.private, &repo.branches["main"].0), (false, &vec!["initial commit".to_owned(), "Two steps".to_owned()]));
     assert!(repo.branches["main"].1["model.safetensors"].large && !repo.branches["main"].1["config.json"].large);
 
-    // The card, which a plain export has too, tells nothing of this machine, and nobody is told the token but the Hub.
+    // The card, which a plain export has too, has nothing about this machine, and only the Hub receives the token.
     let card = String::from_utf8(repo.branches["main"].1["README.md"].bytes.clone()).unwrap();
     for line in
         ["library_name: transformers", "# little", "after 2 steps of training", "data.train_batch_size: 8", "| Step | `val-core/"]
@@ -79,11 +79,11 @@ fn a_model_is_pushed_through_faults_and_read_by_others() {
     let elsewhere = server.store().requests.iter().filter(|(line, token)| line.contains("/store/") && token.is_some()).count();
     assert_eq!(elsewhere, 0);
 
-    // Once more: everything is there.
+    // A second push: all files are already there.
     let again = ["export", &exported, "--push-to-hub", "org/little"];
     let shown = said(&succeed_at(&server, folder.path(), &again));
     assert!(shown.contains("everything was there already"), "{shown}");
-    // A file that was changed there comes back; a README that somebody wrote stays.
+    // A file that was changed on the Hub is restored; a README written by a user stays.
     {
         let mut store = server.store();
         let files = &mut store.repos.get_mut("org/little").unwrap().branches.get_mut("main").unwrap().1;
@@ -100,7 +100,7 @@ fn a_model_is_pushed_through_faults_and_read_by_others() {
     assert_eq!(files["README.md"].bytes, b"# By hand\n");
     assert_eq!(files["config.json"].bytes, fs::read(Path::new(&exported).join("config.json")).unwrap());
 
-    // A branch of a private repository of one's own, with the weights in parts, one of which has to be sent twice.
+    // A branch of the user's own private repository, with the weights in parts; one part has to be sent twice.
     server.store().objects.clear();
     server.store().part = Some(700_000);
     server.fail("PUT /store/", 1, Trouble::CutAfter(5));
@@ -117,7 +117,7 @@ fn succeed_at(server: &HubServer, home: &Path, args: &[&str]) -> Output {
     succeed(at(server, home, args))
 }
 
-/// Has `huggingface_hub` read what was pushed, where the Python of BURNISH_HUB_PYTHON, or python3, has it.
+/// Reads the pushed files with `huggingface_hub`, if the Python of BURNISH_HUB_PYTHON, or python3, has it.
 fn check_by_the_hubs_own_client(server: &HubServer, home: &Path, exported: &Path) -> String {
     let python = std::env::var("BURNISH_HUB_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has_it =
@@ -146,7 +146,7 @@ fn a_push_that_cannot_be_says_why() {
     let public = ["export", &checkpoint, "--output", &exported, "--push-to-hub", "org/public"];
     succeed_at(&server, folder.path(), &public);
     let refused = |name: &str, more: &[&str], variables: &[(&str, &str)]| {
-        // Something new to send each time, so that every way is gone to its end.
+        // New content each time, so that every path is followed to its end.
         server.store().objects.clear();
         let args = [&["export", exported.as_str(), "--push-to-hub", name], more].concat();
         let mut command = at(&server, folder.path(), &args);
@@ -195,7 +195,7 @@ fn a_push_that_cannot_be_says_why() {
         server.store().faults.clear();
         assert_eq!(pushed(&server, "org/b", "main"), [], "no commit is made of a part");
     }
-    // What an earlier attempt has written is pushed by the command that is named.
+    // The named command pushes the files of an earlier attempt.
     let (code, shown) = {
         let output = at(&server, folder.path(), &public).output().unwrap();
         (output.status.code(), said(&output))

@@ -1,4 +1,4 @@
-//! A server that takes what is pushed as the Hub does, and gives it back as the Hub does, with faults on demand.
+//! A server that receives pushed files like the Hub and returns them like the Hub, with faults on demand.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
-/// The token that may write.
+/// The access token with write permission.
 pub const TOKEN: &str = "hf_of_the_push_test";
 
-/// Something that goes wrong the next `times` times that a request's line contains `line`.
+/// A fault for the next `times` requests whose line contains `line`.
 pub struct Fault {
     pub line: &'static str,
     pub times: usize,
@@ -25,7 +25,7 @@ pub struct Fault {
 #[derive(Clone, Copy)]
 pub enum Trouble {
     Status(u16),
-    /// The connection ends after so many bytes of the body.
+    /// The connection ends after this many bytes of the body.
     CutAfter(usize),
 }
 
@@ -118,7 +118,7 @@ fn serve(mut stream: TcpStream, port: u16, store: &Mutex<Store>) -> std::io::Res
         match name.to_ascii_lowercase().as_str() {
             "content-length" => length = value.trim().parse().unwrap(),
             "authorization" => token = Some(value.trim().trim_start_matches("Bearer ").to_owned()),
-            // A store as S3 wants the length beforehand.
+            // A store like S3 requires the length beforehand.
             "transfer-encoding" => panic!("the body has no length: {head}"),
             _ => {}
         }
@@ -221,7 +221,7 @@ fn answer(request: &Request, port: u16, store: &mut Store) -> Reply {
             store.parts.entry((*oid).to_owned()).or_default().insert(part.parse().unwrap(), request.body.clone());
             Reply { headers: vec![("ETag", format!("\"tag-{part}\""))], ..ok(json!({})) }
         }
-        // The completion of a file that came in parts.
+        // Completes a file that was sent in parts.
         ("POST", ["complete", oid]) => {
             let there = store.parts.remove(*oid).unwrap();
             let tags: Vec<Value> =
@@ -237,7 +237,7 @@ fn answer(request: &Request, port: u16, store: &mut Store) -> Reply {
         }
         ("POST", [_, repo, "info", "lfs", "objects", "batch"]) if repo.ends_with(".git") => {
             let (oid, size) = (text(&json["objects"][0]["oid"]), json["objects"][0]["size"].as_u64().unwrap() as usize);
-            // A store elsewhere, to which the token must not go; the address is that of the same machine.
+            // A store on another host, which must not receive the token; the address is of the same machine.
             let at = |rest: &str| format!("http://localhost:{port}/{rest}");
             let mut object = json!({"oid": oid, "size": size});
             if store.objects.get(&oid).is_none_or(|bytes| hex(&Sha256::digest(bytes)) != oid) {
@@ -278,7 +278,7 @@ fn answer(request: &Request, port: u16, store: &mut Store) -> Reply {
     }
 }
 
-/// The branch that a name or the name of a commit means.
+/// The branch of a branch name or a commit name.
 fn branch(id: &str, repo: &Repo, revision: &str) -> Option<String> {
     let means = |(branch, (commits, _)): &(&String, &(Vec<String>, BTreeMap<String, File>))| {
         *branch == revision || commit(id, branch, commits.len()) == revision

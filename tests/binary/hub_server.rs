@@ -1,4 +1,4 @@
-//! A Hub of our own on a port of this machine, and a second port for its content delivery network, with faults on demand.
+//! A local Hub on a port of this machine, and a second port for its content delivery network, with faults on demand.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-/// What goes wrong with one answer.
+/// Fault of one reply.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
     Status(u16),
-    /// The connection closes after so many bytes of the body.
+    /// The connection closes after this many bytes of the body.
     CutAfter(usize),
-    /// One byte of the body is another.
+    /// One byte of the body is changed.
     Wrong,
-    /// The answer stops for longer than the client waits.
+    /// The reply stalls for longer than the client waits.
     Silent,
-    /// The range that is asked for is not heeded.
+    /// The server ignores the requested range.
     Whole,
 }
 
@@ -44,9 +44,9 @@ type Repo = (BTreeMap<String, String>, BTreeMap<String, Files>);
 struct State {
     /// The repositories, such as `models/org/name`.
     repos: Mutex<BTreeMap<String, Repo>>,
-    /// Answers that are changed: a part of the path, and the fault.
+    /// Faulty replies: a part of the path, and the fault.
     faults: Mutex<Vec<(String, Fault)>>,
-    /// Answers of the interface that are replaced whole.
+    /// Replies of the API that are replaced completely.
     replaced: Mutex<BTreeMap<String, Value>>,
     requests: Mutex<Vec<Request>>,
     cdn: Mutex<String>,
@@ -58,7 +58,7 @@ pub struct HubServer {
     state: Arc<State>,
 }
 
-/// The token that opens gated and private repositories.
+/// The access token for gated and private repositories.
 pub const TOKEN: &str = "hf_TokenOfTheTest123";
 
 impl HubServer {
@@ -80,7 +80,8 @@ impl HubServer {
         Self { endpoint: listen(false), state }
     }
 
-    /// Puts the files of a commit there, as the newest of `main`, and returns it. `repo` is `models/org/name` or `datasets/org/name`.
+    /// Adds a commit with these files as the newest of `main`, and returns it. `repo` is `models/org/name` or
+    /// `datasets/org/name`.
     pub fn put(&self, repo: &str, files: &[(&str, &[u8])]) -> String {
         let files: Files = files.iter().map(|(path, content)| (path.to_string(), content.to_vec())).collect();
         let commit = hex(&Sha1::digest(format!("{repo} {:?}", files.iter().map(|(path, x)| (path, git(x))).collect::<Vec<_>>())));
@@ -91,7 +92,7 @@ impl HubServer {
         commit
     }
 
-    /// Puts a folder there.
+    /// Adds a commit with the files of a folder.
     pub fn put_folder(&self, repo: &str, folder: &Path, more: &[(&str, &[u8])]) -> String {
         let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
         let read: Vec<(String, Vec<u8>)> =
@@ -106,17 +107,17 @@ impl HubServer {
         repos.get_mut(repo).unwrap().0.insert(branch.to_owned(), commit.to_owned());
     }
 
-    /// Changes the next answer to a path that holds this text.
+    /// Makes the next reply for a path that contains this text faulty.
     pub fn fault(&self, path: &str, fault: Fault) {
         self.state.faults.lock().unwrap().push((path.to_owned(), fault));
     }
 
-    /// Replaces what the interface says of a repository at its branch `main`.
+    /// Replaces the API's reply about a repository at its branch `main`.
     pub fn replace(&self, repo: &str, answer: Value) {
         self.state.replaced.lock().unwrap().insert(repo.to_owned(), answer);
     }
 
-    /// The requests so far, which are forgotten.
+    /// Takes the requests so far.
     pub fn requests(&self) -> Vec<Request> {
         std::mem::take(&mut *self.state.requests.lock().unwrap())
     }
@@ -139,7 +140,7 @@ impl State {
         self.requests.lock().unwrap().push(request.clone());
         let fault = {
             let mut faults = self.faults.lock().unwrap();
-            // Faults of a file strike where its content is sent.
+            // Faults of a file apply when its content is sent.
             let strikes = |fault: &Fault| matches!(fault, Fault::Status(_)) || at_cdn;
             let at = faults.iter().position(|(part, fault)| path.contains(part) && request.method == "GET" && strikes(fault));
             at.map(|at| faults.remove(at).1)
@@ -253,7 +254,7 @@ impl State {
                     Some(sha256) => {
                         fields.push(("X-Linked-Etag", format!("\"{sha256}\"")));
                         fields.push(("X-Linked-Size", content.len().to_string()));
-                        // Whoever took this for a file's name would write outside the cache.
+                        // A client that took this for a file's name would write outside the cache.
                         fields.push(("ETag", "\"../../../../hostile\"".to_owned()));
                         fields.push(("Location", format!("{}/{sha256}/{file}", self.cdn.lock().unwrap())));
                         (302, fields, vec![])
@@ -268,7 +269,7 @@ impl State {
         }
     }
 
-    /// Content by its checksum, without asking who wants it.
+    /// Content by its checksum, without authorization.
     fn content(&self, path: &str) -> (u16, Vec<(&'static str, String)>, Vec<u8>) {
         let wanted = path.trim_start_matches('/').split('/').next().unwrap_or_default();
         let repos = self.repos.lock().unwrap();

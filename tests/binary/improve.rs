@@ -51,7 +51,7 @@ fn all_improve(names: impl Iterator<Item = &'static str>, option: &str, folder: 
     let folder = kept.unwrap_or_else(|| temporary.path().to_owned());
     let results: Vec<_> = names.map(|name| (name, accuracies(&folder, name, option))).collect();
     let report: Vec<String> = results.iter().map(|(name, (from, to))| format!("{name}: {from:.3} to {to:.3}")).collect();
-    // With 512 problems, one standard deviation of an accuracy is 0.022.
+    // With 512 problems, the standard deviation of an accuracy is 0.022.
     assert!(results.iter().all(|(_, (from, to))| to - from > 0.08), "some did not improve by 0.08:\n{}", report.join("\n"));
     println!("{}", report.join("\n"));
 }

@@ -63,7 +63,7 @@ fn explain_names_value_meaning_default_and_every_place_that_set_it() {
         "override algorithm.adv_estimator=rloo",
     ]
     .iter()
-    .map(|place| text.find(place).unwrap_or_else(|| panic!("{place} is not there:\n{text}")))
+    .map(|place| text.find(place).unwrap_or_else(|| panic!("{place} is missing:\n{text}")))
     .collect();
     assert!(places.is_sorted(), "{text}");
     assert!(text.contains("reinforce_plus_plus"), "{text}");
@@ -125,7 +125,7 @@ fn what_has_no_effect_is_said_wherever_it_is_read() {
     for part in
         ["WARN these settings are ignored\n", &format!("  {ignored}: "), &format!("WARN `{old}` is an old name: write `{new}` (")]
     {
-        assert!(shown.contains(part), "{part} is not there:\n{shown}");
+        assert!(shown.contains(part), "{part} is missing:\n{shown}");
     }
     assert_eq!(notes(&["explain", "data.seed", ignored, &renamed]), shown);
     assert_eq!(notes(&["diff", "ppo_trainer", &format!("ppo_trainer {ignored} {renamed}")]), shown);
@@ -146,7 +146,7 @@ fn diff_compares_like_diff() {
     let seed = "data.seed\n  - 42   built-in config/data/legacy_data.yaml";
     assert!(text.contains("override data.seed=7") && text.contains("data.apply_chat_template_kwargs"), "{text}");
     assert!(text.contains(seed) || text.contains(&seed.replace("built-in ", "")), "{text}");
-    assert!(!text.contains("\ntrainer.logger"), "the same list is no difference:\n{text}");
+    assert!(!text.contains("\ntrainer.logger"), "equal lists do not differ:\n{text}");
 
     let of_another = trainer(&["--config", "recipes/arithmetic/sft.yaml"]).output().unwrap();
     let message = String::from_utf8_lossy(&of_another.stderr);
@@ -194,7 +194,7 @@ fn a_dry_run_plans_writes_nothing_and_foresees_the_memory() {
         "reference model",
         "optimizer state",
     ] {
-        assert!(report.contains(part), "{part} is not there:\n{report}");
+        assert!(report.contains(part), "{part} is missing:\n{report}");
     }
     let peak = report.lines().find(|line| line.contains("peak")).unwrap().split_whitespace().nth(1).unwrap();
     succeed(trainer(&[MEASURED, &[&at]].concat()));
@@ -257,7 +257,7 @@ fn words_are_completed() {
     assert_eq!(complete(&["--config", "recipes/arithmetic/sft.yaml", "data.max_l"]), ["data.max_length="]);
     assert!(complete(&["data.max_l"]).is_empty());
     assert_eq!(complete(&["--config=recipes/arithmetic/sft.yaml", "data.max_l"]), ["data.max_length="]);
-    assert_eq!(complete(&["trainer.logg"]), ["trainer.logger="], "items of a list are no keys");
+    assert_eq!(complete(&["trainer.logg"]), ["trainer.logger="], "items of a list are not keys");
     assert!(complete(&["trainer.logger."]).is_empty());
     assert_eq!(complete(&["config", "explain", "trainer.logg"]), ["trainer.logger"]);
     assert_eq!(complete(&["config", "explain", "data.apply"]), ["data.apply_chat_template_kwargs"]);
@@ -271,7 +271,7 @@ fn words_are_completed() {
     assert_eq!(complete(&["completions", "b"]), ["bash"]);
 }
 
-/// Runs the completion script in a real bash, whose readline cuts words at `=`.
+/// Runs the completion script in a real bash, whose readline splits words at `=`.
 #[test]
 fn bash_completes() {
     let script = r#"
@@ -367,7 +367,7 @@ fn the_folder_of_a_run_in_place_of_a_checkpoint_is_answered_with_its_checkpoints
         let expected = format!("its checkpoints are {} (the latest), {} (the best)", at("global_step_10"), at("global_step_2"));
         assert!(message.contains("is the folder of a run") && message.contains(&expected), "{message}");
     }
-    // Nothing is written into a checkpoint, whatever path leads there.
+    // Nothing is written into a checkpoint, through any path.
     std::os::unix::fs::symlink(at("global_step_2"), folder.path().join("link")).unwrap();
     for output in [at("global_step_2/sub"), at("global_step_2/actor/x/y"), folder.path().join("link/sub").display().to_string()] {
         for command in [&["export", &at("global_step_2")][..], &["report", &at("")]] {
@@ -378,7 +378,7 @@ fn the_folder_of_a_run_in_place_of_a_checkpoint_is_answered_with_its_checkpoints
     assert!(!run.join("global_step_2/sub").exists() && !run.join("global_step_2/actor/x").exists());
 }
 
-/// On a terminal, which `script` creates.
+/// Runs on a terminal, which `script` creates.
 #[cfg(target_os = "linux")]
 #[test]
 fn colours_are_left_out_for_whoever_says_so() {

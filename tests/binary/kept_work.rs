@@ -1,5 +1,5 @@
-//! The work of a run stays: a resume deletes no best checkpoint, and a new run replaces no record. Settings and files that a checkpoint
-//! depends on are compared by value and content, wherever these are written.
+//! The work of a run is kept: a resume deletes no best checkpoint, and a new run replaces no record. Settings and files that a
+//! checkpoint depends on are compared by value and content, independent of their place.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -17,7 +17,7 @@ const ONE_KEPT: &[&str] = &[
     "trainer.max_actor_ckpt_to_keep=1",
     "trainer.val_before_train=false",
     "trainer.metric_for_best_model=val-core/burnish/arithmetic/acc/mean@1",
-    // An untrained model knows nothing: the first step is the best.
+    // An untrained model solves nothing: the first step is the best.
     "trainer.greater_is_better=false",
 ];
 const SHORT: &[&str] = &["trainer.val_before_train=false", "trainer.test_freq=-1", "data.val_max_samples=8"];
@@ -28,7 +28,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The message of a command that is refused before it trains.
+/// Returns the message of a command that is refused before it trains.
 fn refused(mut command: Command) -> String {
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
@@ -39,7 +39,7 @@ fn steps(count: usize) -> String {
     format!("trainer.total_training_steps={count}")
 }
 
-/// All files of a folder with their contents, but for the lock that each process takes.
+/// All files of a folder with their contents, except the lock that each process takes.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let names = burnish::util::fs::files_under(folder).unwrap();
     names
@@ -53,8 +53,8 @@ fn record(run: &Path, step: u64, name: &str) -> String {
     fs::read_to_string(run.join(format!("global_step_{step}/{name}"))).unwrap()
 }
 
-/// Changes of each kind whose end of the comparison is another: of a setting, of one that is ignored, of the prompts, of the metric, and of
-/// what is loaded.
+/// Changes of each kind with a different result of the comparison: of a setting, of an ignored setting, of the prompts, of the
+/// metric, and of the loaded files.
 #[test]
 fn a_resume_keeps_the_best_checkpoint_whatever_has_changed() {
     let folder = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn a_resume_keeps_the_best_checkpoint_whatever_has_changed() {
             assert!(!message.contains(&format!("changed since the checkpoint: {ignored}")), "{message}");
         }
     }
-    // The comparison goes on where nothing of it has changed.
+    // The comparison resumes where nothing of it has changed.
     for name in ["none", "ignored"] {
         assert_eq!(fs::read_to_string(folder.path().join(name).join("best_checkpointed_iteration.txt")).unwrap(), best, "{name}");
     }
@@ -119,7 +119,7 @@ fn a_value_from_the_environment_is_compared_and_recorded() {
     assert!(refused(command(2, "1", "1e-3", &other)).contains(&format!("data.train_files: {one} -> {other}")));
     let message = said(&succeed(command(2, "1", "2e-3", &one)));
     assert!(message.contains("actor_rollout_ref.actor.optim.lr: 0.001 -> 0.002"), "{message}");
-    // The variables may be missing where the values are given otherwise.
+    // The variables may be missing if the values are given in another way.
     let literal = ["trainer.seed=1", "actor_rollout_ref.actor.optim.lr=2e-3", &format!("data.train_files={one}")];
     let message = said(&succeed(small_run(&run, &[SHORT, SAVED, &literal, &["data.train_batch_size=4", &steps(3)]].concat())));
     assert!(message.contains("resumed from") && !message.contains(" -> 0.002"), "{message}");
@@ -158,7 +158,7 @@ fn a_path_may_be_spelled_otherwise_and_its_content_may_not_change() {
         assert!(message.contains("resumed from") && !message.contains("since the checkpoint: data"), "{message}");
         assert!(!message.contains("changed content"), "{message}");
     }
-    // Another base under the same name: neither a resume nor an export takes it for the one that was adapted.
+    // Another base under the same name: a resume and an export both refuse it.
     let weights = at("model/model.safetensors");
     let mut bytes = fs::read(&weights).unwrap();
     let last = bytes.len() - 2;
@@ -207,7 +207,7 @@ fn a_new_run_replaces_nothing_of_another_one() {
     }
     assert!(files(&bare) == before, "the first run has changed");
 
-    // Checkpoints of another run stay, however few this one keeps.
+    // Checkpoints of another run stay, even if this one keeps few.
     let saved = at("saved");
     succeed(command(&saved, &["trainer.save_freq=1", &steps(2)]));
     let before = files(&saved);
@@ -219,7 +219,7 @@ fn a_new_run_replaces_nothing_of_another_one() {
     let message = refused(command(&at("saved-2"), &[&few[..], &path].concat()));
     assert!(message.contains("and its checkpoints") && message.contains("trainer.resume_mode=auto"), "{message}");
 
-    // A run that was killed before it saved begins again, and its rows stay too.
+    // A run that was killed before its first save starts again, and its rows stay too.
     let killed = at("killed");
     succeed(command(&killed, &[]));
     let mut info: Value = serde_json::from_slice(&fs::read(killed.join("run.json")).unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! Texts of others, far longer than what is shown of them, through what prints them: each is done in time that grows with its length. A
-//! printer that took the square of it would not end within these tests.
+//! Foreign texts that are far longer than their printed part: the time of each printer grows linearly with the length. A printer
+//! with quadratic time would not end within these tests.
 
 use std::fs;
 
@@ -30,7 +30,7 @@ fn a_prompt_without_spaces_is_shown_whatever_its_length() {
     ];
     let shown = succeed(small_run(&run, &settings));
     let text = String::from_utf8_lossy(&shown.stdout);
-    assert!(text.contains("11111") && text.len() < 20_000, "the sample is the prompt as it was read, cut: {} bytes", text.len());
+    assert!(text.contains("11111") && text.len() < 20_000, "the sample is the unchanged prompt, cut: {} bytes", text.len());
     succeed(trainer(&["report", run.to_str().unwrap()]));
     succeed(trainer(&["runs", "show", run.to_str().unwrap()]));
     succeed(trainer(&["runs", "ls", folder.path().to_str().unwrap()]));
@@ -46,7 +46,7 @@ fn rows_of_a_file_are_scored_and_refused_whatever_their_length() {
         fs::write(path("rows.jsonl"), format!("{row}\n")).unwrap();
         let data = format!("data.path={}", path("rows.jsonl"));
         succeed(trainer(&["eval", &data, &format!("data.output_path={}", path("scores.jsonl"))]));
-        // The error of a row is a message that has the text.
+        // The error of a row is a message with the text.
         for settings in [
             &["eval", &data, "data.data_source_key=prompt"][..],
             &["eval", &data, "data.response_key=prompt"],

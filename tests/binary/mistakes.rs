@@ -1,4 +1,4 @@
-//! Every mistake is one clear error before anything is trained: exit code 2, and a message that names place and remedy.
+//! Every mistake is one clear error before training: exit code 2, and a message that names the place and the remedy.
 
 use std::path::Path;
 
@@ -98,8 +98,7 @@ fn mistakes_are_named_and_cost_nothing() {
     }
 }
 
-/// 100,000 opening characters of every kind, in every text that is read: on the command line, in configurations, scripts and
-/// data.
+/// 100,000 opening brackets of every kind, in every input: on the command line, in configurations, scripts and data.
 #[test]
 fn what_is_nested_too_deeply_is_named() {
     const MANY: usize = 100_000;
@@ -107,7 +106,7 @@ fn what_is_nested_too_deeply_is_named() {
     let at = |name: &str| folder.path().join(name).display().to_string();
     let refused = |what: &str, arguments: &[&str]| {
         let mut command = trainer(arguments);
-        // As in a run, the main thread has a stack little larger than the others'.
+        // The main thread's stack is only a little larger than the others', as in a run.
         let output = command.output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr);
         let start: String = message.chars().take(400).collect();

@@ -1,4 +1,4 @@
-//! Every option of the algorithms changes the numbers that it is meant to change.
+//! Every option of the algorithms changes the metrics that it is meant to change.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ const THREE_EPOCHS: &str = "actor_rollout_ref.actor.ppo_epochs=3";
 const TWO_FUNCTIONS: &str = "reward_model.reward_functions=[data_source,integer_format]";
 const CUT_OFF: &str = "data.max_response_length=2";
 
-/// Each entry: (name, other options, the option, the number that it must change)
+/// Each entry: (name, other options, the option, the metric that it must change)
 fn options() -> Vec<(&'static str, Vec<String>, &'static str, &'static str)> {
     let loss = |name: &str| vec![format!("{LOSS_MODE}={name}"), THREE_EPOCHS.to_owned()];
     let beside = |options: &[&str]| options.iter().map(|option| (*option).to_owned()).collect::<Vec<_>>();
@@ -191,9 +191,8 @@ fn every_option_of_an_algorithm_has_its_effect() {
     }
 }
 
-/// Memory options change no gradient beyond rounding, and neither does anything that a loss must know of a whole mini-batch.
-/// There is only one update: from gradients that are nothing but rounding, Adam makes steps of full length, and one token chosen
-/// differently is more than rounding.
+/// Memory options change no gradient beyond rounding, even for a loss that depends on the whole mini-batch. There is only one
+/// update: Adam makes full steps from gradients of mere rounding noise, and one different token is more than rounding.
 #[test]
 fn the_size_of_a_micro_batch_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -242,7 +241,7 @@ fn every_key_of_the_algorithms_is_tested() {
         ("algorithm.post_processing.", "estimators.rs"),
         ("algorithm.turn_rewards", "its unit tests in src/trainer/batch/turn_rewards.rs"),
         ("algorithm.lam", "ignored: there is no critic yet"),
-        ("algorithm.use_kl_in_reward", "end_to_end.rs, and beside kl_penalty"),
+        ("algorithm.use_kl_in_reward", "end_to_end.rs, and with kl_penalty"),
         ("algorithm.kl_ctrl.type", "end_to_end.rs"),
         ("algorithm.kl_ctrl.horizon", "golden_adaptive_kl_controller"),
         ("algorithm.kl_ctrl.target_kl", "golden_adaptive_kl_controller"),
@@ -252,7 +251,8 @@ fn every_key_of_the_algorithms_is_tested() {
         ("reward_model.reward_manager", "the same"),
         ("reward_model.reward_tokens", "trained_reward_models_score_responses"),
     ];
-    // What an entry names in its `reads` is changed, one by one, where src/trainer/setup/unused_options/reads_tests.rs tests that it is read.
+    // The options in an entry's `reads` are changed one by one in src/trainer/setup/unused_options/reads_tests.rs, which tests
+    // that they are read.
     let known = burnish::cli::choices(burnish::config::Kind::Rl);
     let is_read = |key: &str| known.iter().any(|choice| choice.reads.contains(&key));
     let tree = burnish::config::defaults("ppo_trainer").unwrap();
@@ -341,7 +341,7 @@ fn one_prompt_is_sampled_until_its_responses_differ() {
     assert!(output.status.code() == Some(2) && message.contains("trainer.total_training_steps"), "{message}");
 }
 
-/// Sampling filters are part of the policy that generated, but not of the policy that is trained.
+/// Sampling filters are part of the rollout policy, but not of the trained policy.
 #[test]
 fn filters_are_seen_by_what_compares_generation_and_training() {
     let folder = tempfile::tempdir().unwrap();
@@ -363,12 +363,12 @@ fn filters_are_seen_by_what_compares_generation_and_training() {
     let difference =
         |name: &str, more: &[&str]| measured(name, "training/rollout_probs_diff_mean", &[&report[..], more].concat());
     assert!(difference("same", &[]) < 1e-5 && difference("different", &[top_p]) > 0.01);
-    // Before its first update the policy is its own reference, however its responses were filtered.
+    // Before its first update the policy equals its reference, for any filter of responses.
     let reward_kl = ["algorithm.use_kl_in_reward=true", hot, top_p];
     assert!(measured("kl", "actor/reward_kl_penalty", &reward_kl).abs() < 1e-5);
 }
 
-/// A response ended if generation says so, even if it does not contain the end-of-sequence token.
+/// A response has ended if generation reports it, even if it does not contain the end-of-sequence token.
 #[test]
 fn a_response_that_stops_at_another_token_is_not_punished() {
     let folder = tempfile::tempdir().unwrap();
@@ -377,7 +377,7 @@ fn a_response_that_stops_at_another_token_is_not_punished() {
     assert!(number(&row, "response_length/mean") < 2.0 && number(&row, "critic/score/min") >= 0.0, "{row:?}");
 }
 
-/// At a high temperature most samples are wrong. A baseline that was sampled too (verl before 0.9) would be as low as they are.
+/// At a high temperature most samples are wrong. A sampled baseline (verl before 0.9) would be as low as the samples.
 #[test]
 fn the_baseline_of_remax_is_greedy() {
     let folder = tempfile::tempdir().unwrap();
@@ -442,7 +442,7 @@ fn masked_responses_count_in_means_over_responses() {
     let folder = tempfile::tempdir().unwrap();
     let options = [
         "trainer.total_training_steps=1",
-        // Advantages that do not cancel within a prompt's group, whose responses mostly end alike.
+        // Advantages that do not cancel within a prompt's group, whose responses mostly have equal ends.
         "algorithm.adv_estimator=reinforce",
         "actor_rollout_ref.actor.ppo_mini_batch_size=8",
         "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-mean",
@@ -508,8 +508,8 @@ fn metrics_have_trls_names_where_that_is_asked_for() {
     assert!(verl.contains_key("actor/pg_loss") && !verl.keys().any(|key| key.starts_with("objective/") || key == "val/ratio"));
 }
 
-/// Rows without a ground truth have no score: they are counted and have advantage 0. It is no mistake if a batch lacks some
-/// number altogether.
+/// Rows without a ground truth have no score: they are counted and have advantage 0. A batch that lacks some value altogether is
+/// not an error.
 #[test]
 fn responses_that_nothing_scores_are_left_out() {
     let folder = tempfile::tempdir().unwrap();

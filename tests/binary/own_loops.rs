@@ -1,5 +1,5 @@
-//! Agent loops of the user's own, with the real binary: one that does what a built-in loop does is the same to the last bit, and
-//! one that returns what was not sampled is told so.
+//! The user's own agent loops, with the real binary. One that does the same as a built-in loop has bitwise equal results; one
+//! that returns tokens that were not sampled gets an error about it.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,7 @@ fn named(name: &str) -> String {
     format!("actor_rollout_ref.rollout.agent.default_agent_loop={name}")
 }
 
-/// A short run on products as in the calculator task, in conversations that this loop leads.
+/// A short run on multiplications as in the calculator task, in conversations of this loop.
 fn calculator(folder: &Path, agent: &str, more: &[&str]) -> Command {
     std::fs::create_dir_all(folder).unwrap();
     let row = |i: u64| {
@@ -37,7 +37,7 @@ fn calculator(folder: &Path, agent: &str, more: &[&str]) -> Command {
         "data.train_batch_size=8",
         "actor_rollout_ref.rollout.n=4",
         "actor_rollout_ref.actor.ppo_mini_batch_size=4",
-        // A gradient, whatever the scores are.
+        // A gradient for any scores.
         "actor_rollout_ref.actor.entropy_coeff=0.01",
         "trainer.total_training_steps=2",
         "trainer.test_freq=2",
@@ -47,7 +47,7 @@ fn calculator(folder: &Path, agent: &str, more: &[&str]) -> Command {
     command
 }
 
-/// The rows of a run without what counts calls of tools, which only the loop itself knows.
+/// The rows of a run without the counts of tool calls, which only the loop itself knows.
 fn comparable(run: &Path) -> Vec<(u64, Map<String, Value>)> {
     let mut rows = rows(run);
     rows.iter_mut().for_each(|(_, data)| {

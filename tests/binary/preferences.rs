@@ -1,5 +1,5 @@
-//! `trainer dpo`: one step and its effect, against TRL's trainers; no cut and no way to have a reference changes it; a run goes on
-//! where it was.
+//! `trainer dpo`: one step and its effect, against TRL's trainers; micro-batches and the way to compute the reference do not
+//! change it; a run resumes where it was.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn dpo(at: &Path, settings: &[String]) {
     golden_steps::run("dpo", at, settings);
 }
 
-/// The loss that a golden file is of, in our names.
+/// The loss of a golden file, by our name.
 fn loss_type(name: &str, options: &Value) -> String {
     let given = options.get("loss_type").map_or(String::new(), Value::to_string).replace('"', "");
     match name.split('_').next().unwrap() {
@@ -65,7 +65,7 @@ fn small(at: &Path, more: &[&str]) {
     dpo(at, &SMALL.iter().chain(more).map(|setting| setting.to_string()).collect::<Vec<_>>());
 }
 
-/// A run that ended after step 4 and goes on has the numbers and the weights of one that never ended, to the byte.
+/// A run that ended after step 4 and resumes has byte-identical metrics and weights to one that never ended.
 #[test]
 fn a_resumed_run_of_preferences_is_the_run_itself() {
     let folder = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ fn a_resumed_run_of_preferences_is_the_run_itself() {
     }
 }
 
-/// A file of log-probabilities is used where it fits, and refused by name where it does not.
+/// A file of log-probabilities is used if it fits, and refused by name if not.
 #[test]
 fn log_probabilities_of_a_reference_are_taken_from_a_file_that_fits() {
     let folder = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ fn log_probabilities_of_a_reference_are_taken_from_a_file_that_fits() {
     }
 }
 
-/// Settings that do not go together end a run before anything is read.
+/// Incompatible settings end a run before it reads any file.
 #[test]
 fn losses_that_do_not_go_together_are_refused() {
     for (settings, said) in [

@@ -1,4 +1,5 @@
-//! Rewards for a form that begins with a tag, where the prompt ends with that tag: it is said, and can be counted.
+//! Rewards for a format that begins with a tag, where the prompt ends with that tag: a warning reports it, and a setting counts
+//! it.
 
 use std::fs;
 
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::common::{copy, small_run, trainer};
 
-/// The scores of two responses to a prompt, and what was said.
+/// Returns the scores of two responses to a prompt, and the warnings.
 fn scored(prompt: &str, more: &[&str]) -> (Vec<f64>, String) {
     let folder = tempfile::tempdir().unwrap();
     let [rows, scores] = ["rows.jsonl", "scores.jsonl"].map(|name| folder.path().join(name));
@@ -45,7 +46,7 @@ fn a_tag_of_the_prompt_counts_where_it_is_said_to() {
     assert!(!wrong.output().unwrap().status.success());
 }
 
-/// A run says it at its start, by the template that writes its prompts.
+/// A run warns at its start, by the template of its prompts.
 #[test]
 fn a_run_says_that_its_template_writes_the_tag() {
     let folder = tempfile::tempdir().unwrap();

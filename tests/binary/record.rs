@@ -1,4 +1,4 @@
-//! The record of a run: on the console, in its log, and in the files about its state or end.
+//! The record of a run: on the console, in its log, and in the files about its state and end.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn a_run_says_what_it_is_and_how_it_ended() {
     // The metrics file exists although it was not asked for, because the report reads it.
     assert_eq!(fs::read_to_string(run.join("metrics.jsonl")).unwrap().lines().count(), 4);
 
-    // Commands that look at runs repeat it.
+    // Commands that inspect runs repeat it.
     let at = run.to_str().unwrap();
     let listed = succeed(trainer(&["runs", "ls", folder.path().to_str().unwrap(), "--json"])).stdout;
     let listed: Value = serde_json::from_slice(&listed).unwrap();
@@ -58,7 +58,7 @@ fn a_run_says_what_it_is_and_how_it_ended() {
     }
 }
 
-/// Answers of one digit are never right: all responses have the same score, and nothing is learned.
+/// Responses of one digit are never right: all responses have the same score, and nothing is learned.
 #[test]
 fn a_run_without_a_signal_says_so_once_and_at_its_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ fn a_command_that_finds_nothing_to_train_leaves_the_record_as_it_is() {
         let said = String::from_utf8(succeed(command(change)).stderr).unwrap();
         assert!(said.contains("steps are done, nothing is left to train"), "{said}");
         assert!(record() == before, "{change} rewrote the record of {}", run.display());
-        // A run that ended between its last checkpoint and its end counts as finished.
+        // A run that stopped between its last checkpoint and its end counts as finished.
         let mut info = json(run, "run.json");
         info["state"] = "running".into();
         fs::write(run.join("run.json"), info.to_string()).unwrap();
@@ -149,7 +149,7 @@ fn a_run_that_is_killed_leaves_its_phase_and_keeps_its_name() {
     let log = fs::read_to_string(folder.path().join("trainer.log")).unwrap();
     assert_eq!(log.matches("each step: ").count(), 2, "both processes write the log:\n{log}");
 
-    // The time between the two processes does not count as the run's time.
+    // The time between the two processes is not part of the run's time.
     let number = |info: &Value, key: &str| info[key].as_f64().unwrap_or_else(|| panic!("{key}: {info}"));
     assert_eq!(number(&after, "worked_before"), number(&phase, "time") - number(&before, "started"));
     let took = number(&after, "worked_before") + number(&after, "ended") - number(&after, "process_started");
@@ -158,7 +158,7 @@ fn a_run_that_is_killed_leaves_its_phase_and_keeps_its_name() {
     assert_eq!((number(&listed, "duration_s"), number(&listed, "worked")), (took, took));
 }
 
-/// Also if the name of the working folder is not valid text, and the metrics are stored elsewhere.
+/// The same holds if the name of the working folder is not valid UTF-8, and the metrics are stored elsewhere.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_run_is_told_of_from_elsewhere() {

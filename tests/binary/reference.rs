@@ -1,4 +1,4 @@
-//! A reference that is another model than the policy.
+//! A reference model that differs from the policy.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn with_reference(path: &Path) -> String {
     format!("actor_rollout_ref.ref.model.path={}", path.display())
 }
 
-/// `objective/kl` is the mean over responses of Σ (log π − log π_ref), which is worked out here from the recorded responses.
+/// `objective/kl` is the mean over responses of Σ (log π − log π_ref), computed here from the recorded responses.
 #[test]
 fn another_model_is_the_reference() {
     let folder = tempfile::tempdir().unwrap();

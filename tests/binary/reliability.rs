@@ -1,4 +1,4 @@
-//! The reaction of a run to signals, a full disk, damaged files, changed settings, and numbers that are not finite.
+//! The reaction of a run to signals, a full disk, damaged files, changed settings, and values that are not finite.
 //! `scripts/fault-injection` injects a fault into every system call.
 
 use std::fs;
@@ -17,7 +17,7 @@ fn weights(run: &Path, step: u64) -> PathBuf {
     run.join(format!("global_step_{step}/actor/huggingface/model.safetensors"))
 }
 
-/// A run with [`SAVED`] settings that is not disturbed.
+/// An undisturbed run with [`SAVED`] settings.
 fn undisturbed(folder: &Path) -> PathBuf {
     let run = folder.join("undisturbed");
     succeed(small_run(&run, SAVED));
@@ -31,7 +31,7 @@ fn assert_same(run: &Path, whole: &Path, step: u64, what: &str) {
     assert!(fs::read(weights(run, step)).unwrap() == fs::read(weights(whole, step)).unwrap(), "{what}: other weights");
 }
 
-/// The error message of a run that fails with this exit code; there must be exactly one.
+/// Returns the error message of a run that fails with this exit code; there must be exactly one.
 fn fails(mut command: Command, code: i32) -> String {
     let output = command.output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -83,7 +83,7 @@ fn a_run_that_is_asked_to_stop_saves_and_goes_on() {
     succeed(small_run(&stopped, &options));
     assert_same(&stopped, &whole, 12, "resumed");
 
-    // A run that is to save nothing saves its state nevertheless when it is interrupted, and nothing else.
+    // A run without periodic saves still saves its state when it is interrupted, and nothing else.
     let bare = folder.path().join("bare");
     let options = ["trainer.total_training_steps=12", "trainer.save_freq=-1", "trainer.val_before_train=false"];
     let child = small_run(&bare, &options).stderr(Stdio::piped()).spawn().unwrap();
@@ -98,7 +98,7 @@ fn a_run_that_is_asked_to_stop_saves_and_goes_on() {
     assert_eq!((&info["state"], &info["step"]), (&"interrupted".into(), &step.into()));
     succeed(small_run(&bare, &options));
     assert_eq!(text(&bare), text(&whole));
-    // Its end is saved too, because otherwise the same command would repeat the steps after the interruption.
+    // The final state is saved too, because otherwise the same command would repeat the steps after the interruption.
     assert!(weights(&bare, step as u64).exists() && weights(&bare, 12).exists());
     let again = String::from_utf8(succeed(small_run(&bare, &options)).stderr).unwrap();
     assert!(again.contains("all 12 steps are done"), "{again}");
@@ -158,7 +158,7 @@ fn a_full_disk_leaves_the_last_checkpoint_whole() {
     let run = folder.path().join("run");
     succeed(small_run(&run, &[SAVED, &["trainer.total_training_steps=1"]].concat()));
     let before = fs::read(weights(&run, 1)).unwrap();
-    // Files can have 1,000 blocks of 512 or 1,024 bytes, which is less than the weights take.
+    // Files can have 1,000 blocks of 512 or 1,024 bytes, less than the weights.
     let inner = small_run(&run, SAVED);
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\""]).arg(inner.get_program()).args(inner.get_args());
@@ -180,7 +180,7 @@ fn the_best_checkpoint_stays_and_is_remembered() {
     let metric = "val-core/burnish/arithmetic/acc/mean@1";
     let of = |metric: &str| format!("trainer.metric_for_best_model={metric}");
     let best = of(metric);
-    // Smaller is better here, so that the first is the best: an untrained model knows nothing, and equal values change nothing.
+    // Smaller is better here, so that the first is the best: an untrained model solves nothing, and equal values change nothing.
     let options = |steps: &'static str| {
         let keep = ["trainer.test_freq=1", "trainer.greater_is_better=false", "trainer.max_actor_ckpt_to_keep=1"];
         [SAVED, &keep, &[steps]].concat()
@@ -233,7 +233,7 @@ fn the_best_checkpoint_stays_and_is_remembered() {
 #[test]
 fn numbers_that_are_not_finite_are_named_and_dumped_or_left_out() {
     let folder = tempfile::tempdir().unwrap();
-    // A weight beyond f32 makes every correct answer's score infinite, and leaves a wrong one's at 0.
+    // A weight beyond f32 makes every correct response's score infinite, and leaves a wrong one's at 0.
     let infinite = ["trainer.total_training_steps=2", "trainer.val_before_train=false", "reward_model.reward_weights=[1e300]"];
     let run = folder.path().join("error");
     let message = fails(small_run(&run, &infinite), 1);
@@ -292,7 +292,7 @@ fn supervised_training_stops_and_goes_on() {
     assert!(model(&stopped) == model(&whole), "other weights");
 }
 
-/// The reader ends first, as `tee` in `2>&1 | tee log` does on Ctrl-C.
+/// The reader of the output ends first, like `tee` in `2>&1 | tee log` on Ctrl-C.
 #[cfg(target_os = "linux")]
 #[test]
 fn nobody_who_reads_is_no_reason_to_end_otherwise() {
@@ -335,14 +335,14 @@ fn nobody_who_reads_is_no_reason_to_end_otherwise() {
     assert!(said.stderr.is_empty(), "{}", String::from_utf8_lossy(&said.stderr));
 }
 
-/// A tracker's server that is down is waited for last, and only as long as nobody interrupts.
+/// The run waits last for a tracker's server that is down, and only until a signal comes.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_run_is_finished_before_its_trackers_are() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
     let mut command = small_run(&run, &["trainer.total_training_steps=1", "trainer.val_before_train=false"]);
-    // Nobody listens at the discard port.
+    // Nothing listens on the discard port.
     command.arg("trainer.logger=[file,mlflow]").env("MLFLOW_TRACKING_URI", "http://127.0.0.1:9").stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let state = || -> Option<serde_json::Value> {

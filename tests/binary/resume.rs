@@ -1,4 +1,4 @@
-//! A resumed run equals one that never stopped, byte for byte, in the middle of an epoch and at its end.
+//! A resumed run is byte-identical to one that never stopped, in the middle of an epoch and at its end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ const RUNS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        // Only the last checkpoint has a policy that was updated.
+        // Only the last checkpoint has an updated policy.
         "PPO whose policy waits for the critic",
         &[
             "algorithm.adv_estimator=gae",
@@ -62,7 +62,7 @@ const RUNS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// All files of a checkpoint except its manifest, which counts the saves of a folder.
+/// All files of a checkpoint except its manifest, which has a count of saves.
 fn files(checkpoint: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let (mut found, mut pending) = (Vec::new(), vec![checkpoint.to_owned()]);
     while let Some(folder) = pending.pop() {
@@ -81,7 +81,7 @@ fn files(checkpoint: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// Current settings apply, whatever settings the checkpoint was made with; only the β of an adaptive KL controller is restored.
+/// Current settings apply, not those of the checkpoint; only the β of an adaptive KL controller is restored.
 #[test]
 fn the_kl_controller_follows_the_settings() {
     let folder = tempfile::tempdir().unwrap();

@@ -53,7 +53,7 @@ fn its_score_is_the_reward_and_the_rule_says_what_that_is_worth() {
     assert!((number(row, "critic/score/mean") - (parts[0] - 0.5 * parts[1])).abs() < 1e-6 && parts[0] == parts[2], "{parts:?}");
 }
 
-/// In a file too, null as the tokenizer means that there is none, which differs from unset.
+/// In a file too, null as the tokenizer means "no tokenizer", which differs from unset.
 #[test]
 fn a_file_may_say_that_the_tokens_are_read_as_they_are() {
     let shown = succeed(trainer(&["config", "show", "--config", "recipes/arithmetic/reward_model.yaml"])).stdout;

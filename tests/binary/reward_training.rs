@@ -1,5 +1,5 @@
-//! `trainer rm`: one step and its effect, against TRL's RewardTrainer; no cut changes it; a run goes on where it was; both kinds of
-//! process reward models.
+//! `trainer rm`: one step and its effect, against TRL's RewardTrainer; micro-batches do not change it; a run resumes where it
+//! was; both kinds of process reward models.
 
 use std::path::Path;
 
@@ -73,7 +73,7 @@ fn reward_models_resume_to_the_byte_and_no_cut_changes_them() {
         assert_eq!(whole[3].contains_key("val/reward_std"), name == "pairs");
         run("resumed", 2, &[]);
         let (resumed, resumed_at) = run("resumed", 4, &[]);
-        // The end of the first part was validated too.
+        // There was a validation at the end of the first part too.
         let trained = |row: &Map<String, Value>| {
             row.clone().into_iter().filter(|(key, _)| key.starts_with("train/")).collect::<Map<String, Value>>()
         };
@@ -92,7 +92,7 @@ fn reward_models_resume_to_the_byte_and_no_cut_changes_them() {
     }
 }
 
-/// An adapter is trained with the head beside it, resumes, and is merged by an export.
+/// An adapter is trained with its head, resumes, and is merged by an export.
 #[test]
 fn adapters_of_reward_models() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ fn adapters_of_reward_models() {
     assert!(SafeTensors::deserialize(&weights).unwrap().names().contains(&"score.weight"));
 }
 
-/// What has been trained scores at once: pairs and steps, in a run and behind `trainer serve-rm`.
+/// A trained model scores at once: pairs and steps, in a run and through `trainer serve-rm`.
 #[test]
 fn trained_reward_models_score_responses() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ fn trained_reward_models_score_responses() {
         let own = ["reward_model.enable=true", &path, "trainer.total_training_steps=1", "trainer.val_before_train=false"];
         succeed(small_run(&run, &[&own[..], placeholder].concat()));
         let score = rows(&run)[0].1["critic/score/mean"].as_f64().unwrap();
-        // The judgement of a step is a probability.
+        // The score of a step is a probability.
         assert!(score.is_finite() && (name == "pairs" || 0.0 < score && score < 1.0), "{name}: {score}");
 
         let flags = ["--port", "0", "--placeholder-token", " ", "--reward-token", "+", "--reward-token", "-"];
@@ -140,14 +140,14 @@ fn trained_reward_models_score_responses() {
         let ask = |body: Value| server.post(&body.to_string(), "").1["rewards"][0].as_f64().unwrap();
         let (whole, steps) =
             (json!({"query": ["1+2=3"], "prompts": ["1+2="]}), json!({"query": ["1+2=3\n4\n7"], "prompts": ["1+2="]}));
-        // The worst of more steps is no better.
+        // The minimum over more steps is not better.
         let (whole, steps) = (ask(whole), ask(steps));
         assert!(whole.is_finite() && (name == "pairs" || steps <= whole + 1e-5), "{name}: {whole}, {steps}");
     }
 }
 
-/// Where the tokenizer pads with the token that ends texts, transformers would read scores before their end: the saved folder pads with
-/// another token. So it does where no file says how the tokenizer pads.
+/// If the tokenizer pads with the token that ends texts, transformers would read scores before their end, so the saved folder
+/// pads with another token. The same holds if no file states the padding token.
 #[test]
 fn a_pad_token_that_ends_texts_is_replaced() {
     let folder = tempfile::tempdir().unwrap();

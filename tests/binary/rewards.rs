@@ -1,5 +1,5 @@
-//! The user's reward functions in whole runs: the same rule gives the same run in every style of calling it, and a function that
-//! misbehaves costs no training state.
+//! The user's reward functions in whole runs. The same rule gives the same run in every calling convention, and a failing
+//! function loses no training state.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::common::{rows, small_run, succeed, text, trainer};
 const RULE: &str = "tests/data/rewards/arithmetic.py";
 const STEPS: &[&str] = &["trainer.total_training_steps=2", "reward.num_workers=2", "trainer.val_before_train=false"];
 
-/// The sampled and learned numbers, independent of the functions' names.
+/// The sampled tokens and metrics, independent of the functions' names.
 fn learned(run: &Path) -> Vec<Vec<Option<f64>>> {
     let names = ["critic/score/mean", "critic/advantages/max", "actor/pg_loss", "actor/grad_norm", "response_length/mean"];
     rows(run).iter().map(|(_, row)| names.iter().map(|name| row.get(*name).and_then(Value::as_f64)).collect()).collect()
@@ -93,7 +93,7 @@ fn weights(run: &Path, step: u64) -> Vec<u8> {
     fs::read(run.join(format!("global_step_{step}/actor/huggingface/model.safetensors"))).unwrap()
 }
 
-/// The message of a run that ends with exit code 1 at its second step, after saving the first.
+/// Returns the message of a run that ends with exit code 1 at its second step, after saving the first.
 fn message(mut command: Command, run: &Path, undisturbed: &Path) -> String {
     let output = command.output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -110,7 +110,7 @@ fn a_function_that_misbehaves_costs_no_training_state() {
     let folder = tempfile::tempdir().unwrap();
     let undisturbed = folder.path().join("undisturbed");
     succeed(misbehaving(&undisturbed, "nothing", ""));
-    // Printed output is not taken for an answer.
+    // Printed output is not read as a score.
     let prints = folder.path().join("prints");
     succeed(misbehaving(&prints, "prints", ""));
     assert_eq!(learned(&prints), learned(&undisturbed));
@@ -121,14 +121,14 @@ fn a_function_that_misbehaves_costs_no_training_state() {
             assert!(message.contains(part), "{does}: no {part:?} in\n{message}");
         }
     }
-    // A run that is to save nothing does not lose its state either.
+    // A run without periodic saves does not lose its state either.
     let mut never = misbehaving(&at("never"), "raises", "trainer.save_freq=-1");
     never.args(["++custom_reward_function.reward_kwargs.since=/", "trainer.resume_mode=resume_path"]);
     never.arg(format!("trainer.resume_from_path={}", undisturbed.join("global_step_1").display()));
     let said = String::from_utf8(never.output().unwrap().stderr).unwrap();
     assert!(said.contains("the state after step 1 is saved; the same command with trainer.resume_mode=auto resumes"), "{said}");
     assert!(weights(&at("never"), 1) == weights(&undisturbed, 1), "other weights");
-    // Once the cause is removed, the same command resumes, and ends as an undisturbed run does.
+    // Once the cause is removed, the same command resumes, and ends like an undisturbed run.
     let run = at("raises");
     succeed(misbehaving(&run, "nothing", ""));
     assert_eq!(learned(&run), learned(&undisturbed));
@@ -212,7 +212,7 @@ fn responses_in_a_file_are_scored_by_the_same_functions() {
     );
 }
 
-/// A stand-in for math-verify, which answers no.
+/// A stub of math-verify that accepts nothing.
 const VERIFIER: [(&str, &str); 3] = [
     ("latex2sympy2_extended.py", "NormalizationConfig = dict\n"),
     ("math_verify/errors.py", "class TimeoutException(Exception):\n    pass\n"),
@@ -222,7 +222,7 @@ const VERIFIER: [(&str, &str); 3] = [
     ),
 ];
 
-/// A model in a loop opens brackets without end. Its responses are wrong, and are written to every output.
+/// A model that repeats itself opens brackets without end. Its responses are wrong, and are written to every output.
 #[test]
 fn responses_that_nest_without_end_are_scored() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The first step, whose policy is its own reference. Two passes differ by rounding alone, which teaches nothing.
+//! The first step, where the policy equals its reference. Two passes differ by rounding alone, which changes no weights.
 
 use std::path::Path;
 
@@ -20,8 +20,8 @@ fn number(row: &Map<String, Value>, key: &str) -> f64 {
     row[key].as_f64().unwrap_or_else(|| panic!("{key}"))
 }
 
-/// With one score for all responses nothing is learnt but the distance from the reference, which is 0: neither the KL of generation nor that
-/// of a pass makes a gradient.
+/// If all responses have the same score, only the KL to the reference is trained, which is 0: neither the KL of generation nor
+/// that of a pass has a gradient.
 #[test]
 fn rounding_makes_no_gradient() {
     let folder = tempfile::tempdir().unwrap();
@@ -38,7 +38,7 @@ fn rounding_makes_no_gradient() {
     }
 }
 
-/// Margins and slopes that jump at 0 are the same however the first update is cut.
+/// Margins and slopes that jump at 0 are the same for every division of the first update.
 #[test]
 fn no_sign_of_rounding_depends_on_the_cut() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Rows are used, refused or named: roles that a template does not write, malformed rows, counts of rows, columns that nothing reads, and
-//! outputs that are inputs.
+//! Rows are used, refused or reported: roles that a template does not write, malformed rows, counts of rows, columns that nothing
+//! reads, and outputs that are inputs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::common::{copy, rows, trainer};
 
-/// Writes the texts of roles that it knows, and nothing of others.
+/// A chat template that writes the texts of known roles, and ignores other roles.
 const KNOWN_ROLES: &str = "{%- for m in messages %}{%- if m.role in ['system', 'user'] %}{{ m.content }}{%- elif m.role == 'assistant' %}\
     {{ m.content ~ '<eos>' }}{%- elif m.role == 'tool' %}{{ m.content }}{%- endif %}{%- endfor %}";
 
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-/// A form of rows, and a command that reads it.
+/// A row format, and a command that reads it.
 struct Stage {
     command: &'static [&'static str],
     config: &'static str,
@@ -72,7 +72,7 @@ fn talk(role: &str) -> Value {
     json!([say(role, "1+1="), say("assistant", "2")])
 }
 
-/// Every form of rows with messages.
+/// Every row format with messages.
 const STAGES: &[Stage] = &[
     Stage {
         command: &["--dry-run"],
@@ -234,7 +234,7 @@ fn a_malformed_row_is_an_error_or_left_out_and_counted_in_every_stage() {
             assert_eq!(output.status.code(), Some(2), "{what}: {}", stderr(&output));
         }
     }
-    // A row that another setting decides about is not malformed.
+    // A row that depends on another setting is not malformed.
     let sft = &STAGES[2];
     let long = json!({"messages": [say("user", &"1".repeat(80)), say("assistant", "2")]});
     let rows = [(sft.row)("user"), (sft.row)("user"), (sft.row)("user"), long];
@@ -294,7 +294,7 @@ fn fields_and_columns_that_belong_to_a_conversation_are_read() {
     let tokens = |row: &Value| trained(&place, std::slice::from_ref(row), messages).1;
     assert_eq!(tokens(&with_system) - tokens(&row), 3.0);
 
-    // Alpaca: the question is in two columns, and what came before it in a third.
+    // Alpaca: the question is in two columns, and its history in a third.
     let alpaca =
         &["data.prompt_key=instruction", "data.response_key=output", "data.response_dict_keys=null", "data.train_batch_size=1"];
     let tokens = |more: Value| {
@@ -340,7 +340,7 @@ fn samples_are_rows_whatever_is_made_of_them() {
             .to_owned();
         line.split_whitespace().find_map(|word| word.parse::<usize>().ok()).unwrap()
     };
-    // Each pair is two answers with a label.
+    // Each pair is two responses with a label.
     let kto = Stage { settings: &["algorithm.loss_type=kto", "data.val_files=null", "data.train_batch_size=2"], ..stage("dpo") };
     let pairs: Vec<Value> = (0..20).map(|_| json!({"prompt": "1", "chosen": "2", "rejected": "3"})).collect();
     assert_eq!(examples(&place.run(&kto, &pairs, &["data.train_max_samples=5"])), 10);
@@ -450,7 +450,7 @@ fn an_output_never_replaces_its_input() {
             }
         }
     }
-    // A published split is not replaced by the rows made of it.
+    // A published split is not replaced by rows made from it.
     let published = PathBuf::from(place.path("published"));
     fs::create_dir_all(&published).unwrap();
     let name = published.join("train.parquet");
@@ -461,7 +461,7 @@ fn an_output_never_replaces_its_input() {
     assert_eq!(done.status.code(), Some(2), "{}", stderr(&done));
     assert!(stderr(&done).contains("they are the same file"), "{}", stderr(&done));
     assert_eq!(fs::read(&name).unwrap(), before);
-    // A run does not write its responses over its prompts.
+    // A run does not overwrite its prompts with its responses.
     let rl = &STAGES[0];
     let prompts: Vec<Value> = (0..4).map(|_| (rl.row)("user")).collect();
     fs::create_dir_all(place.path("dump")).unwrap();
@@ -477,7 +477,7 @@ fn evaluation_takes_the_ground_truths_that_training_takes() {
     let place = Place::new(KNOWN_ROLES);
     fs::write(
         place.path("reward.py"),
-        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return float(ground_truth is None)\n",
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return float(ground_truth == None)\n",
     )
     .unwrap();
     let reward = format!("custom_reward_function.path={}", place.path("reward.py"));
@@ -501,7 +501,7 @@ fn evaluation_takes_the_ground_truths_that_training_takes() {
     }
 }
 
-/// Every setting that names a column, in every form of rows: another name is refused, or the setting is named as ignored.
+/// Every setting that names a column, in every row format: another name is refused, or a message names the setting as ignored.
 #[test]
 fn a_setting_of_a_column_that_nothing_reads_is_named() {
     let place = Place::new(KNOWN_ROLES);

@@ -1,4 +1,4 @@
-//! A model that says what a test wants: each of its tokens alone decides which tokens may follow.
+//! A model with scripted text: each token alone decides which tokens may follow.
 //!
 //! The embedding of a token is one-hot, the layers add nothing, and the head is a table of pairs of tokens. The tokenizer is that of
 //! the calculator task with further texts as single tokens, so that a whole call of a tool is one token. No training is needed, and
@@ -29,8 +29,8 @@ pub fn call(expression: &str) -> String {
 
 /// Writes a model to a folder, with its tokenizer, and returns the folder.
 ///
-/// `script` has for a token the tokens that may follow, each as likely as the others; [`END`] follows a token that it does not name.
-/// The script begins at [`BEGIN`]. A text that the calculator's tokenizer has no token for becomes one.
+/// `script` maps a token to the tokens that may follow, all with equal probability; [`END`] follows any other token. The script
+/// begins at [`BEGIN`]. A text without a token in the calculator's tokenizer becomes a new token.
 pub fn scripted(folder: &Path, script: &[(&str, &[&str])]) -> PathBuf {
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/calculator/model"), folder);
     let ids = write_tokenizer(folder, script);
@@ -115,7 +115,7 @@ fn write_weights(path: &Path, ids: &HashMap<String, usize>, width: usize, script
     safetensors::serialize_to_file(views, None, path).unwrap();
 }
 
-/// The script is what is generated: calls are one token, and a turn with a choice takes both ways.
+/// The model generates the script: calls are one token, and a turn with a choice takes both ways.
 #[test]
 fn a_scripted_model_says_its_script() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Every setting that names a second model, with a copy of the first whose vocabulary is smaller, larger or in another order: refused by
-//! name, or used with its own tokenizer.
+//! Every setting that names a second model, with a copy of the first whose vocabulary is smaller, larger or in another order. The
+//! program refuses it by name, or uses it with its own tokenizer.
 
 use std::path::{Path, PathBuf};
 
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use crate::common::{copy, trainer};
 use crate::tensor_edits::TensorFile;
 
-/// The duties of the settings of a second model with another tokenizer.
+/// The rule for a second model with another tokenizer.
 #[derive(Clone, Copy, PartialEq)]
 enum Rule {
-    /// Refused by the name of the setting.
+    /// An error names the setting.
     Refused,
     /// Its own tokenizer is used.
     Own,
-    /// It is named and used: the weights are those of the first.
+    /// A message names it, and it is used: the weights are those of the first model.
     Named,
 }
 
-/// Command, key, the settings that make it count, its rule, and the name of the base folder in which variants are made.
+/// Command, key, the settings that make it take effect, its rule, and the name of the base folder for variants.
 const SETTINGS: &[(&str, &str, &[&str], Rule, &str)] = &[
     ("", "critic.model.path", &["algorithm.adv_estimator=gae"], Rule::Refused, "model"),
     ("", "actor_rollout_ref.ref.model.path", &["actor_rollout_ref.actor.use_kl_loss=true"], Rule::Refused, "model"),
@@ -51,7 +51,7 @@ const SETTINGS: &[(&str, &str, &[&str], Rule, &str)] = &[
     ("sft", "model.tokenizer_path", &[], Rule::Named, "model"),
 ];
 
-/// Settings whose names end as those of models do, and which name something else, or the first model itself.
+/// Settings with the suffix of model settings that name something else, or the first model itself.
 const OTHERS: &[&str] = &[
     "model.path",
     "actor_rollout_ref.model.path",
@@ -64,7 +64,7 @@ const OTHERS: &[&str] = &[
     "algorithm.post_processing.path",
 ];
 
-/// Every setting of every schema whose name ends as that of a model does is in one of the two lists.
+/// Every setting with the suffix of model settings, in every schema, is in one of the two lists.
 #[test]
 fn every_setting_that_names_a_model_is_tried() {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/settings.yaml")).unwrap();
@@ -83,7 +83,7 @@ fn root(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data/arithmetic").join(name)
 }
 
-/// Changes the vocabulary of a folder: its tokenizer, and where the size changes, its weights and config.json.
+/// Changes the vocabulary of a folder: its tokenizer and, if the size changes, its weights and config.json.
 fn change(folder: &Path, variant: &str) {
     let path = folder.join("tokenizer.json");
     let mut tokenizer: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -96,7 +96,7 @@ fn change(folder: &Path, variant: &str) {
             size
         }
         "smaller" => {
-            // The last token, which prompts of the task do not have, is gone.
+            // The last token, which prompts of the task do not have, is removed.
             vocab.retain(|_, id| *id != json!(size - 1));
             size - 1
         }
@@ -166,7 +166,7 @@ fn a_second_model_of_other_tokens_is_refused_or_reads_its_own() {
             let is_named = said.contains("token") && (said.contains(key) || said.contains(&second.display().to_string()));
             match (variant, rule) {
                 ("same", _) | (_, Rule::Own) => assert_eq!(code, Some(0), "{what}: {said}"),
-                // More tokens, the others as they were: read rightly, unless the two are compared token by token.
+                // More tokens, the others unchanged: read correctly, unless the two are compared token by token.
                 ("larger", Rule::Refused) => assert!(code == Some(0) || code == Some(2) && is_named, "{what}: {code:?} {said}"),
                 (_, Rule::Refused) => assert!(code == Some(2) && is_named, "{what}: {code:?} {said}"),
                 // Too many tokens for the model are refused.

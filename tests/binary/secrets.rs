@@ -1,4 +1,4 @@
-//! Secrets stay out of everything that a run shows, saves and sends; one from the environment is saved as it was written.
+//! Secrets stay out of everything that a run shows, saves and sends; one from the environment is saved as its `${oc.env:…}` text.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ fn has(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|part| part == text.as_bytes())
 }
 
-/// A literal, one of the environment through a key, one that only the environment has, one in an address, and a number.
+/// Secrets: a literal, one from the environment through a key, one only in the environment, one in an address, and a number.
 const SECRETS: [&str; 5] = ["sk-literal-1", "sk-from-environment-2", "wandb-of-environment-3", "pass4word", "987654321"];
 
 #[test]
 fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
     let folder = tempfile::tempdir().unwrap();
     let reward = folder.path().join("reward.py");
-    // The function says aloud what it was given, and fails at the second step.
+    // The function prints its arguments, and fails at the second step.
     let code = "import os\ndef compute_score(data_source, solution_str, ground_truth, extra_info=None, **given):\n    \
                 print(given)\n    if os.path.exists(given['since']):\n        raise ValueError(given)\n    return 1.0\n";
     fs::write(&reward, code).unwrap();
@@ -76,7 +76,7 @@ fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
     let output = command(&[]).output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && message.contains("resumed from") && !message.contains("changed since"), "{message}");
-    // The saved configuration alone does not do: what was hidden must be given again.
+    // The saved configuration alone is not enough: hidden values must be given again.
     let config = run.join("global_step_1/config.yaml");
     let mut again = trainer(&["--config", config.to_str().unwrap(), "--dry-run"]);
     let refused = again.env("MY_SERVICE", SECRETS[1]).output().unwrap();

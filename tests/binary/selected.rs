@@ -1,5 +1,5 @@
-//! From the conversations of `trainer generate` to rows for training: what tools said stays theirs, and what is trained is what was
-//! sampled.
+//! From the conversations of `trainer generate` to rows for training: results of tools keep their role, and exactly the sampled
+//! tokens are trained.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,7 +51,7 @@ fn select(kind: &str, input: &Path, output: &Path, more: &[&str]) -> Command {
     command
 }
 
-/// The texts that are learnt of each example.
+/// The trained texts of each example.
 fn learnt(file: &Path, columns: SftColumns, model: &Path) -> Vec<String> {
     let tokenizer = Tokenizer::load(model).unwrap();
     let options = SftOptions {
@@ -78,7 +78,7 @@ fn learnt(file: &Path, columns: SftColumns, model: &Path) -> Vec<String> {
     load_sft(&[file.to_owned()], &tokenizer, &options).unwrap().into_iter().map(learnt).collect()
 }
 
-/// The learnt text of a completion: the turns of the model. The text that the template writes behind a single one belongs to it, too.
+/// The trained text of a completion: the turns of the model. It includes the text that the template writes after a single turn.
 fn completed(completion: &Value) -> String {
     written(completion) + if list(completion).len() == 1 { "\n" } else { "" }
 }
@@ -92,7 +92,7 @@ fn written(completion: &Value) -> String {
     list(completion).iter().filter(|message| message["role"] == "assistant").map(turn).collect()
 }
 
-/// Checks that others speak between turns of the model, and nobody else after its last.
+/// Checks that tools or users speak between turns of the model, and nobody speaks after its last turn.
 fn check(prompt: &Value, completion: &Value) {
     let roles: Vec<&str> = list(completion).iter().map(|message| message["role"].as_str().unwrap()).collect();
     let alternates = roles.iter().enumerate().all(|(i, role)| *role == ["assistant", "tool"][i % 2]);
@@ -148,7 +148,7 @@ fn conversations_become_rows_of_messages() {
     assert_eq!(learnt(&scored, messages, &model), expected.collect::<Vec<_>>());
     stage(&["sft", "data.messages_key=messages"], &scored);
 
-    // Rows of texts would have what tools said among what the model said.
+    // Rows of texts would mix results of tools with the model's text.
     for kind in ["rs", "iter_dpo", "csft"] {
         let output = select(kind, &scored, &at("texts.jsonl"), &[]).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -175,7 +175,7 @@ fn rollouts_become_rows_of_messages() {
     assert_eq!(serde_json::from_str::<Value>(best["tools"].as_str().unwrap()).unwrap(), line["tools"]);
 }
 
-/// The conversations of a loop of the user's own are known as tokens: they are left out, and said.
+/// Only the tokens of conversations of a user's loop are known: they are left out, and a message says so.
 #[test]
 fn conversations_without_messages_are_left_out() {
     let folder = tempfile::tempdir().unwrap();

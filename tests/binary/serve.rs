@@ -1,4 +1,4 @@
-//! A language model behind OpenAI's protocol: answers, streams, conversations, refusals.
+//! A language model behind OpenAI's protocol: replies, streams, conversations, errors.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -58,7 +58,7 @@ fn a_conversation_is_kept_token_by_token() {
     let choice = &first["choices"][0];
     let ids = choice["token_ids"].as_array().unwrap();
     assert_eq!(choice["logprobs"]["token_logprobs"].as_array().unwrap().len(), ids.len());
-    // Asked alone, among others, and in pieces: the same tokens.
+    // A request alone, among others, and streamed gets the same tokens.
     let again = server
         .json("/completions", &json!({"prompt": ["1+2=", "3+4="], "n": 2, "max_tokens": 4, "seed": 7, "return_token_ids": true}));
     assert_eq!(again["choices"][0]["token_ids"], choice["token_ids"]);
@@ -70,7 +70,7 @@ fn a_conversation_is_kept_token_by_token() {
     let text: String = chunks.filter_map(|chunk| chunk["choices"][0]["text"].as_str().map(str::to_owned)).collect();
     assert_eq!(text, choice["text"].as_str().unwrap());
     assert!(events.ends_with("data: [DONE]\n\n"));
-    // What was sampled, and more behind it, goes on.
+    // A prompt that is sampled tokens and more text continues their sequence.
     let prompt: Vec<Value> =
         choice["prompt_token_ids"].as_array().unwrap().iter().chain(ids).cloned().chain([ids[0].clone()]).collect();
     let second =

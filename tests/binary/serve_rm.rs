@@ -1,4 +1,4 @@
-//! A reward model behind HTTP: the same scores as in a run, limits, and an end within a second.
+//! A reward model behind HTTP: the same scores as in a run, limits, and a shutdown within a second.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ use crate::common::{small_run, trainer};
 
 const MODEL: &str = "data/arithmetic/reward_model";
 
-/// A server that is ready; it is killed when this is dropped.
+/// A ready server; it is killed when this is dropped.
 pub struct Server {
     child: Child,
     /// The address as host:port.
@@ -49,7 +49,7 @@ impl Server {
         format!("http://{}/get_reward", self.address)
     }
 
-    /// Sends a body, and returns the status and the JSON of the answer.
+    /// Sends a body, and returns the status and the JSON of the reply.
     pub fn post(&self, body: &str, token: &str) -> (u16, Value) {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().into();
         let request = agent.post(self.url()).header("authorization", token);
@@ -79,7 +79,7 @@ impl Drop for Server {
     }
 }
 
-/// Problems and responses of the arithmetic task, in the form in which the policy's tokenizer writes them.
+/// Problems and responses of the arithmetic task, as the policy's tokenizer decodes them.
 fn texts() -> Vec<(String, String)> {
     let ends = ["<eos>", "", " 1<eos>"];
     (0..24).map(|i| (format!("{}+{}=", 7 * i, 31 - i), format!("{}{}", 6 * i + 31 + i % 2, ends[i % 3]))).collect()
@@ -168,7 +168,7 @@ fn what_is_too_much_or_wrong_is_refused_in_json() {
         let (given, answer) = server.post(body, token);
         assert!(given == status && answer["error"].as_str().unwrap().contains(part), "{body}: {given} {answer}");
     }
-    // A query that was cut is reported, and scored as far as it was read.
+    // A truncated query is reported, and scored up to the cut.
     let (_, answer) = server.post(r#"{"query": ["12+34=46<eos>", "12+34=4"]}"#, right);
     assert_eq!(answer["extra_logs"], json!({"reward_model_cut": [1.0, 0.0]}));
     assert_eq!(answer["rewards"][0], answer["rewards"][1]);
@@ -191,7 +191,7 @@ fn a_stop_answers_what_comes_soon_and_ends_within_a_second() {
     let mut never = begin(body.len(), &body[..9]);
     let many = json!({"query": vec!["1+1=2<eos>".repeat(6); 100_000]}).to_string();
     let mut long = begin(many.len(), &many);
-    // Connections are accepted in order, so this answer means that the server has all of them.
+    // Connections are accepted in order, so this reply means that the server has all of them.
     server.health();
     thread::sleep(Duration::from_millis(500));
     let asked = Instant::now();
@@ -211,7 +211,7 @@ fn a_stop_answers_what_comes_soon_and_ends_within_a_second() {
         assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("the server is stopping"), "{answer}");
     }
     assert_eq!(server.wait().code(), Some(0));
-    // It is half a second and a bit, on a machine that does nothing else.
+    // It takes little more than half a second on an idle machine.
     assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
 }
 
@@ -251,8 +251,8 @@ fn mistakes_are_found_before_anything_is_served() {
     }
 }
 
-/// A run whose scores come from a server equals, to the last bit, one that has the model itself. Without the server it ends with
-/// the state before the step saved, and resumes from there when the server is back.
+/// A run with scores from a server equals, to the last bit, one with the model itself. Without the server it saves the state
+/// before the step and ends, and resumes from there when the server is back.
 #[test]
 fn a_run_by_a_server_is_the_run_with_the_model() {
     let folder = tempfile::tempdir().unwrap();

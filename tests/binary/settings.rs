@@ -1,4 +1,4 @@
-//! Every setting of every command has an effect. Changed alone, it changes the numbers of a run or whatever
+//! Every setting of every command has an effect. Changed alone, it changes the metrics of a run or the output that
 //! `tests/data/settings.yaml` declares, is refused by name, or is reported as ignored. An ignored setting has its effect together
 //! with the settings that the table names. This test fails for a new setting without an effect, and for one that is reported as
 //! ignored but changes something.
@@ -24,7 +24,7 @@ use crate::common::{rows, trainer};
 struct Spec {
     command: Vec<String>,
     schema: String,
-    /// The setting of the folder in which a run leaves its files, and the file in it if the setting names a file.
+    /// The setting of the folder for a run's files, and the file in it if the setting names a file.
     folder: (String, String),
     base: Vec<String>,
     others: BTreeMap<String, Vec<String>>,
@@ -44,7 +44,7 @@ struct Setting {
     but: BTreeMap<String, String>,
 }
 
-/// The place where the effect of a setting shows, if not in the metrics.
+/// The output that shows the effect of a setting, if not the metrics.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Sees {
@@ -89,7 +89,7 @@ impl Runs<'_> {
         let mut command = trainer(&[]);
         command.args(&self.spec.command).args(["--config", &config]).args(overrides.iter().map(|o| here(o)));
         command.arg(format!("{}={}{}", self.spec.folder.0, folder.display(), self.spec.folder.1));
-        // As many runs as there are cores are made at the same time.
+        // One run per core at the same time.
         command.env("RAYON_NUM_THREADS", "1");
         command
     }
@@ -133,7 +133,7 @@ impl Runs<'_> {
         text.lines().filter(|line| !line.contains("process so far") && !line.contains("  peak ")).collect::<Vec<_>>().join("\n")
     }
 
-    /// True if these overrides already give a setting this value.
+    /// Returns true if these overrides already give a setting this value.
     fn is_so(&self, overrides: &[String], key: &str, change: &str) -> bool {
         let resolved = |overrides: Vec<String>| {
             let request = Request { config: Some(format!("config/{}.yaml", self.spec.schema)), overrides, ..Request::default() };
@@ -144,7 +144,7 @@ impl Runs<'_> {
         now.is_some() && now == resolved([overrides, &[change.to_owned()]].concat())
     }
 
-    /// The effect of changing a setting in addition to `overrides`; an error if there is none.
+    /// Returns the effect of changing a setting in addition to `overrides`, or an error without one.
     fn change(&self, key: &str, setting: &Setting, change: &str, overrides: &[String]) -> Result<How, String> {
         let plain = self.plain(overrides);
         let changed_overrides = [overrides, &[change.to_owned()]].concat();
@@ -171,12 +171,12 @@ impl Runs<'_> {
             Sees::Nothing(ref why) if why.is_empty() => Err("tests/data/settings.yaml must say why it cannot be seen".into()),
             Sees::Nothing(_) => Ok(How::Declared),
             _ if shows => Ok(How::Shown),
-            _ => Err("it changes nothing, and nobody is told".into()),
+            _ => Err("it changes nothing, and no message says so".into()),
         }
     }
 
-    /// Returns what to do with a setting that the table does not have: where an entry of a registry reads it, it has its effect beside
-    /// that entry.
+    /// Returns what to do with a setting that the table does not have. If an entry of a registry reads it, it has its effect
+    /// together with that entry.
     fn of_an_entry(&self, key: &str) -> Setting {
         let known = choices(self.known.kind);
         let Some(reader) = known.iter().find(|choice| choice.reads.contains(&key)) else {
@@ -204,7 +204,7 @@ impl Runs<'_> {
             }
             match (&result, setting.but.get(name)) {
                 (Err(problem), None) => wrong.push(format!("{change} ({name}): {problem}")),
-                (Ok(_), Some(why)) => wrong.push(format!("{change} ({name}): this is no exception: {why}")),
+                (Ok(_), Some(why)) => wrong.push(format!("{change} ({name}): this is not an exception: {why}")),
                 _ => {}
             }
             result.ok()
@@ -220,7 +220,7 @@ impl Runs<'_> {
         if !with.is_empty() {
             let live = place("with", &[&spec.base[..], &with].concat());
             if live == Some(How::Named) || live == Some(How::Refused) && !matches!(setting.sees, Sees::Refused) {
-                wrong.push(format!("{change}: {live:?} beside {with:?}, where it should have its effect"));
+                wrong.push(format!("{change}: {live:?} with {with:?}, where it should have its effect"));
             }
         } else if idle {
             wrong.push(format!("{change}: {base:?}; tests/data/settings.yaml must say with what it has its effect"));
@@ -254,8 +254,8 @@ fn list(root: &Path, folder: &Path, files: &mut BTreeMap<String, u64>) {
     }
 }
 
-/// True if a message names the setting as ignored: `ignored: KEY, KEY: reason`, or the list of verl's settings: `these settings are
-/// ignored`, and below it `KEY=VALUE, KEY=VALUE: reason`.
+/// Returns true if a message names the setting as ignored: `ignored: KEY, KEY: reason`, or the list of verl's settings: `these
+/// settings are ignored`, and below it `KEY=VALUE, KEY=VALUE: reason`.
 fn names_as_ignored(stderr: &str, key: &str) -> bool {
     let ours = stderr.lines().filter_map(|line| line.split_once("ignored: ")).any(|(_, rest)| {
         let keys = rest.split(": ").next().unwrap();
@@ -305,14 +305,14 @@ fn every_setting_does_something_or_is_named() {
         let is_leaf = |key: &&String| !keys.iter().any(|other| other.starts_with(&format!("{key}.")));
         let leaves: Vec<&String> = keys.iter().filter(is_leaf).filter(|key| **key != spec.folder.0).collect();
         let strangers = spec.keys.keys().filter(|key| !leaves.contains(key));
-        wrong.extend(strangers.map(|key| format!("{key} of tests/data/settings.yaml is no setting of {}", spec.schema)));
+        wrong.extend(strangers.map(|key| format!("{key} of tests/data/settings.yaml is not a setting of {}", spec.schema)));
         let found: Vec<Vec<String>> = leaves.par_iter().map(|key| runs.problems(key)).collect();
         wrong.extend(found.into_iter().flatten().map(|problem| format!("trainer {}: {problem}", spec.command.join(" "))));
     }
     assert!(wrong.is_empty(), "{} settings:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Neither the repository's YAML files nor verl's defaults contain ignored settings, which somebody would have to explain.
+/// Neither the repository's YAML files nor verl's defaults contain ignored settings.
 #[test]
 fn nothing_is_named_as_ignored_that_nobody_set() {
     let small = [

@@ -1,4 +1,5 @@
-//! Every signal whose default action ends a process, on every pipeline: those that ask a run to stop make it save and end with 3.
+//! Every signal whose default action ends a process, on every pipeline. After a signal that requests a stop, the run saves and
+//! ends with exit code 3.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{small_run, trainer};
 
-/// The signals that ask, and those after which nothing is saved, with their numbers.
+/// The signals that request a stop, and those after which nothing is saved, with their numbers.
 const ASK: [&str; 6] = ["HUP", "INT", "TERM", "USR1", "USR2", "XCPU"];
 const END: [(&str, i32); 4] = [("QUIT", 3), ("ALRM", 14), ("VTALRM", 26), ("PROF", 27)];
 
@@ -19,7 +20,7 @@ fn kill(child: &Child, name: &str) {
     assert!(Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().unwrap().success());
 }
 
-/// A run of each pipeline that would go on for days, in a folder.
+/// Returns a run of each pipeline that would take days, in a folder.
 fn pipelines(folder: &Path) -> Vec<(&'static str, Command)> {
     let stage = |name: &'static str, settings: &[&str]| {
         let mut command =
@@ -40,7 +41,7 @@ fn pipelines(folder: &Path) -> Vec<(&'static str, Command)> {
     ]
 }
 
-/// The same command by another program, which ends as this one. Signals that the tests were started with as ignored are not.
+/// The same command through a wrapper with the same exit status. It resets signals that the test process inherited as ignored.
 fn through(words: &[&str], command: &Command) -> Command {
     let mut other = Command::new("env");
     other.arg("--default-signal").args(words).arg(command.get_program()).args(command.get_args());
@@ -73,7 +74,7 @@ fn saves_and_ends(child: Child, run: &Path, what: &str) {
 fn every_pipeline_saves_at_every_signal_that_asks() {
     for (i, signal) in ASK.into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
-        // All signals reach the same code: two pipelines for each, and all pipelines among them.
+        // All signals reach the same code: each signal has two pipelines, and all pipelines are covered.
         for (name, command) in pipelines(folder.path()).into_iter().enumerate().filter(|(j, _)| (i + j) % 5 < 2).map(|(_, p)| p) {
             let run = folder.path().join(name);
             let child = started(&[], &command, &run);
@@ -83,7 +84,7 @@ fn every_pipeline_saves_at_every_signal_that_asks() {
     }
 }
 
-/// A terminal that is closed sends SIGHUP more than once, and a service manager SIGTERM behind it.
+/// A closing terminal sends SIGHUP more than once, and a service manager sends SIGTERM after it.
 #[test]
 fn signals_that_come_together_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +99,7 @@ fn signals_that_come_together_lose_nothing() {
 fn what_is_ignored_stays_ignored_and_other_signals_end_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let (_, run) = pipelines(folder.path()).swap_remove(1);
-    // As nohup starts it.
+    // Starts it like nohup.
     let nohup = ["sh", "-c", "trap '' HUP; exec \"$0\" \"$@\""];
     let folder = folder.path().join("sft");
     let mut child = started(&nohup, &run, &folder);
@@ -121,7 +122,7 @@ fn what_is_ignored_stays_ignored_and_other_signals_end_the_run() {
     }
 }
 
-/// A file that grows beyond `ulimit -f` is an error that names it, and not a death without a word.
+/// A file that grows beyond `ulimit -f` is an error that names it, not a kill without a message.
 #[test]
 fn the_largest_size_of_a_file_is_an_error() {
     let folder = tempfile::tempdir().unwrap();

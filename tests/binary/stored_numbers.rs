@@ -1,5 +1,5 @@
-//! Files of numbers that a run takes from another one: `ref.log_prob_path`, the file in the folder of a run, `teacher.logits_file`. Changed numbers and
-//! numbers that cannot be are refused.
+//! Files of values from another run: `ref.log_prob_path`, the file in the folder of a run, `teacher.logits_file`. Changed values
+//! and impossible values are refused.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::common::{succeed, text, trainer};
 use crate::tensor_edits::TensorFile;
 
-/// The checksum of tensors as the program writes it.
+/// The checksum of tensors in the program's format.
 fn checksum(tensors: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for bytes in tensors {
@@ -28,7 +28,7 @@ fn stage(name: &str, at: &Path, more: &[&str]) -> Command {
     command
 }
 
-/// A change of a file's tensors.
+/// An edit of a file's tensors.
 type Change = fn(&mut TensorFile);
 
 fn refused(mut command: Command, key: &str, said: &str) {
@@ -128,7 +128,7 @@ fn tokens_of_a_teacher_that_cannot_be_are_refused() {
         tensors.write(&file);
         refused(stage("distill", &run, &more), "teacher.logits_file", said);
     }
-    // A single probability of 0 may be.
+    // A single probability of 0 is allowed.
     std::fs::write(&file, &whole).unwrap();
     let mut tensors = TensorFile::read(&file);
     tensors.set("log_probs", 5, f32::NEG_INFINITY);

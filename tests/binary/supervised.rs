@@ -54,7 +54,7 @@ fn conversations_train_by_epochs_and_no_cut_changes_the_gradient() {
     }
 }
 
-/// A run that is resumed on another day writes prompts with the date on which it began.
+/// A run resumed on another day writes prompts with the date of its start.
 #[test]
 fn a_templates_date_is_that_of_the_first_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ fn a_templates_date_is_that_of_the_first_start() {
     assert!(said.contains("ignored: data.chat_template_date"), "{said}");
 }
 
-/// Whatever golden steps of TRL's SFTTrainer are there: losses, masks, packing and weight decay, on several families.
+/// All golden steps of TRL's SFTTrainer: losses, masks, packing and weight decay, on several families.
 #[test]
 fn golden_steps_of_supervised_fine_tuning() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ fn golden_steps_of_supervised_fine_tuning() {
     }
 }
 
-/// The number of examples that a run would train on.
+/// Returns the number of examples that a run would train on.
 fn units(settings: &[String]) -> usize {
     let mut command = trainer(&["sft", "--config", "sft_trainer.yaml", "--dry-run"]);
     let page = String::from_utf8(
@@ -146,8 +146,8 @@ fn units(settings: &[String]) -> usize {
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// A run whose validations no longer improve ends, with its best and its last step saved, and the same command finds nothing left to
-/// do. Mistakes about the metric are found before the first step.
+/// A run whose validations no longer improve ends, with its best and its last step saved, and the same command finds nothing left
+/// to do. Errors about the metric are reported before the first step.
 #[test]
 fn a_run_without_improvement_stops_early() {
     let folder = tempfile::tempdir().unwrap();
@@ -183,10 +183,10 @@ fn a_run_without_improvement_stops_early() {
     let said = run(&[]);
     assert!(said.contains("the run ended early, after step 3") && rows(&at).len() == 3, "nothing is left to train: {said}");
     run(&["trainer.early_stopping_patience=4"]);
-    assert_eq!(rows(&at).len(), 5, "with more patience it goes on");
+    assert_eq!(rows(&at).len(), 5, "with more patience it continues");
     let said = run(&["algorithm.label_smoothing=0.5"]);
     assert!(said.contains("validation has changed: algorithm.label_smoothing") && rows(&at).len() == 8, "{said}");
-    // Accuracy is better where it is greater.
+    // A greater accuracy is better.
     let (accuracy, other) = ("val/mean_token_accuracy", folder.path().join("other"));
     let more = ["optim.lr=1e-2", "trainer.total_training_steps=4", "trainer.early_stopping_patience=null"];
     let place: [String; 2] =

@@ -1,4 +1,4 @@
-//! Files of tensors, written again with changes.
+//! Edits of tensor files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -33,7 +33,7 @@ impl TensorFile {
         std::fs::write(path, safetensors::serialize(views, Some(self.metadata.clone())).unwrap()).unwrap();
     }
 
-    /// Sets a number of a float32 tensor.
+    /// Sets an element of a float32 tensor.
     pub fn set(&mut self, name: &str, at: usize, number: f32) {
         self.tensors.get_mut(name).unwrap().2[4 * at..4 * at + 4].copy_from_slice(&number.to_le_bytes());
     }

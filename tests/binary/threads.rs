@@ -1,8 +1,8 @@
-//! What a run does not depend on: the number of threads, which decides who does which part of the work and never the order in which
-//! numbers are added up; and burn's default device, which may be another than the one that was chosen.
+//! A run does not depend on the number of threads or on burn's default device. The number of threads decides which thread does
+//! which part of the work and never the order of sums. The default device may differ from the chosen one.
 //!
-//! All threads that compute are those of rayon's one pool, burn's and gemm's among them, and `RAYON_NUM_THREADS` is their number.
-//! `reward.num_workers` threads score beside them.
+//! All threads that compute, those of burn and gemm included, are those of rayon's one pool, and `RAYON_NUM_THREADS` is their
+//! number. `reward.num_workers` more threads score.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use burnish::util::fs::files_under;
 
 use crate::common::{small_run, text, trainer};
 
-/// The files with weights and moments of a run, and what is in them.
+/// The files with weights and moments of a run, with their contents.
 fn weights(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = files_under(run).unwrap();
     files.retain(|path| path.extension().is_some_and(|kind| kind == "safetensors"));
@@ -52,7 +52,7 @@ fn runs_depend_neither_on_the_number_of_threads_nor_on_the_default_device() {
     }
 }
 
-/// Runs with so many threads, and with a default device that does not exist, which burn refuses as soon as it is asked for.
+/// Runs with this many threads, and with a default device that does not exist: burn fails as soon as something asks for it.
 fn succeed_with(command: &mut std::process::Command, threads: &str) {
     command.env("RAYON_NUM_THREADS", threads).env("BURN_DEVICE", "none");
     let output = command.output().unwrap();

@@ -1,4 +1,4 @@
-//! The recipes for summaries: their settings on tiny files, and the judge beside a server that answers as one.
+//! The recipes for summaries: their settings on tiny files, and the judge with a server that answers like one.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -39,7 +39,7 @@ fn judge() -> String {
             asked += 1;
             let status = match (key, asked) {
                 (false, _) => 401,
-                // Trouble that passes.
+                // A transient error.
                 (true, 1) => 503,
                 _ => 200,
             };
@@ -62,7 +62,7 @@ fn the_recipes_for_summaries_run_on_files_and_models_of_ones_own() {
     }
     succeed(trainer(&["data", "tldr", "--input", &at("published"), "--output", &at("tldr"), "prompt=text"]));
 
-    // The recipe as it stands, but for models and data.
+    // The unchanged recipe, except for models and data.
     let model = "data/arithmetic/model";
     let overrides = [
         format!("data.train_files={}", at("tldr/train.parquet")),

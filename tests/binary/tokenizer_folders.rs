@@ -1,4 +1,4 @@
-//! The tokenizers of packaged and exported folders are read alike here and in transformers.
+//! The tokenizers of packaged and exported folders are equal here and in transformers.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use burnish::data::qwen2_steps::read_otherwise;
 
 use crate::common::{copy, succeed, trainer};
 
-/// Trains for a step and exports; returns what the export said.
+/// Trains for a step and exports; returns the messages of the export.
 fn exported(model: &str, folder: &Path) -> String {
     let run = folder.join("run");
     let mut sft =
@@ -21,7 +21,7 @@ fn exported(model: &str, folder: &Path) -> String {
     String::from_utf8(succeed(export).stderr).unwrap()
 }
 
-/// The packaged model of Qwen2's kind, and its export. Where Python has transformers, it reads both.
+/// The packaged Qwen2 model, and its export. If Python has transformers, it reads both.
 #[test]
 fn exports_are_tokenized_alike_in_transformers() {
     let folder = tempfile::tempdir().unwrap();
@@ -42,7 +42,7 @@ fn exports_are_tokenized_alike_in_transformers() {
     }
 }
 
-/// A tokenizer that transformers would read otherwise is exported, with a warning.
+/// A tokenizer that transformers would read differently is exported, with a warning.
 #[test]
 fn a_tokenizer_that_transformers_reads_otherwise_is_named() {
     let folder = tempfile::tempdir().unwrap();

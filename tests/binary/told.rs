@@ -1,5 +1,5 @@
-//! Everybody is told what the model said: for every loop and every end of a conversation, the messages of the assistant are the
-//! turns that were sampled, in reward functions of each form, in the rollouts of a run, in its samples and in files of responses.
+//! Every reader gets the model's own text. For every loop and every end of a conversation, the assistant's messages are the
+//! sampled turns: in reward functions of each form, in the rollouts of a run, in its samples and in files of responses.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use super::common::{succeed, trainer};
 use super::scripted::{BEGIN, END, call, scripted};
 
 const GROUP: &str = "actor_rollout_ref.rollout.";
-/// A text that looks like a call and cannot be read.
+/// A text that looks like a call and cannot be parsed.
 const BROKEN: &str = "<tool_call>{oops}</tool_call>";
 const HEARD: &str = "tests/data/agents/heard.py";
 
-/// A loop with the settings that name it, and the lengths and bounds with which it comes to its ends.
+/// A loop with the settings that name it, and the token limits and turn limits that lead to each of its ends.
 struct Case {
     name: &'static str,
     settings: &'static [&'static str],
@@ -25,7 +25,7 @@ struct Case {
     ends: &'static [EndReason],
     /// True if responses are conversations.
     talks: bool,
-    /// True if the loop gives the score itself, so that no function is asked.
+    /// True if the loop returns the score itself, so that no reward function runs.
     scores: bool,
 }
 
@@ -144,7 +144,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// The model calls once or twice, or answers, in words that a tool or a user also says, or writes a call that cannot be read.
+/// The model calls once or twice, or answers, with words that a tool or a user also uses, or writes a call that cannot be parsed.
 fn model(folder: &Path) -> PathBuf {
     let (one, two) = (call("6*7"), call("2*3"));
     let script: [(&str, &[&str]); 2] = [(BEGIN, &[&one, "So ", "42", "#### 42", BROKEN]), (&one, &[&two, BROKEN, END])];
@@ -220,7 +220,7 @@ fn sampled(sample: &Value) -> Vec<String> {
     turns.iter().map(|turn| turn.replace(END, "")).collect()
 }
 
-/// The text of a message with its calls; JSON may be written with other spaces.
+/// The text of a message with its calls; spaces in JSON may differ.
 fn text(message: &Value) -> String {
     let calls = message["tool_calls"].as_array().into_iter().flatten().map(|call| {
         format!(
@@ -231,7 +231,7 @@ fn text(message: &Value) -> String {
     message["content"].as_str().unwrap().to_owned() + &calls.collect::<String>()
 }
 
-/// Texts without space, and with their calls at the end: a message has them next to its text.
+/// Texts without spaces, with their calls at the end: a message has calls next to its text.
 fn same(texts: &[String]) -> Vec<String> {
     let without_space = |text: &str| text.split_whitespace().collect::<String>();
     let calls = [call("6*7"), call("2*3")].map(|call| without_space(&call));
@@ -288,7 +288,7 @@ fn check(what: &str, folder: &Path, case: &Case, ends: &mut BTreeSet<String>) {
     assert_eq!(trl.len(), usize::from(!asked.is_empty()), "{what}");
     if let Some(trl) = trl.first() {
         assert_eq!(list(&trl["completions"]), completions, "{what}");
-        // As with TRL, with what an environment adds to the last message.
+        // Like in TRL, with the environment's addition to the last message.
         let added = if case.name == "an environment" { "!" } else { "" };
         for (given, read) in list(&trl["prompts"]).iter().zip(prompts) {
             assert!(given.to_string().contains(&format!("{added}\"}}")), "{what}: {given}");

@@ -1,4 +1,4 @@
-//! Validation of the real binary: its metrics, and the samples that it shows and keeps.
+//! Validation by the real binary: its metrics, and the samples that it prints and stores.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -88,7 +88,7 @@ fn the_temperature_decides_whether_validation_samples() {
         |row: &serde_json::Map<String, Value>, name: &str| row[&format!("val-core/burnish/arithmetic/acc/{name}")].as_f64();
     let (sampled, said) = validated("sampled", &["n=4", "temperature=1"]);
     assert!(number(&sampled, "best@4/mean") > number(&sampled, "mean@4"), "{sampled:?}");
-    assert!(said.contains("val_kwargs.do_sample=false has no effect beside temperature=1"), "{said}");
+    assert!(said.contains("val_kwargs.do_sample=false has no effect with temperature=1"), "{said}");
     let (asked, said) = validated("asked", &["n=4", "temperature=1", "do_sample=true"]);
     assert!(asked == sampled && !said.contains("val_kwargs."), "{said}");
 

@@ -1,4 +1,4 @@
-//! All that a run refuses comes before the first byte of weights, for every command and every kind of refusal.
+//! Every error of settings and files comes before the first byte of weights is read, for every command and every kind of error.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::common::{small_run, trainer};
 use crate::hub_server::{HubServer, TOKEN};
 
-/// A model on a Hub of our own, whose config.json has some other values.
+/// A model on a local Hub, with some changed values in config.json.
 fn model(server: &HubServer, name: &str, changes: &Value) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/arithmetic/model");
     let mut config: Value = serde_json::from_slice(&fs::read(folder.join("config.json")).unwrap()).unwrap();
@@ -44,7 +44,7 @@ fn commands(name: &str, folder: &Path) -> Vec<(&'static str, Command)> {
     ]
 }
 
-/// Runs a command, which must be refused with this text, without a request for weights.
+/// Runs a command, which must fail with this text, without a request for weights.
 fn refused(server: &HubServer, what: &str, mut command: Command, part: &str) {
     let home = tempfile::tempdir().unwrap();
     command.env("HF_ENDPOINT", &server.endpoint).env("HF_HOME", home.path()).env("HF_TOKEN", TOKEN).env_remove("HF_HUB_OFFLINE");
@@ -69,7 +69,7 @@ fn a_model_is_refused_before_its_weights_are_downloaded() {
     ] {
         model(&server, name, &changes);
         for (what, command) in commands(name, folder.path()) {
-            // A server takes prompts as they come, and what its machine can hold shows when the model is loaded.
+            // A server's prompts are unknown at the start, and memory errors appear when the model is loaded.
             if what.starts_with("serve") && ["large", "short"].contains(&name) {
                 continue;
             }
@@ -118,7 +118,7 @@ fn settings_and_data_are_refused_before_weights_are_downloaded() {
     }
 }
 
-/// Only the tokenizer of a model that is named for its tokenizer is downloaded.
+/// If a setting names a model only for its tokenizer, only the tokenizer is downloaded.
 #[test]
 fn a_tokenizer_comes_without_weights() {
     let server = HubServer::start();
