@@ -17,7 +17,7 @@ fn compose(folder: &Path, name: &str, overrides: &[String]) -> Result<Tree, Conf
     })
 }
 
-/// Composes files of these texts; `FOLDER` in a text stands for their folder.
+/// Composes files with these texts; `FOLDER` in a text stands for their folder.
 fn compose_files(files: &[(&str, &str)], name: &str, overrides: &[String]) -> Result<Tree, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let here = |text: &str| text.replace("FOLDER", &folder.path().display().to_string());

@@ -1,4 +1,5 @@
-//! Settings: the files of defaults, Hydra's rules, keys, files and commands written for others, and the schemas for editors.
+//! Settings: the files of defaults, Hydra's rules, keys, files and commands written for other programs, and the schemas for
+//! editors.
 
 mod hydra;
 mod infinite;

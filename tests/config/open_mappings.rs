@@ -1,4 +1,4 @@
-//! Advice for keys that an override sets inside mappings that take any key.
+//! Hints for keys that an override sets in mappings that accept any key.
 
 use burnish::cli::choices;
 use burnish::config::kinds::{ConfigKind, KINDS};

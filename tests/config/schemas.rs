@@ -1,6 +1,6 @@
 //! The JSON Schemas for editors are up to date, fit every YAML file of the repository, and catch mistakes.
 //!
-//! `scripts/bless` writes config/schema/*.json anew.
+//! `scripts/bless` rewrites `config/schema/*.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -207,8 +207,8 @@ fn every_value_that_is_offered_is_accepted() {
     assert!(offered > 150, "{offered}");
 }
 
-/// What a comment lists, what a schema for editors says, and what a run accepts are one: of every key that takes numbers, the edges of
-/// its range are accepted, and what is just outside is refused. All keys are set at once, since all problems come at once.
+/// The comment of a key, its schema for editors, and the check of a run agree. For every key with numbers, the edges of its range
+/// are accepted, and values just outside are refused. All keys are set at once, since all errors are reported at once.
 #[test]
 fn every_range_is_what_is_checked() {
     for known in KINDS {
@@ -233,7 +233,7 @@ fn every_range_is_what_is_checked() {
                 let is_here = |at: &str| at == key || at.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('.'));
                 let is_bound = |message: &str| message.contains("must ") && !message.contains("low below high");
                 let wrong = found.iter().find(|problem| is_here(&problem.key) && is_bound(&problem.message));
-                // Null is "unset" for some settings of verl, and then its default is taken.
+                // Null is "unset" for some settings of verl, and then the default applies.
                 if !expected && value == Some(Value::Null) {
                     continue;
                 }
@@ -253,8 +253,8 @@ fn takes_numbers(schema: &Value) -> bool {
     takes(schema) || schema["anyOf"].as_array().is_some_and(|any| any.iter().any(takes))
 }
 
-/// What every key is tried with, as an override and in JSON, which has neither NaN nor infinity: each bound of a schema, the numbers
-/// beside it, what is no number, and lists of these.
+/// Returns the values to try for a key, as overrides and in JSON, which has neither NaN nor infinity. They are each bound of a
+/// schema, the numbers next to it, values that are not numbers, and lists of these.
 fn tried(schema: &Value) -> Vec<(String, Option<Value>)> {
     let mut bounds = BTreeSet::new();
     walk(schema, &mut |name, value| {
@@ -273,7 +273,7 @@ fn tried(schema: &Value) -> Vec<(String, Option<Value>)> {
     alone.chain(twice).chain([("[]".to_owned(), Some(json!([]))), ("[1]".to_owned(), Some(json!([1])))]).collect()
 }
 
-/// Whether a description lists this number, which JSON does not have, or a list of it.
+/// Returns true if a description lists this number, which JSON does not have, or a list of it.
 fn lists_infinity(description: &str, written: &str) -> bool {
     let is_range =
         written.starts_with('[') && written.contains("inf") && description.ends_with("a list of two numbers or infinities");

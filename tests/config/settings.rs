@@ -17,7 +17,7 @@ fn ppo(overrides: &[&str]) -> Result<Loaded<PpoConfig>, ConfigError> {
     load::<PpoConfig>(&request(overrides), &choices(Kind::Rl))
 }
 
-/// Loads a file of this text, written as `run.yaml` into a folder of its own.
+/// Loads a file with this text, written as `run.yaml` into a separate folder.
 fn ppo_file(text: &str, overrides: &[&str]) -> Result<Loaded<PpoConfig>, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.yaml");
@@ -87,7 +87,7 @@ fn every_interface_is_a_device_with_and_without_a_number() {
         for (index, written) in [(0, interface.as_str().to_owned()), (3, format!("{}:3", interface.as_str()))] {
             let read = device(&written).unwrap();
             assert_eq!(read, Device::Gpu(interface, index));
-            // It prints itself so that it is read back.
+            // Its output can be parsed again.
             assert_eq!(device(&read.to_string()).unwrap(), read);
         }
     }
@@ -504,7 +504,7 @@ fn estimators_that_compare_a_group_are_refused_without_one() {
     }
 }
 
-/// A key that is read has no row that calls it ignored.
+/// No row calls a key ignored that the program reads.
 #[test]
 fn settings_are_not_called_ignored() {
     use burnish::config::compat::{self, Kind};

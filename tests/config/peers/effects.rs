@@ -1,4 +1,4 @@
-//! An option that a row calls a setting changes what is converted.
+//! An option that a row declares as a setting changes the recipe.
 
 use super::*;
 
@@ -110,7 +110,7 @@ const CONTEXTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Options whose effect needs other words before it, or whose value is no number: the option, those words, its value.
+/// Options whose effect needs other words before it, or whose value is not a number: the option, those words, its value.
 const SAMPLES: &[(&str, &str, &str)] = &[
     ("sapo_temperature_pos", "--loss_type sapo", "0.5"),
     ("sapo_temperature_neg", "--loss_type sapo", "0.5"),
@@ -222,7 +222,7 @@ const OVERSHADOWED: &[(&str, &str)] = &[
     ("activation_checkpointing", "--gradient_checkpointing"),
 ];
 
-/// What a conversion decides, without the comments that name an option.
+/// Returns the result of a conversion, without the comments that name an option.
 fn decided(peer: &'static Peer, words: &[String], edition: &str) -> String {
     match converted(peer, words, Some(edition)) {
         Ok(one) => format!("{:#?} {:#?} {:#?} {:#?}", one.overrides, one.refused, one.notes, one.missing),

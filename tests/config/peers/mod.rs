@@ -1,6 +1,7 @@
-//! Commands of TRL and OpenRLHF: every option of theirs has its row, is read where a row says so, and comes out as theirs would train.
+//! Commands of TRL and OpenRLHF: each of their options has a row, is read as the row states, and is converted to the same
+//! training.
 //!
-//! `scripts/bless` writes the recipes under tests/data/peers/ anew.
+//! `scripts/bless` rewrites the recipes under tests/data/peers/.
 
 use burnish::config::{ConfigError, Kind, Value, defaults};
 use burnish::convert::from_openrlhf::OPENRLHF;
@@ -59,7 +60,7 @@ fn every_row_is_about_some_option_and_names_a_setting() {
                 let has = peer.trainers.iter().filter(|trainer| of(&trainer.name) && kinds.contains(&(trainer.name, name)));
                 // The first row that names an option counts.
                 let trainers: Vec<_> = has.filter(|trainer| peer.treatment(trainer.name, name) == Some(*fate)).collect();
-                let message = "which no edition has, or of which an earlier row is";
+                let message = "which no edition has, or which has an earlier row";
                 assert!(!trainers.is_empty(), "{}: a row is about `{name}`, {message}", peer.name);
                 let OptionTreatment::Key(key) = fate else { continue };
                 for trainer in trainers {

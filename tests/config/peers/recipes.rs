@@ -247,7 +247,7 @@ fn a_recipe_has_what_the_command_gives() {
         for text in expected {
             assert!(converted.recipe.contains(text), "{command}: no `{text}` in\n{}", converted.recipe);
         }
-        // A check of the overrides has the built-in files, of which there is one.
+        // A check of the overrides has the built-in files; there is one.
         assert!(!converted.overrides.iter().any(|one| one.starts_with("data.train_weights")), "{command}");
     }
 }

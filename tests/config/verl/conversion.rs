@@ -256,7 +256,7 @@ fn a_null_is_the_same_in_a_file_and_as_an_override() {
     assert_eq!(scale("", &[actors, "critic.loss_scale_factor=null"]), Value::Null);
 }
 
-/// Settings of frameworks that would change results are refused; the others are ignored for a reason that concerns them.
+/// Settings of frameworks that would change results are refused; the others are ignored, each with its own reason.
 #[test]
 fn what_frameworks_would_compute_otherwise_is_refused() {
     let transformer = "+actor_rollout_ref.actor.megatron.override_transformer_config";
@@ -328,7 +328,7 @@ fn a_mistake_beside_a_group_is_the_one_that_is_named() {
     assert_eq!(one.key, "actor_rollout_ref.actor.optim.lr_scheduler_type", "{}", one.reason);
 }
 
-/// The sides on which a tool's answer is cut changed their names; a file says what its edition means by them.
+/// The sides on which a tool's result is cut changed their names; a file has the meaning of its edition.
 #[test]
 fn the_side_that_goes_is_that_of_the_edition() {
     let key = "actor_rollout_ref.rollout.multi_turn.tool_response_truncate_side";

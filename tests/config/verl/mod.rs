@@ -1,6 +1,6 @@
 //! Keys, files and command lines written for verl.
 //!
-//! `scripts/bless` writes config/verl/ anew.
+//! `scripts/bless` rewrites config/verl/.
 
 use burnish::config::compat::table::VALUES;
 use burnish::config::compat::{KeyRow, KeyTreatment, Kind, alike, editions, row};
@@ -67,7 +67,7 @@ fn convert(command: &str) -> Result<VerlConversion, ConfigError> {
     from_verl::convert(&VerlSource { text: command, edition: None, env: ShellEnv::for_text("command") })
 }
 
-/// Loads a recipe up to the checking of types.
+/// Loads a recipe up to the type check.
 fn resolved(converted: &VerlConversion) -> Tree {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recipe.yaml");
@@ -89,7 +89,7 @@ fn from_json(value: &serde_json::Value) -> Value {
     editions::parse(&value.to_string()).unwrap().value
 }
 
-/// Replaces values that do not exist here by similar ones.
+/// Replaces values that this program lacks by similar ones.
 fn available(key: &str, value: Value) -> Value {
     let Some((_, absent, instead, _)) = VALUES.iter().find(|(of, ..)| *of == key) else { return value };
     let Value::List(mut items) = value else { return value };
@@ -131,7 +131,7 @@ fn golden_command_lines_convert_and_resolve() {
                     elsewhere += 1;
                     continue;
                 };
-                let Some(value) = tree.value(&here) else { panic!("{here} is not there\n{}", converted.recipe) };
+                let Some(value) = tree.value(&here) else { panic!("{here} is missing\n{}", converted.recipe) };
                 let same = alike(value, &expected);
                 assert!(same, "{command}\n{key}: {} is not {expected:?}\n{}", value.to_yaml(), converted.recipe);
                 values += 1;
@@ -139,7 +139,7 @@ fn golden_command_lines_convert_and_resolve() {
             commands += 1;
         }
     }
-    println!("{commands} command lines, {values} settings equal, {elsewhere} keys that are no settings");
+    println!("{commands} command lines, {values} settings equal, {elsewhere} keys that are not settings");
     assert!(commands >= 31 && values > 300, "{commands} commands, {values} values");
 }
 
@@ -156,7 +156,7 @@ fn golden_command_lines_that_verl_refuses_are_refused() {
             .find(|word| word.trim_end_matches('.').contains('.'))
             .unwrap();
         let key = word.split(['=', '[']).next().unwrap().trim_end_matches('.');
-        // What is no override at all is an error; a key that verl refuses is commented out, with the reason.
+        // A word that is not an override is an error; a key that verl refuses is commented out, with the reason.
         let message = match convert(command) {
             Err(error) => error.to_string(),
             Ok(converted) => {
@@ -202,7 +202,7 @@ fn a_file_written_for_verl_loads_as_it_is() {
     assert!(ignored.contains(&"trainer.nnodes"), "{ignored:?}");
 }
 
-/// Settles a file of this text (`None` for the defaults) with overrides.
+/// Loads a file with this text (`None` for the defaults) and overrides.
 fn resolve_file(kind: Kind, file: &str, overrides: &[&str]) -> Result<ResolvedConfig, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.yaml");
@@ -212,7 +212,7 @@ fn resolve_file(kind: Kind, file: &str, overrides: &[&str]) -> Result<ResolvedCo
     resolve(kind, &Request { config, overrides, ..Request::default() })
 }
 
-/// In whatever form a key of verl is written, the corresponding setting gets its value.
+/// In every form of a key of verl, the corresponding setting gets its value.
 #[test]
 fn old_names_work_in_files_mappings_and_references() {
     let (micro, grad) = ("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "actor_rollout_ref.actor.grad_clip");
@@ -309,7 +309,7 @@ fn what_would_change_a_run_is_refused_and_misspelt_sections_are_unknown() {
     }
 }
 
-/// The recipe means the same as the command: later words win under any name, and refused settings stay in it.
+/// The recipe has the meaning of the command: later words win under any name, and refused settings stay in the recipe.
 #[test]
 fn recipes_hold_what_the_command_means() {
     let two = "python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8 \

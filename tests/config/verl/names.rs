@@ -1,4 +1,5 @@
-//! An old and a new name of one setting, together: each has a value, is null, or is absent, in one file, in two, or on the command line.
+//! An old and a new name of one setting together. Each has a value, is null, or is absent, in one file, in two, or on the command
+//! line.
 
 use burnish::config::compat::{Kind, NULL_IS_UNSET, alike, fits_key, row};
 use burnish::config::{ConfigError, Request, Value, resolve};
@@ -9,7 +10,7 @@ use std::path::Path;
 use super::built_in;
 use burnish::config::compat::editions;
 
-/// The settings whose null says nothing in verl where there is a value under an old name.
+/// Settings whose null has no effect in verl if the old name has a value.
 const YIELDS: &[&str] = &["**.*micro_batch_size_per_gpu"];
 /// The values of the two names.
 const OLD: &str = "value-of-the-old-name";
@@ -25,7 +26,7 @@ enum Layout {
 }
 use Layout::{FileAndLine, Line, OneFile, TwoFiles};
 
-/// One old key of every row that renames, with its new one.
+/// One old key of every renaming row, with its new one.
 fn pairs(kind: Kind) -> Vec<(String, String)> {
     let tree = built_in(kind);
     let wild = include_str!("../../data/verl-wild-keys.txt").lines();
@@ -70,7 +71,7 @@ fn read(
 ) -> Result<(Value, Vec<String>), ConfigError> {
     let base = kind.default_file();
     let file = |name: &str, defaults: &str, body: &str| {
-        // A mapping of one line is YAML below any indentation.
+        // A mapping on one line is valid YAML at any indentation.
         let entries: serde_json::Value = serde_yaml::from_str(body).unwrap();
         let lines: Vec<String> = entries.as_object().unwrap().iter().map(|(key, value)| format!("{key}: {value}\n")).collect();
         std::fs::write(folder.join(name), format!("defaults: [{defaults}, _self_]\n{}", lines.concat())).unwrap();
@@ -136,7 +137,7 @@ fn problems(kind: Kind, old: &str, new: &str) -> Vec<String> {
             (Some("null"), Some(NEW)),
             (Some("null"), None),
         ] {
-            // A name alone is in one place, whichever that is.
+            // A name alone is in one place.
             if of_new.is_none() && ![OneFile, Line(true)].contains(&layout) {
                 continue;
             }

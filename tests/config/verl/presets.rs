@@ -1,4 +1,4 @@
-//! The built-in defaults of verl in three editions, against what Hydra composed from verl's own files.
+//! The built-in defaults of verl in three editions, against Hydra's composition of verl's own files.
 
 use super::{built_in, golden_folder, repository};
 use burnish::cli::choices;
@@ -53,9 +53,9 @@ const OWN: &[&str] = &[
     "**.optim.stable_ratio 0.9",
     "**.optim.zero_indexed_step true",
     "**.total_training_steps -1",
-    // As in later editions; 0.4.1 makes no correction with these numbers.
+    // The values of later editions; 0.4.1 makes no correction with these values.
     "actor_rollout_ref.rollout.logprobs_mode processed_logprobs",
-    // Options of algorithms that are off, or other names for verl's behaviour.
+    // Algorithm options that are off, or other names for verl's behaviour.
     "actor_rollout_ref.actor.policy_loss.dpo_beta 0.1",
     "actor_rollout_ref.actor.policy_loss.dpo_loss_type sigmoid",
     "actor_rollout_ref.actor.policy_loss.top_entropy_quantile 1.0",
@@ -98,7 +98,7 @@ const OWN: &[&str] = &[
     "**.presence_penalty 0.0",
     "**.frequency_penalty 0.0",
     "actor_rollout_ref.rollout.name native",
-    // Conversations: as in later editions, and what verl has no setting for.
+    // Conversations: the values of later editions, and settings that verl lacks.
     "actor_rollout_ref.rollout.multi_turn.max_parallel_calls 1",
     "actor_rollout_ref.rollout.multi_turn.max_tool_response_length 256",
     "actor_rollout_ref.rollout.multi_turn.tool_response_truncate_side middle",
@@ -131,7 +131,7 @@ const OWN: &[&str] = &[
     "**.lora_alpha 16",
     "**.target_modules all-linear",
     "critic.model.enable_gradient_checkpointing true",
-    // Values that follow one of verl's.
+    // Values derived from one of verl's.
     "reward_model.model.input_tokenizer ~/models/deepseek-llm-7b-chat",
     "reward_model.reward_kwargs.max_resp_len 512",
     "reward_model.forward_max_token_len_per_gpu 32768",
@@ -150,7 +150,7 @@ const OWN: &[&str] = &[
     "data.response_dict_keys [answer]",
     // The output path of verl's generation server, which its settings lack.
     "data.output_path outputs/arithmetic/responses.parquet",
-    // Processes: one waits for nobody, and its gradients are one slice.
+    // Processes: a single process waits for no other, and its gradients are one slice.
     "**.nccl_timeout 600",
     "trainer.balance_batch true",
     // The run.
@@ -312,7 +312,7 @@ fn golden_verls_defaults_resolve_as_in_verl() {
     assert!(equal > 1000, "{equal}");
 }
 
-/// No value of the arithmetic task, for which our own defaults are chosen, remains where verl has another meaning or none.
+/// Our own defaults suit the arithmetic task. None of them remains where verl has another meaning or none.
 #[test]
 fn no_task_value_is_left_in_verls_defaults() {
     let mut left: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -328,7 +328,7 @@ fn no_task_value_is_left_in_verls_defaults() {
     assert!(unaccounted.is_empty(), "{}", unaccounted.join("\n"));
 }
 
-/// True if a setting that verl lacks is deliberate, and off or neutral.
+/// Returns true if a setting that verl lacks is deliberate, and off or neutral.
 fn is_own(key: &str, value: &Value) -> bool {
     let is_empty = match value {
         Value::Null | Value::Bool(false) => true,
@@ -344,7 +344,7 @@ fn is_own(key: &str, value: &Value) -> bool {
         })
 }
 
-/// The frozen defaults equal what our implementation of Hydra composes from verl's files.
+/// The frozen defaults equal the composition of verl's files by our implementation of Hydra.
 #[test]
 fn verls_files_compose_to_the_frozen_defaults() {
     for (index, edition) in editions::EDITIONS.iter().enumerate() {

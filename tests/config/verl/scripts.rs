@@ -1,12 +1,12 @@
-//! Shell scripts, against the words that bash itself passes to the programs they start, and against what they must not do.
+//! Shell scripts: the words that bash passes to the programs they start, and actions that are forbidden.
 
 use super::{convert, golden_folder};
 use burnish::convert::from_verl::{self, VerlConversion, VerlSource};
 use burnish::convert::shell::{ShellEnv, read, replace_unknowns};
 use std::collections::HashMap;
 
-/// A script with what it was called with and the words of its first launch, as `scripts/goldens/verl_scripts.py` records them: every
-/// program was a stub that succeeds.
+/// A script with its arguments and the words of its first launch, recorded by `scripts/goldens/verl_scripts.py`: every program
+/// was a stub that succeeds.
 struct Launching {
     script: String,
     text: String,
@@ -15,7 +15,7 @@ struct Launching {
     launch: Vec<String>,
 }
 
-/// Two times of which no part is alike: what differs between readings at both is a date.
+/// Two times that differ in every part: a difference between their readings is a date.
 const TIMES: [i64; 2] = [1_795_352_400, 1_836_953_711];
 
 fn launching() -> Vec<Launching> {
@@ -60,7 +60,7 @@ impl Launching {
         self.with(now, convert).map_err(|error| error.to_string())
     }
 
-    /// Returns the words of the trainer's launch as they are read, without empty words, and with what is not set as empty.
+    /// Returns the words of the trainer's launch without empty words; unset variables are empty.
     fn words(&self, now: i64) -> Result<Vec<String>, String> {
         let is_launch = |word: &String| self.launch.contains(word) && word.contains('.') && !word.contains('=');
         let is_meant = |words: &[String]| words.iter().any(is_launch);
@@ -75,7 +75,7 @@ impl Launching {
     }
 }
 
-/// Replaces the digits of the parts that depend on the time, of ours and of bash's.
+/// Replaces the digits of the parts that depend on the time, in our words and in bash's.
 fn undated<'a>(ours: [Vec<&'a str>; 2], bash: Vec<&'a str>) -> (Vec<String>, Vec<String>) {
     let is_dated = |index: usize| ours[0].get(index) != ours[1].get(index);
     let plain = |(index, part): (usize, &&str)| {
@@ -169,7 +169,7 @@ fn values_are_worked_out_as_in_bash() {
     }
 }
 
-/// What only a run could tell is a hole in the recipe with its reason and line; nothing is run.
+/// Values that only a run could determine are placeholders in the recipe with their reason and line; nothing is run.
 #[test]
 fn what_cannot_be_known_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -188,7 +188,7 @@ fn what_cannot_be_known_is_named() {
         assert!(line.starts_with("${oc.") && line.contains("}  # set me: ") && line.contains(reason), "{script}\n{line}");
     }
     assert!(!made.exists());
-    // Without `set -u`, a variable that is not set is empty, which is said.
+    // Without `set -u`, an unset variable is empty, and a message says so.
     let converted = convert(&format!("A=1\n{LAUNCH} trainer.project_name=x$NONE \"\" $NONE ' '")).unwrap();
     assert!(converted.recipe.contains("project_name: x\n"), "{}", converted.recipe);
     assert!(converted.notes[0].contains("command:2: `$NONE` is not set") && converted.notes[1].contains("blank"));
@@ -245,7 +245,7 @@ fn launchers_are_seen_through() {
     }
 }
 
-/// verl's experiments and recipes become runs of the program here; what is lost is said by name.
+/// verl's experiments and recipes become runs of this program; a message names each lost setting.
 #[test]
 fn experiments_and_recipes_convert() {
     let fully = "python -m verl.experimental.fully_async_policy.fully_async_main --config-path=config \
