@@ -1,4 +1,4 @@
-//! What goes wrong on one rank ends all of them, with one message that names the rank.
+//! An error on one rank ends all of them, with one message that names the rank.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::common::{small_run, succeed};
 use crate::job::{Running, SOON, has_mpi, job, job_of, rank_variable};
 
-/// A reward function that fails on rank 1, once the first step is done, and leaves a mark then.
+/// A reward function that fails on rank 1 after the first step, and then writes a marker file.
 const FAILS: &str = "import os
 
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, mark=None, since=None):
@@ -40,7 +40,7 @@ fn a_reward_function_that_fails_on_one_rank_ends_all() {
     assert_eq!(message.lines().filter(|line| line.starts_with("error:")).count(), 1, "{message}");
 }
 
-/// A reward function that takes longer on rank 1 than ranks are waited for.
+/// A reward function that takes longer on rank 1 than the other ranks wait.
 const SLOW: &str = "import os, time
 
 def compute_score(data_source, solution_str, ground_truth, extra_info=None):
@@ -82,7 +82,7 @@ fn ranks_with_different_settings_do_not_begin() {
     assert!(lines.len() == 1 && lines[0].contains("configuration of rank 1, 2"), "{message}");
     assert!(!run.join("metrics.jsonl").exists(), "it has begun after {:?}", start.elapsed());
 
-    // A mistake of one alone.
+    // An error of one rank alone.
     let job = job_of(&[(1, program(&[])), (1, program(&["trainer.sed=1"]))]);
     let (code, message) = Running::start(job, &run).end(Duration::from_secs(10));
     assert_eq!(code, Some(2), "{message}");

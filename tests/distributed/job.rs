@@ -1,4 +1,4 @@
-//! Starts a run in several processes, finds them, and waits for their end.
+//! Starts a run with several ranks, finds its processes, and waits for their end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// The longest that a job may take to end once something has happened to it.
+/// Maximum time in which a job must end after a signal or a failure.
 pub const SOON: Duration = Duration::from_secs(5);
 
-/// The launcher, and whether it is Open MPI's; `None` if there is none.
+/// The launcher, and whether it is Open MPI's; `None` if it is not installed.
 static MPIRUN: LazyLock<Option<(String, bool)>> = LazyLock::new(|| {
     let name = std::env::var("BURNISH_MPIRUN").unwrap_or("mpirun".to_owned());
     let version = Command::new(&name).arg("--version").output().ok()?;
@@ -17,7 +17,7 @@ static MPIRUN: LazyLock<Option<(String, bool)>> = LazyLock::new(|| {
 });
 
 /// True if there is a launcher. Where `BURNISH_REQUIRE_MPI` is set, as `.ci/run` does, its absence fails the test.
-#[expect(clippy::print_stderr, reason = "a test that is left out is said")]
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 pub fn has_mpi() -> bool {
     if MPIRUN.is_none() {
         assert!(std::env::var_os("BURNISH_REQUIRE_MPI").is_none(), "BURNISH_REQUIRE_MPI is set, and there is no mpirun");
@@ -60,7 +60,7 @@ pub fn job_of(programs: &[(usize, Command)]) -> Command {
     command
 }
 
-/// The launcher with a program in so many processes.
+/// Returns the launcher with a program on this many ranks.
 pub fn job(ranks: usize, program: Command) -> Command {
     job_of(&[(ranks, program)])
 }
@@ -68,12 +68,12 @@ pub fn job(ranks: usize, program: Command) -> Command {
 /// A job that runs. It is ended when this is dropped.
 pub struct Running {
     child: Option<Child>,
-    /// Words of the command line of all processes, which no other test's have.
+    /// Words in the command line of all its processes, and of no other test's.
     folder: PathBuf,
 }
 
 impl Running {
-    /// Starts a job; its processes are known by the folder of their run.
+    /// Starts a job; its processes are recognized by the folder of their run.
     pub fn start(mut job: Command, folder: &Path) -> Self {
         let child = job.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the launcher starts");
         Self { child: Some(child), folder: folder.to_owned() }
@@ -94,7 +94,7 @@ impl Running {
         processes(&self.folder).into_iter().find(is_rank).expect("the process of the rank")
     }
 
-    /// Waits until a file of the run is there and not empty.
+    /// Waits until a file of the run exists and is not empty.
     pub fn wait_for(&mut self, file: &str) {
         let path = self.folder.join(file);
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -108,16 +108,16 @@ impl Running {
         }
     }
 
-    /// Waits for the end, which comes within `patience`, and returns the exit code and the messages. No process is left.
+    /// Waits for the end, for `patience` at most, and returns the exit code and the messages. No process is left.
     pub fn end(mut self, patience: Duration) -> (Option<i32>, String) {
         let start = Instant::now();
         let child = self.child.as_mut().expect("a job");
         while child.try_wait().unwrap().is_none() && start.elapsed() < patience {
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert!(child.try_wait().unwrap().is_some(), "the job goes on after {patience:?}");
+        assert!(child.try_wait().unwrap().is_some(), "the job still runs after {patience:?}");
         let output = self.child.take().expect("a job").wait_with_output().unwrap();
-        // The launcher may end a moment before what it has killed.
+        // The launcher may end shortly before its killed processes.
         while !processes(&self.folder).is_empty() {
             assert!(start.elapsed() < patience + SOON, "a process is left");
             std::thread::sleep(Duration::from_millis(10));
@@ -136,12 +136,12 @@ impl Drop for Running {
     }
 }
 
-/// What a job has printed as messages.
+/// Returns the messages that a job has printed.
 fn messages(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Sends a signal to a process, if it is still there.
+/// Sends a signal to a process, if it still runs.
 pub fn signal(process: u32, name: &str) {
     _ = Command::new("kill").args([format!("-{name}"), process.to_string()]).stderr(Stdio::null()).status().unwrap();
 }

@@ -1,10 +1,10 @@
-//! Processes that do not find each other refuse to train: each would train alone, in the same folder.
+//! Ranks that do not find each other refuse to train: each would train alone, in the same folder.
 
 use std::process::Command;
 
 use crate::common::trainer;
 
-/// The message of a run that these variables of a launcher make refuse with exit code 2.
+/// Returns the message of a run that fails with exit code 2 because of these variables of a launcher.
 fn refusal(variables: &[(&str, &str)]) -> String {
     let output = started(variables).output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
@@ -34,7 +34,7 @@ fn a_build_without_mpi_refuses_to_be_one_of_several() {
             assert!(message.contains(part), "{part}: {message}");
         }
     }
-    // The others leave it to the first to say so.
+    // Only the first rank reports it.
     let output = started(&[("OMPI_COMM_WORLD_SIZE", "2"), ("OMPI_COMM_WORLD_RANK", "1")]).output().unwrap();
     assert_eq!((output.status.code(), output.stderr.len()), (Some(2), 0));
     // One process needs no MPI.

@@ -1,4 +1,4 @@
-//! Metrics, weights, the state of optimizers and whole checkpoints are the same bytes for any number of processes.
+//! Metrics, weights, the state of optimizers and whole checkpoints are the same bytes for any number of ranks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +10,10 @@ use burnish::util::fs::files_under;
 use crate::common::{small_run, succeed, text, trainer};
 use crate::job::{has_mpi, job};
 
-/// Three steps, of which the last is saved, with gradients of four slices.
+/// Three steps with gradients of four slices; the last step is saved.
 const STEPS: &[&str] = &["trainer.total_training_steps=3", "trainer.save_freq=3", "trainer.gradient_slices=4"];
 
-/// What a run leaves behind: its rows, and the files that have neither times nor the name of this machine.
+/// Returns the results of a run: its rows, and the files that have neither times nor the name of this machine.
 fn result(run: &Path) -> (String, BTreeMap<PathBuf, Vec<u8>>) {
     let mut files = files_under(run).unwrap();
     files.retain(|path| path.starts_with("global_step_3") || path == Path::new("samples.jsonl"));
@@ -26,7 +26,7 @@ fn check(command: impl Fn(&Path) -> Command) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // All in one folder, whose name is in the checkpoint.
+    // All in one folder, because its name is in the checkpoint.
     let run = folder.path().join("run");
     let after = |command: Command| {
         succeed(command);

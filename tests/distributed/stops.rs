@@ -1,4 +1,4 @@
-//! A job that is stopped between two steps, or killed in any, goes on with any number of processes, and ends as if nothing had happened.
+//! A job that is stopped between two steps, or killed in any, resumes with any number of ranks, and its results are unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn weights(run: &Path) -> Vec<u8> {
     fs::read(run.join(format!("global_step_{STEPS}/actor/huggingface/model.safetensors"))).unwrap()
 }
 
-/// A run that is not disturbed, in one process.
+/// An undisturbed run, in one process.
 fn undisturbed(folder: &Path) -> PathBuf {
     let run = folder.join("undisturbed");
     succeed(small_run(&run, OPTIONS));
@@ -75,7 +75,7 @@ fn a_job_that_is_asked_to_stop_saves_and_goes_on_in_more_processes() {
     assert_same(&run, &whole);
 }
 
-/// A limit for the size of files, which only rank 0 writes, is met as a full disk is.
+/// A file-size limit on rank 0, the only writer, is handled like a full disk.
 #[test]
 fn a_full_disk_ends_all_and_leaves_the_last_checkpoint_whole() {
     if !has_mpi() {
@@ -85,7 +85,8 @@ fn a_full_disk_ends_all_and_leaves_the_last_checkpoint_whole() {
     let whole = undisturbed(folder.path());
     let run = folder.path().join("full");
     let inner = small_run(&run, OPTIONS);
-    // Who ignores the signal of the limit is told by an error; mpirun would set it back, so that each process ignores it by itself.
+    // A process that ignores the signal of the limit gets an error instead. mpirun would set it back, so that each process
+    // ignores it by itself.
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(inner.get_program()).args(inner.get_args());
     command.current_dir(inner.get_current_dir().unwrap());

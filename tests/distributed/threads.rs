@@ -1,4 +1,5 @@
-//! Runs on a group of threads: the same bytes for any number of ranks. Most mistakes of several processes show here, without a launcher.
+//! Runs on a group of threads: the same bytes for any number of ranks. Most errors of distributed runs show here, without a
+//! launcher.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ fn results(arguments: &[String], size: usize, slices: usize) -> (String, BTreeMa
         data.retain(|key, _| !key.starts_with("timing_") && !key.starts_with("perf/"));
         format!("{row}\n")
     };
-    // What a checkpoint holds, but for the folder of the run in its configuration and the checksum of that in the manifest.
+    // The contents of a checkpoint, without the run's folder in its configuration and the checksum of the configuration in the
+    // manifest.
     let is_result = |path: &&PathBuf| {
         let name = path.file_name().unwrap();
         path.starts_with("rollouts") || path.components().count() > 1 && name != "config.yaml" && name != "manifest.json"
@@ -99,7 +101,7 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// With one slice the numbers are those of one process, whatever the number of ranks; with several they depend on the slices alone.
+/// With one slice the values are those of one rank, for any number of ranks; with several they depend on the slices alone.
 fn check(name: &str, arguments: &[String], sizes: &[usize]) {
     for slices in [1, 4] {
         let alone = results(arguments, 1, slices);

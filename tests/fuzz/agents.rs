@@ -1,4 +1,4 @@
-//! Turns of models, read in every format of calls and by every response template.
+//! Turns of models, parsed in every format of calls and by every response template.
 
 use burnish::agent::calls::response::{TEMPLATES, parse_response};
 use burnish::agent::calls::{FORMATS, parse};
@@ -25,7 +25,7 @@ const TEXTS: [&str; 16] = [
     "```tool_code\nprint(search(query='''a''', k=1_0))\n```",
 ];
 
-/// A tool with a parameter of every type that a format reads in its own way.
+/// A tool with a parameter of every type that a format parses specially.
 fn tools() -> Vec<Value> {
     let kinds =
         [("query", "string"), ("k", "integer"), ("ids", "array"), ("filters", "object"), ("p", "number"), ("b", "boolean")];

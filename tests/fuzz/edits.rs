@@ -1,8 +1,8 @@
-//! Inputs that are almost right: a seed after some edits.
+//! Inputs that are almost valid: a seed after some edits.
 
 use proptest::prelude::*;
 
-/// The length of an input at most.
+/// Maximum length of an input.
 const LONGEST: usize = 1 << 20;
 
 /// A seed with edits, which shrink to fewer and smaller ones.
@@ -12,7 +12,7 @@ pub struct Edits {
     edits: Vec<Edit>,
 }
 
-/// One edit. Places are shares of the length, so that an edit keeps its meaning while others are removed.
+/// One edit. Places are fractions of the length, so that an edit keeps its meaning while others are removed.
 #[derive(Clone, Debug)]
 enum Edit {
     Flip {
@@ -30,26 +30,26 @@ enum Edit {
     Truncate {
         at: u16,
     },
-    /// One of the target's words, or of [`NUMBERS`], so many times.
+    /// Inserts one of the target's words, or of [`NUMBERS`], this many times.
     Insert {
         at: u16,
         word: usize,
         times: u16,
     },
-    /// A piece of the input itself, so many times.
+    /// Inserts a piece of the input itself, this many times.
     Repeat {
         at: u16,
         length: u8,
         times: u16,
     },
-    /// A piece of another seed in place of one of this.
+    /// Replaces a piece of this seed by a piece of another.
     Splice {
         at: u16,
         seed: usize,
         from: u16,
         length: u16,
     },
-    /// A number in the text becomes another.
+    /// Replaces a number in the text by another.
     Number {
         which: u8,
         number: usize,
@@ -89,7 +89,7 @@ const NUMBERS: &[&str] = &[
     "{}",
 ];
 
-/// Mostly few edits and few repetitions; now and then thousands of copies.
+/// Mostly few edits and few repetitions; sometimes thousands of copies.
 pub fn edits(seeds: usize, words: usize) -> impl Strategy<Value = Edits> {
     let times = || prop_oneof![8 => 1..4u16, 2 => 1..300u16, 1 => 1..30_000u16];
     let (at, word) = (any::<u16>, move || 0..words + NUMBERS.len());

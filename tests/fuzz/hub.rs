@@ -1,4 +1,5 @@
-//! What Hugging Face's Hub and other programs leave in the cache: lists of files, README files of data sets, indices of shards.
+//! Files that Hugging Face's Hub and other programs leave in the cache: lists of files, README files of data sets, indices of
+//! shards.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use crate::Target;
 
 const COMMIT: &str = "607a30d783dfa663caf39e06633721c8d4cfcd7e";
 
-/// A cache in a folder, from which nobody is asked.
+/// A cache in a folder, without network access.
 fn offline(folder: &Path) -> Hub {
     let environment = Environment::read(&|name| match name {
         "HF_HOME" => folder.to_str().map(str::to_owned),

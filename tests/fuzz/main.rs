@@ -1,15 +1,14 @@
-//! Fuzzing: every reader of what others write gets inputs that are almost right. A target takes a text or a file and may refuse it;
-//! it must not panic, end the process, use more than [`watch::MOST_MEMORY`] or take longer than [`watch::LONGEST`].
+//! Fuzzing: every reader of foreign data gets inputs that are almost valid. A target takes a text or a file and may refuse it; it
+//! must not panic, end the process, use more than [`watch::MOST_MEMORY`] or take longer than [`watch::LONGEST`].
 //!
-//! An input is a seed, a file that is right, after some edits (`edits.rs`). Runs are reproducible: the random numbers depend on
+//! An input is a seed, which is a valid file, after some edits (`edits.rs`). Runs are reproducible: the random numbers depend on
 //! `BURNISH_FUZZ_SEED` alone. `cargo test --release --test fuzz` tries some hundred inputs for each target. For more:
 //!
 //! ```text
 //! BURNISH_FUZZ_SEED=7 PROPTEST_CASES=1000000 cargo test --release --test fuzz
 //! ```
 //!
-//! A failure is shrunk and printed. The input that is being tried is in a file whose name the message of the watch says, for faults
-//! that end the process.
+//! A failure is shrunk and printed. If a fault ends the process, the message of the watch names the file with the current input.
 
 mod agents;
 mod calculator;
@@ -34,16 +33,16 @@ use burnish::util::limited_memory::LimitedMemory;
 use edits::{Edits, edits};
 use watch::Watch;
 
-/// As in the program: without it, nothing bounds the memory of a template.
+/// The allocator of the program: without it, nothing bounds the memory of a template.
 #[global_allocator]
 static ALLOCATOR: LimitedMemory<mimalloc::MiMalloc> = LimitedMemory(mimalloc::MiMalloc);
 
-/// A reader that is fuzzed.
+/// A fuzzed reader.
 struct Target {
     name: &'static str,
-    /// Inputs that are right.
+    /// Valid inputs.
     seeds: fn() -> Vec<Vec<u8>>,
-    /// Pieces that have a meaning to this reader, for insertions.
+    /// Words with a meaning for this reader, for insertions.
     words: &'static [&'static str],
     /// The number of inputs that a test tries where `PROPTEST_CASES` is unset.
     cases: u32,
@@ -89,12 +88,12 @@ targets! {
     rewards::request_bodies
 }
 
-/// Every word of a target, repeated to a megabyte, in the middle of an input: where that takes quadratic time, it takes minutes, and
-/// the watch ends the test.
+/// Every word of a target, repeated to a megabyte, in the middle of an input: a reader with quadratic time takes minutes, and the
+/// watch ends the test.
 #[test]
 fn words_may_be_repeated() {
     const LENGTH: usize = 1 << 20;
-    // The number of seeds: all where each is another form of the grammar.
+    // The number of seeds: all if each is another form of the grammar.
     let targets = [
         (settings::interpolations(), usize::MAX),
         (settings::overrides(), usize::MAX),

@@ -1,4 +1,4 @@
-//! What servers of the Model Context Protocol send, and the files that list them.
+//! Messages of servers of the Model Context Protocol, and the files that list the servers.
 
 use std::io::Cursor;
 

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::Target;
 
-/// Answers every request with what it has understood.
+/// Replies to every request with the parsed request.
 struct Echo;
 
 impl Handler for Echo {
@@ -41,7 +41,7 @@ static SERVER: LazyLock<SocketAddr> = LazyLock::new(|| {
     address
 });
 
-/// What is sent must be answered by whole answers, and by an end.
+/// Requests: each gets whole replies, and the connection ends.
 pub fn requests() -> Target {
     Target {
         name: "requests",
@@ -98,7 +98,7 @@ pub fn requests() -> Target {
         read: |input, _| {
             let mut stream = TcpStream::connect(*SERVER).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-            // A server that has refused need not read the rest.
+            // After an error, a server need not read the rest.
             let mut sender = stream.try_clone().unwrap();
             let rest = input.to_vec();
             let sending = thread::spawn(move || {
@@ -109,7 +109,7 @@ pub fn requests() -> Target {
             stream.read_to_end(&mut answers).unwrap_or_else(|error| panic!("no end of the answers: {error}"));
             drop(stream);
             sending.join().unwrap();
-            // Answers to HEAD have lengths, and no bodies.
+            // Replies to HEAD have lengths, and no bodies.
             if !input.windows(5).any(|word| word == b"HEAD ") {
                 whole(&answers);
             }
@@ -117,13 +117,13 @@ pub fn requests() -> Target {
     }
 }
 
-/// Checks that answers follow each other without a byte between them.
+/// Checks that replies follow each other without a byte between them.
 fn whole(mut answers: &[u8]) {
     while !answers.is_empty() {
         let text = String::from_utf8_lossy(answers).into_owned();
         let end = text.find("\r\n\r\n").unwrap_or_else(|| panic!("an answer without an end of its head: {text:?}")) + 4;
         let head = &text[..end];
-        assert!(head.starts_with("HTTP/1."), "this is no answer: {head:?}");
+        assert!(head.starts_with("HTTP/1."), "this is not a reply: {head:?}");
         let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
         let continues = head.starts_with("HTTP/1.1 100 ");
         let length: usize = if continues { 0 } else { length.unwrap_or_else(|| panic!("an answer without a length: {head:?}")) };

@@ -1,5 +1,5 @@
-//! Rewards: what a model wrote, read by every scorer and function that runs in this process; the replies of servers that score; and
-//! the requests that `serve-rm` answers.
+//! Rewards: texts of a model, read by every scorer and function that runs in this process; the replies of servers that score; and
+//! requests to `serve-rm`.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::Target;
 
-/// A stand-in for math-verify, which answers no.
+/// A stub of math-verify that accepts nothing.
 static SERVICES: LazyLock<Services> =
     LazyLock::new(|| Services { sandbox: None, math_verify: Some(MathVerify::new(|_, _| Ok(json!({"value": {"score": 0.0}})))) });
 

@@ -1,5 +1,5 @@
-//! The watch over a target: the input that is being read is in a file, and an input that takes too long or fills the memory ends
-//! the process with the name of that file.
+//! The watch over a target. A file holds the current input; an input that takes too long or fills the memory ends the process,
+//! with the name of that file.
 
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The time that one input may take. Builds of other people may run beside the test.
+/// Maximum time of one input. Builds of other people may run at the same time.
 pub const LONGEST: Duration = Duration::from_secs(60);
 
-/// The memory that this process may use, in bytes, with all its targets at once.
+/// Maximum memory of this process in bytes, with all its targets at once.
 pub const MOST_MEMORY: u64 = 6 << 30;
 
 pub struct Watch {
@@ -37,7 +37,7 @@ impl Watch {
                         continue;
                     }
                 };
-                // Past the capture of the test's output, which an abort would lose.
+                // Bypasses the capture of the test's output, which an abort would lose.
                 _ = writeln!(std::io::stderr(), "fuzzing {target}: {fault}; the input is in {}", own.display());
                 std::process::abort();
             }
@@ -45,7 +45,7 @@ impl Watch {
         Self { file: Mutex::new(File::create(&path).unwrap()), path, since }
     }
 
-    /// Notes the input that is read next.
+    /// Records the next input.
     pub fn input(&self, bytes: &[u8]) {
         let mut file = self.file.lock().unwrap();
         file.rewind().unwrap();
@@ -61,7 +61,7 @@ impl Drop for Watch {
     }
 }
 
-/// The resident memory of this process in bytes; 0 where `/proc` does not tell.
+/// Resident memory of this process in bytes; 0 without `/proc`.
 fn memory() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
