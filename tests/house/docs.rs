@@ -1,6 +1,6 @@
-//! The generated documentation is up to date, and files, keys and tests named in the written one exist.
+//! The generated documentation is up to date, and the files, keys and tests named in the other pages exist.
 //!
-//! `scripts/bless` writes what is generated anew.
+//! `scripts/bless` rewrites the generated pages.
 
 use std::path::{Path, PathBuf};
 
@@ -107,7 +107,7 @@ impl Page {
     }
 }
 
-/// The requirements of a policy loss, apart from its formula.
+/// The requirements of a policy loss, without its formula.
 fn loss_needs(loss: &policy_loss::PolicyLoss) -> Vec<String> {
     let aggregation = loss.aggregation.map(|mode| format!("is always aggregated by `{mode}`"));
     let prepared = loss.prepare.map(|_| "looks at the whole mini-batch first".to_owned());
@@ -155,7 +155,7 @@ fn algorithms() -> String {
     page.part("Losses of reward models", by, losses);
     let modes = aggregate::AGGREGATIONS.iter().map(|a| entry(a.name, &[], a.doc, &[]));
     let mode = "`actor_rollout_ref.actor.loss_agg_mode`: the weight w of each trained token, where N counts the trained tokens of the \
-                mini-batch and S its sequences, those too of which none is trained";
+                mini-batch and S its sequences, including sequences without trained tokens";
     page.part("Loss aggregation", mode, modes);
     let divergences = kl::KL_ESTIMATORS.iter().map(|k| entry(k.name, k.aliases, k.doc, &[]));
     let by = "`actor_rollout_ref.actor.kl_loss_type` and `algorithm.kl_penalty`. With a `+` behind the name (`k3+`) the value is the \
@@ -169,7 +169,7 @@ fn algorithms() -> String {
     });
     let by = "`algorithm.rollout_correction.rollout_rs`, one or several joined by commas, with bounds from `rollout_rs_threshold`: these \
               criteria reject tokens or sequences for which r = π/π_rollout, of the policy that is trained and the one that generated, \
-              is too far from 1. Importance weights, the veto and bypass mode have settings of their own \
+              is too far from 1. Importance weights, the veto and bypass mode have their own settings \
               ([config.md](config.md#algorithmrollout_correction)); what OpenRLHF and TRL do, in these settings: \
               [from-openrlhf.md](from-openrlhf.md#rollout-correction)";
     page.part("Rollout correction", by, criteria);
@@ -192,7 +192,7 @@ fn algorithms() -> String {
     page.part(
         "Optimizers",
         "`actor_rollout_ref.actor.optim.optimizer`, `critic.optim.optimizer` and, in `trainer sft`, `optim.optimizer`; the options of each are \
-         entries of `override_optimizer_config` beside it",
+         entries of `override_optimizer_config`",
         optimizers,
     );
     let scorers = SCORERS.iter().map(|s| {
@@ -290,7 +290,7 @@ fn keys_that_pages_name_exist() {
         Regex::new(r"(?:^|[^.\w/])((?:data|actor_rollout_ref|algorithm|trainer|reward_model|critic)(?:\.[a-z_]+)+)").unwrap();
     for file in files.iter().filter(|file| !file.ends_with("docs/config.md")) {
         let text = std::fs::read_to_string(file).unwrap();
-        // Consoles may show mistakes, and generated parts contain patterns.
+        // Consoles may show invalid keys, and generated parts contain patterns.
         let text = text.split("writes what follows. -->").next().unwrap();
         let text: String = text.split("```console").map(|part| part.split_once("```").map_or(part, |(_, rest)| rest)).collect();
         for found in key.captures_iter(&text).map(|found| found[1].to_owned()) {

@@ -15,7 +15,7 @@ use regex::Regex;
 
 use crate::docs::{check, root};
 
-/// What there is of each kind, as (what it is called, the title of its part of docs/algorithms.md, the names).
+/// Returns every kind of entry, as (its name, the title of its part of docs/algorithms.md, the names of its entries).
 fn kinds() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
     vec![
         ("advantage estimators", "Advantage estimators", advantage::ESTIMATORS.iter().map(|e| e.name).collect()),
@@ -37,7 +37,7 @@ fn kinds() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
     ]
 }
 
-/// The commands that do something by themselves, each with its line of summary.
+/// Commands without subcommands, each with its line of summary.
 fn commands(prefix: &str, command: &clap::Command, rows: &mut String) {
     for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
         let name = format!("{prefix} {}", command.get_name());

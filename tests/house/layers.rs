@@ -9,7 +9,8 @@ use crate_files::{CrateFiles, Use, circles, rust_files};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The folders of the root package, from the ground up, and the folders of it that each may use. What a crate may use, its `Cargo.toml` says.
+/// The folders of the root package, from the ground up, and the folders of it that each may use. The `Cargo.toml` of a crate
+/// states which crates it may use.
 const RULES: &[(&str, &[&str])] =
     &[("job", &[]), ("trainer", &["job"]), ("pipelines", &["job"]), ("cli", &["job", "pipelines", "trainer"])];
 
@@ -24,7 +25,7 @@ fn crates() -> Vec<(String, PathBuf)> {
     crates
 }
 
-/// The folder of `src/` that a file lies in; `None` for `lib.rs`.
+/// The folder of `src/` with a file; `None` for `lib.rs`.
 fn folder(file: &str) -> Option<&str> {
     file.split_once('/').map(|(folder, _)| folder)
 }
@@ -95,7 +96,8 @@ fn files_do_not_use_each_other_in_a_circle() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// The scan sees what it must: trees of `use`, `super`, `self`, paths in bodies, children without a `use`, re-exports and globs.
+/// The scan finds every kind of path: trees of `use`, `super`, `self`, paths in bodies, children without a `use`, re-exports and
+/// globs.
 #[test]
 fn circles_are_seen_however_a_path_is_written() {
     let seen = |files: &[(&str, &str)]| {
@@ -131,7 +133,7 @@ fn circles_are_seen_however_a_path_is_written() {
         ]),
         ["b/d.rs b/c.rs", "b/mod.rs b/c.rs"]
     );
-    // A glob brings what a macro defines, and not what its module uses in private.
+    // A glob imports the items that a macro defines, but not its module's private uses.
     assert_eq!(
         seen(&[
             lib,

@@ -1,4 +1,4 @@
-//! The repository itself: its layers, its pages, and a run's report in a browser.
+//! The repository itself: its layers, its pages, its prose, and a run's report in a browser.
 
 mod docs;
 mod extending;

@@ -1,4 +1,4 @@
-//! Names of types, fields, tables and files in the pages for contributors are those of the code.
+//! The pages for contributors name types, fields, tables and files that exist in the code.
 
 use std::path::Path;
 

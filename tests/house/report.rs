@@ -1,4 +1,4 @@
-//! The page of a report in a browser: curves are drawn, samples can be browsed, and nothing is requested from a network.
+//! The page of a report in a browser: it draws curves, shows samples, and makes no network requests.
 //!
 //! Without `chromium` on the PATH only the content of the page is checked; `BURNISH_REQUIRE_CHROMIUM=1` makes that a failure.
 
@@ -34,7 +34,7 @@ fn write_run(dir: &Path, experiment: &str, rate: f64) {
             "score": 1.0, "advantage": 0.5, "ground_truth": "7", "data_source": "arithmetic", "components": {"exact": 1.0},
             "finish": "stop", "tokens": [i.to_string(), "</script>", "\n"], "log_probs": [-0.1, -2.0, -0.5], "advantages": [0.5, 0.5, -0.5]})
     };
-    // The last ones are conversations, of which a tool said the second token.
+    // The last ones are conversations, where a tool wrote the second token.
     let talk = |mut sample: Value| {
         let call = json!({"type": "function", "function": {"name": "add <b>", "arguments": {"a": 3, "b": 4}}});
         sample["messages"] = json!([{"role": "user", "content": "3 + 4 = <b>"}, {"role": "assistant", "content": "", "tool_calls": [call]},
@@ -97,15 +97,15 @@ fn every_number_is_in_the_page_and_a_browser_shows_it() {
     in_browser(&one, &two);
 }
 
-#[expect(clippy::print_stderr, reason = "a check that is left out is said")]
+#[expect(clippy::print_stderr, reason = "the test reports a check that it leaves out")]
 fn in_browser(one: &Path, two: &Path) {
     let chromium = Command::new("chromium").arg("--version").output();
     if !chromium.is_ok_and(|output| output.status.success()) {
         assert!(
             std::env::var_os("BURNISH_REQUIRE_CHROMIUM").is_none(),
-            "BURNISH_REQUIRE_CHROMIUM is set, and chromium is not there"
+            "BURNISH_REQUIRE_CHROMIUM is set, and chromium is not installed"
         );
-        eprintln!("chromium is not there: the page is not looked at in a browser");
+        eprintln!("chromium is not installed: the page is not checked in a browser");
         return;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/check/report_browser.py");

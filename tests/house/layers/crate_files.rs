@@ -1,4 +1,4 @@
-//! The files under `src/` and which of them uses which: every path is followed, through re-exports, to the file that defines it.
+//! The files under `src/` and the uses between them: every path is followed, through re-exports, to the file that defines it.
 
 use super::scan::{Named, Scan, scan};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,15 +11,15 @@ type Module = Vec<String>;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Use {
     pub from: String,
-    /// The file that defines what is used.
+    /// The file that defines the used item.
     pub to: String,
-    /// The path from the top of the crate, as it is written: a re-export is not followed.
+    /// The path from the top of the crate, as written: re-exports are not followed.
     pub path: Vec<String>,
 }
 
 /// All files, read.
 pub struct CrateFiles {
-    /// The file of each module, relative to `src/`, and what it says.
+    /// The file of each module, relative to `src/`, and its scan.
     files: BTreeMap<Module, (String, Scan)>,
 }
 
@@ -49,7 +49,7 @@ impl CrateFiles {
         Self::new(texts)
     }
 
-    /// Reads files that are given as (name, text).
+    /// Reads files given as (name, text).
     pub fn new(texts: impl IntoIterator<Item = (String, String)>) -> Self {
         let module = |name: &str| -> Module {
             let parts = name.trim_end_matches(".rs").split('/').map(str::to_owned);
@@ -78,7 +78,7 @@ impl CrateFiles {
         uses
     }
 
-    /// The path from the top of the crate of what is written in a module; `None` for what is not of this crate.
+    /// The path from the top of the crate for a path written in a module; `None` for paths outside this crate.
     fn absolute(&self, here: &Module, named: &Named) -> Option<Vec<String>> {
         let (first, rest) = named.path.split_first()?;
         let mut at = match first.as_str() {
@@ -104,7 +104,7 @@ impl CrateFiles {
         self.named(module).find(|named| named.binds.as_deref() == Some(name)).and_then(|named| self.absolute(module, named))
     }
 
-    /// The module that defines what is at a path; the deepest module on the way where that cannot be told.
+    /// The module that defines the item at a path, or the deepest module on the way if that is unknown.
     fn defined(&self, path: &[String], depth: usize) -> Option<Module> {
         let mut module: Module = vec![];
         for (index, part) in path.iter().enumerate() {
@@ -119,7 +119,7 @@ impl CrateFiles {
         Some(module)
     }
 
-    /// The module that defines a name which is visible in `module`, to modules below it if `inside`, else to all.
+    /// The module that defines a name visible in `module`: visible to modules below it if `inside`, else to all.
     fn definer(&self, module: &Module, name: &str, inside: bool, depth: usize) -> Option<Module> {
         if depth > 8 {
             return None;
@@ -167,7 +167,7 @@ impl CrateFiles {
     }
 }
 
-/// The circles of a graph: each a set of nodes that all lead to each other.
+/// The circles of a graph: each is a set of nodes that all reach each other.
 pub fn circles(arrows: &BTreeSet<(String, String)>) -> Vec<BTreeSet<String>> {
     let reach = |start: &String| {
         let mut reached = BTreeSet::new();

@@ -1,17 +1,17 @@
-//! A `mod.rs` is the face of its folder: documentation, a registry and re-exports. Types and code stand beside it, where a file of
-//! the folder can use them without an arrow upwards.
+//! A `mod.rs` is the face of its folder: documentation, a registry and re-exports. Types and code are in files next to it, so
+//! that the other files of the folder can use them without an arrow upwards.
 
 use super::scan::scan;
 use super::{crates, rust_files};
 use std::path::Path;
 
-/// Each `mod.rs` that defines more, with the reason.
+/// Each `mod.rs` that is allowed to define more, with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[(
     "burnish/trainer/mod.rs",
     "a step of reinforcement learning is what the folder is about, and reads from top to bottom there",
 )];
 
-/// What a `mod.rs` with this text defines besides its registry: a table, and the functions that look into it.
+/// Returns the items that a `mod.rs` with this text defines besides its registry: a table, and the functions that look into it.
 fn found_in(text: &str) -> Vec<String> {
     let defines = scan(text).defines;
     let has_table = defines.iter().any(|one| one.within.is_empty() && one.keyword == "static");
@@ -32,7 +32,9 @@ fn a_mod_rs_is_documentation_registry_and_re_exports() {
         let found = found_in(&std::fs::read_to_string(&file).unwrap());
         match EXCEPTIONS.iter().any(|(exception, _)| *exception == name) {
             true if found.is_empty() => wrong.push(format!("{name} is an exception without need")),
-            false if !found.is_empty() => wrong.push(format!("{name} defines {}: move it to a file beside it", found.join(", "))),
+            false if !found.is_empty() => {
+                wrong.push(format!("{name} defines {}: move it to a file next to it", found.join(", ")))
+            }
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What a file of the crate declares and which paths it names, read from its tokens.
+//! The items that a file of the crate declares and the paths that it names, read from its tokens.
 
 /// A token: a word, `::`, or one other character.
 pub type Token = String;
@@ -6,13 +6,13 @@ pub type Token = String;
 /// One binding of a `use`, or one path in code.
 #[derive(Debug, Clone)]
 pub struct Named {
-    /// The module in which it stands: the names of inline modules below the file's own.
+    /// The module of the path: the names of inline modules below the file's own.
     pub within: Vec<String>,
     /// The path as written, `crate`, `super` and `self` included.
     pub path: Vec<String>,
     /// The name that a `use` binds; `*` for all names of a module; `None` for a path in code.
     pub binds: Option<String>,
-    /// True for a `use` that other modules see.
+    /// True for a `use` that is visible to other modules.
     pub is_public: bool,
 }
 
@@ -23,14 +23,14 @@ pub struct Definition {
     pub within: Vec<String>,
     /// The keyword: `struct`, `fn`, `impl` and so on.
     pub keyword: String,
-    /// The word behind the keyword.
+    /// The word after the keyword.
     pub name: String,
 }
 
-/// What one file says.
+/// Declarations and paths of one file.
 #[derive(Debug, Default)]
 pub struct Scan {
-    /// Modules that are declared, each with the inline modules around it: those in files of their own, and inline ones.
+    /// Declared modules, each with the inline modules around it: modules with their own files, and inline ones.
     pub modules: Vec<(Vec<String>, String)>,
     /// Everything that is defined at the top of a module.
     pub defines: Vec<Definition>,
@@ -107,7 +107,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The place behind the closing quote of a string whose first character is at `i`.
+/// The position after the closing quote of a string whose first character is at `i`.
 fn after_string(chars: &[char], mut i: usize) -> usize {
     while i < chars.len() && chars[i] != '"' {
         i += if chars[i] == '\\' { 2 } else { 1 };
@@ -115,7 +115,7 @@ fn after_string(chars: &[char], mut i: usize) -> usize {
     i + 1
 }
 
-/// What an open brace belongs to. Items in the braces of a macro call, such as `choices! { pub enum … }`, are those of the module.
+/// The owner of an open brace. Items in the braces of a macro call, such as `choices! { pub enum … }`, are those of the module.
 #[derive(PartialEq)]
 enum Brace {
     Module,
@@ -166,7 +166,7 @@ pub fn scan(text: &str) -> Scan {
                 });
                 i += 1;
             }
-            // Not the `impl` of a type, which stands behind `->` or `:`.
+            // Not the `impl` of a type, which follows `->` or `:`.
             "impl" if at_top && (i == 0 || matches!(token(i - 1), ";" | "}" | "]" | "unsafe")) => {
                 scan.defines.push(Definition {
                     within: within.clone(),
@@ -182,7 +182,7 @@ pub fn scan(text: &str) -> Scan {
                 });
                 i += 2;
             }
-            // `pub(in crate::model)` says who may see it, and uses nothing.
+            // `pub(in crate::model)` is a visibility, not a use.
             "in" if i >= 2 && token(i - 1) == "(" && token(i - 2) == "pub" => {
                 while token(i) != ")" {
                     i += 1;

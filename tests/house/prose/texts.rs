@@ -24,7 +24,7 @@ pub struct Text {
 }
 
 static QUOTATION: LazyLock<Regex> = LazyLock::new(|| Regex::new("`[^`]*`").unwrap());
-/// A line end within a string literal, which the compiler leaves out.
+/// A line end within a string literal, which the compiler removes.
 static CONTINUED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\\\n\s*").unwrap());
 
 impl Text {
