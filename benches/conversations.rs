@@ -1,10 +1,10 @@
-//! Throughput of conversations with tools: 64 conversations of 4 turns, whose tools take 0, 10 or 200 ms, beside the same number
-//! of sampled tokens without tools. The model is a small Qwen2 (17 million parameters, vocabulary of 50,304).
+//! Throughput of conversations with tools: 64 conversations of 4 turns, whose tools take 0, 10 or 200 ms, compared with the same
+//! number of sampled tokens without tools. The model is a small Qwen2 (17 million parameters, vocabulary of 50,304).
 //!
 //! Every row is measured `REPEATS` times, in turn with the others, and its median is printed. The first row has neither tools nor
-//! their answers; the second has the tokens of the answers in its prompts, so that the model reads and samples as many tokens as with
-//! tools, and the shares are of its speed. The last column is the share that would be left if all conversations waited at the same
-//! time, so that nothing were sampled meanwhile.
+//! their results. The second has the tokens of the results in its prompts, so that the model reads and samples as many tokens as
+//! with tools; the shares are of its speed. The last column is the share if all conversations waited at the same time and nothing
+//! were sampled meanwhile.
 
 use std::io::Write;
 use std::path::Path;
@@ -23,16 +23,16 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const CONVERSATIONS: usize = 64;
 const TURNS: usize = 4;
 const PROMPT_TOKENS: usize = 64;
-/// The tokens that a tool answers with.
+/// The tokens of a tool's result.
 const ANSWER_TOKENS: usize = 16;
 const REPEATS: usize = 5;
 
-/// The tokens of a turn: between 12 and 36, so that conversations do not wait all at the same time.
+/// The tokens of a turn: between 12 and 36, so that conversations do not all wait at the same time.
 fn turn_tokens(place: usize, turn: usize) -> usize {
     12 + (place * 7 + turn * 11) % 25
 }
 
-/// A conversation whose turns have given lengths, and whose tool takes its time; without a tool all its tokens are one turn.
+/// A conversation whose turns have given lengths, and whose tool has a delay; without a tool all its tokens are one turn.
 struct Scripted {
     place: usize,
     tool: Option<Duration>,
@@ -124,7 +124,7 @@ fn main() {
     let tokens: usize = (0..CONVERSATIONS).flat_map(|place| (0..TURNS).map(move |turn| turn_tokens(place, turn))).sum();
     let [_, plain, ..] = times.clone().map(median);
     let mut table =
-        "| tool | sampled tokens/s | beside the same tokens without tools | if all waited at once |\n|---|---|---|---|\n"
+        "| tool | sampled tokens/s | share of the same tokens without tools | if all waited at once |\n|---|---|---|---|\n"
             .to_owned();
     for ((answers, tool), times) in tools.iter().zip(times) {
         let (time, waiting) = (median(times), tool.unwrap_or(0) as f64 / 1e3 * (TURNS - 1) as f64);

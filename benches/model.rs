@@ -53,7 +53,7 @@ fn generation(c: &mut Criterion) {
     let long = tokens(PROMPTS, PROMPT_TOKENS);
     group.throughput(Throughput::Elements((PROMPTS * PROMPT_TOKENS) as u64));
     group.bench_function("prefill", |b| b.iter(|| generate(&long, 1, 1)));
-    // The prefill draws one token, so the difference counts only the steps after it.
+    // The prefill samples one token, so the difference counts only the steps after it.
     let short = tokens(PROMPTS, 1);
     group.throughput(Throughput::Elements((PROMPTS * SAMPLES * RESPONSE_TOKENS) as u64));
     group.bench_function("decode", |b| b.iter(|| generate(&short, SAMPLES, RESPONSE_TOKENS + 1)));

@@ -1,5 +1,6 @@
-//! Fused operations beside the same maths composed of burn's own: `cargo bench --bench ops`; scripts/bench/bench_ops_torch.py prints
-//! PyTorch's times. The output is a table of minimum times, not criterion's, so that all three can be compared directly.
+//! Fused operations compared with the same maths composed of burn's own operations: `cargo bench --bench ops`.
+//! `scripts/bench/bench_ops_torch.py` prints PyTorch's times. The output is a table of minimum times, not criterion's, so that
+//! all three can be compared directly.
 
 #![expect(clippy::print_stdout, reason = "what is measured is printed")]
 
@@ -27,7 +28,7 @@ fn main() {
     adamw();
 }
 
-/// The least of several times in milliseconds, which other work on the machine disturbs least.
+/// The minimum of several times in milliseconds, which other work on the machine disturbs least.
 fn least(repeats: usize, mut f: impl FnMut()) -> f64 {
     let time = |_| {
         let start = std::time::Instant::now();
@@ -101,7 +102,7 @@ fn attention() {
     }
 }
 
-/// The passes of the head, and the throughput of the matrix product in them.
+/// The passes of the head, and the throughput of their matmul.
 fn head() {
     let n = 2048;
     for h in [256, 640] {
