@@ -1,15 +1,14 @@
 """Train a small reward model for the arithmetic task of data/: a LlamaForSequenceClassification with one label that gives about 1
-to a right response and about 0 to a wrong one, as the task's rule does.
+to a right response and about 0 to a wrong one, like the task's rule.
 
     python scripts/make_reward_model.py FOLDER [STEPS]        (pip install torch transformers pyarrow)
     trainer --config ppo_trainer.yaml reward_model.enable=true reward_model.model.path=FOLDER reward_model.model.input_tokenizer=null
 
 It reads prompt and response as the policy's tokens, the end token included. Right and wrong responses are made from the training
-problems. In training every token of a response has a target, whether the response can still become right, and the token that
-should come next is learnt too, by a head that is not saved: right or wrong at the last token alone would say too little to find
-addition. How often the model is wrong about responses to the test problems is printed, kind by kind, and stands in
-reward_model.json beside the weights, which are float16. 1,500 steps take about five minutes on one CPU core; float32 sums differ
-from machine to machine, so the weights do too.
+problems. In training every token of a response has a target: whether the response can still become right. A second head, which is
+not saved, learns the next right token: a target at the last token alone is too little to learn addition. The error rates on
+responses to the test problems are printed by kind, and are in reward_model.json next to the weights, which are float16. 1,500
+steps take about five minutes on one CPU core; float32 sums differ from machine to machine, so the weights do too.
 """
 import json
 import pathlib
@@ -25,13 +24,13 @@ import transformers
 DATA = pathlib.Path(__file__).parent.parent / "data" / "arithmetic"
 BATCH, LONGEST, PEAK_LR, WARM_UP = 256, 8, 4e-3, 50
 EOS = 2
-# 0-9 are 4-13, then + - * = space newline. Letters stand for <pad>, <bos> and <unk>, which a text does not show.
+# 0-9 are 4-13, then + - * = space newline. Letters stand for <pad>, <bos> and <unk>, which are invisible in a text.
 IDS = {character: 4 + i for i, character in enumerate("0123456789+-*= \n")} | {"P": 0, "B": 1, "U": 3}
 DIGITS = "0123456789"
 
 
 def careless(truth, question):
-    """The sum of someone who forgets to carry from the ones."""
+    """The sum without the carry from the ones."""
     a, b = map(int, question.rstrip("=").split("+"))
     return str((a // 10 + b // 10) * 10 + (a % 10 + b % 10) % 10)
 
@@ -47,14 +46,14 @@ def inserted(text, rng, characters):
 
 
 def unseen(truth, question, rng):
-    """Tokens that a text does not show, and white space, in the beginning of a right response: policies find them."""
+    """Invisible tokens and white space in the beginning of a right response: policies find them."""
     text = truth[: rng.randrange(len(truth) + 1)]
     for _ in range(rng.randrange(1, 5)):
         text = inserted(text, rng, "PBUPBU \n")
     return text
 
 
-# What a policy writes when it is wrong, and some of what it could write to be taken for right.
+# Typical wrong responses of a policy, and some that could be mistaken for right ones.
 KINDS = {
     "right": lambda t, q, r: t,
     "careless": lambda t, q, r: careless(t, q),
@@ -75,14 +74,14 @@ WEIGHTS = [10, 4, 6, 6, 3, 2, 2, 2, 4, 1.5, 0.5, 0.5, 1, 0.3]
 
 
 def fits(text, truth):
-    """Whether `text` is the beginning of a right response: white space does not count around it."""
+    """True if `text` is the beginning of a right response, ignoring white space around it."""
     begun = text.lstrip()
     return truth.startswith(begun) if begun == begun.rstrip() else begun.rstrip() == truth
 
 
 def example(question, truth, rng, kind=None):
-    """The ids of prompt and response, and for each token: whether the response fits so far (nan: no matter), and the id that
-    should come next (-100: there is none)."""
+    """The ids of prompt and response, and for each token: whether the response is right so far (nan: ignored), and the id that
+    should come next (-100: none)."""
     kind = kind or rng.choices(list(KINDS), WEIGHTS)[0]
     text = KINDS[kind](truth, question, rng)[:LONGEST]
     ids, good = [IDS[c] for c in question + text], [float("nan")] * len(question)
@@ -146,7 +145,7 @@ def main(folder, steps):
             seconds = time.time() - started
             print(f"step {step}: squared error {squared:.4f}, next token {next_token:.3f}, wrong about {wrong:.4f}, {seconds:.0f} s", flush=True)
 
-    # As it is saved, in half the bytes.
+    # In the precision of the saved file, half the bytes.
     model = model.half().float()
     report = {}
     for kind in [None, *KINDS]:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A step in one process on all cores beside the same step in as many processes of one thread each, in turn: what processes cost.
+"""Compares a step in one process on all cores with the same step in one process per core, in turn: the cost of ranks.
 
     python scripts/bench/bench_ranks.py --trainer target/release/trainer --out FOLDER
 
-The trainer is built with `--features mpi`; mpirun is Open MPI's. RLOO with the KL in the reward, on random weights and responses of a
-fixed length, as `bench-vs-trl` has it. Memory is the peak of rank 0, which the optimizer's state is a part of."""
+The trainer is built with `--features mpi`; mpirun is Open MPI's. RLOO with the KL in the reward, on random weights and
+responses of a fixed length, like `bench-vs-trl`. Memory is the peak of rank 0, including the optimizer's state."""
 import argparse
 import os
 import pathlib

@@ -1,10 +1,10 @@
-"""What rewards cost, and what users read when a reward file misbehaves: writes docs/benchmarks/rewards.md.
+"""The cost of rewards, and the messages for a failing reward file: writes docs/benchmarks/rewards.md.
 
     python3 scripts/bench/bench_rewards.py target/release/trainer
 
-Nothing but Python's standard library. Times: 10,000 responses of about 2 kB, scored by verl's gsm8k rule in Rust, and by the same rule in
-a Python file through 1 and 2 workers; 5 repeats of each in turn, medians. Misbehaviour: tests/data/rewards/misbehaves.py, in a run
-of three steps that is saved after each; from the second step on the file misbehaves.
+Needs only Python's standard library. Times: 10,000 responses of about 2 kB, scored by verl's gsm8k rule in Rust, and by the same
+rule in a Python file through 1 and 2 workers; 5 repeats of each in turn, medians. Misbehaviour: tests/data/rewards/misbehaves.py,
+in a run of three steps that is saved after each; the file fails from the second step.
 """
 
 import json
@@ -43,7 +43,7 @@ CASES = [
 
 
 def responses(folder):
-    """One row per response, half of them right, as `trainer generate` would write them."""
+    """One row per response, half of them right, in the format of `trainer generate`."""
     path = os.path.join(folder, "responses.jsonl")
     with open(path, "w") as file:
         for i in range(COUNT):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Rows per second of tokenization and packing for supervised fine-tuning, beside TRL's pipeline on `datasets`: same rows, in turn.
+"""Rows per second of tokenization and packing for supervised fine-tuning, compared with TRL's pipeline on `datasets`: same rows,
+in turn.
 
     python scripts/bench/bench_rows.py --trainer target/release/trainer --tokenizer FOLDER --out rows.json
 
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def write_rows(file, count):
-    """Rows of a prompt and a completion; `file`.one has the first alone."""
+    """Writes rows of a prompt and a completion; `file`.one has only the first."""
     draw = random.Random(1)
     words = " ".join(page.read_text() for page in sorted((ROOT / "docs").glob("*.md"))).split()
     lines = []
@@ -62,9 +63,9 @@ def run_trl(rows, tokenizer, mode, processes):
 
 
 def run_ours(trainer, rows, tokenizer, mode):
-    """Seconds of a dry run, and the number of examples it says."""
+    """Seconds of a dry run, and its number of examples."""
     with tempfile.TemporaryDirectory() as folder:
-        # A dry run reads of the model its config.json alone.
+        # A dry run only reads the model's config.json.
         config = json.loads((ROOT / "data/arithmetic/model/config.json").read_text())
         config.update(vocab_size=1 << 18, max_position_embeddings=LONGEST)
         Path(folder, "config.json").write_text(json.dumps(config))

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A step of supervised fine-tuning, DPO and reward modelling beside TRL: same weights, same rows, in turn, on the CPU.
+"""A step of supervised fine-tuning, DPO and reward modelling compared with TRL: same weights, same rows, in turn, on the CPU.
 
     python scripts/bench/bench_stages.py --trainer target/release/trainer --out stages.json
     python scripts/bench/bench_stages.py --trainer … --stage sft --shape small --rounds 3
 
 Needs trl, torch, transformers and datasets (tried with trl 1.16.0, torch 2.15.0, transformers 5.23.0). Models are of Qwen2's shape with
-random weights; the tokenizer has one token for each word, in a folder of its own, because transformers replaces a word tokenizer that
-lies beside a config.json of Qwen2. The time of a step is that of the trainer's own loop; the first step of a run warms up and is left
+random weights; the tokenizer has one token for each word. It has its own folder, because transformers replaces a word tokenizer
+next to a config.json of Qwen2. The time of a step is that of the trainer's own loop; the first step of a run warms up and is left
 out. Memory is the largest resident size of the whole process.
 """
 import argparse

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What trackers cost a step: the time that the training thread spends on a row (`timing_s/tracking`), in runs of 200 steps.
+"""The cost of trackers per step: the time of the training thread for a row (`timing_s/tracking`), in runs of 200 steps.
 
     pip install mlflow tensorboard swanlab trackio clearml wandb
     python scripts/bench/bench_trackers.py target/release/trainer [--only console,wandb] [--markdown FILE]
 
-Every run has `file`, whose rows are synced to disk; `all` has all of them. Each set of trackers runs REPEATS times, in turn. A row has
-about 100 metrics, and ten rows have a table of five samples. The share is of a step of 100 ms.
+Every run has `file`, whose rows are synced to disk; `all` has all trackers. Each set of trackers runs REPEATS times, in turn. A
+row has about 100 metrics, and ten rows have a table of five samples. The share is of a step of 100 ms.
 """
 
 import argparse

@@ -1,9 +1,10 @@
-"""TRL's RLOOTrainer with a clock: what the benchmarks run beside our trainer, each time in a process of its own.
+"""TRL's RLOOTrainer with a clock. The benchmarks run it in turn with our trainer, each time in a separate process.
 
     python scripts/bench/bench_trl.py SETTINGS.json       (pip install torch transformers trl)
 
-The settings are those of `DEFAULTS` and `REQUIRED`. Appends a JSON line to `out` after each step: seconds of its phases and what
-was generated; and {"step": N, "accuracy": …} for each greedy evaluation, if there is one. At the end come versions and memory.
+The settings are those of `DEFAULTS` and `REQUIRED`. Appends a JSON line to `out` after each step: seconds of its phases and the
+generated responses; and {"step": N, "accuracy": …} for each greedy evaluation, if there is one. At the end come versions and
+memory.
 """
 import json
 import os
@@ -13,11 +14,11 @@ import time
 REQUIRED = {"model", "tokenizer", "data", "out", "prompts", "samples", "tokens", "steps"}
 DEFAULTS = {
     "device": "cpu", "threads": 0, "seed": 42, "micro": 0,
-    # What the weights are held in; `autocast` computes in bfloat16 over them, as TRL does unless told otherwise.
+    # The dtype of the weights; `autocast` computes in bfloat16 over them, which is TRL's default.
     "dtype": "float32", "autocast": False,
     "lr": 1e-5, "lr_scheduler": "constant", "weight_decay": 0.0, "grad_clip": 1.0, "beta": 0.0, "temperature": 1.0,
     "shuffle": False, "fixed_length": False, "gradient_checkpointing": False,
-    # {"data": FILE, "every": STEPS}: greedy accuracy before the first step and every so many.
+    # {"data": FILE, "every": STEPS}: greedy accuracy before the first step and after every STEPS.
     "evaluate": None,
 }
 
@@ -59,7 +60,7 @@ def now():
 
 
 class Rows:
-    """The file of rows, written line by line."""
+    """Writes the file of rows, line by line."""
 
     def __init__(self, path):
         self.file = open(path, "w")
@@ -70,8 +71,8 @@ class Rows:
 
 
 class Clock(transformers.TrainerCallback):
-    """Seconds of the parts of a step. The trainer's methods are wrapped; the pass of log-probabilities counts only where it
-    is without gradient, since the update calls the same method."""
+    """Seconds of the parts of a step. The trainer's methods are wrapped; the pass of log-probabilities counts only without
+    gradient, since the update calls the same method."""
 
     def __init__(self, rows):
         self.rows = rows

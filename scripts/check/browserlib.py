@@ -15,7 +15,7 @@ WAIT_S = 30
 
 
 class Browser:
-    """One browser with one page. `events` holds everything it told, in order."""
+    """One browser with one page. `events` has all its events, in order."""
 
     def __init__(self, program=None):
         program = program or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -89,13 +89,13 @@ class Browser:
         return told
 
     def settle(self, seconds=0.25):
-        """Lets the page go on for a while."""
+        """Lets the page run for a while."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.receive(left)
 
     def open(self, address):
-        """Loads a page; returns when its load event is over. The events before are forgotten."""
+        """Loads a page; returns when its load event is over. Earlier events are dropped."""
         self.call("Page.navigate", url="about:blank")
         self.settle(0.1)
         self.events.clear()
@@ -159,12 +159,12 @@ class Browser:
         pathlib.Path(path).write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png", optimizeForSpeed=False)["data"]))
 
     def requests(self):
-        """Every address asked for since the page was opened, but for those inside it."""
+        """Every requested address since the page was opened, except those inside it."""
         asked = [event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"]
         return [url for url in asked if not url.startswith("data:")]
 
     def complaints(self):
-        """What the page wrote to its console as an error or a warning, and exceptions."""
+        """Errors and warnings of the page on its console, and exceptions."""
         found = []
         for event in self.events:
             params = event["params"]

@@ -4,8 +4,8 @@
     pip install mlflow tensorboard swanlab trackio clearml wandb
     python scripts/check/check_trackers.py target/release/trainer [--only mlflow,trackio] [--keep FOLDER]
 
-Every step must be there, with every metric, and each value must be equal as an f64: NaN to NaN, infinity to infinity. Where a
-tracker's own format cannot hold a value, its module in scripts/check/trackerlib says what stands there instead. Nothing leaves the
+Every step must be there, with every metric, and each value must be equal as an f64: NaN to NaN, infinity to infinity. If a
+tracker's format cannot hold a value, its module in scripts/check/trackerlib has the expected replacement. Nothing leaves the
 machine. Exit code 1 if anything differs.
 """
 
@@ -28,7 +28,7 @@ SETTINGS = [
     "actor_rollout_ref.actor.ppo_mini_batch_size=2", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4",
     "trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.save_freq=-1",
 ]
-# Settings of whoever runs this, which must not reach the run.
+# Settings of the user, which must not reach the run.
 FOREIGN = ("VERL_FILE_LOGGER", "TENSORBOARD_", "MLFLOW_", "WANDB_", "SWANLAB_", "TRACKIO_", "CLEARML_")
 # Metrics of every kind of number: `reward/KEY/mean` of each.
 REWARD = '''
@@ -60,7 +60,7 @@ def train(trainer, names, steps, run, environment):
 
 
 def logged(run):
-    """metrics.jsonl, in which the numbers that JSON lacks are texts."""
+    """metrics.jsonl, where numbers that JSON lacks are strings."""
     rows = (json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines())
     return {row["step"]: {name: float(value) for name, value in row["data"].items()} for row in rows}
 
@@ -107,7 +107,7 @@ def main():
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--keep", help="a folder for everything that is written, which is left there")
     args = parser.parse_args()
-    # Beside this file; as a package, so that its modules do not stand before those of the same names that they use.
+    # From the folder of this file; as a package, so that its modules do not hide those of the same names that they use.
     modules = {name: importlib.import_module(f"trackerlib.{name}") for name in args.only.split(",")}
     packages = [package for module in modules.values() for package in module.PACKAGES]
     missing = [package for package in packages if importlib.util.find_spec(package) is None]

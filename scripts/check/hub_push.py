@@ -4,7 +4,7 @@
     python scripts/check/hub_push.py ENDPOINT REPO REVISION FOLDER
 
 `cargo test --test binary hub_push` calls it on its own server, if the Python of BURNISH_HUB_PYTHON (or python3) has the package.
-It works on the Hub as well, with HF_TOKEN for what is private.
+It works on the Hub as well, with HF_TOKEN for private repositories.
 """
 
 import json

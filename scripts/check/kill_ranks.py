@@ -25,7 +25,7 @@ SETTINGS = [
 
 
 def start(args, folder, ranks):
-    """Starts the run on so many ranks, in a process group of its own."""
+    """Starts the run on this many ranks, in its own process group."""
     env = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "RAYON_NUM_THREADS": "1", "RUST_LOG": "warn"}
     command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)] if ranks > 1 else []
     command += [args.trainer, *SETTINGS, f"trainer.total_training_steps={args.steps}", f"trainer.default_local_dir={folder}"]
@@ -40,7 +40,7 @@ def processes(run, trainer):
 
 
 def is_saving(folder, since):
-    """True if a checkpoint is being written: a folder that is not older than the process has a name that is not final yet."""
+    """True if a checkpoint is being written: a folder with a temporary name is not older than the process."""
     try:
         staged = [path for path in folder.glob("*global_step_*") if not path.name.startswith("global_step_")]
         return any(path.stat().st_mtime >= since for path in staged)

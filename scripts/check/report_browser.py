@@ -5,7 +5,7 @@
     scripts/check/report_browser.py shots REPORT.html FOLDER [TWO_RUNS.html]    light.png, dark.png, phone.png and overlay.png
     scripts/check/report_browser.py time REPORT.html    size, and time from navigation until the charts in view are drawn
 
-Needs Python and a Chromium. What a report does not have (samples, a second run) is not checked, and named.
+Needs Python and a Chromium. Missing parts of a report (samples, a second run) are named, not checked.
 """
 import argparse
 import http.server
@@ -55,7 +55,7 @@ class Check:
         self.browser.open(address(path or self.path) + fragment)
 
     def quiet(self, what):
-        """No request but for the page itself, and nothing in the console."""
+        """No request except for the page itself, and nothing in the console."""
         asked = self.browser.requests()
         self.that(f"{what}: no network request", [url for url in asked if not url.startswith("file:///")] == [] and len(asked) == 1, asked)
         self.that(f"{what}: no error in the console", not self.browser.complaints(), self.browser.complaints())
@@ -76,7 +76,7 @@ class Check:
         self.quiet("curves")
 
     def pairs(self):
-        """Pairs whose sides both become less likely are warned of, and others are not."""
+        """The page warns of pairs whose sides both become less likely, and not of others."""
         self.open()
         said = self.browser.js("document.getElementById('runs').textContent")
         series = lambda run, side: next((run["metrics"]["series"][name] for name in (f"train/logps/{side}", f"actor/logps/{side}") if name in run["metrics"]["series"]), [0])
@@ -96,7 +96,7 @@ class Check:
         self.that("all charts in view are at the same step", same == 1, same)
 
     def values(self, what):
-        """What the charts in view say at the crosshair is what the data holds."""
+        """The values of visible charts at the crosshair are those of the data."""
         said = self.browser.js("""[...document.querySelectorAll('#curves .plot')].filter(p => p.querySelector('.area').plot.visible).flatMap(p => [...p.querySelectorAll('output')].map(o =>
             [p.querySelector('code').textContent, o.dataset.run, o.dataset.step, o.dataset.value, o.textContent]))""")
         wrong = []
@@ -160,7 +160,7 @@ class Check:
         return any(run["samples"] for run in self.runs)
 
     def conversations(self):
-        """Turns with their calls folded; what was not sampled is grey, whatever tokens are tinted by."""
+        """Turns with their calls folded; tokens that were not sampled are grey, for every kind of tint."""
         talks = [s for run in self.runs for s in run["samples"] if s.get("messages")]
         if not talks:
             return
@@ -219,7 +219,7 @@ class Check:
         self.quiet("samples")
 
     def hostile(self):
-        """Texts of the data are never markup, and the page can ask for nothing."""
+        """Texts of the data are never markup, and the page cannot send requests."""
         b, data = self.browser, json.loads(json.dumps(self.data))
         run = data["runs"][0]
         run.update(name=HOSTILE, command=HOSTILE, error=HOSTILE, model=HOSTILE, phase=HOSTILE)
@@ -268,7 +268,7 @@ class Check:
         self.that("what is tapped is at least 40 px high", not small, small[:5])
 
     def contrast(self, scheme):
-        """Every text against the first background behind it that is opaque."""
+        """Every text against the first opaque background behind it."""
         poor = self.browser.js("""(() => {
             const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true}); canvas.canvas.width = canvas.canvas.height = 1;
             const rgb = (layers) => { canvas.clearRect(0, 0, 1, 1); for (const l of layers) { canvas.fillStyle = l; canvas.fillRect(0, 0, 1, 1); } return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3); };
@@ -311,7 +311,7 @@ class Check:
         self.quiet("overlay")
 
     def live(self):
-        """A server that first adds a step and then is gone; the view stays as it was."""
+        """A server that first adds a step and then disconnects; the view stays unchanged."""
         b, data = self.browser, json.loads(json.dumps(self.data))
         data["watch"] = True
         page = pathlib.Path(self.path).read_text().replace("connect-src 'none'", "connect-src 'self'")

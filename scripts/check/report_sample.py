@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes a report of runs that never were, to look at the page of `trainer report` and to test it.
+"""Makes a report of invented runs, to view and test the page of `trainer report`.
 
     scripts/check/report_sample.py OUT.html [--runs 2] [--steps 400] [--kind ppo|agent|trl|sft|bare] [--state finished] [--no-samples] [--watch] [--json OUT.json]
 
-The data follows the contract of the page: what `trainer report` puts into its element `data`. Needs Python alone.
+The data has the format of the page's element `data`, which `trainer report` writes. Needs only Python.
 """
 import argparse
 import html
@@ -24,7 +24,7 @@ ACCURACY = "val-core/burnish/arithmetic/acc/mean@1"
 
 
 def assemble(data):
-    """The page with its data. Placeholders are filled in one pass, so that no text of the data is taken for one."""
+    """The page with its data. Placeholders are filled in one pass, so that no text of the data is read as a placeholder."""
     parts = {
         "STYLE": (PAGE / "style.css").read_text(),
         "SCRIPT": "\n".join((PAGE / name).read_text() for name in SCRIPTS),
@@ -37,7 +37,7 @@ def assemble(data):
 
 
 def number(value):
-    """As the report writes it: six significant digits, names for what is not finite."""
+    """The report's format: six significant digits, names for values that are not finite."""
     if value is None:
         return None
     if math.isnan(value):
@@ -178,7 +178,7 @@ def sample(rng, step, kind, skill, prompt, hostile):
 
 
 def conversation(one):
-    """The sample as a conversation: a tool said the middle third of its tokens."""
+    """The sample as a conversation: a tool wrote the middle third of its tokens."""
     third = len(one["tokens"]) // 3
     parts = ["".join(one["tokens"][i * third : None if i == 2 else (i + 1) * third]) for i in range(3)]
     call = {"type": "function", "function": {"name": "calculator", "arguments": {"expression": one["prompt"].split("\n")[-1], "note": "</script><b>"}}}
@@ -248,7 +248,7 @@ def run_of(kind, steps, every, variant, state, samples, seed):
 
 
 def make_data(runs=1, steps=400, kind="ppo", state="finished", samples=True, watch=False, seed=1):
-    """The JSON value of the page; of several runs the last has a third fewer steps."""
+    """The JSON value of the page; if there are several runs, the last has a third fewer steps."""
     shorter = lambda i: steps if i == 0 or steps < 9 or i + 1 < runs else steps * 2 // 3
     return {"version": 1, "generated": 1790100000, "watch": watch, "runs": [run_of(kind, shorter(i), max(1, steps // 25), i, state, samples, seed) for i in range(runs)]}
 

@@ -1,10 +1,11 @@
-"""Trains reward models with `trainer rm`, and lets transformers score the same texts by the folders that it saved.
+"""Trains reward models with `trainer rm`, and lets transformers score the same texts with the saved folders.
 
     python scripts/check/reward_folders.py target/release/trainer [--models tests/golden/models] [--goldens tests/golden/offline/e2e]
 
 Needs torch and transformers, and peft for the adapters. For every model: two steps on the golden's pairs, then the scores of
-`trainer serve-rm` beside those of `AutoModelForSequenceClassification`, texts padded together by the saved tokenizer and one by one;
-the same of an adapter; and the labels of a process reward model beside those of `AutoModelForTokenClassification`.
+`trainer serve-rm` compared with those of `AutoModelForSequenceClassification`, for texts padded together by the saved tokenizer
+and one by one; the same for an adapter; and the labels of a process reward model compared with those of
+`AutoModelForTokenClassification`.
 """
 
 import argparse

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Holds `serve-rm` and `report --watch` under a thousand connections each, good and bad, and looks at answers and memory.
+"""Keeps `serve-rm` and `report --watch` under a thousand connections each, good and bad, and checks replies and memory.
 
     python3 scripts/check/soak.py --trainer target/release/trainer [--seconds 600] [--connections 1000]
                                   [--markdown docs/benchmarks/reliability.md]
 
-Good clients ask again and again over connections that stay, and compare each answer. Bad ones send a byte per second, malformed or huge
-requests, foreign names, leave in the middle, or say nothing. Exits with 1 if a good request was not answered as it should be, or the
-memory grew after the first third. Needs Python alone.
+Good clients send repeated requests over open connections, and compare each reply. Bad ones send a byte per second, malformed or
+huge requests, or foreign names, disconnect in the middle, or send nothing. Exits with 1 if a good request got a wrong reply, or
+the memory grew after the first third. Needs only Python.
 """
 import argparse
 import asyncio
@@ -36,7 +36,7 @@ SLACK = 8.0
 
 
 class Server:
-    """A running server, what its clients saw, and its memory over time."""
+    """A running server, the replies to its clients, and its memory over time."""
 
     def __init__(self, name, command, path, body):
         self.name, self.path, self.body = name, path, body
@@ -123,7 +123,7 @@ async def bad(server, kind, until):
         return await once(server, b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
     reader, writer = await asyncio.open_connection(server.host, server.port)
     if kind == "gone":
-        # A reset in the middle of a request, or of its answer.
+        # A reset in the middle of a request, or of its reply.
         writer.write(random.choice([server.request(), server.request()[:40]]))
         await asyncio.sleep(random.uniform(0, 1))
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -168,7 +168,7 @@ async def soak(servers, seconds, connections):
 
 
 def report(server, seconds):
-    """The lines of a server, and true if it held."""
+    """The report lines of a server, and true if it passed."""
     third = [rss for at, rss in server.memory if at < seconds / 3]
     highest, last = max(third), max(rss for at, rss in server.memory if at >= seconds * 0.9 - 2)
     times = sorted(server.times)
@@ -206,7 +206,7 @@ def main():
             Server("`serve-rm`", [trainer, "serve-rm", "--model", MODEL, "--port", "0"], b"/get_reward", QUERY),
             Server("`report --watch`", [trainer, "report", "--watch", run], b"/data.json", b""),
         ]
-        # After the servers have begun, which keep the limit that a user has.
+        # After the start of the servers, which keep the user's limit.
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         try:
             asyncio.run(soak(servers, options.seconds, options.connections))

@@ -1,9 +1,9 @@
-"""How far verl's scripts come here: from-verl, then a dry run of the recipe with a small model and its data in place of theirs.
+"""Coverage of verl's scripts: from-verl, then a dry run of the recipe with a small model and its data instead of theirs.
 
     python scripts/check/verl_scripts.py TRAINER SCRIPTS.jsonl
 
-SCRIPTS.jsonl has a script a line, as scripts/goldens/verl_scripts.py writes them. Prints how many recipes are whole, how many of them
-pass `--dry-run`, and for the others how often each reason stands in the way. What a recipe leaves open is set to 1.
+SCRIPTS.jsonl has a script per line, written by scripts/goldens/verl_scripts.py. Prints how many recipes are complete, how many of
+them pass `--dry-run`, and for the others how often each reason occurs. Open values of a recipe are set to 1.
 """
 
 import collections
@@ -44,7 +44,8 @@ def small(folder):
 
 
 def run(trainer, script, folder):
-    """Returns how the script ends here: `whole` or `part` of it is in the recipe, whether a dry run passes, and the reasons why not."""
+    """Returns the result of the script: `whole` or `part` of it is in the recipe, whether a dry run passes, and the reasons
+    why not."""
     path, recipe = folder / "script.sh", folder / "recipe.yaml"
     path.write_text(script["text"])
     recipe.unlink(missing_ok=True)

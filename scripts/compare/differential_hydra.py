@@ -5,8 +5,8 @@
     python scripts/compare/differential_hydra.py target/release/trainer --seed 1 --count 600
 
 Every case is a folder of YAML files and a list of overrides, made from the seed. Both sides must return the same values with
-the same types, or both must fail. Where the two differ on purpose stands in DELIBERATE, and is checked there.
-`--freeze FILE` writes a small sample with what Hydra returned, for tests/config/hydra.rs.
+the same types, or both must fail. Intended differences are in DELIBERATE, and are checked too. `--freeze FILE` writes a small
+sample with Hydra's results, for tests/config/hydra.rs.
 """
 
 import argparse
@@ -39,7 +39,7 @@ class Case:
     name: str = "main"
 
 
-# What each side makes of a case.
+# The results of each side.
 
 
 def write(folder, files):
@@ -60,7 +60,7 @@ def by_hydra(case, folder):
 
 
 class Loader(yaml.SafeLoader):
-    """Reads what `trainer` prints, whose strings are quoted wherever they look like something else."""
+    """Parses the output of `trainer`, where strings are quoted if they look like another type."""
 
 
 Loader.yaml_implicit_resolvers = {}
@@ -87,7 +87,7 @@ def by_trainer(trainer, case, folder):
 
 
 def typed(value):
-    """A value that is equal to another one only if all types are, too. Keys are texts here."""
+    """A value that equals another only if all types are equal, too. Keys are strings."""
     if isinstance(value, dict):
         return {json.dumps(key) if isinstance(key, (bool, int, float)) else str(key): typed(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -95,7 +95,7 @@ def typed(value):
     return (type(value).__name__, repr(value))
 
 
-# Where the two differ on purpose: files, overrides, what Hydra returns, what trainer returns, and why.
+# Intended differences: files, overrides, Hydra's result, trainer's result, and the reason.
 
 LARGE = "an integer beyond 64 bits is refused, not kept"
 IN_TEXT = "what oc.create and oc.dict.values make is put into a longer text with its values, not with references"
@@ -169,7 +169,7 @@ def quoted(r, text):
 
 
 def value(r, depth=2):
-    """A value of the override grammar that is probably right."""
+    """A value of the override grammar that is probably valid."""
     kind = r.choice(["scalar"] * 5 + ["quoted"] * 3 + ["list", "dict"] * depth + ["cast"])
     space = r.choice(["", "", " "])
     if kind == "scalar":
@@ -185,7 +185,7 @@ def value(r, depth=2):
 
 
 def soup(r):
-    """Tokens in any order, which are mostly wrong."""
+    """Tokens in any order, mostly invalid."""
     tokens = SCALARS + ["[", "]", "{", "}", ",", ":", " ", "'", '"', "\\", "(", ")", "=", "int(", "str(", "${a}", "${.b}", "a:", "k: v", "\\'", "\\\\'", "choice(1,2)", "range(3)", "foo(1)"]
     return "".join(r.choice(tokens) for _ in range(r.randrange(1, 6)))
 
@@ -379,7 +379,7 @@ GENERATORS = [override_values, override_values, override_sets, override_sets, ya
 
 
 def compared(trainer, generator, r):
-    """One case and what both sides make of it. Most cases that Hydra refuses are drawn again, so that at most half fail."""
+    """One case with the results of both sides. Most cases that Hydra refuses are drawn again, so that at most half fail."""
     for _ in range(6):
         case = generator(r)
         with tempfile.TemporaryDirectory() as folder:
@@ -404,7 +404,7 @@ def known(case, theirs, message):
 
 
 def as_json(value):
-    """Values for the frozen sample; JSON has no infinity, so that stands as text with a mark."""
+    """Values for the frozen sample; JSON has no infinity, so that is a marked string."""
     if isinstance(value, dict):
         return {json.dumps(key) if isinstance(key, (bool, int, float)) else str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -415,7 +415,7 @@ def as_json(value):
 
 
 def freeze(path, rows, size):
-    """A sample that has every feature, what holds as well as what fails; the shortest cases first."""
+    """A sample with every feature, valid and invalid cases; the shortest first."""
     timeless = [row for row in rows if "now:" not in json.dumps(row[0].files) and "oc.env:SET" not in json.dumps([row[0].files, row[0].overrides])]
     chosen = []
     for feature in sorted({case.feature for case, _ in timeless}):

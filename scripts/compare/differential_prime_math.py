@@ -4,9 +4,8 @@
     pip install verl==0.9.1 --no-deps; pip install sympy pylatexenc math-verify
     python scripts/compare/differential_prime_math.py target/release/trainer --n 4000 --seed 1
 
-What is decided here must be what verl decides, and the extracted answer what verl extracts; the exit status is 1 if anything
-differs. What takes algebra is left to math-verify, which is another program than the sympy that verl asks and may well differ:
-those answers are counted by themselves.
+Decisions and extracted answers must equal verl's; the exit status is 1 if anything differs. Answers that need algebra go to
+math-verify, which may differ from the sympy that verl uses: those answers are counted separately.
 """
 
 import argparse

@@ -5,11 +5,10 @@
     python scripts/compare/differential_rewards.py target/release/trainer --n 2000 --seed 1
 
 verl and TRL need not be installed: a folder that holds them may be on PYTHONPATH. Only the files of verl that score are loaded.
-An answer is made of an answer that a generator knows, in one of the ways it can be written, in one of the frames that scorers
-look for, with mistakes at random places; the ground truth is that answer in about half of the cases. Score, `acc` and the
-extracted answer must be equal where both sides have one; numbers are compared as float32. Answers that take algebra to compare are
-left to math-verify, which is another program than the sympy behind mathruler; they are counted by themselves and are no failure. prime_math and
-programs have scripts of their own.
+A response is a generator's known answer in one of its notations, in one of the frames that scorers look for, with errors at
+random places; the ground truth is that answer in about half of the cases. Score, `acc` and the extracted answer must be equal
+where both sides have one; numbers are compared as float32. Answers that need algebra go to math-verify, which may differ from the
+sympy behind mathruler; they are counted separately and are not failures. prime_math and programs have their own scripts.
 
 To add a scorer, add a row to SCORERS. The exit status is 1 if anything differs.
 """
@@ -37,7 +36,7 @@ EM_SOURCES = ["nq", "triviaqa", "popqa", "hotpotqa", "2wikimultihopqa", "musique
 
 
 def verl_rule(name):
-    """A module of verl/utils/reward_score, without what verl's packages import when they are loaded."""
+    """A module of verl/utils/reward_score, without the imports of verl's packages."""
     for package in ["verl", "verl.utils", "verl.utils.reward_score"]:
         if package in sys.modules:
             continue
@@ -52,7 +51,7 @@ def verl_rule(name):
 
 
 def by_verl(module, **kwargs):
-    """verl's function as its reward manager uses it: `acc` is the score where a bare number is returned."""
+    """verl's function as its reward manager uses it: `acc` is the score if the function returns a bare number."""
 
     def score(case):
         with contextlib.redirect_stdout(io.StringIO()):
@@ -66,7 +65,7 @@ def by_verl(module, **kwargs):
 
 
 def by_trl(name, **kwargs):
-    """A reward function of TRL that looks at the text alone."""
+    """A reward function of TRL that reads only the text."""
 
     def score(case):
         rewards = importlib.import_module("trl.rewards")
@@ -88,7 +87,7 @@ class Scorer:
     oracle: Callable
     generate: Callable
     data_sources: list
-    # Beside these, what `trainer eval` is told.
+    # The additional overrides of `trainer eval`.
     overrides: list = field(default_factory=list)
 
 
@@ -130,7 +129,7 @@ def cases_of(scorer, n, seed):
 
 
 def by_trainer(trainer, scorer, cases):
-    """What `trainer eval` writes about each case."""
+    """The output of `trainer eval` for each case."""
     with tempfile.TemporaryDirectory() as folder:
         rows, output = os.path.join(folder, "rows.jsonl"), os.path.join(folder, "scores.jsonl")
         with open(rows, "w", encoding="utf-8") as file:
@@ -151,7 +150,7 @@ def single(number):
 
 
 def difference(ours, theirs):
-    """What is not equal, or None."""
+    """The difference, or None."""
     for key in ["score", "acc"]:
         if key in theirs and single(ours.get(key)) != single(theirs[key]):
             return key
@@ -159,7 +158,7 @@ def difference(ours, theirs):
 
 
 def compare(trainer, scorer, n, seed, shown):
-    """Cases, how many have a positive score, how many are left to math-verify, how many of those and of the others differ."""
+    """Counts: cases, positive scores, cases for math-verify, and the differing ones among those and among the others."""
     cases = cases_of(scorer, n, seed)
     ours = by_trainer(trainer, scorer, cases)
     positive = left = left_different = different = 0

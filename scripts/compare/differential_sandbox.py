@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares `trainer eval` with verl's sandbox_fusion client, both asking the same service of this script's own.
+"""Compares `trainer eval` with verl's sandbox_fusion client, both with the same service of this script.
 
     pip install verl==0.9.1 --no-deps; pip install requests
     python scripts/compare/differential_sandbox.py target/release/trainer --n 2000 --seed 1
 
-Score and what became of each case must be equal. Where verl gives 0 for want of a verdict or of test cases that can be read,
-there must be no score here (reward.on_error=abstain). The programs that are really run are this script's own. The exit status is 1
-if anything differs.
+The score and the status of each case must be equal. Where verl gives 0 without a verdict or without readable test cases, there
+must be no score here (reward.on_error=abstain). The executed programs are this script's own. The exit status is 1 if anything
+differs.
 """
 
 import argparse
@@ -25,17 +25,17 @@ from rewardlib import sandbox
 
 SOURCES = ["codecontests", "apps", "codeforces", "taco"]
 NO_BLOCK = "Invalid completion (missing code block)"
-# verl's words for cases that the service gave no verdict on.
+# verl's statuses of cases without a verdict of the service.
 LOST = ("api_error", "sandbox_error", "unknown", "unexpected", "internal_error")
 
 
 def readable(truth):
-    """Whether these are test cases at all; verl looks at them only when there is a program."""
+    """True if these are test cases; verl reads them only if there is a program."""
     return not any(truth is bad or truth == bad for bad in sandbox.BAD)
 
 
 def expected(score, metadata, truth):
-    """What `trainer eval` should say: the kind of case, the score and the statuses."""
+    """The expected output of `trainer eval`: the kind of case, the score and the statuses."""
     if not readable(truth):
         return "no test cases", None, None
     if metadata[0].get("error") == NO_BLOCK:
@@ -47,7 +47,7 @@ def expected(score, metadata, truth):
 
 
 def requests(asked):
-    """What was asked for, without the code around a function, which is ours or verl's."""
+    """The requests, without the code around a function, which is ours or verl's."""
     own = lambda code: code[code.index("# RUN") :].split("\n\n")[0] if "# RUN" in code else code
     return collections.Counter(json.dumps({**payload, "code": own(payload["code"])}, sort_keys=True) for payload in asked)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Loads the YAML files of verl's releases with `trainer config show`, and counts what it finds wrong with them.
+"""Loads the YAML files of verl's releases with `trainer config show`, and counts the errors.
 
     python scripts/compare/verl_files.py target/release/trainer 0.4.1 0.5.0 0.6.1 0.7.0 0.8.0 0.9.1
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What the advantage code of TRL and OpenRLHF returns on random batches, as JSON.
+"""Writes the results of TRL's and OpenRLHF's advantage code on random batches, as JSON.
 
     pip install torch
     python scripts/goldens/golden_advantages.py tests/golden/advantages-trl-openrlhf.json
 
-The two wheels are downloaded from PyPI, without what they depend on. TRL computes advantages in the middle of a method: the
-statements from the rewards to the advantages are cut out of its source and run. OpenRLHF's method runs whole; the modules it
-imports for other ends (ray, deepspeed, ...) are replaced by empty ones.
+The two wheels are downloaded from PyPI, without their dependencies. TRL computes advantages in the middle of a method: the
+statements from the rewards to the advantages are cut out of its source and run. OpenRLHF's method runs whole; unrelated modules
+that it imports (ray, deepspeed, ...) are replaced by empty ones.
 """
 
 import ast
@@ -108,7 +108,7 @@ def trl(folder):
 
 
 class Absent:
-    """Finds any module of the named packages, with whatever is asked of it."""
+    """Finds any module of the named packages, with every requested attribute."""
 
     packages = ("ray", "deepspeed", "transformers", "openrlhf.trainer.ray")
 

@@ -1,12 +1,12 @@
-"""Writes tests/golden/aggregations.json: what verl and TRL make of losses of tokens where whole responses are masked.
+"""Writes tests/golden/aggregations.json: verl's and TRL's aggregations of token losses with fully masked responses.
 
     pip download --no-deps verl==0.9.1 trl==1.16.0   (one by one; unpack each archive)
     pip install numpy
     python scripts/goldens/golden_aggregations.py VERL TRL > tests/golden/aggregations.json
 
-Each argument is the folder that holds the package's folder. verl's `agg_loss` and TRL's choice by `loss_type` are taken out of the
-files and run as they are, with the counts that the trainers hand to them (verl: `ppo_loss` with those of the mini-batch, on one
-device). The few operations of torch they use are numpy's here, in float64, so neither torch nor the packages have to be installed.
+Each argument is the folder that contains the package's folder. verl's `agg_loss` and TRL's choice by `loss_type` are extracted
+from the files and run unchanged, with the counts of the trainers (verl: `ppo_loss` with those of the mini-batch, on one device).
+Their few torch operations are numpy's here, in float64, so neither torch nor the packages are needed.
 """
 
 import ast
@@ -24,7 +24,7 @@ SCALE = 11
 
 
 class Tensor(np.ndarray):
-    """A numpy array that answers to torch's names."""
+    """A numpy array with torch's method names."""
 
     def size(self, dim):
         return self.shape[dim]
@@ -57,7 +57,7 @@ torch = types.SimpleNamespace(
 
 
 def definition(path, name, **namespace):
-    """The function of this name, run as it is."""
+    """The unchanged function of this name."""
     node = next(n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef) and n.name == name)
     exec(compile(ast.Module([node], []), str(path), "exec"), namespace)
     return namespace[name]
@@ -69,13 +69,13 @@ agg_loss = definition(VERL / "verl/trainer/ppo/core_algos.py", "agg_loss", torch
 
 
 def verl(loss, mask, mode, scale):
-    """As `ppo_loss` of verl/workers/utils/losses.py calls it, with one device and the mini-batch in one piece."""
+    """Calls it like `ppo_loss` of verl/workers/utils/losses.py, with one device and the mini-batch in one piece."""
     counts = {"dp_size": 1, "batch_num_tokens": mask.sum(), "global_batch_size": len(mask), "loss_scale_factor": scale}
     return agg_loss(loss, mask, mode, **counts)
 
 
 def trl(loss, mask, loss_type):
-    """The chain of conditions in GRPOTrainer._compute_loss that makes one number of `per_token_loss`."""
+    """The chain of conditions in GRPOTrainer._compute_loss that reduces `per_token_loss` to one value."""
     path = TRL / "trl/trainer/grpo_trainer.py"
     method = next(n for n in ast.walk(ast.parse(path.read_text())) if getattr(n, "name", None) == "_compute_loss")
     chain = next(n for n in ast.walk(method) if isinstance(n, ast.If) and ast.unparse(n.test).startswith("self.loss_type")
@@ -90,7 +90,7 @@ def trl(loss, mask, loss_type):
     return space["loss"]
 
 
-# Name, the reference, and the aggregation and loss_scale_factor here that must give the same number.
+# Name, the reference, and our aggregation and loss_scale_factor that must give the same value.
 MODES = ["token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm"]
 REFERENCES = [
     *[(f"verl {mode}", lambda x, m, mode=mode: verl(x, m, mode, None), mode, None) for mode in MODES],

@@ -1,17 +1,17 @@
-"""Writes tests/golden/chat-templates.json: what transformers makes of conversations with the templates beside it.
+"""Writes tests/golden/chat-templates.json: transformers' renderings of conversations with the templates next to it.
 
     pip install transformers==5.23.0 jinja2==3.1.6
     python scripts/goldens/golden_chat_templates.py > tests/golden/chat-templates.json
 
-With folders of further templates (*.jinja), goldens of those alone. The published templates of Llama and Gemma are under
-licences of their own and so not here; TRL ships copies:
+With folders of further templates (*.jinja), goldens of those alone. The published templates of Llama and Gemma have their own
+licences and are not here; TRL ships copies:
 
     pip install trl==1.16.0
     mkdir more && python scripts/goldens/golden_chat_templates.py SITE_PACKAGES/trl/chat_templates > more/chat-templates.json
     BURNISH_GOLDENS=$PWD/more cargo test --release --test algorithms chat_templates
 
-Every conversation is rendered twice, without and with the generation prompt; where the second text continues the first, only
-what it adds is written. What a call of strftime_now would print is written as «FORMAT».
+Every conversation is rendered twice, without and with the generation prompt; if the second text continues the first, only the
+addition is written. The output of strftime_now is written as «FORMAT».
 """
 
 import json
@@ -107,7 +107,7 @@ def render(source, tokens, conversation, prompt):
         )
         return {"text": text}
     except Exception as error:
-        # Raised by the template, with words to pass on; or by Python. minijinja takes a loop over none for an empty one.
+        # Raised by the template, with a message to pass on; or by Python. In minijinja a loop over none is empty.
         raised = type(error).__name__ == "TemplateError"
         over_none = str(error) == "'NoneType' object is not iterable"
         return {"error": str(error) if raised else None, **({"may_render": True} if over_none else {})}

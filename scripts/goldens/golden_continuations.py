@@ -1,5 +1,5 @@
-"""Writes tests/golden/agents/continuation_families.json: what verl's builders append for families of models that
-concatenation_verl.json has not (Gemma 4, MiniMax, DeepSeek V4), with small templates of our own in place of the models'.
+"""Writes tests/golden/agents/continuation_families.json: the tokens that verl's builders append for model families that
+concatenation_verl.json lacks (Gemma 4, MiniMax, DeepSeek V4), with small templates of ours instead of the models'.
 
     pip install transformers==5.23.0 && pip install --no-deps verl==0.9.1
     python scripts/goldens/golden_continuations.py tests/golden/agents/continuation_families.json
@@ -17,7 +17,7 @@ from transformers import AutoTokenizer
 
 GOLDENS = pathlib.Path(__file__).resolve().parents[2] / "tests/golden"
 
-# Answers of tools stand in the model's turn, and the token before them is the assistant's.
+# Results of tools are in the model's turn, and the token before them is the assistant's.
 GEMMA4 = """{{- bos_token -}}
 {%- if tools -%}{{- '<|turn>tools\\n' + tools | tojson + '<turn|>\\n' -}}{%- endif -%}
 {%- for m in messages -%}
@@ -44,7 +44,7 @@ MINIMAX = """{%- for m in messages -%}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{- ']~b]ai\\n' -}}{%- endif -%}"""
 
-# DeepSeek V4 has none; this one writes prompts of messages as its encoder does.
+# DeepSeek V4 has no template; this one writes prompts of messages like its encoder.
 DEEPSEEK_V4 = """{{- bos_token -}}
 {%- for m in messages -%}
 {%- if m.role == 'user' -%}{{- '<｜User｜>' + m.content -}}
@@ -81,7 +81,7 @@ def said(role, content):
 
 START = [said("system", "Be terse."), said("user", "1 + 2?")]
 
-# Messages, then turns of the assistant (a message and how its tokens end) and what is appended.
+# Messages, then turns of the assistant (a message and the end of its tokens) and the appended messages.
 CASES = {
     "tool": [(call("add"), "close"), [tool("3")]],
     "two_tools": [(call("add", "mul"), "close"), [tool("3"), tool("é\n\"4\"")]],

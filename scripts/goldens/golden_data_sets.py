@@ -1,12 +1,12 @@
-"""Writes tests/golden/data-sets.json: what verl's scripts of data preparation get from the libraries that they call.
+"""Writes tests/golden/data-sets.json: the values that verl's data preparation scripts get from their libraries.
 
     pip download --no-deps verl==0.9.1   (and unpack the archive)
     pip install datasets==5.2.0
     python scripts/goldens/golden_data_sets.py VERL > tests/golden/data-sets.json
 
-The argument is the folder that holds the package's folder. Three things decide what is in a prepared file and are not said by the
-scripts themselves: the answer that `verl.utils.reward_score` takes from a solution of MATH, the rows that `train[:75%]` and
-`train[-25%:]` of `datasets` are, and the columns that its `map` leaves beside those that the function returns.
+The argument is the folder that holds the package's folder. Three parts of a prepared file are not in the scripts themselves: the
+answer that `verl.utils.reward_score` extracts from a solution of MATH, the rows in `train[:75%]` and `train[-25%:]` of
+`datasets`, and the columns that its `map` keeps in addition to those of the function.
 """
 
 import importlib.util

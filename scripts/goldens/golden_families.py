@@ -1,5 +1,5 @@
-"""Write small random models of every family, in many shapes and spellings, as Hugging Face folders, and what transformers
-computes with each: a differential check of crates/model/src that is wider than the goldens in the repository.
+"""Write small random models of every family, in many shapes and spellings, as Hugging Face folders, and the results of
+transformers with each: a differential check of crates/model/src that is wider than the goldens in the repository.
 
     python scripts/goldens/golden_families.py check/models        (pip install torch transformers)
     BURNISH_GOLDENS=check cargo test --release --test model transformers
@@ -61,7 +61,7 @@ MODELS = {
 
 
 def older(config):
-    """The same config.json as transformers 4 writes it."""
+    """The same config.json in the format of transformers 4."""
     config = dict(config)
     rope = dict(config.pop("rope_parameters", {}))
     theta, partial, kind = rope.pop("rope_theta", None), rope.pop("partial_rotary_factor", None), rope.pop("rope_type", "default")
@@ -79,7 +79,7 @@ def older(config):
 for number, (name, (kind, settings)) in enumerate(MODELS.items()):
     torch.manual_seed(number)
     model = t.AutoModelForCausalLM.from_config(kind(**settings), attn_implementation="eager")
-    for parameter_name, parameter in model.named_parameters():  # norms and biases that a mistake would not leave alone
+    for parameter_name, parameter in model.named_parameters():  # norms and biases that an error would change
         if parameter.dim() == 1:
             parameter.data += 0.1 * torch.randn_like(parameter)
     dtype = [torch.float32, torch.bfloat16, torch.float16][number % 3]

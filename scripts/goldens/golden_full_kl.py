@@ -8,7 +8,7 @@ import pathlib
 
 import torch
 
-VOCAB = 70  # more than one register file of lanes, and a rest
+VOCAB = 70  # more than one register file of lanes, and a remainder
 TEMPERATURE = 0.7
 generator = torch.Generator().manual_seed(20260611)
 
@@ -18,7 +18,7 @@ def normal(scale):
 
 
 base, wide = normal(2.0), normal(2.0)
-# Apart, all but equal, equal, sure of one token, and probabilities that vanish in f32.
+# Different, almost equal, equal, sure of one token, and probabilities that vanish in f32.
 pairs = [(base, normal(2.0)), (wide, wide + normal(0.01)), (wide, wide.clone()), (base + 20 * torch.eye(VOCAB)[3], base),
          (normal(30.0), normal(30.0))]
 logits = torch.stack([x for x, _ in pairs]).requires_grad_()

@@ -1,9 +1,9 @@
-"""Write tests/golden/lora: adapters as PEFT saves them, on the small models of tests/golden/models, and what transformers and
-PEFT compute with them: log-probabilities with the adapter and with it merged, and the gradients of its factors.
+"""Write tests/golden/lora: adapters saved by PEFT, on the small models of tests/golden/models, and the results of transformers
+and PEFT with them: log-probabilities with the adapter and with it merged, and the gradients of its factors.
 
     python scripts/goldens/golden_lora.py                           (pip install torch transformers peft)
 
-With three folders, what two exports of one checkpoint say, the second merged, of a base model: their largest differences.
+With three folders, the largest differences between two exports of one checkpoint, on a base model; the second export is merged.
 
     python scripts/goldens/golden_lora.py BASE ADAPTER MERGED
 """
@@ -41,7 +41,7 @@ def golden(name, targets, rank, alpha):
     model.save_pretrained(folder)
     (folder / "README.md").unlink()
     lines = [log_probs(model, seq) for seq in SEQS]
-    # Every token with a weight of its own, as advantages give it.
+    # Every token with its own weight, like with advantages.
     loss = sum((line * torch.cos(1.9 * torch.arange(len(line)))).sum() for line in lines)
     loss.backward()
     gradients = {key.replace(".default", ""): p.grad for key, p in model.named_parameters() if p.grad is not None}

@@ -4,8 +4,8 @@ clip_cov of verl return on random numbers, in the layout that tests/golden_algor
     pip install torch trl==1.16.0 verl==0.9.1 orjson tensordict; pip install --no-deps openrlhf==0.11.0
     python scripts/goldens/golden_losses.py tests/golden/losses-trl-openrlhf.json
 
-The methods are the real ones. What they need of a trainer is a stand-in whose "model" returns given log-probabilities, so
-that the gradient is theirs. Each result names the loss, aggregation and settings here that must give the same numbers.
+The methods are the real ones. The trainer is a stub whose "model" returns given log-probabilities, so that the gradient is
+theirs. Each result names our loss, aggregation and settings that must give the same values.
 """
 import importlib.util
 import json
@@ -24,7 +24,7 @@ LOW, HIGH = 0.2, 0.28
 
 
 def openrlhf_loss():
-    """openrlhf.models.loss without its package, which wants deepspeed, vLLM and CUDA."""
+    """openrlhf.models.loss without its package, which requires deepspeed, vLLM and CUDA."""
     sys.modules.setdefault("deepspeed", types.ModuleType("deepspeed"))
     root = importlib.util.find_spec("openrlhf").submodule_search_locations[0]
     package = types.ModuleType("openrlhf.models")
@@ -60,7 +60,7 @@ def case(seed, rows, width, spread, empty_row):
 
 
 def trainer(log_prob, x, **settings):
-    """Everything _compute_loss of a trainer reads, but for its methods."""
+    """All attributes that _compute_loss of a trainer reads, except its methods."""
     args = SimpleNamespace(delta=None, steps_per_generation=1, use_bias_correction_kl=False, sapo_temperature_pos=1.0,
                            sapo_temperature_neg=1.05, vespo_k_pos=2.0, vespo_lambda_pos=3.0, vespo_k_neg=3.0,
                            vespo_lambda_neg=2.0)
@@ -112,7 +112,7 @@ def openrlhf(x, log_prob, **settings):
 
 
 def clip_cov(x, log_prob):
-    """All candidates are chosen, so that nothing is left to chance."""
+    """Chooses all candidates, so that nothing is random."""
     from verl.trainer.ppo.core_algos import compute_policy_loss_clip_cov
 
     config = SimpleNamespace(clip_ratio=0.2, clip_ratio_low=LOW, clip_ratio_high=HIGH, global_batch_info={},
@@ -124,7 +124,7 @@ def clip_cov(x, log_prob):
 NO_DUAL_CLIP = {"clip_ratio_c": 1e9}
 BY_TOKEN, BY_RESPONSE = "token-mean", "seq-mean-token-mean"
 # name, the reference, our loss, its aggregation, our settings. TRL's means over responses count those without a token; its
-# clip metrics are of responses where the ratio is, and of what the clip range alone would do where delta is inside it.
+# clip metrics are of responses if the ratio is; they ignore delta where it is inside the clip range.
 REFERENCES = [
     ("TRL grpo", lambda x, l: grpo(x, l, loss_type="grpo"), "vanilla", BY_RESPONSE, NO_DUAL_CLIP),
     ("TRL bnpo", lambda x, l: grpo(x, l, loss_type="bnpo"), "vanilla", BY_TOKEN, NO_DUAL_CLIP),

@@ -1,4 +1,4 @@
-"""Write golden.json into a Hugging Face folder: what transformers computes with its model, in the layout that
+"""Write golden.json into a Hugging Face folder: the results of transformers with its model, in the layout that
 tests/model/transformers.rs reads. Checks any checkpoint of ours against transformers:
 
     trainer export CHECKPOINT --output check/models/mine

@@ -1,12 +1,12 @@
-"""Writes tests/golden/optimizers.json: weights and states after each of several updates that torch, transformers and bitsandbytes make.
+"""Writes tests/golden/optimizers.json: weights and states after each of several updates of torch, transformers and bitsandbytes.
 
     python scripts/goldens/golden_optimizers.py [--out tests/golden/optimizers.json]
 
-torch 2.15.0, transformers 5.23.0 and bitsandbytes 0.50.2 were used, on a CPU. Weights and gradients are sines, which the test makes again: the
-weight at place i of a parameter is sin(0.37 i + 0.5), its gradient at update t sin(0.71 i + 0.013 i² + 1.3 t) / 10, both computed in float64.
-torch's Muon iterates in bfloat16, whose rounding says nothing about an iteration in float32: its function runs here in float32, and the
-weights of torch's own bfloat16 stand beside them as `bfloat16`. bitsandbytes' moments are rounded by its torch implementation of
-`quantize_blockwise`, which takes the nearest code; the C++ one looks codes up in a coarser table.
+torch 2.15.0, transformers 5.23.0 and bitsandbytes 0.50.2 were used, on a CPU. Weights and gradients are sines, which the test
+computes again: the weight at place i of a parameter is sin(0.37 i + 0.5), its gradient at update t sin(0.71 i + 0.013 i² + 1.3 t)
+/ 10, both computed in float64. torch's Muon iterates in bfloat16, whose rounding hides errors of an iteration in float32. So its
+function runs here in float32, and the weights of torch's own bfloat16 are stored as `bfloat16`. bitsandbytes' moments are rounded
+by its torch implementation of `quantize_blockwise`, which takes the nearest code; the C++ one looks codes up in a coarser table.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def gradient_of(shape, update):
 
 
 def numbers(tensor, places=None):
-    """Values of a flat tensor, at some places, with the digits that float32 has."""
+    """Values of a flat tensor, at some positions, with the digits of float32."""
     values = tensor.flatten().float()
     return [float(f"{x:.9g}") for x in (values if places is None else values[places]).tolist()]
 
@@ -104,7 +104,7 @@ for name, options, decay, cls, given, shapes in CASES:
         torch_muon._zeropower_via_newtonschulz = float32
         weights, state = run(make, shape)
         size = weights[0].numel()
-        # Large parameters are compared at some places.
+        # Large parameters are compared at some positions.
         places = None if size < 100 else list(range(0, size, 97))
         at = lambda tensor: numbers(tensor, places if tensor.numel() == size else None)
         case = {"optimizer": name, "options": options, "weight_decay": decay, "shape": shape, "places": places}

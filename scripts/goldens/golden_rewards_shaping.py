@@ -1,11 +1,11 @@
-"""Writes tests/golden/shaping.json: what the code of verl, TRL and OpenRLHF itself makes of random scores.
+"""Writes tests/golden/shaping.json: the results of verl's, TRL's and OpenRLHF's own code on random scores.
 
     pip download --no-deps verl==0.9.1 trl==1.16.0 trl==0.21.0 openrlhf==0.11.0   (one by one; unpack each archive)
     pip install torch numpy
     python scripts/goldens/golden_rewards_shaping.py VERL TRL TRL_0_21 OPENRLHF > tests/golden/shaping.json
 
-Each argument is the folder that holds the package's folder. The functions, and the statements where there is no function, are
-taken out of the files and run as they are; the packages are not imported, so nothing else of theirs has to be installed.
+Each argument is the folder that contains the package's folder. Functions, and statements outside functions, are extracted from
+the files and run unchanged; the packages are not imported, so nothing else of theirs is needed.
 """
 
 import ast

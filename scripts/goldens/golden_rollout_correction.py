@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/rollout-correction.json: what the code of verl, OpenRLHF and TRL itself returns on a few small batches.
+"""Writes tests/golden/rollout-correction.json: the results of verl's, OpenRLHF's and TRL's own code on a few small batches.
 
     pip install torch numpy tensordict==0.15.3 omegaconf packaging
     for p in verl==0.9.1 verl==0.7.0 openrlhf==0.11.0 trl==1.16.0; do pip install --no-deps --target packages/$p $p; done
     python scripts/goldens/golden_rollout_correction.py packages > tests/golden/rollout-correction.json
 
-Modules that these packages import and the functions here never use are replaced by empty ones, so nothing else is needed.
+Unused modules that these packages import are replaced by empty ones, so nothing else is needed.
 """
 
 import ast
@@ -185,7 +185,7 @@ def verl_0_7_0(_):
     return [{"corrections_0_7": [of(batch, settings) for settings in OLDER]} for batch in batches()]
 
 
-# OpenRLHF: the weight of a token is its part of the gradient where the policy is the old one and the advantage 1.
+# OpenRLHF: the weight of a token is its part of the gradient if the policy equals the old one and the advantage is 1.
 
 
 def openrlhf(_):
@@ -204,7 +204,7 @@ def openrlhf(_):
     return [{"openrlhf": [of(batch, *pair) for pair in itertools.product(kinds, bounds)]} for batch in batches()]
 
 
-# TRL: the block of its trainer that makes the ratio, run by itself.
+# TRL: the block of its trainer that computes the ratio, run by itself.
 
 
 def trl(package):
@@ -245,7 +245,7 @@ def main():
         return
     cases = [dict(batch) for batch in batches()]
     for package in PACKAGES:
-        # Two releases of one package cannot be imported side by side.
+        # Two releases of one package cannot be imported together.
         output = subprocess.run([sys.executable, __file__, folder, package], stdout=subprocess.PIPE, text=True, check=True).stdout
         for case, results in zip(cases, json.loads(output.splitlines()[-1])):
             case.update(results)

@@ -1,12 +1,13 @@
-"""Writes tests/golden/rollout-log-probs.json: the log-probabilities that vLLM reports of tokens it samples.
+"""Writes tests/golden/rollout-log-probs.json: the log-probabilities that vLLM reports for its sampled tokens.
 
     pip install numpy
     python scripts/goldens/golden_rollout_log_probs.py > tests/golden/rollout-log-probs.json
 
 vLLM cannot be run here, so these are the steps of its sampler (0.33.0: vllm/v1/sample/sampler.py, logits_processor/builtin.py, ops/bad_words.py,
-ops/topk_topp_sampler.py and model_executor/layers/utils.py) in their order, in numpy and float64: allowed tokens, bad words, stop tokens
-that may not come yet, biases, the penalties for repetition, frequency and presence, and then, unless the temperature is 0, temperature,
-min-p, top-k, top-p. `processed_logprobs` is the log-softmax of what is left, `raw_logprobs` that of the logits before all of that.
+ops/topk_topp_sampler.py and model_executor/layers/utils.py) in their order, in numpy and float64: allowed tokens, bad words, stop
+tokens before min_tokens, biases, the penalties for repetition, frequency and presence, and then, unless the temperature is 0,
+temperature, min-p, top-k, top-p. `processed_logprobs` is the log-softmax of the remaining logits, `raw_logprobs` that of the
+original logits.
 """
 
 import json
@@ -92,7 +93,7 @@ SETTINGS = [
         "frequency_penalty": 0.5, "presence_penalty": 0.75, "temperature": 1.3, "top_p": 0.9,
     },
 ]
-# The prompt, the response so far, and the stop tokens that may not come yet.
+# The prompt, the response so far, and the stop tokens that are not allowed yet.
 HISTORIES = [([], [], []), ([1, 2, 1], [3, 3, 1], []), ([1, 3], [], [2])]
 
 

@@ -1,4 +1,4 @@
-"""Write tests/golden/rope.json: rotary frequencies, and the factor on cos and sin, that transformers makes of each kind of rope
+"""Write tests/golden/rope.json: rotary frequencies, and the factor on cos and sin, of transformers for each kind of rope
 parameters. tests/model/families.rs compares crates/model/src/rope.rs with it.
 
     python scripts/goldens/golden_rope.py        (pip install torch transformers)

@@ -1,12 +1,12 @@
-"""Writes tests/golden/schedules.json: the learning-rate factors that the code of verl, transformers and Megatron gives, step by step, over
-three times the length of each schedule.
+"""Writes tests/golden/schedules.json: the learning-rate factors of verl, transformers and Megatron, step by step, over three
+times the length of each schedule.
 
     python scripts/goldens/golden_schedules.py VERL_FOLDER MEGATRON_FOLDER [--out tests/golden/schedules.json]
 
 VERL_FOLDER is an unpacked wheel or a clone of verl (0.9.1 was used), MEGATRON_FOLDER one of megatron-core (0.13.1). Of verl,
 `_build_lr_scheduler` of its FSDP engine and the functions of `verl/utils/torch_functional.py` are run unchanged; of transformers (the
-installed one, 5.23.0) the functions behind each name of its `SchedulerType`; of Megatron `OptimizerParamScheduler.get_lr`. torch is not
-needed, as all they want of it is `LambdaLR`. The base rate is 1, so rates and factors are the same.
+installed one, 5.23.0) the functions behind each name of its `SchedulerType`; of Megatron `OptimizerParamScheduler.get_lr`. torch
+is not needed, because they only use its `LambdaLR`. The base rate is 1, so rates and factors are equal.
 """
 
 import argparse
@@ -21,10 +21,10 @@ import types
 
 
 def functions(path, names):
-    """Source text of the functions of a file that have these names, methods among them."""
+    """Source text of the functions and methods of a file with these names."""
     text = path.read_text()
     found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef) and node.name in names]
-    # A function that is there twice is the last one, as in Python.
+    # The last function of a name counts, as in Python.
     assert {node.name for node in found} == set(names), f"{path} has {[node.name for node in found]} of {names}"
     return "\n\n".join(ast.unparse(node) for node in found)
 
@@ -48,7 +48,7 @@ exec(functions(args.verl / "verl/workers/engine/fsdp/transformer_impl.py", ["_bu
 
 
 def factors(factor, total):
-    """The factors of so many steps and twice as many beyond, to 14 places."""
+    """The factors of this many steps and twice as many beyond, to 14 digits."""
     return [round(factor(step), 14) for step in range(3 * total + 1)]
 
 

@@ -1,9 +1,9 @@
-"""Writes tests/golden/template-python.json: what transformers prints for expressions that chat templates borrow from Python.
+"""Writes tests/golden/template-python.json: transformers' output for expressions that chat templates borrow from Python.
 
     pip install transformers==5.24.0 jinja2==3.1.6
     python scripts/goldens/golden_template_python.py > tests/golden/template-python.json
 
-Each expression stands in a template of its own; null is an error.
+Each expression has its own template; null is an error.
 """
 
 import json
@@ -52,7 +52,7 @@ PRINTED = r"""
 
 def expressions():
     for block in [METHODS, OPERATORS, FILTERS, TESTS, PRINTED]:
-        # Spaces within quotes and brackets do not part expressions, nor does one behind a backslash.
+        # Spaces within quotes and brackets do not separate expressions, nor does one after a backslash.
         current, depth, quote, escaped = "", 0, None, False
         for c in block:
             if escaped:

@@ -1,15 +1,15 @@
 """Writes tests/golden/tokenizers/NAME/: small tokenizer folders in the variants that transformers reads, each with expected.json:
-what transformers makes of some texts and ids, and the special tokens it knows.
+transformers' results for some texts and ids, and its special tokens.
 
     pip install transformers==5.23.0
     python scripts/goldens/golden_tokenizers.py tests/golden/tokenizers
 
-With `--random COUNT SEED`, folders with random files instead, and with `--ask` only expected.json of the folders that are there:
+With `--random COUNT SEED`, folders with random files instead, and with `--ask` only expected.json of the existing folders:
 
     python scripts/goldens/golden_tokenizers.py more/tokenizers --random 300 1
     BURNISH_GOLDENS=$PWD/more cargo test --release --test algorithms golden_tokenizers
 
-A folder that transformers refuses is left out.
+A folder that transformers refuses is skipped.
 """
 
 import json
@@ -35,7 +35,7 @@ def flags(content, **more):
 
 
 def tokenizer(added=(), lower=False, processor=None, more=()):
-    """A tokenizer of characters that has WORDS in its vocabulary, and `added` as added tokens."""
+    """A tokenizer of characters with WORDS in its vocabulary, and `added` as added tokens."""
     texts = [*WORDS, *TEXT, *more]
     vocab = {text: id for id, text in enumerate(dict.fromkeys(texts))}
     return {
@@ -108,7 +108,7 @@ def random_folder(rng):
     some = lambda items, most: rng.sample(items, rng.randint(0, min(most, len(items))))
     coin = lambda: rng.random() < 0.5
     flag = lambda text: flags(text, special=coin(), normalized=coin(), **{rng.choice(["lstrip", "rstrip", "single_word"]): rng.random() < 0.3})
-    # Two tokens that are one in small letters are told apart by chance.
+    # Two tokens that are equal in lower case are distinguished randomly.
     lower = coin()
     words = [word for word in WORDS if not lower or word != "<A>"]
     anything = [*words, *NEW]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/trl-rewards.jsonl: what TRL's reward functions of token ids return on generated responses.
+"""Writes tests/golden/trl-rewards.jsonl: the results of TRL's reward functions of token ids on generated responses.
 
     pip install trl==1.16.0
     python scripts/goldens/golden_trl_rewards.py 40 > tests/golden/trl-rewards.jsonl
 
-The argument is the number of cases per function. With more of them in a folder of its own, the test reads them from there:
-BURNISH_GOLDENS=FOLDER cargo test --release --test algorithms of_tokens. What is right is told to the cosine-scaled reward by
-gsm8k's rule and not by math-verify.
+The argument is the number of cases per function. With more cases in a separate folder, the test reads them from there:
+BURNISH_GOLDENS=FOLDER cargo test --release --test algorithms of_tokens. The cosine-scaled reward decides right and wrong by
+gsm8k's rule, not by math-verify.
 """
 
 import json
@@ -15,14 +15,14 @@ import sys
 
 from trl.rewards import accuracy_rewards, get_cosine_scaled_reward, get_repetition_penalty_reward, get_soft_overlong_punishment
 
-# As gsm8k's rule has it, of the texts below.
+# By gsm8k's rule, for the texts below.
 accuracy_rewards.accuracy_reward = lambda completions, solution: [
     float(text[0]["content"] == f"#### {truth}") for text, truth in zip(completions, solution)
 ]
 
 
 def some(rng, **settings):
-    """All of the settings, or only some."""
+    """Returns all of the settings, or only some."""
     return {name: value for name, value in settings.items() if rng.random() < 0.7}
 
 

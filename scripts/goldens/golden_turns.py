@@ -1,4 +1,5 @@
-"""Writes tests/golden/turns.json: what of a conversation TRL trains on, with its training variants of published chat templates.
+"""Writes tests/golden/turns.json: the parts of a conversation that TRL trains on, with its training variants of published chat
+templates.
 
     pip install trl==1.16.0 transformers==5.24.0 jinja2==3.1.6
     python scripts/goldens/golden_turns.py > tests/golden/turns.json
@@ -8,7 +9,7 @@ With `--all`, every template of TRL that has a variant, sources included; the li
     mkdir more && python scripts/goldens/golden_turns.py --all > more/turns.json
     BURNISH_GOLDENS=$PWD/more cargo test --release --test algorithms turns_are_trls
 
-For each template and conversation: the whole as transformers renders it with the published template, the parts that the variant
+For each template and conversation: transformers' rendering of the whole with the published template, the parts that the variant
 marks as the assistant's, by message, and whether the variant writes the same whole. No text of TRL's variants is stored.
 """
 
@@ -70,7 +71,7 @@ def render(source, messages, tools, marks=False):
         [messages], tools=tools, chat_template=source, add_generation_prompt=False, return_assistant_tokens_mask=marks, **TOKENS
     )
     text, spans = texts[0], spans[0] if marks else None
-    # The day on which this runs; the test has the other one, which is as long.
+    # Today's date; the test has another date of the same length.
     for form in ["%Y-%m-%d", "%d %b %Y"]:
         text = text.replace(datetime.date.today().strftime(form), DAY.strftime(form))
     return text, spans

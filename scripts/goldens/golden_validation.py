@@ -1,12 +1,12 @@
-"""Writes tests/golden/validation.json: what the code of verl itself makes of random validation samples.
+"""Writes tests/golden/validation.json: the results of verl's own code on random validation samples.
 
     pip download --no-deps verl==0.9.1   (and unpack the archive)
     pip install numpy
     python scripts/goldens/golden_validation.py VERL > tests/golden/validation.json
 
-The argument is the folder that holds the package's folder. The functions are taken out of the files and run as they are, but for the
-number of random draws, which is DRAWS rather than 1,000: what is compared with them has no sampling error of its own, and a small one
-of theirs makes a sharp test. The package is not imported, so nothing else has to be installed.
+The argument is the folder that holds the package's folder. The functions are extracted from the files and run unchanged, except
+for the number of random draws, which is DRAWS instead of 1,000. Our values have no sampling error, and a small one of verl's
+makes a sharp test. The package is not imported, so nothing else is needed.
 """
 
 import ast
@@ -26,7 +26,7 @@ RANDOM = np.random.default_rng(20261122)
 
 
 def functions(path, names, namespace):
-    """The definitions of these names, run as they are."""
+    """The unchanged definitions of these names."""
     found = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef) and n.name in names]
     assert sorted(n.name for n in found) == sorted(names), (path, names)
     for node in (n for function in found for n in ast.walk(function) if isinstance(n, ast.Assign)):
@@ -43,14 +43,14 @@ functions(PPO / "ray_trainer.py", ["_val_metrics_update"], VERL)
 
 
 def case(sources, n, variables, answers):
-    """Samples of a few prompts per source; `answers`: how many different ones there are, 0 for none."""
+    """Samples of a few prompts per source; `answers`: the number of different answers, 0 for none."""
     rows = [(source, f"{source}-{prompt}") for source in sources for prompt in range(3) for _ in range(n)]
     infos = {}
     for name, kind in variables.items():
         draw = {"right or wrong": lambda: float(RANDOM.random() < 0.4), "any": lambda: round(float(RANDOM.normal()), 3)}[kind]
         infos[name] = [draw() for _ in rows]
     if answers:
-        # Some answers are more likely than others.
+        # Some answers are more probable than others.
         infos["pred"] = [chr(ord("a") + int(answers * RANDOM.random() ** 2)) for _ in rows]
     metrics = VERL["_val_metrics_update"](None, [source for source, _ in rows], [uid for _, uid in rows], infos, [])
     return {"n": n, "sources": [source for source, _ in rows], "prompts": [uid for _, uid in rows], "infos": infos,

@@ -53,7 +53,7 @@ BASES = {
     "ScriptArguments": "trl/scripts/utils.py",
     "TrainingArguments": "transformers/training_args.py",
 }
-# Defaults that are expressions, as they come out.
+# Defaults that are expressions, with their values.
 EXPRESSIONS = {
     "default_optim": {"4": "adamw_torch", "5": "adamw_torch_fused"},
     "None if not is_torch_available() or is_torch_greater_or_equal_than_2_0 else 2": None,

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Freezes the settings of three releases of verl, composed by Hydra itself: what editions of verl are here.
+"""Freezes the settings of three releases of verl, composed by Hydra itself: our editions of verl.
 
     pip install hydra-core
     python scripts/goldens/verl_defaults.py FOLDER            # with verl-0.4.1-*.whl, verl-0.7.0-*.whl and verl-0.9.1-*.whl
 
 writes crates/config/src/compat/verl/EDITION.txt (verl's own YAML files without their comments, one after another),
-crates/config/src/compat/editions.tsv (every key of every configuration, with its default as it is written) and
-tests/golden/verl-defaults/resolved.tsv (what defaults with `${...}` come to). Nothing of verl is imported or run.
-verl is licensed under Apache-2.0, Copyright Bytedance Ltd. and its authors.
+crates/config/src/compat/editions.tsv (every key of every configuration, with its default verbatim) and
+tests/golden/verl-defaults/resolved.tsv (the resolved values of defaults with `${...}`). Nothing of verl is imported or run. verl
+is licensed under Apache-2.0, Copyright Bytedance Ltd. and its authors.
 """
 
 import math
@@ -24,7 +24,7 @@ RELEASES = {"2025-06": "0.4.1", "2026-01": "0.7.0", "2026-08": "0.9.1"}
 CONFIGS = ["evaluation", "generation", "ppo_megatron_trainer", "ppo_trainer", "sft_trainer", "sft_trainer_engine"]
 FOLDER = "verl/trainer/config/"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Keys that verl's main branch of January 2026 had before they were in a release: scripts of that time use them.
+# Keys of verl's main branch of January 2026 that were not yet in a release: scripts of that time use them.
 AHEAD = {"2026-01": ROOT / "scripts/goldens/verl_main_2026_01.tsv"}
 
 
@@ -36,7 +36,7 @@ def files(wheel):
 
 
 def bare(text):
-    """Without comments and empty lines, but for the header that names a package."""
+    """Removes comments and empty lines, except the header that names a package."""
     lines = [line.rstrip() for line in text.splitlines()]
     return "".join(f"{line}\n" for line in lines if line and (not line.lstrip().startswith("#") or "@package" in line))
 

@@ -4,8 +4,8 @@
 
 Each `*.sh` below the folder is run by bash in an empty folder, with nothing in PATH but bash, a few programs that only print
 (`dirname`, `date`, `sed`), and stubs: a stub writes its words to a file and succeeds. `# args: …` and `# env: NAME=VALUE …` in a
-script say what it is called with. A line of OUT has the script's name, its text, `args`, `env` and `launches`, the words of each
-call of a trainer of verl. `$HOME` is /home/user, and the working folder reads /repo.
+script are its arguments and environment. A line of OUT has the script's name, its text, `args`, `env` and `launches`, the words
+of each call of a trainer of verl. `$HOME` is /home/user, and the working folder reads /repo.
 """
 
 import json
@@ -23,7 +23,7 @@ STUBS = """python python3 torchrun uv ray pip nvidia-smi npu-smi accelerate nohu
 STUB = """#!{bash}
 printf '%s\\0' "$#" "${{0##*/}}" "$@" >> {record}
 """
-# What is no program of the list is a stub, too.
+# Every program outside the list is a stub, too.
 NOT_FOUND = """command_not_found_handle() {{ printf '%s\\0' "$(($# - 1))" "$@" >> {record}; }}
 """
 

@@ -1,4 +1,4 @@
-"""The arithmetic task: to its end on the device, and its first steps beside those on the CPU."""
+"""The arithmetic task: to its end on the device, and its first steps compared with those on the CPU."""
 import time
 
 from benchlib import ours, report
@@ -20,7 +20,8 @@ def task(args, folder, steps, where, more=()):
 
 
 def cpu(args, folder):
-    """The same run here and there. Sampling draws the same numbers, so the first step's responses are all but the same."""
+    """The same run on the device and on the CPU. Sampling draws the same random numbers, so the first step's responses are
+    almost equal."""
     steps = 2 if args.quick else 8
     more = ("actor_rollout_ref.rollout.calculate_log_probs=true", "actor_rollout_ref.model.dtype=float32", "trainer.test_freq=-1")
     runs = {where: task(args, folder / where.replace(":", ""), steps, where, more)[0] for where in {"cpu", args.device}}

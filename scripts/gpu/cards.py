@@ -1,11 +1,11 @@
-"""What the makers of cards say of them: the bandwidth of their memory, and their rate of dense matrix products."""
+"""The vendors' specifications of cards: the bandwidth of their memory, and their rate of dense matmuls."""
 import re
 import subprocess
 
 from benchlib import report
 
-# The part of the name by which nvidia-smi and torch call it; the memory's bandwidth in TB/s; dense TFLOP/s in bfloat16 (float16 where
-# there is no bfloat16) with sums in float32, and in float32 without tensor cores. The first row that fits counts.
+# A part of its name in nvidia-smi and torch; the memory's bandwidth in TB/s; dense TFLOP/s in bfloat16 (float16 without bfloat16)
+# with sums in float32, and in float32 without tensor cores. The first matching row counts.
 CARDS = [
     ("H200", 4.8, 989, 67),
     ("H100 NVL", 3.9, 835, 60),
@@ -21,13 +21,13 @@ WITHOUT_BFLOAT16 = r"\b(T4|V100|P100|RTX 20\d\d|GTX \d+)\b"
 
 
 def dtype(args):
-    """The number format that a run has on the device unless it is told otherwise."""
+    """The default dtype of a run on the device."""
     half = args.kind in ("cuda", "rocm", "metal") and not re.search(WITHOUT_BFLOAT16, args.card or "")
     return "bfloat16" if half else "float32"
 
 
 def name(args):
-    """The card that is used, from nvidia-smi or torch; nothing where neither knows one, or where the device is none of theirs."""
+    """The card in use, from nvidia-smi or torch; nothing if neither knows one, or if the device is not theirs."""
     if args.kind not in ("cuda", "vulkan", "wgpu"):
         return None
     listed = report.output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])
@@ -54,5 +54,5 @@ def of(args):
 
 
 def share(value, whole):
-    """A part of the whole as text, or nothing where the whole is not known."""
+    """A fraction of the whole as text, or nothing if the whole is unknown."""
     return None if not whole else f"{value / whole:.1%}"

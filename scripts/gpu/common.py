@@ -1,4 +1,4 @@
-"""What the parts share: checks and measurements, what a part needs, models of random weights, short runs."""
+"""Common code of the parts: checks and measurements, requirements, models of random weights, short runs."""
 import pathlib
 import subprocess
 
@@ -6,27 +6,27 @@ from benchlib import inputs, ours, random_weights
 from benchlib.process import Failed, read_rows
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# As in tests/model/transformers.rs; the last as in the requirement for float32.
+# The bounds of tests/model/transformers.rs; the last is the requirement for float32.
 TOLERANCE = {"loss": 1e-4, "grad_norm": 1e-3, "loss_after": 1e-4, "log_probs": 2e-5}
 LONGEST_PROMPT = 64
 
 
 class Skipped(Exception):
-    """What a part needs is not here; the message says what, and where it comes from."""
+    """A requirement of a part is missing; the message names it and its source."""
 
 
 def check(name, holds, **found):
-    """Something that must hold."""
+    """A condition that must hold."""
     return {"check": name, "holds": bool(holds), **found}
 
 
 def skip(name, reason):
-    """A piece of a part that was left out."""
+    """A skipped piece of a part."""
     return {"check": name, "skipped": str(reason)}
 
 
 def measured(table, row):
-    """A row of a table of measurements, {column: value}: nothing has to hold, numbers are for the reader."""
+    """A row of a table of measurements, {column: value}, without any condition."""
     return {"table": table, "row": row}
 
 
@@ -72,7 +72,7 @@ def tokenizer(args, shape):
 
 
 def train(args, folder, shape, prompts, samples, tokens, micro, steps, beta=0.0, more=(), cwd=None):
-    """A run of so many steps on random prompts: its rows."""
+    """Runs this many steps on random prompts; returns the rows."""
     settings = training_settings(args, folder, shape, prompts, samples, tokens, micro, steps, beta) + list(more)
     return ours.run(args.trainer, folder, settings, args.threads, args.timeout, cwd)[0]
 
@@ -85,7 +85,7 @@ def training_settings(args, folder, shape, prompts, samples, tokens, micro, step
     inputs.prompts(data, rows or prompts * steps, LONGEST_PROMPT, inputs.SHAPES[shape]["vocab_size"])
     settings = ours.step_settings(folder, at, tokenizer(args, shape), data, prompts, samples, LONGEST_PROMPT, tokens, micro, steps,
                                   args.device, args.dtype, beta=beta)
-    # A single response to each prompt has no group to be compared with.
+    # A single response to each prompt has no group to compare with.
     return settings if samples > 1 else settings + ["algorithm.adv_estimator=reinforce_plus_plus"]
 
 

@@ -1,4 +1,4 @@
-"""Tokens per second of generation for growing numbers of rows, from `timing_s/gen` of warm training steps, beside vLLM."""
+"""Tokens per second of generation for growing numbers of rows, from `timing_s/gen` of warm training steps, compared with vLLM."""
 import pathlib
 
 from benchlib import flop, inputs
@@ -31,7 +31,7 @@ def decode(args, folder):
 
 def of_rows(args, folder, shape, count, theirs):
     _, tokens = sizes(args)
-    # The last two of three steps count. Nothing is compared within a group, so that each row has a prompt of its own, as with vLLM.
+    # The last two of three steps count. Nothing is compared within a group, so that each row has its own prompt, as with vLLM.
     rows = train(args, folder, shape, count, 1, tokens, min(count, 32), 3, more=args.set)
     seconds = min(row["timing_s/gen"] for row in rows[-2:])
     work, read = costs(args, shape, count, tokens)

@@ -44,8 +44,8 @@ def greedy(args, folder, model, golden):
 
 
 def step(args, folder, model, golden):
-    """`trainer sft` for one step on the golden's sequences: all tokens but the first are learnt, nothing is added. For that each
-    token is a special one, so that the last of a sequence ends it."""
+    """`trainer sft` for one step on the golden's sequences: all tokens except the first are trained, nothing is added. For
+    that each token is special, so that the last of a sequence ends it."""
     token = lambda i: f"<{i}>"  # noqa: E731
     words = json.loads((model / "config.json").read_text())["vocab_size"]
     special = [{"id": i, "content": token(i), "special": True, "single_word": False, "lstrip": False, "rstrip": False,

@@ -1,5 +1,5 @@
-"""Time of each kernel, by CubeCL's log. Kernels are compiled and tried out in the first batch and the first step, so what is shown is
-what three of them take more than one, halved."""
+"""Time of each kernel, by CubeCL's log. Kernels are compiled and tuned in the first batch and the first step, so the shown
+time is half the difference between three of them and one."""
 import re
 
 from benchlib import inputs
@@ -27,7 +27,7 @@ def kernels(args, folder):
 
 
 def generate(args, shape, rows, tokens):
-    """Runs `trainer generate` on so many batches."""
+    """Runs `trainer generate` on this many batches."""
     def run(folder, batches):
         inputs.write_rows(folder / "prompts.jsonl", inputs.fixed_prompts(rows * batches, 16, inputs.SHAPES[shape]["vocab_size"]))
         command = [args.trainer, "generate", "--config", "generation.yaml", f"data.path={folder}/prompts.jsonl",
@@ -39,7 +39,7 @@ def generate(args, shape, rows, tokens):
 
 
 def steps(args, shape, rows, tokens):
-    """Runs so many training steps."""
+    """Runs this many training steps."""
     def run(folder, count):
         train(args, folder, shape, rows, 1, tokens, rows, count, more=args.set, cwd=folder)
     return run
@@ -70,8 +70,8 @@ def shown(folder, run, name, per):
 
 
 def read(path):
-    """{kernel: (launches, seconds)} of a log of level `medium`. A name ends in a number of the kernel's configuration, which is cut
-    off."""
+    """{kernel: (launches, seconds)} of a log of level `medium`. A name ends in a number of the kernel's configuration, which
+    is removed."""
     found = {}
     for line in path.read_text(errors="replace").splitlines():
         match = LINE.match(line)
@@ -89,7 +89,7 @@ def duration(text):
 
 
 def difference(one, three):
-    """Half of what three rounds have more than one; kernels that only the first round runs are left out."""
+    """Half of the difference between three rounds and one, without kernels that only the first round runs."""
     found = {}
     for kernel, (launches, seconds) in three.items():
         before = one.get(kernel, (0, 0.0))

@@ -1,10 +1,10 @@
-"""Training for some minutes: the memory that it takes at its end is what it took near its beginning."""
+"""Trains for some minutes: the memory at its end must equal that near its beginning."""
 from benchlib import ours
 from benchlib.process import Failed, Run
 
 from .common import check, measured, training_settings
 
-# The most that may be added, as a share and in GiB: peaks are looked at from time to time.
+# The maximum increase, as a fraction and in GiB: peaks are sampled from time to time.
 SHARE, GIB = 0.02, 0.05
 SERIES = {"perf/max_memory_allocated_gb": "allocated", "perf/max_memory_reserved_gb": "reserved",
           "perf/cpu_memory_used_gb": "of the host"}
@@ -13,14 +13,14 @@ SERIES = {"perf/max_memory_allocated_gb": "allocated", "perf/max_memory_reserved
 def memory(args, folder):
     shape, minutes = args.shapes[0], args.minutes
     prompts, samples, tokens, micro = (2, 2, 8, 4) if args.quick else (16, 8, 64, 32)
-    # More steps than the minutes have; the prompts come round again.
+    # More steps than fit into the minutes; the prompts repeat.
     settings = training_settings(args, folder, shape, prompts, samples, tokens, micro, 1_000_000, rows=64 * prompts) + args.set
     run = Run([args.trainer, *settings], folder / "log.txt", ours.environment(args.threads))
     rows, end = [], None
     try:
         for seconds, row in run.rows(folder / "metrics.jsonl", args.timeout + 60 * minutes):
             rows.append(row["data"])
-            # The minutes begin when everything is compiled: with the third step.
+            # The minutes begin with the third step, when everything is compiled.
             end = end or (len(rows) == 3 and seconds + 60 * minutes)
             if end and seconds >= end:
                 break

@@ -1,4 +1,4 @@
-"""The report: gpu-check.json and gpu-check.md, written after every part, so that a run that is cut short leaves what it has."""
+"""The report: gpu-check.json and gpu-check.md, written after every part, so that an aborted run leaves its results."""
 import json
 
 from benchlib import report
@@ -20,7 +20,7 @@ class Report:
         report.write(self.folder, "gpu-check", self.result, page(self.result), show=False)
 
     def close(self, asked):
-        """Shows the page and returns the exit status: 1 if one of the parts that were asked for failed."""
+        """Shows the page and returns the exit status: 1 if one of the requested parts failed."""
         print(f"\n{page(self.result)}\nwritten: {self.folder / 'gpu-check.json'} and .md", flush=True)
         return int(any(state(self.result["parts"][part]) == "FAILED" for part in asked))
 
@@ -35,7 +35,7 @@ def state(found):
 
 
 def line(one):
-    """A finding, as it is printed when it is made."""
+    """A finding in its printed form."""
     if "row" in one:
         return "   " + one["table"] + ": " + ", ".join(f"{name} {report.number(value)}" for name, value in one["row"].items())
     if "skipped" in one:
@@ -44,7 +44,7 @@ def line(one):
 
 
 def exact(value):
-    """Numbers that are compared show more digits than times do."""
+    """Compared values show more digits than times."""
     return f"{value:.7g}" if isinstance(value, float) else value
 
 

@@ -1,4 +1,4 @@
-"""A training step beside TRL's, by scripts/bench/bench-vs-trl on the same weights, prompts and settings."""
+"""A training step compared with TRL's, by scripts/bench/bench-vs-trl on the same weights, prompts and settings."""
 import json
 
 from benchlib.process import Failed, Run

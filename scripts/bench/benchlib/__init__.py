@@ -1,1 +1,1 @@
-"""What the benchmark scripts share: inputs, processes and their memory, counts of arithmetic, reports."""
+"""Common code of the benchmark scripts: inputs, processes and their memory, counts of arithmetic, reports."""

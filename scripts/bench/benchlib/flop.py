@@ -1,6 +1,6 @@
 """Useful arithmetic of the phases of a training step, in floating-point operations (a multiplication and an addition are 2).
 
-Counted are matrix products and attention, each once, of what the algorithm needs:
+Counts the matmuls and attention that the algorithm needs, each once:
 
   forward       2 * (weights of a layer's matrices) * layers for a token; attention 4 * heads * head size for each (token, earlier
                 or same token) of a layer; the head, 2 * hidden * vocabulary, only where its logits are used
@@ -10,9 +10,9 @@ Counted are matrix products and attention, each once, of what the algorithm need
                 a prompt is forwarded once for all its responses, and counted so
   update        the same forward, and twice that for the gradients of inputs and of weights
 
-Not counted: what is done again because it was not kept (logits and attention scores in the backward pass), padding, prompts
-that a method forwards once for each of their responses in generation, embeddings, norms, activations, softmax, sampling and the
-optimizer (some 20 operations for each parameter). So a rate says how fast the useful part got done, whoever did it.
+Not counted: recomputation of values that were not kept (logits and attention scores in the backward pass), padding, prompts that
+a method forwards once for each of their responses in generation, embeddings, norms, activations, softmax, sampling and the
+optimizer (some 20 operations for each parameter). So a rate is the speed of the useful part, for every program.
 """
 from dataclasses import dataclass
 
@@ -45,11 +45,11 @@ class Model:
 
     @property
     def parameters(self):
-        """Of the matrices: biases and norms are left out."""
+        """Weights of the matrices, without biases and norms."""
         return self.trunk + self.hidden * self.vocab * (1 if self.tied else 2)
 
     def forward(self, begin, end):
-        """Tokens at positions begin to end - 1, each attending to itself and all before it; without the head."""
+        """Tokens at positions begin to end - 1, each attending to itself and all earlier tokens; without the head."""
         pairs = (end * (end + 1) - begin * (begin + 1)) // 2
         return 2 * self.trunk * (end - begin) + 4 * self.layers * self.heads * self.head_dim * pairs
 

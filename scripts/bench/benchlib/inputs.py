@@ -1,4 +1,4 @@
-"""Models, tokenizer and prompts of the benchmarks. Everything is made here, from fixed seeds; nothing is downloaded."""
+"""Models, tokenizer and prompts of the benchmarks. Everything is generated from fixed seeds; nothing is downloaded."""
 import json
 import pathlib
 import random
@@ -34,7 +34,7 @@ def write_rows(path, rows):
 
 
 def word(token):
-    """The text of a token: its number, but for the two that the tokenizer's settings name."""
+    """The text of a token: its number, except for the two special tokens of the tokenizer's settings."""
     return ("<end>", "<pad>")[token] if token < 2 else str(token)
 
 
@@ -54,7 +54,7 @@ def row(prompt):
 
 
 def prompts(path, count, longest, words, seed=1):
-    """Random prompts: half of the longest length, half between three quarters of it and that. Returns their lengths."""
+    """Random prompts: half of the maximum length, half between three quarters of it and the maximum. Returns their lengths."""
     draw = random.Random(seed)
     lengths = [min(longest, draw.randint(longest * 3 // 4, longest * 5 // 4)) for _ in range(count)]
     write_rows(path, [random_row(draw, length, words) for length in lengths])
@@ -72,8 +72,8 @@ def random_row(draw, length, words):
 
 
 def prompts_of(path, source, tokenizer_folder, count, longest):
-    """The first prompts of a file (.jsonl or .parquet; text or messages), cut on the left to the longest length once, so that
-    all who read them see the same. Returns their lengths."""
+    """The first prompts of a file (.jsonl or .parquet; text or messages), cut on the left to the maximum length once, so that
+    all programs read the same. Returns their lengths."""
     import tokenizers
     tok = tokenizers.Tokenizer.from_file(str(pathlib.Path(tokenizer_folder) / "tokenizer.json"))
     encode = lambda text: tok.encode(text, add_special_tokens=False).ids  # noqa: E731

@@ -1,6 +1,6 @@
-"""The best rate of matrix products here, as JSON: `matmul.py '{"device": "cpu", "dtype": "float32", "threads": 2, "seconds": 2}'`.
+"""The best matmul rate on this machine, as JSON: `matmul.py '{"device": "cpu", "dtype": "float32", "threads": 2, "seconds": 2}'`.
 
-Square matrices of several sizes, in turn; a size counts with its fastest product. torch if it is there, else numpy.
+Square matrices of several sizes, in turn; a size counts with its fastest matmul. Uses torch if it is installed, else numpy.
 """
 import json
 import os

@@ -4,7 +4,7 @@ import pathlib
 
 from .process import Run, read_rows
 
-# What `--dtype` sets beside the device.
+# Settings of `--dtype` in addition to the device.
 DTYPE = {name: [f"actor_rollout_ref.model.dtype={name}"] for name in ("float32", "bfloat16")}
 
 
@@ -16,7 +16,7 @@ def binary(path):
 
 
 def environment(threads):
-    """This process's, with the number of threads, and without what would put metrics elsewhere."""
+    """This process's environment, with the number of threads, and without variables that redirect metrics."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("VERL_FILE_LOGGER")}
     return {**env, "RAYON_NUM_THREADS": str(threads)} if threads else env
 
@@ -46,7 +46,7 @@ def step_settings(folder, model, tokenizer, data, prompts, samples, longest_prom
 
 
 def forget(folder):
-    """Removes the record of an earlier run in a folder, which a new one would leave as it is and go elsewhere."""
+    """Removes the record of an earlier run in a folder; a new run would keep it and use another folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("run.json", "metrics.jsonl"):
         (folder / name).unlink(missing_ok=True)

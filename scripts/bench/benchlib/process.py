@@ -1,4 +1,4 @@
-"""Running a program, with the peak of its resident memory and the rows it writes, each with its time."""
+"""Runs a program, with the peak of its resident memory and its rows, each with its time."""
 import json
 import pathlib
 import subprocess
@@ -7,7 +7,7 @@ import time
 
 
 class Failed(Exception):
-    """A program that ended badly; the message has its last words."""
+    """A program that failed; the message has the end of its output."""
 
 
 class Run:
@@ -35,7 +35,7 @@ class Run:
             time.sleep(0.05)
 
     def wait(self, timeout):
-        """To its end, within some seconds."""
+        """Waits for its end, within some seconds."""
         try:
             self.process.wait(timeout)
         except subprocess.TimeoutExpired:

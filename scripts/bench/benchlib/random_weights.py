@@ -1,8 +1,8 @@
 """Random weights for a folder that has the config.json of a Qwen2 model: `random_weights.py FOLDER`. Python alone writes them, in
 bfloat16, so that a machine without PyTorch has a model of any size to measure.
 
-Matrices have magnitudes between 2^-7 and 2^-5 with either sign, of which a forward pass makes numbers of ordinary size; norms
-are 1 and biases are 0.
+Matrices have magnitudes between 2^-7 and 2^-5 with either sign, so that a forward pass has values of ordinary size; norms are 1
+and biases are 0.
 """
 import json
 import pathlib
@@ -54,7 +54,7 @@ def numbers(draw, name, count):
 
 
 def write(folder, seed=0):
-    """Writes model.safetensors beside config.json."""
+    """Writes model.safetensors next to config.json."""
     folder = pathlib.Path(folder)
     config = json.loads((folder / "config.json").read_text())
     if config["model_type"] != "qwen2":

@@ -10,7 +10,7 @@ median = statistics.median
 
 
 def of_steps(steps):
-    """The median of each phase over steps, and how far the steps of a run lie apart: {phase: seconds}, (fastest, slowest)."""
+    """The median of each phase over steps, and the range of the steps of a run: {phase: seconds}, (fastest, slowest)."""
     medians = {phase: median(step[phase] for step in steps) for phase in steps[0]}
     whole = [step["step"] for step in steps]
     return medians, (min(whole), max(whole))
@@ -28,7 +28,7 @@ def machine():
 
 
 def output(command):
-    """What a program prints, or nothing if it is not there or fails."""
+    """The output of a program, or nothing if it is missing or fails."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
     except (OSError, subprocess.SubprocessError):
@@ -36,7 +36,7 @@ def output(command):
 
 
 def number(value):
-    """Three significant digits or whole thousands, as people read them."""
+    """Three significant digits or whole thousands."""
     if value is None:
         return "—"
     if not isinstance(value, (int, float)) or isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Random weights for a folder that has a config.json, as transformers draws and saves them: `weights.py FOLDER`."""
+"""Random weights for a folder with a config.json, initialized and saved by transformers: `weights.py FOLDER`."""
 import sys
 
 import torch

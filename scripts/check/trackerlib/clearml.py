@@ -1,6 +1,6 @@
 """ClearML's offline session, as the importer of the package (`Task.import_offline_session`) reads it.
 
-The importer itself needs a server, so what a server makes of the events is not checked. ClearML's curves have no values that are
+The importer itself needs a server, so a server's handling of the events is not checked. ClearML's curves have no values that are
 not finite: those are lines of the console.
 """
 

@@ -60,7 +60,7 @@ def read(run_dir, folder):
         ours = {sanitized(name): name for line in file for name in json.loads(line)["data"]}
     rows = {}
     for key in run.data.metrics:
-        # In a run that went on, the steps that were done again are there twice.
+        # In a resumed run, the repeated steps are there twice.
         for metric in sorted(client.get_metric_history(run.info.run_id, key), key=lambda metric: metric.timestamp):
             rows.setdefault(metric.step, {})[ours.get(key, key)] = metric.value
     print(f"  {len(run.data.params)} parameters, {len(client.list_artifacts(run.info.run_id))} files")

@@ -1,4 +1,4 @@
-"""SwanLab's offline run, read by the reader that `swanlab sync` uses. What its cloud makes of a run needs an account."""
+"""SwanLab's offline run, read by the reader that `swanlab sync` uses. Its cloud needs an account, so it is not checked."""
 
 import glob
 import os

@@ -1,7 +1,7 @@
 """W&B: the trainer's run reaches a W&B-shaped server by the official client in both ways, and every value is compared.
 
 While the trainer runs, the client it starts (`wandb beta sync --live`) uploads to one server; afterwards `wandb sync` uploads the
-same folder to another. What is not a metric is checked here: configuration, summary, tables, exit code.
+same folder to another. Everything except metrics is checked here: configuration, summary, tables, exit code.
 """
 
 import json
@@ -36,7 +36,7 @@ def _environment(server):
 
 
 def start(folder):
-    """Serves, and says how the trainer finds the server and the client."""
+    """Serves; returns the environment with which the trainer finds the server and the client."""
     global _live
     _live = Server()
     home = Path(folder) / "wandb-home"

@@ -1,7 +1,7 @@
 """A W&B-shaped server on loopback that records what the official client uploads. Standard library only.
 
 It answers the few GraphQL operations that uploading a run needs, the file stream, and the upload of files. Lines of the file
-stream are kept by their numbers: a chunk at offset N replaces the lines from N on that it brings.
+stream are stored by number: a chunk at offset N replaces the lines from N on.
 """
 
 import gzip
@@ -15,7 +15,7 @@ HISTORY, SUMMARY, EVENTS = "wandb-history.jsonl", "wandb-summary.json", "wandb-e
 
 
 class Run:
-    """What was uploaded of one run."""
+    """The uploads of one run."""
 
     def __init__(self, name):
         self.name, self.about, self.config = name, {}, {}
@@ -27,8 +27,8 @@ class Run:
     def rows(self):
         """The rows of history by step, parsed by Python's json, which knows NaN and Infinity.
 
-        The client continues behind the lines that the server says it has, also when it uploads a run anew, and counts on the
-        server to keep one row per step.
+        The client continues after the server's reported lines, also when it uploads a run again, and relies on the server to keep
+        one row per step.
         """
         lines = self.lines.get(HISTORY, {})
         # JSON has no sign of an integer 0: the client writes -0.0 as -0.

@@ -1,6 +1,6 @@
 """Generators of (response, ground truth) for differential_rewards.py."""
 
-# Pieces that scorers treat in a way of their own, put at random places.
+# Pieces that scorers treat specially, put at random places.
 LATEX = (
     "\\frac \\dfrac \\tfrac \\frac12 \\frac1{2} \\frac{1}2 \\sqrt \\sqrt2 \\sqrt{ \\text{ \\text{m} \\text{s} \\text{and} \\mbox{ \\textbf{ "
     "\\overline{ \\boxed \\boxed{ \\boxed{{ \\fbox{ \\left \\right ^\\circ ^{\\circ} \\% \\\\% % \\$ $ .$ \\! \\\\ \\; ,\\! {,} \\ldots \\dots "
@@ -19,7 +19,7 @@ def decimal(rng):
 
 
 def mathematical(rng):
-    """An answer as a textbook writes it."""
+    """An answer in textbook notation."""
     a, b, c = (str(rng.randint(1, 19)) for _ in range(3))
     x = rng.choice("xykntaAB")
     return rng.choice([
@@ -89,7 +89,7 @@ def respelt(rng, answer):
 
 
 def mistakes(rng, text, pieces):
-    """The same with pieces put in, characters lost, doubled and exchanged."""
+    """The same with inserted pieces, and characters lost, doubled and swapped."""
     for _ in range(rng.choice([0] * 9 + [1, 1, 2, 5])):
         at = rng.randint(0, len(text))
         here, after = text[:at], text[at:]
@@ -105,7 +105,7 @@ def mistakes(rng, text, pieces):
 
 
 def filler(rng, pieces=LATEX):
-    """Something before or after an answer: often nothing, sometimes as long as scorers look, give or take a little."""
+    """Text before or after an answer: often empty, sometimes about as long as the range that scorers search."""
     words = ["so", "thus", "we get", "3", "x", "1/2", ".", ",", "the", "and", "é", "五", "\n", *pieces[:8]]
     short = " ".join(rng.choice(words) for _ in range(rng.randint(0, 6)))
     long = rng.choice("x é五\n") * (rng.choice([100, 300]) + rng.randint(-25, 5))
@@ -125,7 +125,7 @@ def framed(rng, answer, frames=None, pieces=LATEX):
 
 
 def several(rng, make, one, pieces):
-    """One answer in a frame or more, the right one anywhere among them."""
+    """Answers in one or more frames, the right one anywhere among them."""
     texts = [make(rng, one)] + [make(rng, mathematical(rng)) for _ in range(rng.choice([0, 0, 0, 0, 1, 2]))]
     if rng.random() < 0.2:
         rng.shuffle(texts)

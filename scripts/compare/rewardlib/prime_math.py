@@ -1,5 +1,5 @@
 """Answers to competition problems, for the comparison with verl's prime_math: `case(random)` is a response and a ground truth,
-most of them near to each other, in every form that the rules know and in some that they do not."""
+mostly similar, in every form that the rules know and in some that they do not."""
 
 from . import answers
 
@@ -72,7 +72,7 @@ REPLACED = [("\\frac", "\\dfrac"), ("\\dfrac", "\\tfrac"), (" ", ""), (",", ", "
 
 
 def near(random, truth):
-    """Another form of this answer, or one that is a little wrong."""
+    """Another form of this answer, or a slightly wrong one."""
     for _ in range(random.randint(1, 2)):
         kind = random.randrange(10)
         if kind < 4:

@@ -1,8 +1,8 @@
-"""Programs and test cases for the comparison with verl's sandbox_fusion, and a service that both are scored by.
+"""Programs and test cases for the comparison with verl's sandbox_fusion, and a service that scores for both.
 
-`serve()` starts the service and returns its address and the list of what it is asked. A program with `# RUN` in it is really run;
-what the service says of any other is written in the program: `# SAYS [reply, …]`, of which the input selects one. `case(random)` is
-a response and its ground truth."""
+`serve()` starts the service and returns its address and the list of its requests. A program with `# RUN` in it is really run;
+any other program has the service's replies in it: `# SAYS [reply, …]`, and the input selects one. `case(random)` is a response
+and its ground truth."""
 
 import http.server
 import json
@@ -69,7 +69,7 @@ def serve():
 
 
 def told(random):
-    """A program that the service has its mind made up about."""
+    """A program with the service's replies in it."""
     verdicts = VERDICTS[:11] if random.random() < 0.6 else VERDICTS if random.random() < 0.8 else VERDICTS[:11] + NO_VERDICTS
     says = random.choices(verdicts, k=random.randint(1, 7))
     count = random.choice([1, 2, 3, 5, 9, 10, 11, 14])
