@@ -1,4 +1,4 @@
-//! Consoles shown in the documentation contain exactly what the program prints.
+//! Consoles in the documentation contain exactly the program's output.
 //!
 //! A block marked `console` holds commands and their output. `$ cat FILE` shows a file that the next commands read, and `$
 //! trainer …` is run. `scripts/bless` rewrites the output.

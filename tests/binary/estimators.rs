@@ -48,7 +48,7 @@ fn misbehaving(run: &Path, does: &str) -> Command {
     command
 }
 
-/// Each entry: (what the file does at step 2, parts of the message).
+/// Each entry: (the file's behaviour at step 2, parts of the message).
 const MISBEHAVES: &[(&str, &[&str])] = &[
     ("raises", &["misbehaves.py failed:", "in raises", "KeyError: 'missing key'"]),
     ("hangs", &["own took longer than 2 s (reward.timeout)", "in hangs"]),

@@ -179,7 +179,7 @@ fn what_is_no_plain_file_is_refused_and_not_waited_for() {
         std::fs::write(model.join("model.safetensors.index.json"), json!({"weight_map": {"a": name}}).to_string()).unwrap();
         cases.push(("index", rl(&[path(&model)]), &["model.safetensors.index.json: weight_map names", "in this folder"]));
     }
-    // A checkpoint whose manifest names foreign files.
+    // A checkpoint whose manifest names files outside its folder, pipes or links.
     let own = |name: &str, make: &dyn Fn(&Path)| {
         let folder = models.at(&name.replace('/', "_")).join("global_step_1");
         std::fs::create_dir_all(&folder).unwrap();

@@ -20,8 +20,8 @@ fn number(row: &Map<String, Value>, key: &str) -> f64 {
     row[key].as_f64().unwrap_or_else(|| panic!("{key}"))
 }
 
-/// If all responses have the same score, only the KL to the reference is trained, which is 0: neither the KL of generation nor
-/// that of a pass has a gradient.
+/// If all responses have the same score, only the KL to the reference is trained. It is 0: neither the KL of generation nor that
+/// of a pass has a gradient.
 #[test]
 fn rounding_makes_no_gradient() {
     let folder = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ use burnish::util::rng::Stream;
 
 use crate::device::device;
 
-/// Tokens of an answer to which somebody listens.
+/// Number of tokens of a response with a waiting client.
 const LONG: usize = 40;
 
 /// Sequences that arrive at once, and again when they continue.

@@ -22,12 +22,12 @@ pub fn device() -> Device {
     DEVICE.clone()
 }
 
-/// True where tests run on the CPU.
+/// True if tests run on the CPU.
 pub fn on_cpu() -> bool {
     burnish::model::device::is_cpu(&DEVICE)
 }
 
-/// The device that is named; where none is, says so, and that this test has nothing to do.
+/// Returns the named device; without one, prints that the test has nothing to do.
 pub fn named_device(test: &str) -> Option<Device> {
     if on_cpu() {
         println!("{VARIABLE} names no device: {test} is skipped");
@@ -35,7 +35,7 @@ pub fn named_device(test: &str) -> Option<Device> {
     (!on_cpu()).then(device)
 }
 
-/// True on the CPU; elsewhere says why a test is about the CPU alone.
+/// Returns true on the CPU; on other devices prints why the test is only for the CPU.
 pub fn for_the_cpu(why: &str) -> bool {
     if !on_cpu() {
         println!("skipped on {}: {why}", std::env::var(VARIABLE).unwrap_or_default());
@@ -43,7 +43,7 @@ pub fn for_the_cpu(why: &str) -> bool {
     on_cpu()
 }
 
-/// All cases on the CPU, and the first `few` on a GPU, which compiles kernels for each shape it sees, and chooses among them.
+/// All cases on the CPU, and the first `few` on a GPU, which compiles and tunes kernels for each new shape.
 pub fn cases<T>(all: impl IntoIterator<Item = T>, few: usize) -> impl Iterator<Item = T> {
     all.into_iter().take(if on_cpu() { usize::MAX } else { few })
 }

@@ -23,7 +23,7 @@ fn floats(x: &Value) -> Vec<f64> {
     x.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
-/// A random matrix, and a batch of matrices stacked as rows.
+/// Returns the rows of a matrix, or of all matrices of a batch.
 fn rows(x: &Value) -> Vec<Vec<f64>> {
     match x[0][0].is_array() {
         true => x.as_array().unwrap().iter().flat_map(rows).collect(),
@@ -35,7 +35,7 @@ fn labels(x: &Value) -> Vec<i64> {
     x.as_array().unwrap().iter().flat_map(|x| if x.is_array() { labels(x) } else { vec![x.as_i64().unwrap()] }).collect()
 }
 
-/// The labels that the rows predict, those of each document shifted by one.
+/// The labels of the rows; those of each document are shifted by one.
 fn next_labels(x: &Value) -> Vec<i64> {
     match x[0].is_array() {
         true => x.as_array().unwrap().iter().flat_map(next_labels).collect(),
@@ -123,7 +123,7 @@ fn golden_generalised_jensen_shannon() {
     }
 }
 
-/// OpenRLHF's KDLoss: the mean cross-entropy over the rows it counts, which are those of the labels, not shifted.
+/// OpenRLHF's KDLoss: the mean cross-entropy over the rows with a label; the labels are not shifted.
 #[test]
 fn golden_cross_entropy_of_openrlhf() {
     for golden in golden("openrlhf_kd") {
@@ -183,8 +183,8 @@ fn rows_of_ids(x: &Value) -> Vec<u32> {
     labels(x).iter().map(|&id| id as u32).collect()
 }
 
-/// More tokens than a chunk and more of the vocabulary than a tile, against plain autodiff through the logits; a
-/// teacher of all tokens is the teacher itself.
+/// More tokens than a chunk and a vocabulary larger than a tile, against plain autodiff through the logits. A teacher file with
+/// all tokens equals the teacher itself.
 #[test]
 fn both_bodies_agree_with_plain_autodiff() {
     // On the CPU, which has both bodies.
@@ -257,8 +257,8 @@ fn both_bodies_agree_with_plain_autodiff() {
     }
 }
 
-/// Equal distributions have a divergence of exactly 0, and almost equal ones keep theirs: that of first order is lost in rounding
-/// otherwise.
+/// Equal distributions have a divergence of exactly 0. Almost equal ones keep their divergence, which a first-order formula loses
+/// in rounding.
 #[test]
 fn a_small_divergence_is_not_lost() {
     let row: Vec<f64> = (0..3000).map(|i| f64::from(i * 7919 % 613) / 100.0).collect();
@@ -277,7 +277,7 @@ fn a_small_divergence_is_not_lost() {
 }
 
 /// Rows of padding at the end of a vocabulary, of the teacher or of the student, change neither a statistic nor a gradient, and
-/// the student's own get none.
+/// the student's padding rows get no gradient.
 #[test]
 fn padding_of_a_vocabulary_takes_no_part() {
     let load = |name: &str| {

@@ -31,7 +31,7 @@ fn texts() -> [Sequence<'static>; 3] {
     [0, 1, 2].map(|i| Sequence::new(PROMPTS[i], ANSWERS[i]))
 }
 
-/// A score is that of the whole text, and its gradient does not depend on what goes through the model with it.
+/// A score depends on the whole text, and its gradient does not depend on other texts in the pass.
 #[test]
 fn scores_are_read_after_the_last_token() {
     for name in cases(["gpt_neox_reward", "llama_reward", "qwen2_reward"], 1) {
@@ -73,7 +73,7 @@ fn scores_are_read_after_the_last_token() {
     }
 }
 
-/// The logits of all tokens, of all tokens by name, and the token statistics are of one distribution; heads are tied, capped and
+/// The logits of all tokens, of all tokens by id, and the token statistics belong to one distribution. Heads are tied, capped or
 /// neither.
 #[test]
 fn logits_after_some_tokens_are_those_of_the_language_model() {
@@ -108,7 +108,7 @@ fn logits_after_some_tokens_are_those_of_the_language_model() {
     }
 }
 
-/// A language model becomes a classifier that transformers loads, and a new head starts as asked.
+/// A language model becomes a classifier that transformers loads, and a new head starts with the chosen initialization.
 #[test]
 fn heads_of_classifiers() {
     let load = |init, kind, labels| {

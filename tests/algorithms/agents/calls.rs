@@ -1,4 +1,4 @@
-//! Calls of tools: every text is parsed like by verl's parsers and TRL's response templates.
+//! Calls of tools: every text is parsed as by verl's parsers and TRL's response templates.
 
 use burnish::agent::calls::response::parse_response;
 use burnish::agent::calls::{format_named, parse};

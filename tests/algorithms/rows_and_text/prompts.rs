@@ -157,7 +157,7 @@ fn bad_rows_are_named() {
     let message = load(&PromptOptions { prompt_key: "promt".into(), ..options.clone() });
     let expected = "no column \"promt\"; the columns are data_source, prompt, reward_model. Did you mean \"prompt\"?";
     assert!(message.contains("rows.jsonl") && message.contains(expected), "{message}");
-    // All missing keys at once, with the path of the existing ones.
+    // The error lists all missing columns at once, with the settings for the existing ones.
     let own = jsonl(folder.path(), &[json!({"question": "1+1=", "answer": "2"})]);
     let message = error(load_prompts(&own, &tokenizer, &options));
     for part in [

@@ -69,7 +69,7 @@ fn a_turn_is_what_the_template_makes_of_it_in_the_whole_conversation() {
     let empty = "<think>\n\n</think>\n\n";
     let cases = [
         (THINKS_LAST, two("11", "22"), vec!["11<|im_end|>".to_owned(), format!("{empty}22<|im_end|>")]),
-        // The same text in every message, also as part of what the template writes.
+        // The same text in every message, also as part of the template's own text.
         (THINKS_LAST, two("1?", "1?"), vec!["1?<|im_end|>".into(), format!("{empty}1?<|im_end|>")]),
         (THINKS_LAST, two("assistant", "user"), vec!["assistant<|im_end|>".into(), format!("{empty}user<|im_end|>")]),
         (

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Words that let as many options as possible have an effect, of each command.
+/// For each command, words with which as many options as possible have an effect.
 const CONTEXTS: &[(&str, &str)] = &[
     (
         "grpo",
@@ -215,7 +215,8 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("logger.wandb.key", "", "x"),
 ];
 
-/// Options that act in their first edition alone or in place of another that every context has, so that no call shows an effect.
+/// Options that only act in their first edition, or that replace another option of every context, so that no call shows an
+/// effect.
 const OVERSHADOWED: &[(&str, &str)] = &[
     ("per_gpu_train_batch_size", "--per_device_train_batch_size"),
     ("evaluation_strategy", "--eval_strategy"),

@@ -174,7 +174,7 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/peers")
 }
 
-/// Loads a recipe as a run does.
+/// Loads a recipe like a run.
 fn load(converted: &PeerConversion, path: &std::path::Path) -> Result<(), ConfigError> {
     let kind = KINDS.iter().find(|known| known.kind == converted.kind).unwrap();
     let request = Request { config: Some(path.display().to_string()), ..Request::default() };

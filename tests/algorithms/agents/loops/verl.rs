@@ -45,7 +45,7 @@ fn tools(case: &Value) -> Vec<Value> {
     selection.iter().filter_map(|name| all.iter().find(|tool| tool["function"]["name"] == *name)).cloned().collect()
 }
 
-/// verl's cut in the middle keeps the whole text if the limit is 0; ours keeps nothing.
+/// Returns true for a cut with a token limit that keeps nothing of a text: verl then keeps the whole text, ours keeps nothing.
 fn is_cut_to_nothing(case: &Value) -> bool {
     let is_middle = !["left", "right"].map(Value::from).contains(&case["config"]["tool_response_truncate_side"]);
     let longest = number_of(&case["config"]["max_tool_response_length"]);
