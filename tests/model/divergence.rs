@@ -183,7 +183,7 @@ fn rows_of_ids(x: &Value) -> Vec<u32> {
     labels(x).iter().map(|&id| id as u32).collect()
 }
 
-/// More tokens than a chunk and a vocabulary larger than a tile, against plain autodiff through the logits. A teacher file with
+/// More tokens than a chunk and a vocabulary larger than a tile, against plain autodiff through the logits. A top-k teacher with
 /// all tokens equals the teacher itself.
 #[test]
 fn both_bodies_agree_with_plain_autodiff() {
@@ -257,8 +257,8 @@ fn both_bodies_agree_with_plain_autodiff() {
     }
 }
 
-/// Equal distributions have a divergence of exactly 0. Almost equal ones keep their divergence, which a first-order formula loses
-/// in rounding.
+/// Equal distributions have a divergence of exactly 0. Almost equal ones keep their small divergence, which must not be lost in
+/// rounding.
 #[test]
 fn a_small_divergence_is_not_lost() {
     let row: Vec<f64> = (0..3000).map(|i| f64::from(i * 7919 % 613) / 100.0).collect();
