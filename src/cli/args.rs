@@ -23,7 +23,7 @@ pub struct ConfigArgs {
     pub config_path: Option<PathBuf>,
     /// Further folders to look in
     #[arg(long, value_name = "FOLDER")]
-    pub config_dir: Vec<PathBuf>,
+    pub(crate) config_dir: Vec<PathBuf>,
     /// key=value, +key=value, ++key=value, ~key, group=option; later ones win
     #[arg(value_name = "OVERRIDE")]
     pub overrides: Vec<String>,
@@ -53,7 +53,7 @@ impl ConfigArgs {
     ///
     /// # Errors
     /// The errors of `load`, and a number of processes other than the required one.
-    pub fn load_for<T: Schema>(&self, processes: usize) -> Result<Loaded<T>, ConfigError> {
+    pub(crate) fn load_for<T: Schema>(&self, processes: usize) -> Result<Loaded<T>, ConfigError> {
         let loaded = self.read::<T>(processes)?;
         warn_of_keys(&loaded.renamed, &loaded.ignored);
         Ok(loaded)
@@ -63,7 +63,7 @@ impl ConfigArgs {
     ///
     /// # Errors
     /// The errors of [`Self::load_for`].
-    pub fn load_with<T: Schema>(&self, processes: usize, key: &str, value: &str) -> Result<Loaded<T>, ConfigError> {
+    pub(crate) fn load_with<T: Schema>(&self, processes: usize, key: &str, value: &str) -> Result<Loaded<T>, ConfigError> {
         let mut args = self.clone();
         args.overrides.push(format!("{key}='{}'", value.replace('\'', "\\'")));
         args.read(processes)

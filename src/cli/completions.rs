@@ -11,7 +11,7 @@ use burnish_config::complete::{complete, complete_key};
 use burnish_config::kinds::{ConfigKind, KINDS, infer, named};
 
 #[derive(Args)]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// The shell
     shell: Shell,
 }
@@ -24,7 +24,7 @@ enum Shell {
 }
 
 #[derive(Args)]
-pub struct CompleteArgs {
+pub(crate) struct CompleteArgs {
     /// The words after `trainer`; the last one is to be completed
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,

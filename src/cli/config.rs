@@ -13,7 +13,7 @@ use burnish_config::kinds::{ConfigKind, KINDS, infer, named};
 use burnish_config::{ConfigError, Loaded, Request, ResolvedConfig, Tree, compose_untyped, resolve};
 
 #[derive(Subcommand)]
-pub enum ConfigCommand {
+pub(crate) enum ConfigCommand {
     /// Print the resolved configuration
     Show(ShowArgs),
     /// Explain a key: its meaning, its allowed values, its value and where that was set
@@ -23,7 +23,7 @@ pub enum ConfigCommand {
 }
 
 #[derive(Args)]
-pub struct ShowArgs {
+pub(crate) struct ShowArgs {
     /// Format of the output
     #[arg(long, value_enum, default_value = "yaml")]
     format: Format,
@@ -40,7 +40,7 @@ pub struct ShowArgs {
 }
 
 #[derive(Args)]
-pub struct ExplainArgs {
+pub(crate) struct ExplainArgs {
     /// A dotted key
     key: String,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub struct ExplainArgs {
 }
 
 #[derive(Args)]
-pub struct DiffArgs {
+pub(crate) struct DiffArgs {
     /// A configuration: a name or a path, or in quotes `NAME OVERRIDE …`
     a: String,
     /// The configuration to compare with

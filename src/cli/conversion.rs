@@ -16,7 +16,7 @@ use burnish_util::shell::word;
 use burnish_util::time::unix_time;
 
 /// A script or a quoted command, as the user typed it.
-pub struct GivenScript<'a> {
+pub(crate) struct GivenScript<'a> {
     /// The path of the script, or `command`.
     pub name: &'a str,
     pub is_file: bool,
@@ -59,7 +59,7 @@ fn variables(words: &[String]) -> Result<Vec<(&str, &str)>, CliError> {
 }
 
 /// Returns a subcommand of `trainer` with a trailing space; an empty string for reinforcement learning, which has no subcommand.
-pub fn with_space(subcommand: &str) -> String {
+pub(crate) fn with_space(subcommand: &str) -> String {
     if subcommand.is_empty() { String::new() } else { format!("{subcommand} ") }
 }
 

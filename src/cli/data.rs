@@ -12,7 +12,7 @@ use burnish_hub::{Hub, HubName, Purpose, RepoKind};
 
 #[derive(Args)]
 #[command(after_help = data_sets(), args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct DataArgs {
+pub(crate) struct DataArgs {
     #[command(subcommand)]
     command: Option<DataCommand>,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use burnish_util::fs::{check_writable, refuse_input};
 
 #[derive(Args)]
 #[command(after_help = kinds())]
-pub struct SelectArgs {
+pub(crate) struct SelectArgs {
     /// Kind of rows to make; the list is below
     rows: String,
     /// Scored responses, as trainer eval writes them to a .parquet file, or one per row with input, output and reward

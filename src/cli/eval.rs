@@ -10,7 +10,7 @@ use crate::pipelines::evaluate::evaluate;
 use burnish_config::schema::EvalConfig;
 
 #[derive(Args)]
-pub struct EvalArgs {
+pub(crate) struct EvalArgs {
     #[command(flatten)]
     config: ConfigArgs,
 }

@@ -17,7 +17,7 @@ use burnish_util::fs::read_json;
 use burnish_util::shell;
 
 #[derive(Args)]
-pub struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// A checkpoint folder, global_step_N, or the actor or critic in it; for a push, also a folder that was exported before
     checkpoint: PathBuf,
     /// Take the best checkpoint of the run in the given folder

@@ -7,7 +7,7 @@ use super::print::print_data;
 use burnish_hub::{Hub, HubName, ModelParts, Purpose, RepoKind};
 
 #[derive(Args)]
-pub struct FetchArgs {
+pub(crate) struct FetchArgs {
     /// Models, as ORG/NAME or ORG/NAME@REVISION; data sets, as hf://datasets/ORG/NAME
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,

@@ -16,7 +16,7 @@ use burnish_util::foreign;
 /// Prints the recipe on standard output and notes on standard error. Exit code 1 if the command uses an option that burnish does
 /// not have.
 #[derive(Args)]
-pub struct FromPeerArgs {
+pub(crate) struct FromPeerArgs {
     /// The command in quotes, @script.sh, or @options.yaml
     command: Option<String>,
     /// NAME=VALUE for each variable that a script takes from the environment

@@ -16,7 +16,7 @@ use burnish_util::shell::command_line;
 
 /// Prints the recipe on standard output and notes on standard error.
 #[derive(Args)]
-pub struct FromVerlArgs {
+pub(crate) struct FromVerlArgs {
     /// The command in quotes, such as 'python3 -m verl.trainer.main_ppo data.train_batch_size=64', or @script.sh
     command: String,
     /// NAME=VALUE for each variable that the script takes from the environment; after `--`, the arguments of the script

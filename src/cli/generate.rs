@@ -11,7 +11,7 @@ use burnish_config::schema::GenerationConfig;
 use burnish_tracking::Progress;
 
 #[derive(Args)]
-pub struct GenerateArgs {
+pub(crate) struct GenerateArgs {
     /// Check everything except the weights, print the plan and the estimated memory, and stop
     #[arg(long)]
     dry_run: bool,

@@ -14,29 +14,29 @@ use burnish_server::Limits;
 use burnish_util::secret::remember;
 
 #[derive(Args)]
-pub struct ListenArgs {
+pub(crate) struct ListenArgs {
     /// Address to listen at; 0.0.0.0 means all addresses of this machine
     #[arg(long, default_value = "127.0.0.1")]
     pub host: String,
     /// Maximum size of a request body
     #[arg(long, value_name = "BYTES", default_value_t = some(Limits::BODY))]
-    pub max_request_bytes: NonZeroUsize,
+    pub(crate) max_request_bytes: NonZeroUsize,
     /// Maximum total size of the bodies of concurrent requests; further requests get status 503
     #[arg(long, value_name = "BYTES", default_value_t = some(Limits::IN_FLIGHT))]
-    pub max_bytes_in_flight: NonZeroUsize,
+    pub(crate) max_bytes_in_flight: NonZeroUsize,
     /// Maximum number of connections; further ones get status 503
     #[arg(long, value_name = "CONNECTIONS", default_value_t = some(Limits::CONNECTIONS))]
-    pub max_connections: NonZeroUsize,
+    pub(crate) max_connections: NonZeroUsize,
     /// Time limit for the headers of a request, and again for its body; idle connections are closed after it
     #[arg(long, value_name = "SECONDS", default_value_t = some(Limits::REQUEST_TIME.as_secs() as usize))]
-    pub request_timeout: NonZeroUsize,
+    pub(crate) request_timeout: NonZeroUsize,
     /// Environment variable with a token, which clients must then send as `Authorization: Bearer TOKEN`
     #[arg(long, value_name = "NAME")]
     pub token_env: Option<String>,
     /// Further host name that clients may use, in addition to IP addresses, localhost, --host and this machine's name; may be
     /// repeated. With --token-env every name is accepted
     #[arg(long, value_name = "NAME")]
-    pub allow_host: Vec<String>,
+    pub(crate) allow_host: Vec<String>,
 }
 
 impl ListenArgs {

@@ -6,7 +6,7 @@ use burnish_config::{Ignored, Renamed};
 use burnish_util::terminal;
 
 /// Reports on standard error the keys written under an old name and the keys without effect.
-pub fn warn_of_keys(renamed: &[Renamed], ignored: &[Ignored]) {
+pub(crate) fn warn_of_keys(renamed: &[Renamed], ignored: &[Ignored]) {
     renamed.iter().for_each(|renamed| tracing::warn!("{renamed}"));
     if !ignored.is_empty() {
         tracing::warn!("{}", summary(ignored));

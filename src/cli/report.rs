@@ -17,7 +17,7 @@ use burnish_util::interrupt::Interrupt;
 use burnish_util::output::is_file;
 
 #[derive(Args)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// Folder of a run (trainer.default_local_dir), a checkpoint or a file in it; several runs are drawn into the same charts
     #[arg(value_name = "RUN_DIR", required = true)]
     runs: Vec<PathBuf>,

@@ -19,7 +19,7 @@ use burnish_util::number::short;
 use burnish_util::time::{human, unix_time};
 
 #[derive(Subcommand)]
-pub enum RunsCommand {
+pub(crate) enum RunsCommand {
     /// List runs and their state, the newest first
     Ls(LsArgs),
     /// Print all details of a run
@@ -27,7 +27,7 @@ pub enum RunsCommand {
 }
 
 #[derive(Args)]
-pub struct LsArgs {
+pub(crate) struct LsArgs {
     /// Folders to search [default: checkpoints if it exists, else .]
     #[arg(value_name = "FOLDER")]
     folders: Vec<PathBuf>,
@@ -37,7 +37,7 @@ pub struct LsArgs {
 }
 
 #[derive(Args)]
-pub struct ShowArgs {
+pub(crate) struct ShowArgs {
     /// Folder of a run, a checkpoint or a file in it
     #[arg(value_name = "RUN_DIR")]
     run: PathBuf,

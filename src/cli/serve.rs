@@ -17,7 +17,7 @@ use burnish_engine::NativeEngine;
 use burnish_rollout::{Logprobs, Sampling};
 
 #[derive(Args)]
-pub struct ServeArgs {
+pub(crate) struct ServeArgs {
     /// Folder or Hub name of the model, with its tokenizer
     #[arg(long, value_name = "FOLDER")]
     model: PathBuf,

@@ -15,7 +15,7 @@ use burnish_config::schema::{Device, Dtype};
 use burnish_reward_model::steps::StepOptions;
 
 #[derive(Args)]
-pub struct ServeRmArgs {
+pub(crate) struct ServeRmArgs {
     /// Folder or Hub name of the reward model, with its tokenizer
     #[arg(long, value_name = "FOLDER")]
     model: PathBuf,

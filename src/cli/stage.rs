@@ -10,7 +10,7 @@ use crate::pipelines::stage::{self, Objective};
 use burnish_run::Output;
 
 #[derive(Args)]
-pub struct StageArgs {
+pub(crate) struct StageArgs {
     /// Check everything except the weights, print the plan and the estimated memory, and stop
     #[arg(long)]
     dry_run: bool,

@@ -45,7 +45,7 @@ pub fn together(run: impl FnOnce(&Ranks, Interrupt) -> Result<(), CliError>) -> 
 ///
 /// # Errors
 /// If a launcher started several processes.
-pub fn refuse_several() -> Result<(), CliError> {
+pub(crate) fn refuse_several() -> Result<(), CliError> {
     match launcher().and_then(|launcher| Some((launcher.command, launcher.processes.filter(|&count| count > 1)?))) {
         None => Ok(()),
         Some((by, count)) => Err(reported_once(CliError::Setup(format!(

@@ -11,7 +11,7 @@ use burnish_config::PpoConfig;
 use burnish_run::Output;
 
 #[derive(Args)]
-pub struct TrainArgs {
+pub(crate) struct TrainArgs {
     /// Check everything except the weights, print the plan and the estimated memory, and stop
     #[arg(long)]
     dry_run: bool,

@@ -10,12 +10,12 @@ use burnish_optim::learner::{HUGGINGFACE, OPTIMIZER, SavedParts};
 use burnish_optim::{Learner, StatePart};
 
 /// Returns true if `contents` has the weights.
-pub fn has_weights(contents: &[CheckpointContent]) -> bool {
+pub(crate) fn has_weights(contents: &[CheckpointContent]) -> bool {
     contents.iter().any(|part| matches!(part, Model | HfModel))
 }
 
 /// Writes the parts of a learner that `contents` (`checkpoint.save_contents`) names.
-pub fn save_learner(learner: &Learner, folder: &Path, contents: &[CheckpointContent], tokenizer: &[PathBuf]) -> Result<()> {
+pub(crate) fn save_learner(learner: &Learner, folder: &Path, contents: &[CheckpointContent], tokenizer: &[PathBuf]) -> Result<()> {
     let has = |part| contents.contains(&part);
     learner.save(folder, SavedParts { model: has(Model), merged: has(HfModel), optimizer: has(Optimizer) }, tokenizer)
 }
@@ -33,7 +33,7 @@ pub fn state_part<'a>(learners: impl IntoIterator<Item = &'a Learner>, part: &St
 ///
 /// # Errors
 /// If the checkpoint lacks a part.
-pub fn load_learner(learner: &mut Learner, folder: &Path, contents: &[CheckpointContent], key: &str) -> Result<()> {
+pub(crate) fn load_learner(learner: &mut Learner, folder: &Path, contents: &[CheckpointContent], key: &str) -> Result<()> {
     let (weights, optimizer) = (has_weights(contents), contents.contains(&Optimizer));
     for (part, wanted, file) in [("model", weights, HUGGINGFACE), ("optimizer", optimizer, OPTIMIZER)] {
         check_part(part, wanted, &folder.join(file), key)?;
@@ -42,7 +42,7 @@ pub fn load_learner(learner: &mut Learner, folder: &Path, contents: &[Checkpoint
 }
 
 /// Warns of a part that is not wanted, and refuses a checkpoint without a wanted part.
-pub fn check_part(part: &str, wanted: bool, file: &Path, key: &str) -> Result<()> {
+pub(crate) fn check_part(part: &str, wanted: bool, file: &Path, key: &str) -> Result<()> {
     if wanted && !file.exists() {
         bail!("the checkpoint has no `{part}`; remove it from {key}");
     }

@@ -55,7 +55,7 @@ impl Clock {
     }
 
     /// Phases so far, with their seconds.
-    pub fn phases(&self) -> &[(&'static str, f64)] {
+    pub(crate) fn phases(&self) -> &[(&'static str, f64)] {
         &self.phases
     }
 
@@ -66,7 +66,7 @@ impl Clock {
 }
 
 /// Returns a memory figure of this process in GiB, if `/proc` has it.
-pub fn resident_gib(field: &str) -> Option<f64> {
+pub(crate) fn resident_gib(field: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -28,7 +28,7 @@ pub struct Context {
 
 impl Context {
     /// Returns true on all ranks if one of them was asked to stop. Collective.
-    pub fn asked_to_stop(&self) -> bool {
+    pub(crate) fn asked_to_stop(&self) -> bool {
         self.ranks.any(self.interrupt.asked())
     }
 
@@ -36,7 +36,7 @@ impl Context {
     ///
     /// # Errors
     /// [`Interrupted`], if the run was asked to stop.
-    pub fn check_interrupt(&self) -> Result<()> {
+    pub(crate) fn check_interrupt(&self) -> Result<()> {
         if self.asked_to_stop() { Err(Interrupted::unfinished().into()) } else { Ok(()) }
     }
 

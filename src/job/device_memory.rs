@@ -10,7 +10,7 @@ use burn::tensor::Device;
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Peaks of this process since [`DeviceMemory::watch`]. A peak shorter than `INTERVAL` may be missed.
-pub struct DeviceMemory(Arc<Peaks>);
+pub(crate) struct DeviceMemory(Arc<Peaks>);
 
 struct Peaks {
     device: Device,
@@ -31,7 +31,7 @@ impl DeviceMemory {
     }
 
     /// Returns the peaks of allocated and reserved memory, in GiB.
-    pub fn peaks_gib(&self) -> [f64; 2] {
+    pub(crate) fn peaks_gib(&self) -> [f64; 2] {
         self.0.update();
         [&self.0.allocated, &self.0.reserved].map(|peak| peak.load(Ordering::Relaxed) as f64 / (1u64 << 30) as f64)
     }

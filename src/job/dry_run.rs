@@ -55,7 +55,7 @@ pub fn names(files: &[Location]) -> String {
 
 /// Checks that pretrained weights exist and that their number fits the model; reads only the headers. Skips weights on the Hub
 /// that are not in the cache.
-pub fn check_weights(model: &Location, init: Init, decoder: &DecoderConfig) -> Result<()> {
+pub(crate) fn check_weights(model: &Location, init: Init, decoder: &DecoderConfig) -> Result<()> {
     if init != Init::Pretrained || model.lacks_weights() {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use burnish_engine::NativeEngine;
 use burnish_rollout::{Logprobs, Sampling};
 
 /// Returns the native engine.
-pub fn native_engine(keys: &SamplingKeys) -> NativeEngine {
+pub(crate) fn native_engine(keys: &SamplingKeys) -> NativeEngine {
     NativeEngine {
         max_num_seqs: keys.max_num_seqs,
         max_num_batched_tokens: keys.max_num_batched_tokens,

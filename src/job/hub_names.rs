@@ -45,7 +45,7 @@ impl HubSetting {
 
 impl Weights {
     /// Returns true if some weights are missing.
-    pub fn are_missing(&self) -> bool {
+    pub(crate) fn are_missing(&self) -> bool {
         self.0.iter().any(|wanted| wanted.is_missing)
     }
 
@@ -146,7 +146,7 @@ impl NamedModel {
     ///
     /// # Errors
     /// If weights cannot be downloaded, with the option.
-    pub fn fetch_weights(&mut self) -> Result<()> {
+    pub(crate) fn fetch_weights(&mut self) -> Result<()> {
         self.get(ModelParts::Whole)
     }
 
@@ -163,7 +163,7 @@ impl NamedModel {
 ///
 /// # Errors
 /// If a name cannot be found, with the option.
-pub fn model_folder(option: &'static str, folder: &Path) -> Result<PathBuf> {
+pub(crate) fn model_folder(option: &'static str, folder: &Path) -> Result<PathBuf> {
     Ok(NamedModel::with(option, folder, ModelParts::Whole)?.folder)
 }
 

@@ -31,7 +31,7 @@ pub fn adapt(model: CausalLm, keys: &LoraKeys, base: &Path, seed: u64) -> Result
 }
 
 /// Returns the keys without an effect.
-pub fn unused_options(keys: &LoraKeys) -> [UnusedOption; 3] {
+pub(crate) fn unused_options(keys: &LoraKeys) -> [UnusedOption; 3] {
     let why = if keys.adapter_path.is_some() { "lora_adapter_path names an adapter that has its own" } else { "lora_rank is 0" };
     keys.new_adapter_keys.map(|key| (keys.rank == 0 || keys.adapter_path.is_some(), key, why))
 }

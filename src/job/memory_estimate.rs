@@ -127,7 +127,7 @@ impl MemoryEstimate {
     }
 
     /// Trained elements.
-    pub fn trained_numbers(&self) -> ElementCount {
+    pub(crate) fn trained_numbers(&self) -> ElementCount {
         self.trained
     }
 
@@ -149,13 +149,13 @@ impl MemoryEstimate {
     }
 
     /// Adds a teacher that passes once over every sequence, in forward passes of this size.
-    pub fn teacher_of_samples(&mut self, decoder: &DecoderConfig, widest: LargestBatch) {
+    pub(crate) fn teacher_of_samples(&mut self, decoder: &DecoderConfig, widest: LargestBatch) {
         self.hold("teacher", decoder.num_parameters() as ElementCount, "");
         self.pass_of("teacher", Some(decoder), widest);
     }
 
     /// Adds a teacher that is dropped before the first step.
-    pub fn teacher_before(&mut self, decoder: &DecoderConfig) {
+    pub(crate) fn teacher_before(&mut self, decoder: &DecoderConfig) {
         let note = "which is dropped before the first step".to_owned();
         self.phases.push(("teacher's tokens", vec![part("teacher", decoder.num_parameters() as ElementCount, note)]));
     }
@@ -242,7 +242,7 @@ impl MemoryEstimate {
     }
 
     /// Adds a forward pass without gradients through another model, if there is one.
-    pub fn pass_of(&mut self, name: &'static str, other: Option<&DecoderConfig>, widest: LargestBatch) {
+    pub(crate) fn pass_of(&mut self, name: &'static str, other: Option<&DecoderConfig>, widest: LargestBatch) {
         let (note, decoder) = (format!("{} tokens", widest.rows), other.unwrap_or(&self.decoder));
         self.phases.push((name, vec![part("forward pass", decoder.forward(widest, self.on_cpu), note)]));
     }
@@ -295,7 +295,7 @@ fn part(name: &'static str, numbers: ElementCount, note: String) -> MemoryItem {
     MemoryItem { name, bytes: numbers * BYTES, note }
 }
 
-pub const GIB: f64 = (1u64 << 30) as f64;
+pub(crate) const GIB: f64 = (1u64 << 30) as f64;
 
 impl Display for MemoryEstimate {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {

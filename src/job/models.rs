@@ -63,14 +63,14 @@ pub fn schedule(optim: &OptimConfig, total_steps: u64) -> Result<Schedule> {
 }
 
 /// Returns true if the learning rate at some step depends on the length of the run.
-pub fn rate_follows_length(optim: &OptimConfig) -> bool {
+pub(crate) fn rate_follows_length(optim: &OptimConfig) -> bool {
     let warms_up = optim.lr_warmup_steps <= 0 && optim.lr_warmup_steps_ratio > 0.0;
     let falls = schedule::find(&optim.lr_scheduler_type).is_some_and(|kind| kind.follows_length);
     optim.total_training_steps < 0 && (warms_up || falls)
 }
 
 /// Converts an `init` to the model layer's type.
-pub fn model_init(init: Init, seed: u64) -> burnish_model::Init {
+pub(crate) fn model_init(init: Init, seed: u64) -> burnish_model::Init {
     match init {
         Init::Pretrained => burnish_model::Init::Pretrained,
         Init::Random => burnish_model::Init::Random { seed },
@@ -79,7 +79,7 @@ pub fn model_init(init: Init, seed: u64) -> burnish_model::Init {
 
 /// Refuses a tokenizer with more tokens than the model has embeddings for, and sequences longer than its positions. `shorten`:
 /// the keys that shorten the sequences.
-pub fn check_model(model: &DecoderConfig, tokenizer: &Tokenizer, longest: usize, shorten: &str) -> Result<()> {
+pub(crate) fn check_model(model: &DecoderConfig, tokenizer: &Tokenizer, longest: usize, shorten: &str) -> Result<()> {
     let (tokens, rows) = (tokenizer.vocab_size(), model.vocab_size);
     if tokens > rows {
         let new = tokenizer.new_tokens().map_or(String::new(), |new| {
@@ -98,7 +98,7 @@ pub fn check_model(model: &DecoderConfig, tokenizer: &Tokenizer, longest: usize,
 ///
 /// # Errors
 /// If the device is missing or not built in, with those that exist; if the device cannot compute in a dtype.
-pub fn open_device(key: &str, device: Device, dtypes: &[(&str, Dtype)]) -> Result<burn::tensor::Device> {
+pub(crate) fn open_device(key: &str, device: Device, dtypes: &[(&str, Dtype)]) -> Result<burn::tensor::Device> {
     let gpu = match device {
         Device::Cpu => None,
         Device::Gpu(interface, index) => Some((interface.as_str(), index)),

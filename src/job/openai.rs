@@ -13,7 +13,7 @@ const MODELS: &str = "/v1/models";
 
 /// The subject of a request, by its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ApiPath {
+pub(crate) enum ApiPath {
     Complete(Api),
     Models,
     /// The model of this name.
@@ -42,7 +42,7 @@ impl ApiPath {
 }
 
 /// Returns the refusal of an unknown address. `further`: addresses that the server offers in addition to OpenAI's.
-pub fn not_there(head: &Parts, further: &str) -> HttpError {
+pub(crate) fn not_there(head: &Parts, further: &str) -> HttpError {
     let message =
         format!("{} {}: this server has {CHAT}, {TEXT}, {MODELS}, {MODELS}/NAME{further}", head.method, head.uri.path());
     HttpError::new(StatusCode::NOT_FOUND, message)
@@ -52,7 +52,7 @@ pub fn not_there(head: &Parts, further: &str) -> HttpError {
 ///
 /// # Errors
 /// If the method is not allowed.
-pub fn check_method(head: &Parts, allowed: &[Method], names: &'static str) -> Result<(), HttpError> {
+pub(crate) fn check_method(head: &Parts, allowed: &[Method], names: &'static str) -> Result<(), HttpError> {
     if allowed.contains(&head.method) {
         return Ok(());
     }
@@ -90,7 +90,7 @@ pub fn response(sent: HttpReply) -> HttpResponse {
 }
 
 /// Returns a reply of server-sent events.
-pub fn events_of(body: Body) -> HttpResponse {
+pub(crate) fn events_of(body: Body) -> HttpResponse {
     let mut response = HttpResponse::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));

@@ -9,7 +9,7 @@ use burnish_distributed::Ranks;
 /// Returns the device of this rank. `cuda` is the first GPU for the first rank of a machine, the second for the next, and so on;
 /// the same for other interfaces. If the launcher shows each process a different GPU (`srun --gpus-per-task=1`), each takes the
 /// first GPU that it sees. Collective.
-pub fn rank_device(device: Device, ranks: &Ranks) -> Device {
+pub(crate) fn rank_device(device: Device, ranks: &Ranks) -> Device {
     let Device::Gpu(interface, first) = device else { return device };
     let visible = restrictions(interface).iter().find_map(|name| env::var(name).ok()).unwrap_or_default();
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();

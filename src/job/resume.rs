@@ -11,7 +11,7 @@ use burnish_util::shell;
 use burnish_util::time::unix_time;
 
 /// Returns the checkpoint named by `trainer.resume_mode` and `trainer.resume_from_path`, verified; `None` for a new run.
-pub fn find_checkpoint(checkpoints: &mut Checkpoints, keys: &ResumeKeys) -> Result<Option<PathBuf>> {
+pub(crate) fn find_checkpoint(checkpoints: &mut Checkpoints, keys: &ResumeKeys) -> Result<Option<PathBuf>> {
     let from = keys.from.as_ref();
     let mode = match keys.mode {
         ResumeMode::Auto => burnish_checkpoint::ResumeMode::Auto,
@@ -25,7 +25,7 @@ pub fn find_checkpoint(checkpoints: &mut Checkpoints, keys: &ResumeKeys) -> Resu
 }
 
 /// Returns the checkpoint that a run will probably resume from. The start of the run decides.
-pub fn likely_checkpoint(keys: &ResumeKeys) -> Option<PathBuf> {
+pub(crate) fn likely_checkpoint(keys: &ResumeKeys) -> Option<PathBuf> {
     match keys.mode {
         ResumeMode::Disable => None,
         ResumeMode::Auto => Checkpoints::read_only(&keys.dir).newest(),
@@ -34,7 +34,7 @@ pub fn likely_checkpoint(keys: &ResumeKeys) -> Option<PathBuf> {
 }
 
 /// Checks that this process sees a folder that another process has created or chosen.
-pub fn check_is_seen(folder: &Path) -> Result<()> {
+pub(crate) fn check_is_seen(folder: &Path) -> Result<()> {
     match folder.is_dir() {
         true => Ok(()),
         false => bail!(
@@ -45,7 +45,7 @@ pub fn check_is_seen(folder: &Path) -> Result<()> {
 }
 
 /// Refuses a checkpoint beyond the last step; warns of one at the last step, which leaves nothing to train.
-pub fn check_step(step: u64, total_steps: u64) -> Result<()> {
+pub(crate) fn check_step(step: u64, total_steps: u64) -> Result<()> {
     let remedy =
         "raise trainer.total_training_steps or trainer.total_epochs, or start a new run with trainer.resume_mode=disable";
     if step > total_steps {
@@ -58,7 +58,7 @@ pub fn check_step(step: u64, total_steps: u64) -> Result<()> {
 }
 
 /// Returns the command that resumes from the checkpoint just saved.
-pub fn how_to_resume(mode: ResumeMode, saved: &Path) -> String {
+pub(crate) fn how_to_resume(mode: ResumeMode, saved: &Path) -> String {
     let mode = match (mode, saved.parent()) {
         (ResumeMode::Auto, _) => String::new(),
         // The run may be in another folder than the command names.
@@ -73,7 +73,7 @@ pub fn how_to_resume(mode: ResumeMode, saved: &Path) -> String {
 
 /// Warns if the run has another length than the run that saved the checkpoint. The settings alone do not show it, since the data
 /// may decide the length.
-pub fn report_length(saved: u64, total_steps: u64, rate_follows_length: bool) {
+pub(crate) fn report_length(saved: u64, total_steps: u64, rate_follows_length: bool) {
     if saved == total_steps {
         return;
     }
@@ -83,7 +83,7 @@ pub fn report_length(saved: u64, total_steps: u64, rate_follows_length: bool) {
 
 /// Updates the record in `dir` of a run that is complete: a run stopped between its last checkpoint and its end becomes finished.
 /// A run that failed there, for example in its last validation, stays failed.
-pub fn note_finished(dir: &Path, step: u64, total_steps: u64) {
+pub(crate) fn note_finished(dir: &Path, step: u64, total_steps: u64) {
     let Ok(info) = RunInfo::read(dir) else { return };
     if [State::Finished, State::Failed].contains(&info.state) || info.total_steps != total_steps {
         return;

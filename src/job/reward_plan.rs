@@ -18,7 +18,7 @@ use burnish_util::secret::remember;
 
 /// The rewards of a configuration. Its Python functions are already started, so that errors come before a model is loaded, and so
 /// that it is known which columns of a row they read.
-pub struct RewardPlan<'a> {
+pub(crate) struct RewardPlan<'a> {
     keys: RewardKeys<'a>,
     pool: Option<Arc<Pool>>,
     pub needs: RowNeeds,
@@ -35,7 +35,7 @@ impl<'a> RewardPlan<'a> {
     }
 
     /// Returns true if a reward function uses the rule of each row's data source.
-    pub fn asks_rules(&self) -> bool {
+    pub(crate) fn asks_rules(&self) -> bool {
         let own = |name: &str| self.pool.as_ref().is_some_and(|pool| pool.functions().iter().any(|f| f.name == name));
         let asks = |name: &str| burnish_reward::function(name).is_some_and(|function| function.needs.contains(&Service::Rules));
         self.keys.functions().iter().any(|name| asks(name) && !own(name))
@@ -116,7 +116,7 @@ impl<'a> RewardPlan<'a> {
 
 /// Warns if prompts end with the tag that a reward function expects at the beginning of a response. No response then earns that
 /// part of the reward, and correct responses look wrong. `rows`: data source and prompt text of each row.
-pub fn warn_of_prefilled<'a>(rewards: &Rewards, rows: impl Iterator<Item = (&'a str, &'a str)>) {
+pub(crate) fn warn_of_prefilled<'a>(rewards: &Rewards, rows: impl Iterator<Item = (&'a str, &'a str)>) {
     let mut counts: BTreeMap<Tagged, [usize; 2]> = BTreeMap::new();
     for (data_source, prompt) in rows {
         for tagged in rewards.tagged(data_source) {
@@ -149,7 +149,7 @@ pub fn warn_of_prefilled<'a>(rewards: &Rewards, rows: impl Iterator<Item = (&'a 
 ///
 /// # Errors
 /// The first failure.
-pub fn check_rows(rewards: &Rewards, failures: Vec<Option<(String, Error)>>) -> Result<()> {
+pub(crate) fn check_rows(rewards: &Rewards, failures: Vec<Option<(String, Error)>>) -> Result<()> {
     let total = failures.len();
     let mut failures = failures.into_iter().flatten();
     let Some((place, error)) = failures.next() else { return Ok(()) };
@@ -187,7 +187,7 @@ fn custom(keys: &RewardKeys, interrupt: &Interrupt) -> Result<Option<Arc<Pool>>>
 }
 
 /// Returns the limits of the Python processes.
-pub fn pool_options(reward: &RewardConfig, interrupt: &Interrupt) -> PoolOptions {
+pub(crate) fn pool_options(reward: &RewardConfig, interrupt: &Interrupt) -> PoolOptions {
     PoolOptions {
         python: reward.python.to_string(),
         num_workers: reward.num_workers,

@@ -10,13 +10,13 @@ use burnish_config::{Tree, Value};
 use burnish_run::EarlierRun;
 
 /// The setting of a run's folder.
-pub const DIR: &str = "trainer.default_local_dir";
+pub(crate) const DIR: &str = "trainer.default_local_dir";
 /// The setting that decides whether a run resumes.
 const MODE: &str = "trainer.resume_mode";
 
 /// Returns the folder that a run uses instead of the set one, if `trainer.resume_mode` is disable and the set folder has the work
 /// of another run: the first of NAME-2, NAME-3, … without work.
-pub fn taken_instead(tree: &Tree) -> Option<PathBuf> {
+pub(crate) fn taken_instead(tree: &Tree) -> Option<PathBuf> {
     let text = |key: &str| match tree.value(key) {
         Some(Value::Text(text)) => Some(text.as_str()),
         _ => None,

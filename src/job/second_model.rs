@@ -10,7 +10,7 @@ use burnish_util::foreign;
 
 /// A second model of a run, for messages.
 #[derive(Clone, Copy)]
-pub struct SecondModel<'a> {
+pub(crate) struct SecondModel<'a> {
     /// The setting that names it.
     pub key: &'a str,
     pub folder: &'a Path,
@@ -44,7 +44,7 @@ impl SecondModel<'_> {
     ///
     /// # Errors
     /// If the sizes differ.
-    pub fn same_size(&self, theirs: usize, own: usize) -> Result<()> {
+    pub(crate) fn same_size(&self, theirs: usize, own: usize) -> Result<()> {
         let Self { key, folder, role, first } = self;
         ensure!(
             theirs == own,
@@ -76,7 +76,7 @@ impl SecondModel<'_> {
 ///
 /// # Errors
 /// If that tokenizer has other tokens than the run's.
-pub fn check_adapter(keys: &LoraKeys, tokenizer: &Tokenizer) -> Result<()> {
+pub(crate) fn check_adapter(keys: &LoraKeys, tokenizer: &Tokenizer) -> Result<()> {
     let Some(path) = keys.adapter_path else { return Ok(()) };
     let key = format!("{}.lora_adapter_path", keys.group);
     let adapter = SecondModel { key: &key, folder: path.as_path(), role: "adapter of this model", first: "model" };
@@ -88,7 +88,7 @@ pub fn check_adapter(keys: &LoraKeys, tokenizer: &Tokenizer) -> Result<()> {
 ///
 /// # Errors
 /// If the model's tokenizer cannot be read.
-pub fn note_other_tokenizer(key: &str, tokenizer: &Tokenizer, model: &Path) -> Result<()> {
+pub(crate) fn note_other_tokenizer(key: &str, tokenizer: &Tokenizer, model: &Path) -> Result<()> {
     if !foreign::is_there(&model.join("tokenizer.json"))? {
         return Ok(());
     }

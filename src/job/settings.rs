@@ -35,7 +35,7 @@ pub struct RunSettings {
     /// First step that `test_freq` may choose.
     pub eval_delay: u64,
     /// True if the last step is always saved and validated, as in verl's SFT trainer.
-    pub ends_saved: bool,
+    pub(crate) ends_saved: bool,
     pub on_nonfinite: OnNonfinite,
     pub val_before_train: bool,
     pub val_only: bool,
@@ -44,14 +44,14 @@ pub struct RunSettings {
     /// Rule that ends the run before its last step, by the same metric.
     pub early_stopping: Option<EarlyStopping>,
     /// True if `checkpoint.save_contents` has `extra`: the state of the run and the position in the data.
-    pub saves_extra: bool,
+    pub(crate) saves_extra: bool,
     /// True if `checkpoint.load_contents` has `extra`; `load_contents_key` is the key of that setting.
-    pub loads_extra: bool,
-    pub load_contents_key: &'static str,
+    pub(crate) loads_extra: bool,
+    pub(crate) load_contents_key: &'static str,
     /// Data that a checkpoint is compared with, in addition to the settings.
     pub compared: Compared,
     /// True if a learning rate depends on the length of the run.
-    pub rate_follows_length: bool,
+    pub(crate) rate_follows_length: bool,
     /// Steps called an epoch; at least 1.
     pub steps_per_epoch: u64,
     pub total_steps: u64,
@@ -67,12 +67,12 @@ impl RunSettings {
     }
 
     /// Returns true if the state is saved after `step`.
-    pub fn saves_at(&self, step: u64) -> bool {
+    pub(crate) fn saves_at(&self, step: u64) -> bool {
         self.is_due(self.save_freq, step)
     }
 
     /// Returns true if `step` is validated.
-    pub fn validates_at(&self, step: u64) -> bool {
+    pub(crate) fn validates_at(&self, step: u64) -> bool {
         self.is_due(self.test_freq, step) && (step >= self.eval_delay || step == self.total_steps)
     }
 

@@ -27,17 +27,17 @@ impl ShardingPlan {
     }
 
     /// Returns the largest share of `count` things that one rank gets.
-    pub fn of_rank(&self, count: usize) -> usize {
+    pub(crate) fn of_rank(&self, count: usize) -> usize {
         count.div_ceil(self.ranks)
     }
 
     /// Partial gradient sums that a rank holds at most (one per level of its subtree), in addition to the slice in progress.
-    pub fn partial_sums(&self) -> usize {
+    pub(crate) fn partial_sums(&self) -> usize {
         self.slices.div_ceil(self.ranks).next_power_of_two().ilog2() as usize
     }
 
     /// Settings without an effect on one slice or one rank. `timeout`: the key of `nccl_timeout`.
-    pub fn unused_options(&self, timeout: &'static str) -> [UnusedOption; 2] {
+    pub(crate) fn unused_options(&self, timeout: &'static str) -> [UnusedOption; 2] {
         [
             (self.slices == 1, "trainer.balance_batch", "a mini-batch is one slice (trainer.gradient_slices)"),
             (self.ranks == 1, timeout, "one process waits for nobody"),
@@ -68,7 +68,7 @@ impl ShardingPlan {
 
 /// Returns into how many slices a mini-batch is cut: `setting` (`trainer.gradient_slices`), else as in the checkpoint, else one
 /// per rank.
-pub fn slice_count(setting: Option<usize>, of_checkpoint: impl FnOnce() -> Option<usize>, ranks: &Ranks) -> usize {
+pub(crate) fn slice_count(setting: Option<usize>, of_checkpoint: impl FnOnce() -> Option<usize>, ranks: &Ranks) -> usize {
     setting.or_else(of_checkpoint).unwrap_or(ranks.size())
 }
 

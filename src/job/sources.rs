@@ -24,7 +24,7 @@ const MODEL: &str = "model";
 const TEMPLATE: &str = "(chat template and special tokens)";
 
 /// Files that settings name: the key, a word for the kind of files, and the files.
-pub struct NamedFiles(Vec<(String, &'static str, Vec<PathBuf>)>);
+pub(crate) struct NamedFiles(Vec<(String, &'static str, Vec<PathBuf>)>);
 
 impl NamedFiles {
     /// Lists the files that the settings name, if they exist. The reader of a missing file reports it.
@@ -80,7 +80,7 @@ impl NamedFiles {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn checksums_to_resume(&self, keys: &ResumeKeys) -> Result<Sources> {
+    pub(crate) fn checksums_to_resume(&self, keys: &ResumeKeys) -> Result<Sources> {
         if likely_checkpoint(keys).is_some() { self.checksums() } else { Ok(Sources::default()) }
     }
 
@@ -88,7 +88,7 @@ impl NamedFiles {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn checksums(&self) -> Result<Sources> {
+    pub(crate) fn checksums(&self) -> Result<Sources> {
         // A critic usually has the policy's files.
         let mut known: Vec<(&[PathBuf], String)> = Vec::new();
         let mut sources = Sources::default();

@@ -10,7 +10,7 @@ use burnish_data::Tokenizer;
 ///
 /// # Errors
 /// If tokens differ, or a tokenizer cannot be read.
-pub fn check_tokens(teacher: SecondModel, tokenizer: &Tokenizer, vocabularies: (usize, usize)) -> Result<()> {
+pub(crate) fn check_tokens(teacher: SecondModel, tokenizer: &Tokenizer, vocabularies: (usize, usize)) -> Result<()> {
     let of_teacher = teacher.padded(tokenizer, vocabularies)?;
     if let Some(difference) = of_teacher.and_then(|own| own.unknown_to(tokenizer)) {
         bail!(

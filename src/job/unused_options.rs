@@ -7,10 +7,10 @@ use burnish_config::{Tree, Value, defaults};
 use burnish_reward::Rewards;
 
 /// A setting that may have no effect: true if it has none, its key, and the reason.
-pub type UnusedOption = (bool, &'static str, &'static str);
+pub(crate) type UnusedOption = (bool, &'static str, &'static str);
 
 /// Condition under which settings have no effect, and the reason to print.
-pub type Condition = (bool, &'static str);
+pub(crate) type Condition = (bool, &'static str);
 
 /// Returns the settings of a table, each with the condition of its row.
 pub fn table(rows: &[(Condition, &[&'static str])]) -> Vec<UnusedOption> {
@@ -26,7 +26,7 @@ pub fn table(rows: &[(Condition, &[&'static str])]) -> Vec<UnusedOption> {
 ///
 /// # Errors
 /// If the built-in configuration does not compose, which tests exclude.
-pub fn warn_of_unused<T: Schema>(tree: &Tree, options: &[UnusedOption]) -> Result<Vec<String>> {
+pub(crate) fn warn_of_unused<T: Schema>(tree: &Tree, options: &[UnusedOption]) -> Result<Vec<String>> {
     let unused: Vec<(&str, &str)> = options.iter().filter(|option| option.0).map(|(_, key, why)| (*key, *why)).collect();
     warn_of::<T>(tree, &unused)
 }
@@ -35,7 +35,7 @@ pub fn warn_of_unused<T: Schema>(tree: &Tree, options: &[UnusedOption]) -> Resul
 ///
 /// # Errors
 /// The errors of [`warn_of_unused`].
-pub fn warn_of<T: Schema>(tree: &Tree, unused: &[(&str, &str)]) -> Result<Vec<String>> {
+pub(crate) fn warn_of<T: Schema>(tree: &Tree, unused: &[(&str, &str)]) -> Result<Vec<String>> {
     let defaults = defaults(T::DEFAULT_NAME)?;
     let references = references(&defaults);
     let keys: Vec<&str> = unused.iter().map(|(key, _)| *key).collect();

@@ -34,7 +34,7 @@ pub(crate) use schedule_keys;
 ///
 /// # Errors
 /// If the schedule does not exist.
-pub fn of_schedule(keys: [&'static str; KEYS], optim: &OptimConfig) -> Result<[UnusedOption; KEYS]> {
+pub(crate) fn of_schedule(keys: [&'static str; KEYS], optim: &OptimConfig) -> Result<[UnusedOption; KEYS]> {
     const WHY: &str = "it changes nothing with this lr_scheduler_type and lr_warmup_steps";
     const STEPS: usize = 40;
     let rates = |change: &dyn Fn(&mut OptimConfig)| -> Result<Vec<f64>> {
@@ -81,7 +81,7 @@ macro_rules! optimizer_keys {
 pub(crate) use optimizer_keys;
 
 /// Finds the keys of `optimizer_keys` that change nothing in this optimizer.
-pub fn of_optimizer(keys: [&'static str; 4], optim: &OptimConfig) -> [UnusedOption; 4] {
+pub(crate) fn of_optimizer(keys: [&'static str; 4], optim: &OptimConfig) -> [UnusedOption; 4] {
     let reads = burnish_optim::find(&optim.optimizer).map_or(&[][..], |kind| kind.reads);
     let reads = |key: &str| reads.iter().any(|name| key.ends_with(&format!(".{name}")));
     let unread = |key: &'static str| (!reads(key), key, "the optimizer has no such option");

@@ -7,7 +7,7 @@ use burnish_data::{OnMalformed, Truncation};
 use burnish_rollout::Logprobs;
 
 /// A setting with a few allowed words, convertible to the enum `L` of a layer.
-pub trait ToLayer<L> {
+pub(crate) trait ToLayer<L> {
     /// Returns the variant of the same name.
     fn to_layer(self) -> L;
 }

@@ -11,7 +11,7 @@ use burnish_data::rows::{Row, Rows};
 use burnish_reward::Conversation;
 
 /// Returns true if the files have a column of conversations.
-pub fn has_conversations(files: &[PathBuf]) -> bool {
+pub(crate) fn has_conversations(files: &[PathBuf]) -> bool {
     Rows::read(files, &[MESSAGES], &[]).is_ok()
 }
 
@@ -39,6 +39,6 @@ pub fn conversations(row: &Row, responses: usize, named: bool) -> Result<Vec<Tra
 }
 
 /// Returns true if no reward function has to score these conversations, because each comes with a score or a failure.
-pub fn are_settled(conversations: &[Transcript]) -> bool {
+pub(crate) fn are_settled(conversations: &[Transcript]) -> bool {
     !conversations.is_empty() && conversations.iter().all(|told| told.verdict().is_some())
 }

@@ -113,7 +113,7 @@ pub fn export(part: &Path, form: &Form, output: &Path, name: &str) -> Result<()>
 }
 
 /// Returns true if a folder is an export: a model or an adapter for transformers or PEFT, not a checkpoint.
-pub fn is_exported(folder: &Path) -> bool {
+pub(crate) fn is_exported(folder: &Path) -> bool {
     ["config.json", "adapter_config.json"].iter().any(|name| folder.join(name).is_file())
 }
 

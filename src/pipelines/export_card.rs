@@ -37,7 +37,7 @@ const DATA: &[&str] = &["data.train_files", "data.val_files"];
 const BASES: &[(&str, &str)] = &[("actor_rollout_ref.model.path", "actor_rollout_ref.model.init"), ("model.path", "model.init")];
 
 /// Returns true if [`card`] wrote a README.
-pub fn is_card(readme: &str) -> bool {
+pub(crate) fn is_card(readme: &str) -> bool {
     readme.contains(MARK)
 }
 

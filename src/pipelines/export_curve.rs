@@ -49,7 +49,7 @@ impl Curve {
     }
 
     /// Returns a Markdown table: the first validation, the last, and some between them.
-    pub fn to_table(&self) -> String {
+    pub(crate) fn to_table(&self) -> String {
         let names: Vec<String> = self.metrics.iter().map(|name| format!("`{name}`")).collect();
         let head = format!("| Step | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
         let (all, most) = (self.rows.len(), self.rows.len().min(MOST_ROWS));

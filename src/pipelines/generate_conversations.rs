@@ -15,14 +15,14 @@ use burnish_rollout::{Sampling, TurnSettings};
 use burnish_util::rng::Stream;
 
 /// The agents, and the rows of their conversations.
-pub struct Talks {
+pub(crate) struct Talks {
     pub agents: Agents,
     /// One for each row of the file, in its order.
     pub prompts: Vec<Arc<Prompt>>,
 }
 
 /// The sampling of turns.
-pub struct TurnSampling<'a> {
+pub(crate) struct TurnSampling<'a> {
     /// Responses per row.
     pub n: usize,
     pub seed: u64,

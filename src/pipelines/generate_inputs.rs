@@ -136,7 +136,7 @@ impl Inputs {
     }
 
     /// Returns the number of tokens of the longest prompt. A prompt that an environment writes can have the full limit.
-    pub fn longest_prompt(&self) -> usize {
+    pub(crate) fn longest_prompt(&self) -> usize {
         let agent = &self.config.rollout.agent;
         if self.talks.is_some() && (agent.environment.path.is_some() || agent.agent_func_path.is_some()) {
             return self.config.rollout.prompt_length;

@@ -174,14 +174,14 @@ impl Advantages {
     }
 
     /// Replaces the controller, if there is one.
-    pub fn set_kl_controller(&mut self, controller: Option<KlController>) {
+    pub(crate) fn set_kl_controller(&mut self, controller: Option<KlController>) {
         if let (Some((_, own)), Some(controller)) = (&mut self.kl_in_reward, controller) {
             *own = controller;
         }
     }
 
     /// Returns the controller of a resumed run: the checkpoint's, except for settings that have changed since.
-    pub fn resumed_kl_controller(&self, saved: Option<KlController>, changes: &Changes) -> Option<KlController> {
+    pub(crate) fn resumed_kl_controller(&self, saved: Option<KlController>, changes: &Changes) -> Option<KlController> {
         match (self.kl_controller(), &saved) {
             (Some(_), None) => tracing::warn!("the checkpoint has no KL controller; it starts at algorithm.kl_ctrl.kl_coef"),
             (None, Some(_)) => tracing::warn!("the checkpoint's KL controller is not used: algorithm.use_kl_in_reward=false"),

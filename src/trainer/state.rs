@@ -43,7 +43,7 @@ impl TrainerState {
 
 /// Marks an error before the first update of `step`: it ends the run with the state before the step. An interrupt stays an
 /// interrupt.
-pub fn nothing_updated(error: Error, step: u64) -> Error {
+pub(crate) fn nothing_updated(error: Error, step: u64) -> Error {
     match error.is::<Interrupted>() {
         true => error,
         false => NothingUpdated(error.context(format!("step {step}"))).into(),

@@ -98,7 +98,7 @@ impl Checkpoints {
     }
 
     /// Writes this step into [`BEST_FILE`], or removes the file.
-    pub fn name_best(&self, best: Option<u64>) -> Result<()> {
+    pub(crate) fn name_best(&self, best: Option<u64>) -> Result<()> {
         let path = self.dir.join(BEST_FILE);
         let named = foreign::read_text(&path, foreign::WORD).ok();
         match best.map(|step| step.to_string()) {

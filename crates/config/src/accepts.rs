@@ -4,7 +4,7 @@ use burnish_hydra::{Node, Value, scalar};
 
 /// One alternative in the list of allowed values.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Accepts {
+pub(crate) enum Accepts {
     /// This value.
     One(Value),
     /// A word with this prefix.

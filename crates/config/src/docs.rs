@@ -68,7 +68,7 @@ fn default_and_meaning(node: &Node) -> (String, String) {
 }
 
 /// Returns the comment above the key of the mapping, or else the comment at the head of the file with its values.
-pub fn meaning_of_mapping(name: &str, node: &Node) -> String {
+pub(crate) fn meaning_of_mapping(name: &str, node: &Node) -> String {
     let Value::Map(entries) = &node.value else { return String::new() };
     let own = entries.iter().rev().find(|(_, node)| !is_mapping(node));
     for origin in std::iter::once(&node.origin).chain(own.map(|(_, node)| &node.origin)) {

@@ -86,7 +86,7 @@ fn unknown_below(tree: &Node, parent: &str, expected: &[&str]) -> Vec<String> {
 }
 
 /// Removes the problems of keys that only refer to another key, if the problem of the other key is reported too.
-pub fn without_followers(problems: Vec<Problem>, resolved: &Node) -> Vec<Problem> {
+pub(crate) fn without_followers(problems: Vec<Problem>, resolved: &Node) -> Vec<Problem> {
     let reported: Vec<String> = problems.iter().map(|problem| problem.key.clone()).collect();
     let follows = |key: &str| {
         let ancestors = std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(parent, _)| parent));

@@ -6,7 +6,7 @@ use burnish_hydra::{Library, Pack, StandIn};
 use std::sync::LazyLock;
 
 /// The built-in files, and a closed set of verl's files for each edition.
-pub static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
+pub(crate) static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     let pack = |edition: &&str| Pack { name: files::prefix(edition), files: files::of_edition(edition).collect() };
     Library {
         files: FILES,

@@ -9,7 +9,7 @@ const PROCESS_KEYS: [&str; 2] = ["trainer.nnodes", "trainer.n_gpus_per_node"];
 
 /// The written numbers of machines and of processes per machine, without verl's defaults, which do not describe a run.
 #[derive(Debug, Clone, Default)]
-pub struct Processes([Option<(usize, Origin)>; 2]);
+pub(crate) struct Processes([Option<(usize, Origin)>; 2]);
 
 impl Processes {
     /// Reads the two keys from the resolved keys that are not settings.

@@ -82,7 +82,7 @@ fn is_section(node: &Node) -> bool {
     matches!(&node.value, Value::Map(entries) if !entries.is_empty())
 }
 
-pub fn json_value(value: &Value) -> serde_json::Value {
+pub(crate) fn json_value(value: &Value) -> serde_json::Value {
     match value {
         Value::Null => serde_json::Value::Null,
         Value::Bool(value) => json!(value),

@@ -7,7 +7,7 @@ use rayon::ThreadPoolBuilder;
 /// Limits this process to its share of the machine's cores. Without that, rayon, on whose threads all arithmetic runs, starts as
 /// many threads in each process as there are cores. `RAYON_NUM_THREADS` takes precedence. Must be called before rayon is used.
 /// `local` is the index of this process on the machine, and their number; `by_mpirun` is true if Open MPI's launcher started it.
-pub fn share_out((index, count): (usize, usize), by_mpirun: bool) {
+pub(crate) fn share_out((index, count): (usize, usize), by_mpirun: bool) {
     let usable = thread::available_parallelism().map_or(1, usize::from);
     // The launcher itself is not pinned to a core.
     let of_parent = || allowed(&format!("/proc/{}/status", std::os::unix::process::parent_id()));

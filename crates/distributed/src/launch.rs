@@ -41,7 +41,7 @@ pub fn launched_rank() -> Option<usize> {
 }
 
 /// Returns the variable of a launcher that starts several processes without MPI, and their number: each would train by itself.
-pub fn other_processes() -> Option<(&'static str, usize)> {
+pub(crate) fn other_processes() -> Option<(&'static str, usize)> {
     other_processes_in(variable)
 }
 

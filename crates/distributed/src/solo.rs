@@ -3,7 +3,7 @@
 use super::group::Group;
 
 /// A single rank.
-pub struct Solo;
+pub(crate) struct Solo;
 
 impl Group for Solo {
     fn rank(&self) -> usize {

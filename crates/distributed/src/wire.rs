@@ -24,11 +24,11 @@ pub fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> T {
 }
 
 /// Converts floats to bytes, little-endian like every machine that this program is built for.
-pub fn of_f32s(values: &[f32]) -> Vec<u8> {
+pub(crate) fn of_f32s(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
 /// Converts the bytes of [`of_f32s`] to floats.
-pub fn to_f32s(bytes: &[u8]) -> Vec<f32> {
+pub(crate) fn to_f32s(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
 }

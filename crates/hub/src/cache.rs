@@ -24,7 +24,7 @@ const INCOMPLETE: &str = ".incomplete";
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A repository in the cache.
-pub struct CachedRepo {
+pub(crate) struct CachedRepo {
     /// Folder of the whole cache.
     cache: PathBuf,
     /// Name of the repository's folder there.
@@ -60,7 +60,7 @@ impl CachedRepo {
     ///
     /// # Errors
     /// If the cache cannot be written.
-    pub fn set_commit(&self, revision: &str, commit: &str) -> Result<()> {
+    pub(crate) fn set_commit(&self, revision: &str, commit: &str) -> Result<()> {
         let is_new = revision != commit && self.commit(revision).as_deref() != Some(commit);
         if is_new { write_atomic(&self.folder().join("refs").join(revision), commit.as_bytes()) } else { Ok(()) }
     }
@@ -78,7 +78,7 @@ impl CachedRepo {
     ///
     /// # Errors
     /// If the cache cannot be written.
-    pub fn set_listing(&self, commit: &str, listing: &Listing) -> Result<()> {
+    pub(crate) fn set_listing(&self, commit: &str, listing: &Listing) -> Result<()> {
         write_atomic(&self.folder().join(LISTINGS).join(format!("{commit}.json")), listing.to_json().as_bytes())
     }
 
@@ -96,7 +96,7 @@ impl CachedRepo {
     }
 
     /// Returns true if the content of a file is cached in its full size.
-    pub fn has_content(&self, file: &RemoteFile) -> bool {
+    pub(crate) fn has_content(&self, file: &RemoteFile) -> bool {
         is_complete(&self.content(file), file)
     }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// A configuration of a data set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CardConfig {
+pub(crate) struct CardConfig {
     pub name: String,
     pub is_default: bool,
     /// Splits with the patterns of their files; empty if the card has only a folder.

@@ -11,7 +11,7 @@ use super::listing::Listing;
 use super::name::HubName;
 
 /// The branch with the Hub's conversion of data sets to parquet.
-pub const CONVERTED: &str = "refs/convert/parquet";
+pub(crate) const CONVERTED: &str = "refs/convert/parquet";
 /// The configuration of files whose path does not name one.
 const DEFAULT: &str = "default";
 const READ: &[&str] = &[".parquet", ".jsonl", ".json"];
@@ -55,7 +55,7 @@ impl Purpose {
 
 /// The files of a name.
 #[derive(Debug, PartialEq)]
-pub struct ChosenData {
+pub(crate) struct ChosenData {
     pub paths: Vec<String>,
     /// Part of the repository that was chosen: `CONFIG/SPLIT`, or the path of the file.
     pub part: String,
@@ -252,7 +252,7 @@ pub fn has_data(listing: &Listing) -> bool {
 }
 
 /// Returns true if the cached files can be complete, judged without a listing: no shard is missing.
-pub fn looks_complete(paths: &[String]) -> bool {
+pub(crate) fn looks_complete(paths: &[String]) -> bool {
     static OF: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(.*)-\d{5}-of-(\d{5})").ok());
     let Some(of) = &*OF else { return false };
     paths.iter().all(|path| {

@@ -14,7 +14,7 @@ use burnish_util::foreign;
 use burnish_util::secret::{hide, remember};
 
 /// The address of the Hub; `HF_ENDPOINT` replaces it by a mirror or a private server.
-pub const HUB: &str = "https://huggingface.co";
+pub(crate) const HUB: &str = "https://huggingface.co";
 /// The default of `HF_HUB_ETAG_TIMEOUT` and `HF_HUB_DOWNLOAD_TIMEOUT`, in seconds.
 const TIMEOUT: u64 = 10;
 
@@ -28,9 +28,9 @@ pub struct Environment {
     /// True if requests to the Hub are forbidden.
     pub offline: bool,
     /// Longest wait for a connection, and for the beginning of a reply.
-    pub reply_timeout: Duration,
+    pub(crate) reply_timeout: Duration,
     /// Longest silence within a reply.
-    pub read_timeout: Duration,
+    pub(crate) read_timeout: Duration,
     /// True if progress bars are allowed.
     pub has_bar: bool,
     token: Option<String>,
@@ -98,7 +98,7 @@ impl Environment {
     ///
     /// # Errors
     /// If the token has characters that an HTTP header must not have.
-    pub fn implicit_authorization(&self) -> Result<Option<HeaderValue>> {
+    pub(crate) fn implicit_authorization(&self) -> Result<Option<HeaderValue>> {
         if self.is_implicit { self.authorization() } else { Ok(None) }
     }
 
@@ -125,12 +125,12 @@ impl Environment {
     }
 
     /// Returns true if others can read the requests: the endpoint is on another machine, and its address is not `https`.
-    pub fn is_unencrypted(&self) -> bool {
+    pub(crate) fn is_unencrypted(&self) -> bool {
         self.endpoint.scheme_str() != Some("https") && !is_local(&self.endpoint)
     }
 
     /// Returns true if an address is on the endpoint; only such requests get the token.
-    pub fn is_endpoint(&self, uri: &Uri) -> bool {
+    pub(crate) fn is_endpoint(&self, uri: &Uri) -> bool {
         let place = |uri: &Uri| {
             let scheme = uri.scheme_str()?.to_ascii_lowercase();
             let port = uri.port_u16().or(match scheme.as_str() {

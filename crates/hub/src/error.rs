@@ -30,17 +30,17 @@ pub enum HubErrorKind {
 
 impl HubError {
     /// Returns an error that no further attempt can change.
-    pub fn permanent(message: impl Into<String>, help: impl Into<String>) -> Self {
+    pub(crate) fn permanent(message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { message: message.into(), help: help.into(), kind: HubErrorKind::Permanent }
     }
 
     /// Returns an error that another attempt may avoid.
-    pub fn transient(message: impl Into<String>) -> Self {
+    pub(crate) fn transient(message: impl Into<String>) -> Self {
         Self { message: message.into(), help: String::new(), kind: HubErrorKind::Transient }
     }
 
     /// Returns the error of a request without a reply within `patience`. Hides secrets that `error` quotes.
-    pub fn no_reply(uri: &Uri, error: &Error, patience: Duration) -> Self {
+    pub(crate) fn no_reply(uri: &Uri, error: &Error, patience: Duration) -> Self {
         let why = match error {
             Error::Io(error) => error.to_string(),
             Error::HostNotFound => "there is no machine of this name".to_owned(),

@@ -17,7 +17,7 @@ const FORMAT: u64 = 1;
 
 /// The files of a repository at a commit.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Listing {
+pub(crate) struct Listing {
     /// Files by path.
     pub files: BTreeMap<String, RemoteFile>,
     /// Licence on the repository's page.
@@ -26,14 +26,14 @@ pub struct Listing {
 
 /// A file of a repository.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RemoteFile {
+pub(crate) struct RemoteFile {
     pub size: u64,
     pub checksum: Checksum,
 }
 
 /// The checksum of a file in hexadecimal digits, which is also the name of the content in the cache.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Checksum {
+pub(crate) enum Checksum {
     /// SHA-256 of the content, for files in large file storage (LFS).
     Sha256(String),
     /// Git's object id: SHA-1 of a header and the content.
@@ -61,7 +61,7 @@ impl RemoteFile {
 }
 
 /// Returns true if a text consists of `digits` lower-case hexadecimal digits.
-pub fn is_hex(text: &str, digits: usize) -> bool {
+pub(crate) fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c))
 }
 
@@ -190,7 +190,7 @@ fn api_path(name: &HubName) -> String {
 }
 
 /// Returns the escaped path of a file's content on the Hub.
-pub fn content_path(name: &HubName, commit: &str, path: &str) -> String {
+pub(crate) fn content_path(name: &HubName, commit: &str, path: &str) -> String {
     let mut escaped = String::new();
     for byte in path.bytes() {
         match byte {

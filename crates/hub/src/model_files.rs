@@ -42,13 +42,13 @@ pub enum ModelParts {
 
 /// The files to load, and the weights that were not requested.
 #[derive(Debug, PartialEq)]
-pub struct ChosenModel {
+pub(crate) struct ChosenModel {
     pub paths: Vec<String>,
     pub left_out: Vec<String>,
 }
 
 /// Returns true if the weights are in shards, listed by [`INDEX`].
-pub fn is_sharded(listing: &Listing, name: &HubName) -> bool {
+pub(crate) fn is_sharded(listing: &Listing, name: &HubName) -> bool {
     let has = |file: &str| listing.files.contains_key(&at(name, file));
     has(INDEX) && !has(SINGLE)
 }
@@ -135,7 +135,7 @@ fn shards(index: &str, name: &HubName, listing: &Listing) -> Result<Vec<String>,
 }
 
 /// Returns true if the cached files can be complete, judged without a listing, as after a download by transformers.
-pub fn looks_complete(listing: &Listing, name: &HubName, parts: ModelParts, index: Option<&str>) -> bool {
+pub(crate) fn looks_complete(listing: &Listing, name: &HubName, parts: ModelParts, index: Option<&str>) -> bool {
     let tokenizer = parts == ModelParts::Adapter || listing.files.contains_key(&at(name, "tokenizer.json"));
     tokenizer && choose(listing, name, parts, index).is_ok()
 }

@@ -46,7 +46,7 @@ impl Progress {
     }
 
     /// Subtracts bytes that must be downloaded again.
-    pub fn subtract(&mut self, bytes: u64) {
+    pub(crate) fn subtract(&mut self, bytes: u64) {
         self.done = self.done.saturating_sub(bytes);
         self.bar.set_position(self.done);
     }

@@ -103,7 +103,7 @@ impl HubWriter {
     }
 
     /// Replaces the Hub's own address by that of the configured mirror.
-    pub fn through_mirror(&self, address: &str) -> String {
+    pub(crate) fn through_mirror(&self, address: &str) -> String {
         let own = self.environment.url("");
         match address.strip_prefix(HUB) {
             Some(rest) if own != HUB => format!("{own}{rest}"),

@@ -10,7 +10,7 @@ pub const BUILT_IN: &str = "built-in:";
 const BUILT_IN_FOLDER: &str = "built-in config/";
 
 /// A path without `.yaml`, and the text of the file.
-pub type BuiltInFile = (&'static str, &'static str);
+pub(crate) type BuiltInFile = (&'static str, &'static str);
 
 /// The built-in files of a program, and the folders that it searches by default.
 pub struct Library {
@@ -58,7 +58,7 @@ impl Library {
     }
 
     /// True if there is a built-in folder with this name.
-    pub fn has_folder(&self, name: &str) -> bool {
+    pub(crate) fn has_folder(&self, name: &str) -> bool {
         has_folder(self.files, name)
     }
 
@@ -68,7 +68,7 @@ impl Library {
     }
 
     /// Returns the names of the built-in files below a folder, relative to it.
-    pub fn names_below(&self, prefix: &str) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names_below(&self, prefix: &str) -> impl Iterator<Item = &'static str> {
         self.files.iter().filter_map(move |(name, _)| name.strip_prefix(prefix))
     }
 
@@ -91,12 +91,12 @@ impl Pack {
     }
 
     /// True if the pack has a folder with this name.
-    pub fn has_folder(&self, name: &str) -> bool {
+    pub(crate) fn has_folder(&self, name: &str) -> bool {
         has_folder(&self.files, name)
     }
 
     /// Returns the names of the files below a folder, relative to it.
-    pub fn names_below(&self, prefix: &str) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names_below(&self, prefix: &str) -> impl Iterator<Item = &'static str> {
         self.files.iter().filter_map(move |(name, _)| name.strip_prefix(prefix))
     }
 }

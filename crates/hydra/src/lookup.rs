@@ -16,7 +16,7 @@ pub struct SearchPath {
     /// The name of the primary file below the first folder, without `.yaml`.
     pub primary: String,
     /// True if the folders of built-in files are groups, too.
-    pub built_in_groups: bool,
+    pub(crate) built_in_groups: bool,
     /// The closed set of files that is searched instead of the folders and the built-in files.
     pub pack: Option<&'static Pack>,
     /// The built-in files.

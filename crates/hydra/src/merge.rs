@@ -7,7 +7,7 @@ use super::tree::{Node, Value, below};
 
 /// The treatment of new keys in a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keys {
+pub(crate) enum Keys {
     MayBeNew,
     MustExist,
 }

@@ -40,7 +40,7 @@ impl Origin {
     }
 
     /// Returns the line of the file with a caret under the value; empty for overrides, which are always shown in full.
-    pub fn snippet(&self) -> String {
+    pub(crate) fn snippet(&self) -> String {
         let Self::File { source, value, .. } = self else { return String::new() };
         let line = source.text.lines().nth(value.line - 1).unwrap_or_default();
         let number = value.line.to_string();

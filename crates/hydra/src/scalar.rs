@@ -12,7 +12,7 @@ pub fn from_yaml(text: &str) -> Value {
 ///
 /// # Errors
 /// If an integer does not fit in 64 bits, or a scalar has a special meaning in YAML that is not supported.
-pub fn read_yaml(text: &str) -> Result<Value, String> {
+pub(crate) fn read_yaml(text: &str) -> Result<Value, String> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Ok(Value::Null),
         "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Ok(Value::Bool(true)),
@@ -34,7 +34,7 @@ pub fn read_yaml(text: &str) -> Result<Value, String> {
 ///
 /// # Errors
 /// If an integer does not fit in 64 bits.
-pub fn from_word(text: &str) -> Result<Value, String> {
+pub(crate) fn from_word(text: &str) -> Result<Value, String> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return match (is_int(unsigned), is_float(unsigned)) {

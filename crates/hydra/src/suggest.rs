@@ -13,7 +13,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 
 /// Returns the key that was probably meant by `key`; never a parent of `key`. The candidates, in order: a key that ends in `key`,
 /// a key under the same parent with a similar last part, the only key with the same last part, the most similar key.
-pub fn closest_key(key: &str, keys: &[String]) -> Option<String> {
+pub(crate) fn closest_key(key: &str, keys: &[String]) -> Option<String> {
     let is_parent = |k: &str| key.strip_prefix(k).is_some_and(|rest| rest.starts_with('.'));
     let (parent, last) = key.rsplit_once('.').unwrap_or(("", key));
     let split = |k: &str| -> (String, String) {

@@ -68,7 +68,7 @@ impl Node {
         }
     }
 
-    pub fn child_mut(&mut self, name: &str) -> Option<&mut Node> {
+    pub(crate) fn child_mut(&mut self, name: &str) -> Option<&mut Node> {
         match &mut self.value {
             Value::Map(map) => map.get_mut(name),
             Value::List(items) => name.parse::<usize>().ok().and_then(|index| items.get_mut(index)),

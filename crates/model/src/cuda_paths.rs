@@ -21,7 +21,7 @@ const TRITON_LIBDEVICE: &str = "lib/libdevice.10.bc";
 
 /// The compiler of kernels in this build.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Compiler {
+pub(crate) enum Compiler {
     /// NVRTC, for C++: needs CUDA's headers.
     Nvrtc,
     /// LLVM, which is part of the program: needs CUDA's mathematical functions, libdevice.
@@ -106,7 +106,7 @@ fn is_only_thread() -> bool {
 
 /// Loads the driver and NVRTC from places where the system's loader does not look, and calls [`set_cuda_path`]. Call it before the first
 /// CUDA device is opened; later calls do nothing. [`missing`] reports files that were not found.
-pub fn load_libraries() {
+pub(crate) fn load_libraries() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         set_cuda_path();
@@ -164,7 +164,7 @@ fn names(compiler: Compiler) -> String {
 
 /// The places where Python and conda keep packages.
 #[derive(Debug, Default)]
-pub struct PackageRoots {
+pub(crate) struct PackageRoots {
     virtual_env: Option<PathBuf>,
     conda: Option<PathBuf>,
     home: Option<PathBuf>,
@@ -221,7 +221,7 @@ fn libraries(group: &[PathBuf]) -> Vec<PathBuf> {
 
 /// Returns a group's toolkit: one of its folders if that is complete, else a folder in `cache` with links to the files of all of them.
 /// `None` if the group lacks a file.
-pub fn toolkit(compiler: Compiler, group: &[PathBuf], cache: &Path) -> Option<PathBuf> {
+pub(crate) fn toolkit(compiler: Compiler, group: &[PathBuf], cache: &Path) -> Option<PathBuf> {
     if let Some(root) = group.iter().find(|root| compiler.first_missing(root).is_none()) {
         return Some(root.clone());
     }

@@ -28,8 +28,8 @@ pub struct Attention {
     /// The adapter of q, k and v together, in this order, if files hold them as one matrix.
     pub qkv_lora: Option<Lora>,
     /// The norm over each head of the queries, `[d]`.
-    pub q_norm: Option<Norm>,
-    pub k_norm: Option<Norm>,
+    pub(crate) q_norm: Option<Norm>,
+    pub(crate) k_norm: Option<Norm>,
 }
 
 #[derive(Module, Debug)]
@@ -48,15 +48,15 @@ pub struct Block {
     /// The norm before the MLP; in a sandwich, the norm of the attention's output.
     pub post_attention_layernorm: Norm,
     /// The norm before the MLP in a sandwich. `post_feedforward_layernorm` is the norm after the MLP.
-    pub pre_feedforward_layernorm: Option<Norm>,
-    pub post_feedforward_layernorm: Option<Norm>,
+    pub(crate) pre_feedforward_layernorm: Option<Norm>,
+    pub(crate) post_feedforward_layernorm: Option<Norm>,
 }
 
 #[derive(Module, Debug)]
 pub struct Trunk {
     pub embed_tokens: Embedding,
     /// The embedding of learned positions.
-    pub embed_positions: Option<Embedding>,
+    pub(crate) embed_positions: Option<Embedding>,
     pub layers: Vec<Block>,
     pub norm: Norm,
 }
@@ -69,7 +69,7 @@ pub struct Decoder {
 }
 
 /// The attention of a layer: maps (layer, q, k, v), each [n, heads, d] and rotated, to [n, heads, d].
-pub type Attend<'a> = &'a mut dyn FnMut(usize, Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>;
+pub(crate) type Attend<'a> = &'a mut dyn FnMut(usize, Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>;
 
 impl Attention {
     /// x [n, h] -> [n, h], in the pass's dtype.
@@ -186,7 +186,7 @@ impl Decoder {
     }
 
     /// Applies the norm after the last block.
-    pub fn last_norm(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
+    pub(crate) fn last_norm(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
         pass.norm(x, &self.model.norm)
     }
 

@@ -115,7 +115,7 @@ impl<'a> HfReader<'a> {
             .with_context(|| format!("`{key}` is {whole}; at most {most} is allowed"))
     }
 
-    pub fn usize_or(&self, key: &str, default: usize) -> Result<usize> {
+    pub(crate) fn usize_or(&self, key: &str, default: usize) -> Result<usize> {
         if self.get(key).is_none() { Ok(default) } else { self.usize(key) }
     }
     /// Reads a number of heads, which must be above 0 because sizes are divided by it.
@@ -125,7 +125,7 @@ impl<'a> HfReader<'a> {
             heads => Ok(heads),
         }
     }
-    pub fn f64_or(&self, key: &str, default: f64) -> Result<f64> {
+    pub(crate) fn f64_or(&self, key: &str, default: f64) -> Result<f64> {
         match self.get(key) {
             None => Ok(default),
             Some(v) => v.as_f64().with_context(|| format!("`{key}` must be a number, not {v}")),
@@ -153,7 +153,7 @@ impl<'a> HfReader<'a> {
     }
 
     /// Reads a number above 0; `None` for null, `default` for a missing key.
-    pub fn positive_or(&self, key: &str, default: f64) -> Result<Option<f32>> {
+    pub(crate) fn positive_or(&self, key: &str, default: f64) -> Result<Option<f32>> {
         if self.get(key).is_none() {
             return Ok((!self.json.contains_key(key)).then_some(default as f32));
         }
@@ -164,7 +164,7 @@ impl<'a> HfReader<'a> {
     }
 
     /// Reads the activation of an MLP, by transformers' names.
-    pub fn act_or(&self, key: &str, default: &str) -> Result<Act> {
+    pub(crate) fn act_or(&self, key: &str, default: &str) -> Result<Act> {
         let name = match self.get(key) {
             None => default,
             Some(value) => value.as_str().with_context(|| format!("`{key}` must be a name, not {value}"))?,

@@ -11,7 +11,7 @@ use super::ops::cast;
 /// Copies of parameters, flat, each made on first use. They do not follow later changes: a caller that changes weights must drop
 /// them.
 #[derive(Default)]
-pub struct LowPrecisionWeights(Mutex<HashMap<ParamId, Tensor<1>>>);
+pub(crate) struct LowPrecisionWeights(Mutex<HashMap<ParamId, Tensor<1>>>);
 
 impl LowPrecisionWeights {
     /// Returns the parameter in `dtype`, without gradients.

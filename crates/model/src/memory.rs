@@ -50,7 +50,7 @@ impl DecoderConfig {
     ///
     /// # Errors
     /// If there would be too many parameters. The message has their number, their memory, and the largest size.
-    pub fn check_size(&self) -> Result<()> {
+    pub(crate) fn check_size(&self) -> Result<()> {
         let parameters = self.parameters();
         if parameters <= MAX_PARAMETERS {
             return Ok(());

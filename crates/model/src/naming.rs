@@ -25,7 +25,7 @@ pub enum FusedQkv {
 }
 
 /// The naming of files that use the decoder's own names.
-pub static HUGGING_FACE: Naming =
+pub(crate) static HUGGING_FACE: Naming =
     Naming { replace: &[], fused_qkv: None, transposed: false, classifier: "score", buffers: &[".rotary_emb.inv_freq"] };
 
 /// The location of a parameter in files.

@@ -39,9 +39,9 @@ pub struct Pass<'a> {
     /// The dtype of matmuls and attention.
     pub dtype: FloatDType,
     /// Copies of parameters in `dtype`, if several passes share them.
-    pub low_precision: Option<&'a LowPrecisionWeights>,
+    pub(crate) low_precision: Option<&'a LowPrecisionWeights>,
     /// True if a row's result must not depend on the other rows, as in generation.
-    pub independent_rows: bool,
+    pub(crate) independent_rows: bool,
 }
 
 impl Pass<'_> {

@@ -34,7 +34,7 @@ impl ResidualStream {
     }
 
     /// Returns the norm after the last block [n, h], f32.
-    pub fn last_norm(self, norm: &Norm, pass: &Pass) -> Tensor<2> {
+    pub(crate) fn last_norm(self, norm: &Norm, pass: &Pass) -> Tensor<2> {
         if let Some((_, y)) = pass.norm_of_sum(&self.x, self.added.as_ref(), norm, FloatDType::F32) {
             return y;
         }

@@ -117,7 +117,7 @@ impl RopeConfig {
     }
 
     /// The number of dimensions of a head that rotate.
-    pub fn rotated(&self, head_dim: usize) -> usize {
+    pub(crate) fn rotated(&self, head_dim: usize) -> usize {
         (head_dim as f64 * self.partial) as usize
     }
 
@@ -243,7 +243,7 @@ impl<'a> Nested<'a> {
 }
 
 /// cos and sin [positions, frequencies], in f32 as transformers computes them.
-pub fn cos_sin(frequencies: &[f32], factor: f32, positions: &[usize], device: &Device) -> (Tensor<2>, Tensor<2>) {
+pub(crate) fn cos_sin(frequencies: &[f32], factor: f32, positions: &[usize], device: &Device) -> (Tensor<2>, Tensor<2>) {
     let shape = [positions.len(), frequencies.len()];
     let angles: Vec<f32> = positions.iter().flat_map(|&p| frequencies.iter().map(move |f| p as f32 * f)).collect();
     let table = |f: fn(f32) -> f32| tensor_from_vec(angles.iter().map(|&a| f(a) * factor).collect(), shape, device);

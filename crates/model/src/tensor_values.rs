@@ -15,7 +15,7 @@ pub fn to_f32(view: &TensorView) -> Result<Vec<f32>> {
 ///
 /// # Errors
 /// If a value is not finite.
-pub fn finite_f32(view: &TensorView) -> Result<Vec<f32>> {
+pub(crate) fn finite_f32(view: &TensorView) -> Result<Vec<f32>> {
     let values = to_f32(view)?;
     match values.iter().find(|x| !x.is_finite()) {
         Some(x) => bail!("it holds {x}; all weights of a model must be finite"),

@@ -23,7 +23,7 @@ use burnish_util::contained::caught;
 use burnish_util::foreign::{self, is_inside};
 
 /// Initial values, by name and shape, of the parameters of a head that is not in the files.
-pub type FreshHead = dyn Fn(&str, &[usize]) -> Vec<f32>;
+pub(crate) type FreshHead = dyn Fn(&str, &[usize]) -> Vec<f32>;
 
 /// Tensors of files, by name.
 pub type Tensors<'a> = BTreeMap<String, TensorView<'a>>;
@@ -201,7 +201,7 @@ fn parsed<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>> {
 
 /// The name under which a file holds a tensor. Models saved without their head omit the first part of each name; transformers 5
 /// writes some tensors under the decoder's name.
-pub fn name_in_files<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, parameter: &str) -> Option<&'a String> {
+pub(crate) fn name_in_files<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, parameter: &str) -> Option<&'a String> {
     let bare = name.split_once('.').map(|(_, rest)| rest);
     [Some(name), bare, Some(parameter)].into_iter().flatten().find_map(|name| tensors.get_key_value(name)).map(|(name, _)| name)
 }
@@ -263,7 +263,7 @@ pub fn trained_shapes(net: &Decoder) -> BTreeMap<String, Vec<usize>> {
 pub type Values = Box<dyn Fn() -> Vec<f32>>;
 
 /// A function that receives a parameter's name, its shape, whether it is trained, and a function that returns its values.
-pub type OnParameter<'a> = &'a mut dyn FnMut(String, Vec<usize>, bool, Values);
+pub(crate) type OnParameter<'a> = &'a mut dyn FnMut(String, Vec<usize>, bool, Values);
 
 /// Calls `see` for every parameter.
 pub fn visit(net: &Decoder, see: OnParameter) {

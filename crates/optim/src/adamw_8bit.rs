@@ -128,7 +128,7 @@ static UNSIGNED: LazyLock<[f32; 256]> = LazyLock::new(|| dynamic_map(false));
 
 /// Returns the values of the codes: bitsandbytes' `create_dynamic_map`. Each power of ten from 1e-6 to 1 has twice as many values
 /// as the one below it: the midpoints of an even division.
-pub fn dynamic_map(signed: bool) -> [f32; 256] {
+pub(crate) fn dynamic_map(signed: bool) -> [f32; 256] {
     let mut map = vec![0.0, 1.0];
     for exponent in 0i32..7 {
         let bounds = (1usize << if signed { exponent } else { exponent + 1 }) + 1;

@@ -9,7 +9,7 @@ use burnish_model::Gradients;
 use burnish_model::decoder::Decoder;
 
 /// A parameter outside its network; weight and gradient are flat, and not part of an autodiff graph.
-pub struct DetachedParam {
+pub(crate) struct DetachedParam {
     pub name: String,
     pub shape: Vec<usize>,
     pub weight: Tensor<1>,
@@ -25,7 +25,7 @@ pub fn detach(net: Decoder, gradients: Gradients) -> (Decoder, Vec<DetachedParam
 }
 
 /// Puts back weights, by name, that were [detached](detach).
-pub fn put_back(net: Decoder, weights: BTreeMap<String, (Tensor<1>, Vec<usize>)>) -> Decoder {
+pub(crate) fn put_back(net: Decoder, weights: BTreeMap<String, (Tensor<1>, Vec<usize>)>) -> Decoder {
     net.map(&mut PutBack { weights, path: Vec::new() })
 }
 

@@ -9,7 +9,7 @@ use burnish_model::naming::{Naming, TensorLocation};
 
 /// Tensors that contain a network's parameters as parts. Empty if the files store the parameters like the network.
 #[derive(Default)]
-pub struct FileTensors {
+pub(crate) struct FileTensors {
     config: Option<DecoderConfig>,
     /// By the name of the parameter.
     parts: BTreeMap<String, ParamPlace>,

@@ -70,7 +70,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub fn rule_of(&self, parameter: Parameter) -> &dyn Rule {
+    pub(crate) fn rule_of(&self, parameter: Parameter) -> &dyn Rule {
         self.exempt(parameter.name).unwrap_or(&*self.all)
     }
 

@@ -19,7 +19,7 @@ use burnish_model::ops::{f32s, flex_f32, sum_squares, tensor_from_vec, to_host};
 const AT_A_TIME: usize = 1024;
 
 /// A gradient after the sum.
-pub struct Reduced {
+pub(crate) struct Reduced {
     /// Elements of this rank.
     pub own: Vec<f32>,
     /// Σ g² of all elements.

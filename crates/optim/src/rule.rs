@@ -64,7 +64,7 @@ impl Slot {
     }
 
     /// Returns the range of elements that belongs to a piece of a parameter of `size` elements.
-    pub fn range_of(self, piece: &Range<usize>, size: usize) -> Range<usize> {
+    pub(crate) fn range_of(self, piece: &Range<usize>, size: usize) -> Range<usize> {
         // The last element may cover fewer parameter elements than the others, or the rule may update parameters as a whole.
         let number = |element: usize| if element == size { self.size } else { element / self.per };
         number(piece.start)..number(piece.end)
@@ -72,7 +72,7 @@ impl Slot {
 
     /// Returns true if an optimizer can have left this value in the slot. It must be finite. Means of squares (in torch's names
     /// `sq`) and scales of blocks (their largest absolute value) must not be below 0.
-    pub fn may_hold(self, number: f32) -> bool {
+    pub(crate) fn may_hold(self, number: f32) -> bool {
         let is_positive = self.kind.contains("_sq") || self.kind.starts_with("absmax");
         number.is_finite() && (number >= 0.0 || !is_positive)
     }

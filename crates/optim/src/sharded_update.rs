@@ -66,7 +66,7 @@ impl Optimizer {
 
 /// Gives a network the weights that all ranks have updated. `own` has the concatenated weights of this rank; `has_gradient` tells
 /// for each parameter if it was updated. Collective.
-pub fn gather_weights(net: Decoder, own: Vec<f32>, shards: &Shards, has_gradient: &[bool], ranks: &Ranks) -> Decoder {
+pub(crate) fn gather_weights(net: Decoder, own: Vec<f32>, shards: &Shards, has_gradient: &[bool], ranks: &Ranks) -> Decoder {
     let updated = || shards.parameters.iter().zip(has_gradient).filter(|(_, has)| **has).map(|(sharded, _)| sharded);
     let count = |rank: usize| 4 * updated().map(|sharded| sharded.range_of(rank).len()).sum::<usize>();
     let counts: Vec<usize> = (0..ranks.size()).map(count).collect();

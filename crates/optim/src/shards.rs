@@ -15,7 +15,7 @@ use super::rule::Parameter;
 pub const GRAIN: usize = burnish_model::gradients::PART;
 
 /// The trained parameters, and the ranks' ranges of each.
-pub struct Shards {
+pub(crate) struct Shards {
     /// In the order of names.
     pub parameters: Vec<Sharded>,
     /// Tensors that stand for several parameters, or for one that is transposed.
@@ -23,7 +23,7 @@ pub struct Shards {
 }
 
 /// A parameter and its cuts.
-pub struct Sharded {
+pub(crate) struct Sharded {
     pub name: String,
     pub shape: Vec<usize>,
     /// Start of the elements of each rank, and the end of the last rank's.
@@ -32,7 +32,7 @@ pub struct Sharded {
 
 /// At most [`GRAIN`] elements of one parameter, starting at a multiple of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShardPart {
+pub(crate) struct ShardPart {
     /// Index of the parameter.
     pub parameter: usize,
     pub elements: Range<usize>,
@@ -49,7 +49,7 @@ impl Sharded {
     }
 
     /// Returns the elements of a rank: none, some or all.
-    pub fn range_of(&self, rank: usize) -> Range<usize> {
+    pub(crate) fn range_of(&self, rank: usize) -> Range<usize> {
         self.cuts[rank]..self.cuts[rank + 1]
     }
 }

@@ -105,7 +105,7 @@ impl RecordedRun {
     }
 
     /// Returns the last whole checkpoint.
-    pub fn resumes_after(&self) -> Option<&CheckpointEntry> {
+    pub(crate) fn resumes_after(&self) -> Option<&CheckpointEntry> {
         self.checkpoints.iter().find(|checkpoint| checkpoint.bytes.is_some())
     }
 

@@ -17,7 +17,7 @@ pub trait Lines {
 
 /// Position up to which a file has been read.
 #[derive(Debug)]
-pub struct Tail {
+pub(crate) struct Tail {
     path: PathBuf,
     /// The file, kept open: positions given to [`Lines::line`] stay valid, even if a resumed run replaces the file.
     file: Option<File>,
@@ -36,7 +36,7 @@ impl Tail {
     }
 
     /// Switches to another file, if the path differs.
-    pub fn point(&mut self, path: PathBuf, lines: &mut impl Lines) {
+    pub(crate) fn point(&mut self, path: PathBuf, lines: &mut impl Lines) {
         if self.path != path {
             lines.clear();
             *self = Self::new(path);
@@ -57,7 +57,7 @@ impl Tail {
     }
 
     /// Does the same as [`Self::read`] for the last `bytes` of the file only.
-    pub fn read_last(&mut self, bytes: u64, lines: &mut impl Lines) -> Result<()> {
+    pub(crate) fn read_last(&mut self, bytes: u64, lines: &mut impl Lines) -> Result<()> {
         let length = fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
         self.read_from(length.saturating_sub(bytes), lines)
     }

@@ -11,7 +11,7 @@ use burnish_model::{CausalLm, DecoderConfig, Init, Readout};
 
 /// A function that combines the probabilities that each step is right into one score.
 #[derive(Clone, Copy)]
-pub struct StepScore {
+pub(crate) struct StepScore {
     /// Name in settings.
     pub name: &'static str,
     /// Computes the score of a text with at least one step.
@@ -19,7 +19,7 @@ pub struct StepScore {
 }
 
 /// All functions that a setting can name.
-pub static STEP_SCORES: &[StepScore] = &[
+pub(crate) static STEP_SCORES: &[StepScore] = &[
     StepScore { name: "min", combine: |steps| steps.iter().copied().fold(f64::INFINITY, f64::min) },
     StepScore { name: "last", combine: |steps| steps[steps.len() - 1] },
     StepScore { name: "mean", combine: |steps| steps.iter().sum::<f64>() / steps.len() as f64 },

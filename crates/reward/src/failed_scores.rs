@@ -34,7 +34,7 @@ impl<'a> FailedScores<'a> {
     ///
     /// # Errors
     /// The errors of [`Self::replace`].
-    pub fn replace_conversation(&mut self, error: Error, place: impl Fn() -> String) -> Result<Score> {
+    pub(crate) fn replace_conversation(&mut self, error: Error, place: impl Fn() -> String) -> Result<Score> {
         self.instead(error, "the conversation failed", place)
     }
 

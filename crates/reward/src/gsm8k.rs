@@ -23,7 +23,7 @@ pub enum Method {
 }
 
 /// The function that accepts any number at the end as the answer.
-pub const FLEXIBLE: Function = Function {
+pub(crate) const FLEXIBLE: Function = Function {
     name: "gsm8k_flexible",
     doc: "1 if the last number of the response equals the ground truth, letter by letter, else 0.\n\
           When: prompts that do not ask for \"#### \" before the answer.\n\

@@ -7,7 +7,7 @@ use burnish_util::python_text::is_plain_integer;
 /// in them.
 ///
 /// `None` if the original raises an exception: for a `\sqrt` or `\frac` at the end, or for two units.
-pub fn normal_form(text: &str, percent: &[&str]) -> Option<String> {
+pub(crate) fn normal_form(text: &str, percent: &[&str]) -> Option<String> {
     let mut text = text.replace('\n', "").replace("\\!", "").replace("\\\\", "\\");
     for (from, to) in
         [("tfrac", "frac"), ("dfrac", "frac"), ("\\left", ""), ("\\right", ""), ("^{\\circ}", ""), ("^\\circ", ""), ("\\$", "")]

@@ -16,7 +16,7 @@ const TAIL: usize = 300;
 const BOX_TAIL: usize = 100;
 
 /// The variant that accepts only boxes.
-pub const STRICT_BOX: Function = Function {
+pub(crate) const STRICT_BOX: Function = Function {
     name: "math_dapo_strict_box",
     doc: "1 if the last \\boxed{} of the last 100 characters is the ground truth, letter by letter, else −1.\n\
           When: prompts that ask for a box and answers that can be written in only one way.\n\
@@ -98,7 +98,7 @@ const PATTERNS: [(&str, &str); 7] = [
 ];
 
 /// Returns the normal form of Minerva (Lewkowycz et al. 2022, arXiv:2206.14858, appendix G).
-pub fn normalize_final_answer(answer: &str) -> String {
+pub(crate) fn normalize_final_answer(answer: &str) -> String {
     static COMPILED: LazyLock<Vec<(Regex, &str)>> =
         LazyLock::new(|| PATTERNS.map(|(from, to)| (Regex::new(from).expect("a constant pattern"), to)).into());
     let mut answer = answer.rsplit('=').next().unwrap_or_default().to_owned();

@@ -16,7 +16,7 @@ fn compare(input: &ScoreInput, question: Question, response: Option<&str>) -> Re
     verifier.compare(question, response, truth)
 }
 
-pub const VERL: Function = Function {
+pub(crate) const VERL: Function = Function {
     name: "math_verify",
     doc: "1 if math-verify finds an answer in the response that equals the ground truth, else 0; a timeout counts as 0.\n\
           When: mathematics with answers other than plain numbers. Needs `pip install math-verify` for reward.python.\n\
@@ -41,7 +41,7 @@ pub const ACCURACY: Function = Function {
     run: |input| compare(input, Question::Trl, Some(input.solution)),
 };
 
-pub const REASONING_ACCURACY: Function = Function {
+pub(crate) const REASONING_ACCURACY: Function = Function {
     name: "reasoning_accuracy_reward",
     doc: "accuracy_reward of the text after the last \"</think>\"; 0 without one.\n\
           When: models that reason first. Needs `pip install math-verify` for reward.python.\n\

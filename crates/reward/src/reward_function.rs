@@ -36,7 +36,7 @@ pub struct Reward {
 }
 
 /// A reward function's check of a row: fails if the function could not score any response to the row.
-pub type Check = Arc<dyn Fn(&ScoreInput) -> Result<()> + Send + Sync>;
+pub(crate) type Check = Arc<dyn Fn(&ScoreInput) -> Result<()> + Send + Sync>;
 
 impl Reward {
     /// Creates a reward function with weight 1 and no settings that accepts every row.

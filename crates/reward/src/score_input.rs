@@ -112,7 +112,7 @@ impl<'a> ScoreInput<'a> {
     ///
     /// # Errors
     /// If the response was read from a file as text.
-    pub fn token_count(&self) -> Result<usize> {
+    pub(crate) fn token_count(&self) -> Result<usize> {
         let ids = self.token_ids.context("tokens can only be counted in responses generated here, not in text")?;
         Ok(ids.len())
     }

@@ -7,7 +7,7 @@ use super::score::Score;
 use super::score_input::ScoreInput;
 use burnish_util::python_text::{is_space, is_word, strip};
 
-pub const DATA_SOURCES: &[&str] = &[
+pub(crate) const DATA_SOURCES: &[&str] = &[
     "searchR1_nq",
     "searchR1_triviaqa",
     "searchR1_popqa",

@@ -18,7 +18,7 @@ pub struct Stage {
 
 impl Stage {
     /// Creates the stage of a run without a record.
-    pub fn unrecorded(progress: Progress) -> Self {
+    pub(crate) fn unrecorded(progress: Progress) -> Self {
         Self { progress, shared: Arc::default() }
     }
 

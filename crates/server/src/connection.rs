@@ -31,7 +31,7 @@ const HEADERS: usize = 100;
 
 /// State shared by all connections.
 pub struct Shared<S> {
-    pub handler: Arc<S>,
+    pub(crate) handler: Arc<S>,
     pub hosts: Hosts,
     pub limits: Limits,
     pub bodies: Bodies,

@@ -38,7 +38,7 @@ impl Limits {
     };
 
     /// Returns limits whose connections fit in the process's limit on open files, after raising that limit as far as allowed.
-    pub fn within_open_files(self) -> Self {
+    pub(crate) fn within_open_files(self) -> Self {
         let wanted = self.connections as u64 + OTHER_FILES;
         let Rlimit { mut current, maximum } = getrlimit(Resource::Nofile);
         if current.is_some_and(|current| current < wanted) {

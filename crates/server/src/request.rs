@@ -14,7 +14,7 @@ use super::http_error::HttpError;
 use super::limits::Limits;
 
 /// Receives the bodies of all requests.
-pub struct Bodies {
+pub(crate) struct Bodies {
     limits: Limits,
     /// One permit for each byte that may still be received.
     room: Arc<Semaphore>,

@@ -18,7 +18,7 @@ const STALL: Duration = Duration::from_secs(30);
 const LINGER: Duration = Duration::from_secs(3);
 
 /// The stream of a connection, for hyper.
-pub struct Wire {
+pub(crate) struct Wire {
     stream: Arc<TcpStream>,
     unanswered: Arc<AtomicBool>,
     stalled: Option<Pin<Box<Sleep>>>,
@@ -38,18 +38,18 @@ pub fn wire(stream: TcpStream) -> (Wire, Line) {
 
 impl Line {
     /// Returns true if the last bytes on the line came from the client.
-    pub fn is_unanswered(&self) -> bool {
+    pub(crate) fn is_unanswered(&self) -> bool {
         self.unanswered.load(Ordering::Relaxed)
     }
 
     /// Sends a short response without waiting. This works on a connection that has sent nothing else.
-    pub fn send_now(&self, answer: &[u8]) {
+    pub(crate) fn send_now(&self, answer: &[u8]) {
         // Bypasses tokio, which does not know yet that a new connection is writable.
         _ = send(&self.stream, answer, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     }
 
     /// Drops the bytes received so far.
-    pub fn drop_received(&self) {
+    pub(crate) fn drop_received(&self) {
         _ = recv(&self.stream, &mut [0; 8192], RecvFlags::DONTWAIT);
     }
 

@@ -59,7 +59,7 @@ pub(super) trait Transport: Send {
 pub(super) struct RetryPolicy {
     /// Pause after the first of several failures in a row; each further pause is twice as long.
     pub first_pause: Duration,
-    pub longest_pause: Duration,
+    pub(crate) longest_pause: Duration,
     /// Longest wait at the end of the run while no row is delivered; shorter if the run was asked to stop ([`Ending`]).
     pub finish: Duration,
     /// Longest total wait at the end of the run, if rows are being delivered.

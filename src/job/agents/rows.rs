@@ -90,7 +90,7 @@ impl Agents {
     }
 
     /// Returns true if rows that name no loop need no reward function.
-    pub fn scores_by_default(&self) -> bool {
+    pub(crate) fn scores_by_default(&self) -> bool {
         self.scores_in(&self.default)
     }
 

@@ -26,7 +26,7 @@ const CONNECTIONS: usize = 1 << 14;
 const IN_FLIGHT: usize = 1 << 30;
 
 /// The server of a run. It stops when dropped.
-pub struct AgentServer {
+pub(crate) struct AgentServer {
     base_url: String,
     programs: Arc<Programs>,
     interrupt: Interrupt,
@@ -72,7 +72,7 @@ impl AgentServer {
     }
 
     /// Returns the part that begins programs, for conversations that live no longer than the server.
-    pub fn program_starter(&self) -> ProgramStarter {
+    pub(crate) fn program_starter(&self) -> ProgramStarter {
         ProgramStarter { base_url: self.base_url.clone(), programs: self.programs.clone() }
     }
 }
@@ -85,7 +85,7 @@ impl Drop for AgentServer {
 
 /// The part of the server that begins programs.
 #[derive(Clone)]
-pub struct ProgramStarter {
+pub(crate) struct ProgramStarter {
     base_url: String,
     programs: Arc<Programs>,
 }

@@ -41,7 +41,7 @@ pub struct AgentSettings<'a> {
     pub response_length: usize,
     pub max_model_len: Option<usize>,
     /// True if no reward function is named, so that the reward of an environment is the score.
-    pub scores_by_rule: bool,
+    pub(crate) scores_by_rule: bool,
     /// Settings that the user's loops read; null without such loops.
     pub config_of_own_loops: Value,
     pub endpoint: EndpointSettings,
@@ -198,12 +198,12 @@ impl Agents {
     }
 
     /// Returns true if conversations ask processes or servers whose results may differ the next time.
-    pub fn asks_others(&self) -> bool {
+    pub(crate) fn asks_others(&self) -> bool {
         self.host.is_some() || self.built_in.iter().any(SharedTool::waits)
     }
 
     /// Records results from now on, and replays those already recorded.
-    pub fn record_to(&mut self, recorder: Recorder) {
+    pub(crate) fn record_to(&mut self, recorder: Recorder) {
         self.recorder = Some(recorder);
     }
 

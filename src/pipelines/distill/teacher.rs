@@ -61,7 +61,7 @@ impl Teacher {
         Ok(Self { source, training_examples: inputs.train.len() })
     }
 
-    pub fn training_examples(&self) -> usize {
+    pub(crate) fn training_examples(&self) -> usize {
         self.training_examples
     }
 

@@ -42,7 +42,7 @@ pub fn z(batch: &Batch<PreferenceExample>, reference: &Reference, model: &Causal
 }
 
 /// Warns once, by `said`, about a batch with a single prompt.
-pub fn warn_of_one_prompt(batch: &Batch<PreferenceExample>, said: &AtomicBool) {
+pub(crate) fn warn_of_one_prompt(batch: &Batch<PreferenceExample>, said: &AtomicBool) {
     let rows = rows(batch);
     if rows.windows(2).any(|two| !two[0].shares_prompt(two[1])) || said.swap(true, Ordering::Relaxed) {
         return;

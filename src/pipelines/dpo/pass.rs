@@ -17,7 +17,7 @@ use burnish_model::token_stats::TokenGrads;
 use burnish_model::{CausalLm, Gradients, TokenStats};
 
 /// The inputs of a pass other than the batch.
-pub struct Passes {
+pub(crate) struct Passes {
     pub loss: Loss,
     pub reference: Reference,
     pub ld_alpha: f64,

@@ -26,7 +26,7 @@ const LARGEST: u64 = 1 << 34;
 
 /// The sums of log-probabilities of all responses, example after example.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stored {
+pub(crate) struct Stored {
     pub train: Vec<f32>,
     pub val: Vec<f32>,
 }

@@ -23,7 +23,7 @@ pub enum Form {
 
 /// The readout at a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StepReadout {
+pub(crate) enum StepReadout {
     /// The two labels of a token classifier: wrong and right.
     Labels,
     /// The logits of these tokens of a language model.
@@ -75,7 +75,7 @@ pub fn head(config: &RmConfig) -> Result<Option<(usize, Classifier)>> {
 ///
 /// # Errors
 /// If the loss is unknown, or config.json cannot be read.
-pub fn draws_head(config: &RmConfig) -> Result<bool> {
+pub(crate) fn draws_head(config: &RmConfig) -> Result<bool> {
     if head(config)?.is_none() || config.model.init == Init::Random {
         return Ok(head(config)?.is_some());
     }
@@ -96,7 +96,7 @@ pub fn fresh_head(kind: Classifier, init: InitHead, seed: u64) -> NewHead {
 ///
 /// # Errors
 /// If one of `algorithm.reward_tokens` is not a token, or two are equal.
-pub fn step_readout(config: &RmConfig, tokenizer: &Tokenizer) -> Result<StepReadout> {
+pub(crate) fn step_readout(config: &RmConfig, tokenizer: &Tokenizer) -> Result<StepReadout> {
     let Some(tokens) = config.algorithm.reward_tokens.as_ref().filter(|_| config.data.placeholder_token.is_some()) else {
         let labels = config.data.placeholder_token.is_none();
         return Ok(if labels { StepReadout::Labels } else { StepReadout::Vocabulary });

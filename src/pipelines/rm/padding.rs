@@ -25,7 +25,7 @@ const SPARE: &[&str] = &["pad", "reserved", "unused", "unk", ""];
 
 /// The pad token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Padding {
+pub(crate) enum Padding {
     /// The tokenizer's pad token is safe.
     Own(u32),
     /// Another token replaces the tokenizer's: its id and text.

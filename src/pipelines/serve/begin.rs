@@ -10,7 +10,7 @@ use burnish_util::rng::Stream;
 use burnish_util::time::unix_time;
 
 /// A request whose sequences are sampled.
-pub struct Begun {
+pub(crate) struct Begun {
     pub answered: ReplyHead,
     /// The request without its prompts.
     pub asked: ParsedRequest,

@@ -50,7 +50,7 @@ pub struct ServerOptions {
     /// The port; 0 takes any free one.
     pub port: u16,
     /// Further names by which clients may address the server.
-    pub allowed_hosts: Vec<String>,
+    pub(crate) allowed_hosts: Vec<String>,
     /// The bearer token that clients must send; `None` if they need none.
     pub token: Option<String>,
     pub limits: Limits,
@@ -60,13 +60,13 @@ pub struct ServerOptions {
     pub seed: u64,
     pub engine: NativeEngine,
     /// The maximum number of responses to one request.
-    pub most_answers: usize,
+    pub(crate) most_answers: usize,
     /// The maximum number of responses that wait or are sampled; further requests get status 503.
-    pub most_waiting: usize,
+    pub(crate) most_waiting: usize,
     /// The number of conversations whose keys and values stay cached between two requests.
-    pub kept_conversations: usize,
+    pub(crate) kept_conversations: usize,
     /// The maximum number of recorded tokens of conversations.
-    pub recorded_tokens: usize,
+    pub(crate) recorded_tokens: usize,
     pub device: Device,
     pub dtype: Dtype,
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tokio::sync::{mpsc, oneshot};
 
 /// The texts of a request in tokens, the scores so far, and the channel for them.
-pub struct Job<T> {
+pub(crate) struct Job<T> {
     texts: Vec<T>,
     scores: Vec<f32>,
     reply: oneshot::Sender<Vec<f32>>,

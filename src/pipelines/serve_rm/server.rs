@@ -39,7 +39,7 @@ pub struct ServerOptions {
     /// The port; 0 takes any free one.
     pub port: u16,
     /// Further names by which clients may address the server.
-    pub allowed_hosts: Vec<String>,
+    pub(crate) allowed_hosts: Vec<String>,
     /// The maximum number of tokens of a query; longer queries are truncated at the end. `None` refuses queries beyond the model's
     /// positions.
     pub max_len: Option<usize>,
@@ -51,7 +51,7 @@ pub struct ServerOptions {
     pub dtype: Dtype,
     pub limits: Limits,
     /// The maximum number of queries in one request.
-    pub max_queries: usize,
+    pub(crate) max_queries: usize,
     /// The bearer token that clients must send; `None` if they need none.
     pub token: Option<String>,
 }

@@ -31,9 +31,9 @@ pub struct Service {
     pub read: Read,
     pub jobs: mpsc::Sender<Job<Input>>,
     pub model: String,
-    pub reports_cut: bool,
+    pub(crate) reports_cut: bool,
     /// The maximum number of queries in one request.
-    pub max_queries: usize,
+    pub(crate) max_queries: usize,
     pub token: Bearer,
     pub started: Instant,
     pub counts: Counts,

@@ -38,17 +38,17 @@ impl<'a, E> Batch<'a, E> {
     }
 
     /// Returns the sequences of some examples, one after another.
-    pub fn sequences_of(&self, examples: &[usize]) -> Vec<Sequence<'a>> {
+    pub(crate) fn sequences_of(&self, examples: &[usize]) -> Vec<Sequence<'a>> {
         examples.iter().flat_map(|&i| self.sequences[i].iter().copied()).collect()
     }
 
     /// Returns true if a single micro-batch has the whole batch.
-    pub fn is_one_micro_batch(&self) -> bool {
+    pub(crate) fn is_one_micro_batch(&self) -> bool {
         self.slices.iter().map(|slice| self.micro_batches(slice).len()).sum::<usize>() == 1
     }
 
     /// Runs `work` on the slices of this rank, and returns the results of all slices of all ranks, in their order. Collective.
-    pub fn over_slices<T>(&self, ranks: &Ranks, mut work: impl FnMut(&[usize]) -> T) -> Vec<T>
+    pub(crate) fn over_slices<T>(&self, ranks: &Ranks, mut work: impl FnMut(&[usize]) -> T) -> Vec<T>
     where
         T: Serialize + DeserializeOwned,
     {

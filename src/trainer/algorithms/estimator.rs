@@ -68,7 +68,7 @@ impl RunEstimator {
     }
 
     /// Adds the file and name of a Python estimator to an error about its result.
-    pub fn blamed(&self, error: Error) -> Error {
+    pub(crate) fn blamed(&self, error: Error) -> Error {
         match self {
             Self::BuiltIn(..) => error,
             Self::Python(estimator) => {

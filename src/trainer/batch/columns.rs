@@ -157,7 +157,7 @@ impl Columns {
     }
 
     /// Returns the values of a trajectory in every written column.
-    pub fn of_trajectory(&self, trajectory: usize) -> impl Iterator<Item = (Column, &[f32])> {
+    pub(crate) fn of_trajectory(&self, trajectory: usize) -> impl Iterator<Item = (Column, &[f32])> {
         self.written().map(move |(column, values)| (column, &values[self.range(column, trajectory)]))
     }
 

@@ -109,12 +109,12 @@ impl Batch {
     }
 
     /// Returns the values of a trajectory in every column written so far.
-    pub fn columns_of(&self, trajectory: usize) -> impl Iterator<Item = (Column, &[f32])> {
+    pub(crate) fn columns_of(&self, trajectory: usize) -> impl Iterator<Item = (Column, &[f32])> {
         self.columns.of_trajectory(trajectory)
     }
 
     /// Excludes a trajectory: it gets no score, and all its values become 0.
-    pub fn leave_out(&mut self, trajectory: usize) {
+    pub(crate) fn leave_out(&mut self, trajectory: usize) {
         self.scores[trajectory].score = None;
         self.columns.clear(trajectory);
     }
@@ -144,7 +144,7 @@ impl Batch {
     }
 
     /// Returns true if some response is a conversation.
-    pub fn has_episodes(&self) -> bool {
+    pub(crate) fn has_episodes(&self) -> bool {
         self.episodes.iter().any(Option::is_some)
     }
 
@@ -159,7 +159,7 @@ impl Batch {
 
     /// Moves rewards behind the last trained token of a trajectory onto that token. If rollout correction rejects the last token,
     /// its score still counts.
-    pub fn on_trained_tokens(&self, column: &[f32]) -> Vec<f32> {
+    pub(crate) fn on_trained_tokens(&self, column: &[f32]) -> Vec<f32> {
         let mut moved = column.to_vec();
         for i in 0..self.len() {
             let tokens = self.tokens(i);
@@ -178,7 +178,7 @@ impl Batch {
     }
 
     /// Returns a token column with each trajectory's value at its last token; 0 for a missing value or an empty response.
-    pub fn at_last_tokens(&self, values: &[Option<f64>]) -> Vec<f32> {
+    pub(crate) fn at_last_tokens(&self, values: &[Option<f64>]) -> Vec<f32> {
         let mut column = vec![0.0; self.columns.tokens()];
         for (i, value) in values.iter().enumerate() {
             if let (Some(value), Some(last)) = (value, self.tokens(i).last()) {
@@ -189,12 +189,12 @@ impl Batch {
     }
 
     /// Returns the sum of a token column per trajectory.
-    pub fn totals(&self, column: &[f32]) -> Vec<f64> {
+    pub(crate) fn totals(&self, column: &[f32]) -> Vec<f64> {
         (0..self.len()).map(|i| column[self.tokens(i)].iter().map(|&x| x as f64).sum()).collect()
     }
 
     /// Excludes responses cut off by the length limit from the loss.
-    pub fn mask_truncated(&mut self) {
+    pub(crate) fn mask_truncated(&mut self) {
         let truncated: Vec<usize> = (0..self.len()).filter(|&i| self.truncated(i)).collect();
         for i in truncated {
             let tokens = self.tokens(i);
@@ -257,7 +257,7 @@ pub mod tests {
     use burnish_agent::{CallRecord, EndReason};
 
     /// Two responses of two tokens to one prompt, the second cut off.
-    pub fn two_responses() -> Batch {
+    pub(crate) fn two_responses() -> Batch {
         let prompt = Prompt {
             ids: vec![1],
             messages: Value::Null,

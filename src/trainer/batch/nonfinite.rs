@@ -18,7 +18,7 @@ use burnish_util::json_number;
 
 /// A value that is not finite.
 #[derive(Serialize, Deserialize)]
-pub struct NonfiniteValue {
+pub(crate) struct NonfiniteValue {
     /// Name of the value, such as "actor: the gradient of `model.norm.weight`".
     pub what: String,
     /// Its trajectory, if it belongs to one.
@@ -27,7 +27,7 @@ pub struct NonfiniteValue {
 
 impl NonfiniteValue {
     /// Returns the error of an update whose gradient was not finite. `learner`: the name of the trained model.
-    pub fn of_gradient(learner: &str, update: &Update) -> Option<Self> {
+    pub(crate) fn of_gradient(learner: &str, update: &Update) -> Option<Self> {
         let name = update.nonfinite.as_ref()?;
         Some(Self { what: format!("{learner}: the gradient of `{name}`"), trajectory: None })
     }
@@ -39,7 +39,7 @@ fn first_nonfinite(values: &[f32]) -> Option<usize> {
 }
 
 /// Returns the first sequence of a ragged column with a nonfinite value.
-pub fn nonfinite_sequence(column: &[f32], offsets: &[usize]) -> Option<usize> {
+pub(crate) fn nonfinite_sequence(column: &[f32], offsets: &[usize]) -> Option<usize> {
     let at = first_nonfinite(column)?;
     Some(offsets.partition_point(|&start| start <= at) - 1)
 }
@@ -61,7 +61,7 @@ pub fn on_nonfinite(fault: &NonfiniteValue, batch: &Batch, trajectories: &[usize
 ///
 /// # Errors
 /// The errors of [`report`].
-pub fn check_scores(batch: &mut Batch, at: &Context) -> Result<()> {
+pub(crate) fn check_scores(batch: &mut Batch, at: &Context) -> Result<()> {
     let wrong = |score: &ResponseScore| score.score.is_some_and(|score| !score.is_finite());
     let faulty: Vec<usize> = (0..batch.len()).filter(|&i| wrong(&batch.scores[i])).collect();
     if let Some(&first) = faulty.first() {
@@ -83,7 +83,7 @@ pub fn check_scores(batch: &mut Batch, at: &Context) -> Result<()> {
 }
 
 /// Checks every column written so far; a skipped trajectory is neither trained on nor counted.
-pub fn check_columns(batch: &mut Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
+pub(crate) fn check_columns(batch: &mut Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
     let wrong = |i: usize| batch.columns_of(i).find(|(_, values)| first_nonfinite(values).is_some());
     let faulty: Vec<(usize, Column)> = (0..batch.len()).filter_map(|i| Some((i, wrong(i)?.0))).collect();
     let trajectories: Vec<usize> = faulty.iter().map(|(i, _)| *i).collect();

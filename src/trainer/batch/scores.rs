@@ -9,7 +9,7 @@ const SCORE: [&str; 4] = ["seq_reward", "seq_final_reward", "reward", "score"];
 
 impl Batch {
     /// Returns the score of each trajectory, if it has one.
-    pub fn trajectory_scores(&self) -> Vec<Option<f64>> {
+    pub(crate) fn trajectory_scores(&self) -> Vec<Option<f64>> {
         self.scores.iter().map(|score| score.score.map(f64::from)).collect()
     }
 
@@ -19,7 +19,7 @@ impl Batch {
     }
 
     /// Returns the mask of the trajectories that have a score.
-    pub fn counted_mask(&self) -> Vec<f32> {
+    pub(crate) fn counted_mask(&self) -> Vec<f32> {
         self.mask_of(&self.scored())
     }
 
@@ -35,7 +35,7 @@ impl Batch {
     }
 
     /// Returns the names of the values logged with some score, in order of appearance.
-    pub fn extra_names(&self) -> Vec<&str> {
+    pub(crate) fn extra_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for (name, _) in self.scores.iter().flat_map(|score| &score.extras) {
             if !names.contains(&name.as_str()) {
@@ -67,7 +67,7 @@ impl Batch {
     }
 
     /// Returns the names that [`Self::number`] knows.
-    pub fn number_names(&self) -> Vec<&str> {
+    pub(crate) fn number_names(&self) -> Vec<&str> {
         let components = self.scores.iter().take(1).flat_map(|score| &score.components).map(|component| component.name.as_str());
         let extras = self.extra_names().into_iter().filter(|name| *name != "acc");
         [SCORE[0], "acc"].into_iter().chain(components).chain(extras).collect()

@@ -47,7 +47,7 @@ fn places(setting: TurnRewards, batch: &Batch) -> Vec<(usize, f32)> {
 }
 
 /// Returns what estimators add to the score of each trajectory.
-pub fn placed_total(setting: TurnRewards, episode: Option<&Episode>) -> f64 {
+pub(crate) fn placed_total(setting: TurnRewards, episode: Option<&Episode>) -> f64 {
     not_self_scored(episode).filter(|_| setting == TurnRewards::Place).map_or(0.0, Episode::earned)
 }
 

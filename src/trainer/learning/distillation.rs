@@ -16,10 +16,10 @@ pub struct Distillation {
     pub teacher: CausalLm,
     pub measure: TeacherMeasure,
     /// Factor of the loss when added to that of the rewards; `None` if it replaces that loss.
-    pub with_rewards: Option<f64>,
+    pub(crate) with_rewards: Option<f64>,
     pub loss_max_clamp: Option<f32>,
     /// Clipped policy loss that takes the distillation loss as advantages.
-    pub policy_gradient: Option<PolicyObjective>,
+    pub(crate) policy_gradient: Option<PolicyObjective>,
 }
 
 /// TeacherMeasure of the difference between policy and teacher at a token.
@@ -35,7 +35,7 @@ pub enum TeacherMeasure {
 /// Inputs of the loss for a micro-batch.
 pub(super) struct TeacherLossInputs<'a> {
     pub columns: LossColumns<'a>,
-    pub teacher_log_prob: Option<&'a [f32]>,
+    pub(crate) teacher_log_prob: Option<&'a [f32]>,
 }
 
 impl Distillation {

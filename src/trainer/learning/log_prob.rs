@@ -54,7 +54,7 @@ impl LearningSide {
     }
 
     /// Computes the teacher's log-probs, if the distillation loss reads them.
-    pub fn teacher_log_probs(&self, batch: &mut Batch) {
+    pub(crate) fn teacher_log_probs(&self, batch: &mut Batch) {
         let Some(distillation) = self.distillation.as_ref().filter(|distillation| distillation.passes_before()) else { return };
         let cut = self.reference_cut(batch);
         let teacher = distillation.teacher.inference();

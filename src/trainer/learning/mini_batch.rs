@@ -46,7 +46,7 @@ pub fn micro_batches(plan: &UpdatePlan, sequences: &[Sequence], slice: &[usize])
 }
 
 /// Returns the micro-batches of a slice of these `sequences`.
-pub fn cut_slice(cut: Cut, sequences: &[Sequence], slice: &[usize]) -> Vec<Vec<usize>> {
+pub(crate) fn cut_slice(cut: Cut, sequences: &[Sequence], slice: &[usize]) -> Vec<Vec<usize>> {
     let alone: Vec<&[Sequence]> = sequences.iter().map(std::slice::from_ref).collect();
     cut.micro_batches_within(&alone, slice)
 }
@@ -57,7 +57,7 @@ pub fn lengths(sequences: &[Sequence]) -> Vec<usize> {
 }
 
 /// Returns how a whole batch is cut for forward passes.
-pub fn forward_cut(by_tokens: bool, tokens: usize, sequences: Option<usize>, batch: &Batch) -> Cut {
+pub(crate) fn forward_cut(by_tokens: bool, tokens: usize, sequences: Option<usize>, batch: &Batch) -> Cut {
     if by_tokens { Cut::Tokens(tokens) } else { Cut::Sequences(sequences.unwrap_or(batch.len())) }
 }
 

@@ -10,17 +10,17 @@ use burnish_config::schema::RefConfig;
 use burnish_model::CausalLm;
 
 /// Its folder in a checkpoint.
-pub const REFERENCE: &str = "ref";
+pub(crate) const REFERENCE: &str = "ref";
 
 /// Returns the reference if it is state of the run.
-pub fn moving<'a>(reference: Option<&'a CausalLm>, config: &RefConfig) -> Option<&'a CausalLm> {
+pub(crate) fn moving<'a>(reference: Option<&'a CausalLm>, config: &RefConfig) -> Option<&'a CausalLm> {
     reference.filter(|_| config.sync_ref_model)
 }
 
 impl LearningSide {
     /// Moves the reference: reference ← α·policy + (1 − α)·reference, after every step that is a multiple of
     /// `ref_model_sync_steps` and has updated the policy. The next step is the first to use it, as in TRL.
-    pub fn sync_reference(&mut self, step: u64) {
+    pub(crate) fn sync_reference(&mut self, step: u64) {
         let config = &self.config.actor_rollout_ref.reference;
         if !config.sync_ref_model || !step.is_multiple_of(config.ref_model_sync_steps) {
             return;

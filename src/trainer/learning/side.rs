@@ -28,7 +28,7 @@ pub struct LearningSide {
     /// Objective that the actor minimises.
     pub objective: PolicyObjective,
     pub aggregation: &'static Aggregation,
-    pub critic_aggregation: &'static Aggregation,
+    pub(crate) critic_aggregation: &'static Aggregation,
     /// Temperature that divides the logits in every log-prob of training (`rollout.temperature`).
     pub temperature: f32,
     /// True if the policy that generated counts as the old policy (`algorithm.rollout_correction.bypass_mode`).
@@ -38,7 +38,7 @@ pub struct LearningSide {
     /// True if that pass returns Σ π² of each token.
     pub reads_sum_pi_squared: bool,
     /// True if the KL term in the rewards is the exact divergence.
-    pub full_kl_in_reward: bool,
+    pub(crate) full_kl_in_reward: bool,
 }
 
 impl LearningSide {
@@ -52,7 +52,7 @@ impl LearningSide {
     }
 
     /// Returns true if a teacher passes over every batch before the update.
-    pub fn has_teacher_pass(&self) -> bool {
+    pub(crate) fn has_teacher_pass(&self) -> bool {
         self.distillation.as_ref().is_some_and(Distillation::passes_before)
     }
 
@@ -65,7 +65,7 @@ impl LearningSide {
     }
 
     /// Returns the first step that updates the actor; `trainer.critic_warmup` trains the critic alone until then.
-    pub fn first_actor_step(&self) -> u64 {
+    pub(crate) fn first_actor_step(&self) -> u64 {
         (self.config.trainer.critic_warmup as u64).max(1)
     }
 

@@ -126,7 +126,7 @@ pub fn unread(config: &PpoConfig) -> Vec<UnusedOption> {
 
 /// Returns the settings that distillation makes useless, and the settings of distillation without an effect. `once`: true, with a
 /// reason, if every ratio is 1.
-pub fn unused_options(config: &DistillationConfig, once: Condition) -> Vec<UnusedOption> {
+pub(crate) fn unused_options(config: &DistillationConfig, once: Condition) -> Vec<UnusedOption> {
     macro_rules! key {
         ($name:literal) => {
             concat!("distillation.distillation_loss.", $name)

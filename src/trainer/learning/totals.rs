@@ -14,7 +14,7 @@ use burnish_tracking::Metrics;
 /// Values that become means. They are kept one by one and summed once, in the order of slices and micro-batches, so that sums do
 /// not depend on the ranks.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Totals {
+pub(crate) struct Totals {
     /// Terms of the loss, weighted like the loss: summed within a mini-batch and averaged over updates.
     per_update: Vec<(Name, Vec<f64>)>,
     /// Means over tokens: sum and count of each micro-batch.
@@ -46,19 +46,19 @@ impl Totals {
     }
 
     /// Adds means over tokens.
-    pub fn add_metrics(&mut self, metrics: &[Metric]) {
+    pub(crate) fn add_metrics(&mut self, metrics: &[Metric]) {
         for metric in metrics {
             add(&mut self.per_token, metric.name.into(), [(metric.sum, metric.count)]);
         }
     }
 
     /// Adds the value of one update, or a part of it.
-    pub fn add_mean(&mut self, name: &str, value: f64) {
+    pub(crate) fn add_mean(&mut self, name: &str, value: f64) {
         add(&mut self.per_update, name.to_owned().into(), [value]);
     }
 
     /// Adds values of tokens; `NAME_min` and `NAME_max` report their range.
-    pub fn add_range(&mut self, name: &'static str, values: &[f32]) {
+    pub(crate) fn add_range(&mut self, name: &'static str, values: &[f32]) {
         let bounds = |(least, most): (f64, f64), x: &f32| (least.min(f64::from(*x)), most.max(f64::from(*x)));
         let (least, most) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), bounds);
         self.widen(name.into(), least, most);
@@ -87,13 +87,13 @@ impl Totals {
     }
 
     /// Adds the values of an optimizer update. `learner`: the prefix of their names.
-    pub fn add_update(&mut self, learner: &str, update: &Update) {
+    pub(crate) fn add_update(&mut self, learner: &str, update: &Update) {
         self.add_mean(&format!("{learner}/grad_norm"), update.grad_norm);
         self.add_mean(&format!("{learner}/skipped_updates"), if update.applied { 0.0 } else { 1.0 });
     }
 
     /// Adds the ratios of a micro-batch, for TRL's metrics of ratios.
-    pub fn add_ratios(&mut self, offsets: &[usize], mask: &[f32], log_prob: &[f32], old_log_prob: Option<&[f32]>) {
+    pub(crate) fn add_ratios(&mut self, offsets: &[usize], mask: &[f32], log_prob: &[f32], old_log_prob: Option<&[f32]>) {
         for tokens in sequences(offsets) {
             let trained: Vec<usize> = tokens.filter(|&t| mask[t] != 0.0).collect();
             if !trained.is_empty() {
@@ -106,7 +106,7 @@ impl Totals {
     }
 
     /// Reports the means over updates and over tokens.
-    pub fn report_means(&mut self, updates: usize, metrics: &mut Metrics) {
+    pub(crate) fn report_means(&mut self, updates: usize, metrics: &mut Metrics) {
         // + 0.0: never −0
         let total = |values: Vec<f64>| values.into_iter().sum::<f64>();
         metrics.extend(self.per_update.drain(..).map(|(name, values)| (name.into_owned(), total(values) / updates as f64 + 0.0)));

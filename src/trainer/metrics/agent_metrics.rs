@@ -88,7 +88,7 @@ fn of_calls(calls: &[&CallRecord], conversations: f64, metrics: &mut Metrics) {
 /// Watches a run's calls of tools: a run whose every call fails, or whose model writes unreadable calls, would otherwise look
 /// normal. Warns once of each, after the first step that shows it.
 #[derive(Default)]
-pub struct ToolWatch {
+pub(crate) struct ToolWatch {
     /// Number of calls so far that tools returned a result for.
     answered: usize,
     said_unread: bool,

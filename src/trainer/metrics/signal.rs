@@ -82,7 +82,7 @@ pub fn missing(batch: &Batch, needs: impl Fn(Need) -> bool, metrics: &Metrics) -
 }
 
 /// Returns the scores of each group of several scored responses.
-pub fn groups_of_scores(batch: &Batch) -> Vec<Vec<f64>> {
+pub(crate) fn groups_of_scores(batch: &Batch) -> Vec<Vec<f64>> {
     let mut groups: Vec<Vec<f64>> = vec![Vec::new(); batch.prompts.len()];
     for (score, &group) in batch.trajectory_scores().into_iter().zip(&batch.group) {
         groups[group].extend(score);
@@ -93,7 +93,7 @@ pub fn groups_of_scores(batch: &Batch) -> Vec<Vec<f64>> {
 
 /// Returns the share of groups of several scored responses with equal scores (TRL's `frac_reward_zero_std`, which compares the
 /// computed deviation with 1e-8); `None` without such a group.
-pub fn equal_groups(batch: &Batch) -> Option<f64> {
+pub(crate) fn equal_groups(batch: &Batch) -> Option<f64> {
     let groups = groups_of_scores(batch);
     let equal = groups.iter().filter(|scores| scores.iter().all(|score| *score == scores[0])).count();
     (!groups.is_empty()).then(|| equal as f64 / groups.len() as f64)

@@ -90,7 +90,7 @@ impl SamplingSide {
 
     /// Writes for each trajectory the score of the greedy response to its prompt, for estimators that compare with it. If the
     /// greedy response has no score, its trajectories count as not scored.
-    pub fn greedy_baselines(
+    pub(crate) fn greedy_baselines(
         &mut self,
         policy: &CausalLm,
         batch_shaping: &RewardShaping,

@@ -10,7 +10,7 @@ const NEGLIGIBLE: f64 = 1e-20;
 
 /// Probability that an answer wins the vote, for each partition of samples by answer that occurs; prompts and variables share
 /// partitions.
-pub struct Votes(HashMap<(Vec<usize>, usize), Vec<f64>>);
+pub(crate) struct Votes(HashMap<(Vec<usize>, usize), Vec<f64>>);
 
 impl Votes {
     /// Computes the votes of samples with these answers, for each number of draws.
@@ -35,7 +35,7 @@ impl Votes {
     /// verl estimates them from 1,000 such draws (`bootstrap_metric`, `calc_maj_val`); here they are exact. By symmetry, each of
     /// the equally frequent answers is equally likely to be drawn first, and so is each sample of that answer. So only the
     /// probability that an answer wins is needed, and the mean and mean square of its values.
-    pub fn majority(&self, answers: &[String], values: &[f64], draws: usize) -> Option<[f64; 2]> {
+    pub(crate) fn majority(&self, answers: &[String], values: &[f64], draws: usize) -> Option<[f64; 2]> {
         let classes = classes(answers);
         let won = self.0.get(&(classes.iter().map(Vec::len).collect(), draws))?;
         let moment = |power: i32| -> f64 {

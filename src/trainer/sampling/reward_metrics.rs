@@ -9,7 +9,7 @@ use burnish_tracking::Metrics;
 impl SamplingSide {
     /// Reports all calls since the last row, including those of validation. Reports nothing if every function is a built-in rule,
     /// which takes microseconds and whose errors end the run.
-    pub fn report_rewards(&self, metrics: &mut Metrics) {
+    pub(crate) fn report_rewards(&self, metrics: &mut Metrics) {
         let of_ranks = self.ranks.gather(self.rewards.stats.take());
         let mut counts = CallCounts::default();
         of_ranks.into_iter().for_each(|own| counts.add(own));

@@ -112,7 +112,7 @@ impl RewardModelPlan {
 }
 
 /// Returns true if the reward model judges steps; false without a readable model.
-pub fn judges_steps(config: &PpoConfig) -> bool {
+pub(crate) fn judges_steps(config: &PpoConfig) -> bool {
     let settings = &config.reward_model;
     let read = || HfConfig::read(settings.model.path.as_ref()?.as_path()).ok();
     settings.enable && (settings.placeholder_token.is_some() || read().is_some_and(|hf| judges_by_labels(&hf)))

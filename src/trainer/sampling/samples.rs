@@ -23,7 +23,7 @@ use burnish_util::rng::Stream;
 
 /// Sends `trainer.log_completions` random responses of this step to the trackers, at the first step of each of
 /// `trainer.num_sample_generations` equal parts of training (TRL's `sample_generations_freq`), and at the last step.
-pub fn show_completions(batch: &Batch, tokenizer: &Tokenizer, config: &TrainerConfig, at: &mut Context) -> Result<()> {
+pub(crate) fn show_completions(batch: &Batch, tokenizer: &Tokenizer, config: &TrainerConfig, at: &mut Context) -> Result<()> {
     let (most, times) = (config.log_completions, config.num_sample_generations as u64);
     let total = at.total_steps();
     let due = |times: u64| (at.step - 1).is_multiple_of(total.div_ceil(times).max(1)) || at.step == total;

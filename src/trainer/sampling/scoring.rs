@@ -32,7 +32,7 @@ pub struct DecodedResponse {
 }
 
 /// A function that receives a response, of one turn or a conversation, and its index among all responses.
-pub type HandOver<'a> = &'a (dyn Fn(usize, Response, Option<Episode>) + Sync);
+pub(crate) type HandOver<'a> = &'a (dyn Fn(usize, Response, Option<Episode>) + Sync);
 
 /// The scoring of the responses of one batch.
 pub struct Scoring<'a> {

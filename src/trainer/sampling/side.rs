@@ -35,7 +35,7 @@ pub struct SamplingSide {
     pub train: Vec<Arc<Prompt>>,
     pub val: Vec<Arc<Prompt>>,
     /// [`crc_of`] `val`.
-    pub val_crc: String,
+    pub(crate) val_crc: String,
     /// Order of the training prompts, and the position in it.
     pub sampler: Sampler,
     pub rewards: Rewards,
@@ -54,7 +54,7 @@ impl SamplingSide {
 
 impl SamplingSide {
     /// Checksums of all prompts.
-    pub fn data_crc(&self) -> String {
+    pub(crate) fn data_crc(&self) -> String {
         let train = crc_of(&self.train).unwrap_or_else(|error| error.to_string());
         format!("{train} {}", self.val_crc)
     }

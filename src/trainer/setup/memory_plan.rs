@@ -23,7 +23,7 @@ type Line = (&'static str, String);
 /// Memory of a run, and a line for each model other than the policy.
 pub(super) struct MemoryPlan {
     pub memory: MemoryEstimate,
-    pub other_models: Vec<Line>,
+    pub(crate) other_models: Vec<Line>,
 }
 
 /// Estimates the memory of a run.

@@ -10,7 +10,7 @@ use burnish_config::schema::CheckpointContent::Extra;
 use burnish_run::Watched;
 
 /// Returns the settings that every training run has; the size of the model is not known yet.
-pub fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) -> RunSettings {
+pub(crate) fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) -> RunSettings {
     let (trainer, actor) = (&config.trainer, &config.actor_rollout_ref.actor);
     let critic_follows = config.has_critic() && rate_follows_length(&config.critic.optim);
     RunSettings {

@@ -6,7 +6,7 @@ use burnish_util::python_object::{Fields, Object};
 use burnish_util::python_text::strip;
 
 /// Padding tokens of tokenizers. A turn contains them only if the model sampled them.
-pub const PADDINGS: &[&str] = &["<|pad|>", "<|padding|>", "<pad>"];
+pub(crate) const PADDINGS: &[&str] = &["<|pad|>", "<|padding|>", "<pad>"];
 
 /// Returns the text without any of these tokens.
 pub fn without(text: &str, tokens: &[&str]) -> String {
@@ -67,7 +67,7 @@ impl<'a> Blocks<'a> {
 }
 
 /// Parses a value as JSON; otherwise returns its text without surrounding whitespace.
-pub fn json_or_text(raw: &str) -> Object {
+pub(crate) fn json_or_text(raw: &str) -> Object {
     let value = strip(raw);
     loads(value).unwrap_or_else(|_| Object::Text(value.to_owned()))
 }
@@ -101,7 +101,7 @@ pub fn arguments<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Object 
 }
 
 /// Returns the turn without the special tokens that end it, such as `<|eot_id|>`.
-pub fn without_end(text: &str) -> &str {
+pub(crate) fn without_end(text: &str) -> &str {
     let mut text = text.trim();
     loop {
         let shorter = match text.rfind('<') {

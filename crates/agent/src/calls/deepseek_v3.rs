@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::format::{CallFormat, ParsedTurn, ToolCall};
 
-pub static DEEPSEEK_V3: CallFormat = CallFormat {
+pub(crate) static DEEPSEEK_V3: CallFormat = CallFormat {
     name: "deepseek_v3",
     aliases: &["deepseek", "deepseek_v31", "deepseek_r1"],
     doc: "DeepSeek-V3 and R1: `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME`, then the arguments in a `json` fence on a \

@@ -10,7 +10,7 @@ use super::format::{CallFormat, ParsedTurn};
 use burnish_util::python_json::loads;
 use burnish_util::python_object::{Fields, Object};
 
-pub static DEEPSEEK_V4: CallFormat = CallFormat {
+pub(crate) static DEEPSEEK_V4: CallFormat = CallFormat {
     name: "deepseek_v4",
     aliases: &["deepseek-v4", "deepseek_v32", "deepseek-v4-dsml"],
     doc: "DeepSeek-V4: `<｜DSML｜tool_calls><｜DSML｜invoke name=\"NAME\"><｜DSML｜parameter name=\"KEY\" string=\"true\">VALUE…`. The content is \

@@ -6,7 +6,7 @@ use super::blocks::{Blocks, call};
 use super::format::{CallFormat, ParsedTurn};
 use burnish_util::python_literal::calls;
 
-pub static GEMMA: CallFormat = CallFormat {
+pub(crate) static GEMMA: CallFormat = CallFormat {
     name: "gemma",
     aliases: &["gemma2", "gemma3", "tool_code"],
     doc: "Gemma 2 and 3, as their documentation asks for it: calls in a fence of `tool_code`, one to a line or in a list, each alone or inside \

@@ -11,7 +11,7 @@ use burnish_util::python_number::{float_of, int_of};
 use burnish_util::python_object::{Fields, Object};
 use burnish_util::python_text::strip;
 
-pub static GEMMA4: CallFormat = CallFormat {
+pub(crate) static GEMMA4: CallFormat = CallFormat {
     name: "gemma4",
     aliases: &["gemma-4"],
     doc: "Gemma 4: `<|tool_call>call:NAME{key:<|\"|>text<|\"|>,other:3}<tool_call|>`. Objects and lists in arguments come out broken, as \

@@ -9,7 +9,7 @@ use super::blocks::{Blocks, arguments, call};
 use super::format::{CallFormat, ParsedTurn, ToolCall};
 use burnish_util::python_text::{strip, strip_start};
 
-pub static GLM: CallFormat = CallFormat {
+pub(crate) static GLM: CallFormat = CallFormat {
     name: "glm",
     aliases: &["glm4", "glm45", "glm47", "glm4_moe", "glm4moe", "glm5"],
     doc: "GLM 4.5 and later: `<tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>`. Values that are JSON are read \

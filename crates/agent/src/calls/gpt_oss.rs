@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::blocks::{Blocks, PADDINGS, without};
 use super::format::{CallFormat, ParsedTurn, ToolCall};
 
-pub static GPT_OSS: CallFormat = CallFormat {
+pub(crate) static GPT_OSS: CallFormat = CallFormat {
     name: "gpt-oss",
     aliases: &["gpt_oss", "openai", "harmony"],
     doc: "gpt-oss: `<|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`. Analysis channels \

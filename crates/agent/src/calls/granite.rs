@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::blocks::{json_calls, without_end};
 use super::format::{CallFormat, ParsedTurn};
 
-pub static GRANITE: CallFormat = CallFormat {
+pub(crate) static GRANITE: CallFormat = CallFormat {
     name: "granite",
     aliases: &["granite3", "granite-3"],
     doc: "Granite 3: the turn is `<|tool_call|>[{\"name\": …, \"arguments\": {…}}]`, with or without the token, as vLLM reads it. Anything \

@@ -6,7 +6,7 @@ use super::blocks::{Blocks, json_call};
 use super::format::{CallFormat, ParsedTurn};
 use burnish_util::python_json::loads;
 
-pub static HERMES: CallFormat = CallFormat {
+pub(crate) static HERMES: CallFormat = CallFormat {
     name: "hermes",
     aliases: &["qwen", "qwen2", "qwen2_5", "qwen25", "qwen3"],
     doc: "Hermes 2 and 3, Qwen 2.5 and 3: `<tool_call>{\"name\": …, \"arguments\": {…}}</tool_call>`. A call that cannot be read is dropped \

@@ -11,7 +11,7 @@ use burnish_util::python_json::loads;
 use burnish_util::python_object::Object;
 use burnish_util::python_text::strip;
 
-pub static KIMI: CallFormat = CallFormat {
+pub(crate) static KIMI: CallFormat = CallFormat {
     name: "kimi",
     aliases: &["kimi_k2", "kimi-k2"],
     doc: "Kimi K2: `<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`. The \

@@ -6,7 +6,7 @@ use super::blocks::json_call;
 use super::format::{CallFormat, ParsedTurn, ToolCall};
 use burnish_util::python_json::loads;
 
-pub static LLAMA3_JSON: CallFormat = CallFormat {
+pub(crate) static LLAMA3_JSON: CallFormat = CallFormat {
     name: "llama3_json",
     aliases: &["llama3", "llama4_json", "llama3_1", "llama3_2"],
     doc: "Llama 3.1 and later: `{\"name\": …, \"parameters\": {…}}`, several with `;` between them, as vLLM reads it. The turn has no other \

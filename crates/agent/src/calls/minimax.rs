@@ -9,7 +9,7 @@ use super::blocks::{Blocks, arguments, call};
 use super::format::{CallFormat, ParsedTurn};
 use burnish_util::python_text::strip;
 
-pub static MINIMAX: CallFormat = CallFormat {
+pub(crate) static MINIMAX: CallFormat = CallFormat {
     name: "minimax",
     aliases: &["minimax_m2", "minimax-m2"],
     doc: "MiniMax-M2: `<minimax:tool_call><invoke name=\"NAME\"><parameter name=\"KEY\">VALUE</parameter></invoke></minimax:tool_call>`. \

@@ -6,7 +6,7 @@ use super::blocks::{call, json_calls, without_end};
 use super::format::{CallFormat, ParsedTurn, ToolCall};
 use burnish_util::python_json::loads;
 
-pub static MISTRAL: CallFormat = CallFormat {
+pub(crate) static MISTRAL: CallFormat = CallFormat {
     name: "mistral",
     aliases: &["mixtral", "magistral", "ministral", "devstral"],
     doc: "Mistral: `[TOOL_CALLS][{\"name\": …, \"arguments\": {…}}]`, and since its tokenizer of version 11 `[TOOL_CALLS]NAME{…}` for each \

@@ -6,7 +6,7 @@ use super::blocks::{call, without_end};
 use super::format::{CallFormat, ParsedTurn};
 use burnish_util::python_literal::calls;
 
-pub static PYTHONIC: CallFormat = CallFormat {
+pub(crate) static PYTHONIC: CallFormat = CallFormat {
     name: "pythonic",
     aliases: &["llama4_pythonic", "llama4", "olmo3", "lfm2"],
     doc: "Llama 4, ToolACE, LFM2: the turn is a list of calls with keyword arguments, `[NAME(key='value'), …]`, as vLLM reads it. Values are \

@@ -11,7 +11,7 @@ use burnish_util::python_number::{float_of, int_of, whole};
 use burnish_util::python_object::{Fields, Object};
 use burnish_util::python_value::text_of;
 
-pub static QWEN3_CODER: CallFormat = CallFormat {
+pub(crate) static QWEN3_CODER: CallFormat = CallFormat {
     name: "qwen3_coder",
     aliases: &["qwen3_xml", "qwen3_5", "qwen35"],
     doc: "Qwen3-Coder, Qwen 3.5: `<tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>`. An unclosed tag \

@@ -17,7 +17,7 @@ pub struct ServerConfig {
     pub timeout: Option<Duration>,
     /// True if verl uses a separate client for the server (`auth_token`), so that its tools keep their names even with other
     /// servers.
-    pub is_separate: bool,
+    pub(crate) is_separate: bool,
     /// Keys in the file that have no effect here.
     pub ignored: Vec<String>,
 }

@@ -45,7 +45,7 @@ pub struct Completion {
     /// The text of each token, if log-probabilities were requested.
     pub pieces: Vec<String>,
     /// False if the last token ended the response and is not part of its text.
-    pub shows_last: bool,
+    pub(crate) shows_last: bool,
     pub response: Response,
 }
 
@@ -131,13 +131,13 @@ impl Completion {
     }
 
     /// Returns the log-probabilities of generation, for a chat.
-    pub fn chat_log_probs(&self, options: &RequestOptions) -> Value {
+    pub(crate) fn chat_log_probs(&self, options: &RequestOptions) -> Value {
         let entry = |(token, bytes, log_prob): (String, Vec<u8>, f32)| json!({"token": token, "logprob": finite(log_prob), "bytes": bytes, "top_logprobs": []});
         json!({"content": self.tokens(options).map(entry).collect::<Vec<_>>(), "refusal": null})
     }
 
     /// Returns the log-probabilities of generation, for a text completion.
-    pub fn text_log_probs(&self, options: &RequestOptions) -> Value {
+    pub(crate) fn text_log_probs(&self, options: &RequestOptions) -> Value {
         let (mut tokens, mut log_probs, mut offsets, mut at) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for ((token, _, log_prob), piece) in self.tokens(options).zip(&self.pieces) {
             tokens.push(token);

@@ -40,7 +40,7 @@ impl ApiError {
     }
 
     /// Creates the error for a request with more tokens than the model supports.
-    pub fn too_long(name: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn too_long(name: &str, message: impl Into<String>) -> Self {
         Self { code: Some("context_length_exceeded"), ..Self::field(name, message) }
     }
 

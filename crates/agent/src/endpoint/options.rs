@@ -66,7 +66,7 @@ pub struct RequestOptions {
     pub stop: Vec<String>,
     pub stop_token_ids: Vec<u32>,
     /// True if the text or token that ended a response is part of it.
-    pub include_stop: bool,
+    pub(crate) include_stop: bool,
     /// True if the text of a response shows special tokens.
     pub special_tokens: bool,
     pub stream: bool,
@@ -77,7 +77,7 @@ pub struct RequestOptions {
     /// True if replies have the token ids of responses and prompts.
     pub token_ids: bool,
     /// True if log-probabilities name tokens `token_id:N` instead of by their text.
-    pub tokens_as_ids: bool,
+    pub(crate) tokens_as_ids: bool,
 }
 
 impl RequestOptions {

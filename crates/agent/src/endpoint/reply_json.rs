@@ -92,6 +92,6 @@ pub(super) fn log_probs(api: Api, options: &RequestOptions, reply: &Completion) 
 }
 
 /// Returns the list of models, which has one model. `longest` is its context length in tokens.
-pub fn model_list(name: &str, created: u64, longest: usize) -> Value {
+pub(crate) fn model_list(name: &str, created: u64, longest: usize) -> Value {
     json!({"object": "list", "data": [{"id": name, "object": "model", "created": created, "owned_by": "burnish", "max_model_len": longest}]})
 }

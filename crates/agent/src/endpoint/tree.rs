@@ -24,7 +24,7 @@ pub struct Trajectory {
 
 /// A served turn.
 #[derive(Clone, Debug)]
-pub struct ServedTurn {
+pub(crate) struct ServedTurn {
     /// The turn before, and the numbers of tokens and messages that stay of the conversation up to it.
     pub after: Option<Parent>,
     /// The ids between the turn before and the sampled ids.
@@ -38,7 +38,7 @@ pub struct ServedTurn {
 
 /// A turn that another one continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parent {
+pub(crate) struct Parent {
     pub turn: usize,
     pub tokens: usize,
     pub messages: usize,
@@ -54,7 +54,7 @@ struct TurnNode {
 
 /// The turns of a conversation; each is after the turn that it continues.
 #[derive(Default)]
-pub struct TurnTree {
+pub(crate) struct TurnTree {
     nodes: Vec<TurnNode>,
 }
 
@@ -80,7 +80,7 @@ impl TurnTree {
     }
 
     /// Returns the turn whose conversation is the longest prefix of these ids.
-    pub fn by_ids(&self, ids: &[u32]) -> Option<Parent> {
+    pub(crate) fn by_ids(&self, ids: &[u32]) -> Option<Parent> {
         let (mut common, mut best) = (Vec::with_capacity(self.nodes.len()), None::<usize>);
         for (i, node) in self.nodes.iter().enumerate() {
             let ServedTurn { after, context, response, .. } = &node.turn;
@@ -98,7 +98,7 @@ impl TurnTree {
     }
 
     /// Returns the turn whose conversation is the longest proper prefix of these messages.
-    pub fn by_messages(&self, messages: &[Value], setting: u64) -> Option<Parent> {
+    pub(crate) fn by_messages(&self, messages: &[Value], setting: u64) -> Option<Parent> {
         let (mut common, mut best) = (Vec::with_capacity(self.nodes.len()), None::<usize>);
         for (i, node) in self.nodes.iter().enumerate() {
             let before: (usize, usize) = node.turn.after.map_or((0, 0), |after| (after.messages, common[after.turn]));

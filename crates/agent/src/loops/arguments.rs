@@ -9,6 +9,6 @@ use burnish_util::python_json::loads;
 ///
 /// # Errors
 /// Python's message, if the arguments are not JSON.
-pub fn read_arguments(text: &str) -> Result<Value, String> {
+pub(crate) fn read_arguments(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).or_else(|_| loads(text).map(|_| text.into()))
 }

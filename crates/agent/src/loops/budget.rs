@@ -15,7 +15,7 @@ pub fn room(limits: &Limits, prompt: usize, response: usize) -> usize {
 
 /// Returns the limit that ends the conversation after a turn of the model, in verl's order of checks; 0 means unlimited, as in
 /// verl.
-pub fn bound_reached(limits: &Limits, room: usize, assistant_turns: usize, user_turns: usize) -> Option<EndReason> {
+pub(crate) fn bound_reached(limits: &Limits, room: usize, assistant_turns: usize, user_turns: usize) -> Option<EndReason> {
     let reached = |limit: Option<usize>, turns: usize| limit.is_some_and(|limit| limit > 0 && turns >= limit);
     if room == 0 {
         Some(EndReason::Length)

@@ -108,7 +108,7 @@ impl EpisodeRecord {
     }
 
     /// Returns the finish of the model's last turn; [`Finish::Length`] before the first.
-    pub fn last_finish(&self) -> Finish {
+    pub(crate) fn last_finish(&self) -> Finish {
         self.finish
     }
 
@@ -127,7 +127,7 @@ impl EpisodeRecord {
     }
 
     /// Requests a turn of at most this many tokens, and at least 1.
-    pub fn ask_at_most(&mut self, most: usize) -> NextAction {
+    pub(crate) fn ask_at_most(&mut self, most: usize) -> NextAction {
         let room = self.room();
         if room == 0 {
             return self.end(EndReason::Length);
@@ -161,27 +161,27 @@ impl EpisodeRecord {
     }
 
     /// Returns the limit that a turn of the model reached, if any.
-    pub fn bound_reached(&self) -> Option<EndReason> {
+    pub(crate) fn bound_reached(&self) -> Option<EndReason> {
         bound_reached(&self.limits, self.room(), self.assistant_turns, self.user_turns)
     }
 
     /// Returns the limit on turns that was reached, ignoring the token limit.
-    pub fn turns_reached(&self) -> Option<EndReason> {
+    pub(crate) fn turns_reached(&self) -> Option<EndReason> {
         bound_reached(&self.limits, usize::MAX, self.assistant_turns, self.user_turns)
     }
 
     /// Returns the number of bytes of text that could still fit. Longer texts need not be tokenized.
-    pub fn room_for_text(&self) -> usize {
+    pub(crate) fn room_for_text(&self) -> usize {
         self.room().saturating_mul(self.limits.longest_token)
     }
 
     /// Returns true if messages have more text than could fit.
-    pub fn is_beyond(&self, said: &[Value]) -> bool {
+    pub(crate) fn is_beyond(&self, said: &[Value]) -> bool {
         said.iter().filter_map(|said| said["content"].as_str()).map(str::len).sum::<usize>() > self.room_for_text()
     }
 
     /// Returns the lengths of prompt and response in tokens, once this is appended.
-    pub fn lengths_with(&self, appended: &Appended) -> (usize, usize) {
+    pub(crate) fn lengths_with(&self, appended: &Appended) -> (usize, usize) {
         let response = (self.sequence.ids.len() + appended.ids.len()).saturating_sub(appended.remove);
         (self.sequence.prompt.len(), response)
     }
@@ -205,7 +205,7 @@ impl EpisodeRecord {
     }
 
     /// Counts a turn of the others that is not appended.
-    pub fn count_user_turn(&mut self) {
+    pub(crate) fn count_user_turn(&mut self) {
         self.user_turns += 1;
     }
 
@@ -214,19 +214,19 @@ impl EpisodeRecord {
     }
 
     /// Removes the messages after the first `count`.
-    pub fn unsay(&mut self, count: usize) {
+    pub(crate) fn unsay(&mut self, count: usize) {
         self.messages.truncate(count);
     }
 
-    pub fn note_call(&mut self, call: CallRecord) {
+    pub(crate) fn note_call(&mut self, call: CallRecord) {
         self.calls.push(call);
     }
 
-    pub fn note_unreadable(&mut self, calls: usize) {
+    pub(crate) fn note_unreadable(&mut self, calls: usize) {
         self.unreadable_calls += calls;
     }
 
-    pub fn note_dropped(&mut self, calls: usize) {
+    pub(crate) fn note_dropped(&mut self, calls: usize) {
         self.dropped_calls += calls;
     }
 
@@ -248,7 +248,7 @@ impl EpisodeRecord {
     }
 
     /// Ends a conversation that exceeded its waiting time.
-    pub fn end_if_late(&mut self) -> Option<NextAction> {
+    pub(crate) fn end_if_late(&mut self) -> Option<NextAction> {
         let most = self.limits.conversation_timeout.filter(|most| self.waited > most.as_secs_f64())?;
         let message = format!(
             "the conversation waited longer for its tools and participants than the {} s of agent.conversation_timeout",

@@ -15,7 +15,7 @@ use burnish_util::excerpt;
 const LONGEST_ERROR: usize = 10_000;
 
 /// A call to run, or the name and error text of one that is not run.
-pub type CheckedCall = Result<ValidCall, Box<(String, ToolResult)>>;
+pub(crate) type CheckedCall = Result<ValidCall, Box<(String, ToolResult)>>;
 
 /// Returns the error text for a call that is not run.
 pub fn refusal(text: String, reward: Option<f64>, failure: FailureKind) -> ToolResult {
@@ -33,7 +33,7 @@ pub fn names(schemas: &[Value]) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 /// Errors that end the run.
-pub fn run_calls(
+pub(crate) fn run_calls(
     record: &mut EpisodeRecord,
     tools: &mut dyn Toolbox,
     calls: Vec<CheckedCall>,

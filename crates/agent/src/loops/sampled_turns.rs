@@ -5,14 +5,14 @@ use burnish_rollout::Response;
 
 /// The turns of a conversation, in the order of sampling.
 #[derive(Default)]
-pub struct SampledTurns {
+pub(crate) struct SampledTurns {
     /// For each turn: the ids before it, and the turn.
     turns: Vec<(Vec<u32>, Response)>,
 }
 
 /// The source of a sampled token: a turn, and the index in that turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TokenSource {
+pub(crate) struct TokenSource {
     pub turn: usize,
     pub at: usize,
 }
@@ -68,7 +68,7 @@ impl SampledTurns {
     }
 
     /// Returns true if a turn contains these tokens anywhere.
-    pub fn sampled_anywhere(&self, ids: &[u32]) -> bool {
+    pub(crate) fn sampled_anywhere(&self, ids: &[u32]) -> bool {
         !ids.is_empty() && self.turns.iter().any(|(_, turn)| turn.ids.windows(ids.len()).any(|part| part == ids))
     }
 }

@@ -16,7 +16,7 @@ const WITHOUT_EFFECT: &[&str] = &[
 
 /// Parsed sampling parameters.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TurnParams {
+pub(crate) struct TurnParams {
     pub sampling: Sampling,
     /// The token limit of the turn; `None` for all remaining tokens.
     pub max_tokens: Option<usize>,
@@ -45,7 +45,7 @@ pub fn params_from(sampling: &Sampling) -> Map<String, Value> {
 ///
 /// # Errors
 /// An unknown parameter or an invalid value, in words for the author of the loop.
-pub fn read_params(base: &Sampling, params: &Map<String, Value>) -> Result<TurnParams, String> {
+pub(crate) fn read_params(base: &Sampling, params: &Map<String, Value>) -> Result<TurnParams, String> {
     let mut read = TurnParams { sampling: *base, max_tokens: None, stop_ids: Vec::new(), stop: Vec::new() };
     for (name, value) in params.iter().filter(|(_, value)| !value.is_null()) {
         let sampling = &mut read.sampling;

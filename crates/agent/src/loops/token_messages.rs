@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// The errors of `text`.
-pub fn messages_from_tokens(
+pub(crate) fn messages_from_tokens(
     ids: &[u32],
     turn: impl Fn(usize) -> Option<usize>,
     text: impl Fn(&[u32]) -> Result<String>,
@@ -24,7 +24,7 @@ pub fn messages_from_tokens(
 }
 
 /// Returns true if there is a message other than the model's before the model's last turn.
-pub fn has_context(messages: &[Value]) -> bool {
+pub(crate) fn has_context(messages: &[Value]) -> bool {
     let is_model = |message: &Value| message["role"] == "assistant";
     let last = messages.iter().rposition(is_model).unwrap_or(0);
     !messages[..last].iter().all(is_model)

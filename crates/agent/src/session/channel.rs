@@ -161,7 +161,7 @@ impl Channel {
     }
 
     /// Returns the last line of output, for the end of a message.
-    pub fn last_line(&self) -> Option<String> {
+    pub(crate) fn last_line(&self) -> Option<String> {
         let words = self.printed.last_words();
         words.lines().skip(2).last().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
     }

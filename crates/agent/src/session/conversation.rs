@@ -94,7 +94,7 @@ impl Session {
     ///
     /// # Errors
     /// The errors of [`Self::ask`].
-    pub fn ask_in_parts(
+    pub(crate) fn ask_in_parts(
         &self,
         op: &str,
         arguments: &impl Serialize,
@@ -108,7 +108,7 @@ impl Session {
     ///
     /// # Errors
     /// The errors of [`Self::ask`].
-    pub fn ask_in_time(&self, op: &str, arguments: &impl Serialize, time: TimeLimit) -> Outcome<Value> {
+    pub(crate) fn ask_in_time(&self, op: &str, arguments: &impl Serialize, time: TimeLimit) -> Outcome<Value> {
         self.ask_in_parts(op, arguments, time, &mut |_| ())
     }
 

@@ -17,7 +17,7 @@ const SHOWN: usize = 60;
 type Append<'a> = &'a dyn Fn(&[Value], &[u32], &[Value]) -> Result<Appended>;
 
 /// The parts of a continuation that the check uses.
-pub struct ContinuationCheck<'a> {
+pub(crate) struct ContinuationCheck<'a> {
     pub renderer: &'a Renderer,
     pub rules: &'a dyn TokenRules,
     /// The reason why no family's rules are used.

@@ -52,7 +52,7 @@ impl SpecialTokenEscaper {
 
     /// Escapes a whole conversation: special tokens in tool messages, and in all other messages after the assistant's first one,
     /// except the assistant's own. Special tokens in the messages before stay special, as in every prompt.
-    pub fn escape_conversation(&self, messages: &[Value]) -> Vec<Value> {
+    pub(crate) fn escape_conversation(&self, messages: &[Value]) -> Vec<Value> {
         let mut has_answered = false;
         self.escape_where(messages, |message| {
             let is_assistant = role(message) == "assistant";

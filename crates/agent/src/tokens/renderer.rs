@@ -62,7 +62,7 @@ impl Renderer {
     }
 
     /// Returns the ids of tool results, rendered after a synthetic conversation that ends with this message of calls.
-    pub fn after_calls(&self, calls: Value, answers: &[Value], opens: bool) -> Result<Vec<u32>> {
+    pub(crate) fn after_calls(&self, calls: Value, answers: &[Value], opens: bool) -> Result<Vec<u32>> {
         self.difference(&self.before_tools.before_tools(calls), answers, opens)
     }
 
@@ -72,14 +72,14 @@ impl Renderer {
     }
 
     /// Returns the ids that open the model's turn after a message, in a synthetic conversation.
-    pub fn opening_after(&self, message: &Value) -> Result<Vec<u32>> {
+    pub(crate) fn opening_after(&self, message: &Value) -> Result<Vec<u32>> {
         let mut messages = self.before_message.before_message();
         messages.push(message.clone());
         self.opening_of(&messages)
     }
 
     /// Returns the ids that open the model's turn after a whole conversation.
-    pub fn opening_of(&self, conversation: &[Value]) -> Result<Vec<u32>> {
+    pub(crate) fn opening_of(&self, conversation: &[Value]) -> Result<Vec<u32>> {
         let mut ids = self.ids(conversation, true)?;
         let prefix = self.ids(conversation, false)?;
         ensure!(

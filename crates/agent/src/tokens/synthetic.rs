@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// The beginnings of synthetic conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyntheticStart {
+pub(crate) enum SyntheticStart {
     /// A system message and a user's, as in verl.
     System,
     /// A user's message, for templates that refuse verl's roles. Gemma's templates have no system role, and neither they nor
@@ -14,7 +14,7 @@ pub enum SyntheticStart {
 
 impl SyntheticStart {
     /// Returns the conversation before a message of a user or system.
-    pub fn before_message(self) -> Vec<Value> {
+    pub(crate) fn before_message(self) -> Vec<Value> {
         match self {
             Self::System => vec![system(), user()],
             Self::User => vec![user(), json!({"role": "assistant", "content": "continuous token synthetic assistant"})],
@@ -22,7 +22,7 @@ impl SyntheticStart {
     }
 
     /// Returns the conversation before tool results; `calls` is the assistant's message with the calls.
-    pub fn before_tools(self, calls: Value) -> Vec<Value> {
+    pub(crate) fn before_tools(self, calls: Value) -> Vec<Value> {
         match self {
             Self::System => vec![system(), user(), calls],
             Self::User => vec![user(), calls],
@@ -40,7 +40,7 @@ fn user() -> Value {
 
 /// Returns an assistant message with a call for each tool result, under the result's id and name if it has them. The arguments
 /// are an empty object, in the form that the template takes.
-pub fn calls_for(answers: &[Value], arguments: &Value) -> Value {
+pub(crate) fn calls_for(answers: &[Value], arguments: &Value) -> Value {
     let call = |(i, answer): (usize, &Value)| {
         let function =
             json!({"name": name(answer).unwrap_or_else(|| "continuous_token_tool".to_owned()), "arguments": arguments});
@@ -61,7 +61,7 @@ pub fn name(answer: &Value) -> Option<String> {
 }
 
 /// Returns the id of the call that a result belongs to, or one made from its position.
-pub fn call_id(answer: &Value, position: usize) -> Value {
+pub(crate) fn call_id(answer: &Value, position: usize) -> Value {
     let own = answer.get("tool_call_id").filter(|id| !id.is_null());
     own.cloned().unwrap_or_else(|| format!("continuous_token_call_{position}").into())
 }

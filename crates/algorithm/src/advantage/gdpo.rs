@@ -28,7 +28,7 @@ pub const ESTIMATOR: Estimator = Estimator {
 };
 
 /// The settings that change the sum of the rewards, which estimators of named rewards do not read.
-pub const REFUSES: &[Refusal] = &[
+pub(crate) const REFUSES: &[Refusal] = &[
     of_the_sum("algorithm.use_kl_in_reward"),
     of_the_sum("algorithm.missing_eos_penalty"),
     of_the_sum("algorithm.stop_properly_penalty_coef"),
@@ -50,7 +50,7 @@ const fn of_the_sum(key: &'static str) -> Refusal {
 /// Returns Σ_k w_k·own(rewards k of the group) for each sequence. Without components, the score is the only reward.
 ///
 /// A response that abstentions leave alone in its group cannot be compared and adds 0.
-pub fn weighted_sum(input: &AdvantageInput, own: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
+pub(crate) fn weighted_sum(input: &AdvantageInput, own: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
     let score = || Component { name: String::new(), weight: 1.0, values: input.scores().into_iter().map(Some).collect() };
     let score = if input.components.is_empty() { vec![score()] } else { Vec::new() };
     let mut sums = vec![0.0; input.group.len()];

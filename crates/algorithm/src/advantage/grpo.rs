@@ -5,7 +5,7 @@ use super::{AdvantageInput, AdvantageOutput, Estimator};
 use burnish_registry::Need;
 
 /// Added to the standard deviation, so that a group of equal scores has advantage 0.
-pub const STD_EPSILON: f64 = 1e-6;
+pub(crate) const STD_EPSILON: f64 = 1e-6;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "grpo",

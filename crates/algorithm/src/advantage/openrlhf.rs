@@ -13,7 +13,7 @@ use burnish_registry::{Refusal, When};
 const CLIP: f64 = 10.0;
 
 /// The settings of scores and KL term together, which these estimators read separately.
-pub const REFUSES: &[Refusal] = &[Refusal {
+pub(crate) const REFUSES: &[Refusal] = &[Refusal {
     key: "algorithm.whiten_rewards",
     when: When::On,
     why: "`NAME` reads scores and KL terms apart, and `KEY` is about their sum",

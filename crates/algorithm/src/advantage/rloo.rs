@@ -25,7 +25,7 @@ fn run(input: &AdvantageInput) -> AdvantageOutput {
 }
 
 /// Returns each score less the mean of the others. There must be at least two scores.
-pub fn leave_one_out(scores: &[f64]) -> Vec<f64> {
+pub(crate) fn leave_one_out(scores: &[f64]) -> Vec<f64> {
     let total: f64 = scores.iter().sum();
     scores.iter().map(|s| s - (total - s) / (scores.len() - 1) as f64).collect()
 }

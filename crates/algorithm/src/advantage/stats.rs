@@ -18,7 +18,7 @@ pub fn centred(values: &[f64]) -> Vec<f64> {
 }
 
 /// Returns (value − mean)/(std + epsilon) of each value.
-pub fn standardised(values: &[f64], epsilon: f64) -> Vec<f64> {
+pub(crate) fn standardised(values: &[f64], epsilon: f64) -> Vec<f64> {
     let scale = std(values, mean(values)) + epsilon;
     centred(values).iter().map(|v| v / scale).collect()
 }
@@ -26,7 +26,7 @@ pub fn standardised(values: &[f64], epsilon: f64) -> Vec<f64> {
 /// Returns (value − mean) / sqrt(var + 1e-8) with the statistics of the unmasked tokens (verl `masked_whiten`).
 ///
 /// verl raises on a batch with a single trained token, whose variance is undefined; here its value becomes 0.
-pub fn masked_whiten(values: &[f64], mask: &[f32]) -> Vec<f64> {
+pub(crate) fn masked_whiten(values: &[f64], mask: &[f32]) -> Vec<f64> {
     let kept: Vec<f64> = values.iter().zip(mask).filter(|&(_, &m)| m != 0.0).map(|(&v, _)| v).collect();
     let mean = mean(&kept);
     let scale = (std(&kept, mean).powi(2) + 1e-8).sqrt();

@@ -5,7 +5,7 @@ use super::{AdvantageInput, AdvantageOutput, Estimator};
 use burnish_registry::Need;
 
 /// Added to every standard deviation.
-pub const STD_EPSILON: f64 = 1e-4;
+pub(crate) const STD_EPSILON: f64 = 1e-4;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "trl_grpo",

@@ -5,7 +5,7 @@ use super::MiniBatch;
 /// A trained token and its share of the covariance.
 pub struct Share {
     pub token: usize,
-    pub covariance: f64,
+    pub(crate) covariance: f64,
 }
 
 /// Returns (A − mean A)·(log π − mean log π) of each trained token, in their order; the means are over all of them.
@@ -20,6 +20,6 @@ pub fn shares(x: &MiniBatch) -> Vec<Share> {
 }
 
 /// Returns the number of tokens in a share of `count`, at least one.
-pub fn how_many(share: f64, count: usize) -> usize {
+pub(crate) fn how_many(share: f64, count: usize) -> usize {
     ((share * count as f64) as usize).max(1)
 }

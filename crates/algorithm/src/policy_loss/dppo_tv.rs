@@ -5,7 +5,7 @@ use burn::tensor::{Bool, Tensor};
 use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
 
 /// The clip range, and the bound of the ratio.
-pub const TRUNCATED: &[&str] = &[CLIP_RANGE[0], CLIP_RANGE[1], CLIP_RANGE[2], "actor_rollout_ref.actor.clip_ratio_c"];
+pub(crate) const TRUNCATED: &[&str] = &[CLIP_RANGE[0], CLIP_RANGE[1], CLIP_RANGE[2], "actor_rollout_ref.actor.clip_ratio_c"];
 
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "dppo_tv",

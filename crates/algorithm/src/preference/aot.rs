@@ -5,7 +5,7 @@ use super::answer::AnsweredPair;
 use super::entry::{BETA, Form, LABEL_SMOOTHING, MATCHED, Match, Pair, PreferenceLoss};
 use super::sigmoid::{CDPO, smoothed};
 
-pub const AOT: PreferenceLoss = PreferenceLoss {
+pub(crate) const AOT: PreferenceLoss = PreferenceLoss {
     name: "aot",
     aliases: &["aot_pair"],
     doc: "AOT on pairs: the log-ratios of the policy dominate those of the reference, quantile by quantile.\n\
@@ -20,7 +20,7 @@ pub const AOT: PreferenceLoss = PreferenceLoss {
     ..CDPO
 };
 
-pub const AOT_UNPAIRED: PreferenceLoss = PreferenceLoss {
+pub(crate) const AOT_UNPAIRED: PreferenceLoss = PreferenceLoss {
     name: "aot_unpaired",
     aliases: &[],
     doc: "AOT without pairs: the rewards of chosen answers dominate those of rejected ones, quantile by quantile.\n\

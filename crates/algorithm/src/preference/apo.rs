@@ -4,7 +4,7 @@ use super::dual::Dual;
 use super::entry::{Form, PreferenceLoss};
 use super::nca_pair::NCA_PAIR;
 
-pub const APO_ZERO: PreferenceLoss = PreferenceLoss {
+pub(crate) const APO_ZERO: PreferenceLoss = PreferenceLoss {
     name: "apo_zero",
     aliases: &[],
     doc: "APO-zero: the chosen answer becomes likelier, the rejected one less likely.\n\
@@ -19,7 +19,7 @@ pub const APO_ZERO: PreferenceLoss = PreferenceLoss {
     ..NCA_PAIR
 };
 
-pub const APO_DOWN: PreferenceLoss = PreferenceLoss {
+pub(crate) const APO_DOWN: PreferenceLoss = PreferenceLoss {
     name: "apo_down",
     aliases: &[],
     doc: "APO-down: both answers become less likely, the rejected one more so.\n\

@@ -28,7 +28,7 @@ pub const CPO: PreferenceLoss = PreferenceLoss {
     ..SIGMOID
 };
 
-pub const CPO_HINGE: PreferenceLoss = PreferenceLoss {
+pub(crate) const CPO_HINGE: PreferenceLoss = PreferenceLoss {
     name: "cpo_hinge",
     doc: "CPO with a hinge.\n\
           Formula: max(0, 1 − βd) + cpo_alpha·NLL, d as in cpo.\n\
@@ -41,7 +41,7 @@ pub const CPO_HINGE: PreferenceLoss = PreferenceLoss {
     ..CPO
 };
 
-pub const CPO_IPO: PreferenceLoss = PreferenceLoss {
+pub(crate) const CPO_IPO: PreferenceLoss = PreferenceLoss {
     name: "cpo_ipo",
     doc: "CPO with IPO's squared distance, on log-probabilities per token.\n\
           Formula: (d − 1/(2β))² + cpo_alpha·NLL, d as in simpo without its margin.\n\
@@ -54,7 +54,7 @@ pub const CPO_IPO: PreferenceLoss = PreferenceLoss {
     ..CPO_HINGE
 };
 
-pub const SIMPO: PreferenceLoss = PreferenceLoss {
+pub(crate) const SIMPO: PreferenceLoss = PreferenceLoss {
     name: "simpo",
     doc: "SimPO: log-probabilities per token and a target margin, without a reference.\n\
           Formula: d = r(a⁺) − r(a⁻) − simpo_gamma/β, a = log π per token; −(1−ε)·LS(βd) − ε·LS(−βd) + cpo_alpha·NLL.\n\
@@ -68,7 +68,7 @@ pub const SIMPO: PreferenceLoss = PreferenceLoss {
     ..CPO
 };
 
-pub const ALPHAPO: PreferenceLoss = PreferenceLoss {
+pub(crate) const ALPHAPO: PreferenceLoss = PreferenceLoss {
     name: "alphapo",
     doc: "AlphaPO: SimPO with another shape of the reward, and without the likelihood.\n\
           Formula: as simpo with cpo_alpha 0; r(a) = (1 − e^(−alpha·a))/alpha.\n\

@@ -38,7 +38,7 @@ impl Dual {
     }
 
     /// log σ(x), which is finite for every finite x.
-    pub fn log_sigmoid(self) -> Self {
+    pub(crate) fn log_sigmoid(self) -> Self {
         self.map(log_sigmoid(self.value), sigmoid(-self.value))
     }
 
@@ -59,14 +59,14 @@ impl Dual {
     }
 
     /// log(1 − e^x) for x ≤ 0; x is held at −1e-7, the largest log-probability that f32 tells from 0.
-    pub fn log_1m_exp(self) -> Self {
+    pub(crate) fn log_1m_exp(self) -> Self {
         let x = self.value.min(-1e-7);
         self.map((-x.exp_m1()).ln(), -1.0 / (-x).exp_m1())
     }
 }
 
 /// log σ(x) = −log(1 + e^−x) without overflow.
-pub fn log_sigmoid(x: f64) -> f64 {
+pub(crate) fn log_sigmoid(x: f64) -> f64 {
     x.min(0.0) - (-x.abs()).exp().ln_1p()
 }
 

@@ -169,10 +169,10 @@ pub struct Row<'a> {
 }
 
 /// The keys of the settings.
-pub const BETA: &str = "algorithm.beta";
-pub const LABEL_SMOOTHING: &str = "algorithm.label_smoothing";
-pub const F_DIVERGENCE: &str = "algorithm.f_divergence_type";
-pub const F_ALPHA: &str = "algorithm.f_alpha_divergence_coef";
+pub(crate) const BETA: &str = "algorithm.beta";
+pub(crate) const LABEL_SMOOTHING: &str = "algorithm.label_smoothing";
+pub(crate) const F_DIVERGENCE: &str = "algorithm.f_divergence_type";
+pub(crate) const F_ALPHA: &str = "algorithm.f_alpha_divergence_coef";
 
 const fn one_divergence(name: &'static str) -> Refusal {
     Refusal {
@@ -205,13 +205,13 @@ const NO_NLL: Refusal = Refusal {
 };
 
 /// The refusals of a loss that knows one divergence only.
-pub const REVERSE_KL_ALONE: &[Refusal] = &[FORWARD, JS, ALPHA];
+pub(crate) const REVERSE_KL_ALONE: &[Refusal] = &[FORWARD, JS, ALPHA];
 /// The refusals of a loss whose pairs are matched in the batch.
-pub const MATCHED: &[Refusal] = &[FORWARD, JS, ALPHA, NO_WEIGHTING];
+pub(crate) const MATCHED: &[Refusal] = &[FORWARD, JS, ALPHA, NO_WEIGHTING];
 /// The refusals of a loss without a reference.
-pub const WITHOUT_REFERENCE: &[Refusal] = &[FORWARD, JS, ALPHA, NO_WEIGHTING, NO_LENGTHS];
+pub(crate) const WITHOUT_REFERENCE: &[Refusal] = &[FORWARD, JS, ALPHA, NO_WEIGHTING, NO_LENGTHS];
 /// The refusals of a loss of answers with a label.
-pub const OF_ROWS: &[Refusal] = &[FORWARD, JS, ALPHA, NO_WEIGHTING, NO_LENGTHS, NO_NLL];
+pub(crate) const OF_ROWS: &[Refusal] = &[FORWARD, JS, ALPHA, NO_WEIGHTING, NO_LENGTHS, NO_NLL];
 
 const FORWARD: Refusal = one_divergence("forward_kl");
 const JS: Refusal = one_divergence("js_divergence");

@@ -19,7 +19,7 @@ pub const IPO: PreferenceLoss = PreferenceLoss {
     ..SIGMOID
 };
 
-pub const IPO_SUM: PreferenceLoss = PreferenceLoss {
+pub(crate) const IPO_SUM: PreferenceLoss = PreferenceLoss {
     name: "ipo_sum",
     aliases: &[],
     doc: "IPO as in its paper, on whole answers.\n\

@@ -29,7 +29,7 @@ pub const KTO: PreferenceLoss = PreferenceLoss {
     smoothing: None,
 };
 
-pub const APO_ZERO_UNPAIRED: PreferenceLoss = PreferenceLoss {
+pub(crate) const APO_ZERO_UNPAIRED: PreferenceLoss = PreferenceLoss {
     name: "apo_zero_unpaired",
     doc: "APO-zero on answers with a label: no z, and so no second pass.\n\
           Formula: desirable: w_d·(1 − σ(βΔ)); undesirable: w_u·σ(βΔ).\n\
@@ -40,7 +40,7 @@ pub const APO_ZERO_UNPAIRED: PreferenceLoss = PreferenceLoss {
     ..KTO
 };
 
-pub const KTO_VANILLA: PreferenceLoss = PreferenceLoss {
+pub(crate) const KTO_VANILLA: PreferenceLoss = PreferenceLoss {
     name: "kto_vanilla",
     doc: "KTO for batches with both labels: z is the mean log-ratio of the answers with the other label, with its gradient.\n\
           Formula: desirable: 1 − σ(β(Δ − z⁻)), z⁻ = max(0, mean of Δ over undesirable answers); undesirable: 1 − σ(β(z⁺ − Δ)), z⁺ = \

@@ -3,7 +3,7 @@
 use super::entry::{BETA, Form, PreferenceLoss, REVERSE_KL_ALONE};
 use super::sigmoid::SIGMOID;
 
-pub const NCA_PAIR: PreferenceLoss = PreferenceLoss {
+pub(crate) const NCA_PAIR: PreferenceLoss = PreferenceLoss {
     name: "nca_pair",
     aliases: &[],
     doc: "NCA: the likelihood of each answer by itself, not only of the order, so that the chosen one's does not fall.\n\
@@ -20,7 +20,7 @@ pub const NCA_PAIR: PreferenceLoss = PreferenceLoss {
     ..SIGMOID
 };
 
-pub const BCO_PAIR: PreferenceLoss = PreferenceLoss {
+pub(crate) const BCO_PAIR: PreferenceLoss = PreferenceLoss {
     name: "bco_pair",
     aliases: &[],
     doc: "BCO on pairs: a classifier whose logit is an answer's reward.\n\

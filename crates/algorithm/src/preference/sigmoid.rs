@@ -3,7 +3,7 @@
 use super::dual::Dual;
 use super::entry::{BETA, F_ALPHA, F_DIVERGENCE, Form, LABEL_SMOOTHING, Pair, PreferenceLoss, Smoothing};
 
-pub const SIGMOID: PreferenceLoss = PreferenceLoss {
+pub(crate) const SIGMOID: PreferenceLoss = PreferenceLoss {
     name: "sigmoid",
     aliases: &["dpo"],
     doc: "DPO: the log-likelihood of the preferences, if an answer's reward is β times its log-ratio.\n\
@@ -23,7 +23,7 @@ pub const SIGMOID: PreferenceLoss = PreferenceLoss {
     smoothing: None,
 };
 
-pub const CDPO: PreferenceLoss = PreferenceLoss {
+pub(crate) const CDPO: PreferenceLoss = PreferenceLoss {
     name: "cdpo",
     doc: "Conservative DPO: as if a share of the labels were wrong.\n\
           Formula: −(1−ε)·LS(βΔ) − ε·LS(−βΔ), ε = label_smoothing.\n\
@@ -37,7 +37,7 @@ pub const CDPO: PreferenceLoss = PreferenceLoss {
     ..SIGMOID
 };
 
-pub const ROBUST: PreferenceLoss = PreferenceLoss {
+pub(crate) const ROBUST: PreferenceLoss = PreferenceLoss {
     name: "robust",
     aliases: &[],
     doc: "DPO made unbiased by a known share of wrong labels.\n\
@@ -52,7 +52,7 @@ pub const ROBUST: PreferenceLoss = PreferenceLoss {
     ..CDPO
 };
 
-pub const SIGMOID_NORM: PreferenceLoss = PreferenceLoss {
+pub(crate) const SIGMOID_NORM: PreferenceLoss = PreferenceLoss {
     name: "sigmoid_norm",
     aliases: &[],
     doc: "DPO on scores per token, so that a long answer has no larger margin for its length.\n\

@@ -2,7 +2,7 @@
 
 use super::shaping::Shaping;
 
-pub const SHAPING: Shaping = Shaping {
+pub(crate) const SHAPING: Shaping = Shaping {
     name: "missing_eos_penalty",
     doc: "A response that does not end by itself loses a fixed amount.\n\
           Formula: s ← s − penalty for responses without a stop token.\n\

@@ -6,7 +6,7 @@ use crate::sequences;
 
 const STD_EPSILON: f64 = 1e-4;
 
-pub const SHAPING: Shaping = Shaping {
+pub(crate) const SHAPING: Shaping = Shaping {
     name: "normalize_advantages",
     doc: "Advantages are standardised over the whole batch: per response, where each counts once, or per token.\n\
           Formula: per response: A ← (A − mean)/(std + 1e-4), A of a response being the mean of its trained tokens'; \

@@ -5,7 +5,7 @@ use crate::advantage::stats::{mean, std};
 
 const STD_EPSILON: f64 = 1e-8;
 
-pub const SHAPING: Shaping = Shaping {
+pub(crate) const SHAPING: Shaping = Shaping {
     name: "normalize_reward",
     doc: "Scores are standardised over the whole batch.\n\
           Formula: s ← (s − mean)/(std + 1e-8), std with n−1; a single score becomes 0.\n\

@@ -2,7 +2,7 @@
 
 use super::shaping::Shaping;
 
-pub const SHAPING: Shaping = Shaping {
+pub(crate) const SHAPING: Shaping = Shaping {
     name: "overlong_buffer",
     doc: "A penalty that grows over the last L tokens before the limit.\n\
           Formula: s ← s + min(−(length − (max_resp_len − L))/L·penalty_factor, 0).\n\

@@ -2,7 +2,7 @@
 
 use super::shaping::Shaping;
 
-pub const SHAPING: Shaping = Shaping {
+pub(crate) const SHAPING: Shaping = Shaping {
     name: "reward_clip_range",
     doc: "Scores are held within a range, before any KL term.\n\
           Formula: s ← clamp(s, low, high).\n\

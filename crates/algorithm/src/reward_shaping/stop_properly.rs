@@ -2,7 +2,7 @@
 
 use super::shaping::Shaping;
 
-pub const SHAPING: Shaping = Shaping {
+pub(crate) const SHAPING: Shaping = Shaping {
     name: "stop_properly_penalty_coef",
     doc: "A cut-off response keeps a share of its score, or gets a fixed one.\n\
           Formula: for cut-off responses: s ← coef·s if coef ≥ 0, s ← coef if coef < 0.\n\

@@ -3,7 +3,7 @@
 use super::shaping::Shaping;
 use crate::advantage::stats::{masked_whiten, mean};
 
-pub const SHAPING: Shaping = Shaping {
+pub(crate) const SHAPING: Shaping = Shaping {
     name: "whiten_rewards",
     doc: "Rewards of tokens, KL term included, get variance 1 and keep their mean.\n\
           Formula: r ← (r − mean)/sqrt(var + 1e-8) + mean over all trained tokens, var with n−1; a single one is unchanged.\n\

@@ -126,7 +126,7 @@ pub static CRITERIA: &[Criterion] = &[
 
 /// A criterion with its bounds on the divergence: for k1 the logarithms of the given ratios.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rejection {
+pub(crate) struct Rejection {
     pub criterion: &'static Criterion,
     pub lower: f64,
     pub upper: f64,

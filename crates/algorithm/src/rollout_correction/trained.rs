@@ -8,7 +8,7 @@ use crate::sequences;
 pub use stats::mean;
 
 /// The bound of log-ratios before they become ratios, so that these stay finite (verl `SAFETY_BOUND`).
-pub const MAX_LOG_RATIO: f64 = 20.0;
+pub(crate) const MAX_LOG_RATIO: f64 = 20.0;
 
 /// The trained tokens of a batch, one sequence after another; sequences without trained tokens are left out.
 pub struct Trained {
@@ -49,7 +49,7 @@ impl Trained {
     }
 
     /// Returns log r, clamped to ±[`MAX_LOG_RATIO`].
-    pub fn bounded_log_ratio(&self) -> Vec<f64> {
+    pub(crate) fn bounded_log_ratio(&self) -> Vec<f64> {
         self.log_ratio.iter().map(|l| l.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)).collect()
     }
 
@@ -96,7 +96,7 @@ pub fn sum(values: &[f64]) -> f64 {
 }
 
 /// Returns the mean of `f` over the values.
-pub fn mean_of(values: &[f64], f: impl Fn(f64) -> f64) -> f64 {
+pub(crate) fn mean_of(values: &[f64], f: impl Fn(f64) -> f64) -> f64 {
     values.iter().map(|&v| f(v)).sum::<f64>() / values.len() as f64
 }
 
@@ -114,12 +114,12 @@ pub fn min(values: &[f64]) -> f64 {
 }
 
 /// Returns the standard deviation with n, as verl computes it over tokens.
-pub fn std_of_tokens(values: &[f64]) -> f64 {
+pub(crate) fn std_of_tokens(values: &[f64]) -> f64 {
     let centre = mean(values);
     mean_of(values, |v| (v - centre).powi(2)).sqrt()
 }
 
 /// Returns the standard deviation with n − 1, as verl computes it over sequences; 0 for a single value.
-pub fn std_of_sequences(values: &[f64]) -> f64 {
+pub(crate) fn std_of_sequences(values: &[f64]) -> f64 {
     stats::std(values, mean(values))
 }

@@ -19,9 +19,9 @@ pub struct Importance {
     pub upper: f64,
     pub lower: Option<f64>,
     /// Weights outside the bounds are 0 (IcePop, TRL's `*_mask`), not clamped (TIS, TRL's `*_truncate`).
-    pub zero_outside: bool,
+    pub(crate) zero_outside: bool,
     /// Weights are divided by their mean over the batch.
-    pub batch_normalize: bool,
+    pub(crate) batch_normalize: bool,
 }
 
 impl Importance {

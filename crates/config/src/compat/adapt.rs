@@ -112,7 +112,7 @@ impl<'a> VerlAdapter<'a> {
     }
 
     /// Makes `${old.name}` resolve to the value under the new name.
-    pub fn add_old_names(&self, root: &mut Node) {
+    pub(crate) fn add_old_names(&self, root: &mut Node) {
         for (old, treatment) in self.kind.rows().filter(|(pattern, _)| !pattern.contains('*')) {
             if let KeyTreatment::Renamed(new) = treatment
                 && root.get(old).is_none()
@@ -128,7 +128,7 @@ impl<'a> VerlAdapter<'a> {
     }
 
     /// Makes `${key}` resolve to verl's newest default for unset keys that are not settings.
-    pub fn add_verls_defaults(&self, root: &mut Node) {
+    pub(crate) fn add_verls_defaults(&self, root: &mut Node) {
         for (key, text) in newest_defaults(self.kind) {
             if root.get(key).is_none()
                 && let Some(default) = parse(text)
@@ -139,7 +139,7 @@ impl<'a> VerlAdapter<'a> {
     }
 
     /// Uses `lora.*` of verl's files for models that Megatron trains.
-    pub fn choose_lora(&self, root: &mut Node) {
+    pub(crate) fn choose_lora(&self, root: &mut Node) {
         for (framework, model) in FRAMEWORKS {
             let strategy = root.get(framework).map(|node| &node.value);
             if !matches!(strategy, Some(Value::Text(name)) if name == "megatron") {
@@ -155,7 +155,7 @@ impl<'a> VerlAdapter<'a> {
 
     /// Swaps left and right in the side on which a tool result is cut, for editions before verl#6313. Returns the written value
     /// for the notes.
-    pub fn choose_side(&self, root: &mut Node) -> Option<Ignored> {
+    pub(crate) fn choose_side(&self, root: &mut Node) -> Option<Ignored> {
         let is_older = self.preset.borrow().as_ref().is_some_and(|(_, edition)| EDITIONS[*edition] < TODAYS_SIDES_SINCE);
         let key = TRUNCATE_SIDES.into_iter().find(|key| root.get(key).is_some()).filter(|_| is_older)?;
         let node = root.get_mut(key)?;

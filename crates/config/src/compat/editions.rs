@@ -60,7 +60,7 @@ static SECTIONS: LazyLock<HashSet<(Kind, &str)>> = LazyLock::new(|| {
 });
 
 /// Returns the keys of a kind with their default in the newest edition that has them.
-pub fn newest_defaults(kind: Kind) -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(crate) fn newest_defaults(kind: Kind) -> impl Iterator<Item = (&'static str, &'static str)> {
     let of_kind = keys().filter(move |key| Kind::of_verl_file(key.config) == kind);
     of_kind.filter_map(|key| Some((key.key, key.defaults.into_iter().flatten().next_back()?)))
 }

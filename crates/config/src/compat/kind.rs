@@ -100,7 +100,7 @@ impl Kind {
     }
 
     /// Returns verl's files of this kind.
-    pub fn verl_files(self) -> &'static [&'static str] {
+    pub(crate) fn verl_files(self) -> &'static [&'static str] {
         KINDS[self as usize].verl_files
     }
 
@@ -115,7 +115,7 @@ impl Kind {
     }
 
     /// Returns the rows of only this kind, in order of precedence.
-    pub fn own_rows(self) -> impl Iterator<Item = &'static (&'static str, KeyTreatment)> {
+    pub(crate) fn own_rows(self) -> impl Iterator<Item = &'static (&'static str, KeyTreatment)> {
         KINDS[self as usize].rows.into_iter().flatten()
     }
 

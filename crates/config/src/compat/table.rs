@@ -64,7 +64,7 @@ const OWN_WEIGHTS: &str = "weights are read from the model's folder, or drawn wi
 const SAVES_AT_ONCE: &str = "a checkpoint is written before the next step, and verified when it is loaded";
 
 /// Rows for every kind of configuration.
-pub const EVERYWHERE: &[(&str, KeyTreatment)] = &[
+pub(crate) const EVERYWHERE: &[(&str, KeyTreatment)] = &[
     ("**._target_", Ignored("it names a Python class")),
     ("**.profiler.**", Ignored(NO_PROFILER)),
     ("global_profiler.**", Ignored(NO_PROFILER)),

@@ -139,5 +139,5 @@ pub struct RefConfig {
     pub ref_model_sync_steps: u64,
     /// True if the policy loss itself compares with the reference. It follows from `loss_mode` and is not a setting.
     #[serde(skip)]
-    pub is_in_loss: bool,
+    pub(crate) is_in_loss: bool,
 }

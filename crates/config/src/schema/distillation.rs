@@ -78,7 +78,7 @@ pub const TEACHER: &str = "distillation.teacher_models.teacher_model.model_path"
 
 impl DistillationConfig {
     /// True if the teacher's loss is the only loss, so that nothing uses advantages.
-    pub fn stands_alone(&self) -> bool {
+    pub(crate) fn stands_alone(&self) -> bool {
         self.enabled && !self.distillation_loss.use_task_rewards
     }
 

@@ -33,7 +33,7 @@ pub struct TrainerConfig {
     pub resume_mode: ResumeMode,
     pub resume_from_path: Option<Location>,
     pub max_actor_ckpt_to_keep: Option<usize>,
-    pub max_critic_ckpt_to_keep: Option<usize>,
+    pub(crate) max_critic_ckpt_to_keep: Option<usize>,
     pub metric_for_best_model: Option<String>,
     pub greater_is_better: bool,
     pub on_nonfinite: OnNonfinite,

@@ -216,7 +216,7 @@ impl Frequency {
     }
 
     /// True if the action is due at every step at which the other action is due.
-    pub fn is_due_whenever(self, other: Self) -> bool {
+    pub(crate) fn is_due_whenever(self, other: Self) -> bool {
         match (self, other) {
             (_, Self::Never) => true,
             (Self::Steps(own), Self::Steps(other)) => other.get().is_multiple_of(own.get()),

@@ -68,7 +68,7 @@ fn rows(draft: &mut Draft) {
 }
 
 /// Converts `train_kd` to settings.
-pub fn distil(draft: &mut Draft) {
+pub(crate) fn distil(draft: &mut Draft) {
     sft::derive(draft);
     match draft.values.text("teacher_model") {
         Some(_) => draft.copy("teacher.path", "teacher_model"),

@@ -26,7 +26,7 @@ pub fn derive(draft: &mut Draft) {
 }
 
 /// Returns true if the command evaluates.
-pub fn evaluates(draft: &Draft) -> bool {
+pub(crate) fn evaluates(draft: &Draft) -> bool {
     let named = draft.values.text("eval_strategy").filter(|name| name != "no");
     named.or_else(|| draft.values.text("evaluation_strategy").filter(|name| name != "no")).is_some()
 }

@@ -76,7 +76,7 @@ fn responses(draft: &mut Draft) {
 }
 
 /// Sets the length of prompts for a trainer without a limit.
-pub fn no_limit(draft: &mut Draft) {
+pub(crate) fn no_limit(draft: &mut Draft) {
     let why = "TRL has no limit; longer prompts are an error";
     draft.set_because("data.max_prompt_length", int(512), why);
 }

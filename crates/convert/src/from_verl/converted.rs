@@ -32,7 +32,7 @@ pub struct VerlConversion {
     /// Unsupported settings, which the recipe comments out.
     pub blocked: Vec<Blocked>,
     /// Number of keys that the edition lacks.
-    pub unknown_keys: usize,
+    pub(crate) unknown_keys: usize,
     /// Settings that the command changes.
     pub settings: Node,
     /// Lines with other commands of verl, which were not converted.

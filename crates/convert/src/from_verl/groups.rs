@@ -16,7 +16,7 @@ const OTHER_PACKAGE: &str = "its file configures a training framework outside ve
 const FROM: &str = "the file of ";
 
 /// A configuration of verl with the groups that a command chooses.
-pub struct GroupChoice<'a> {
+pub(crate) struct GroupChoice<'a> {
     /// Name of verl's file.
     pub config: String,
     /// Training framework: [`FSDP`] or [`MEGATRON`].
@@ -104,7 +104,7 @@ fn changes(tree: &Node, word: &str, given: &mut Vec<Override>, wanted: &dyn Fn(&
 }
 
 /// Returns true if a value comes from a group's file, not from the command.
-pub fn is_from(origin: &Origin) -> bool {
+pub(crate) fn is_from(origin: &Origin) -> bool {
     matches!(origin, Origin::Override(text) if text.starts_with(FROM))
 }
 

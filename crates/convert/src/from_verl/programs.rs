@@ -20,7 +20,7 @@ pub struct Program {
 
 /// The support for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Support {
+pub(crate) enum Support {
     /// Full support.
     Same,
     /// Support with another order of generation and training, explained by the text.
@@ -45,7 +45,7 @@ const fn generation(module: &'static str, config: &'static str, preset: &'static
 const FULLY_ASYNC: &str = "fully_async_policy.fully_async_main";
 
 /// verl's programs. `main_generation_server` reads the settings of reinforcement learning.
-pub const PROGRAMS: &[Program] = &[
+pub(crate) const PROGRAMS: &[Program] = &[
     rl("verl.trainer.main_ppo", Support::Same),
     rl("verl.trainer.main_ppo_sync", Support::Same),
     sft("verl.trainer.fsdp_sft_trainer", "sft_trainer"),
@@ -158,12 +158,12 @@ const NAMED: &[NamedConfig] = &[
 ];
 
 /// Returns the file that a configuration of verl's recipes, experiments or examples extends, and its own values.
-pub fn extended(name: &str) -> Option<(&'static str, &'static [&'static str])> {
+pub(crate) fn extended(name: &str) -> Option<(&'static str, &'static [&'static str])> {
     NAMED.iter().find(|one| one.name == name).map(|one| (one.base, one.words))
 }
 
 /// Returns the names of [`extended`] configurations.
-pub fn extended_names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn extended_names() -> impl Iterator<Item = &'static str> {
     NAMED.iter().map(|one| one.name)
 }
 

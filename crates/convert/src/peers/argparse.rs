@@ -9,12 +9,12 @@ use indexmap::IndexMap;
 
 /// The options of a call.
 #[derive(Debug, Default)]
-pub struct ParsedOptions {
+pub(crate) struct ParsedOptions {
     pub values: IndexMap<&'static str, Value>,
     /// Options that the command does not have: the words, the name, and the place in a file.
-    pub unknown_options: Vec<(String, String, Option<Origin>)>,
+    pub(crate) unknown_options: Vec<(String, String, Option<Origin>)>,
     /// Unknown values, with the option that they belong to.
-    pub unknown_values: Vec<(Option<&'static str>, Unknown)>,
+    pub(crate) unknown_values: Vec<(Option<&'static str>, Unknown)>,
 }
 
 /// Reads the words after the name of a command.
@@ -112,7 +112,7 @@ pub fn read_file(options: &'static Options, trainer: &'static str, root: &Node) 
 }
 
 /// Returns true for a word that begins an option; a negative number is a value.
-pub fn is_option(word: &str) -> bool {
+pub(crate) fn is_option(word: &str) -> bool {
     word.starts_with('-') && word.len() > 1 && number(&Value::Text(word.to_string())).is_none()
 }
 
@@ -132,7 +132,7 @@ fn find(options: &'static Options, trainer: &'static str, name: &str) -> Option<
 }
 
 /// Returns the error of an unknown option, with the most similar one.
-pub fn unknown_option(options: &'static Options, trainer: &'static str, name: &str) -> Problem {
+pub(crate) fn unknown_option(options: &'static Options, trainer: &'static str, name: &str) -> Problem {
     let bare = name.trim_start_matches('-');
     let meant = closest(bare, options.of(trainer).map(|option| option.name));
     let problem = Problem::new("", format!("`{name}` is not an option of this command in any edition"));

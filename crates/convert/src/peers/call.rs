@@ -19,7 +19,7 @@ pub struct LaunchInfo {
     /// Number of processes; `None` if the words do not contain it.
     pub processes: Option<usize>,
     /// True if a launcher starts the command.
-    pub is_launched: bool,
+    pub(crate) is_launched: bool,
     /// Indices of the launcher's flags and their values among the words of the command.
     pub own: BTreeSet<usize>,
 }

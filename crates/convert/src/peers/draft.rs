@@ -38,7 +38,7 @@ pub struct Draft<'a> {
 
 impl Draft<'_> {
     /// Returns true for a stage other than reinforcement learning.
-    pub fn is_stage(&self) -> bool {
+    pub(crate) fn is_stage(&self) -> bool {
         self.trainer.kind != Kind::Rl
     }
 
@@ -49,7 +49,7 @@ impl Draft<'_> {
     }
 
     /// Sets a key with its own comment.
-    pub fn set_because(&mut self, key: &str, value: Value, why: impl Into<String>) {
+    pub(crate) fn set_because(&mut self, key: &str, value: Value, why: impl Into<String>) {
         self.settings.insert(self.key(key), Setting { value, why: why.into(), is_given: true });
     }
 
@@ -62,7 +62,7 @@ impl Draft<'_> {
     }
 
     /// Records a key that the user must set.
-    pub fn ask_user(&mut self, key: &str, message: impl Into<String>) {
+    pub(crate) fn ask_user(&mut self, key: &str, message: impl Into<String>) {
         let key = self.key(key);
         self.missing.push(MissingValue { key, message: message.into() });
     }

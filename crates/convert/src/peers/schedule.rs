@@ -115,7 +115,7 @@ impl Schedule {
     ///
     /// # Errors
     /// If the option or its value is not supported.
-    pub fn set_option(
+    pub(crate) fn set_option(
         &self,
         draft: &mut Draft,
         (section, from): (&str, &str),

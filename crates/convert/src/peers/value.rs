@@ -52,7 +52,7 @@ pub fn number(value: &Value) -> Option<f64> {
 }
 
 /// Returns a number as an integer if it has no fraction.
-pub fn from_number(number: f64) -> Value {
+pub(crate) fn from_number(number: f64) -> Value {
     if number.fract() == 0.0 && number.abs() < 1e15 { Value::Int(number as i64) } else { Value::Float(number) }
 }
 

@@ -14,7 +14,7 @@ const WITHOUT_EFFECT: &[&str] = &[":", "trap", "shopt", "ulimit", "umask", "wait
 
 impl Machine<'_> {
     /// Runs a builtin; `None` if the name is not one.
-    pub fn builtin(&mut self, name: &str, words: &[String]) -> Result<Option<Flow>, ShellError> {
+    pub(crate) fn builtin(&mut self, name: &str, words: &[String]) -> Result<Option<Flow>, ShellError> {
         let first = words.first().map(String::as_str);
         let count = || first.and_then(|word| word.parse().ok()).unwrap_or(1);
         match name {

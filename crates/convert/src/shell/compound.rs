@@ -7,7 +7,7 @@ use brush_parser::ast::{CaseClauseCommand, CaseItemPostAction, CompoundCommand, 
 use std::collections::BTreeSet;
 
 impl Machine<'_> {
-    pub fn compound(&mut self, command: &CompoundCommand, redirects: Option<&RedirectList>) -> Result<Flow, ShellError> {
+    pub(crate) fn compound(&mut self, command: &CompoundCommand, redirects: Option<&RedirectList>) -> Result<Flow, ShellError> {
         let (input, output) = (self.state.input.clone(), self.state.output.clone());
         if let Some(list) = redirects {
             self.redirect(list.0.iter())?;
@@ -181,7 +181,7 @@ impl Machine<'_> {
     }
 
     /// Evaluates both branches and merges their states. If one branch leaves the script or block, only the other continues.
-    pub fn both_branches(
+    pub(crate) fn both_branches(
         &mut self,
         place: &str,
         one: impl FnOnce(&mut Self) -> Result<Flow, ShellError>,

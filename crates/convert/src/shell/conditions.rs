@@ -35,7 +35,7 @@ impl Machine<'_> {
     }
 
     /// Returns true if `[[ … ]]` holds.
-    pub fn extended_test(&mut self, expr: &Extended) -> Result<Option<bool>, ShellError> {
+    pub(crate) fn extended_test(&mut self, expr: &Extended) -> Result<Option<bool>, ShellError> {
         self.step(1)?;
         Ok(match expr {
             Extended::And(left, right) => match self.extended_test(left)? {

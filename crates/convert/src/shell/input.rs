@@ -6,7 +6,7 @@ use super::text::is_known;
 
 impl Machine<'_> {
     /// Runs `read [-r] [-d DELIMITER] [-a NAME] NAME …` on a known input.
-    pub fn read_into(&mut self, words: &[String]) {
+    pub(crate) fn read_into(&mut self, words: &[String]) {
         let ReadOptions { names, array, delimiter, is_raw } = ReadOptions::new(words);
         let Some(input) = self.state.input.clone().filter(|input| is_known(input)) else {
             for name in names.into_iter().chain(array) {
@@ -45,7 +45,7 @@ impl Machine<'_> {
     }
 
     /// Runs `mapfile -t NAME` on a known input.
-    pub fn lines_into(&mut self, builtin: &str, words: &[String]) {
+    pub(crate) fn lines_into(&mut self, builtin: &str, words: &[String]) {
         let name = words.last().filter(|word| !word.starts_with('-')).map_or("MAPFILE", String::as_str);
         let value = match self.state.input.clone().filter(|input| is_known(input)) {
             Some(input) if words.iter().any(|word| word.starts_with('-') && word.contains('t')) => {

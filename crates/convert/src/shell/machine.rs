@@ -23,10 +23,10 @@ const UNKNOWNS: usize = 1000;
 const LONGEST_TIME: Duration = Duration::from_secs(10);
 
 /// The evaluator of a script.
-pub struct Machine<'a> {
+pub(crate) struct Machine<'a> {
     pub env: &'a ShellEnv<'a>,
     /// True if the script may be for another machine, so that a test for a missing file is unknown.
-    pub is_elsewhere: bool,
+    pub(crate) is_elsewhere: bool,
     pub state: State,
     pub calls: Vec<ProgramCall>,
     pub unknowns: Vec<Unknown>,
@@ -41,9 +41,9 @@ pub struct Machine<'a> {
     /// Number of enclosing conditions, in which a failing command does not end the script.
     pub tested: usize,
     /// Status of the last `$(…)` in the current command.
-    pub substituted: Option<Status>,
+    pub(crate) substituted: Option<Status>,
     /// Position of `getopts` in a word of several options.
-    pub option_letter: usize,
+    pub(crate) option_letter: usize,
     steps: usize,
     bytes: usize,
     depth: usize,
@@ -165,7 +165,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Evaluates commands in a subshell, and returns its final state. The own state does not change.
-    pub fn subshell(&mut self, run: impl FnOnce(&mut Self) -> Result<Flow, ShellError>) -> Result<State, ShellError> {
+    pub(crate) fn subshell(&mut self, run: impl FnOnce(&mut Self) -> Result<Flow, ShellError>) -> Result<State, ShellError> {
         let (before, hidden) = (self.state.clone(), self.hidden.clone());
         run(self)?;
         self.hidden = hidden;

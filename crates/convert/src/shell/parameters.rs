@@ -22,7 +22,7 @@ impl Machine<'_> {
         self.lookup_in(&self.state, name)
     }
 
-    pub fn lookup_in(&self, state: &State, name: &str) -> Option<Variable> {
+    pub(crate) fn lookup_in(&self, state: &State, name: &str) -> Option<Variable> {
         let name = state.referred(name);
         match state.variables.get(name) {
             Some(value) => value.clone(),
@@ -76,7 +76,7 @@ impl Machine<'_> {
         self.state.variables.insert(name, Some(value));
     }
 
-    pub fn set_element(&mut self, name: &str, index: &str, text: String) {
+    pub(crate) fn set_element(&mut self, name: &str, index: &str, text: String) {
         let mut value = self.lookup(name).unwrap_or(Variable::Array(Default::default()));
         match &mut value {
             Variable::Map(items) => drop(items.insert(index.to_string(), text)),
@@ -89,7 +89,7 @@ impl Machine<'_> {
     }
 
     /// Replaces unset variables by empty texts, as bash does.
-    pub fn without_unset(&self, text: &str) -> String {
+    pub(crate) fn without_unset(&self, text: &str) -> String {
         if unknowns_in(text).is_empty() {
             return text.to_string();
         }

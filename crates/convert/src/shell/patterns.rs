@@ -44,7 +44,7 @@ pub fn without(text: &str, pattern: &str, at_end: bool, longest: bool) -> Option
 }
 
 /// The position of the match that is replaced.
-pub enum MatchPlace {
+pub(crate) enum MatchPlace {
     First,
     Everywhere,
     Start,

@@ -19,7 +19,7 @@ impl Fields {
     }
 
     /// Appends the marker of an unquoted unset variable.
-    pub fn push_nothing(&mut self, mark: &str) {
+    pub(crate) fn push_nothing(&mut self, mark: &str) {
         self.current.as_mut().unwrap_or(&mut self.nothing).push_str(mark);
     }
 
@@ -66,7 +66,7 @@ fn is_blank(c: char) -> bool {
 
 /// The handling of values in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExpansionMode {
+pub(crate) enum ExpansionMode {
     /// Splits values into words.
     Split,
     /// Keeps values whole, as in double quotes; only `"$@"` becomes several words.

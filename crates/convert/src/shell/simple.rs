@@ -11,7 +11,7 @@ use brush_parser::ast::{
 };
 
 /// The builtins whose arguments may be assignments.
-pub const DECLARING: &[&str] = &["export", "local", "declare", "typeset", "readonly"];
+pub(crate) const DECLARING: &[&str] = &["export", "local", "declare", "typeset", "readonly"];
 
 /// The variable with the active functions, innermost first.
 const FUNCTIONS: &str = "FUNCNAME";
@@ -117,7 +117,7 @@ impl Machine<'_> {
     }
 
     /// Applies redirections. Returns the file of the output, and true if the output is appended.
-    pub fn redirect<'i>(
+    pub(crate) fn redirect<'i>(
         &mut self,
         redirects: impl Iterator<Item = &'i IoRedirect>,
     ) -> Result<Option<(String, bool)>, ShellError> {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 /// The value of a variable.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Variable {
+pub(crate) enum Variable {
     Text(String),
     Array(BTreeMap<i64, String>),
     /// An associative array of `declare -A`.
@@ -22,7 +22,7 @@ pub enum Status {
 
 /// The control flow after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
+pub(crate) enum Flow {
     Next,
     /// Leaves this number of loops.
     Break(usize),
@@ -50,9 +50,9 @@ pub struct State {
     /// Texts that the script wrote to files, by path.
     pub files: HashMap<String, String>,
     /// True after `set -u`.
-    pub needs_variables: bool,
+    pub(crate) needs_variables: bool,
     /// True after `set -e`.
-    pub ends_on_failure: bool,
+    pub(crate) ends_on_failure: bool,
 }
 
 impl State {

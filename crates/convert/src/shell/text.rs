@@ -49,7 +49,7 @@ pub fn replace_unknowns(text: &str, with: &dyn Fn(usize) -> String) -> String {
 }
 
 /// Joins lines that end in a backslash, as a here-document does.
-pub fn joined_lines(text: &str) -> String {
+pub(crate) fn joined_lines(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
     while let Some(c) = chars.next() {

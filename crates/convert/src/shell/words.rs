@@ -40,7 +40,7 @@ impl Machine<'_> {
     }
 
     /// Expands a text as in double quotes; quotes inside are ordinary characters.
-    pub fn quoted_text(&mut self, text: &str) -> Result<String, ShellError> {
+    pub(crate) fn quoted_text(&mut self, text: &str) -> Result<String, ShellError> {
         self.checked(text)?;
         let Ok(pieces) = word::parse_heredoc(text, &ParserOptions::default()) else { return self.unreadable(text) };
         let mut fields = Fields::default();
@@ -74,7 +74,7 @@ impl Machine<'_> {
     }
 
     /// Appends the word after `:-` inside double quotes: drops inner double quotes, and keeps `'` as an ordinary character.
-    pub fn expand_quoted(&mut self, text: &str, mode: ExpansionMode, fields: &mut Fields) -> Result<(), ShellError> {
+    pub(crate) fn expand_quoted(&mut self, text: &str, mode: ExpansionMode, fields: &mut Fields) -> Result<(), ShellError> {
         self.expand(&format!("\"{}\"", without_quotes(text)), mode, fields)
     }
 
@@ -144,7 +144,7 @@ impl Machine<'_> {
         self.pattern_text(&word.value)
     }
 
-    pub fn pattern_text(&mut self, text: &str) -> Result<String, ShellError> {
+    pub(crate) fn pattern_text(&mut self, text: &str) -> Result<String, ShellError> {
         self.checked(text)?;
         let Ok(pieces) = word::parse(text, &ParserOptions::default()) else { return self.unreadable(text) };
         let mut pattern = String::new();
@@ -174,7 +174,7 @@ impl Machine<'_> {
     }
 
     /// Sets the status of a condition.
-    pub fn set_status(&mut self, holds: Option<bool>) {
+    pub(crate) fn set_status(&mut self, holds: Option<bool>) {
         self.state.code = 1;
         self.state.status = holds.map_or(Status::Unknown, Status::Is);
     }

@@ -42,7 +42,7 @@ impl TextForm {
     }
 
     /// Returns the ids of a whole text, including its end.
-    pub fn encode_whole(self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
+    pub(crate) fn encode_whole(self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
         let mut ids = self.encode(tokenizer, text)?;
         self.end(tokenizer, &mut ids);
         Ok(ids)

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub const MESSAGES: &str = "messages";
 
 /// Columns of a conversation in a line of `trainer.rollout_data_dir`.
-pub const OF_LINE: [&str; 5] = [MESSAGES, "asked", "tools", "tokens_only", "end"];
+pub(crate) const OF_LINE: [&str; 5] = [MESSAGES, "asked", "tools", "tokens_only", "end"];
 
 /// A sampled conversation, with the fields that training reads.
 #[derive(Clone, Debug, Deserialize)]
@@ -31,7 +31,7 @@ pub struct WrittenConversation {
 
 impl WrittenConversation {
     /// Reads JSON text; `None` for other text.
-    pub fn from_text(text: &str) -> Option<Self> {
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
         text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok())?
     }
 
@@ -48,7 +48,7 @@ impl WrittenConversation {
     ///
     /// # Errors
     /// If the columns are not a conversation.
-    pub fn from_line(columns: &Map<String, Value>) -> Result<Self> {
+    pub(crate) fn from_line(columns: &Map<String, Value>) -> Result<Self> {
         Ok(serde_json::from_value(columns.clone().into())?)
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::rows::Row;
 
 /// Column of `{"ground_truth": …}`, as in verl.
-pub const REWARD_MODEL_KEY: &str = "reward_model";
+pub(crate) const REWARD_MODEL_KEY: &str = "reward_model";
 
 /// Returns the ground truth in a column `{"ground_truth": …}`; null if missing and not `needed`.
 ///

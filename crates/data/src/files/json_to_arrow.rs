@@ -12,7 +12,7 @@ use indexmap::IndexSet;
 use serde_json::Value;
 
 /// Converts values of one kind, or null, to a column. Integers mixed with floats become floats.
-pub fn to_arrow(values: &[Option<&Value>]) -> Result<ArrayRef> {
+pub(crate) fn to_arrow(values: &[Option<&Value>]) -> Result<ArrayRef> {
     let values: Vec<Option<&Value>> = values.iter().map(|value| value.filter(|value| !value.is_null())).collect();
     let all = |holds: fn(&Value) -> bool| values.iter().flatten().all(|value| holds(value));
     let each = || values.iter().copied();

@@ -9,7 +9,7 @@ use burnish_util::suggest::did_you_mean;
 
 /// Missing columns of a file or of one of its rows.
 #[derive(Debug)]
-pub struct MissingColumns {
+pub(crate) struct MissingColumns {
     file: PathBuf,
     missing: Vec<String>,
     known: Vec<String>,
@@ -59,7 +59,7 @@ impl MissingColumns {
 pub const GROUND_TRUTH: &str = "reward_model";
 
 /// Setting that reads a conversation instead of a prompt and a response.
-pub const MESSAGES_KEY: &str = "data.messages_key";
+pub(crate) const MESSAGES_KEY: &str = "data.messages_key";
 
 const CONVERSATIONS: &[&str] = &["messages", "conversations", "conversation", "chat"];
 

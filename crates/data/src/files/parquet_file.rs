@@ -55,7 +55,7 @@ impl ParquetFile {
     ///
     /// # Errors
     /// If the file is damaged, or its rows would take more than `most` bytes as JSON.
-    pub fn read_selected(mut self, selection: &ColumnSelection, most: u64) -> Result<Vec<RecordBatch>> {
+    pub(crate) fn read_selected(mut self, selection: &ColumnSelection, most: u64) -> Result<Vec<RecordBatch>> {
         let roots = self.schema().fields().iter().enumerate().filter(|(_, field)| selection.has(field.name())).map(|(i, _)| i);
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), roots);
         self.check_counts(&mask, most)?;

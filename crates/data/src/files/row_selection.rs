@@ -91,7 +91,7 @@ impl Malformed {
 
 /// The error of a row with too many tokens, which another setting decides about. [`OnMalformed::Skip`] does not skip it.
 #[derive(Debug)]
-pub struct TooLongError(pub String);
+pub(crate) struct TooLongError(pub String);
 
 impl std::fmt::Display for TooLongError {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {

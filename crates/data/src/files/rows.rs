@@ -119,7 +119,7 @@ impl Rows {
     }
 
     /// Returns the first file that has rows.
-    pub fn first_file(&self) -> Option<&Path> {
+    pub(crate) fn first_file(&self) -> Option<&Path> {
         self.parts.first().map(|part| &*part.file)
     }
 

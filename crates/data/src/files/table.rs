@@ -73,7 +73,7 @@ impl Table {
     }
 
     /// Creates a table of `rows` rows without columns.
-    pub fn without_columns(rows: usize) -> Result<Self> {
+    pub(crate) fn without_columns(rows: usize) -> Result<Self> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?;
         Ok(Self { fields: Vec::new(), batches: vec![batch] })

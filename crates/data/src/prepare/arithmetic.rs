@@ -42,7 +42,7 @@ pub struct ArithmeticOptions {
     /// Operators: characters of "+-*".
     pub ops: String,
     /// Share of demonstrations that forget to carry, among those with a carry.
-    pub careless: f64,
+    pub(crate) careless: f64,
 }
 
 impl ArithmeticOptions {

@@ -18,7 +18,7 @@ pub(super) struct AnsweredProblem {
     pub op: char,
     pub result: i128,
     /// Answer of a pupil who forgets to carry or borrow; `None` without a carry or borrow.
-    pub careless: Option<i128>,
+    pub(crate) careless: Option<i128>,
 }
 
 /// Writes `folder`/{pairs,unpaired,steps}/`split`.parquet: per problem, a pair of a right and a wrong answer, and one answer with

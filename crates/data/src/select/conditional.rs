@@ -13,7 +13,7 @@ use super::scored::ScoredResponses;
 /// # Errors
 /// If the template lacks `{input}` or `{reward}`, all scores are equal and cannot be normalised, or a prompt does not end with a
 /// text message.
-pub fn conditional(responses: &ScoredResponses, options: &SelectOptions) -> Result<SelectedRows> {
+pub(crate) fn conditional(responses: &ScoredResponses, options: &SelectOptions) -> Result<SelectedRows> {
     let template = &options.reward_template;
     for place in ["{input}", "{reward}"] {
         ensure!(template.contains(place), "--reward-template {template:?} has no {place}");

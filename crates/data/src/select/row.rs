@@ -6,7 +6,7 @@ use super::scored::ScoredResponse;
 
 /// Column names of prompt, response and score.
 pub struct Columns([&'static str; 3]);
-pub const OURS: Columns = Columns(["prompt", "completion", "score"]);
+pub(crate) const OURS: Columns = Columns(["prompt", "completion", "score"]);
 pub const OPENRLHF: Columns = Columns(["input", "output", "reward"]);
 
 impl Columns {

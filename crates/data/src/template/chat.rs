@@ -19,7 +19,7 @@ use super::variables::{TemplateVariables, mapping, to_template};
 use burnish_util::contained::{Limits, contained};
 
 /// Default template: the contents of the messages, each followed by a newline.
-pub const DEFAULT_TEMPLATE: &str = "{% for message in messages %}{{ message['content'] ~ '\\n' }}{% endfor %}";
+pub(crate) const DEFAULT_TEMPLATE: &str = "{% for message in messages %}{{ message['content'] ~ '\\n' }}{% endfor %}";
 
 /// Size limit of a template, in bytes; real ones have about ten thousand.
 const MOST_BYTES: usize = 1 << 20;
@@ -127,7 +127,7 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// The errors of [`Self::render`]; text that contains the marks' characters.
-    pub fn render_marked(&self, messages: &serde_json::Value, variables: impl Into<TemplateVariables>) -> Result<Option<Marked>> {
+    pub(crate) fn render_marked(&self, messages: &serde_json::Value, variables: impl Into<TemplateVariables>) -> Result<Option<Marked>> {
         if !self.marks {
             return Ok(None);
         }

@@ -101,7 +101,7 @@ pub fn marked(messages: &[Value]) -> (Vec<Value>, Vec<Vec<String>>) {
 }
 
 /// Returns the marks of [`marked`] in a rendering, and the marks between quotes.
-pub fn marks_in(text: &str) -> (HashSet<&str>, HashSet<&str>) {
+pub(crate) fn marks_in(text: &str) -> (HashSet<&str>, HashSet<&str>) {
     static MARK: LazyLock<Regex> = LazyLock::new(|| Regex::new("part[0-9]+of[0-9]+here").expect("a constant pattern"));
     let marks = || MARK.find_iter(text);
     let is_quoted = |mark: &Match| {
@@ -113,7 +113,7 @@ pub fn marks_in(text: &str) -> (HashSet<&str>, HashSet<&str>) {
 }
 
 /// Refuses text that is a conversation written as JSON or by Python's `str`.
-pub fn refuse_written_messages(text: &str) -> Result<()> {
+pub(crate) fn refuse_written_messages(text: &str) -> Result<()> {
     let text = text.trim();
     let has = |value: &Value, key: &str| value.get(key).is_some_and(Value::is_string);
     let is_message = |value: &Value| has(value, "role") || has(value, "from") && has(value, "value");

@@ -19,7 +19,7 @@ use burnish_util::foreign;
 pub const CHAT_TEMPLATE: &str = "chat_template.jinja";
 
 /// Folder of further chat templates, each called NAME.jinja.
-pub const MORE_TEMPLATES: &str = "additional_chat_templates";
+pub(crate) const MORE_TEMPLATES: &str = "additional_chat_templates";
 
 /// File in which image processors kept a template; tokenizers do not read it.
 const OF_PROCESSOR: &str = "chat_template.json";
@@ -30,7 +30,7 @@ const TOOL_USE: &str = "tool_use";
 
 /// The chat templates of a tokenizer: one, or several with names.
 #[derive(Clone)]
-pub struct ChatTemplates {
+pub(crate) struct ChatTemplates {
     default: Option<Arc<ChatTemplate>>,
     tool_use: Option<Arc<ChatTemplate>>,
     /// Names of all templates, including unused ones.
@@ -102,7 +102,7 @@ impl ChatTemplates {
     ///
     /// # Errors
     /// The errors of [`Self::render`], and marks that cannot be found.
-    pub fn render_marked(&self, conversation: &Value, variables: &TemplateVariables) -> Result<Option<Marked>> {
+    pub(crate) fn render_marked(&self, conversation: &Value, variables: &TemplateVariables) -> Result<Option<Marked>> {
         let template = self.choose(variables.has_tools())?;
         template.render_marked(&fitted(template, conversation, false, variables)?, variables)
     }
@@ -164,7 +164,7 @@ fn fitted(
 }
 
 /// Returns the template files of a folder by name, sorted.
-pub fn template_files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+pub(crate) fn template_files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let mut files: Vec<(String, PathBuf)> = Vec::new();
     let more = folder.join(MORE_TEMPLATES);
     if more.is_dir() {

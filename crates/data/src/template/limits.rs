@@ -13,11 +13,11 @@ use rustix::time::{ClockId, clock_gettime};
 use burnish_util::contained::{ContainedError, Limits, part};
 
 /// Limit on instructions per rendering; real templates take a few thousand.
-pub const FUEL: u64 = 1_000_000;
+pub(crate) const FUEL: u64 = 1_000_000;
 
 /// The limits of one rendering. The stack suffices for a value nested as deeply as [`FUEL`] allows, at a few hundred bytes per
 /// level. Unused stack takes no memory.
-pub const RENDERING: Limits = Limits { memory: 256 << 20, time: Some(Duration::from_secs(5)), stack: 256 << 20 };
+pub(crate) const RENDERING: Limits = Limits { memory: 256 << 20, time: Some(Duration::from_secs(5)), stack: 256 << 20 };
 
 /// Size limit of a rendered text, in bytes.
 const MOST_TEXT: usize = 32 << 20;
@@ -32,7 +32,7 @@ const SLOW: Duration = Duration::from_secs(5);
 
 /// The time that the renderings of a template have taken so far.
 #[derive(Default)]
-pub struct RenderBudget {
+pub(crate) struct RenderBudget {
     /// Microseconds beyond [`FREE`].
     slow: AtomicU64,
     /// Reason for giving up on the template: it would exceed its limits for every row.
@@ -41,7 +41,7 @@ pub struct RenderBudget {
 
 /// The error of a template that was given up on another text.
 #[derive(Debug)]
-pub struct GivenUpError(String);
+pub(crate) struct GivenUpError(String);
 
 impl std::error::Error for GivenUpError {}
 

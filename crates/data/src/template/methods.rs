@@ -9,7 +9,7 @@ use burnish_util::python_text::is_space;
 const WIDEST: usize = 1 << 24;
 
 /// Calls a `str` method; `None` if the method is not implemented here.
-pub fn call_str_method(text: &str, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>> {
+pub(crate) fn call_str_method(text: &str, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>> {
     Some(match name {
         "split" | "rsplit" => split(text, name == "rsplit", arguments),
         "find" | "index" | "rfind" | "rindex" => find(text, name, arguments),
@@ -42,7 +42,7 @@ pub fn call_str_method(text: &str, name: &str, arguments: &[Value]) -> Option<Re
 }
 
 /// Calls a `list` method; `None` if the method is not implemented here.
-pub fn call_list_method(list: &Value, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>> {
+pub(crate) fn call_list_method(list: &Value, name: &str, arguments: &[Value]) -> Option<Result<Value, Error>> {
     (name == "index").then(|| {
         let (what, from, until): (Value, Option<i64>, Option<i64>) = from_args(arguments)?;
         let items: Vec<Value> = list.try_iter()?.collect();

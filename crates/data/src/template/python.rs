@@ -9,7 +9,7 @@ use super::{filters, methods};
 
 /// Replaces minijinja's rules by Python's. Remaining differences: a printed range; `[1e-7] ~ ''`; `{% for x in none %}` (empty
 /// here, an error in Jinja); `|safe` (never escapes the text next to it here).
-pub fn follow_python(environment: &mut Environment) {
+pub(crate) fn follow_python(environment: &mut Environment) {
     environment.set_unknown_method_callback(method);
     environment.set_formatter(print);
     environment.add_filter("trim", |value: &Value, characters: Option<&str>| strip(&text(value), characters, true, true));

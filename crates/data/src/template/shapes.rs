@@ -32,7 +32,7 @@ impl ShapeVerdicts {
     }
 
     /// Logs a warning once.
-    pub fn warn_once(&self, text: String) {
+    pub(crate) fn warn_once(&self, text: String) {
         if self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
             tracing::warn!("{text}");
         }

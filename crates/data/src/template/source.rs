@@ -8,7 +8,7 @@ use super::filters::PERCENT;
 const DEEPEST: usize = 20;
 
 /// Returns a source that means the same to minijinja as `source` to Jinja.
-pub fn as_jinja_reads(source: &str) -> String {
+pub(crate) fn as_jinja_reads(source: &str) -> String {
     // Jinja's lexer converts every line end to a newline, even in strings. Escapes such as '\r' stay.
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let mut out = String::with_capacity(source.len());

@@ -22,7 +22,7 @@ impl TemplateVariables {
     }
 
     /// Returns true if the template gets tools to describe.
-    pub fn has_tools(&self) -> bool {
+    pub(crate) fn has_tools(&self) -> bool {
         self.has_tools
     }
 

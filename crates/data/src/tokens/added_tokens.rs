@@ -76,7 +76,7 @@ impl Token {
 
 /// The tokens in the files next to tokenizer.json.
 #[derive(Debug, Default)]
-pub struct SpecialTokens {
+pub(crate) struct SpecialTokens {
     /// Named tokens (`bos_token` …).
     named: Vec<(String, Token)>,
     /// Unnamed special tokens.
@@ -179,7 +179,7 @@ impl SpecialTokens {
     ///
     /// # Errors
     /// If the tokenizer cannot normalize a token.
-    pub fn add_to(&self, inner: &mut tokenizers::Tokenizer) -> Result<Vec<(String, u32)>> {
+    pub(crate) fn add_to(&self, inner: &mut tokenizers::Tokenizer) -> Result<Vec<(String, u32)>> {
         let mut adding: Vec<&Token> = self.added.values().collect();
         let known: Vec<String> = inner.get_added_tokens_decoder().into_values().map(|token| token.content).collect();
         let listed: HashSet<&str> = known.iter().map(String::as_str).chain(adding.iter().map(|token| token.content())).collect();

@@ -231,7 +231,7 @@ impl Tokenizer {
 
     /// Returns the ids of [`Self::encode`], and the byte range in `text` of each token. Ranges leave no gaps; all tokens of one
     /// character have its whole range.
-    pub fn encode_with_bytes(&self, text: &str) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
+    pub(crate) fn encode_with_bytes(&self, text: &str) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
         let encoding = self.inner.encode(text, false).map_err(|e| anyhow!("cannot tokenize: {e}"))?;
         let mut before = 0;
         // Some tokenizers leave out spaces in their offsets.
@@ -290,7 +290,7 @@ impl Tokenizer {
     ///
     /// # Errors
     /// The errors of [`Self::apply_chat_template`], and marks that cannot be found in the text.
-    pub fn apply_marked_chat_template(&self, messages: &Value, variables: &TemplateVariables) -> Result<Option<Marked>> {
+    pub(crate) fn apply_marked_chat_template(&self, messages: &Value, variables: &TemplateVariables) -> Result<Option<Marked>> {
         self.chat.render_marked(messages, variables)
     }
 

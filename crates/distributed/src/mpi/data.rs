@@ -17,7 +17,7 @@ impl Others {
     ///
     /// Ranks are paired in a rotation, so that no rank receives from all others at once. They wait for a window of steps at a
     /// time. No two ranks wait for each other: the one that is furthest behind waits only for steps that its partners have begun.
-    pub fn pairwise<'a>(
+    pub(crate) fn pairwise<'a>(
         &mut self,
         world: &'a World,
         own: &Arrival,
@@ -46,7 +46,7 @@ impl Others {
     }
 
     /// Copies the bytes of a rank to all others.
-    pub fn broadcast<'a>(&mut self, world: &'a World, own: &Arrival, bytes: &'a mut [u8], root: usize) {
+    pub(crate) fn broadcast<'a>(&mut self, world: &'a World, own: &Arrival, bytes: &'a mut [u8], root: usize) {
         for window in bytes.chunks_mut(WINDOW) {
             let mut parts = world.parts();
             parts.broadcast(window, root);

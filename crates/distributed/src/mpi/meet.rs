@@ -16,7 +16,7 @@ const LONGEST: usize = 4096;
 
 impl Others {
     /// Waits until all ranks have reached this call. If they do not, ends the job.
-    pub fn meet(&mut self, world: &World, call: Call) -> Arrival {
+    pub(crate) fn meet(&mut self, world: &World, call: Call) -> Arrival {
         let own = Arrival { number: self.calls, call };
         self.calls += 1;
         if world.rank == 0 {
@@ -105,7 +105,7 @@ impl Others {
     }
 
     /// Ends the job if another rank has failed while this one, rank 0, is working and reaches no call.
-    pub fn check_failed(&self, world: &World) {
+    pub(crate) fn check_failed(&self, world: &World) {
         for (rank, peer) in self.peers(world) {
             let Some((arrival, since)) = &peer.arrived else { continue };
             if let Some((code, message)) = arrival.failure().filter(|_| since.elapsed() > LAST_WORDS) {

@@ -34,7 +34,7 @@ pub enum Call {
 
 impl Arrival {
     /// Returns true if two ranks have reached the same call.
-    pub fn agrees(&self, other: &Self) -> bool {
+    pub(crate) fn agrees(&self, other: &Self) -> bool {
         let both_end = matches!((&self.call, &other.call), (Call::End { .. }, Call::End { .. }));
         self.number == other.number && (both_end || self.call == other.call)
     }

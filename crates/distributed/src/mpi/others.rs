@@ -18,7 +18,7 @@ pub struct Others {
     /// Number of calls made so far.
     pub calls: u64,
     /// Number of the last call for which rank 0 released this rank.
-    pub released: Option<u64>,
+    pub(crate) released: Option<u64>,
     /// Peers by rank; the entry of this rank itself is unused.
     pub known: Vec<Peer>,
     beaten: Instant,
@@ -56,7 +56,7 @@ impl Others {
     }
 
     /// Returns the time that this rank has waited since `start` without a sign of another one.
-    pub fn silence(&self, peer: &Peer, start: Duration) -> Duration {
+    pub(crate) fn silence(&self, peer: &Peer, start: Duration) -> Duration {
         self.clock.last() - start.max(peer.heard)
     }
 
@@ -66,7 +66,7 @@ impl Others {
     }
 
     /// Returns true once all messages have left.
-    pub fn has_told(&mut self, world: &World) -> bool {
+    pub(crate) fn has_told(&mut self, world: &World) -> bool {
         self.posted.retain_mut(|(_, posted)| !posted.has_left(world));
         self.posted.is_empty()
     }

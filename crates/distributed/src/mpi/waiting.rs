@@ -31,7 +31,7 @@ impl Clock {
 
 /// Kind of wait, which determines the pauses.
 #[derive(Clone, Copy)]
-pub enum WaitFor {
+pub(crate) enum WaitFor {
     /// For other ranks, which may be minutes behind. The pauses soon become sleeps, because the others may need this processor.
     Others,
     /// For data in transit: MPI moves it only while it is polled.

@@ -26,10 +26,10 @@ const DATA: c_int = 2;
 /// Largest number of bytes of one message. MPI counts with 32 bits.
 const PART: usize = 256 << 20;
 /// Exit code of a Rust program that panics.
-pub const PANICKED: u8 = 101;
+pub(crate) const PANICKED: u8 = 101;
 
 /// The processes that MPI knows. MPI's functions are called only on the thread that opened it.
-pub struct World {
+pub(crate) struct World {
     comm: MPI_Comm,
     pub rank: usize,
     pub size: usize,
@@ -174,7 +174,7 @@ impl World {
 }
 
 /// A small message and its bytes, until they have left.
-pub struct Posted {
+pub(crate) struct Posted {
     request: Option<MPI_Request>,
     bytes: Vec<u8>,
 }
@@ -232,7 +232,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Sends bytes to all ranks, or receives them from the rank `root`.
-    pub fn broadcast(&mut self, bytes: &'a mut [u8], root: usize) {
+    pub(crate) fn broadcast(&mut self, bytes: &'a mut [u8], root: usize) {
         for part in bytes.chunks_mut(PART) {
             let mut request = MaybeUninit::uninit();
             let (start, count) = (part.as_mut_ptr().cast(), part.len() as c_int);
@@ -252,7 +252,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Returns true once all parts have arrived.
-    pub fn are_done(&mut self) -> bool {
+    pub(crate) fn are_done(&mut self) -> bool {
         let (mut are_done, count) = (0, self.requests.len() as c_int);
         // SAFETY: the requests are live until MPI says that all are done.
         let code = unsafe { MPI_Testall(count, self.requests.as_mut_ptr(), &mut are_done, RSMPI_STATUSES_IGNORE) };

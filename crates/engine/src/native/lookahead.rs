@@ -14,7 +14,7 @@ use burnish_rollout::TurnSettings;
 const PATIENCE: usize = 16;
 
 /// Sequences in the rows of a step with a fixed shape.
-pub struct Lookahead {
+pub(crate) struct Lookahead {
     graph: DecodeGraph,
     vocab: usize,
     /// Sequence of each row.

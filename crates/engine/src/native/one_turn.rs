@@ -7,7 +7,7 @@ use crate::GenerationRequest;
 use burnish_rollout::{Arrival, GenerationProgress, Response, Sampling, TurnRequest, Turns};
 
 /// Responses to the prompts of a request. The sequence of prompt p and sample s is p · n + s.
-pub struct OneTurnSource<'a> {
+pub(crate) struct OneTurnSource<'a> {
     request: &'a GenerationRequest<'a>,
     state: Mutex<State>,
 }

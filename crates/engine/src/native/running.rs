@@ -11,9 +11,9 @@ pub struct Running {
     /// Blocks of the sequence in the cache.
     pub table: BlockTable,
     /// Row in the steps that run ahead of the host.
-    pub ahead_row: Option<usize>,
+    pub(crate) ahead_row: Option<usize>,
     /// True if a token was read that the source has not been given yet.
-    pub has_new_token: bool,
+    pub(crate) has_new_token: bool,
     turn: TurnRequest,
     /// Number of tokens whose keys and values the cache has.
     cached: usize,
@@ -79,7 +79,7 @@ impl Running {
     }
 
     /// Returns true if drawing the next token does not require the host to know the earlier ones.
-    pub fn can_run_ahead(&self, settings: &TurnSettings) -> bool {
+    pub(crate) fn can_run_ahead(&self, settings: &TurnSettings) -> bool {
         let rules = settings.rules.is_none_or(|r| r.allowed.is_none() && r.bad_words.is_empty() && r.biases.is_empty());
         self.behind() == 1 && rules && !self.turn.sampling.penalises() && !self.forbids(settings)
     }
@@ -90,7 +90,7 @@ impl Running {
     }
 
     /// Returns true if the turn has room for a token after the unread ones.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.ids.len() + self.unread < self.most
     }
 
@@ -101,7 +101,7 @@ impl Running {
 
     /// Takes the one token whose keys and values the cache lacks (unless it is unread), and its position. The device draws the
     /// next.
-    pub fn take_ahead(&mut self) -> (Option<u32>, usize) {
+    pub(crate) fn take_ahead(&mut self) -> (Option<u32>, usize) {
         let position = self.cached;
         let token = (self.unread == 0).then(|| self.token(position));
         self.cached += 1;
@@ -116,7 +116,7 @@ impl Running {
     }
 
     /// Ends the turn if it was cancelled.
-    pub fn end_if_cancelled(&mut self) {
+    pub(crate) fn end_if_cancelled(&mut self) {
         if self.turn.is_cancelled() {
             self.finish = Some(Finish::Stop);
         }
@@ -127,7 +127,7 @@ impl Running {
     }
 
     /// Takes the sequence's blocks, and the tokens whose keys and values they hold.
-    pub fn take_cached(&mut self) -> (BlockTable, Vec<u32>) {
+    pub(crate) fn take_cached(&mut self) -> (BlockTable, Vec<u32>) {
         let ids = (0..self.cached).map(|position| self.token(position)).collect();
         (std::mem::take(&mut self.table), ids)
     }

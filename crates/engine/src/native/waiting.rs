@@ -7,13 +7,13 @@ use burnish_model::kv_cache::BlockTable;
 use burnish_rollout::{Arrival, TurnRequest};
 
 /// New sequences with the same prompt.
-pub struct NewPrompt {
+pub(crate) struct NewPrompt {
     pub ids: Arc<[u32]>,
     pub sequences: VecDeque<(usize, TurnRequest)>,
 }
 
 /// A sequence between two turns.
-pub struct PausedSequence {
+pub(crate) struct PausedSequence {
     pub table: BlockTable,
     /// Tokens whose keys and values the blocks hold.
     pub ids: Vec<u32>,
@@ -21,13 +21,13 @@ pub struct PausedSequence {
 
 /// Sequences that wait.
 #[derive(Default)]
-pub struct Waiting {
+pub(crate) struct Waiting {
     /// New sequences.
     pub new: VecDeque<NewPrompt>,
     /// Sequences whose blocks are in the cache, and the turns that they wait to begin.
     pub resuming: VecDeque<(usize, PausedSequence, TurnRequest)>,
     /// Sequences between two turns, which may resume or end.
-    pub paused: HashMap<usize, PausedSequence>,
+    pub(crate) paused: HashMap<usize, PausedSequence>,
     /// Number of sequences that have begun and are not over.
     pub open: usize,
 }

@@ -6,7 +6,7 @@ use crate::tree::{Node, Value};
 
 /// An entry of a `defaults:` list. `within` adds the folder and the package of the file that contains it.
 #[derive(Debug, Clone)]
-pub struct DefaultsEntry {
+pub(crate) struct DefaultsEntry {
     pub target: Target,
     /// The package after the `@`.
     pub package: Option<String>,
@@ -35,7 +35,7 @@ pub enum Target {
 
 /// The options chosen from a group.
 #[derive(Debug, Clone, PartialEq)]
-pub enum GroupOptions {
+pub(crate) enum GroupOptions {
     Nothing,
     One(String),
     Several(Vec<String>),
@@ -65,7 +65,7 @@ impl GroupOptions {
 }
 
 /// Removes the `defaults:` list from a file and returns its entries.
-pub fn take_defaults(body: &mut Node) -> Result<Vec<DefaultsEntry>, Problem> {
+pub(crate) fn take_defaults(body: &mut Node) -> Result<Vec<DefaultsEntry>, Problem> {
     let Some(defaults) = body.remove("defaults") else { return Ok(vec![]) };
     let wrong = |node: &Node| {
         let message = "a `defaults:` list takes entries such as `- group: option`, `- file` and `- _self_`";
@@ -141,7 +141,7 @@ impl DefaultsEntry {
     }
 
     /// Returns the folder of the named files, from the root.
-    pub fn group_path(&self) -> String {
+    pub(crate) fn group_path(&self) -> String {
         let path = absolute(&self.folder, self.written());
         match self.target {
             Target::Path(_) => path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_string()),
@@ -171,7 +171,7 @@ impl DefaultsEntry {
 
     /// Returns the package of the file's keys: from the entry, else from the header of the file, else its folder below the
     /// parent.
-    pub fn final_package(&self) -> String {
+    pub(crate) fn final_package(&self) -> String {
         self.joined(self.package.as_deref().or(self.header.as_deref()))
     }
 
@@ -199,7 +199,7 @@ impl DefaultsEntry {
 }
 
 /// Returns the package in a file's `# @package NAME` header, from the root. `_group_` is the package of a file without a header.
-pub fn package_header(text: &str) -> Result<Option<String>, String> {
+pub(crate) fn package_header(text: &str) -> Result<Option<String>, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let header = lines.map_while(|line| line.strip_prefix('#').map(str::trim)).take_while(|line| line.starts_with('@'));
     for line in header {

@@ -32,7 +32,7 @@ impl ConfigFile {
     }
 
     /// Returns the folders in `hydra.searchpath`, from the override or else from the primary file.
-    pub fn search_folders(&self, from_override: Option<&Node>) -> Result<Vec<PathBuf>, Problem> {
+    pub(crate) fn search_folders(&self, from_override: Option<&Node>) -> Result<Vec<PathBuf>, Problem> {
         let Some(node) = from_override.or_else(|| self.body.get("hydra.searchpath")) else { return Ok(vec![]) };
         let wrong = |node: &Node| {
             Problem::new("hydra.searchpath", "`hydra.searchpath` takes only folders")
@@ -56,7 +56,7 @@ impl ConfigFile {
     }
 
     /// Returns true if the file includes built-in files, so that it may use their groups.
-    pub fn uses_built_in(&self, search: &SearchPath) -> bool {
+    pub(crate) fn uses_built_in(&self, search: &SearchPath) -> bool {
         let folder = search.primary.rsplit_once('/').map_or("", |(folder, _)| folder);
         search.library.is_built_in(&self.source) || self.includes_built_in(folder, search, &mut vec![self.source.clone()])
     }

@@ -6,7 +6,7 @@ use crate::tree::Value;
 
 /// A part of a text: literal text or an interpolation.
 #[derive(Debug, Clone, PartialEq)]
-pub enum TextPart {
+pub(crate) enum TextPart {
     Text(String),
     Inter(Interpolation),
 }
@@ -28,7 +28,7 @@ pub enum Name {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Argument {
+pub(crate) enum Argument {
     Scalar(Value),
     /// Unquoted text with interpolations; a single interpolation keeps the type of its value.
     Parts(Vec<TextPart>),
@@ -39,12 +39,12 @@ pub enum Argument {
 }
 
 /// Parses a whole text.
-pub fn parse_text(text: &str) -> Result<Vec<TextPart>, SyntaxError> {
+pub(crate) fn parse_text(text: &str) -> Result<Vec<TextPart>, SyntaxError> {
     Parser { text, at: 0, depth: 0 }.parts(None)
 }
 
 /// Parses a text that is one argument, for `oc.decode`.
-pub fn parse_argument(text: &str) -> Result<Argument, SyntaxError> {
+pub(crate) fn parse_argument(text: &str) -> Result<Argument, SyntaxError> {
     let mut parser = Parser { text, at: 0, depth: 0 };
     let argument = parser.argument(true)?;
     match parser.peek() {

@@ -37,7 +37,7 @@ pub struct PeftAdapter {
 }
 
 /// Shape and values of a tensor.
-pub type ShapedValues = (Vec<usize>, Vec<f32>);
+pub(crate) type ShapedValues = (Vec<usize>, Vec<f32>);
 
 /// The two factors of one module.
 #[derive(Clone, Debug, PartialEq)]

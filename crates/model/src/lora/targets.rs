@@ -29,7 +29,7 @@ impl Target {
 }
 
 /// All linear layers of a model except the head, in the order of the network.
-pub fn linears(config: &DecoderConfig) -> Vec<Target> {
+pub(crate) fn linears(config: &DecoderConfig) -> Vec<Target> {
     let (h, i) = (config.hidden_size, config.intermediate_size);
     let (q, kv) = (config.num_attention_heads * config.head_dim, config.num_key_value_heads * config.head_dim);
     let qkv = match config.naming.fused_qkv {
@@ -133,7 +133,7 @@ fn unknown(key: &str, pattern: &str, config: &DecoderConfig, all: &[Target]) -> 
 }
 
 /// Returns B [out, r] of a module with its rows in the order of the network instead of the files.
-pub fn in_our_order(target: &Target, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
+pub(crate) fn in_our_order(target: &Target, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
     match parts(target, rank) {
         None => b.to_vec(),
         Some((parts, shape)) => parts.iter().flat_map(|part| part.from_file(b.to_vec(), &shape, config)).collect(),
@@ -141,7 +141,7 @@ pub fn in_our_order(target: &Target, config: &DecoderConfig, rank: usize, b: &[f
 }
 
 /// The inverse of [`in_our_order`].
-pub fn in_their_order(target: &Target, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
+pub(crate) fn in_their_order(target: &Target, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
     let Some((parts, shape)) = parts(target, rank) else { return b.to_vec() };
     let mut theirs = vec![0.0; b.len()];
     for (part, values) in parts.iter().zip(b.chunks_exact(shape[0] * shape[1])) {

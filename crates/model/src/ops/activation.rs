@@ -14,7 +14,7 @@ use super::activation_kind::{Act, GELU_CUBE, GELU_SCALE};
 use super::autodiff::{simple, wide};
 use super::{flex::*, simd};
 
-pub trait ActivationKernels: Backend {
+pub(crate) trait ActivationKernels: Backend {
     fn glu_fwd(gate: FloatTensor<Self>, up: FloatTensor<Self>, act: Act) -> FloatTensor<Self> {
         composed_glu_fwd::<Self>(gate, up, act)
     }
@@ -146,7 +146,7 @@ impl ActivationKernels for Flex {
 }
 
 #[backend_extension(Flex, Cube: cfg(feature = "gpu"), Autodiff)]
-pub trait ActivationOp: Backend {
+pub(crate) trait ActivationOp: Backend {
     fn glu(gate: FloatTensor<Self>, up: FloatTensor<Self>, act: Act) -> FloatTensor<Self>;
     fn act(x: FloatTensor<Self>, act: Act) -> FloatTensor<Self>;
 }

@@ -18,7 +18,7 @@ use super::autodiff::step;
 use super::flex::*;
 use super::packed::{Packed, Pattern, Scoring};
 
-pub trait AttentionKernels: ScoreKernels {
+pub(crate) trait AttentionKernels: ScoreKernels {
     /// Returns the output and the log-sum-exp of the scores [rows, heads].
     fn attention_fwd(qkv: [FloatTensor<Self>; 3], pattern: &Pattern) -> (FloatTensor<Self>, FloatTensor<Self>) {
         composed::forward::<Self>(qkv, pattern)
@@ -80,7 +80,7 @@ impl AttentionKernels for Flex {
 }
 
 #[backend_extension(Flex, Cube: cfg(feature = "gpu"), Autodiff)]
-pub trait AttentionOp: Backend {
+pub(crate) trait AttentionOp: Backend {
     fn attention(q: FloatTensor<Self>, k: FloatTensor<Self>, v: FloatTensor<Self>, pattern: Pattern) -> FloatTensor<Self>;
 }
 super::route::route!(AttentionOp, AttentionKernels {

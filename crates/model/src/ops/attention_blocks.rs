@@ -23,18 +23,18 @@ pub struct Blocks<B: Backend> {
     /// The padded queries of the longest segment, cut into at least one range.
     pub ranges: Vec<Queries<B>>,
     /// The row of each padded key [segments · keys]; row 0 for padding.
-    pub key_rows: IntTensor<B>,
+    pub(crate) key_rows: IntTensor<B>,
     /// The padded position of each row among the queries of all ranges. Uploaded on first use, since the GPU kernels do not need
     /// it.
     query_places: (Vec<i64>, OnceLock<IntTensor<B>>),
     /// The padded position of each row among the keys of its segment.
-    pub key_places: IntTensor<B>,
-    pub stems: Option<Stems<B>>,
+    pub(crate) key_places: IntTensor<B>,
+    pub(crate) stems: Option<Stems<B>>,
 }
 
 /// A range of the padded queries of each segment that is long enough. With several ranges, the segments are sorted by length, so
 /// these are the first ones.
-pub struct Queries<B: Backend> {
+pub(crate) struct Queries<B: Backend> {
     pub segments: usize,
     /// Query indices, counted from the first query of each segment.
     pub range: Range<usize>,
@@ -49,7 +49,7 @@ pub struct Queries<B: Backend> {
 }
 
 /// The rows that several segments share.
-pub struct Stems<B: Backend> {
+pub(crate) struct Stems<B: Backend> {
     /// The padded positions of each shared row in other segments, [shared · most]; one past the last position if a row has fewer.
     pub places: IntTensor<B>,
     pub most: usize,
@@ -173,7 +173,7 @@ impl<B: Backend> Blocks<B> {
     }
 
     /// Selects the `keys` of the first `segments` from all padded keys.
-    pub fn some_keys(&self, x: &FloatTensor<B>, segments: usize, keys: &Range<usize>) -> FloatTensor<B> {
+    pub(crate) fn some_keys(&self, x: &FloatTensor<B>, segments: usize, keys: &Range<usize>) -> FloatTensor<B> {
         match self.part(&x.shape(), segments, keys) {
             Some(part) => B::float_slice(x.clone(), &part),
             None => x.clone(),
@@ -182,7 +182,7 @@ impl<B: Backend> Blocks<B> {
 
     /// Adds the gradients of the `keys` of the first `segments` to the sum over earlier ranges. With several ranges, the sum is
     /// at least f32.
-    pub fn add_keys(
+    pub(crate) fn add_keys(
         &self,
         sum: Option<FloatTensor<B>>,
         x: FloatTensor<B>,
@@ -203,7 +203,7 @@ impl<B: Backend> Blocks<B> {
     }
 
     /// Sums over all positions of each row: [segments, kv heads, keys, d] -> [rows, kv heads, d] in `dtype`.
-    pub fn sum_of_keys(&self, x: FloatTensor<B>, dtype: DType) -> FloatTensor<B> {
+    pub(crate) fn sum_of_keys(&self, x: FloatTensor<B>, dtype: DType) -> FloatTensor<B> {
         let (kv_heads, d) = (x.shape()[1], x.shape()[3]);
         let x = B::float_permute(x, &[0, 2, 1, 3]);
         let x = B::float_reshape(x, Shape::from([self.segments * self.keys, kv_heads, d]));

@@ -13,7 +13,7 @@ use super::packed::{Pattern, Scoring, Segment};
 use super::simd;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Dims {
+pub(crate) struct Dims {
     pub heads: usize,
     pub kv_heads: usize,
     pub d: usize,

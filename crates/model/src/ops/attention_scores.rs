@@ -13,7 +13,7 @@ use super::packed::{Packed, Pattern, Scoring};
 
 /// The steps of attention around its matmuls: gather rows into the padded layout and back, and turn products q·kᵀ into
 /// probabilities.
-pub trait ScoreKernels: Backend {
+pub(crate) trait ScoreKernels: Backend {
     /// See [`pad`].
     fn pad(x: FloatTensor<Self>, rows: &IntTensor<Self>, sizes: [usize; 2]) -> FloatTensor<Self> {
         pad::<Self>(x, rows, sizes)
@@ -46,7 +46,7 @@ impl ScoreKernels for Flex {}
 
 /// The information that turns the products q·kᵀ of a range of queries, [segments, kv heads, group · queries, keys], into scores:
 /// mask and scoring.
-pub struct ScoredRange<B: Backend> {
+pub(crate) struct ScoredRange<B: Backend> {
     blocks: Arc<Blocks<B>>,
     pattern: Pattern,
     /// The index of the range.

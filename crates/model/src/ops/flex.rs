@@ -70,7 +70,7 @@ pub fn add(sum: Tensor<1>, x: Tensor<1>) -> Tensor<1> {
     Tensor::from_primitive::<Flex>(sum)
 }
 
-pub fn all_f32(ts: &[&FlexTensor]) -> bool {
+pub(crate) fn all_f32(ts: &[&FlexTensor]) -> bool {
     ts.iter().all(|t| t.dtype() == DType::F32)
 }
 
@@ -83,7 +83,7 @@ pub fn threads(m: usize, n: usize, k: usize) -> Parallelism {
 }
 
 /// The strides of a matrix in a slice: (row stride, column stride).
-pub type Strides = (usize, usize);
+pub(crate) type Strides = (usize, usize);
 
 /// Computes c (m×n) = a (m×k) · b (k×n), or c += a · b with `accumulate`.
 #[expect(clippy::too_many_arguments, reason = "three matrices with their strides")]
@@ -117,7 +117,7 @@ pub fn product(
 }
 
 /// Computes [`product`] into the beginning of `c`, and returns these elements.
-pub fn product_to<'c>(
+pub(crate) fn product_to<'c>(
     (m, n, k): (usize, usize, usize),
     c: &'c mut Uninit,
     (a, a_strides): (&[f32], Strides),
@@ -144,7 +144,7 @@ fn spans(rows: usize, columns: usize, strides: Strides, slice: &[f32]) -> bool {
 /// All elements addressed by the shapes and strides must be valid (those of `c` may be uninitialised unless `accumulate`), and no
 /// other task may access those of `c` meanwhile.
 #[expect(clippy::too_many_arguments, reason = "three matrices with their strides")]
-pub unsafe fn matmul_ptr(
+pub(crate) unsafe fn matmul_ptr(
     (m, n, k): (usize, usize, usize),
     c: *mut f32,
     c_strides: Strides,

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::autodiff::{simple, wide};
 use super::{flex::*, simd};
 
-pub trait LinearKernels: Backend {
+pub(crate) trait LinearKernels: Backend {
     /// `x [n, in], w [out, in], b [out] -> [n, out]`
     fn linear_fwd(x: FloatTensor<Self>, w: FloatTensor<Self>, b: Option<FloatTensor<Self>>) -> FloatTensor<Self> {
         composed_fwd::<Self>(x, w, b)
@@ -138,7 +138,7 @@ impl LinearKernels for Flex {
 }
 
 #[backend_extension(Flex, Cube: cfg(feature = "gpu"), Autodiff)]
-pub trait LinearOp: Backend {
+pub(crate) trait LinearOp: Backend {
     fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;
     fn linear_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self>;
     fn linear_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;

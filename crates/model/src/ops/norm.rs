@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::autodiff::simple;
 use super::{flex::*, simd};
 
-pub trait NormKernels: Backend {
+pub(crate) trait NormKernels: Backend {
     fn rms_norm_fwd(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f64) -> FloatTensor<Self> {
         composed_rms_fwd::<Self>(x, w, eps)
     }
@@ -171,7 +171,7 @@ impl NormKernels for Flex {
 }
 
 #[backend_extension(Flex, Cube: cfg(feature = "gpu"), Autodiff)]
-pub trait NormOp: Backend {
+pub(crate) trait NormOp: Backend {
     fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f64) -> FloatTensor<Self>;
     fn layer_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f64) -> FloatTensor<Self>;
 }

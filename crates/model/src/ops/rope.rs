@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::autodiff::simple;
 use super::{flex::*, simd};
 
-pub trait RopeKernels: Backend {
+pub(crate) trait RopeKernels: Backend {
     /// x [rows, heads, d], cos and sin [rows, rotated / 2]
     fn rope_fwd(x: FloatTensor<Self>, cos: FloatTensor<Self>, sin: FloatTensor<Self>, inverse: bool) -> FloatTensor<Self> {
         composed::<Self>(x, cos, sin, inverse)
@@ -66,7 +66,7 @@ impl RopeKernels for Flex {
 }
 
 #[backend_extension(Flex, Cube: cfg(feature = "gpu"), Autodiff)]
-pub trait RopeOp: Backend {
+pub(crate) trait RopeOp: Backend {
     fn rope(x: FloatTensor<Self>, cos: FloatTensor<Self>, sin: FloatTensor<Self>) -> FloatTensor<Self>;
 }
 super::route::route!(RopeOp, RopeKernels {

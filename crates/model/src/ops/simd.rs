@@ -5,11 +5,11 @@ use super::activation_kind::{Act, GELU_CUBE, GELU_SCALE};
 use super::uninit::{Uninit, written_slice};
 
 /// Lanes of the accumulators (four AVX-512 registers).
-pub const LANES: usize = 64;
+pub(crate) const LANES: usize = 64;
 const L: usize = LANES;
 
 #[inline(always)]
-pub fn fma<const F: bool>(a: f32, b: f32, c: f32) -> f32 {
+pub(crate) fn fma<const F: bool>(a: f32, b: f32, c: f32) -> f32 {
     if F { a.mul_add(b, c) } else { a * b + c }
 }
 
@@ -64,7 +64,7 @@ fn padded(x: &[f32], rest: f32) -> [f32; L] {
 
 /// Sums an accumulator over its L lanes (rustc may not reorder float sums).
 #[inline(always)]
-pub fn lanes_sum(acc: &[f32; L]) -> f32 {
+pub(crate) fn lanes_sum(acc: &[f32; L]) -> f32 {
     let mut a = *acc;
     let mut n = L / 2;
     while n > 0 {
@@ -366,7 +366,7 @@ fn max_row_<const F: bool>(x: &[f32]) -> f32 {
 }
 
 /// Sums over a row, with z = x − m: Σ e^z, Σ e^z·z, Σ e^2z.
-pub struct RowSums {
+pub(crate) struct RowSums {
     pub exp: f32,
     pub weighted: f32,
     pub squares: f32,
@@ -399,7 +399,7 @@ fn stats_row_<const F: bool>(x: &[f32], m: f32) -> RowSums {
 
 /// log Σ eˣ of a row in two parts: the largest x and the logarithm of the rest. A single float would round large logits coarsely.
 #[derive(Clone, Copy, Debug)]
-pub struct LogSum {
+pub(crate) struct LogSum {
     pub max: f32,
     pub rest: f32,
 }

@@ -5,7 +5,7 @@ pub struct Dialect {
     /// Spellings of a percent sign that the first normal form removes.
     pub percent: &'static [&'static str],
     /// True if liters are a unit.
-    pub liters: bool,
+    pub(crate) liters: bool,
     /// True if the second normal form removes spaces and braces.
     pub bare: bool,
 }

@@ -27,7 +27,7 @@ const TOLERANCE: f64 = 1e-4;
 const DEEPEST: usize = 400;
 
 /// Returns true if the two answers are equal, with either value of π if they contain it.
-pub fn either_pi(prediction: &str, reference: &str) -> Result<bool, Stop> {
+pub(crate) fn either_pi(prediction: &str, reference: &str) -> Result<bool, Stop> {
     if !prediction.contains("\\pi") && !reference.contains("\\pi") {
         return equal(prediction, reference, PI, 0);
     }

@@ -16,7 +16,7 @@ pub fn text_of(text: &str) -> Option<String> {
 }
 
 /// Returns the length of the list that `text` evaluates to; `None` if `eval` raises or the result is not a list.
-pub fn list_length(text: &str) -> Option<usize> {
+pub(crate) fn list_length(text: &str) -> Option<usize> {
     match value_of(text)? {
         Value::Several { list: true, values } => Some(values.len()),
         _ => None,

@@ -53,7 +53,7 @@ pub fn text(latex: &str) -> Option<String> {
 }
 
 /// Returns true if groups are nested so deeply that `pylatexenc` raises an error for any content. Unclosed groups count too.
-pub fn is_too_deep(latex: &str) -> bool {
+pub(crate) fn is_too_deep(latex: &str) -> bool {
     let mut chars = latex.chars();
     let mut depth = 0_usize;
     while let Some(c) = chars.next() {

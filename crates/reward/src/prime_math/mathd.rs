@@ -14,7 +14,7 @@ pub fn normal(answer: &str, percent: &[&str]) -> String {
 }
 
 /// Returns the content of `\text{…}` if `answer` consists of nothing else.
-pub fn unwrap_text(answer: &str) -> Option<&str> {
+pub(crate) fn unwrap_text(answer: &str) -> Option<&str> {
     static TEXT: Pattern = LazyLock::new(|| pattern(r"^\\text\{(.+?)\}\n?$"));
     TEXT.captures(answer).and_then(|found| found.get(1)).map(|inner| inner.as_str())
 }

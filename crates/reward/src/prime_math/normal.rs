@@ -98,7 +98,7 @@ pub fn is_integer(text: &str) -> bool {
 }
 
 /// Returns true if verl parses an element as a fraction, which then equals only the same fraction: 2/4 does not equal 1/2.
-pub fn is_fraction(text: &str) -> bool {
+pub(crate) fn is_fraction(text: &str) -> bool {
     static FRACTION: Pattern = LazyLock::new(|| pattern(r"^-?[0-9]+.?/0*[1-9][0-9]*.?\n?$"));
     FRACTION.is_match(text)
 }

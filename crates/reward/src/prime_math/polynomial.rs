@@ -8,7 +8,7 @@ const MOST_POWER: i128 = 64;
 
 /// A rational number in lowest terms with a positive denominator.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rational {
+pub(crate) struct Rational {
     above: i128,
     below: i128,
 }
@@ -45,7 +45,7 @@ type Powers = BTreeMap<char, i128>;
 
 /// A sum of terms with coefficients other than 0.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Polynomial {
+pub(crate) struct Polynomial {
     terms: BTreeMap<Powers, Rational>,
 }
 
@@ -55,7 +55,7 @@ impl Polynomial {
         Self { terms: term.into_iter().collect() }
     }
 
-    pub fn symbol(name: char) -> Self {
+    pub(crate) fn symbol(name: char) -> Self {
         Self { terms: BTreeMap::from([(BTreeMap::from([(name, 1)]), Rational { above: 1, below: 1 })]) }
     }
 

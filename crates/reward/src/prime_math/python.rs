@@ -51,19 +51,19 @@ pub fn float(text: &str) -> Option<f64> {
 }
 
 /// Python's `str(int(value))` for an integral value.
-pub fn integer_text(value: f64) -> String {
+pub(crate) fn integer_text(value: f64) -> String {
     // An integer zero has no sign.
     format!("{:.0}", value + 0.0)
 }
 
 /// Deepest nesting of brackets in Python's source, and longest chain of nested operators. Python 3.11 raises errors beyond the
 /// former, and beyond some 2,900 to 3,000 for the latter.
-pub const MOST_BRACKETS: usize = 200;
-pub const LONGEST_CHAIN: usize = 3000;
+pub(crate) const MOST_BRACKETS: usize = 200;
+pub(crate) const LONGEST_CHAIN: usize = 3000;
 
 /// Size of an expression, in terms of Python's limits.
 #[derive(Debug, Default, PartialEq)]
-pub struct Extent {
+pub(crate) struct Extent {
     /// Largest number of brackets that are open at once, closed later or not.
     pub brackets: usize,
     /// Largest number of signs, powers, sums or products nested in each other, without those in inner brackets.
@@ -156,7 +156,7 @@ pub fn inside(text: &str) -> &str {
 
 /// Python's `text.lower().rfind(marker)`: an index in characters of the lower-case text. verl's code then uses the index in the
 /// original text.
-pub fn rfind_lower(text: &str, marker: &str) -> Option<usize> {
+pub(crate) fn rfind_lower(text: &str, marker: &str) -> Option<usize> {
     let lower = text.to_lowercase();
     lower.rfind(marker).map(|byte| lower[..byte].chars().count())
 }

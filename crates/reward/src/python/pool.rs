@@ -116,7 +116,7 @@ impl Pool {
     ///
     /// # Errors
     /// The errors of [`Self::call`].
-    pub fn call_with_columns(
+    pub(crate) fn call_with_columns(
         &self,
         function: usize,
         arguments: &impl Serialize,

@@ -23,7 +23,7 @@ const MOST_BYTES: u64 = 1 << 20;
 const QUOTED: usize = 200;
 
 /// A request that can be sent to any of the servers.
-pub struct RewardRequest<'a> {
+pub(crate) struct RewardRequest<'a> {
     pub agent: &'a Agent,
     pub authorization: Option<&'a HeaderValue>,
     pub body: Arc<Vec<u8>>,
@@ -32,7 +32,7 @@ pub struct RewardRequest<'a> {
 }
 
 /// The reason why an attempt failed.
-pub struct FailedCall {
+pub(crate) struct FailedCall {
     pub failure: RewardError,
     /// True if another attempt may succeed.
     pub passes: bool,

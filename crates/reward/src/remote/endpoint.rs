@@ -11,7 +11,7 @@ const USUAL_PATH: &str = "/get_reward";
 
 /// Address of a reward server; it is displayed unchanged.
 #[derive(Debug)]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     pub url: Uri,
     text: String,
     failing: AtomicBool,
@@ -54,7 +54,7 @@ impl Endpoint {
     }
 
     /// Returns true if others can read the traffic: the server is on another machine and the connection is not encrypted.
-    pub fn is_overheard(&self) -> bool {
+    pub(crate) fn is_overheard(&self) -> bool {
         let host = self.url.host().unwrap_or_default().trim_matches(['[', ']']);
         let local = host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
         self.url.scheme_str() != Some("https") && !local

@@ -12,7 +12,7 @@ use ureq::{Agent, Error};
 use crate::reward_error::{FailureKind, RewardError};
 
 /// Time limit for compiling one case, and again for running it, in seconds.
-pub const CASE_TIMEOUT: u64 = 10;
+pub(crate) const CASE_TIMEOUT: u64 = 10;
 /// Seconds that a request may take in addition to compiling and running.
 const REQUEST_SECONDS: u64 = 10;
 const TRIES: u32 = 3;

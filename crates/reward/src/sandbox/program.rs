@@ -3,7 +3,7 @@
 use burnish_util::python_value::is_alpha;
 
 /// Returns the last Python code block; if none is marked as Python, the first code block. `None` without a block.
-pub fn last_code_block(response: &str) -> Option<&str> {
+pub(crate) fn last_code_block(response: &str) -> Option<&str> {
     if let Some((_, block)) = response.rsplit_once("```python") {
         return block.split("```").next();
     }

@@ -14,7 +14,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    pub const COMPILE_ERROR_SKIPPED: Self = Self::failed("compile_error_skipped");
+    pub(crate) const COMPILE_ERROR_SKIPPED: Self = Self::failed("compile_error_skipped");
     const PASSED: Self = Self { status: "success", passed: true };
 
     const fn failed(status: &'static str) -> Self {

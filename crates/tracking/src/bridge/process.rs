@@ -57,7 +57,7 @@ impl Process {
         }
     }
 
-    pub fn killer(&self) -> Killer {
+    pub(crate) fn killer(&self) -> Killer {
         Killer(Arc::clone(&self.child))
     }
 }

@@ -38,16 +38,16 @@ pub(super) struct MlflowError {
 
 impl MlflowError {
     /// Creates an error for a successful reply that lacks a required value.
-    pub fn malformed_reply(message: impl Into<String>) -> Self {
+    pub(crate) fn malformed_reply(message: impl Into<String>) -> Self {
         Self { status: Some(200), code: String::new(), message: message.into() }
     }
 
-    pub fn is_temporary(&self) -> bool {
+    pub(crate) fn is_temporary(&self) -> bool {
         matches!(self.status, None | Some(408 | 429 | 500..))
     }
 
     /// Converts the error to a [`DeliveryError`] for the `rows` that were sent.
-    pub fn into_delivery_error(self, rows: usize) -> DeliveryError {
+    pub(crate) fn into_delivery_error(self, rows: usize) -> DeliveryError {
         if self.is_temporary() {
             DeliveryError::Temporary(anyhow!("{self}"))
         } else {
@@ -65,7 +65,7 @@ impl fmt::Display for MlflowError {
 /// Credentials for the server, from the variables that MLflow's client reads.
 #[derive(Clone, Default)]
 pub(super) struct Credentials {
-    pub username: Option<String>,
+    pub(crate) username: Option<String>,
     pub password: Option<String>,
     pub token: Option<String>,
 }
@@ -147,7 +147,7 @@ impl Server {
     }
 
     /// Stores a file below the server's artifact root.
-    pub fn put_artifact(&self, path: &str, content: &[u8]) -> Result<(), MlflowError> {
+    pub(crate) fn put_artifact(&self, path: &str, content: &[u8]) -> Result<(), MlflowError> {
         let mut request = self.agent.put(format!("{}/api/2.0/mlflow-artifacts/artifacts/{path}", self.base));
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);

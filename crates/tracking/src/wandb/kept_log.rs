@@ -8,7 +8,7 @@ use burnish_util::protobuf::bytes_of;
 
 /// The part of a log that a resumed run keeps.
 #[derive(Debug, PartialEq)]
-pub struct KeptLog {
+pub(crate) struct KeptLog {
     pub end: usize,
     pub records: u64,
     pub last_step: Option<u64>,

@@ -12,14 +12,14 @@ use burnish_util::secret::hide;
 /// Kinds of records, as field numbers of `Record`.
 pub(super) mod kind {
     pub const HISTORY: u64 = 2;
-    pub const SUMMARY: u64 = 3;
+    pub(crate) const SUMMARY: u64 = 3;
     pub const CONFIG: u64 = 5;
     pub const FILES: u64 = 6;
-    pub const STATS: u64 = 7;
+    pub(crate) const STATS: u64 = 7;
     pub const RUN: u64 = 17;
-    pub const EXIT: u64 = 18;
-    pub const HEADER: u64 = 21;
-    pub const PREEMPTING: u64 = 23;
+    pub(crate) const EXIT: u64 = 18;
+    pub(crate) const HEADER: u64 = 21;
+    pub(crate) const PREEMPTING: u64 = 23;
     pub const ENVIRONMENT: u64 = 26;
 }
 
@@ -45,11 +45,11 @@ pub(super) fn header() -> Vec<u8> {
 #[derive(Debug, Default)]
 pub(super) struct RunFields<'a> {
     pub id: &'a str,
-    pub entity: &'a str,
+    pub(crate) entity: &'a str,
     pub project: &'a str,
     pub name: &'a str,
     pub group: &'a str,
-    pub job_type: &'a str,
+    pub(crate) job_type: &'a str,
     pub notes: &'a str,
     pub tags: &'a [String],
     pub host: &'a str,

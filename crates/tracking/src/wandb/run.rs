@@ -23,7 +23,7 @@ const INTERRUPTED: u64 = 255;
 const FAILED: u64 = 1;
 
 /// An open run.
-pub struct Wandb {
+pub(crate) struct Wandb {
     writer: Arc<Mutex<Writer>>,
     folder: PathBuf,
     sampler: Option<Sampler>,

@@ -24,9 +24,9 @@ pub(super) enum Mode {
 #[derive(Debug)]
 pub(super) struct Settings {
     pub mode: Mode,
-    pub entity: String,
+    pub(crate) entity: String,
     pub group: String,
-    pub job_type: String,
+    pub(crate) job_type: String,
     pub notes: String,
     pub tags: Vec<String>,
     /// Run id from WANDB_RUN_ID; `None` if this program chooses one.
@@ -40,7 +40,7 @@ impl Settings {
         Self::from_environment_of(session, |name| env::var(name).ok().filter(|value| !value.is_empty()))
     }
 
-    pub fn from_environment_of(session: &Session, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+    pub(crate) fn from_environment_of(session: &Session, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         check_resume(session, variable("WANDB_RESUME").as_deref())?;
         for (name, key, used) in [
             ("WANDB_PROJECT", "trainer.project_name", &session.project),

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 const MOST_LINKS: usize = 40;
 
 /// The target of an output path.
-pub enum OutputTarget {
+pub(crate) enum OutputTarget {
     /// A regular file, which may be replaced, with its metadata; `None` if the file does not exist yet.
     File { path: PathBuf, there: Option<Metadata> },
     /// Any other target.
@@ -103,7 +103,7 @@ pub fn is_file(path: &Path) -> bool {
 }
 
 /// Returns the end of a chain of links, which may be missing.
-pub fn end_of_links(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_path_buf();
     for _ in 0..=MOST_LINKS {
         match fs::read_link(&at) {
@@ -122,7 +122,7 @@ fn own_output(there: &Metadata) -> Option<File> {
 }
 
 /// Gives a new file the mode and owner of the file that it replaces, as far as permissions allow.
-pub fn keep_access(file: &File, there: &Metadata) {
+pub(crate) fn keep_access(file: &File, there: &Metadata) {
     // The order matters: changing the owner clears bits of the mode.
     _ = fchown(file, Some(there.uid()), Some(there.gid()));
     _ = file.set_permissions(there.permissions());

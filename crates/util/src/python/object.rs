@@ -143,7 +143,7 @@ impl Fields {
 }
 
 /// Returns true if these can be the elements of a set.
-pub fn may_be_set(values: &[Object]) -> bool {
+pub(crate) fn may_be_set(values: &[Object]) -> bool {
     values.iter().all(Object::is_hashable)
 }
 

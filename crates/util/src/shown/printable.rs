@@ -9,7 +9,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 }
 
 /// Like [`printable()`], but keeps colours and bold. For text whose untrusted parts were escaped before.
-pub fn printable_styled(text: &str) -> Cow<'_, str> {
+pub(crate) fn printable_styled(text: &str) -> Cow<'_, str> {
     escaped(text, true)
 }
 

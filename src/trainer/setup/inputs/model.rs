@@ -23,7 +23,7 @@ pub fn tokenizer_folder(config: &PpoConfig) -> &Location {
 ///
 /// # Errors
 /// If a file cannot be read, or `rollout.stop_token_ids` has ids beyond the vocabulary.
-pub fn read_tokenizer(config: &PpoConfig) -> Result<Tokenizer> {
+pub(crate) fn read_tokenizer(config: &PpoConfig) -> Result<Tokenizer> {
     let model = &config.actor_rollout_ref.model;
     let tokenizer = Tokenizer::load(tokenizer_folder(config).as_path()).with_context(|| match &config.data.tokenizer {
         Some(_) => "data.tokenizer".to_owned(),

@@ -106,7 +106,7 @@ impl TrainerInputs {
     }
 
     /// Checks a model with [`check_model`] against the longest possible sequence.
-    pub fn check_model(&self, decoder: &DecoderConfig, config: &PpoConfig) -> Result<()> {
+    pub(crate) fn check_model(&self, decoder: &DecoderConfig, config: &PpoConfig) -> Result<()> {
         let (longest, shorten) = self.longest(config);
         check_model(decoder, &self.tokenizer, longest, shorten)
     }
@@ -123,7 +123,7 @@ impl TrainerInputs {
     }
 
     /// Returns the tokens of the longest prompt of training and validation.
-    pub fn longest_prompt(&self) -> usize {
+    pub(crate) fn longest_prompt(&self) -> usize {
         self.train.iter().chain(&self.val).map(|p| p.ids.len()).max().unwrap_or(0)
     }
 }

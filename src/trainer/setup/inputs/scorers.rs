@@ -79,7 +79,7 @@ fn start_agents(config: &PpoConfig, rewards: &RewardPlan, interrupt: &Interrupt)
 ///
 /// # Errors
 /// If a data source has no reward function, or a row lacks what its function needs.
-pub fn checked_rewards(
+pub(crate) fn checked_rewards(
     config: &PpoConfig,
     plan: RewardPlan,
     agents: Option<&Agents>,

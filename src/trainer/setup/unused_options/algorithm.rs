@@ -7,7 +7,7 @@ use burnish_algorithm::policy_loss;
 use burnish_config::schema::{BypassLossType, KlControllerKind, NumberOrText, PpoConfig, RewardManager};
 
 /// Returns the settings that need another setting to be on.
-pub fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
+pub(crate) fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
     let (actor, algorithm, rewards) = (&config.actor_rollout_ref.actor, &config.algorithm, &config.reward_model);
     let rollout = &config.actor_rollout_ref.rollout;
     let unprocessed = (algorithm.post_processing.path.is_none(), "algorithm.post_processing.path is null");

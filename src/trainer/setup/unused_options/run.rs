@@ -17,7 +17,7 @@ use burnish_config::schema::ResumeMode;
 ///
 /// # Errors
 /// See [`of_schedule`] and `algorithms::corrections`.
-pub fn of_run(config: &PpoConfig, inputs: &TrainerInputs, sharding: &ShardingPlan) -> Result<Vec<UnusedOption>> {
+pub(crate) fn of_run(config: &PpoConfig, inputs: &TrainerInputs, sharding: &ShardingPlan) -> Result<Vec<UnusedOption>> {
     let (data, trainer, parts) = (&config.data, &config.trainer, &config.actor_rollout_ref);
     let (actor, rollout, reference, critic) = (&parts.actor, &parts.rollout, &parts.reference, &config.critic);
     let validates = trainer.validates();

@@ -8,7 +8,7 @@ use burnish_util::python_object::Object;
 use burnish_util::python_text::strip;
 
 /// Converts arguments that are text to their declared types.
-pub fn coerce(function: &mut Object, tools: &[Value]) {
+pub(crate) fn coerce(function: &mut Object, tools: &[Value]) {
     let Some(Object::Text(name)) = function.get("name").cloned() else { return };
     let mut schemas = tools.iter().map(|tool| tool.get("function").unwrap_or(tool));
     // Among tools with the same name, the last counts.

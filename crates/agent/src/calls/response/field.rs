@@ -21,7 +21,7 @@ pub struct TemplateField {
     /// The pattern that ends the field.
     pub close: &'static str,
     /// True if the end of the text (before a last newline) ends the field too.
-    pub end_closes: bool,
+    pub(crate) end_closes: bool,
     pub read: FieldFormat,
 }
 

@@ -10,7 +10,7 @@ use super::patterns::pattern;
 
 /// A region of the turn.
 #[derive(Debug)]
-pub struct Region {
+pub(crate) struct Region {
     /// The index of the field in the template.
     pub field: usize,
     /// The name of a function, from the pattern that began the region.
@@ -45,7 +45,7 @@ struct PatternMatch {
 ///
 /// # Errors
 /// If a pattern of the template is invalid.
-pub fn regions(template: &ResponseTemplate, prefix: &str, text: &str) -> Result<Vec<Region>, String> {
+pub(crate) fn regions(template: &ResponseTemplate, prefix: &str, text: &str) -> Result<Vec<Region>, String> {
     let from = pattern(template.anchor)?.find_iter(prefix).last().map_or(0, |found| found.end());
     let mut watched = Vec::new();
     for (field, known) in template.fields.iter().enumerate() {

@@ -12,7 +12,7 @@ use burnish_util::python_value::text_of;
 ///
 /// # Errors
 /// If there is no such call, or the numbers of calls and results differ.
-pub fn tool_name(group: &MessageGroup, index: usize) -> Result<String> {
+pub(crate) fn tool_name(group: &MessageGroup, index: usize) -> Result<String> {
     let answer = &group.messages[index];
     if let Some(name) = name(answer) {
         return Ok(name);

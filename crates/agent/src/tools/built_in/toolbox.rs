@@ -44,7 +44,7 @@ impl SharedTool {
     ///
     /// # Errors
     /// A schema without a name.
-    pub fn from_service(schema: Value, tool: Arc<dyn BuiltInTool>) -> Result<Self> {
+    pub(crate) fn from_service(schema: Value, tool: Arc<dyn BuiltInTool>) -> Result<Self> {
         let name = schema["function"]["name"].as_str().context("the schema of a tool has no function.name")?.to_owned();
         Ok(Self { name, schema, tool, from_service: true })
     }

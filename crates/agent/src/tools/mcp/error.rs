@@ -2,7 +2,7 @@
 
 /// The error of a request without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum McpError {
+pub(crate) enum McpError {
     /// The server replied with an error, or with an invalid result; its text.
     Refused(String),
     /// There was no reply within the time limit.
@@ -16,7 +16,7 @@ pub enum McpError {
 
 impl McpError {
     /// Returns the error for a connection that ended before the request was sent.
-    pub fn undelivered(why: impl Into<String>) -> Self {
+    pub(crate) fn undelivered(why: impl Into<String>) -> Self {
         Self::Gone { why: why.into(), delivered: false }
     }
 

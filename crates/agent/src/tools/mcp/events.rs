@@ -16,7 +16,7 @@ pub struct Event {
 pub struct Events<R> {
     stream: BufReader<R>,
     /// The id of the last event that had one, from which the server can resume in another stream.
-    pub last_id: Option<String>,
+    pub(crate) last_id: Option<String>,
     most: usize,
 }
 

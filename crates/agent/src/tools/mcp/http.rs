@@ -23,7 +23,7 @@ const SIDE_TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A connection to a server by streamable HTTP.
-pub struct StreamableHttp {
+pub(crate) struct StreamableHttp {
     site: HttpEndpoint,
     last: AtomicU64,
     is_open: AtomicBool,

@@ -15,14 +15,14 @@ use burnish_util::excerpt::beginning;
 /// The content type of a reply with one message.
 pub const JSON: &str = "application/json";
 /// The content type of a reply with a stream of events.
-pub const EVENTS: &str = "text/event-stream";
+pub(crate) const EVENTS: &str = "text/event-stream";
 /// The time for which an unused connection is kept: servers close theirs after some seconds.
 const IDLE: Duration = Duration::from_secs(2);
 /// The limit of redirects.
 const MOST_MOVES: usize = 3;
 
 /// An address, and the headers of all requests to it.
-pub struct HttpEndpoint {
+pub(crate) struct HttpEndpoint {
     agent: Agent,
     pub url: Uri,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -56,7 +56,7 @@ impl HttpEndpoint {
     }
 
     /// Resolves an address in a reply; `None` if it is on another site, because the headers must not be sent there.
-    pub fn same_site(&self, named: &str) -> Option<Uri> {
+    pub(crate) fn same_site(&self, named: &str) -> Option<Uri> {
         let authority = self.url.authority()?.as_str();
         let scheme = self.url.scheme_str()?;
         let whole = match named {

@@ -24,7 +24,7 @@ pub fn request(id: u64, method: &str, params: Value) -> Value {
 }
 
 /// Returns a notification.
-pub fn notification(method: &str, params: Option<Value>) -> Value {
+pub(crate) fn notification(method: &str, params: Option<Value>) -> Value {
     let mut message = json!({"jsonrpc": "2.0", "method": method});
     if let Some(params) = params {
         message["params"] = params;

@@ -17,7 +17,7 @@ type PendingReply = Result<Value, McpError>;
 
 /// The pending requests, by their ids.
 #[derive(Default)]
-pub struct PendingRequests(Mutex<State>);
+pub(crate) struct PendingRequests(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -28,7 +28,7 @@ struct State {
 }
 
 /// A pending request.
-pub struct PendingRequest<'a> {
+pub(crate) struct PendingRequest<'a> {
     waiting: &'a PendingRequests,
     pub id: u64,
     receiver: Receiver<PendingReply>,

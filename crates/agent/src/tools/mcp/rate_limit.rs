@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// A token bucket like verl's `TokenBucket`: it fills at this rate per second, and holds one second's calls. A rate below 1 holds
 /// one call; in verl no call is ever made then.
-pub struct RateLimit {
+pub(crate) struct RateLimit {
     per_second: f64,
     /// The available calls, and the time of the last count.
     state: Mutex<(f64, Instant)>,

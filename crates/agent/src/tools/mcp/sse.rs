@@ -22,7 +22,7 @@ const SIDE_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(50);
 
 /// A connection: a stream of replies, and an address for messages.
-pub struct Sse {
+pub(crate) struct Sse {
     shared: Arc<Shared>,
     /// The address for messages.
     post_url: Uri,

@@ -12,7 +12,7 @@ use burnish_util::excerpt::{beginning, beginning_of};
 const LONGEST_ERROR: usize = 8000;
 
 /// A function that converts a result to text, like one of verl's classes.
-pub type ResultFormat = fn(&Value) -> String;
+pub(crate) type ResultFormat = fn(&Value) -> String;
 
 /// Returns the schema of a tool in OpenAI's form, like verl: the server's `inputSchema` unchanged, with a list of required
 /// arguments even if that is empty. `None` if the tool has no name. A missing description becomes empty, because chat templates

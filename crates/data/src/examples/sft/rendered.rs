@@ -23,7 +23,7 @@ pub(super) struct TurnFinder<'a> {
     pub variables: &'a TemplateVariables,
     pub whole: RenderedConversation,
     /// True if the beginning of a thought in the generation prompt belongs to the turn.
-    pub keeps_thoughts: bool,
+    pub(crate) keeps_thoughts: bool,
 }
 
 impl RenderedConversation {

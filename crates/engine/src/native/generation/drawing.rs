@@ -39,7 +39,7 @@ impl Generation<'_> {
 }
 
 /// Draws the next token of each of these sequences from its logits [rows, vocabulary].
-pub fn draw_on_device(drawing: &mut [&mut Running], logits: Tensor<2>, settings: &TurnSettings) {
+pub(crate) fn draw_on_device(drawing: &mut [&mut Running], logits: Tensor<2>, settings: &TurnSettings) {
     let u: Vec<f64> = drawing.iter_mut().map(|sequence| sequence.uniform()).collect();
     let forbidden: Vec<Vec<u32>> = drawing.iter().map(|sequence| sequence.forbidden(settings)).collect();
     let rows = drawing.iter().zip(&forbidden).zip(&u);

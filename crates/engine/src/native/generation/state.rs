@@ -26,7 +26,7 @@ pub struct BatchLimits {
 }
 
 /// A prompt whose sequences are being admitted.
-pub struct Prefilled {
+pub(crate) struct Prefilled {
     pub beginning: NewPrompt,
     /// Row of its logits.
     pub row: usize,

@@ -139,7 +139,7 @@ pub fn pad(x: CubeTensor, rows: &CubeTensor, [segments, kv_heads]: [usize; 2]) -
 }
 
 /// See [`Blocks::rows`]. One launch per range of queries. Each row is a query of one range, so every row is written.
-pub fn unpad(parts: Vec<CubeTensor>, blocks: &Blocks<Cube>) -> CubeTensor {
+pub(crate) fn unpad(parts: Vec<CubeTensor>, blocks: &Blocks<Cube>) -> CubeTensor {
     let (shape, queries) = (parts[0].shape(), blocks.ranges[0].range.len());
     let (heads, d) = (shape[1] * (shape[2] / queries), shape[3]);
     let n = blocks.key_places.shape()[0];
@@ -170,7 +170,7 @@ pub fn unpad(parts: Vec<CubeTensor>, blocks: &Blocks<Cube>) -> CubeTensor {
 }
 
 /// See [`Blocks::sum_of_keys`].
-pub fn sum_of_keys(x: CubeTensor, blocks: &Blocks<Cube>, dtype: DType) -> CubeTensor {
+pub(crate) fn sum_of_keys(x: CubeTensor, blocks: &Blocks<Cube>, dtype: DType) -> CubeTensor {
     let (shape, n) = (x.shape(), blocks.key_places.shape()[0]);
     let (heads, d) = (shape[1], shape[3]);
     let count = n * heads * d;

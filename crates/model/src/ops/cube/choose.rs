@@ -48,7 +48,7 @@ pub fn logit(key: u32) -> f32 {
 /// A row of logits and its kept tokens: those above the key `floor`, and of those at `floor` the ones up to index `last`.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub struct LogitRow {
+pub(crate) struct LogitRow {
     pub start: usize,
     pub v: usize,
     pub max: f32,
@@ -61,7 +61,7 @@ pub struct LogitRow {
 
 /// The weight of a token of a row in a sum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Weight {
+pub(crate) enum Weight {
     /// 1 if it is kept.
     One,
     /// e^(scale·(x − max)) if it is kept.

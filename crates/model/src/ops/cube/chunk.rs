@@ -11,10 +11,10 @@ use super::rows::{Rows, upload};
 
 /// The number of values that `Chunk::stats` computes for each row, in order: the largest logit m, log Σ e^(x − m), the target's
 /// log-probability, the entropy, Σ π², and 1 if no logit is larger than the target's, else 0.
-pub const ROW_STATS: usize = 6;
+pub(crate) const ROW_STATS: usize = 6;
 
 /// The number of values that `Chunk::gradients` reads for each row, see [`GradientInputs`].
-pub const GRADIENT_INPUTS: usize = 6;
+pub(crate) const GRADIENT_INPUTS: usize = 6;
 
 /// The logit of a product.
 #[cube]
@@ -27,18 +27,18 @@ pub fn logit<F: Float>(x: F, cap: f32, temperature: f32, #[comptime] capped: boo
 /// and of the entropy, the constant factor of p, and the amount subtracted from every logit.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub struct GradientInputs {
+pub(crate) struct GradientInputs {
     pub max: f32,
     pub rest: f32,
-    pub of_log_prob: f32,
-    pub of_entropy: f32,
+    pub(crate) of_log_prob: f32,
+    pub(crate) of_entropy: f32,
     pub constant: f32,
     pub share: f32,
 }
 
 /// Reads the values of the row at `place`.
 #[cube]
-pub fn gradient_inputs_at(given: &[f32], place: usize) -> GradientInputs {
+pub(crate) fn gradient_inputs_at(given: &[f32], place: usize) -> GradientInputs {
     let at = place * GRADIENT_INPUTS;
     GradientInputs {
         max: given[at],
@@ -61,16 +61,16 @@ pub fn gradient(logit: f32, is_target: bool, given: GradientInputs) -> f32 {
 
 /// The gradient of a product, from the gradient of its logit.
 #[cube]
-pub fn through_cap(d: f32, logit: f32, cap: f32, temperature: f32, #[comptime] capped: bool) -> f32 {
+pub(crate) fn through_cap(d: f32, logit: f32, cap: f32, temperature: f32, #[comptime] capped: bool) -> f32 {
     let tanh = logit * (temperature / cap);
     if capped { d * ((1f32 - tanh * tanh) / temperature) } else { d }
 }
 
 /// The targets of all tokens, which all chunks share.
-pub struct Targets(pub CubeTensor);
+pub(crate) struct Targets(pub CubeTensor);
 
 /// The products [rows, v] of a chunk of tokens, from token `first` on, with the cap and temperature of a soft cap.
-pub struct Chunk {
+pub(crate) struct Chunk {
     pub rows: Rows,
     pub first: usize,
     pub softcap: Option<(f32, f32)>,
@@ -88,12 +88,12 @@ impl Targets {
     }
 
     /// Uploads token ids.
-    pub fn upload_ids(&self, ids: &[u32]) -> CubeTensor {
+    pub(crate) fn upload_ids(&self, ids: &[u32]) -> CubeTensor {
         upload(&self.0, ids, DType::U32)
     }
 
     /// Uploads floats.
-    pub fn upload_floats(&self, numbers: &[f32]) -> CubeTensor {
+    pub(crate) fn upload_floats(&self, numbers: &[f32]) -> CubeTensor {
         upload(&self.0, numbers, DType::F32)
     }
 }

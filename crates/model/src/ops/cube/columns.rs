@@ -9,7 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 use super::launch::{buffer, cube_dim, dense, elem, empty, grid_of_units};
 
 /// The number of rows summed into one part.
-pub const PART_ROWS: usize = 64;
+pub(crate) const PART_ROWS: usize = 64;
 
 /// Sums of `part_rows` rows of x [rows, d]: one unit per part and column.
 #[cube(launch)]
@@ -59,7 +59,7 @@ fn parts(x: &CubeTensor, part_rows: usize, dtype: DType) -> CubeTensor {
 }
 
 /// Sums the rows of x [rows, d] in `dtype` -> [1, d].
-pub fn sum_of_rows(x: CubeTensor, dtype: DType) -> CubeTensor {
+pub(crate) fn sum_of_rows(x: CubeTensor, dtype: DType) -> CubeTensor {
     let mut x = dense(x);
     while x.shape()[0] > PART_ROWS {
         x = parts(&x, PART_ROWS, DType::F32);

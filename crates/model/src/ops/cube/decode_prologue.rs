@@ -14,7 +14,7 @@ use crate::ops::block_tables::BLOCK;
 
 /// The number of values of a row in [`StepBuffers::inputs`]. In order: its token, or −1 for the token sampled in the previous step; its
 /// position; the cache block of this position.
-pub const STEP_INPUTS: usize = 3;
+pub(crate) const STEP_INPUTS: usize = 3;
 
 /// Compile-time parameters of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,7 +83,7 @@ fn prologue_rows<E: Float, P: Float, A: Float>(
 }
 
 /// The parts of the model that the kernel reads.
-pub struct Prologue {
+pub(crate) struct Prologue {
     /// [vocabulary, h]
     pub embedding: Rows,
     /// The factor on embedded tokens.
@@ -95,7 +95,7 @@ pub struct Prologue {
 }
 
 /// The buffers of a step that keep their addresses.
-pub struct StepBuffers {
+pub(crate) struct StepBuffers {
     /// [`STEP_INPUTS`] values per row, i32.
     pub inputs: CubeTensor,
     /// The results of the previous step, [`SAMPLE_RESULTS`] values per row.
@@ -107,7 +107,7 @@ pub struct StepBuffers {
 }
 
 /// Returns the embedded tokens [rows, h], f32, and the angles of their positions, [rows, rotated / 2] each.
-pub fn decode_prologue(model: &Prologue, buffers: &StepBuffers) -> (CubeTensor, Option<[CubeTensor; 2]>) {
+pub(crate) fn decode_prologue(model: &Prologue, buffers: &StepBuffers) -> (CubeTensor, Option<[CubeTensor; 2]>) {
     let (rows, h, embedding) = (buffers.lens.shape()[0], model.embedding.width, &model.embedding.tensor);
     let half = model.angles.as_ref().map_or(0, |[cos, _]| cos.shape()[1]);
     let x = empty(embedding, [rows, h], DType::F32);

@@ -14,11 +14,11 @@ use super::sum::sum_of_units;
 
 /// The number of values that [`Chunk::divergence`] computes for each row, in order: the divergence D, and for Jensen-Shannon KL(p
 /// ‖ m).
-pub const PAIR_STATS: usize = 2;
+pub(crate) const PAIR_STATS: usize = 2;
 
 /// The number of values of the second row that [`Chunk::compared_gradients`] reads, in order: its largest logit, the logarithm of
 /// the rest of its sum, the gradient of D, and D (for Jensen-Shannon KL(p ‖ m)).
-pub const REFERENCE_INPUTS: usize = 4;
+pub(crate) const REFERENCE_INPUTS: usize = 4;
 
 /// The divergences between p, the distribution of the first row, and q, that of the second.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -258,7 +258,7 @@ impl Chunk {
     }
 
     /// Does what [`gradients`](Self::gradients) does, with a gradient of the divergence, given by [`REFERENCE_INPUTS`] values per token.
-    pub fn compared_gradients(
+    pub(crate) fn compared_gradients(
         self,
         other: &Self,
         (kind, beta): (DivergenceKind, f32),

@@ -143,14 +143,14 @@ fn put_pulled<X: Float>(x: &mut [X], places: &[u32], pulled: &[f32], count: usiz
 
 /// Subtractions from logit gradients: (row in chunk, token id, amount), each logit of a chunk at most once.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pull {
+pub(crate) struct Pull {
     pub row: u32,
     pub id: u32,
     pub amount: f32,
 }
 
 /// Gradients at the pulled logits, which replace the gradients without pulls.
-pub struct Pulls {
+pub(crate) struct Pulls {
     places: CubeTensor,
     pulled: CubeTensor,
     count: usize,
@@ -232,7 +232,7 @@ impl Chunk {
 
     /// Writes k + 1 values per row to `found`, from index `to` on: the logits at the k ids of the row of `ids` [tokens, k], and
     /// the k-th largest logit.
-    pub fn at_ids(&self, ids: &CubeTensor, k: usize, found: &CubeTensor, to: usize) {
+    pub(crate) fn at_ids(&self, ids: &CubeTensor, k: usize, found: &CubeTensor, to: usize) {
         let (x, (cap, temperature)) = (&self.rows, self.cap());
         row_at_ids::launch(
             &x.tensor.client,

@@ -189,7 +189,7 @@ fn finish_all<X: Float, B: Float, W: Float, A: Float>(
 }
 
 /// The parameters of [`finish_heads`]; `None` for steps that the model lacks.
-pub struct FinishParams {
+pub(crate) struct FinishParams {
     /// The biases of q, k and v, [heads · d] each.
     pub bias: Option<[CubeTensor; 3]>,
     /// The weights of the norms over each head of q and k, `[d]`, with the norms' eps and the offset added to the weights.
@@ -199,7 +199,7 @@ pub struct FinishParams {
 }
 
 /// Finishes the projections q [rows, heads · d] and k, v [rows, kv heads · d] -> q, k, v [rows, heads, d].
-pub fn finish_heads(qkv: [CubeTensor; 3], [heads, kv_heads, d]: [usize; 3], with: FinishParams) -> [CubeTensor; 3] {
+pub(crate) fn finish_heads(qkv: [CubeTensor; 3], [heads, kv_heads, d]: [usize; 3], with: FinishParams) -> [CubeTensor; 3] {
     let [q, k, v] = qkv.map(Rows::new);
     let rows = q.rows;
     let shaped = |mut x: CubeTensor, heads: usize| {

@@ -20,12 +20,12 @@ pub fn on_gpu<const D: usize>(t: &Tensor<D>) -> Option<CubeTensor> {
 ///
 /// # Panics
 /// If the tensor is not on a GPU, or is in a graph.
-pub fn primitive<const D: usize>(t: Tensor<D>) -> CubeTensor {
+pub(crate) fn primitive<const D: usize>(t: Tensor<D>) -> CubeTensor {
     t.try_into_primitive::<Cube>().expect("all tensors of an operation lie on one device")
 }
 
 /// Wraps a GPU tensor as burn's tensor.
-pub fn of_gpu<const D: usize>(t: CubeTensor) -> Tensor<D> {
+pub(crate) fn of_gpu<const D: usize>(t: CubeTensor) -> Tensor<D> {
     Tensor::from_primitive::<Cube>(t)
 }
 
@@ -40,17 +40,17 @@ pub fn empty(like: &CubeTensor, shape: impl Into<Shape>, dtype: DType) -> CubeTe
 }
 
 /// Creates a tensor with unspecified contents and the shape and dtype of `like`.
-pub fn empty_like(like: &CubeTensor) -> CubeTensor {
+pub(crate) fn empty_like(like: &CubeTensor) -> CubeTensor {
     empty(like, like.shape(), like.dtype)
 }
 
 /// True if kernels can index all elements with 32 bits.
-pub fn is_countable(t: &CubeTensor) -> bool {
+pub(crate) fn is_countable(t: &CubeTensor) -> bool {
     u32::try_from(t.handle.size() as usize / t.dtype.size()).is_ok()
 }
 
 /// True if burn's own operations are used: the tensor is f64, or has too many elements for kernels.
-pub fn is_left_to_burn(t: &CubeTensor) -> bool {
+pub(crate) fn is_left_to_burn(t: &CubeTensor) -> bool {
     t.dtype == DType::F64 || !is_countable(t)
 }
 
@@ -68,34 +68,34 @@ pub fn buffer(t: &CubeTensor) -> BufferArg {
 }
 
 /// Returns the dtype as a kernel's type.
-pub fn elem(t: &CubeTensor) -> ElemType {
+pub(crate) fn elem(t: &CubeTensor) -> ElemType {
     burn::backend::cubecl::dtype_to_elem_type(t.dtype)
 }
 
 /// Returns a grid of at least `count` cubes. A dimension of a grid is limited to 65,535, so kernels exit in cubes past the count.
-pub fn grid(count: usize) -> CubeCount {
+pub(crate) fn grid(count: usize) -> CubeCount {
     const WIDE: usize = 32 * 1024;
     let wide = count.clamp(1, WIDE);
     CubeCount::Static(wide as u32, count.div_ceil(wide).max(1) as u32, 1)
 }
 
 /// Returns the grid of a kernel with one unit for each of `count` elements.
-pub fn grid_of_units(count: usize) -> CubeCount {
+pub(crate) fn grid_of_units(count: usize) -> CubeCount {
     grid(count.div_ceil(UNITS))
 }
 
 /// Returns the units of a cube for a row of `length` elements. A short row has too little work for [`UNITS`], which would only
 /// wait for each other.
-pub fn units_of(length: usize) -> usize {
+pub(crate) fn units_of(length: usize) -> usize {
     length.next_power_of_two().clamp(32, UNITS)
 }
 
 /// Returns a cube of this many units.
-pub fn cube_of(units: usize) -> CubeDim {
+pub(crate) fn cube_of(units: usize) -> CubeDim {
     CubeDim::new_1d(units as u32)
 }
 
 /// Returns a cube of [`UNITS`].
-pub fn cube_dim() -> CubeDim {
+pub(crate) fn cube_dim() -> CubeDim {
     cube_of(UNITS)
 }

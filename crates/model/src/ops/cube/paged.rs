@@ -14,7 +14,7 @@ use crate::ops::block_tables::BLOCK;
 use crate::ops::packed::Scoring;
 
 /// The largest size of a head: each unit of a cube sums one element.
-pub const LARGEST_HEAD: usize = 256;
+pub(crate) const LARGEST_HEAD: usize = 256;
 
 /// Below every score.
 const LEAST: f32 = -1.0e30;
@@ -165,7 +165,7 @@ fn attend<Q: Float, I: Int>(
 }
 
 /// The cache of a layer [blocks · BLOCK, kv heads · d], whose rows may be padded as on CUDA, and the block tables of the rows.
-pub struct Paged {
+pub(crate) struct Paged {
     pub keys: CubeTensor,
     pub values: CubeTensor,
     /// The blocks of each row's sequence [rows, the longest table's length], in order.

@@ -7,7 +7,7 @@ use burn_cubecl::cubecl::server::Handle;
 use burn_cubecl::tensor::CubeTensor;
 
 /// A recording of launches.
-pub struct Recorded(Graph);
+pub(crate) struct Recorded(Graph);
 
 impl Recorded {
     /// Runs `work`, then records its launches a second time without running them. Returns the recording, or the reason why it
@@ -50,7 +50,7 @@ impl Recorded {
     ///
     /// # Safety
     /// Every buffer that was read or written must still exist at its address.
-    pub unsafe fn replay(&self) -> Result<(), String> {
+    pub(crate) unsafe fn replay(&self) -> Result<(), String> {
         // SAFETY: promised by the caller. The replaying thread also reads and writes the buffers, and its stream keeps the order.
         unsafe { self.0.replay() }.map_err(|error| error.to_string())
     }

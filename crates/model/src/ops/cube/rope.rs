@@ -11,7 +11,7 @@ use crate::ops::rope::RopeKernels;
 /// Returns element `i` of the head that begins at `start` in `x`, rotated by the angles that begin at `angles` in cos and sin.
 /// Elements from 2·half on are unchanged.
 #[cube]
-pub fn rotated<X: Float, A: Float>(
+pub(crate) fn rotated<X: Float, A: Float>(
     x: &[X],
     cos: &[A],
     sin: &[A],

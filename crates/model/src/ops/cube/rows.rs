@@ -12,12 +12,12 @@ pub struct Rows {
     pub tensor: CubeTensor,
     pub rows: usize,
     pub width: usize,
-    pub stride: usize,
+    pub(crate) stride: usize,
 }
 
 impl Rows {
     /// Returns `None` if the matrix is not on a GPU. Copies only if its rows are not dense.
-    pub fn from_tensor(t: Tensor<2>) -> Option<Self> {
+    pub(crate) fn from_tensor(t: Tensor<2>) -> Option<Self> {
         t.try_into_primitive::<Cube>().ok().map(Self::new)
     }
 

@@ -34,10 +34,10 @@ pub const CHANGE: usize = 4;
 pub const FORBIDDEN: f32 = -1.0e30;
 
 /// The number of results per row: the token, its log-probability, and its log-probability in generation.
-pub const SAMPLE_RESULTS: usize = 3;
+pub(crate) const SAMPLE_RESULTS: usize = 3;
 
 /// The vocabulary size below which f32 can index every token.
-pub const MAX_VOCABULARY: usize = 1 << 24;
+pub(crate) const MAX_VOCABULARY: usize = 1 << 24;
 
 /// Cuts a number in [0, 1) into three parts of 12 bits whose sum it is, except for the bits after these. Their products with
 /// other short floats are exact.
@@ -249,7 +249,7 @@ pub fn draw(logits: Tensor<2>, settings: &[f32], changes: &[f32]) -> Option<Vec<
 ///
 /// # Panics
 /// If the logits are not on a GPU, or the vocabulary is too large for f32 to index.
-pub fn draw_to(logits: Tensor<2>, settings: &CubeTensor, drawn: &CubeTensor) {
+pub(crate) fn draw_to(logits: Tensor<2>, settings: &CubeTensor, drawn: &CubeTensor) {
     launch(&rows_of(logits).expect("logits on a GPU"), settings, None, drawn);
 }
 

@@ -5,7 +5,7 @@ use burn_cubecl::cubecl::prelude::*;
 
 /// Sums one value of each unit. Every unit gets the sum; `scratch` has one element per unit and may be reused at once.
 #[cube]
-pub fn sum_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
+pub(crate) fn sum_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
     let unit = UNIT_POS as usize;
     scratch[unit] = value;
     sync_cube();
@@ -25,7 +25,7 @@ pub fn sum_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -
 
 /// Returns the largest value of all units to every unit; `scratch` has one element per unit and may be reused at once.
 #[cube]
-pub fn max_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
+pub(crate) fn max_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
     let unit = UNIT_POS as usize;
     scratch[unit] = value;
     sync_cube();
@@ -47,7 +47,7 @@ pub fn max_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -
 
 /// Sums the values of the units before this one; `scratch` has one element per unit and may be reused at once.
 #[cube]
-pub fn sum_before(value: f32, scratch: &mut [f32]) -> f32 {
+pub(crate) fn sum_before(value: f32, scratch: &mut [f32]) -> f32 {
     let unit = UNIT_POS as usize;
     scratch[unit] = value;
     sync_cube();

@@ -133,7 +133,7 @@ impl<'a> GpuHead<'a> {
     }
 
     /// Computes the logits of each chunk once, with one transfer per chunk, without a comparison.
-    pub fn fused_backward(
+    pub(crate) fn fused_backward(
         &self,
         mut dw: Option<&mut Tensor<2>>,
         mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,

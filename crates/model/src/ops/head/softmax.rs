@@ -32,7 +32,7 @@ impl RunningSums {
     }
 
     /// Adds the logits of a tile whose first column is `start`, and takes the target's logit if it is in the tile.
-    pub fn add_tile(&mut self, x: &[f32], start: usize, target: u32) {
+    pub(crate) fn add_tile(&mut self, x: &[f32], start: usize, target: u32) {
         self.add(x);
         if let Some(&logit) = (target as usize).checked_sub(start).and_then(|at| x.get(at)) {
             self.target = logit;
@@ -52,7 +52,7 @@ impl RunningSums {
         self.target >= self.max
     }
 
-    pub fn sum_of_squares(&self) -> f32 {
+    pub(crate) fn sum_of_squares(&self) -> f32 {
         (self.squares / (self.exp * self.exp)) as f32
     }
 }
