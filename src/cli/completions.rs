@@ -31,7 +31,7 @@ pub(crate) struct CompleteArgs {
 }
 
 /// Prints the completion script for a shell: `source <(trainer completions bash)`.
-pub fn script(args: &CompletionsArgs) -> Result<(), CliError> {
+pub(super) fn script(args: &CompletionsArgs) -> Result<(), CliError> {
     print_data(match args.shell {
         Shell::Bash => include_str!("completions/trainer.bash"),
         Shell::Zsh => include_str!("completions/trainer.zsh"),
@@ -40,7 +40,7 @@ pub fn script(args: &CompletionsArgs) -> Result<(), CliError> {
 }
 
 /// Prints the completions of the last word, one per line; `root` is the whole command line.
-pub fn run(args: &CompleteArgs, root: &Command) -> Result<(), CliError> {
+pub(super) fn run(args: &CompleteArgs, root: &Command) -> Result<(), CliError> {
     let (begun, before) = args.words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
     let candidates = candidates(&Before::read(root, before), begun)?;
     print_data(&candidates.iter().map(|candidate| format!("{candidate}\n")).collect::<String>())

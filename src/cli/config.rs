@@ -96,7 +96,7 @@ impl KindArgs {
     }
 }
 
-pub fn run(command: ConfigCommand) -> Result<(), CliError> {
+pub(super) fn run(command: ConfigCommand) -> Result<(), CliError> {
     match command {
         ConfigCommand::Show(args) => show(&args),
         ConfigCommand::Explain(args) => {

@@ -32,7 +32,7 @@ impl GivenScript<'_> {
     ///
     /// # Errors
     /// If a variable is not written as NAME=VALUE.
-    pub fn within<T>(&self, read: impl FnOnce(ShellEnv) -> T) -> Result<T, CliError> {
+    pub(super) fn within<T>(&self, read: impl FnOnce(ShellEnv) -> T) -> Result<T, CliError> {
         let variables = variables(self.variables)?;
         let given = |name: &str| variables.iter().rfind(|(known, _)| *known == name).map(|(_, value)| value.to_string());
         let variable = |name: &str| given(name).or_else(|| std::env::var(name).ok());
@@ -67,7 +67,7 @@ pub(crate) fn with_space(subcommand: &str) -> String {
 ///
 /// # Errors
 /// If the file exists already, or cannot be written.
-pub fn deliver(output: Option<&PathBuf>, subcommand: &str, recipe: &str, shown: impl FnOnce() -> String) -> Result<(), CliError> {
+pub(super) fn deliver(output: Option<&PathBuf>, subcommand: &str, recipe: &str, shown: impl FnOnce() -> String) -> Result<(), CliError> {
     match output {
         Some(path) if path.is_file() || path.is_dir() => Err(CliError::setup(anyhow!("{} exists already", path.display()))),
         Some(path) => {
@@ -82,7 +82,7 @@ pub fn deliver(output: Option<&PathBuf>, subcommand: &str, recipe: &str, shown: 
 ///
 /// # Errors
 /// The problems that would end a run.
-pub fn check(kind: Kind, preset: &str, overrides: Vec<String>) -> Result<(), ConfigError> {
+pub(super) fn check(kind: Kind, preset: &str, overrides: Vec<String>) -> Result<(), ConfigError> {
     let request = Request { config: Some(preset.to_string()), overrides, ..Request::default() };
     let known = KINDS.iter().find(|known| known.kind == kind);
     known.map_or(Ok(()), |known| known.load(&request, &choices(known.kind)).map(drop))

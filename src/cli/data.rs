@@ -70,7 +70,7 @@ fn data_sets() -> String {
     format!("Data sets:\n{}", prepare::PREPARERS.iter().map(of).collect::<String>())
 }
 
-pub fn run(args: DataArgs) -> Result<(), CliError> {
+pub(super) fn run(args: DataArgs) -> Result<(), CliError> {
     match args.command {
         Some(DataCommand::Select(select)) => data_select::run(&select),
         None => prepare(args.set),

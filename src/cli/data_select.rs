@@ -49,7 +49,7 @@ fn kinds() -> String {
 }
 
 /// Makes the rows and writes them.
-pub fn run(args: &SelectArgs) -> Result<(), CliError> {
+pub(super) fn run(args: &SelectArgs) -> Result<(), CliError> {
     select(args).map_err(CliError::classify)
 }
 

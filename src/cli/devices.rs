@@ -9,7 +9,7 @@ use burnish_model::devices::{DeviceInfo, FoundDevice, list};
 use burnish_util::machine::amount;
 
 /// Prints a line for each device of this machine, and for each backend that finds no device or was not built in.
-pub fn run() -> Result<(), CliError> {
+pub(super) fn run() -> Result<(), CliError> {
     let mut table = Table::new();
     table.load_preset(NOTHING);
     table.set_header(["DEVICE", "IS", "FLOAT32", "BFLOAT16", "FLOAT16", "MEMORY", ""]);

@@ -15,7 +15,7 @@ pub(crate) struct EvalArgs {
     config: ConfigArgs,
 }
 
-pub fn run(args: &EvalArgs) -> Result<(), CliError> {
+pub(super) fn run(args: &EvalArgs) -> Result<(), CliError> {
     let loaded = args.config.load::<EvalConfig>()?;
     let scores = evaluate(loaded).map_err(CliError::classify)?;
     print_data(&format!("{}\n", Value::from(scores)))

@@ -74,7 +74,7 @@ enum PartArg {
     Critic,
 }
 
-pub fn run(args: &ExportArgs) -> Result<(), CliError> {
+pub(super) fn run(args: &ExportArgs) -> Result<(), CliError> {
     let source = resolve(args).map_err(CliError::setup)?;
     // A wrong token is found before hours of writing.
     let push = args.push_to_hub.as_ref().map(|name| target(name, args, &source)).transpose().map_err(CliError::setup)?;

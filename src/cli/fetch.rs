@@ -13,7 +13,7 @@ pub(crate) struct FetchArgs {
     names: Vec<String>,
 }
 
-pub fn run(args: &FetchArgs) -> Result<(), CliError> {
+pub(super) fn run(args: &FetchArgs) -> Result<(), CliError> {
     let names: Vec<HubName> = args.names.iter().map(|text| name(text)).collect::<Result<_, _>>()?;
     let hub = Hub::from_env().map_err(failed)?.refreshing();
     for name in names {

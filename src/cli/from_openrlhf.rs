@@ -4,6 +4,6 @@ use super::error::CliError;
 use super::from_peer::{self, FromPeerArgs};
 use burnish_convert::from_openrlhf::OPENRLHF;
 
-pub fn run(args: &FromPeerArgs) -> Result<(), CliError> {
+pub(super) fn run(args: &FromPeerArgs) -> Result<(), CliError> {
     from_peer::run(&OPENRLHF, args)
 }

@@ -43,7 +43,7 @@ pub(crate) struct FromPeerArgs {
 }
 
 /// Converts and prints.
-pub fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliError> {
+pub(super) fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliError> {
     let (name, script, options) = match (&args.command, args.words.is_empty()) {
         (None, true) => {
             return Err(CliError::setup(anyhow!("there is no command to convert; one is written as {}", peer.example)));

@@ -36,7 +36,7 @@ pub(crate) struct FromVerlArgs {
     edition: Option<String>,
 }
 
-pub fn run(args: &FromVerlArgs) -> Result<(), CliError> {
+pub(super) fn run(args: &FromVerlArgs) -> Result<(), CliError> {
     let (name, text) = match args.command.strip_prefix('@') {
         Some(file) => (file, foreign::read_text(Path::new(file), foreign::SETTINGS).map_err(CliError::setup)?),
         None => ("command", args.command.clone()),

@@ -19,7 +19,7 @@ pub(crate) struct GenerateArgs {
     config: ConfigArgs,
 }
 
-pub fn run(args: &GenerateArgs, progress: Progress) -> Result<(), CliError> {
+pub(super) fn run(args: &GenerateArgs, progress: Progress) -> Result<(), CliError> {
     let loaded = args.config.load::<GenerationConfig>()?;
     if args.dry_run {
         return print(&generate_dry_run::dry_run(loaded).map_err(CliError::setup)?);

@@ -41,7 +41,7 @@ pub(crate) struct ListenArgs {
 
 impl ListenArgs {
     /// Returns the limits of the server.
-    pub fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> Limits {
         Limits {
             connections: self.max_connections.get(),
             request_time: Duration::from_secs(self.request_timeout.get() as u64),
@@ -55,7 +55,7 @@ impl ListenArgs {
     ///
     /// # Errors
     /// If the environment variable is missing or empty.
-    pub fn token(&self) -> Result<Option<String>> {
+    pub(super) fn token(&self) -> Result<Option<String>> {
         self.token_env.as_deref().map(token).transpose()
     }
 }
@@ -74,6 +74,6 @@ fn some(number: usize) -> NonZeroUsize {
 }
 
 /// Parses a value in the notation of configurations.
-pub fn named<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, String> {
+pub(super) fn named<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, String> {
     T::deserialize(IntoDeserializer::<Error>::into_deserializer(text)).map_err(|error| error.to_string())
 }

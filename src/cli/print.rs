@@ -14,12 +14,12 @@ pub(crate) fn warn_of_keys(renamed: &[Renamed], ignored: &[Ignored]) {
 }
 
 /// Prints text for people on standard output. A reader that stops early, such as `head`, is not a failure.
-pub fn print(text: &str) -> Result<(), CliError> {
+pub(super) fn print(text: &str) -> Result<(), CliError> {
     terminal::print(text).map_err(failed)
 }
 
 /// Prints text that a program may read, such as YAML or JSON, on standard output.
-pub fn print_data(text: &str) -> Result<(), CliError> {
+pub(super) fn print_data(text: &str) -> Result<(), CliError> {
     terminal::print_data(text).map_err(failed)
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct ReportArgs {
     port: Option<u16>,
 }
 
-pub fn run(args: &ReportArgs) -> Result<(), CliError> {
+pub(super) fn run(args: &ReportArgs) -> Result<(), CliError> {
     if let Some(output) = &args.output {
         refuse_inside(output).context("--output").map_err(CliError::setup)?;
     }

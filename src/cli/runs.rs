@@ -43,7 +43,7 @@ pub(crate) struct ShowArgs {
     run: PathBuf,
 }
 
-pub fn run(command: RunsCommand) -> Result<(), CliError> {
+pub(super) fn run(command: RunsCommand) -> Result<(), CliError> {
     match command {
         RunsCommand::Ls(args) => ls(&args),
         RunsCommand::Show(args) => print(&show(&resolve(&args.run).map_err(CliError::setup)?)),

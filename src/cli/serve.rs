@@ -91,7 +91,7 @@ pub(crate) struct ServeArgs {
     dtype: Dtype,
 }
 
-pub fn run(args: &ServeArgs) -> Result<(), CliError> {
+pub(super) fn run(args: &ServeArgs) -> Result<(), CliError> {
     let (server, address) = set_up(args).map_err(CliError::setup)?;
     print(&format!("{} is served at http://{address}/v1\n", server.model()))?;
     server.run().map_err(CliError::run)

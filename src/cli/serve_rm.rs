@@ -53,7 +53,7 @@ pub(crate) struct ServeRmArgs {
     max_queries: NonZeroUsize,
 }
 
-pub fn run(args: &ServeRmArgs) -> Result<(), CliError> {
+pub(super) fn run(args: &ServeRmArgs) -> Result<(), CliError> {
     let (server, address) = set_up(args).map_err(CliError::setup)?;
     print(&format!("{} is served at http://{address}/get_reward\n", args.model.display()))?;
     server.run().map_err(CliError::run)

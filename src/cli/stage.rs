@@ -18,7 +18,7 @@ pub(crate) struct StageArgs {
     config: ConfigArgs,
 }
 
-pub fn run<O: Objective>(args: &StageArgs, output: Output) -> Result<(), CliError> {
+pub(super) fn run<O: Objective>(args: &StageArgs, output: Output) -> Result<(), CliError> {
     together(|ranks, interrupt| {
         let loaded = load::<O::Config>(ranks, &args.config)?;
         if args.dry_run {

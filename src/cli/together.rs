@@ -20,7 +20,7 @@ use burnish_util::time::{begin_at, begun};
 ///
 /// # Errors
 /// If the command fails, with its message on rank 0.
-pub fn together(run: impl FnOnce(&Ranks, Interrupt) -> Result<(), CliError>) -> Result<(), CliError> {
+pub(super) fn together(run: impl FnOnce(&Ranks, Interrupt) -> Result<(), CliError>) -> Result<(), CliError> {
     // Launchers send SIGUSR1 right after their start, and its default action kills.
     let interrupt = Interrupt::default();
     interrupt.watch_user_signal().map_err(CliError::setup)?;
@@ -64,7 +64,7 @@ fn reported_once(failure: CliError) -> CliError {
 ///
 /// # Errors
 /// The errors of loading; ranks with another configuration or another version of the program; a wrong number of ranks.
-pub fn load<C: Schema>(ranks: &Ranks, args: &ConfigArgs) -> Result<Loaded<C>, CliError> {
+pub(super) fn load<C: Schema>(ranks: &Ranks, args: &ConfigArgs) -> Result<Loaded<C>, CliError> {
     let loaded = agreed(ranks, args.load_for::<C>(ranks.size()))?;
     ranks.same("the program", env!("CARGO_PKG_VERSION")).map_err(CliError::setup)?;
     ranks.same("the configuration", &loaded.tree.as_written().to_yaml()).map_err(CliError::setup)?;
@@ -82,6 +82,6 @@ pub fn load<C: Schema>(ranks: &Ranks, args: &ConfigArgs) -> Result<Loaded<C>, Cl
 ///
 /// # Errors
 /// The failure of this rank or of another one, with the index of the rank.
-pub fn agreed<T, E: Into<Error>>(ranks: &Ranks, own: Result<T, E>) -> Result<T, CliError> {
+pub(super) fn agreed<T, E: Into<Error>>(ranks: &Ranks, own: Result<T, E>) -> Result<T, CliError> {
     ranks.agree(own.map_err(Into::into)).map_err(CliError::setup)
 }

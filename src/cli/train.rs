@@ -19,7 +19,7 @@ pub(crate) struct TrainArgs {
     config: ConfigArgs,
 }
 
-pub fn run(args: &TrainArgs, output: Output) -> Result<(), CliError> {
+pub(super) fn run(args: &TrainArgs, output: Output) -> Result<(), CliError> {
     together(|ranks, interrupt| {
         let loaded = load::<PpoConfig>(ranks, &args.config)?;
         if args.dry_run {

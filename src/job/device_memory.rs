@@ -22,7 +22,7 @@ struct Peaks {
 
 impl DeviceMemory {
     /// Starts to watch; `None` if the device reports no memory, like the CPU.
-    pub fn watch(device: &Device) -> Option<Self> {
+    pub(crate) fn watch(device: &Device) -> Option<Self> {
         device.memory_pool_usage()?;
         let peaks = Arc::new(Peaks { device: device.clone(), allocated: AtomicU64::new(0), reserved: AtomicU64::new(0) });
         let weak = Arc::downgrade(&peaks);

@@ -22,7 +22,7 @@ pub(crate) enum ApiPath {
 
 impl ApiPath {
     /// Returns the subject of a path; `None` if the path is not one of OpenAI's that is offered here.
-    pub fn parse(path: &str) -> Option<Self> {
+    pub(crate) fn parse(path: &str) -> Option<Self> {
         match path {
             CHAT => Some(Self::Complete(Api::Chat)),
             TEXT => Some(Self::Complete(Api::Text)),
@@ -33,7 +33,7 @@ impl ApiPath {
     }
 
     /// Returns the methods that the address takes.
-    pub fn methods(&self) -> &'static [Method] {
+    pub(crate) fn methods(&self) -> &'static [Method] {
         match self {
             Self::Complete(_) => &[Method::POST],
             Self::Models | Self::Model(_) => &[Method::GET, Method::HEAD],

@@ -28,7 +28,7 @@ pub(crate) struct RewardPlan<'a> {
 impl<'a> RewardPlan<'a> {
     /// # Errors
     /// A file of functions that cannot be called.
-    pub fn start(keys: RewardKeys<'a>, interrupt: &Interrupt) -> Result<Self> {
+    pub(crate) fn start(keys: RewardKeys<'a>, interrupt: &Interrupt) -> Result<Self> {
         let pool = custom(&keys, interrupt)?;
         let needs = needs(&keys.functions(), pool.as_deref());
         Ok(Self { keys, pool, needs, interrupt: interrupt.clone() })
@@ -45,7 +45,7 @@ impl<'a> RewardPlan<'a> {
     ///
     /// # Errors
     /// If a function does not exist, a data source has no rule, or a service is missing, with the key that names it.
-    pub fn rewards(self, data_sources: &BTreeSet<&str>) -> Result<Rewards> {
+    pub(crate) fn rewards(self, data_sources: &BTreeSet<&str>) -> Result<Rewards> {
         let (keys, reward) = (&self.keys, self.keys.reward);
         let names = keys.functions();
         let by_rule = self.asks_rules();

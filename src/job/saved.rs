@@ -12,12 +12,12 @@ use burnish_data::SamplerState;
 use burnish_util::fs::{read_json, write_json};
 
 /// Position in the data, in a separate file as in verl.
-pub const DATA: &str = "data.json";
+pub(super) const DATA: &str = "data.json";
 const STATE: &str = "trainer_state.json";
 
 /// State that a step changes, other than weights and optimizers. `S` is the part that the pipeline adds.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct SavedState<S> {
+pub(super) struct SavedState<S> {
     #[serde(default)]
     pub step: u64,
     pub total_steps: u64,
@@ -47,14 +47,14 @@ fn is_one(slices: &usize) -> bool {
 }
 
 impl<S: Serialize> SavedState<S> {
-    pub fn write(&self, folder: &Path) -> Result<()> {
+    pub(super) fn write(&self, folder: &Path) -> Result<()> {
         write_json(&folder.join(DATA), &self.data)?;
         write_json(&folder.join(STATE), self)
     }
 }
 
 /// Returns the number of slices in a checkpoint's folder, if it has a state.
-pub fn slices(folder: &Path) -> Option<usize> {
+pub(super) fn slices(folder: &Path) -> Option<usize> {
     #[derive(Deserialize)]
     struct Slices {
         #[serde(default = "one")]
@@ -64,7 +64,7 @@ pub fn slices(folder: &Path) -> Option<usize> {
 }
 
 /// Reads the position in the data and, if present, the state: the oldest checkpoints of supervised training lack it.
-pub fn read<S: for<'a> Deserialize<'a>>(folder: &Path) -> Result<(SamplerState, Option<SavedState<S>>)> {
+pub(super) fn read<S: for<'a> Deserialize<'a>>(folder: &Path) -> Result<(SamplerState, Option<SavedState<S>>)> {
     let data: SamplerState = read_json(&folder.join(DATA))?;
     let state = folder.join(STATE);
     let state: Option<SavedState<S>> = if state.exists() { Some(read_json(&state)?) } else { None };

@@ -25,7 +25,7 @@ impl SecondModel<'_> {
     ///
     /// # Errors
     /// If the tokenizer has other tokens or cannot be read.
-    pub fn tokenizer(&self, of_run: &Tokenizer) -> Result<Option<Tokenizer>> {
+    pub(crate) fn tokenizer(&self, of_run: &Tokenizer) -> Result<Option<Tokenizer>> {
         let Self { key, folder, role, .. } = self;
         if !foreign::is_there(&folder.join("tokenizer.json"))? {
             return Ok(None);
@@ -59,7 +59,7 @@ impl SecondModel<'_> {
     ///
     /// # Errors
     /// If tokens differ, or sizes differ without a tokenizer.
-    pub fn padded(&self, of_run: &Tokenizer, (theirs, own): (usize, usize)) -> Result<Option<Tokenizer>> {
+    pub(crate) fn padded(&self, of_run: &Tokenizer, (theirs, own): (usize, usize)) -> Result<Option<Tokenizer>> {
         let Self { key, folder, first, .. } = self;
         let tokenizer = self.tokenizer(of_run)?;
         ensure!(

@@ -28,7 +28,7 @@ pub(crate) struct NamedFiles(Vec<(String, &'static str, Vec<PathBuf>)>);
 
 impl NamedFiles {
     /// Lists the files that the settings name, if they exist. The reader of a missing file reports it.
-    pub fn new<T: Schema>(config: &mut T, tree: &Tree) -> Self {
+    pub(crate) fn new<T: Schema>(config: &mut T, tree: &Tree) -> Self {
         let mut found = Self(Vec::new());
         let mut folders = Vec::new();
         for place in config.locations() {

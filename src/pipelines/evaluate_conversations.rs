@@ -20,7 +20,7 @@ pub(crate) fn has_conversations(files: &[PathBuf]) -> bool {
 ///
 /// # Errors
 /// If a text is not a conversation, or the numbers of conversations and responses differ.
-pub fn conversations(row: &Row, responses: usize, named: bool) -> Result<Vec<Transcript>> {
+pub(super) fn conversations(row: &Row, responses: usize, named: bool) -> Result<Vec<Transcript>> {
     let texts: Option<Vec<&str>> =
         row.values.get(MESSAGES).and_then(Value::as_array).and_then(|list| list.iter().map(Value::as_str).collect());
     let Some(texts) = texts.filter(|texts| !texts.is_empty()) else { return Ok(Vec::new()) };

@@ -28,7 +28,7 @@ struct Row {
 
 impl Curve {
     /// Reads the validations up to a step. An unreadable file gives no validations, and malformed lines are left out.
-    pub fn read(metrics: &Path, until: u64) -> Self {
+    pub(super) fn read(metrics: &Path, until: u64) -> Self {
         let rows = lines(metrics).filter_map(|line| serde_json::from_str(&line).ok());
         let is_main = |name: &str| name.starts_with("val-core/") || name == "val/loss";
         let validated = rows.filter(|row: &Row| row.step <= until && row.data.keys().any(|name| is_main(name)));
@@ -44,7 +44,7 @@ impl Curve {
         Self { metrics: names, rows }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 

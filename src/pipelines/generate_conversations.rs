@@ -36,7 +36,7 @@ impl Talks {
     ///
     /// # Errors
     /// The errors of the engine, and the errors of a conversation that end a run, with the name of the row.
-    pub fn lead(
+    pub(super) fn lead(
         &self,
         rows: &[Arc<Prompt>],
         how: &TurnSampling,
@@ -78,14 +78,14 @@ impl Talks {
 ///
 /// # Errors
 /// If a conversation cannot be serialised, which does not happen.
-pub fn written(episodes: &[Episode]) -> Result<Value> {
+pub(super) fn written(episodes: &[Episode]) -> Result<Value> {
     let text = |episode| serde_json::to_string(&Transcript::from(episode)).map(Value::from);
     Ok(episodes.iter().map(text).collect::<Result<Vec<_>, _>>()?.into())
 }
 
 /// Counts of the outcomes of a file's conversations.
 #[derive(Default)]
-pub struct Tally {
+pub(super) struct Tally {
     ends: BTreeMap<&'static str, usize>,
     calls: usize,
     troubles: BTreeMap<&'static str, usize>,
@@ -96,7 +96,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts these conversations.
-    pub fn add(&mut self, episodes: &[Episode]) {
+    pub(super) fn add(&mut self, episodes: &[Episode]) {
         for episode in episodes {
             *self.ends.entry(episode.end.name()).or_default() += 1;
             self.calls += episode.calls.len();
@@ -112,7 +112,7 @@ impl Tally {
     }
 
     /// Logs the ends of the conversations and their failures.
-    pub fn tell(&self) {
+    pub(super) fn tell(&self) {
         let list = |counts: &BTreeMap<&str, usize>| {
             counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
         };

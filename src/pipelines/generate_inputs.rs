@@ -32,7 +32,7 @@ use burnish_util::fs::refuse_input;
 use burnish_util::interrupt::Interrupt;
 
 /// The inputs of a generation, without the weights.
-pub struct Inputs {
+pub(super) struct Inputs {
     pub config: GenerationConfig,
     pub decoder: DecoderConfig,
     pub tokenizer: Tokenizer,
@@ -48,7 +48,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// Resolves Hub names; reads and checks the tokenizer, the prompts and the model's configuration.
-    pub fn read(mut loaded: Loaded<GenerationConfig>) -> Result<Self> {
+    pub(super) fn read(mut loaded: Loaded<GenerationConfig>) -> Result<Self> {
         let weights = hub_names::find(&mut loaded)?;
         let config = loaded.config;
         let rollout = &config.rollout;
@@ -131,7 +131,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    pub fn tokenizer_folder(&self) -> &Location {
+    pub(super) fn tokenizer_folder(&self) -> &Location {
         self.config.model.tokenizer_path.as_ref().unwrap_or(&self.config.model.path)
     }
 
@@ -145,7 +145,7 @@ impl Inputs {
     }
 
     /// Estimates the memory of the generation.
-    pub fn memory(&self) -> MemoryEstimate {
+    pub(super) fn memory(&self) -> MemoryEstimate {
         let GenerationConfig { data, rollout, model, trainer, .. } = &self.config;
         let lengths = (self.longest_prompt(), rollout.response_length);
         let side_by_side = data.batch_size.min(self.prompts.len()).saturating_mul(data.n_samples);

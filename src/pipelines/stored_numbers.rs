@@ -12,7 +12,7 @@ pub(crate) const CHECKSUM: &str = "sha256";
 pub(crate) const LOG_PROBS: RangeInclusive<f32> = -1e7..=1e-3;
 
 /// Returns the SHA-256 of the bytes of a file's tensors, in a fixed order, in hexadecimal.
-pub fn checksum<'a>(tensors: impl IntoIterator<Item = &'a [u8]>) -> String {
+pub(super) fn checksum<'a>(tensors: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
     for bytes in tensors {
         hash.update((bytes.len() as u64).to_le_bytes());

@@ -56,20 +56,20 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    pub fn new(offsets: &[usize], device: &Device) -> Self {
+    pub(crate) fn new(offsets: &[usize], device: &Device) -> Self {
         let index: Vec<i64> = sequences(offsets).enumerate().flat_map(|(i, tokens)| tokens.map(move |_| i as i64)).collect();
         let tokens = index.len();
         Self { index: Tensor::from_data(TensorData::new(index, [tokens]), device), count: offsets.len() - 1 }
     }
 
     /// Sums over the tokens of each sequence: `[tokens]` to `[sequences]`. Masked tokens must be 0 already.
-    pub fn sum(&self, tokens: Tensor<1>) -> Tensor<1> {
+    pub(crate) fn sum(&self, tokens: Tensor<1>) -> Tensor<1> {
         let zeros = Tensor::zeros([self.count], &tokens.device());
         zeros.select_assign(0, self.index.clone(), tokens, IndexingUpdateOp::Add)
     }
 
     /// Gives each token the value of its sequence: `[sequences]` to `[tokens]`.
-    pub fn spread(&self, sequences: Tensor<1>) -> Tensor<1> {
+    pub(crate) fn spread(&self, sequences: Tensor<1>) -> Tensor<1> {
         sequences.select(0, self.index.clone())
     }
 }

@@ -19,7 +19,7 @@ pub(crate) enum Accepts {
 
 /// A range of finite numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Range {
+pub(crate) struct Range {
     pub above: Option<f64>,
     pub least: Option<f64>,
     pub below: Option<f64>,
@@ -33,7 +33,7 @@ const NOT_NEGATIVE: Range = Range { least: Some(0.0), ..ANY };
 const UNITS: &[&str] = &[", MiB", ", seconds"];
 
 /// Returns the allowed values of a key whose comment lists no values: all values of the default's type.
-pub fn like(default: &Value) -> Vec<Accepts> {
+pub(crate) fn like(default: &Value) -> Vec<Accepts> {
     match default {
         Value::Null => vec![Accepts::One(Value::Null), Accepts::Text],
         Value::Bool(_) => vec![Accepts::One(Value::Bool(true)), Accepts::One(Value::Bool(false))],
@@ -46,7 +46,7 @@ pub fn like(default: &Value) -> Vec<Accepts> {
 }
 
 /// Parses one alternative of a list of values; `None` if it is prose.
-pub fn read(text: &str) -> Option<Vec<Accepts>> {
+pub(crate) fn read(text: &str) -> Option<Vec<Accepts>> {
     let text = text.split_once(" = ").map_or(text, |(value, _meaning)| value).trim();
     let uncapitalized = text.strip_prefix('A').map(|rest| format!("a{rest}"));
     if let Some(names) = text.strip_prefix("One or a list of ") {
@@ -132,7 +132,7 @@ fn one(text: &str) -> Option<Accepts> {
 
 impl Accepts {
     /// True if this alternative allows the value.
-    pub fn holds(&self, value: &Value) -> bool {
+    pub(crate) fn holds(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::One(one), value) => one.same(value) || number(one).is_some_and(|number| Some(number) == self::number(value)),
             (Self::Prefix(start), Value::Text(text)) => text.starts_with(start),
@@ -148,7 +148,7 @@ impl Accepts {
     }
 
     /// True if the allowed values are numbers, or lists of numbers.
-    pub fn is_numeric(&self) -> bool {
+    pub(crate) fn is_numeric(&self) -> bool {
         match self {
             Self::Integer(_) | Self::Number(_) => true,
             Self::List(_, items) => items.iter().any(Self::is_numeric),
@@ -168,7 +168,7 @@ fn number(value: &Value) -> Option<f64> {
 
 impl Range {
     /// True if a number is in the range.
-    pub fn contains(&self, x: f64) -> bool {
+    pub(crate) fn contains(&self, x: f64) -> bool {
         x.is_finite()
             && self.above.is_none_or(|bound| x > bound)
             && self.least.is_none_or(|bound| x >= bound)

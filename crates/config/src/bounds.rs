@@ -6,7 +6,7 @@ use burnish_hydra::{Node, Problem, Value};
 
 /// Returns the problems of settings whose value is not allowed by their comment. `written`: the built-in configuration,
 /// unresolved. Only keys with numbers are checked; types and registries check words.
-pub fn find(settings: &Node, written: &Node) -> Vec<Problem> {
+pub(crate) fn find(settings: &Node, written: &Node) -> Vec<Problem> {
     written.keys().iter().filter_map(|key| check(key, settings.get(key)?, written.get(key)?)).collect()
 }
 

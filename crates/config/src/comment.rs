@@ -10,7 +10,7 @@ use burnish_hydra::{Node, Origin, Source};
 
 /// The comment of a key.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Comment {
+pub(crate) struct Comment {
     /// The whole comment.
     pub text: String,
     /// The list of values; empty if the comment has no list.
@@ -19,7 +19,7 @@ pub struct Comment {
 
 impl Comment {
     /// Returns the comment above a value in its file.
-    pub fn of(node: &Node) -> Self {
+    pub(crate) fn of(node: &Node) -> Self {
         match &node.origin {
             Origin::File { source, key, .. } => Self::new(above(source, key.line)),
             Origin::Override(_) => Self::default(),
@@ -33,12 +33,12 @@ impl Comment {
     }
 
     /// Returns the comment without its list of values.
-    pub fn meaning(&self) -> &str {
+    pub(crate) fn meaning(&self) -> &str {
         self.text.strip_suffix(&self.vocabulary).unwrap_or(&self.text).trim_end()
     }
 
     /// Returns the listed values; `None` if the comment has no list, or describes the values in prose.
-    pub fn accepts(&self) -> Option<Vec<Accepts>> {
+    pub(crate) fn accepts(&self) -> Option<Vec<Accepts>> {
         if self.vocabulary.is_empty() {
             return None;
         }
@@ -48,12 +48,12 @@ impl Comment {
 }
 
 /// Returns the comment at the head of a file, without the lines for tools.
-pub fn head(source: &Source) -> String {
+pub(crate) fn head(source: &Source) -> String {
     join(source.text.lines().take_while(|line| line.starts_with('#')))
 }
 
 /// Returns the comment directly above a line; lines count from 1.
-pub fn above(source: &Source, line: usize) -> String {
+pub(crate) fn above(source: &Source, line: usize) -> String {
     let above: Vec<&str> = source.text.lines().take(line - 1).collect();
     let start = above.iter().rposition(|line| !line.trim_start().starts_with('#')).map_or(0, |last| last + 1);
     join(above[start..].iter().copied())

@@ -36,7 +36,7 @@ fn not_in_json(resolved: &Node) -> Vec<Problem> {
 
 /// Extracts `T`. To report all problems and not only the first, each value that does not fit is reported and replaced by its
 /// default until the rest fits.
-pub fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> Result<T, Vec<Problem>> {
+pub(crate) fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> Result<T, Vec<Problem>> {
     let mut tree = resolved.clone();
     let mut problems = not_in_json(resolved);
     loop {

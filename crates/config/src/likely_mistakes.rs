@@ -3,7 +3,7 @@
 use burnish_hydra::{Node, Problem, Value};
 
 /// Returns the problems of likely mistakes in the settings. Mappings that take any key are not searched.
-pub fn find(settings: &Node, defaults: &Node) -> Vec<Problem> {
+pub(crate) fn find(settings: &Node, defaults: &Node) -> Vec<Problem> {
     let mut problems = vec![];
     settings.walk(&mut |key, node| {
         let Value::Text(text) = &node.value else {

@@ -47,7 +47,7 @@ impl Tree {
 }
 
 /// Returns the origin of a value as a short text.
-pub fn source(origin: &Origin) -> String {
+pub(crate) fn source(origin: &Origin) -> String {
     match origin {
         Origin::File { .. } => origin.to_string(),
         Origin::Override(text) => hide(&format!("override {text}")).into_owned(),

@@ -12,7 +12,7 @@ pub struct Launcher {
 }
 
 /// Command of Open MPI's launcher, the only one that pins ranks to cores by default.
-pub const MPIRUN: &str = "mpirun";
+pub(crate) const MPIRUN: &str = "mpirun";
 
 /// For each launcher: variables, at least one set in every process; the variable with the number of processes; and the command.
 /// Open MPI's come first, because it also sets PMIx's. PMI's variables are set by Hydra (of MPICH, Intel MPI and MVAPICH), by

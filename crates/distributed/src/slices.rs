@@ -49,7 +49,7 @@ impl Slices {
 }
 
 /// Returns the share of `count` consecutive items that belongs to a rank, or to another of `parts` parts.
-pub fn share(part: usize, parts: usize, count: usize) -> Range<usize> {
+pub(crate) fn share(part: usize, parts: usize, count: usize) -> Range<usize> {
     part * count / parts..(part + 1) * count / parts
 }
 

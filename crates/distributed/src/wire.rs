@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 ///
 /// # Panics
 /// If the value has a map with keys other than strings or numbers.
-pub fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
+pub(crate) fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
     let mut bytes = Vec::new();
     ciborium::into_writer(value, &mut bytes).expect("values between ranks are plain data");
     bytes
@@ -19,7 +19,7 @@ pub fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
 ///
 /// # Panics
 /// If the bytes are of another type. All ranks run the same version of the program, which is checked at the start.
-pub fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> T {
+pub(crate) fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> T {
     ciborium::from_reader(Cursor::new(bytes)).expect("ranks exchange values of the same type")
 }
 

@@ -32,23 +32,23 @@ pub(crate) struct CachedRepo {
 }
 
 impl CachedRepo {
-    pub fn new(cache: &Path, name: &HubName) -> Self {
+    pub(crate) fn new(cache: &Path, name: &HubName) -> Self {
         let folder_name = format!("{}--{}", name.kind.plural(), name.repo.replace('/', "--"));
         Self { cache: cache.to_owned(), folder_name }
     }
 
     /// Returns the folder of the repository.
-    pub fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         self.cache.join(&self.folder_name)
     }
 
     /// Returns the folder with the files of a commit.
-    pub fn snapshot(&self, commit: &str) -> PathBuf {
+    pub(crate) fn snapshot(&self, commit: &str) -> PathBuf {
         self.folder().join("snapshots").join(commit)
     }
 
     /// Returns the cached commit of a revision. A commit is its own revision.
-    pub fn commit(&self, revision: &str) -> Option<String> {
+    pub(crate) fn commit(&self, revision: &str) -> Option<String> {
         if is_hex(revision, 40) {
             return Some(revision.to_owned());
         }
@@ -66,7 +66,7 @@ impl CachedRepo {
     }
 
     /// Returns the stored list of a commit's files.
-    pub fn listing(&self, commit: &str) -> Option<Listing> {
+    pub(crate) fn listing(&self, commit: &str) -> Option<Listing> {
         let read = |folder| {
             let path = self.folder().join(folder).join(format!("{commit}.json"));
             Listing::from_json(&foreign::read_text(&path, foreign::SETTINGS).ok()?)
@@ -83,7 +83,7 @@ impl CachedRepo {
     }
 
     /// Returns the paths of a commit's cached files.
-    pub fn present(&self, commit: &str) -> Vec<String> {
+    pub(crate) fn present(&self, commit: &str) -> Vec<String> {
         let snapshot = self.snapshot(commit);
         let files = files_under(&snapshot).unwrap_or_default();
         let complete = files.into_iter().filter(|path| snapshot.join(path).is_file());
@@ -91,7 +91,7 @@ impl CachedRepo {
     }
 
     /// Returns true if a file of a commit is cached in its full size.
-    pub fn has(&self, commit: &str, path: &str, file: &RemoteFile) -> bool {
+    pub(crate) fn has(&self, commit: &str, path: &str, file: &RemoteFile) -> bool {
         is_complete(&self.snapshot(commit).join(path), file)
     }
 
@@ -101,12 +101,12 @@ impl CachedRepo {
     }
 
     /// Returns the path of a file's content.
-    pub fn content(&self, file: &RemoteFile) -> PathBuf {
+    pub(crate) fn content(&self, file: &RemoteFile) -> PathBuf {
         self.folder().join("blobs").join(file.checksum.digits())
     }
 
     /// Returns the path of a file's unfinished download.
-    pub fn part(&self, file: &RemoteFile) -> PathBuf {
+    pub(crate) fn part(&self, file: &RemoteFile) -> PathBuf {
         let mut name = self.content(file).into_os_string();
         name.push(INCOMPLETE);
         name.into()
@@ -116,7 +116,7 @@ impl CachedRepo {
     ///
     /// # Errors
     /// If the cache cannot be written.
-    pub fn link(&self, commit: &str, path: &str, file: &RemoteFile) -> Result<()> {
+    pub(crate) fn link(&self, commit: &str, path: &str, file: &RemoteFile) -> Result<()> {
         if self.has(commit, path, file) {
             return Ok(());
         }
@@ -143,7 +143,7 @@ impl CachedRepo {
     ///
     /// # Errors
     /// If the cache cannot be written.
-    pub fn lock(&self, file: &RemoteFile, wait: impl Fn()) -> Result<File> {
+    pub(crate) fn lock(&self, file: &RemoteFile, wait: impl Fn()) -> Result<File> {
         let path = self.cache.join(".locks").join(&self.folder_name);
         let path = path.join(format!("{}.lock", file.checksum.digits()));
         let open = || {

@@ -17,7 +17,7 @@ pub(crate) struct CardConfig {
 ///
 /// # Errors
 /// If the YAML is invalid.
-pub fn configs(readme: &str) -> Result<Vec<CardConfig>, String> {
+pub(crate) fn configs(readme: &str) -> Result<Vec<CardConfig>, String> {
     let Some(body) = readme.trim_start_matches('\u{feff}').strip_prefix("---") else { return Ok(vec![]) };
     let Some((yaml, _)) = body.split_once("\n---") else { return Ok(vec![]) };
     let card: Value = serde_saphyr::from_str(yaml).map_err(|error| error.to_string())?;

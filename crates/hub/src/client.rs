@@ -20,7 +20,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const QUOTED: u64 = 300;
 
 /// A client for read requests to the Hub.
-pub struct Client {
+pub(crate) struct Client {
     pub environment: Environment,
     agent: Agent,
     authorization: Option<HeaderValue>,
@@ -31,7 +31,7 @@ impl Client {
     ///
     /// # Errors
     /// If the token has characters that an HTTP header must not have.
-    pub fn new(environment: Environment) -> Result<Self, HubError> {
+    pub(crate) fn new(environment: Environment) -> Result<Self, HubError> {
         let authorization = environment.implicit_authorization()?;
         if authorization.is_some() && environment.is_unencrypted() {
             tracing::warn!("HF_ENDPOINT is not an https:// address: others on the network can read the token");
@@ -43,7 +43,7 @@ impl Client {
     ///
     /// # Errors
     /// If there is no reply, or a reply with another status. The message contains `name`.
-    pub fn get(&self, name: &HubName, address: &str, from: u64) -> Result<Response<Body>, HubError> {
+    pub(crate) fn get(&self, name: &HubName, address: &str, from: u64) -> Result<Response<Body>, HubError> {
         let mut uri = parsed(address)?;
         for _ in 0..=MOST_REDIRECTS {
             let mut request = self.agent.get(&uri);

@@ -69,7 +69,7 @@ type Splits = BTreeMap<String, Vec<String>>;
 ///
 /// # Errors
 /// If there are no such files; the message lists the alternatives.
-pub fn choose(listing: &Listing, name: &HubName, cards: &[CardConfig], purpose: Purpose) -> Result<ChosenData, HubError> {
+pub(crate) fn choose(listing: &Listing, name: &HubName, cards: &[CardConfig], purpose: Purpose) -> Result<ChosenData, HubError> {
     let all: Vec<&str> = listing.files.keys().map(String::as_str).collect();
     let data = readable(&all);
     if data.iter().any(|path| *path == name.rest) {
@@ -247,7 +247,7 @@ fn readable<'a>(paths: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Returns true if the repository has files in a supported format.
-pub fn has_data(listing: &Listing) -> bool {
+pub(crate) fn has_data(listing: &Listing) -> bool {
     !readable(&listing.files.keys().map(String::as_str).collect::<Vec<_>>()).is_empty()
 }
 

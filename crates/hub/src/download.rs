@@ -29,7 +29,7 @@ const BUFFER: usize = 1 << 18;
 ///
 /// # Errors
 /// If the download fails, or its size or checksum differ from the Hub's listing.
-pub fn download(
+pub(crate) fn download(
     client: &Client,
     name: &HubName,
     commit: &str,

@@ -54,7 +54,7 @@ impl HubError {
 }
 
 /// Returns the scheme and the host of an address. The rest may be signed, so messages leave it out.
-pub fn origin(uri: &Uri) -> String {
+pub(crate) fn origin(uri: &Uri) -> String {
     format!("{}://{}", uri.scheme_str().unwrap_or("https"), uri.authority().map_or("", |one| one.as_str()))
 }
 

@@ -42,7 +42,7 @@ pub(crate) enum Checksum {
 
 impl Checksum {
     /// Returns the hexadecimal digits.
-    pub fn digits(&self) -> &str {
+    pub(crate) fn digits(&self) -> &str {
         match self {
             Self::Sha256(digits) | Self::Git(digits) => digits,
         }
@@ -94,7 +94,7 @@ impl Listing {
     ///
     /// # Errors
     /// If the request fails, the revision does not exist, or the reply is not a list of files.
-    pub fn request(client: &Client, name: &HubName, revision: &str) -> Result<(String, Self), HubError> {
+    pub(crate) fn request(client: &Client, name: &HubName, revision: &str) -> Result<(String, Self), HubError> {
         let path = format!("/api/{}/revision/{}?blobs=true", api_path(name), revision.replace('/', "%2F"));
         let address = client.environment.url(&path);
         let text = retrying(ATTEMPTS, false, |_| {
@@ -137,7 +137,7 @@ impl Listing {
     }
 
     /// Writes the copy for the cache, in the format of `huggingface_hub`'s `trees/COMMIT.json`.
-    pub fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         let files = self.files.iter().map(|(path, file)| {
             let entry = match &file.checksum {
                 Checksum::Sha256(sha256) => {
@@ -152,7 +152,7 @@ impl Listing {
     }
 
     /// Reads the text of [`Self::to_json`] or `huggingface_hub`; `None` for other text.
-    pub fn from_json(text: &str) -> Option<Self> {
+    pub(crate) fn from_json(text: &str) -> Option<Self> {
         let StoredListing { format_version, license, files } = serde_json::from_str(text).ok()?;
         let file = |(path, entry): (String, StoredFile)| {
             let size = entry.lfs_size.unwrap_or(entry.size);

@@ -8,7 +8,7 @@ use super::name::HubName;
 
 const SINGLE: &str = "model.safetensors";
 /// The file that lists the shards of a model's weights.
-pub const INDEX: &str = "model.safetensors.index.json";
+pub(crate) const INDEX: &str = "model.safetensors.index.json";
 const CONFIG: &str = "config.json";
 const ADAPTER: &[&str] = &["adapter_config.json", "adapter_model.safetensors"];
 
@@ -57,7 +57,7 @@ pub(crate) fn is_sharded(listing: &Listing, name: &HubName) -> bool {
 ///
 /// # Errors
 /// If the repository lacks these parts or has them only in an unsupported format.
-pub fn choose(listing: &Listing, name: &HubName, parts: ModelParts, index: Option<&str>) -> Result<ChosenModel, HubError> {
+pub(crate) fn choose(listing: &Listing, name: &HubName, parts: ModelParts, index: Option<&str>) -> Result<ChosenModel, HubError> {
     let has = |file: &str| listing.files.contains_key(&at(name, file));
     let there: Vec<&str> = listing.files.keys().map(String::as_str).collect();
     let missing = |what: &str| {
@@ -141,7 +141,7 @@ pub(crate) fn looks_complete(listing: &Listing, name: &HubName, parts: ModelPart
 }
 
 /// Returns the path of a file in the folder that the name selects.
-pub fn at(name: &HubName, file: &str) -> String {
+pub(crate) fn at(name: &HubName, file: &str) -> String {
     if name.rest.is_empty() { file.to_owned() } else { format!("{}/{file}", name.rest) }
 }
 

@@ -19,7 +19,7 @@ use regex::Regex;
 
 const PROTOCOL: &str = "hf://";
 /// The default branch of every repository.
-pub const MAIN: &str = "main";
+pub(crate) const MAIN: &str = "main";
 /// The length limit of a repository's name.
 const LONGEST: usize = 96;
 

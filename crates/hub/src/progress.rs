@@ -9,7 +9,7 @@ use burnish_util::terminal;
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The progress of a download.
-pub struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     shown: bool,
     total: u64,
@@ -19,7 +19,7 @@ pub struct Progress {
 
 impl Progress {
     /// Starts at 0 of `total` bytes. Shows a bar if `wanted` and if stderr is a terminal.
-    pub fn new(total: u64, wanted: bool) -> Self {
+    pub(crate) fn new(total: u64, wanted: bool) -> Self {
         let shown = wanted && terminal::has_bar();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target);
@@ -31,12 +31,12 @@ impl Progress {
     }
 
     /// Shows the name of the current file.
-    pub fn file(&self, name: &str) {
+    pub(crate) fn file(&self, name: &str) {
         self.bar.set_message(name.to_owned());
     }
 
     /// Adds received bytes.
-    pub fn add(&mut self, bytes: u64) {
+    pub(crate) fn add(&mut self, bytes: u64) {
         self.done += bytes;
         self.bar.set_position(self.done);
         if !self.shown && self.logged.elapsed() >= LOG_INTERVAL {
@@ -52,7 +52,7 @@ impl Progress {
     }
 
     /// Runs `write`, whose lines appear above the bar.
-    pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 }
@@ -64,7 +64,7 @@ impl Drop for Progress {
 }
 
 /// Formats a number of bytes with decimal units, as the Hub's pages do.
-pub fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
         1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),

@@ -37,7 +37,7 @@ impl LocalFile {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn read(name: String, path: PathBuf) -> Result<Self> {
+    pub(crate) fn read(name: String, path: PathBuf) -> Result<Self> {
         let read = || -> io::Result<(u64, String, String)> {
             let size = fs::metadata(&path)?.len();
             let (mut sha256, mut git) = (Sha256::new(), Sha1::new());

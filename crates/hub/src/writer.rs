@@ -43,7 +43,7 @@ impl HubWriter {
     ///
     /// # Errors
     /// If `HF_HUB_OFFLINE` is set, or there is no token.
-    pub fn new(environment: Environment) -> Result<Self, HubError> {
+    pub(crate) fn new(environment: Environment) -> Result<Self, HubError> {
         if environment.offline {
             return Err(HubError::permanent("HF_HUB_OFFLINE is set, so that nothing can be pushed", "unset it"));
         }
@@ -64,7 +64,7 @@ impl HubWriter {
     ///
     /// # Errors
     /// If there is no reply, or its status is worth another attempt (408, 429, 5xx).
-    pub fn get(&self, address: &str) -> Result<Reply, HubError> {
+    pub(crate) fn get(&self, address: &str) -> Result<Reply, HubError> {
         let uri = parse_address(address)?;
         let request = self.with_token(self.agent.get(&uri), &uri);
         let request = request.config().max_redirects(5).redirect_auth_headers(RedirectAuthHeaders::SameHost);
@@ -77,7 +77,7 @@ impl HubWriter {
     ///
     /// # Errors
     /// The errors of [`Self::get`].
-    pub fn post(&self, address: &str, kind: &str, body: &[u8], more: &HeaderMap) -> Result<Reply, HubError> {
+    pub(crate) fn post(&self, address: &str, kind: &str, body: &[u8], more: &HeaderMap) -> Result<Reply, HubError> {
         let uri = parse_address(address)?;
         let request =
             self.with_token(self.agent.post(&uri), &uri).header(CONTENT_TYPE, kind).header("accept", accepted_type(kind));
@@ -91,7 +91,7 @@ impl HubWriter {
     ///
     /// # Errors
     /// The errors of [`Self::get`], or if the file cannot be read.
-    pub fn put(&self, address: &str, more: &HeaderMap, file: &Path, from: u64, length: u64) -> Result<Reply, HubError> {
+    pub(crate) fn put(&self, address: &str, more: &HeaderMap, file: &Path, from: u64, length: u64) -> Result<Reply, HubError> {
         let uri = parse_address(address)?;
         let mut source = File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
         source.seek(SeekFrom::Start(from)).with_context(|| format!("cannot read {}", file.display()))?;
@@ -136,7 +136,7 @@ impl HubWriter {
     ///
     /// # Errors
     /// If the status is not a success, or the body is not JSON.
-    pub fn json(&self, repo: &str, reply: &Reply) -> Result<Value, HubError> {
+    pub(crate) fn json(&self, repo: &str, reply: &Reply) -> Result<Value, HubError> {
         if !(200..300).contains(&reply.status) {
             return Err(self.refusal(repo, reply));
         }
@@ -145,7 +145,7 @@ impl HubWriter {
     }
 
     /// Returns the error of a refused request.
-    pub fn refusal(&self, repo: &str, reply: &Reply) -> HubError {
+    pub(crate) fn refusal(&self, repo: &str, reply: &Reply) -> HubError {
         let (endpoint, message) = (self.environment.url(""), reply.message());
         let tokens = format!("{endpoint}/settings/tokens");
         match reply.status {

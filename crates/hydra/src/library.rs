@@ -4,7 +4,7 @@ use super::provenance::Source;
 use std::sync::Arc;
 
 /// Prefix of a name that selects the built-in file, never a file on disk.
-pub const BUILT_IN: &str = "built-in:";
+pub(crate) const BUILT_IN: &str = "built-in:";
 
 /// Name of the folder of the built-in files in messages.
 const BUILT_IN_FOLDER: &str = "built-in config/";

@@ -14,7 +14,7 @@ pub(crate) enum Keys {
 
 /// Merges `over` into the mapping or list at `key` of the tree. Mappings are merged key by key; lists and scalars are replaced;
 /// `???` keeps the current value; a mapping and a list cannot replace each other.
-pub fn merge(root: &mut Node, key: &str, over: Node, keys: Keys) -> Result<(), Problem> {
+pub(crate) fn merge(root: &mut Node, key: &str, over: Node, keys: Keys) -> Result<(), Problem> {
     if root.get(key).is_some_and(|under| follows_under(under, &over)) {
         follow(root, key, &over);
     }

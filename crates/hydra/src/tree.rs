@@ -4,7 +4,7 @@ use super::provenance::Origin;
 use indexmap::IndexMap;
 
 /// A mapping. Keys keep the order in which they were first written; a lookup takes constant time.
-pub type Map = IndexMap<String, Node>;
+pub(crate) type Map = IndexMap<String, Node>;
 
 /// A value and its origin.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,7 +11,7 @@ use super::weights::FreshHead;
 use burnish_util::rng::Stream;
 
 /// A source of parameters: maps (name, shape) to the values, row-major.
-pub type Values<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>> + 'a;
+pub(crate) type Values<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>> + 'a;
 
 impl Decoder {
     /// Builds the network from a source of parameters.

@@ -15,7 +15,7 @@ pub(crate) struct LowPrecisionWeights(Mutex<HashMap<ParamId, Tensor<1>>>);
 
 impl LowPrecisionWeights {
     /// Returns the parameter in `dtype`, without gradients.
-    pub fn get<const D: usize>(&self, parameter: &Param<Tensor<D>>, dtype: FloatDType) -> Tensor<D> {
+    pub(crate) fn get<const D: usize>(&self, parameter: &Param<Tensor<D>>, dtype: FloatDType) -> Tensor<D> {
         let value = parameter.val().inner();
         let shape = value.dims();
         let mut copies = self.0.lock().unwrap_or_else(PoisonError::into_inner);

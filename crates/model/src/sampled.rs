@@ -15,7 +15,7 @@ pub(super) struct Sampled {
 }
 
 impl Sampled {
-    pub fn new(sequences: &[Sequence]) -> Self {
+    pub(crate) fn new(sequences: &[Sequence]) -> Self {
         let tokens = sequences.iter().map(|s| s.response.len()).sum();
         let is_sampled = sequences.iter().flat_map(|s| (0..s.response.len()).map(|t| s.is_sampled(t)));
         let at: Vec<usize> = is_sampled.enumerate().filter(|(_, sampled)| *sampled).map(|(at, _)| at).collect();
@@ -23,12 +23,12 @@ impl Sampled {
     }
 
     /// True if no token was sampled.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.at.as_ref().map_or(self.tokens, Vec::len) == 0
     }
 
     /// Expands the statistics of the sampled tokens to all response tokens, with 0 for the others.
-    pub fn spread<'a>(&self, stats: &'a TokenStats) -> Cow<'a, TokenStats> {
+    pub(crate) fn spread<'a>(&self, stats: &'a TokenStats) -> Cow<'a, TokenStats> {
         let Some(at) = &self.at else { return Cow::Borrowed(stats) };
         let column = |column: &[f32]| self.spread_column(at, column, 0.0);
         let TopKStats { student_mass, teacher_mass, overlap, overlap_advantage } = &stats.top_k;
@@ -58,7 +58,7 @@ impl Sampled {
     }
 
     /// Selects the gradients of the sampled tokens from those of all response tokens.
-    pub fn select(&self, grads: TokenGrads) -> TokenGrads {
+    pub(crate) fn select(&self, grads: TokenGrads) -> TokenGrads {
         let Some(at) = &self.at else { return grads };
         let column = |column: Vec<f32>| if column.is_empty() { column } else { at.iter().map(|&at| column[at]).collect() };
         TokenGrads { log_prob: column(grads.log_prob), entropy: column(grads.entropy), full_kl: column(grads.full_kl) }

@@ -27,7 +27,7 @@ const MASKED: f32 = -1e4;
 
 impl SkippedTensor {
     /// Classifies a tensor by its name; `None` for a parameter.
-    pub fn classify(name: &str, config: &DecoderConfig) -> Option<Self> {
+    pub(crate) fn classify(name: &str, config: &DecoderConfig) -> Option<Self> {
         let is_head = head_names(config.naming).iter().any(|head| name == head);
         if is_head && (config.tie_word_embeddings || config.head != HeadKind::Language) {
             return Some(Self::Head);

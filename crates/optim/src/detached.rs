@@ -18,7 +18,7 @@ pub(crate) struct DetachedParam {
 
 /// Detaches the parameters that have a gradient from a network, which keeps placeholders. Only the result has the weights then,
 /// so they can be updated in place.
-pub fn detach(net: Decoder, gradients: Gradients) -> (Decoder, Vec<DetachedParam>) {
+pub(crate) fn detach(net: Decoder, gradients: Gradients) -> (Decoder, Vec<DetachedParam>) {
     let mut detach = Detach { gradients, detached: Vec::new(), path: Vec::new() };
     let net = net.map(&mut detach);
     (net, detach.detached)

@@ -23,13 +23,13 @@ struct ParamPlace {
 }
 
 /// Returns true if the files of a family store parameters in another way than the network.
-pub fn differs(naming: &Naming) -> bool {
+pub(crate) fn differs(naming: &Naming) -> bool {
     naming.fused_qkv.is_some() || naming.transposed
 }
 
 /// Returns the position of a block's parameter in the files, and the network's own name for the tensor there; `None` for any
 /// other parameter.
-pub fn place(parameter: &str, config: &DecoderConfig) -> Option<(String, TensorLocation)> {
+pub(crate) fn place(parameter: &str, config: &DecoderConfig) -> Option<(String, TensorLocation)> {
     let is_matrix = parameter.ends_with("_proj.weight") || parameter.ends_with("_proj.bias");
     let place = is_matrix.then(|| config.place(parameter)).filter(|place| place.part.is_some() || place.transposed)?;
     let tensor = match place.part {
@@ -42,7 +42,7 @@ pub fn place(parameter: &str, config: &DecoderConfig) -> Option<(String, TensorL
 impl FileTensors {
     /// Finds the tensors of a network with these parameters. `alike` tells if two names have the same update; a tensor whose
     /// parts differ in it is split.
-    pub fn new(trained: &BTreeMap<String, Vec<usize>>, config: &DecoderConfig, alike: impl Fn(&str, &str) -> bool) -> Self {
+    pub(crate) fn new(trained: &BTreeMap<String, Vec<usize>>, config: &DecoderConfig, alike: impl Fn(&str, &str) -> bool) -> Self {
         let mut parts = BTreeMap::new();
         let mut apart = Vec::new();
         for (name, shape) in trained {
@@ -57,7 +57,7 @@ impl FileTensors {
     }
 
     /// Returns the names and shapes of the tensors of a network with these parameters.
-    pub fn shapes(&self, trained: BTreeMap<String, Vec<usize>>) -> BTreeMap<String, Vec<usize>> {
+    pub(crate) fn shapes(&self, trained: BTreeMap<String, Vec<usize>>) -> BTreeMap<String, Vec<usize>> {
         let tensor = |(name, shape): (String, Vec<usize>)| match self.parts.get(&name) {
             Some(part) => (part.tensor.clone(), part.place.shape(&shape)),
             None => (name, shape),
@@ -66,7 +66,7 @@ impl FileTensors {
     }
 
     /// Returns the name of the tensor that a parameter is a part of; `None` if the parameter is a tensor by itself.
-    pub fn tensor(&self, parameter: &str) -> Option<&str> {
+    pub(crate) fn tensor(&self, parameter: &str) -> Option<&str> {
         self.parts.get(parameter).map(|part| part.tensor.as_str())
     }
 
@@ -74,7 +74,7 @@ impl FileTensors {
     ///
     /// # Panics
     /// If the parameter is not a part of a tensor.
-    pub fn put(&self, parameter: &str, values: &[f32], tensor: &mut [f32]) {
+    pub(crate) fn put(&self, parameter: &str, values: &[f32], tensor: &mut [f32]) {
         let (part, config) = self.part(parameter);
         part.place.into_file(values, &part.shape, config, tensor);
     }
@@ -83,7 +83,7 @@ impl FileTensors {
     ///
     /// # Panics
     /// If the parameter is not a part of a tensor.
-    pub fn take(&self, parameter: &str, tensor: &[f32]) -> Vec<f32> {
+    pub(crate) fn take(&self, parameter: &str, tensor: &[f32]) -> Vec<f32> {
         let (part, config) = self.part(parameter);
         part.place.from_file(tensor.to_vec(), &part.shape, config)
     }

@@ -30,7 +30,7 @@ pub(crate) struct Reduced {
 ///
 /// # Panics
 /// If a parameter that is not trained has a gradient.
-pub fn reduce(gradients: GradientSum, shards: &Shards, ranks: &Ranks) -> Vec<Option<Reduced>> {
+pub(crate) fn reduce(gradients: GradientSum, shards: &Shards, ranks: &Ranks) -> Vec<Option<Reduced>> {
     reduce_by(gradients, shards, ranks, (AT_A_TIME / ranks.size()).max(1))
 }
 

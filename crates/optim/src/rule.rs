@@ -151,20 +151,20 @@ impl StoredTensor {
 }
 
 /// State of one parameter, in the order of its slots.
-pub type State = Vec<StoredTensor>;
+pub(crate) type State = Vec<StoredTensor>;
 
 /// Returns the tensors of a state; `first` before the first update.
 ///
 /// # Panics
 /// If the number of tensors of a state differs from the number of slots of its rule.
-pub fn tensors<const N: usize>(state: Option<State>, device: &Device, first: impl FnOnce() -> [Tensor<1>; N]) -> [Tensor<1>; N] {
+pub(crate) fn tensors<const N: usize>(state: Option<State>, device: &Device, first: impl FnOnce() -> [Tensor<1>; N]) -> [Tensor<1>; N] {
     let Some(state) = state else { return first() };
     let tensors: Vec<_> = state.into_iter().map(|stored| stored.numbers(device)).collect();
     tensors.try_into().expect("a state has a tensor for each slot of its rule")
 }
 
 /// Creates a state of these tensors.
-pub fn state<const N: usize>(tensors: [Tensor<1>; N]) -> State {
+pub(crate) fn state<const N: usize>(tensors: [Tensor<1>; N]) -> State {
     tensors.map(StoredTensor::Numbers).into()
 }
 

@@ -12,7 +12,7 @@ use super::rule::Parameter;
 
 /// Distance of the positions at which a parameter may be cut. It is a multiple of the elements per element of any optimizer's
 /// state, and the length of the runs that a gradient's norm is summed in.
-pub const GRAIN: usize = burnish_model::gradients::PART;
+pub(crate) const GRAIN: usize = burnish_model::gradients::PART;
 
 /// The trained parameters, and the ranks' ranges of each.
 pub(crate) struct Shards {
@@ -39,12 +39,12 @@ pub(crate) struct ShardPart {
 }
 
 impl Sharded {
-    pub fn parameter(&self) -> Parameter<'_> {
+    pub(crate) fn parameter(&self) -> Parameter<'_> {
         Parameter { name: &self.name, shape: &self.shape }
     }
 
     /// Returns the number of elements of the whole parameter.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.parameter().size()
     }
 
@@ -56,7 +56,7 @@ impl Sharded {
 
 impl Shards {
     /// Divides parameters, in the order of their names, among `ranks`. `splits` tells if a parameter can be updated in pieces.
-    pub fn new(shapes: impl IntoIterator<Item = (String, Vec<usize>)>, ranks: usize, splits: impl Fn(Parameter) -> bool) -> Self {
+    pub(crate) fn new(shapes: impl IntoIterator<Item = (String, Vec<usize>)>, ranks: usize, splits: impl Fn(Parameter) -> bool) -> Self {
         let mut parameters: Vec<Sharded> =
             shapes.into_iter().map(|(name, shape)| Sharded { name, shape, cuts: Vec::with_capacity(ranks + 1) }).collect();
         let total: usize = parameters.iter().map(Sharded::size).sum();
@@ -73,7 +73,7 @@ impl Shards {
     }
 
     /// Returns the elements of a rank in parts, in their order.
-    pub fn parts(&self, rank: usize) -> Vec<ShardPart> {
+    pub(crate) fn parts(&self, rank: usize) -> Vec<ShardPart> {
         let of = |(parameter, sharded): (usize, &Sharded)| {
             let Range { start, end } = sharded.range_of(rank);
             let part = move |at: usize| ShardPart { parameter, elements: at..end.min(at + GRAIN) };
@@ -83,12 +83,12 @@ impl Shards {
     }
 
     /// Returns the parameter with this name.
-    pub fn find(&self, name: &str) -> Option<&Sharded> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Sharded> {
         self.place(name).map(|place| &self.parameters[place])
     }
 
     /// Returns the index of the parameter with this name.
-    pub fn place(&self, name: &str) -> Option<usize> {
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
         self.parameters.binary_search_by(|sharded| sharded.name.as_str().cmp(name)).ok()
     }
 }

@@ -30,19 +30,19 @@ pub(super) struct Received {
 }
 
 impl Received {
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         let before = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         self.end = self.end.or_else(|| Some(before + bytes.iter().position(|byte| *byte == b'\n')?));
     }
 
     /// Returns the number of bytes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Returns the message once it is complete.
-    pub fn take(&mut self) -> Option<Message> {
+    pub(crate) fn take(&mut self) -> Option<Message> {
         let end = self.end?;
         let (start, size) = size(&self.bytes[..end]);
         if self.bytes.len() - end - 1 < size {

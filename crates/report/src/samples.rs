@@ -11,7 +11,7 @@ use super::tail::Lines;
 
 /// Positions of a run's samples in its file.
 #[derive(Debug, Default)]
-pub struct Samples(Vec<Sample>);
+pub(crate) struct Samples(Vec<Sample>);
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
@@ -47,7 +47,7 @@ impl Lines for Samples {
 
 impl Samples {
     /// Returns the number of bytes of all samples.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.0.iter().map(|sample| sample.length + 1).sum()
     }
 
@@ -56,7 +56,7 @@ impl Samples {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn write(&self, file: Option<&File>, budget: usize, out: &mut String) -> Result<usize> {
+    pub(crate) fn write(&self, file: Option<&File>, budget: usize, out: &mut String) -> Result<usize> {
         let mut chosen = self.0.clone();
         let total = self.bytes();
         if total > budget {

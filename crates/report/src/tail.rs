@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// A receiver of lines.
-pub trait Lines {
+pub(crate) trait Lines {
     /// Forgets all lines, because the file was replaced.
     fn clear(&mut self);
     /// Takes a line that begins at this byte. Returns false if the line does not have the format of the file.
@@ -27,11 +27,11 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, file: None, end: 0, damaged: (0, 0) }
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -44,7 +44,7 @@ impl Tail {
     }
 
     /// Returns the file that was read so far.
-    pub fn file(&self) -> Option<&File> {
+    pub(crate) fn file(&self) -> Option<&File> {
         self.file.as_ref()
     }
 
@@ -52,7 +52,7 @@ impl Tail {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn read(&mut self, lines: &mut impl Lines) -> Result<()> {
+    pub(crate) fn read(&mut self, lines: &mut impl Lines) -> Result<()> {
         self.read_from(0, lines)
     }
 

@@ -8,7 +8,7 @@ use super::score_input::ScoreInput;
 /// Returns 1 if the last line of the response equals the ground truth, else 0; the extra `acc` has the same value. In a
 /// conversation, the last line is the model's last turn: the model's result has no line breaks, and the calculator's result is on
 /// an earlier line.
-pub fn score(input: &ScoreInput) -> Result<Score> {
+pub(crate) fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
     let answer = input.solution.rsplit('\n').next().unwrap_or_default().trim();
     let correct = f32::from(u8::from(answer == truth));

@@ -12,7 +12,7 @@ use super::score_input::ScoreInput;
 use super::scorers::find;
 use super::services::Service;
 
-pub const FUNCTION: Function = Function {
+pub(crate) const FUNCTION: Function = Function {
     name: "cosine_scaled_reward",
     doc: "The data source's score, scaled by length. A right response gets from max_value_correct (short) down to min_value_correct (at \
           max_len tokens and above), a wrong one from min_value_wrong up to max_value_wrong. Right means acc > 0, or a score > 0 if the \

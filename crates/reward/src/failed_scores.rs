@@ -18,7 +18,7 @@ pub(super) struct FailedScores<'a> {
 }
 
 impl<'a> FailedScores<'a> {
-    pub fn new(on_error: OnError, stats: &'a Stats) -> Self {
+    pub(crate) fn new(on_error: OnError, stats: &'a Stats) -> Self {
         Self { on_error, stats, first: None, count: 0 }
     }
 
@@ -26,7 +26,7 @@ impl<'a> FailedScores<'a> {
     ///
     /// # Errors
     /// If the failure ends the run. An interruption always does.
-    pub fn replace(&mut self, error: Error, function: &str, place: impl Fn() -> String) -> Result<Score> {
+    pub(crate) fn replace(&mut self, error: Error, function: &str, place: impl Fn() -> String) -> Result<Score> {
         self.instead(error, &format!("reward function \"{function}\""), place)
     }
 
@@ -55,7 +55,7 @@ impl<'a> FailedScores<'a> {
     }
 
     /// Logs one warning with the number of failures and the first of them.
-    pub fn warn(self) {
+    pub(crate) fn warn(self) {
         if let Some(first) = self.first {
             let instead = match self.on_error {
                 OnError::Value(value) => value.to_string(),

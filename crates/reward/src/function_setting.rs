@@ -21,4 +21,4 @@ pub enum Takes {
 
 /// Setting of functions with a [tag](super::Function::opens): true if the prompt ends with the tag, so that responses begin after
 /// it.
-pub const PREFILLED: &[FunctionSetting] = &[FunctionSetting { name: "prefilled", default: Some(0.0), takes: Takes::Flag }];
+pub(crate) const PREFILLED: &[FunctionSetting] = &[FunctionSetting { name: "prefilled", default: Some(0.0), takes: Takes::Flag }];

@@ -12,11 +12,11 @@ use super::{
 };
 
 /// Name of the function that calls the scorer of the row's data source.
-pub const DATA_SOURCE: &str = "data_source";
+pub(crate) const DATA_SOURCE: &str = "data_source";
 
 /// Name of the function that returns the reward model's score. That score is known only after all other functions have been
 /// called.
-pub const REWARD_MODEL: &str = "reward_model";
+pub(crate) const REWARD_MODEL: &str = "reward_model";
 
 /// Functions that are not the scorer of a data source. Every scorer can be chosen by its name too.
 pub static FUNCTIONS: &[Function] = &[
@@ -51,7 +51,7 @@ pub static FUNCTIONS: &[Function] = &[
 ];
 
 /// Returns all functions.
-pub fn all() -> impl Iterator<Item = Function> {
+pub(crate) fn all() -> impl Iterator<Item = Function> {
     let scorers = SCORERS.iter().map(|s| Function {
         name: s.name,
         doc: s.doc,

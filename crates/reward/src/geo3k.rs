@@ -22,7 +22,7 @@ const NOTHING: &str = "None";
 ///
 /// # Errors
 /// If the ground truth is not text, or if math-verify is needed and fails.
-pub fn score(input: &ScoreInput) -> Result<Score> {
+pub(crate) fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
     let found = boxed_answer(input.solution);
     let given = found.unwrap_or(NOTHING);

@@ -9,7 +9,7 @@ use super::Function;
 use super::score::Score;
 use super::score_input::ScoreInput;
 
-pub const FUNCTION: Function = Function {
+pub(crate) const FUNCTION: Function = Function {
     name: "integer_format",
     doc: "1 if the response is one integer, apart from white space around it, else 0.\n\
           Formula: the trimmed response matches ^-?[0-9]+$.\n\

@@ -11,7 +11,7 @@ use burnish_util::boxed::boxed_answer;
 ///
 /// # Errors
 /// If the ground truth is not text.
-pub fn score(input: &ScoreInput) -> Result<Score> {
+pub(crate) fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
     let answer = boxed_answer(input.solution);
     let correct = answer.is_some_and(|answer| is_equivalent(answer, truth));

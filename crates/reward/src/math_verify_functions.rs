@@ -28,7 +28,7 @@ pub(crate) const VERL: Function = Function {
     run: |input| compare(input, Question::Verl, Some(input.solution)),
 };
 
-pub const ACCURACY: Function = Function {
+pub(crate) const ACCURACY: Function = Function {
     name: "accuracy_reward",
     doc: "1 if the LaTeX answer of the response (a boxed one first) equals the ground truth by math-verify, else 0; abstains from a \
           ground truth that math-verify cannot parse.\n\

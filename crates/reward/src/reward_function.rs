@@ -8,7 +8,7 @@ use super::score::Score;
 use super::score_input::{BatchJudge, Judge, ScoreInput};
 
 /// A reward function that is a plain Rust function.
-pub type Rule = fn(&ScoreInput) -> Result<Score>;
+pub(crate) type Rule = fn(&ScoreInput) -> Result<Score>;
 
 /// Time and place at which a reward function is called.
 #[derive(Clone)]

@@ -26,7 +26,7 @@ const MOST_TAGS: usize = 10;
 ///
 /// # Errors
 /// If the ground truth has no such `target`.
-pub fn score(input: &ScoreInput) -> Result<Score> {
+pub(crate) fn score(input: &ScoreInput) -> Result<Score> {
     let Some(targets) = targets_of(input)? else { return Ok(Score::abstain()) };
     let solution = input.opened("<answer>");
     let answer = last_answer(&solution);
@@ -44,7 +44,7 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
 }
 
 /// Checks a row, as described at [`super::Scorer::check`].
-pub fn check(input: &ScoreInput) -> Result<()> {
+pub(crate) fn check(input: &ScoreInput) -> Result<()> {
     targets_of(input).map(drop)
 }
 

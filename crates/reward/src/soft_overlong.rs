@@ -7,7 +7,7 @@ use super::function_setting::{FunctionSetting, Takes};
 use super::score::Score;
 use super::score_input::ScoreInput;
 
-pub const FUNCTION: Function = Function {
+pub(crate) const FUNCTION: Function = Function {
     name: "soft_overlong_punishment_reward",
     doc: "A penalty for responses near a length limit: 0 for short responses, down to -1 at the limit and above.\n\
           Formula: 0 up to max_completion_len − soft_punish_cache tokens, then (max_completion_len − soft_punish_cache − tokens) / \

@@ -9,7 +9,7 @@ use super::score_input::ScoreInput;
 
 const TAG: &str = "<think>";
 
-pub const FUNCTION: Function = Function {
+pub(crate) const FUNCTION: Function = Function {
     name: "think_format_reward",
     doc: "1 if the response begins with \"<think>\", closes it and does not open it again, else 0.\n\
           Formula: the response matches ^<think>(?!.*<think>)(.*?)</think>.*$, where a dot is any character. With prefilled=true the \

@@ -15,7 +15,7 @@ enum WireResult {
     Interrupted(String),
 }
 
-pub fn serialize<S: Serializer>(result: &Result<Score>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(result: &Result<Score>, serializer: S) -> Result<S::Ok, S::Error> {
     let result = match result {
         Ok(score) => WireResult::Score(score.clone()),
         Err(error) if error.is::<Interrupted>() => WireResult::Interrupted(format!("{error:#}")),
@@ -24,7 +24,7 @@ pub fn serialize<S: Serializer>(result: &Result<Score>, serializer: S) -> Result
     result.serialize(serializer)
 }
 
-pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Result<Score>, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Result<Score>, D::Error> {
     let error: Error = match WireResult::deserialize(deserializer)? {
         WireResult::Score(score) => return Ok(Ok(score)),
         WireResult::Interrupted(message) => Interrupted(message).into(),

@@ -40,7 +40,7 @@ pub(super) struct PhaseFile(File);
 const WIDTH: usize = 127;
 
 impl PhaseFile {
-    pub fn create(dir: &Path) -> Result<Self> {
+    pub(crate) fn create(dir: &Path) -> Result<Self> {
         let path = dir.join(PHASE);
         foreign::is_there(&path)?;
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
@@ -48,7 +48,7 @@ impl PhaseFile {
     }
 
     /// Overwrites the file; errors are ignored.
-    pub fn write(&self, phase: &Phase) {
+    pub(crate) fn write(&self, phase: &Phase) {
         let line = serde_json::to_string(phase).unwrap_or_default();
         _ = self.0.write_all_at(format!("{line:WIDTH$}\n").as_bytes(), 0);
     }

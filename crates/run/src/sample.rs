@@ -60,14 +60,14 @@ pub struct ConversationSample {
 
 /// The open samples file of an active run.
 #[derive(Debug)]
-pub struct Samples(StepLog);
+pub(crate) struct Samples(StepLog);
 
 impl Samples {
     /// Opens the file; see [`StepLog::open`].
     ///
     /// # Errors
     /// If the file cannot be opened or written.
-    pub fn open(dir: &Path, resumed_step: Option<u64>) -> Result<Self> {
+    pub(crate) fn open(dir: &Path, resumed_step: Option<u64>) -> Result<Self> {
         Ok(Self(StepLog::open(&dir.join(SAMPLES), resumed_step)?))
     }
 
@@ -75,7 +75,7 @@ impl Samples {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn add(&mut self, samples: &[Sample]) -> Result<()> {
+    pub(crate) fn add(&mut self, samples: &[Sample]) -> Result<()> {
         samples.iter().try_for_each(|sample| self.0.append(&serde_json::to_string(sample)?))
     }
 }

@@ -22,7 +22,7 @@ use super::request::Bodies;
 use super::wire::{Line, wire};
 
 /// Time for requests in progress after the server is asked to stop.
-pub const GRACE: Duration = Duration::from_millis(500);
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
 /// Longest time that a client may still send after the server is asked to stop.
 const LEAVING: Duration = Duration::from_millis(100);
 /// Largest size of a request's headers and of a connection's buffer, in bytes.
@@ -30,7 +30,7 @@ const HEAD_BYTES: usize = 64 << 10;
 const HEADERS: usize = 100;
 
 /// State shared by all connections.
-pub struct Shared<S> {
+pub(crate) struct Shared<S> {
     pub(crate) handler: Arc<S>,
     pub hosts: Hosts,
     pub limits: Limits,
@@ -41,7 +41,7 @@ pub struct Shared<S> {
 
 impl<S: Handler> Shared<S> {
     /// Serves a connection until it ends.
-    pub async fn connect(self: Arc<Self>, stream: TcpStream) {
+    pub(crate) async fn connect(self: Arc<Self>, stream: TcpStream) {
         _ = stream.set_nodelay(true);
         let (wire, line) = wire(stream);
         let ended = self.exchange(TokioIo::new(wire)).await;

@@ -21,13 +21,13 @@ pub(crate) struct Bodies {
 }
 
 /// A body, and its share of the bytes in flight.
-pub struct Body {
+pub(crate) struct Body {
     pub bytes: Bytes,
     pub share: Option<OwnedSemaphorePermit>,
 }
 
 impl Bodies {
-    pub fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self { limits, room: Arc::new(Semaphore::new(limits.in_flight.min(Semaphore::MAX_PERMITS))) }
     }
 
@@ -35,7 +35,7 @@ impl Bodies {
     ///
     /// # Errors
     /// 400 without a clear length, 408, 413, and 503 if the bodies of other requests leave no room.
-    pub async fn receive(&self, head: &Parts, body: Incoming) -> Result<Body, HttpError> {
+    pub(crate) async fn receive(&self, head: &Parts, body: Incoming) -> Result<Body, HttpError> {
         let announced = length(head)?;
         if announced.is_some_and(|length| length > self.limits.body as u64) {
             return Err(self.too_large());

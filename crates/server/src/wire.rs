@@ -25,13 +25,13 @@ pub(crate) struct Wire {
 }
 
 /// The connection itself, which remains after hyper drops the [`Wire`].
-pub struct Line {
+pub(crate) struct Line {
     stream: Arc<TcpStream>,
     unanswered: Arc<AtomicBool>,
 }
 
 /// Splits a connection into the part for hyper and the part that remains.
-pub fn wire(stream: TcpStream) -> (Wire, Line) {
+pub(crate) fn wire(stream: TcpStream) -> (Wire, Line) {
     let (stream, unanswered) = (Arc::new(stream), Arc::new(AtomicBool::new(false)));
     (Wire { stream: stream.clone(), unanswered: unanswered.clone(), stalled: None }, Line { stream, unanswered })
 }
@@ -55,7 +55,7 @@ impl Line {
 
     /// Ends the response and drops the bytes that the client still sends. Closing a socket with unread bytes resets the
     /// connection, and the client may then lose a response that it has not read yet.
-    pub async fn leave(self) {
+    pub(crate) async fn leave(self) {
         _ = shutdown(&self.stream, Shutdown::Write);
         let drain = async {
             let mut dropped = [0; 4096];

@@ -130,7 +130,7 @@ impl Tracker for Outbox {
 
 impl Outbox {
     /// Starts the thread, which opens the transport; see [`Self::opened`].
-    pub fn start(name: &'static str, transport: impl Transport + 'static, policy: RetryPolicy) -> Result<Self> {
+    pub(crate) fn start(name: &'static str, transport: impl Transport + 'static, policy: RetryPolicy) -> Result<Self> {
         let shared = Arc::new(Shared { name, policy, state: Mutex::default(), changed: Condvar::new() });
         let of_thread = Arc::clone(&shared);
         let deliver = move || of_thread.deliver(transport);
@@ -142,7 +142,7 @@ impl Outbox {
     }
 
     /// Adds an object that is dropped together with the queue, for example one that kills a process.
-    pub fn with(mut self, guard: impl Send + 'static) -> Self {
+    pub(crate) fn with(mut self, guard: impl Send + 'static) -> Self {
         self._guard = Some(Box::new(guard));
         self
     }
@@ -151,7 +151,7 @@ impl Outbox {
     ///
     /// # Errors
     /// If the transport failed to open for good ([`DeliveryError::Permanent`]).
-    pub fn opened(&self, at_most: Duration) -> Result<bool> {
+    pub(crate) fn opened(&self, at_most: Duration) -> Result<bool> {
         let state = self.shared.wait(at_most, |state| state.opened.is_some() || state.failing);
         match &state.opened {
             Some(Err(why)) => Err(anyhow!(why.clone())),

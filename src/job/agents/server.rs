@@ -43,7 +43,7 @@ impl AgentServer {
     ///
     /// # Errors
     /// If the system has no free port or thread.
-    pub fn start(model: Arc<EndpointModel>) -> Result<Self> {
+    pub(super) fn start(model: Arc<EndpointModel>) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).context("the programs of conversations need a port of 127.0.0.1")?;
         let base_url = format!("http://{}/v1", listener.local_addr()?);
         let programs = Arc::new(Programs { model, desks: Mutex::default() });
@@ -67,7 +67,7 @@ impl AgentServer {
     }
 
     /// Returns the served model.
-    pub fn model(&self) -> Arc<EndpointModel> {
+    pub(super) fn model(&self) -> Arc<EndpointModel> {
         self.programs.model.clone()
     }
 
@@ -95,7 +95,7 @@ impl ProgramStarter {
     ///
     /// # Errors
     /// If the system lacks a thread or a random value.
-    pub fn begin(&self, program: PythonProgram) -> Result<Inbox> {
+    pub(super) fn begin(&self, program: PythonProgram) -> Result<Inbox> {
         let (api_key, (mut inbox, desk)) = (random_token()?, Inbox::open());
         self.programs.desks().insert(api_key.clone(), desk.clone());
         let (programs, key) = (self.programs.clone(), api_key.clone());

@@ -22,7 +22,7 @@ pub(super) struct KdLoss {
 }
 
 impl KdLoss {
-    pub fn of(algorithm: &DistillAlgorithmConfig) -> Self {
+    pub(super) fn of(algorithm: &DistillAlgorithmConfig) -> Self {
         let divergence = match algorithm.loss_type {
             DivergenceKind::ForwardKl => Divergence::ForwardKl,
             DivergenceKind::ReverseKl => Divergence::ReverseKl,
@@ -204,7 +204,7 @@ impl Sums {
 
 impl KdLoss {
     /// Describes the loss for users.
-    pub fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         if self.kd_coef == 0.0 {
             return "NLL".to_owned();
         }

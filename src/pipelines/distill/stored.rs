@@ -31,7 +31,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub fn new(
+    pub(super) fn new(
         examples: &[&SftExample],
         teacher: Option<String>,
         temperature: f64,
@@ -86,7 +86,7 @@ pub(super) struct Stored {
 
 impl Stored {
     /// Creates space for these examples.
-    pub fn empty(examples: &[&SftExample], k: usize) -> Self {
+    pub(super) fn empty(examples: &[&SftExample], k: usize) -> Self {
         Self::of(examples.iter().map(|example| trained(example)).collect(), k)
     }
 
@@ -102,7 +102,7 @@ impl Stored {
     }
 
     /// Stores the tokens of these examples; `top` has all their predicted tokens.
-    pub fn put(&mut self, examples: &[usize], top: &TopK) {
+    pub(super) fn put(&mut self, examples: &[usize], top: &TopK) {
         let (k, mut from) = (top.k, 0);
         for &example in examples {
             let mut to = self.starts[example];
@@ -118,7 +118,7 @@ impl Stored {
     }
 
     /// Collects the tokens that the other ranks stored, each for its `own` examples.
-    pub fn gather(&mut self, ranks: &Ranks, own: Vec<usize>) {
+    pub(super) fn gather(&mut self, ranks: &Ranks, own: Vec<usize>) {
         if ranks.is_alone() {
             return;
         }
@@ -128,7 +128,7 @@ impl Stored {
     }
 
     /// Returns the tokens for every predicted token of these examples.
-    pub fn examples(&self, examples: &[usize]) -> TopK {
+    pub(super) fn examples(&self, examples: &[usize]) -> TopK {
         let k = self.all.k;
         let mut part = TopK { k, ..TopK::default() };
         for &example in examples {
@@ -151,7 +151,7 @@ impl Stored {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, path: &Path, asked: &Asked, dtype: LogitsDtype) -> Result<()> {
+    pub(super) fn write(&self, path: &Path, asked: &Asked, dtype: LogitsDtype) -> Result<()> {
         let TopK { k, ids, log_probs } = &self.all;
         let shape = vec![ids.len() / k, *k];
         let (ids_dtype, ids): (_, Vec<u8>) = match asked.vocabulary <= 1 << 16 {
@@ -181,7 +181,7 @@ impl Stored {
     /// # Errors
     /// If the file has another format, or belongs to another teacher, other rows, another temperature or another k. If its values
     /// fail the checksum or cannot be a teacher's.
-    pub fn read(path: &Path, asked: &Asked) -> Result<Self> {
+    pub(super) fn read(path: &Path, asked: &Asked) -> Result<Self> {
         let name = path.display();
         let remedy = format!("delete {name} to have it written again, with teacher.path");
         let tokens: usize = asked.trained.iter().flatten().filter(|&&trained| trained).count();

@@ -39,7 +39,7 @@ impl Teacher {
     ///
     /// # Errors
     /// If the teacher has other tokens than the student, or if weights or a file cannot be read or do not fit.
-    pub fn open(config: &DistillConfig, inputs: &Inputs<SftExample>, student: &CausalLm, ranks: &Ranks) -> Result<Self> {
+    pub(super) fn open(config: &DistillConfig, inputs: &Inputs<SftExample>, student: &CausalLm, ranks: &Ranks) -> Result<Self> {
         ranks.agree(check(config, inputs))?;
         let own = &config.teacher;
         let source = match &own.logits_file {
@@ -66,7 +66,7 @@ impl Teacher {
     }
 
     /// Returns the model if the whole distribution counts.
-    pub fn model(&self) -> Option<&CausalLm> {
+    pub(super) fn model(&self) -> Option<&CausalLm> {
         match &self.source {
             Source::Model { model, top_k: None } => Some(model),
             _ => None,
@@ -75,7 +75,7 @@ impl Teacher {
 
     /// Returns the top-k tokens for every predicted token of these examples, if only they count. `places`: the indices of the examples in
     /// a file.
-    pub fn tokens(&self, sequences: &[Sequence], places: &[usize], student: &CausalLm, temperature: f32) -> Option<TopK> {
+    pub(super) fn tokens(&self, sequences: &[Sequence], places: &[usize], student: &CausalLm, temperature: f32) -> Option<TopK> {
         match &self.source {
             Source::Stored(stored) => Some(stored.examples(places)),
             Source::Model { model, top_k } => {

@@ -5,14 +5,14 @@ use super::loss::Loss;
 use burnish_algorithm::preference::{Answer, AnswerGrads, AnsweredPair, LabelledAnswer, PairCounts};
 
 /// The contribution of some rows to the loss of their batch, and its gradients by the sums of each response of each row.
-pub struct Evaluated {
+pub(super) struct Evaluated {
     pub loss: f64,
     pub grads: Vec<Vec<AnswerGrads>>,
 }
 
 impl Loss {
     /// Returns true if [`evaluate`](Self::evaluate) needs all rows of a batch.
-    pub fn needs_batch(&self) -> bool {
+    pub(super) fn needs_batch(&self) -> bool {
         match self {
             Self::Pairs(objective) => objective.needs_batch(),
             Self::Rows(objective) => objective.needs_batch(),
@@ -20,13 +20,13 @@ impl Loss {
     }
 
     /// Returns true if the probability under the policy weights each pair.
-    pub fn weighs(&self) -> bool {
+    pub(super) fn weighs(&self) -> bool {
         matches!(self, Self::Pairs(objective) if objective.use_weighting)
     }
 
     /// Returns the contribution of some rows, with the statistics of their `answers`, to the loss of a batch with these counts. `z`: KTO's,
     /// if the loss reads it.
-    pub fn evaluate(&self, rows: &[&PreferenceExample], answers: &[Vec<Answer>], counts: &PairCounts, z: f64) -> Evaluated {
+    pub(super) fn evaluate(&self, rows: &[&PreferenceExample], answers: &[Vec<Answer>], counts: &PairCounts, z: f64) -> Evaluated {
         match self {
             Self::Pairs(objective) => {
                 let all = objective.evaluate(&pairs(answers), counts);
@@ -41,7 +41,7 @@ impl Loss {
     }
 
     /// Returns TRL's metrics of all rows of a batch.
-    pub fn metrics(&self, rows: &[&PreferenceExample], answers: &[Vec<Answer>], z: f64) -> Vec<(&'static str, f64)> {
+    pub(super) fn metrics(&self, rows: &[&PreferenceExample], answers: &[Vec<Answer>], z: f64) -> Vec<(&'static str, f64)> {
         match self {
             Self::Pairs(objective) => {
                 let mut metrics = objective.metrics(&pairs(answers));
@@ -54,7 +54,7 @@ impl Loss {
 }
 
 /// Returns the counts of a batch; losses of labelled responses read only the number of rows.
-pub fn counts(rows: &[&PreferenceExample]) -> PairCounts {
+pub(super) fn counts(rows: &[&PreferenceExample]) -> PairCounts {
     PairCounts {
         pairs: rows.len(),
         chosen_tokens: rows.iter().map(|row| row.answers()[0].response.len()).sum(),

@@ -95,7 +95,7 @@ impl PreferenceExample {
 }
 
 /// Splits a column of values of response tokens by sequence.
-pub fn split<'a>(sequences: &[Sequence], mut column: &'a [f32]) -> Vec<&'a [f32]> {
+pub(super) fn split<'a>(sequences: &[Sequence], mut column: &'a [f32]) -> Vec<&'a [f32]> {
     let part = |sequence: &Sequence| {
         let (own, rest) = column.split_at(sequence.response.len());
         column = rest;

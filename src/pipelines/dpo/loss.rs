@@ -7,7 +7,7 @@ use burnish_algorithm::preference::{self, PairObjective, PreferenceLoss, RowObje
 use burnish_config::DpoConfig;
 
 /// The loss of a run.
-pub enum Loss {
+pub(super) enum Loss {
     Pairs(PairObjective),
     Rows(RowObjective),
 }
@@ -17,7 +17,7 @@ impl Loss {
     ///
     /// # Errors
     /// If the losses cannot be combined, or a loss does not allow a setting.
-    pub fn of(config: &DpoConfig) -> Result<Self> {
+    pub(super) fn of(config: &DpoConfig) -> Result<Self> {
         let algorithm = &config.algorithm;
         let names = &algorithm.loss_type.0;
         ensure!(!names.is_empty(), "algorithm.loss_type: name at least one loss");
@@ -52,7 +52,7 @@ impl Loss {
     }
 
     /// Returns true if a loss compares with a reference.
-    pub fn reads_reference(&self) -> bool {
+    pub(super) fn reads_reference(&self) -> bool {
         match self {
             Self::Pairs(objective) => objective.reads_reference(),
             Self::Rows(objective) => objective.loss.reference,
@@ -60,12 +60,12 @@ impl Loss {
     }
 
     /// Returns true if a loss compares responses to other prompts with a reference.
-    pub fn reads_mismatched(&self) -> bool {
+    pub(super) fn reads_mismatched(&self) -> bool {
         matches!(self, Self::Rows(objective) if objective.reads_mismatched())
     }
 
     /// Returns true if a loss compares responses; the likelihood of chosen responses does not, and then there are no rewards.
-    pub fn compares(&self) -> bool {
+    pub(super) fn compares(&self) -> bool {
         match self {
             Self::Pairs(objective) => objective.compares(),
             Self::Rows(_) => true,
@@ -73,7 +73,7 @@ impl Loss {
     }
 
     /// Returns the entries of the registry.
-    pub fn entries(&self) -> Vec<&'static PreferenceLoss> {
+    pub(super) fn entries(&self) -> Vec<&'static PreferenceLoss> {
         match self {
             Self::Pairs(objective) => objective.losses.iter().map(|(loss, ..)| *loss).collect(),
             Self::Rows(objective) => vec![objective.loss],

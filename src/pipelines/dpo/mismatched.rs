@@ -14,7 +14,7 @@ use burnish_model::{CausalLm, Sequence};
 
 /// Computes KTO's z over a whole batch: the prompt of each row with the response of its partner row. Collective: each rank
 /// compares the rows of its slices.
-pub fn z(batch: &Batch<PreferenceExample>, reference: &Reference, model: &CausalLm, ranks: &Ranks) -> f64 {
+pub(super) fn z(batch: &Batch<PreferenceExample>, reference: &Reference, model: &CausalLm, ranks: &Ranks) -> f64 {
     let rows = rows(batch);
     let count = rows.len();
     let before = || (0..count).map(|i| (i + count - 1) % count).collect();

@@ -61,7 +61,7 @@ impl Found {
 
 impl Passes {
     /// Runs the preliminary passes without gradient. Collective.
-    pub fn whole(&self, batch: &Batch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> Whole {
+    pub(super) fn whole(&self, batch: &Batch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> Whole {
         let reads_z = self.loss.reads_mismatched();
         let z = if reads_z { mismatched::z(batch, &self.reference, model, ranks) } else { 0.0 };
         let whole = Whole { counts: counts(&batch.examples), z, ahead: None };
@@ -74,7 +74,7 @@ impl Passes {
     }
 
     /// Passes over a slice. All responses of a row pass together, and their shared prompt passes once.
-    pub fn pass(
+    pub(super) fn pass(
         &self,
         batch: &Batch<PreferenceExample>,
         whole: &Whole,
@@ -108,7 +108,7 @@ impl Passes {
     }
 
     /// Returns the loss of a batch and its metrics.
-    pub fn measured(&self, batch: &Batch<PreferenceExample>, whole: Whole, found: Vec<Found>) -> Measured {
+    pub(super) fn measured(&self, batch: &Batch<PreferenceExample>, whole: Whole, found: Vec<Found>) -> Measured {
         let Whole { counts, z, ahead } = whole;
         let found = ahead.map_or_else(|| Found::joined(found), |ahead| ahead.found);
         let answers = found.answers();

@@ -17,7 +17,7 @@ use burnish_model::{CausalLm, DecoderConfig, Init, Sequence};
 const KEY: &str = "ref.model.path";
 
 /// The reference of a run.
-pub enum Reference {
+pub(super) enum Reference {
     /// The loss does not read a reference.
     None,
     /// The stored sums of its log-probabilities of all responses; the model itself only for a loss that compares responses to other prompts.
@@ -30,7 +30,7 @@ impl Reference {
     ///
     /// # Errors
     /// If the reference does not fit, or a named file has log-probabilities of another reference or of other rows.
-    pub fn build(
+    pub(super) fn build(
         config: &DpoConfig,
         loss: &Loss,
         inputs: &Inputs<PreferenceExample>,
@@ -77,7 +77,7 @@ impl Reference {
     }
 
     /// Returns the sums of log-probabilities of the responses of an example, by its index in the batch.
-    pub fn log_probs(&self, batch: &Batch<PreferenceExample>, i: usize, ld_alpha: f64) -> Vec<f32> {
+    pub(super) fn log_probs(&self, batch: &Batch<PreferenceExample>, i: usize, ld_alpha: f64) -> Vec<f32> {
         let (example, row) = (batch.examples[i], batch.rows[i]);
         match self {
             Self::None => vec![0.0; example.answers().len()],
@@ -94,7 +94,7 @@ impl Reference {
     ///
     /// # Panics
     /// If the loss does not read such responses.
-    pub fn mismatched(&self, sequence: Sequence) -> f64 {
+    pub(super) fn mismatched(&self, sequence: Sequence) -> f64 {
         let (Self::Stored(_, Some(model)) | Self::Model(model)) = self else {
             unreachable!("the reference is kept for a loss that reads it")
         };
@@ -106,7 +106,7 @@ impl Reference {
 ///
 /// # Errors
 /// If config.json cannot be read.
-pub fn other(config: &DpoConfig) -> Result<Option<DecoderConfig>> {
+pub(super) fn other(config: &DpoConfig) -> Result<Option<DecoderConfig>> {
     let Some(path) = config.reference.model.path.as_ref().filter(|_| Loss::of(config).is_ok_and(|l| l.reads_reference())) else {
         return Ok(None);
     };
@@ -117,7 +117,7 @@ pub fn other(config: &DpoConfig) -> Result<Option<DecoderConfig>> {
 ///
 /// # Errors
 /// If the tokens differ: probabilities are comparable only over the same tokens.
-pub fn check(config: &DpoConfig, tokenizer: &Tokenizer) -> Result<()> {
+pub(super) fn check(config: &DpoConfig, tokenizer: &Tokenizer) -> Result<()> {
     let (Some(path), Some(other)) = (&config.reference.model.path, other(config)?) else { return Ok(()) };
     let reference = SecondModel { key: KEY, folder: path.as_path(), role: "reference", first: "policy" };
     reference.same_size(other.vocab_size, decoder(config)?.vocab_size)?;

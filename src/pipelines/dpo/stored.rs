@@ -18,7 +18,7 @@ use burnish_util::foreign;
 use burnish_util::fs::write_atomic;
 
 /// The name of the file in the folder of a run.
-pub const FILE: &str = "reference_log_probs.safetensors";
+pub(super) const FILE: &str = "reference_log_probs.safetensors";
 /// The metadata entry that describes the inputs of the values.
 const ENTRY: &str = "computed_of";
 /// A size that no such file reaches, in bytes.
@@ -33,7 +33,7 @@ pub(crate) struct Stored {
 
 /// The inputs of stored values.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Key {
+pub(super) struct Key {
     /// (name in the file, value, message if it differs)
     parts: Vec<(&'static str, String, &'static str)>,
     train: usize,
@@ -42,7 +42,7 @@ pub struct Key {
 
 impl Key {
     /// Returns the key of a reference with these rows.
-    pub fn of(reference: &CausalLm, train: &[PreferenceExample], val: &[PreferenceExample], ld_alpha: f64) -> Self {
+    pub(super) fn of(reference: &CausalLm, train: &[PreferenceExample], val: &[PreferenceExample], ld_alpha: f64) -> Self {
         let answers = |examples: &[PreferenceExample]| examples.iter().map(|example| example.answers().len()).sum();
         let parts = vec![
             ("weights", reference.fingerprint(), "of another reference model"),
@@ -87,7 +87,7 @@ impl Stored {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn beside(folder: &Path, key: &Key, ranks: &Ranks, compute: impl FnOnce() -> (Vec<f32>, Vec<f32>)) -> Result<Self> {
+    pub(super) fn beside(folder: &Path, key: &Key, ranks: &Ranks, compute: impl FnOnce() -> (Vec<f32>, Vec<f32>)) -> Result<Self> {
         let path = folder.join(FILE);
         if let Some(stored) = ranks.first(|| Self::fitting(&path, key))? {
             return Ok(stored);
@@ -118,7 +118,7 @@ impl Stored {
     /// # Errors
     /// If the file cannot be read or belongs to another key, or if its values fail the checksum or cannot be the
     /// logarithms of probabilities.
-    pub fn read(path: &Path, key: &Key) -> Result<Self> {
+    pub(super) fn read(path: &Path, key: &Key) -> Result<Self> {
         let named = || path.display().to_string();
         let bytes = foreign::read(path, LARGEST)?;
         let (_, metadata) = SafeTensors::read_metadata(&bytes).with_context(named)?;

@@ -7,7 +7,7 @@ use burnish_model::TokenStats;
 
 /// Sums over the tokens of responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tokens {
+pub(super) struct Tokens {
     entropy: f64,
     count: usize,
     /// Tokens of chosen responses, and the number of them that are the most probable token.
@@ -17,7 +17,7 @@ pub struct Tokens {
 
 impl Tokens {
     /// Adds the responses of an example, whose sequences start at token `at` of the statistics. Returns the end of its tokens.
-    pub fn add(&mut self, example: &PreferenceExample, stats: &TokenStats, at: usize) -> usize {
+    pub(super) fn add(&mut self, example: &PreferenceExample, stats: &TokenStats, at: usize) -> usize {
         let (mut start, mut prompt) = (at, example.prompt_tokens());
         for (side, sequence) in example.sequences().iter().enumerate() {
             let end = start + sequence.response.len();
@@ -34,7 +34,7 @@ impl Tokens {
     }
 
     /// Adds the sums of both.
-    pub fn and(self, other: Self) -> Self {
+    pub(super) fn and(self, other: Self) -> Self {
         Self {
             entropy: self.entropy + other.entropy,
             count: self.count + other.count,
@@ -44,7 +44,7 @@ impl Tokens {
     }
 
     /// Returns the means under TRL's names; the accuracy covers only chosen responses of pairs.
-    pub fn metrics(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
+    pub(super) fn metrics(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
         let accuracy = (self.chosen > 0).then(|| ("mean_token_accuracy", self.right as f64 / self.chosen as f64));
         [("entropy", self.entropy / self.count.max(1) as f64)].into_iter().chain(accuracy)
     }

@@ -10,7 +10,7 @@ use burnish_model::hf_config::{Classifier, HfConfig};
 use burnish_model::{CausalLm, HeadInit, NewHead, Readout};
 
 /// The task of a reward model.
-pub enum Form {
+pub(super) enum Form {
     /// Scoring texts, from pairs.
     Pairs {
         loss: &'static RankingLoss,
@@ -33,7 +33,7 @@ pub(crate) enum StepReadout {
 }
 
 impl StepReadout {
-    pub fn readout(&self) -> Readout<'_> {
+    pub(super) fn readout(&self) -> Readout<'_> {
         match self {
             Self::Labels => Readout::Labels,
             Self::Tokens(tokens) => Readout::Tokens(tokens),
@@ -42,7 +42,7 @@ impl StepReadout {
     }
 
     /// Returns the number of logits of the readout.
-    pub fn numbers(&self, model: &CausalLm) -> usize {
+    pub(super) fn numbers(&self, model: &CausalLm) -> usize {
         match self {
             Self::Labels => 2,
             Self::Tokens(tokens) => tokens.len(),
@@ -55,7 +55,7 @@ impl StepReadout {
 ///
 /// # Errors
 /// If the loss does not exist.
-pub fn loss(config: &RmConfig) -> Result<&'static RankingLoss> {
+pub(super) fn loss(config: &RmConfig) -> Result<&'static RankingLoss> {
     ranking::find(&config.algorithm.loss_type).context("unknown algorithm.loss_type")
 }
 
@@ -63,7 +63,7 @@ pub fn loss(config: &RmConfig) -> Result<&'static RankingLoss> {
 ///
 /// # Errors
 /// If the loss is unknown.
-pub fn head(config: &RmConfig) -> Result<Option<(usize, Classifier)>> {
+pub(super) fn head(config: &RmConfig) -> Result<Option<(usize, Classifier)>> {
     Ok(match (loss(config)?.form, &config.data.placeholder_token) {
         (ranking::Form::Pairs(_), _) => Some((1, Classifier::Sequences)),
         (ranking::Form::Steps, None) => Some((2, Classifier::Tokens)),
@@ -83,7 +83,7 @@ pub(crate) fn draws_head(config: &RmConfig) -> Result<bool> {
 }
 
 /// Returns the new head of a language model.
-pub fn fresh_head(kind: Classifier, init: InitHead, seed: u64) -> NewHead {
+pub(super) fn fresh_head(kind: Classifier, init: InitHead, seed: u64) -> NewHead {
     let init = match init {
         InitHead::Normal => HeadInit::Normal,
         InitHead::Scaled => HeadInit::Scaled,
@@ -108,7 +108,7 @@ pub(crate) fn step_readout(config: &RmConfig, tokenizer: &Tokenizer) -> Result<S
 impl Form {
     /// # Errors
     /// If the loss is unknown, or one of `algorithm.reward_tokens` is not a token.
-    pub fn of(config: &RmConfig, tokenizer: &Tokenizer) -> Result<Self> {
+    pub(super) fn of(config: &RmConfig, tokenizer: &Tokenizer) -> Result<Self> {
         let loss = loss(config)?;
         Ok(match loss.form {
             ranking::Form::Pairs(_) => Self::Pairs { loss, center: config.algorithm.center_rewards_coefficient.unwrap_or(0.0) },
@@ -117,7 +117,7 @@ impl Form {
     }
 
     /// Describes the task for users.
-    pub fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
             Self::Pairs { loss, .. } => format!("to score texts, from pairs ({})", loss.name),
             Self::Steps(StepReadout::Labels) => "to judge steps, by two labels of their last tokens".to_owned(),

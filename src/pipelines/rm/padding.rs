@@ -39,7 +39,7 @@ impl Padding {
     ///
     /// # Errors
     /// If tokenizer_config.json cannot be read.
-    pub fn choose(folder: &Location, inputs: &Inputs<RmExample>) -> Result<Self> {
+    pub(super) fn choose(folder: &Location, inputs: &Inputs<RmExample>) -> Result<Self> {
         let examples = inputs.train.iter().chain(&inputs.val);
         let ends =
             examples.flat_map(RmExample::sequences).filter_map(|text| text.response.last().or(text.prompt.last()).copied());
@@ -62,7 +62,7 @@ impl Padding {
     }
 
     /// Returns the `pad_token_id` for config.json.
-    pub fn id(&self) -> Option<u32> {
+    pub(super) fn id(&self) -> Option<u32> {
         match self {
             Self::Own(id) | Self::Another(id, _) => Some(*id),
             Self::None => None,
@@ -70,7 +70,7 @@ impl Padding {
     }
 
     /// Warns if the pad token differs from the tokenizer's.
-    pub fn announce(&self) {
+    pub(super) fn announce(&self) {
         match self {
             Self::Own(_) => {}
             Self::Another(_, text) => tracing::info!(
@@ -89,7 +89,7 @@ impl Padding {
     ///
     /// # Errors
     /// If a file cannot be read or written.
-    pub fn write(&self, checkpoint: &Path) -> Result<()> {
+    pub(super) fn write(&self, checkpoint: &Path) -> Result<()> {
         let Self::Another(_, text) = self else { return Ok(()) };
         let files = [TOKENIZER_CONFIG, SPECIAL_TOKENS].map(|name| checkpoint.join(HUGGINGFACE).join(name));
         let mut known = Vec::new();

@@ -8,11 +8,11 @@ use burnish_algorithm::ranking::{PairScores, PairTally, RankingLoss, pair_loss};
 use burnish_model::{CausalLm, Gradients, Marked, Readout};
 
 /// The scores of pairs, by their index in the batch.
-pub type Pairs = BTreeMap<usize, PairScores>;
+pub(super) type Pairs = BTreeMap<usize, PairScores>;
 
 /// Passes over a slice of a batch of `count` pairs; the loss is the mean over the pairs. Both sides of a pair pass together, and their
 /// common prefix passes once.
-pub fn pass(
+pub(super) fn pass(
     loss: &RankingLoss,
     center: f64,
     batch: &Batch<RmExample>,
@@ -46,7 +46,7 @@ pub fn pass(
 
 /// Returns the loss of a batch, summed in the order of its rows, so that no sum depends on slices and micro-batches. `spread`: also
 /// report the spread of the scores.
-pub fn measured(loss: &RankingLoss, center: f64, count: f64, pairs: Pairs, spread: bool) -> Measured {
+pub(super) fn measured(loss: &RankingLoss, center: f64, count: f64, pairs: Pairs, spread: bool) -> Measured {
     let (mut sum, mut tally) = (0.0, PairTally::default());
     for pair in pairs.into_values() {
         sum += pair_loss(loss, pair, center).loss;

@@ -9,10 +9,10 @@ use burnish_algorithm::ranking::{StepTally, StepTarget, step_loss};
 use burnish_model::{CausalLm, Gradients, Marked};
 
 /// The loss of every step, and true if the model judged it correctly, by the index of the text in the batch.
-pub type Steps = BTreeMap<usize, Vec<(f64, bool)>>;
+pub(super) type Steps = BTreeMap<usize, Vec<(f64, bool)>>;
 
 /// Passes over a slice of a batch of `count` judged steps; the loss is the mean over the steps.
-pub fn pass(
+pub(super) fn pass(
     read: &StepReadout,
     batch: &Batch<RmExample>,
     count: f64,
@@ -43,7 +43,7 @@ pub fn pass(
 }
 
 /// Returns the loss of a batch, summed in the order of its rows, so that no sum depends on slices and micro-batches.
-pub fn measured(count: f64, steps: Steps) -> Measured {
+pub(super) fn measured(count: f64, steps: Steps) -> Measured {
     let (mut sum, mut tally) = (0.0, StepTally::default());
     for (loss, right) in steps.into_values().flatten() {
         sum += loss;

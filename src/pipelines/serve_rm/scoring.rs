@@ -13,7 +13,7 @@ pub(crate) struct Job<T> {
 
 impl<T> Job<T> {
     /// Creates a job of at least one text.
-    pub fn new(texts: Vec<T>, reply: oneshot::Sender<Vec<f32>>) -> Self {
+    pub(super) fn new(texts: Vec<T>, reply: oneshot::Sender<Vec<f32>>) -> Self {
         Self { texts, scores: Vec::new(), reply }
     }
 
@@ -25,7 +25,7 @@ impl<T> Job<T> {
 
 /// Scores jobs until the channel is closed. `score` gets up to `batch_size` texts of the oldest requests. A request whose
 /// client has left is dropped before the next pass.
-pub fn run<T>(mut jobs: mpsc::Receiver<Job<T>>, batch_size: usize, score: impl Fn(&[&T]) -> Vec<f32>) {
+pub(super) fn run<T>(mut jobs: mpsc::Receiver<Job<T>>, batch_size: usize, score: impl Fn(&[&T]) -> Vec<f32>) {
     let mut waiting: VecDeque<Job<T>> = VecDeque::new();
     loop {
         waiting.retain(|job| !job.reply.is_closed());

@@ -27,7 +27,7 @@ const CUT: &str = "reward_model_cut";
 type Read = Box<dyn Fn(&Query) -> Result<Input> + Send + Sync>;
 
 /// The state that all requests share.
-pub struct Service {
+pub(super) struct Service {
     pub read: Read,
     pub jobs: mpsc::Sender<Job<Input>>,
     pub model: String,
@@ -41,7 +41,7 @@ pub struct Service {
 
 /// The counters of the server.
 #[derive(Default)]
-pub struct Counts {
+pub(super) struct Counts {
     requests: AtomicU64,
     queries: AtomicU64,
     refused: AtomicU64,

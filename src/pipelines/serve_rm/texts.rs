@@ -11,7 +11,7 @@ use burnish_reward_model::steps::Steps;
 const LEAST: usize = 32;
 
 /// Tokenizes queries.
-pub struct Texts {
+pub(super) struct Texts {
     tokenizer: Tokenizer,
     /// The number of tokens at which a query is truncated.
     max_len: Option<usize>,
@@ -24,13 +24,13 @@ pub struct Texts {
 }
 
 impl Texts {
-    pub fn new(tokenizer: Tokenizer, max_len: Option<usize>, positions: usize, steps: Option<Steps>) -> Self {
+    pub(super) fn new(tokenizer: Tokenizer, max_len: Option<usize>, positions: usize, steps: Option<Steps>) -> Self {
         let bytes = positions.saturating_mul(tokenizer.longest_token().max(LEAST));
         Self { tokenizer, max_len, positions, bytes, steps }
     }
 
     /// Returns true if long queries are truncated and not refused.
-    pub fn cuts(&self) -> bool {
+    pub(super) fn cuts(&self) -> bool {
         self.max_len.is_some()
     }
 
@@ -38,7 +38,7 @@ impl Texts {
     ///
     /// # Errors
     /// If there are no tokens or too many. A far too long query is not tokenized, because tokenizing takes a few hundred times its memory.
-    pub fn read(&self, query: &Query) -> Result<Input> {
+    pub(super) fn read(&self, query: &Query) -> Result<Input> {
         let Self { positions, bytes, .. } = *self;
         let text = query.text.as_str();
         ensure!(

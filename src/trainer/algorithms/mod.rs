@@ -5,8 +5,8 @@ mod estimator;
 mod resolve;
 
 pub use choices::choices;
-pub use estimator::RunEstimator;
-pub use resolve::{
+pub(super) use estimator::RunEstimator;
+pub(super) use resolve::{
     Correction, batch_shaping, corrections, needs_old_log_probs, normalize_advantages, objective, options, pf_ppo, policy_loss,
     reads_sum_pi_squared, section, shaping,
 };

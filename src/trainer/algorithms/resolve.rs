@@ -17,7 +17,7 @@ use burnish_config::schema::{self, PpoConfig, RewardManager};
 use burnish_util::json_number;
 
 /// Correction of the difference between generation and training.
-pub struct Correction {
+pub(crate) struct Correction {
     /// `None` without a correction.
     pub correction: Option<RolloutCorrection>,
     pub bypass: bool,
@@ -25,7 +25,7 @@ pub struct Correction {
 
 /// # Errors
 /// A setting of `algorithm.rollout_correction` that makes no sense.
-pub fn corrections(config: &PpoConfig) -> Result<Correction> {
+pub(crate) fn corrections(config: &PpoConfig) -> Result<Correction> {
     let Some(settings) = &config.algorithm.rollout_correction else { return Ok(Correction { correction: None, bypass: false }) };
     let correction = RolloutCorrection::new(&Settings {
         rollout_is: settings.rollout_is.clone().filter(|_| config.reads_importance_weights()),
@@ -42,7 +42,7 @@ pub fn corrections(config: &PpoConfig) -> Result<Correction> {
 }
 
 /// Returns true if an estimator or a metric reads Σ π² of each token.
-pub fn reads_sum_pi_squared(config: &PpoConfig) -> bool {
+pub(crate) fn reads_sum_pi_squared(config: &PpoConfig) -> bool {
     let estimator = advantage::find(&config.algorithm.adv_estimator);
     let read = estimator.is_some_and(|e| e.needs(Need::SumPiSquared)) || config.actor_rollout_ref.actor.calculate_sum_pi_squared;
     read && config.reads_advantages()
@@ -52,7 +52,7 @@ pub fn reads_sum_pi_squared(config: &PpoConfig) -> bool {
 /// one: every ratio is exactly 1, and a KL term in the rewards can use the log-probs reported by generation. That requires equal
 /// temperatures (greedy responses are reported at 1; the user's loops may sample a turn at another) and float32 (in bfloat16 the
 /// two differ too much). In bypass mode the policy that generated counts as the old policy.
-pub fn needs_old_log_probs(config: &PpoConfig, plan: &BatchPlan, corrections: &Correction) -> bool {
+pub(crate) fn needs_old_log_probs(config: &PpoConfig, plan: &BatchPlan, corrections: &Correction) -> bool {
     let rollout = &config.actor_rollout_ref.rollout;
     let exact = !config.actor_rollout_ref.model.dtype.is_bfloat16(config.trainer.device);
     let one_temperature = rollout.agent.agent_loop_config_path.is_none();
@@ -65,7 +65,7 @@ pub fn needs_old_log_probs(config: &PpoConfig, plan: &BatchPlan, corrections: &C
 ///
 /// # Errors
 /// If no registry has a name.
-pub fn objective(config: &PpoConfig, bypass: bool, correction: Option<RolloutCorrection>) -> Result<PolicyObjective> {
+pub(crate) fn objective(config: &PpoConfig, bypass: bool, correction: Option<RolloutCorrection>) -> Result<PolicyObjective> {
     let actor = &config.actor_rollout_ref.actor;
     let loss = &actor.policy_loss;
     let kl_penalty = || kl::find(&actor.kl_loss_type).context("unknown kl_loss_type");
@@ -85,7 +85,7 @@ pub fn objective(config: &PpoConfig, bypass: bool, correction: Option<RolloutCor
 }
 
 /// Returns the shaping of each single score; empty if nothing reads scores.
-pub fn shaping(config: &PpoConfig) -> RewardShaping {
+pub(crate) fn shaping(config: &PpoConfig) -> RewardShaping {
     if !config.reads_scores() {
         return RewardShaping::default();
     }
@@ -105,7 +105,7 @@ pub fn shaping(config: &PpoConfig) -> RewardShaping {
 }
 
 /// Returns the shaping of the scores of a batch, after the shaping of each single score.
-pub fn batch_shaping(config: &PpoConfig) -> RewardShaping {
+pub(crate) fn batch_shaping(config: &PpoConfig) -> RewardShaping {
     let algorithm = &config.algorithm;
     RewardShaping { normalize: algorithm.normalize_reward, clip: algorithm.reward_clip_range, ..RewardShaping::default() }
 }
@@ -114,7 +114,7 @@ pub fn batch_shaping(config: &PpoConfig) -> RewardShaping {
 ///
 /// # Errors
 /// If no registry has the name.
-pub fn policy_loss(config: &PpoConfig) -> Result<&'static PolicyLoss> {
+pub(crate) fn policy_loss(config: &PpoConfig) -> Result<&'static PolicyLoss> {
     if !config.reads_advantages() {
         return policy_loss::find("vanilla").context("no policy loss vanilla");
     }
@@ -136,7 +136,7 @@ pub fn options(config: &PpoConfig, keys: &[&'static str]) -> Result<Options> {
 ///
 /// # Errors
 /// If the section cannot be written.
-pub fn section(config: &PpoConfig) -> Result<serde_json::Value> {
+pub(crate) fn section(config: &PpoConfig) -> Result<serde_json::Value> {
     Ok(json(&Value::serialize(&config.algorithm)?))
 }
 
@@ -169,7 +169,7 @@ fn setting(settings: &Value, key: &str) -> Result<OptionValue> {
     })
 }
 
-pub fn normalize_advantages(config: &PpoConfig) -> Option<NormalizeAdvantages> {
+pub(crate) fn normalize_advantages(config: &PpoConfig) -> Option<NormalizeAdvantages> {
     match config.algorithm.normalize_advantages {
         schema::NormalizeAdvantages::None => None,
         schema::NormalizeAdvantages::Sequences => Some(NormalizeAdvantages::Sequence),
@@ -179,7 +179,7 @@ pub fn normalize_advantages(config: &PpoConfig) -> Option<NormalizeAdvantages> {
 
 /// # Errors
 /// If no registry has the method.
-pub fn pf_ppo(config: &PpoConfig) -> Result<Option<(&'static Reweighting, f64)>> {
+pub(crate) fn pf_ppo(config: &PpoConfig) -> Result<Option<(&'static Reweighting, f64)>> {
     let (wanted, settings) = (config.algorithm.use_pf_ppo, &config.algorithm.pf_ppo);
     if !wanted {
         return Ok(None);

@@ -48,7 +48,7 @@ pub(crate) fn nonfinite_sequence(column: &[f32], offsets: &[usize]) -> Option<us
 ///
 /// # Errors
 /// The errors of [`report`].
-pub fn on_nonfinite(fault: &NonfiniteValue, batch: &Batch, trajectories: &[usize], at: &Context) -> Result<()> {
+pub(crate) fn on_nonfinite(fault: &NonfiniteValue, batch: &Batch, trajectories: &[usize], at: &Context) -> Result<()> {
     let of = fault.trajectory.map_or(String::new(), |i| {
         let prompt = batch.prompt(i);
         format!(" for the response {} to row {} {}", excerpt(&batch.texts[i]), prompt.index, excerpt(&prompt.text))
@@ -123,7 +123,7 @@ fn row(batch: &Batch, i: usize) -> Value {
 }
 
 /// Converts floats to JSON, with words for those that JSON lacks.
-pub fn numbers(values: &[f32]) -> Value {
+pub(crate) fn numbers(values: &[f32]) -> Value {
     json_number::to_value(values.to_vec())
 }
 

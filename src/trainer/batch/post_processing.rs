@@ -18,13 +18,13 @@ use burnish_tracking::Metrics;
 use burnish_util::interrupt::Interrupt;
 
 /// The setting of the file.
-pub const PATH: &str = "algorithm.post_processing.path";
+pub(crate) const PATH: &str = "algorithm.post_processing.path";
 
 /// Loads the function, if the settings name one.
 ///
 /// # Errors
 /// If the function cannot be called, or the estimator would not see its scores.
-pub fn start(
+pub(crate) fn start(
     config: &PpoConfig,
     estimator: Option<&RunEstimator>,
     interrupt: &Interrupt,
@@ -49,7 +49,7 @@ pub fn start(
 ///
 /// # Errors
 /// If the function fails.
-pub fn process(function: &PythonPostProcessing, batch: &mut Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
+pub(crate) fn process(function: &PythonPostProcessing, batch: &mut Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
     let scored = batch.scored();
     let kept: Vec<usize> = (0..batch.len()).filter(|&i| scored[i]).collect();
     if kept.is_empty() {

@@ -7,7 +7,7 @@ use burnish_config::schema::TurnRewards;
 use burnish_reward::ResponseScore;
 
 /// Adds the rewards of a conversation to its score, if they are part of it. A conversation without a score stays without one.
-pub fn join(setting: TurnRewards, score: &mut ResponseScore, episode: Option<&Episode>) {
+pub(crate) fn join(setting: TurnRewards, score: &mut ResponseScore, episode: Option<&Episode>) {
     let Some(earned) = not_self_scored(episode)
         .filter(|episode| setting == TurnRewards::Sum && !episode.rewards.is_empty())
         .map(Episode::earned)
@@ -18,14 +18,14 @@ pub fn join(setting: TurnRewards, score: &mut ResponseScore, episode: Option<&Ep
 }
 
 /// Adds the rewards of scored conversations to a token column, each at the token that earned it, if they belong to tokens.
-pub fn place(setting: TurnRewards, batch: &Batch, column: &mut [f32]) {
+pub(crate) fn place(setting: TurnRewards, batch: &Batch, column: &mut [f32]) {
     for (at, value) in places(setting, batch) {
         column[at] += value;
     }
 }
 
 /// Moves rewards from tokens that rollout correction rejected to the last trained token before, or else to the first one behind.
-pub fn settle(setting: TurnRewards, batch: &Batch, column: &mut [f32]) {
+pub(crate) fn settle(setting: TurnRewards, batch: &Batch, column: &mut [f32]) {
     let is_trained = |t: &usize| batch[Column::Mask][*t] != 0.0;
     for (at, _) in places(setting, batch).into_iter().filter(|(at, _)| !is_trained(at)) {
         let tokens = batch.tokens(batch.offsets().partition_point(|&start| start <= at) - 1);

@@ -12,7 +12,7 @@ use burnish_optim::StatePart;
 const ACTOR: &str = "actor";
 const CRITIC: &str = "critic";
 /// Key of the parts of the actor to load.
-pub const LOAD_CONTENTS: &str = "actor_rollout_ref.actor.checkpoint.load_contents";
+pub(crate) const LOAD_CONTENTS: &str = "actor_rollout_ref.actor.checkpoint.load_contents";
 const CRITIC_LOAD_CONTENTS: &str = "critic.checkpoint.load_contents";
 
 impl LearningSide {

@@ -6,7 +6,7 @@ use burnish_model::{Cut, Sequence};
 use burnish_util::rng::Stream;
 
 /// One optimizer update of a step.
-pub struct MiniBatch {
+pub(super) struct MiniBatch {
     pub epoch: usize,
     /// Its index in the epoch.
     pub place: usize,
@@ -18,7 +18,7 @@ pub struct MiniBatch {
 /// Returns the updates of a step, in order. `shuffle`: purpose and seed of the order of each epoch; `None` keeps the order. Drops
 /// trajectories without a trained token in `mask`, since a nonfinite value in them would spoil the others; keeps all if none
 /// would be left.
-pub fn mini_batches(plan: &UpdatePlan, batch: &Batch, mask: &[f32], shuffle: Option<(&str, u64)>, step: u64) -> Vec<MiniBatch> {
+pub(super) fn mini_batches(plan: &UpdatePlan, batch: &Batch, mask: &[f32], shuffle: Option<(&str, u64)>, step: u64) -> Vec<MiniBatch> {
     let is_trained = |&i: &usize| mask[batch.tokens(i)].iter().any(|&m| m != 0.0);
     let mut updates = Vec::new();
     for epoch in 0..plan.epochs {
@@ -37,7 +37,7 @@ pub fn mini_batches(plan: &UpdatePlan, batch: &Batch, mask: &[f32], shuffle: Opt
 }
 
 /// Returns the micro-batches of a slice of a mini-batch with these `sequences`.
-pub fn micro_batches(plan: &UpdatePlan, sequences: &[Sequence], slice: &[usize]) -> Vec<Vec<usize>> {
+pub(super) fn micro_batches(plan: &UpdatePlan, sequences: &[Sequence], slice: &[usize]) -> Vec<Vec<usize>> {
     let cut = match plan.micro_batch {
         MicroBatch::Trajectories(count) => Cut::Sequences(count),
         MicroBatch::Tokens(budget) => Cut::Tokens(budget),
@@ -52,7 +52,7 @@ pub(crate) fn cut_slice(cut: Cut, sequences: &[Sequence], slice: &[usize]) -> Ve
 }
 
 /// Returns the tokens of each sequence.
-pub fn lengths(sequences: &[Sequence]) -> Vec<usize> {
+pub(super) fn lengths(sequences: &[Sequence]) -> Vec<usize> {
     sequences.iter().map(Sequence::len).collect()
 }
 

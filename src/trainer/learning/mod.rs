@@ -2,16 +2,16 @@
 
 mod checkpoint;
 mod critic;
-pub mod distillation;
+pub(super) mod distillation;
 mod log_prob;
 mod mini_batch;
 mod passes;
 mod reference;
-pub mod reference_model;
+pub(super) mod reference_model;
 mod side;
-pub mod teacher;
+pub(super) mod teacher;
 pub(super) mod totals;
 mod update;
 
-pub use checkpoint::LOAD_CONTENTS;
-pub use side::LearningSide;
+pub(super) use checkpoint::LOAD_CONTENTS;
+pub(super) use side::LearningSide;

@@ -11,7 +11,7 @@ use super::mini_batch::lengths;
 ///
 /// `offsets` cut a column into the responses of `sequences`; `groups` names the prompt of each. `cut` returns the micro-batches
 /// of some sequences, as indices; `pass` returns the columns of a micro-batch. Empty batches give empty columns.
-pub fn columns<const N: usize>(
+pub(super) fn columns<const N: usize>(
     ranks: &Ranks,
     sequences: &[Sequence],
     groups: &[usize],

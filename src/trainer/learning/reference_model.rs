@@ -10,7 +10,7 @@ use burnish_config::schema::Location;
 use burnish_model::hf_config::HfConfig;
 use burnish_model::{CausalLm, DecoderConfig, Init};
 
-pub const KEY: &str = "actor_rollout_ref.ref.model.path";
+pub(crate) const KEY: &str = "actor_rollout_ref.ref.model.path";
 
 fn path(config: &PpoConfig) -> Option<&Location> {
     config.actor_rollout_ref.reference.model.path.as_ref().filter(|_| config.has_reference())
@@ -21,7 +21,7 @@ fn path(config: &PpoConfig) -> Option<&Location> {
 /// # Errors
 /// If the model cannot read the sequences of the run, or has other tokens, since probabilities of different tokens cannot be
 /// compared.
-pub fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Result<Option<(&'a Location, DecoderConfig)>> {
+pub(crate) fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Result<Option<(&'a Location, DecoderConfig)>> {
     let Some(path) = path(config) else { return Ok(None) };
     let decoder = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
     inputs.check_model(&decoder, config).with_context(|| format!("{KEY}={path}"))?;
@@ -35,7 +35,7 @@ pub fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Result<Opti
 ///
 /// # Errors
 /// If weights cannot be read or do not fit config.json.
-pub fn load(config: &PpoConfig, device: &burn::tensor::Device) -> Result<Option<CausalLm>> {
+pub(crate) fn load(config: &PpoConfig, device: &burn::tensor::Device) -> Result<Option<CausalLm>> {
     let Some(path) = path(config) else { return Ok(None) };
     let loaded = CausalLm::load(path.as_path(), Init::Pretrained, device).context(KEY)?;
     let model = &config.actor_rollout_ref.model;

@@ -21,13 +21,13 @@ use burnish_model::hf_config::HfConfig;
 use burnish_model::{CausalLm, DecoderConfig, Divergence, Init};
 
 /// Reason why settings of advantages have no effect.
-pub const ALONE: &str = "the teacher's is the only loss, and nothing reads advantages";
+pub(crate) const ALONE: &str = "the teacher's is the only loss, and nothing reads advantages";
 
 /// Returns the folder and the shape of the teacher, if there is one.
 ///
 /// # Errors
 /// If the model cannot read the sequences of the run or has other tokens.
-pub fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Result<Option<(&'a Location, DecoderConfig)>> {
+pub(crate) fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Result<Option<(&'a Location, DecoderConfig)>> {
     let Some(path) = config.distillation.teacher() else { return Ok(None) };
     let theirs = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(TEACHER)?;
     inputs.check_model(&theirs, config).with_context(|| format!("{TEACHER}={path}"))?;
@@ -50,7 +50,7 @@ pub fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Result<Opti
 ///
 /// # Errors
 /// If [`decoder`] refuses it, or weights cannot be read or do not fit config.json.
-pub fn load(config: &PpoConfig, inputs: &TrainerInputs, policy: &CausalLm) -> Result<Option<Distillation>> {
+pub(crate) fn load(config: &PpoConfig, inputs: &TrainerInputs, policy: &CausalLm) -> Result<Option<Distillation>> {
     let Some((path, _)) = decoder(config, inputs)? else { return Ok(None) };
     let loaded = CausalLm::load(path.as_path(), Init::Pretrained, &policy.device).context(TEACHER)?;
     let bfloat16 = is_bfloat16(config.actor_rollout_ref.model.dtype, config.trainer.device, &policy.device);
@@ -93,7 +93,7 @@ fn policy_gradient(config: &PpoConfig) -> Result<PolicyObjective> {
 }
 
 /// Returns the settings whose result nothing reads if the teacher's is the only loss, without those of estimators and the critic.
-pub fn unread(config: &PpoConfig) -> Vec<UnusedOption> {
+pub(crate) fn unread(config: &PpoConfig) -> Vec<UnusedOption> {
     macro_rules! keys {
         ($group:literal: $($name:literal)*) => {
             [$(concat!($group, $name)),*]

@@ -38,7 +38,7 @@ fn add<T>(all: &mut Vec<(Name, Vec<T>)>, name: Name, numbers: impl IntoIterator<
 }
 
 impl Totals {
-    pub fn add(&mut self, result: &LossResult) {
+    pub(crate) fn add(&mut self, result: &LossResult) {
         for (name, value) in &result.terms {
             self.add_mean(name, *value);
         }
@@ -72,7 +72,7 @@ impl Totals {
     }
 
     /// Adds the results of the slices of a mini-batch, in their order. Returns the first value that is not finite.
-    pub fn merge(&mut self, slices: Vec<(Self, Option<NonfiniteValue>)>) -> Option<NonfiniteValue> {
+    pub(crate) fn merge(&mut self, slices: Vec<(Self, Option<NonfiniteValue>)>) -> Option<NonfiniteValue> {
         let mut first = None;
         for (slice, fault) in slices {
             let Self { per_update, per_token, ranges, log_ratios, ratios } = slice;
@@ -122,7 +122,7 @@ impl Totals {
     }
 
     /// Reports all metrics, with the ratios of a policy.
-    pub fn report(mut self, updates: usize, metrics: &mut Metrics) {
+    pub(crate) fn report(mut self, updates: usize, metrics: &mut Metrics) {
         self.report_means(updates, metrics);
         let squares: f64 = self.log_ratios.iter().map(|d| d * d).sum();
         metrics.set("policy/approxkl_avg", 0.5 * squares / self.log_ratios.len().max(1) as f64);

@@ -26,7 +26,7 @@ const MOST_TOOLS: usize = 64;
 /// `tools/trouble/NAME` and `tools/TOOL/calls` count calls of the step, `tools/TOOL/failure_rate` is a tool's share of failures,
 /// `agent/context_ratio` the share of response tokens that the model did not sample. Names that are not tools have no separate
 /// metrics.
-pub fn of_batch(batch: &Batch, metrics: &mut Metrics) {
+pub(crate) fn of_batch(batch: &Batch, metrics: &mut Metrics) {
     let episodes: Vec<(usize, &Episode)> =
         batch.episodes.iter().enumerate().filter_map(|(i, episode)| Some((i, episode.as_deref()?))).collect();
     if episodes.is_empty() {
@@ -97,7 +97,7 @@ pub(crate) struct ToolWatch {
 
 impl ToolWatch {
     /// Follows the conversations of a step.
-    pub fn follow(&mut self, step: u64, batch: &Batch) {
+    pub(crate) fn follow(&mut self, step: u64, batch: &Batch) {
         for warning in self.warnings(batch) {
             tracing::warn!("step {step}: {warning}");
         }

@@ -14,14 +14,14 @@ use burnish_tracking::Metrics;
 const TURNS: f64 = 2.0;
 
 /// Returns the number of turns of each trajectory, as verl counts them.
-pub fn turns(batch: &Batch) -> Vec<f64> {
+pub(crate) fn turns(batch: &Batch) -> Vec<f64> {
     batch.episodes.iter().map(|episode| episode.as_ref().map_or(TURNS, |episode| episode.num_turns() as f64)).collect()
 }
 
 /// Adds scores and rewards per trajectory, advantages and returns over trained tokens, and lengths per trajectory. Scores also
 /// have the standard deviation, its mean within groups, and the share of groups with equal scores, as in TRL. Columns that
 /// nothing reads are not computed and have no metrics.
-pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
+pub(crate) fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     let trained = |column: &[f32]| -> Vec<f64> {
         column.iter().zip(&batch[Column::Mask]).filter(|(_, m)| **m != 0.0).map(|(x, _)| *x as f64).collect()
     };
@@ -85,7 +85,7 @@ fn of_sources(batch: &Batch, metrics: &mut Metrics) {
 }
 
 /// Adds values, and how much of the returns they explain, over the tokens that `mask` counts.
-pub fn of_values(values: &[f32], returns: &[f32], mask: &[f32], metrics: &mut Metrics) {
+pub(crate) fn of_values(values: &[f32], returns: &[f32], mask: &[f32], metrics: &mut Metrics) {
     let counted = |column: &[f32]| -> Vec<f64> {
         column.iter().zip(mask).filter(|(_, m)| **m != 0.0).map(|(x, _)| f64::from(*x)).collect()
     };
@@ -103,7 +103,7 @@ pub(super) fn variance(values: &[f64]) -> f64 {
 }
 
 /// Adds mean, maximum and minimum, if there are values.
-pub fn spread(name: &str, values: &[f64], metrics: &mut Metrics) {
+pub(crate) fn spread(name: &str, values: &[f64], metrics: &mut Metrics) {
     if values.is_empty() {
         return;
     }
@@ -123,7 +123,7 @@ fn length(name: &str, values: &[f64], most: usize, metrics: &mut Metrics) {
 /// Adds the noise of the gradient: A²·W estimates the squared norm of a trajectory's gradient, with W = Σ_t (1 − 2π_t + Σπ²) and
 /// A the mean of its advantages. With importance weights, power takes their mean squared, and the reported W takes each squared,
 /// as in verl. `actor/grad_norm` is the norm of the mean gradient; absent if the step does not update the actor.
-pub fn variance_proxy(batch: &Batch, metrics: &mut Metrics) {
+pub(crate) fn variance_proxy(batch: &Batch, metrics: &mut Metrics) {
     let Some(grad_norm) = metrics.get("actor/grad_norm") else { return };
     let (Some(old), Some(squares)) = (batch.get(Column::OldLogProb), batch.get(Column::SumPiSquared)) else { return };
     let is_weights = batch.get(Column::RolloutIsWeights);

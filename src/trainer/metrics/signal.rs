@@ -11,7 +11,7 @@ const LONG: u64 = 10;
 
 /// Steps without a signal.
 #[derive(Default)]
-pub struct Signal {
+pub(crate) struct Signal {
     /// First of the current steps in a row, and the reason.
     since: Option<(u64, &'static str)>,
     /// First step of this process.
@@ -21,7 +21,7 @@ pub struct Signal {
 
 impl Signal {
     /// Follows a step. `why`: the reason why it had no signal.
-    pub fn follow(&mut self, step: u64, why: Option<&'static str>, metrics: &Metrics) {
+    pub(crate) fn follow(&mut self, step: u64, why: Option<&'static str>, metrics: &Metrics) {
         self.first.get_or_insert(step);
         self.since = why.map(|why| self.since.unwrap_or((step, why)));
         let Some((since, why)) = self.since.filter(|(since, _)| !self.warned && step + 1 - since >= LONG) else { return };
@@ -39,7 +39,7 @@ impl Signal {
 
     /// Returns the step since which a run that ended after `step` had no signal, and the reason, if that was long: [`LONG`]
     /// steps, or all steps of the run.
-    pub fn verdict(&self, step: u64) -> Option<(u64, &'static str)> {
+    pub(crate) fn verdict(&self, step: u64) -> Option<(u64, &'static str)> {
         let (since, why) = self.since?;
         let steps = (step + 1).saturating_sub(since);
         (steps >= LONG || steps > 1 && self.first == Some(since)).then_some((since, why))
@@ -48,7 +48,7 @@ impl Signal {
 
 /// Returns the reason why a finished step teaches nothing, or `None` if it does. `needs`: of the estimator. KL terms and an
 /// entropy bonus may still move the policy.
-pub fn missing(batch: &Batch, needs: impl Fn(Need) -> bool, metrics: &Metrics) -> Option<&'static str> {
+pub(crate) fn missing(batch: &Batch, needs: impl Fn(Need) -> bool, metrics: &Metrics) -> Option<&'static str> {
     let scores: Vec<f64> = batch.trajectory_scores().into_iter().flatten().collect();
     let size = scores.iter().fold(0.0, |most: f64, score| most.max(score.abs()));
     let (mask, advantages) = (&batch[Column::Mask], batch.get(Column::Advantages));

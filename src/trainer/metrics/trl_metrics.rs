@@ -66,7 +66,7 @@ const REWARDS: &str = "rewards/";
 
 /// Adds the metrics of a batch that TRL reports and verl does not. `episode`: trajectories trained on since the start of the run.
 /// `tokens`: tokens of their prompts and responses.
-pub fn of_batch(batch: &Batch, episode: u64, tokens: u64, metrics: &mut Metrics) {
+pub(crate) fn of_batch(batch: &Batch, episode: u64, tokens: u64, metrics: &mut Metrics) {
     let count = batch.len().max(1) as f64;
     let mean = |term: &dyn Fn(usize) -> f64| {
         let trained = (0..batch[Column::Mask].len()).filter(|&t| batch[Column::Mask][t] != 0.0);
@@ -127,7 +127,7 @@ fn sampled_lengths(batch: &Batch, metrics: &mut Metrics) {
 }
 
 /// Returns a row of metrics under the chosen names. A metric without a name in TRL keeps verl's.
-pub fn named(metrics: Metrics, names: MetricNames) -> Metrics {
+pub(crate) fn named(metrics: Metrics, names: MetricNames) -> Metrics {
     let mut row = Metrics::new();
     match names {
         MetricNames::Verl => {

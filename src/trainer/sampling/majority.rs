@@ -14,7 +14,7 @@ pub(crate) struct Votes(HashMap<(Vec<usize>, usize), Vec<f64>>);
 
 impl Votes {
     /// Computes the votes of samples with these answers, for each number of draws.
-    pub fn new<'a>(answers: impl Iterator<Item = &'a [String]>, draws: &[usize]) -> Self {
+    pub(super) fn new<'a>(answers: impl Iterator<Item = &'a [String]>, draws: &[usize]) -> Self {
         let cases: BTreeSet<(Vec<usize>, usize)> = answers
             .flat_map(|answers| {
                 let sizes: Vec<usize> = classes(answers).iter().map(Vec::len).collect();

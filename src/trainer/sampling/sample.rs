@@ -18,7 +18,7 @@ use burnish_rollout::{Response, Sampling, TurnSettings};
 use burnish_util::rng::Stream;
 
 /// A request for responses to a batch of prompts.
-pub struct SampleRequest<'a> {
+pub(super) struct SampleRequest<'a> {
     /// Purpose of the random streams.
     pub purpose: &'a str,
     pub prompts: Vec<Arc<Prompt>>,
@@ -30,7 +30,7 @@ pub struct SampleRequest<'a> {
 }
 
 /// The responses to a batch of prompts, with pending scores.
-pub struct Sampled {
+pub(super) struct Sampled {
     pub prompts: Vec<Arc<Prompt>>,
     /// Responses per prompt.
     pub n: usize,

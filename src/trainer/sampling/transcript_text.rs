@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Returns the messages of a conversation as turns, `role: text` each. Calls follow an arrow, as `→ name(arguments)`.
-pub fn turns(messages: &[Value]) -> String {
+pub(super) fn turns(messages: &[Value]) -> String {
     messages.iter().map(turn).collect::<Vec<_>>().join("\n")
 }
 

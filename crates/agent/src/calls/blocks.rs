@@ -9,12 +9,12 @@ use burnish_util::python_text::strip;
 pub(crate) const PADDINGS: &[&str] = &["<|pad|>", "<|padding|>", "<pad>"];
 
 /// Returns the text without any of these tokens.
-pub fn without(text: &str, tokens: &[&str]) -> String {
+pub(super) fn without(text: &str, tokens: &[&str]) -> String {
     tokens.iter().fold(text.to_owned(), |text, token| if text.contains(token) { text.replace(token, "") } else { text })
 }
 
 /// The blocks between an opening marker and the next closing one.
-pub struct Blocks<'a> {
+pub(super) struct Blocks<'a> {
     /// The text inside each block.
     pub inside: Vec<&'a str>,
     /// The text before the first opening marker; the whole text without one.
@@ -28,7 +28,7 @@ pub struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    pub fn find(text: &'a str, open: &str, close: &str) -> Self {
+    pub(super) fn find(text: &'a str, open: &str, close: &str) -> Self {
         let mut blocks =
             Self { inside: Vec::new(), before: text, outside: String::new(), unclosed: false, closes: text.contains(close) };
         let mut rest = text;
@@ -53,7 +53,7 @@ impl<'a> Blocks<'a> {
 
     /// Parses the calls in each block, for formats whose content is the text before the first block. A turn without a block is
     /// text. `read` returns `None` for a block that cannot be parsed.
-    pub fn calls(self, text: &str, mut read: impl FnMut(&str) -> Option<Vec<ToolCall>>) -> ParsedTurn {
+    pub(super) fn calls(self, text: &str, mut read: impl FnMut(&str) -> Option<Vec<ToolCall>>) -> ParsedTurn {
         // As in verl, both markers must occur, in any order.
         let mut parsed = ParsedTurn::text(if self.closes { self.before } else { text }, usize::from(self.unclosed));
         for inside in self.inside {
@@ -73,18 +73,18 @@ pub(crate) fn json_or_text(raw: &str) -> Object {
 }
 
 /// Returns a call without an id; `None` if JSON cannot represent the arguments.
-pub fn call(name: &str, arguments: &Object) -> Option<ToolCall> {
+pub(super) fn call(name: &str, arguments: &Object) -> Option<ToolCall> {
     Some(ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_json()? })
 }
 
 /// Reads a call from a JSON object with a `name` and `arguments` (or another key of `keys`).
-pub fn json_call(value: &Object, keys: &[&str]) -> Option<ToolCall> {
+pub(super) fn json_call(value: &Object, keys: &[&str]) -> Option<ToolCall> {
     let Object::Text(name) = value.get("name")? else { return None };
     call(name, keys.iter().find_map(|key| value.get(key))?)
 }
 
 /// Parses a JSON list of calls, or one call; `None` if any of them is invalid.
-pub fn json_calls(text: &str, keys: &[&str]) -> Option<Vec<ToolCall>> {
+pub(super) fn json_calls(text: &str, keys: &[&str]) -> Option<Vec<ToolCall>> {
     match loads(text).ok()? {
         Object::List(values) => values.iter().map(|value| json_call(value, keys)).collect(),
         value => Some(vec![json_call(&value, keys)?]),
@@ -92,7 +92,7 @@ pub fn json_calls(text: &str, keys: &[&str]) -> Option<Vec<ToolCall>> {
 }
 
 /// Collects arguments from pairs of key and text; whitespace around keys is removed.
-pub fn arguments<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Object {
+pub(super) fn arguments<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Object {
     let mut fields = Fields::default();
     for (key, value) in pairs {
         fields.set_text(strip(key), json_or_text(value));

@@ -41,7 +41,7 @@ fn read(json: &str) -> Option<ToolCall> {
 }
 
 /// Returns the length of the object with which a text starts.
-pub fn object(text: &str) -> Option<usize> {
+pub(super) fn object(text: &str) -> Option<usize> {
     let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
     for (at, byte) in text.bytes().enumerate() {
         match byte {

@@ -9,7 +9,7 @@ use super::blocks::{Blocks, arguments, call};
 use super::format::{CallFormat, ParsedTurn};
 use burnish_util::python_text::strip;
 
-pub static SEED: CallFormat = CallFormat {
+pub(super) static SEED: CallFormat = CallFormat {
     name: "seed",
     aliases: &["seed_oss", "seed-oss"],
     doc: "Seed-OSS: `<seed:tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></seed:tool_call>`. Only the first function \

@@ -87,12 +87,12 @@ impl RequestFields {
 }
 
 /// Returns a list of token ids; `None` for any other value.
-pub fn ids(value: &Value) -> Option<Vec<u32>> {
+pub(super) fn ids(value: &Value) -> Option<Vec<u32>> {
     value.as_array()?.iter().map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok())).collect()
 }
 
 /// Returns a short description of a value, for messages.
-pub fn shown(value: &Value) -> String {
+pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Array(list) => return format!("a list of {}", list.len()),
         Value::Object(_) => return "an object".to_owned(),

@@ -8,7 +8,7 @@ use super::error::ApiError;
 ///
 /// # Errors
 /// If a message is invalid; the error names it.
-pub fn checked(messages: Vec<Value>) -> Result<Vec<Value>, ApiError> {
+pub(super) fn checked(messages: Vec<Value>) -> Result<Vec<Value>, ApiError> {
     if messages.is_empty() {
         return Err(ApiError::field("messages", "`messages` must be a list of at least one message"));
     }
@@ -96,7 +96,7 @@ fn object(text: &str) -> Option<Value> {
 
 /// Returns true if a message of a request equals one that was served or requested before. Differences that clients introduce do
 /// not count: added or omitted null fields, text as parts, stripped responses, and reformatted JSON arguments.
-pub fn is_same(known: &Value, given: &Value) -> bool {
+pub(super) fn is_same(known: &Value, given: &Value) -> bool {
     let role = |message: &Value| match message["role"].as_str() {
         Some("developer") => "system".to_owned(),
         role => role.unwrap_or_default().to_owned(),

@@ -59,17 +59,17 @@ pub(crate) struct TurnTree {
 }
 
 impl TurnTree {
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
 
     /// Returns the number of stored tokens.
-    pub fn tokens(&self) -> usize {
+    pub(super) fn tokens(&self) -> usize {
         self.nodes.iter().map(|node| node.turn.context.len() + node.turn.response.ids.len()).sum()
     }
 
     /// Adds a turn.
-    pub fn add(&mut self, turn: ServedTurn) {
+    pub(super) fn add(&mut self, turn: ServedTurn) {
         let (tokens, messages) = turn.after.map_or((0, 0), |after| (after.tokens, after.messages));
         if let Some(before) = turn.after.and_then(|after| self.nodes.get_mut(after.turn)) {
             before.continued = true;
@@ -116,7 +116,7 @@ impl TurnTree {
     }
 
     /// Returns the number of tokens of the first request of a turn's conversation.
-    pub fn prompt(&self, turn: usize) -> usize {
+    pub(super) fn prompt(&self, turn: usize) -> usize {
         let mut first = turn;
         while let Some(after) = self.nodes.get(first).and_then(|node| node.turn.after) {
             first = after.turn;
@@ -125,7 +125,7 @@ impl TurnTree {
     }
 
     /// Returns the conversation up to the end of a turn.
-    pub fn trajectory(&self, turn: usize) -> Option<Trajectory> {
+    pub(super) fn trajectory(&self, turn: usize) -> Option<Trajectory> {
         let mut path = Vec::new();
         let mut next = Some(turn);
         while let Some(node) = next.and_then(|turn| self.nodes.get(turn)) {
@@ -151,7 +151,7 @@ impl TurnTree {
     }
 
     /// Returns the conversations up to every turn without successor, in the order of serving.
-    pub fn trajectories(&self) -> Vec<Trajectory> {
+    pub(super) fn trajectories(&self) -> Vec<Trajectory> {
         let ends = self.nodes.iter().enumerate().filter(|(_, node)| !node.continued);
         ends.filter_map(|(turn, _)| self.trajectory(turn)).collect()
     }

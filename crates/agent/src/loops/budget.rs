@@ -7,7 +7,7 @@ use super::super::{EndReason, Limits};
 ///
 /// verl gives late turns what a short prompt left unused of `prompt_length`, and truncates the response afterwards; the kept
 /// tokens are the same.
-pub fn room(limits: &Limits, prompt: usize, response: usize) -> usize {
+pub(super) fn room(limits: &Limits, prompt: usize, response: usize) -> usize {
     let of_response = limits.response_length.saturating_sub(response);
     let of_model = limits.max_model_len.map_or(usize::MAX, |longest| longest.saturating_sub(prompt.saturating_add(response)));
     of_response.min(of_model)

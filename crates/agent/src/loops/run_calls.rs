@@ -18,12 +18,12 @@ const LONGEST_ERROR: usize = 10_000;
 pub(crate) type CheckedCall = Result<ValidCall, Box<(String, ToolResult)>>;
 
 /// Returns the error text for a call that is not run.
-pub fn refusal(text: String, reward: Option<f64>, failure: FailureKind) -> ToolResult {
+pub(super) fn refusal(text: String, reward: Option<f64>, failure: FailureKind) -> ToolResult {
     ToolResult { text, reward, failure: Some(failure), seconds: 0.0, extra: serde_json::Map::new() }
 }
 
 /// Returns the names of tools, in the order of their schemas.
-pub fn names(schemas: &[Value]) -> impl Iterator<Item = &str> {
+pub(super) fn names(schemas: &[Value]) -> impl Iterator<Item = &str> {
     schemas.iter().filter_map(|schema| schema["function"]["name"].as_str())
 }
 

@@ -19,33 +19,33 @@ pub(crate) struct TokenSource {
 
 impl SampledTurns {
     /// Adds a turn that was sampled after these ids.
-    pub fn add(&mut self, ids: Vec<u32>, turn: Response) {
+    pub(super) fn add(&mut self, ids: Vec<u32>, turn: Response) {
         self.turns.push((ids, turn));
     }
 
     /// Returns the number of turns.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.turns.len()
     }
 
     /// Returns the ids before the first turn.
-    pub fn first(&self) -> Option<&[u32]> {
+    pub(super) fn first(&self) -> Option<&[u32]> {
         self.turns.first().map(|(ids, _)| ids.as_slice())
     }
 
     /// Returns all ids up to the end of the last turn.
-    pub fn last(&self) -> Option<Vec<u32>> {
+    pub(super) fn last(&self) -> Option<Vec<u32>> {
         self.turns.last().map(|(ids, turn)| [&ids[..], &turn.ids].concat())
     }
 
     /// Returns a turn by its number, from 0.
-    pub fn turn(&self, turn: usize) -> Option<&Response> {
+    pub(super) fn turn(&self, turn: usize) -> Option<&Response> {
         self.turns.get(turn).map(|(_, turn)| turn)
     }
 
     /// For each id of a response, returns its source: a turn that sampled it after exactly the prompt and the preceding ids.
     /// Among turns after the same ids, the one with the longest common prefix counts; among nested turns, the last.
-    pub fn sources(&self, prompt: &[u32], ids: &[u32]) -> Vec<Option<TokenSource>> {
+    pub(super) fn sources(&self, prompt: &[u32], ids: &[u32]) -> Vec<Option<TokenSource>> {
         let whole = [prompt, ids].concat();
         // Per matching turn: start, number of tokens in common, number of the turn.
         let mut there: Vec<(usize, usize, usize)> = Vec::new();

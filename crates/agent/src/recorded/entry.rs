@@ -38,7 +38,7 @@ pub(super) enum Entry {
 
 impl Entry {
     /// Returns the step of the entry; `None` for the base.
-    pub fn step(&self) -> Option<u64> {
+    pub(super) fn step(&self) -> Option<u64> {
         match self {
             Self::Base(_) => None,
             Self::Ended { step, .. } | Self::Answered { step, .. } => Some(*step),

@@ -30,7 +30,7 @@ impl EntryFile {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn create(path: &Path, entries: &[Entry]) -> Result<Self> {
+    pub(super) fn create(path: &Path, entries: &[Entry]) -> Result<Self> {
         let mut bytes = Vec::new();
         for entry in entries {
             bytes.extend(framed(entry)?);
@@ -44,7 +44,7 @@ impl EntryFile {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn append(&mut self, entry: &Entry) -> Result<()> {
+    pub(super) fn append(&mut self, entry: &Entry) -> Result<()> {
         let bytes = framed(entry)?;
         let mut write = || {
             // A single write: a kill can tear the last entry, but never mix two.

@@ -46,14 +46,14 @@ pub(super) enum ReplyError {
 }
 
 impl Channel {
-    pub fn new(pid: Pid, client: Client) -> Self {
+    pub(super) fn new(pid: Pid, client: Client) -> Self {
         let printed = Printed::new(client.printed, WORDS.file);
         let (connection, end) = (client.connection, end_of(pid));
         Self { pid, connection, is_open: true, end, printed, received: Vec::new(), searched: 0 }
     }
 
     /// Sends a line, unless it is empty, and returns the next line received. `left` returns the remaining time.
-    pub fn ask(&mut self, line: &[u8], left: &dyn Fn() -> Duration, interrupt: &Interrupt) -> Result<Vec<u8>, ReplyError> {
+    pub(super) fn ask(&mut self, line: &[u8], left: &dyn Fn() -> Duration, interrupt: &Interrupt) -> Result<Vec<u8>, ReplyError> {
         let mut unsent = line;
         let mut gone = None;
         loop {
@@ -155,7 +155,7 @@ impl Channel {
     }
 
     /// Kills the process and its group. The host has not reaped the process yet, so its id is not reused.
-    pub fn kill(&self) {
+    pub(super) fn kill(&self) {
         let _ = kill_process_group(self.pid, Signal::KILL);
         let _ = kill_process(self.pid, Signal::KILL);
     }

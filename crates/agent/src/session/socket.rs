@@ -36,7 +36,7 @@ impl Socket {
     ///
     /// # Errors
     /// A folder for temporary files that is not writable.
-    pub fn open() -> Result<Self> {
+    pub(super) fn open() -> Result<Self> {
         let temporary = Some(env::temp_dir()).filter(|folder| folder.as_os_str().len() <= LONGEST_FOLDER);
         let temporary = temporary.unwrap_or_else(|| PathBuf::from("/tmp"));
         for _ in 0..ATTEMPTS {
@@ -59,7 +59,7 @@ impl Socket {
     }
 
     /// Returns the path of the socket.
-    pub fn path(&self) -> PathBuf {
+    pub(super) fn path(&self) -> PathBuf {
         self.folder.join("socket")
     }
 
@@ -67,7 +67,7 @@ impl Socket {
     ///
     /// # Errors
     /// A socket that cannot be used.
-    pub fn wait_for(&self, token: &str, at_most: Duration) -> Result<Option<Client>> {
+    pub(super) fn wait_for(&self, token: &str, at_most: Duration) -> Result<Option<Client>> {
         let begun = Instant::now();
         loop {
             let left = at_most.saturating_sub(begun.elapsed());

@@ -27,12 +27,12 @@ pub(super) struct HostGreeting {
 
 impl HostGreeting {
     /// Parses the first reply of a host.
-    pub fn read(greeting: &Value) -> Result<Self> {
+    pub(super) fn read(greeting: &Value) -> Result<Self> {
         Self::deserialize(greeting).context("the first reply of an agent file's process has the wrong form")
     }
 
     /// Returns true if each conversation must load the files itself. Logs the shared things, and the cost.
-    pub fn loads_each(&self, method: StartMethod) -> bool {
+    pub(super) fn loads_each(&self, method: StartMethod) -> bool {
         let (shared, seconds) = (self.shared.join(", "), self.seconds);
         let leaves = format!("loading the agent files opened {shared}, which forked conversations would share");
         let costs = format!("each conversation loads the files itself ({seconds:.2} s)");
@@ -73,7 +73,7 @@ impl LoadingGate {
     ///
     /// # Errors
     /// An interrupt.
-    pub fn enter(&self, interrupt: &Interrupt) -> Result<LoadingSlot<'_>> {
+    pub(super) fn enter(&self, interrupt: &Interrupt) -> Result<LoadingSlot<'_>> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {
             interrupt.check()?;
@@ -86,7 +86,7 @@ impl LoadingGate {
 
 impl LoadingSlot<'_> {
     /// Records that the files could not be loaded; warns the first time.
-    pub fn failed(&self, message: &str) {
+    pub(super) fn failed(&self, message: &str) {
         if !self.0.has_failed.swap(true, Ordering::Relaxed) {
             tracing::warn!("{message}; further failures are counted as calls that died, without a message");
         }

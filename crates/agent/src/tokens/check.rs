@@ -34,7 +34,7 @@ struct TestConversation {
 
 impl ContinuationCheck<'_> {
     /// Checks tool results, messages of users, or both. Returns warnings.
-    pub fn check(&self, tools: bool, users: bool) -> Result<Vec<String>> {
+    pub(super) fn check(&self, tools: bool, users: bool) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
         for scene in self.scenes(tools, users) {
             warnings.extend(self.continued(&scene)?);

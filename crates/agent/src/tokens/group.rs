@@ -39,15 +39,15 @@ impl<'a> MessageGroup<'a> {
 }
 
 /// The role of tool results.
-pub const TOOL: &str = "tool";
+pub(super) const TOOL: &str = "tool";
 
 /// Returns the role of a message; empty if it has none.
-pub fn role(message: &Value) -> &str {
+pub(super) fn role(message: &Value) -> &str {
     message.get("role").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the text of a content: a text, or the texts of its parts; other content as Python's `str` writes it.
-pub fn text_of(content: Option<&Value>) -> String {
+pub(super) fn text_of(content: Option<&Value>) -> String {
     match content {
         None | Some(Value::Null) => String::new(),
         Some(Value::Array(parts)) => {

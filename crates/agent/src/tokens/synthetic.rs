@@ -50,12 +50,12 @@ pub(crate) fn calls_for(answers: &[Value], arguments: &Value) -> Value {
 }
 
 /// Returns an assistant message with these calls.
-pub fn calling(calls: Vec<Value>) -> Value {
+pub(super) fn calling(calls: Vec<Value>) -> Value {
     json!({"role": "assistant", "content": "", "reasoning_content": "reasoning", "tool_calls": calls})
 }
 
 /// Returns the name in a tool result; values other than text as Python's `str` writes them.
-pub fn name(answer: &Value) -> Option<String> {
+pub(super) fn name(answer: &Value) -> Option<String> {
     let name = answer.get("name").filter(|name| !matches!(name, Value::Null | Value::Bool(false)))?;
     Some(burnish_util::python_value::text_of(name)).filter(|name| !name.is_empty())
 }

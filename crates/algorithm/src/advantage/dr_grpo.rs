@@ -4,7 +4,7 @@ use super::stats::centred;
 use super::{Estimator, openrlhf};
 use burnish_registry::Need;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "dr_grpo",
     aliases: &[],
     doc: "OpenRLHF's Dr. GRPO: the score less the mean of its group, clipped, and the KL term of the following tokens.\n\

@@ -8,7 +8,7 @@ use super::{AdvantageInput, AdvantageOutput, Estimator};
 use crate::sequences;
 use burnish_registry::Need;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "gae",
     aliases: &[],
     doc: "Generalised advantage estimation: discounted errors of the critic's values, whitened over the batch.\n\

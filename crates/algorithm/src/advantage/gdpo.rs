@@ -5,7 +5,7 @@ use super::{AdvantageInput, Component, Estimator};
 use burnish_registry::Need;
 use burnish_registry::{Refusal, When};
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "gdpo",
     aliases: &[],
     doc: "GRPO with several rewards, each normalised within its group, then added up and whitened over the batch.\n\

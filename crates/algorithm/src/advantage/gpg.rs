@@ -4,7 +4,7 @@ use super::stats::centred;
 use super::{AdvantageInput, AdvantageOutput, Estimator};
 use burnish_registry::Need;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "gpg",
     aliases: &[],
     doc: "Group policy gradient: the centred score, scaled up where many scores are 0.\n\

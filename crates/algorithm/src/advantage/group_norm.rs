@@ -7,7 +7,7 @@ use burnish_registry::Need;
 /// Added to the standard deviation.
 const STD_EPSILON: f64 = 1e-9;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "group_norm",
     aliases: &[],
     doc: "OpenRLHF's GRPO: the score, standardised in its group and clipped, and the KL term of the following tokens.\n\

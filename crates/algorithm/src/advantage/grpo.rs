@@ -7,7 +7,7 @@ use burnish_registry::Need;
 /// Added to the standard deviation, so that a group of equal scores has advantage 0.
 pub(crate) const STD_EPSILON: f64 = 1e-6;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "grpo",
     aliases: &["grpo_vectorized"],
     doc: "Group-relative advantage: the score, standardised among the responses to the same prompt.\n\
@@ -30,7 +30,7 @@ fn run(input: &AdvantageInput) -> AdvantageOutput {
 }
 
 /// Returns the advantages of the scores of one group.
-pub fn relative(scores: &[f64], by_std: bool) -> Vec<f64> {
+pub(super) fn relative(scores: &[f64], by_std: bool) -> Vec<f64> {
     let (centre, spread) = match scores.len() {
         1 => (0.0, 1.0),
         _ => (mean(scores), std(scores, mean(scores))),

@@ -5,7 +5,7 @@ use super::stats::{mean, std};
 use super::{AdvantageInput, AdvantageOutput, Estimator};
 use burnish_registry::Need;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "grpo_passk",
     aliases: &[],
     doc: "Pass@k: the best response to a prompt gets its lead over the second best, all others 0.\n\

@@ -22,7 +22,7 @@ pub(crate) const REFUSES: &[Refusal] = &[Refusal {
 
 /// Returns advantages: the scores of a group shaped by `shape` and clipped, then reward-to-go with `gamma` per position, tool
 /// tokens included.
-pub fn run(input: &AdvantageInput, shape: impl Fn(&[f64]) -> Vec<f64>, gamma: f64, whiten: bool) -> AdvantageOutput {
+pub(super) fn run(input: &AdvantageInput, shape: impl Fn(&[f64]) -> Vec<f64>, gamma: f64, whiten: bool) -> AdvantageOutput {
     let scores: Vec<f64> =
         sequences(input.offsets).map(|tokens| input.scores[tokens].iter().map(|&s| f64::from(s)).sum()).collect();
     let shaped = input.by_group(&scores, shape);

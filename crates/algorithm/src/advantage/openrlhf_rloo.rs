@@ -4,7 +4,7 @@ use super::rloo::leave_one_out;
 use super::{Estimator, openrlhf};
 use burnish_registry::Need;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "openrlhf_rloo",
     aliases: &[],
     doc: "OpenRLHF's RLOO: the leave-one-out score, clipped, and the KL term of the following tokens, which is not in the baseline.\n\

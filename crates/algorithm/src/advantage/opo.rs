@@ -4,7 +4,7 @@ use super::{AdvantageInput, AdvantageOutput, Estimator};
 use crate::sequences;
 use burnish_registry::Need;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "opo",
     aliases: &[],
     doc: "REINFORCE with the length-weighted mean score of the group as baseline.\n\

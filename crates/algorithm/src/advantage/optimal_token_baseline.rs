@@ -8,7 +8,7 @@ use burnish_registry::Need;
 /// Added to the sum of weights.
 const EPSILON: f64 = 1e-8;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "optimal_token_baseline",
     aliases: &[],
     doc: "REINFORCE with the baseline of least variance for each step of the group.\n\
@@ -27,7 +27,7 @@ pub const ESTIMATOR: Estimator = Estimator {
 
 /// Runs the estimator. `step` returns the index of a token's step, given its position in the response and the number of trained
 /// tokens before it; tokens with the same step share a baseline.
-pub fn run(input: &AdvantageInput, step: fn(usize, usize) -> usize) -> AdvantageOutput {
+pub(super) fn run(input: &AdvantageInput, step: fn(usize, usize) -> usize) -> AdvantageOutput {
     let returns = input.rewards_to_go(1.0);
     let energy = energy(input);
     let mut advantages = returns.clone();

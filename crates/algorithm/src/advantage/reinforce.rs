@@ -2,7 +2,7 @@
 
 use super::{Estimator, openrlhf};
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "reinforce",
     aliases: &[],
     doc: "OpenRLHF's REINFORCE: the clipped score, discounted, and the KL term of the following tokens, whitened over the batch.\n\

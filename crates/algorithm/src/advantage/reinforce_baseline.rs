@@ -4,7 +4,7 @@ use super::stats::centred;
 use super::{Estimator, openrlhf};
 use burnish_registry::Need;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "reinforce_baseline",
     aliases: &[],
     doc: "OpenRLHF's REINFORCE with the group's mean as baseline, outside which the KL term stays, whitened over the batch.\n\

@@ -6,7 +6,7 @@
 use super::stats::masked_whiten;
 use super::{AdvantageInput, AdvantageOutput, Estimator};
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "reinforce_plus_plus",
     aliases: &[],
     doc: "Discounted reward-to-go per token, whitened over the batch; needs no group and no critic.\n\

@@ -4,7 +4,7 @@ use super::stats::centred;
 use super::{AdvantageInput, AdvantageOutput, Estimator};
 use burnish_registry::Need;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "reinforce_plus_plus_baseline",
     aliases: &[],
     doc: "The score less the mean of its group, whitened over the trained tokens of the batch.\n\

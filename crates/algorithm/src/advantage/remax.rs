@@ -5,7 +5,7 @@ use super::{AdvantageInput, AdvantageOutput, Estimator};
 use burnish_registry::Need;
 use burnish_registry::{Refusal, When};
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "remax",
     aliases: &[],
     doc: "REINFORCE with the score of the greedy response to the same prompt as baseline.\n\

@@ -3,7 +3,7 @@
 use super::{AdvantageInput, AdvantageOutput, Estimator};
 use burnish_registry::Need;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "rloo",
     aliases: &["rloo_vectorized"],
     doc: "REINFORCE with a leave-one-out baseline: the mean score of the other responses to the same prompt.\n\

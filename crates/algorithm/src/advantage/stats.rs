@@ -1,18 +1,18 @@
 //! Means and deviations for several estimators, with verl's small constants.
 
 /// Returns the mean of `values`; 0 for an empty slice.
-pub fn mean(values: &[f64]) -> f64 {
+pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// Returns the unbiased (n − 1) standard deviation around `mean`; 0 for fewer than two values, where it is undefined.
-pub fn std(values: &[f64], mean: f64) -> f64 {
+pub(crate) fn std(values: &[f64], mean: f64) -> f64 {
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
     (squares / values.len().saturating_sub(1).max(1) as f64).sqrt()
 }
 
 /// Returns value − mean of each value.
-pub fn centred(values: &[f64]) -> Vec<f64> {
+pub(crate) fn centred(values: &[f64]) -> Vec<f64> {
     let mean = mean(values);
     values.iter().map(|v| v - mean).collect()
 }

@@ -4,7 +4,7 @@ use super::Estimator;
 use super::optimal_token_baseline::run;
 use burnish_registry::Need;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "tir_optimal_token_baseline",
     aliases: &[],
     doc: "The optimal token baseline for responses with tool calls: tokens of tools do not count as steps.\n\

@@ -6,7 +6,7 @@ use super::stats::standardised;
 use super::trl_grpo::STD_EPSILON;
 use burnish_registry::Need;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "trl_gdpo",
     aliases: &[],
     doc: "TRL's GDPO: several rewards, each standardised within its group, added up, and standardised over the responses of the batch.\n\

@@ -7,7 +7,7 @@ use burnish_registry::Need;
 /// Added to every standard deviation.
 pub(crate) const STD_EPSILON: f64 = 1e-4;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "trl_grpo",
     aliases: &[],
     doc: "TRL's GRPO: the score less the mean of its group, divided by the deviation of the group, of the batch, or not at all.\n\

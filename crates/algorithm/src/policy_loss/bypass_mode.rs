@@ -7,7 +7,7 @@ use burnish_registry::{Refusal, When};
 /// The switch that chooses this loss.
 const SWITCH: &str = "algorithm.rollout_correction.bypass_mode";
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "bypass_mode",
     aliases: &[],
     doc: "The policy that generated as π_old, without a pass of the model to recompute it; rejection and weights with the current \

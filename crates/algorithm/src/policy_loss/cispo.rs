@@ -2,7 +2,7 @@
 
 use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "cispo",
     aliases: &[],
     doc: "Policy gradient weighted by the clipped ratio: the clip bounds the weight of a token, and drops none.\n\

@@ -3,7 +3,7 @@
 use super::covariance::{how_many, shares};
 use super::{CLIP_RANGE, LossInput, MiniBatch, PolicyLoss, PolicyLossOutput, Prepared};
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "clip_cov",
     aliases: &["clip-cov"],
     doc: "Clipped surrogate without a few random tokens of high covariance of advantage and log π, which collapse the entropy.\n\

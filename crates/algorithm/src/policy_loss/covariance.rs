@@ -3,13 +3,13 @@
 use super::MiniBatch;
 
 /// A trained token and its share of the covariance.
-pub struct Share {
+pub(super) struct Share {
     pub token: usize,
     pub(crate) covariance: f64,
 }
 
 /// Returns (A − mean A)·(log π − mean log π) of each trained token, in their order; the means are over all of them.
-pub fn shares(x: &MiniBatch) -> Vec<Share> {
+pub(super) fn shares(x: &MiniBatch) -> Vec<Share> {
     let trained: Vec<usize> = (0..x.mask.len()).filter(|&t| x.mask[t] != 0.0).collect();
     let column = |values: &[f32]| -> Vec<f64> { trained.iter().map(|&t| f64::from(values[t])).collect() };
     let (advantages, log_prob) = (column(x.advantages), column(x.log_prob));

@@ -10,7 +10,7 @@ use burnish_registry::{Choice, Need, Refusal, When};
 /// The key of the preference loss.
 const LOSS_TYPE: &str = "actor_rollout_ref.actor.policy_loss.dpo_loss_type";
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "dpo",
     aliases: &["online_dpo"],
     doc: "Online DPO: of the responses to a prompt, that of the highest advantage is chosen and that of the lowest rejected, and a \

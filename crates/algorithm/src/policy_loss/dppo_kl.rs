@@ -7,7 +7,7 @@ use super::{LossInput, PolicyLoss, PolicyLossOutput, dppo_tv};
 /// Keeps the logarithm finite at a probability of 1 (verl).
 const EPSILON: f64 = 1e-8;
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "dppo_kl",
     aliases: &[],
     doc: "Policy gradient with a truncated ratio, on the tokens whose probability against all others has moved little.\n\

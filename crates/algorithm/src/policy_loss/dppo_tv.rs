@@ -7,7 +7,7 @@ use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
 /// The clip range, and the bound of the ratio.
 pub(crate) const TRUNCATED: &[&str] = &[CLIP_RANGE[0], CLIP_RANGE[1], CLIP_RANGE[2], "actor_rollout_ref.actor.clip_ratio_c"];
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "dppo_tv",
     aliases: &[],
     doc: "Policy gradient with a truncated ratio, on the tokens whose probability itself has moved little.\n\
@@ -36,7 +36,7 @@ fn run(x: &LossInput) -> PolicyLossOutput {
 
 /// Returns the truncated policy gradient on the tokens inside their trust region: those in `up` if the advantage is positive,
 /// else those in `down`.
-pub fn within(x: &LossInput, up: Tensor<1, Bool>, down: Tensor<1, Bool>) -> PolicyLossOutput {
+pub(super) fn within(x: &LossInput, up: Tensor<1, Bool>, down: Tensor<1, Bool>) -> PolicyLossOutput {
     let positive = x.advantages.clone().greater_scalar(0.0);
     let inside = positive.clone().bool_and(up).bool_or(positive.bool_not().bool_and(down));
     let log_ratio = x.log_ratio().detach();

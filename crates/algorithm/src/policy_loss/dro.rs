@@ -3,7 +3,7 @@
 use super::{LossInput, PolicyLoss, PolicyLossOutput};
 use burnish_registry::{Refusal, When};
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "dro",
     aliases: &[],
     doc: "Policy gradient with a quadratic penalty on leaving the old policy, in place of ratio and clip.\n\

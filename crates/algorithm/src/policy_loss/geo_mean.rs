@@ -5,7 +5,7 @@ use super::{CLIP_RANGE, LossInput, MAX_LOG_RATIO, PolicyLoss, PolicyLossOutput};
 /// Keeps the logarithm of an importance weight of 0 finite (verl).
 const WEIGHT_EPSILON: f64 = 1e-10;
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "geo_mean",
     aliases: &[],
     doc: "One term per response: the geometric mean of its tokens' ratios, each clipped first, times its mean advantage.\n\

@@ -2,7 +2,7 @@
 
 use super::{LossInput, PolicyLoss, PolicyLossOutput};
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "gpg",
     aliases: &[],
     doc: "The plain policy gradient: no ratio, no clip.\n\

@@ -5,7 +5,7 @@ use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
 /// The upper bound of the log-ratio of a response (verl).
 const MAX_LOG_SEQUENCE_RATIO: f64 = 10.0;
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "gspo",
     aliases: &[],
     doc: "Clipped surrogate with one ratio per response, the geometric mean of its tokens' ratios.\n\

@@ -4,7 +4,7 @@ use super::covariance::{how_many, shares};
 use super::{LossInput, MAX_LOG_RATIO, MiniBatch, PolicyLoss, PolicyLossOutput, Prepared};
 use crate::rounding::settled_tokens;
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "kl_cov",
     aliases: &["kl-cov"],
     doc: "Unclipped surrogate with a penalty on leaving the old policy for the tokens of highest covariance of advantage and \

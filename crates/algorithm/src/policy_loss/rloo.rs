@@ -3,7 +3,7 @@
 use super::{CLIP_RANGE, LossInput, MAX_LOG_RATIO, Metric, PolicyLoss, PolicyLossOutput};
 use crate::column::{Segments, masked_sum};
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "rloo",
     aliases: &[],
     doc: "Clipped surrogate with one ratio per response, the product of its tokens' ratios: the response is one action.\n\

@@ -4,7 +4,7 @@ use burn::tensor::activation::sigmoid;
 
 use super::{LossInput, PolicyLoss, PolicyLossOutput};
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "sapo",
     aliases: &[],
     doc: "A sigmoid gate on the ratio in place of the clip: the further off-policy a token, the less it counts.\n\

@@ -9,7 +9,7 @@ pub const DUAL_CLIP: &str = "actor_rollout_ref.actor.clip_ratio_c";
 pub const CLIPPING: &[&str] =
     &[CLIP_RANGE[0], CLIP_RANGE[1], CLIP_RANGE[2], DUAL_CLIP, "actor_rollout_ref.actor.policy_loss.delta"];
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "vanilla",
     aliases: &[],
     doc: "PPO's clipped surrogate with clip-higher and dual clip.\n\

@@ -7,7 +7,7 @@ use burnish_registry::{Refusal, When};
 /// The lower bound of w (TRL).
 const LEAST_RATIO: f64 = 1e-8;
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "vespo",
     aliases: &[],
     doc: "Policy gradient weighted by a gamma-shaped function of the response's ratio, which is 1 on-policy and falls on both sides.\n\

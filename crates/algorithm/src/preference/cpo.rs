@@ -9,7 +9,7 @@ const CPO_ALPHA: &str = "algorithm.cpo_alpha";
 const SIMPO_GAMMA: &str = "algorithm.simpo_gamma";
 const ALPHA: &str = "algorithm.alpha";
 
-pub const CPO: PreferenceLoss = PreferenceLoss {
+pub(super) const CPO: PreferenceLoss = PreferenceLoss {
     name: "cpo",
     aliases: &[],
     doc: "CPO: DPO with a uniform reference, and the likelihood of chosen answers.\n\

@@ -4,7 +4,7 @@ use super::dual::Dual;
 use super::entry::{BETA, F_ALPHA, F_DIVERGENCE, Form, PreferenceLoss};
 use super::sigmoid::SIGMOID;
 
-pub const LOSS: PreferenceLoss = PreferenceLoss {
+pub(super) const LOSS: PreferenceLoss = PreferenceLoss {
     name: "discopop",
     aliases: &[],
     doc: "DiscoPOP: logistic where the margin is negative, exponential where it is positive.\n\

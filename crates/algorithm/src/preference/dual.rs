@@ -71,7 +71,7 @@ pub(crate) fn log_sigmoid(x: f64) -> f64 {
 }
 
 /// σ(x) without overflow, exact in both tails.
-pub fn sigmoid(x: f64) -> f64 {
+pub(super) fn sigmoid(x: f64) -> f64 {
     let small = (-x.abs()).exp();
     if x >= 0.0 { 1.0 / (1.0 + small) } else { small / (1.0 + small) }
 }

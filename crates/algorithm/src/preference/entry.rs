@@ -51,7 +51,7 @@ impl PreferenceLoss {
 }
 
 /// The name of a value of pairs, and the value.
-pub type Report = (&'static str, fn(&Pair) -> f64);
+pub(super) type Report = (&'static str, fn(&Pair) -> f64);
 
 /// The shape of a loss.
 pub enum Form {

@@ -3,7 +3,7 @@
 use super::entry::{Form, PreferenceLoss, Smoothing};
 use super::sigmoid::{CDPO, SIGMOID};
 
-pub const LOSS: PreferenceLoss = PreferenceLoss {
+pub(super) const LOSS: PreferenceLoss = PreferenceLoss {
     name: "exo_pair",
     aliases: &[],
     doc: "EXO: the reverse KL from the policy's preference to the smoothed label.\n\

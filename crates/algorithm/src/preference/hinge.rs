@@ -4,7 +4,7 @@ use super::dual::Dual;
 use super::entry::{Form, PreferenceLoss};
 use super::sigmoid::SIGMOID;
 
-pub const LOSS: PreferenceLoss = PreferenceLoss {
+pub(super) const LOSS: PreferenceLoss = PreferenceLoss {
     name: "hinge",
     aliases: &["slic"],
     doc: "A hinge: pairs with a margin of 1/β or more teach nothing.\n\

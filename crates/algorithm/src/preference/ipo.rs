@@ -3,7 +3,7 @@
 use super::entry::{BETA, Form, PreferenceLoss, REVERSE_KL_ALONE};
 use super::sigmoid::SIGMOID;
 
-pub const IPO: PreferenceLoss = PreferenceLoss {
+pub(super) const IPO: PreferenceLoss = PreferenceLoss {
     name: "ipo",
     aliases: &[],
     doc: "IPO on scores per token: the margin is drawn to 1/(2β) and not beyond.\n\

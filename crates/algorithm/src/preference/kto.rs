@@ -6,7 +6,7 @@ use super::entry::{BETA, Form, Kl, OF_ROWS, PreferenceLoss, Row};
 const DESIRABLE: &str = "algorithm.desirable_weight";
 const UNDESIRABLE: &str = "algorithm.undesirable_weight";
 
-pub const KTO: PreferenceLoss = PreferenceLoss {
+pub(super) const KTO: PreferenceLoss = PreferenceLoss {
     name: "kto",
     aliases: &[],
     doc: "KTO: desirable answers are to be likelier than the reference makes them, undesirable ones less likely, both measured from z.\n\

@@ -4,7 +4,7 @@ use super::dual::Dual;
 use super::entry::{BETA, Form, Nll, Pair, PreferenceLoss, WITHOUT_REFERENCE};
 use super::sigmoid::SIGMOID;
 
-pub const LOSS: PreferenceLoss = PreferenceLoss {
+pub(super) const LOSS: PreferenceLoss = PreferenceLoss {
     name: "orpo",
     aliases: &[],
     doc: "Supervised fine-tuning on prompts and chosen answers, with a term that makes their odds larger than those of rejected ones.\n\

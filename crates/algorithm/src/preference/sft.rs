@@ -3,7 +3,7 @@
 use super::entry::{Form, Nll, PreferenceLoss};
 use super::sigmoid::SIGMOID;
 
-pub const LOSS: PreferenceLoss = PreferenceLoss {
+pub(super) const LOSS: PreferenceLoss = PreferenceLoss {
     name: "sft",
     aliases: &[],
     doc: "The mean negative log-likelihood of the tokens of chosen answers.\n\

@@ -3,7 +3,7 @@
 use super::entry::{Form, PreferenceLoss};
 use super::nca_pair::NCA_PAIR;
 
-pub const LOSS: PreferenceLoss = PreferenceLoss {
+pub(super) const LOSS: PreferenceLoss = PreferenceLoss {
     name: "sppo_hard",
     aliases: &[],
     doc: "SPPO: each answer's log-ratio is drawn to its own side of 0.\n\

@@ -2,7 +2,7 @@
 
 use super::{Form, RankingLoss};
 
-pub const LOSS: RankingLoss = RankingLoss {
+pub(super) const LOSS: RankingLoss = RankingLoss {
     name: "cross_entropy",
     doc: "Process reward models: every step has a label, right or wrong, or a probability of being right.\n\
           Formula: L = −Σ_k q_k log p_k at the end of each step, mean over the labelled steps; p = softmax over two labels, or over \

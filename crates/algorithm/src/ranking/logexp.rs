@@ -3,7 +3,7 @@
 use super::softplus::softplus_of_minus;
 use super::{Form, RankingLoss};
 
-pub const LOSS: RankingLoss = RankingLoss {
+pub(super) const LOSS: RankingLoss = RankingLoss {
     name: "logexp",
     doc: "OpenRLHF's log-exp loss: the same as sigmoid, without a margin.\n\
           Formula: L = log(1 + e^(r⁻ − r⁺)), mean over the pairs.\n\

@@ -4,7 +4,7 @@ use super::entry::OF_PAIRS;
 use super::softplus::softplus_of_minus;
 use super::{Form, RankingLoss};
 
-pub const LOSS: RankingLoss = RankingLoss {
+pub(super) const LOSS: RankingLoss = RankingLoss {
     name: "sigmoid",
     doc: "Bradley-Terry: the chosen answer should score higher than the rejected one.\n\
           Formula: L = −log σ(r⁺ − r⁻ − m), mean over the pairs; m is the row's margin (data.margin_key), or 0.\n\

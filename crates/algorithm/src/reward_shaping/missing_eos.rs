@@ -12,7 +12,7 @@ pub(crate) const SHAPING: Shaping = Shaping {
           When: responses ramble on and their score alone does not teach the policy to stop.",
 };
 
-pub fn apply(scores: &mut [Option<f64>], ended: &[bool], penalty: f64) {
+pub(super) fn apply(scores: &mut [Option<f64>], ended: &[bool], penalty: f64) {
     for (score, _) in scores.iter_mut().zip(ended).filter(|&(_, &ended)| !ended) {
         *score = score.map(|s| s - penalty);
     }

@@ -14,7 +14,7 @@ pub(crate) const SHAPING: Shaping = Shaping {
           When: the scale of the scores is unknown, as with a learned reward, and the KL term must stay in proportion.",
 };
 
-pub fn apply(scores: &mut [Option<f64>]) {
+pub(super) fn apply(scores: &mut [Option<f64>]) {
     let given: Vec<f64> = scores.iter().copied().flatten().collect();
     let centre = mean(&given);
     let spread = if given.len() > 1 { std(&given, centre) } else { 0.0 };

@@ -11,7 +11,7 @@ pub(crate) const SHAPING: Shaping = Shaping {
           When: a few extreme scores, of a learned reward for example, would decide the whole update.",
 };
 
-pub fn apply(scores: &mut [Option<f64>], [low, high]: [f64; 2]) {
+pub(super) fn apply(scores: &mut [Option<f64>], [low, high]: [f64; 2]) {
     for score in scores.iter_mut().flatten() {
         *score = score.max(low).min(high);
     }

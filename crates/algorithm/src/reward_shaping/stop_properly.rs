@@ -11,7 +11,7 @@ pub(crate) const SHAPING: Shaping = Shaping {
           When: the length limit cuts responses off whose score is not negative; a share of a negative score is a reward.",
 };
 
-pub fn apply(scores: &mut [Option<f64>], ended: &[bool], coef: f64) {
+pub(super) fn apply(scores: &mut [Option<f64>], ended: &[bool], coef: f64) {
     for (score, _) in scores.iter_mut().zip(ended).filter(|&(_, &ended)| !ended) {
         *score = score.map(|s| if coef < 0.0 { coef } else { s * coef });
     }

@@ -3,7 +3,7 @@
 use super::trained::{MAX_LOG_RATIO, Report, Trained, max, mean, mean_of, min, sum};
 
 /// Reports verl's `compute_offpolicy_metrics`: perplexities per sequence, divergences per token, and E[r²] − 1.
-pub fn report(batch: &Trained, report: &mut Report) {
+pub(super) fn report(batch: &Trained, report: &mut Report) {
     let training = batch.reduce(&batch.training, mean);
     report.add("training_ppl", mean_of(&training, |l| (-l).exp()));
     report.add("training_log_ppl", -mean(&training));

@@ -4,7 +4,7 @@ use super::trained::{Report, Trained, max, mean, min, share, std_of_sequences, s
 
 /// The divergence of the two policies at one token, computed from log r.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Divergence {
+pub(super) enum Divergence {
     /// −log r, of either sign; it has a lower and an upper bound, given as ratios.
     K1,
     /// (log r)²/2.
@@ -25,7 +25,7 @@ impl Divergence {
 
 /// The unit that a criterion judges and rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub(super) enum Over {
     Token,
     /// A sequence, by the sum, mean or maximum of its tokens' divergences.
     SequenceSum,
@@ -172,7 +172,7 @@ impl Rejection {
 }
 
 /// Returns true for each trained token that passes every criterion and whose sequence passes the veto.
-pub fn keep(rejections: &[Rejection], veto: Option<f64>, batch: &Trained, report: &mut Report) -> Vec<bool> {
+pub(super) fn keep(rejections: &[Rejection], veto: Option<f64>, batch: &Trained, report: &mut Report) -> Vec<bool> {
     let mut keep = vec![true; batch.log_ratio.len()];
     for rejection in rejections {
         let passes = rejection.judge(batch, report);

@@ -5,13 +5,13 @@ use std::ops::Range;
 use crate::advantage::stats;
 use crate::sequences;
 
-pub use stats::mean;
+pub(super) use stats::mean;
 
 /// The bound of log-ratios before they become ratios, so that these stay finite (verl `SAFETY_BOUND`).
 pub(crate) const MAX_LOG_RATIO: f64 = 20.0;
 
 /// The trained tokens of a batch, one sequence after another; sequences without trained tokens are left out.
-pub struct Trained {
+pub(super) struct Trained {
     /// The position of each token in the columns of the batch, which have `length` entries.
     position: Vec<usize>,
     length: usize,
@@ -27,7 +27,7 @@ pub struct Trained {
 impl Trained {
     /// # Panics
     /// If columns differ in length.
-    pub fn new(offsets: &[usize], mask: &[f32], training: &[f32], rollout: &[f32]) -> Self {
+    pub(super) fn new(offsets: &[usize], mask: &[f32], training: &[f32], rollout: &[f32]) -> Self {
         assert!(mask.len() == training.len() && mask.len() == rollout.len(), "columns of one batch differ in length");
         let mut position = Vec::new();
         let mut ranges = Vec::new();
@@ -44,7 +44,7 @@ impl Trained {
         Self { length: mask.len(), training, rollout, log_ratio, sequences: ranges, position }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.position.is_empty()
     }
 
@@ -54,23 +54,23 @@ impl Trained {
     }
 
     /// Reduces the values of each sequence's tokens to one value.
-    pub fn reduce(&self, tokens: &[f64], by: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+    pub(super) fn reduce(&self, tokens: &[f64], by: impl Fn(&[f64]) -> f64) -> Vec<f64> {
         self.sequences.iter().map(|range| by(&tokens[range.clone()])).collect()
     }
 
     /// Gives each token the value of its sequence.
-    pub fn spread<T: Copy>(&self, per_sequence: &[T]) -> Vec<T> {
+    pub(super) fn spread<T: Copy>(&self, per_sequence: &[T]) -> Vec<T> {
         let repeat = |(range, &value): (&Range<usize>, &T)| std::iter::repeat_n(value, range.len());
         self.sequences.iter().zip(per_sequence).flat_map(repeat).collect()
     }
 
     /// Returns true for each sequence all of whose tokens are true.
-    pub fn all(&self, tokens: &[bool]) -> Vec<bool> {
+    pub(super) fn all(&self, tokens: &[bool]) -> Vec<bool> {
         self.sequences.iter().map(|range| tokens[range.clone()].iter().all(|&t| t)).collect()
     }
 
     /// Writes the values of the trained tokens into a column of the batch, which is 0 elsewhere.
-    pub fn scatter(&self, tokens: &[f64]) -> Vec<f32> {
+    pub(super) fn scatter(&self, tokens: &[f64]) -> Vec<f32> {
         let mut column = vec![0.0; self.length];
         for (&t, &value) in self.position.iter().zip(tokens) {
             column[t] = value as f32;
@@ -81,17 +81,17 @@ impl Trained {
 
 /// Metrics in the order in which they were added.
 #[derive(Default)]
-pub struct Report(pub Vec<(String, f64)>);
+pub(super) struct Report(pub Vec<(String, f64)>);
 
 impl Report {
-    pub fn add(&mut self, name: &str, value: f64) {
+    pub(super) fn add(&mut self, name: &str, value: f64) {
         self.0.push((format!("rollout_corr/{name}"), value));
     }
 }
 
 // These statistics need at least one value.
 
-pub fn sum(values: &[f64]) -> f64 {
+pub(super) fn sum(values: &[f64]) -> f64 {
     values.iter().sum()
 }
 
@@ -101,15 +101,15 @@ pub(crate) fn mean_of(values: &[f64], f: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// Returns the share of the values for which `holds` is true.
-pub fn share<T: Copy>(values: &[T], holds: impl Fn(T) -> bool) -> f64 {
+pub(super) fn share<T: Copy>(values: &[T], holds: impl Fn(T) -> bool) -> f64 {
     values.iter().filter(|&&v| holds(v)).count() as f64 / values.len() as f64
 }
 
-pub fn max(values: &[f64]) -> f64 {
+pub(super) fn max(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-pub fn min(values: &[f64]) -> f64 {
+pub(super) fn min(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 

@@ -5,7 +5,7 @@ use super::trained::{MAX_LOG_RATIO, Report, Trained, max, mean, mean_of, min, sh
 
 /// The level of a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub(super) enum Level {
     /// The ratio of each token: little variance, biased.
     Token,
     /// The product of the ratios of a sequence, for each of its tokens: unbiased, of high variance.
@@ -14,7 +14,7 @@ pub enum Level {
 
 /// Importance weights and their bounds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Importance {
+pub(super) struct Importance {
     pub level: Level,
     pub upper: f64,
     pub lower: Option<f64>,
@@ -26,7 +26,7 @@ pub struct Importance {
 
 impl Importance {
     /// Returns the weight of each trained token. verl: compute_rollout_correction_weights.
-    pub fn weigh(&self, batch: &Trained, report: &mut Report) -> Vec<f64> {
+    pub(super) fn weigh(&self, batch: &Trained, report: &mut Report) -> Vec<f64> {
         let log_ratio = match self.level {
             Level::Token => batch.log_ratio.clone(),
             Level::Sequence => batch.reduce(&batch.log_ratio, sum),

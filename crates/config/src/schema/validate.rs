@@ -35,7 +35,7 @@ impl Schema for PpoConfig {
 }
 
 /// Runs all checks.
-pub fn ppo(config: &PpoConfig, report: &mut Report) {
+pub(super) fn ppo(config: &PpoConfig, report: &mut Report) {
     passes(config, report);
     validate_rollout::rollout(config, report);
     token_budgets(config, report);

@@ -4,7 +4,7 @@ use super::agent::AgentKeys;
 use crate::Report;
 
 /// Checks the settings of conversations.
-pub fn agent(keys: &AgentKeys, report: &mut Report) {
+pub(super) fn agent(keys: &AgentKeys, report: &mut Report) {
     let AgentKeys { group, multi_turn, agent } = *keys;
     let default_agent_loop = format!("{group}.agent.default_agent_loop");
     let needed = keys.needed_by(&agent.default_agent_loop);

@@ -7,7 +7,7 @@ use burnish_registry::Need;
 
 const METRIC: &str = "algorithm.filter_groups.metric";
 
-pub fn algorithm(config: &PpoConfig, report: &mut Report) {
+pub(super) fn algorithm(config: &PpoConfig, report: &mut Report) {
     intervals(config, report);
     rewards(config, report);
     losses(config, report);

@@ -4,7 +4,7 @@ use super::ppo::{ADV_ESTIMATOR, PpoConfig};
 use crate::Report;
 use burnish_registry::Need;
 
-pub fn critic(config: &PpoConfig, report: &mut Report) {
+pub(super) fn critic(config: &PpoConfig, report: &mut Report) {
     let critic = &config.critic;
     let estimator = config.algorithm.adv_estimator.as_str();
     let needed = config.reads_advantages() && report.choices.needs(ADV_ESTIMATOR, estimator, Need::Critic);

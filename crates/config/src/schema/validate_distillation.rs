@@ -4,7 +4,7 @@ use super::distillation::{DistillationConfig, DistillationMode, TEACHER};
 use super::ppo::PpoConfig;
 use crate::Report;
 
-pub fn distillation(config: &PpoConfig, report: &mut Report) {
+pub(super) fn distillation(config: &PpoConfig, report: &mut Report) {
     let DistillationConfig { enabled, distillation_loss: loss, .. } = &config.distillation;
     if !enabled {
         return;

@@ -7,7 +7,7 @@ use crate::Report;
 const LIST: &str = "reward_model.reward_functions";
 
 /// Checks the settings that make up a score: every configured reward is in the list of reward functions, and vice versa.
-pub fn keys(keys: &RewardKeys, report: &mut Report) {
+pub(super) fn keys(keys: &RewardKeys, report: &mut Report) {
     let (names, reward) = (keys.functions(), keys.reward);
     if names.is_empty() {
         report.wrong(LIST, format!("`{LIST}` is empty, so responses would have no score"), format!("write {LIST}=[data_source]"));
@@ -58,7 +58,7 @@ pub fn keys(keys: &RewardKeys, report: &mut Report) {
 }
 
 /// Checks the settings of the reward model.
-pub fn reward_model(config: &PpoConfig, report: &mut Report) {
+pub(super) fn reward_model(config: &PpoConfig, report: &mut Report) {
     let settings = &config.reward_model;
     if settings.enable && settings.model.path.is_none() {
         let key = "reward_model.model.path";

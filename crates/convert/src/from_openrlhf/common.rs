@@ -8,7 +8,7 @@ const EVAL: &str = "eval.dataset eval_dataset";
 const SHARES: &str = "data.dataset_probs dataset_probs";
 
 /// Sets the options that all stages share.
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     data::model(draft);
     draft.copy("data.train_batch_size", "train.batch_size train_batch_size");
     draft.copy("data.micro_batch_size_per_gpu", "train.micro_batch_size micro_train_batch_size");

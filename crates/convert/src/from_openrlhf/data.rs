@@ -3,7 +3,7 @@
 use crate::peers::{Draft, int, set_files, text};
 use burnish_hydra::inline;
 
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     model(draft);
     let set = draft.values.text("data.prompt_dataset prompt_data");
     let split = draft.values.text("data.prompt_split prompt_split").unwrap_or_else(|| "train".into());
@@ -23,7 +23,7 @@ pub fn derive(draft: &mut Draft) {
 }
 
 /// Sets the path of the model.
-pub fn model(draft: &mut Draft) {
+pub(super) fn model(draft: &mut Draft) {
     let names = "actor.model_name_or_path model.model_name_or_path pretrain";
     match draft.values.text(names) {
         Some(_) => draft.copy("@model.path", names),
@@ -32,7 +32,7 @@ pub fn model(draft: &mut Draft) {
 }
 
 /// Sets the limit of rows; the defaults mean all rows.
-pub fn samples(draft: &mut Draft) {
+pub(super) fn samples(draft: &mut Draft) {
     let names = "data.max_samples max_samples";
     let is_given = draft.values.is_given(names);
     if let Some(most) = draft.values.count(names).filter(|most| is_given || *most < 1_000_000) {
@@ -46,7 +46,7 @@ pub fn samples(draft: &mut Draft) {
 }
 
 /// Refuses a template around prompts. OpenRLHF uses it without the chat template, and only with `{}` for the prompt.
-pub fn template(draft: &mut Draft) {
+pub(super) fn template(draft: &mut Draft) {
     let names = "data.input_template input_template";
     let is_chat = draft.values.flag("data.apply_chat_template apply_chat_template");
     let Some(template) = draft.values.text(names).filter(|template| !is_chat && template.contains("{}")) else { return };

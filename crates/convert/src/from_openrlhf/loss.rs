@@ -16,7 +16,7 @@ const ESTIMATORS: &[(&str, &str)] = &[
     ("rloo", "openrlhf_rloo"),
 ];
 
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     let name = draft.values.text(ESTIMATOR).unwrap_or_else(|| "gae".into());
     match ESTIMATORS.iter().find(|(there, _)| *there == name) {
         Some((_, here)) => draft.set("algorithm.adv_estimator", text(*here), ESTIMATOR),
@@ -149,7 +149,7 @@ fn number(value: &Value) -> Option<f64> {
 }
 
 /// Returns a list of two numbers, if an option has one.
-pub fn range(draft: &Draft, names: &str) -> Option<Value> {
+pub(super) fn range(draft: &Draft, names: &str) -> Option<Value> {
     let items = draft.values.items(names);
     (items.len() == 2).then(|| list(items))
 }

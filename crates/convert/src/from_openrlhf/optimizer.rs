@@ -3,7 +3,7 @@
 use crate::peers::{Draft, find_schedule, float, list, schedule_names, text};
 use burnish_hydra::Value;
 
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     if draft.is_stage() {
         return section(draft, "", "optim", "optim.clip_grad");
     }

@@ -11,7 +11,7 @@ const LOSS: &str = "model.loss_type loss";
 const PROMPT: &str = "data.prompt_key prompt_key";
 
 /// Converts `train_dpo` and `train_kto` to settings.
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     rows(draft);
     if draft.trainer.name == "train_kto" {
         return labelled(draft);
@@ -41,7 +41,7 @@ fn labelled(draft: &mut Draft) {
 }
 
 /// Converts `train_rm` and `train_prm` to settings.
-pub fn reward(draft: &mut Draft) {
+pub(super) fn reward(draft: &mut Draft) {
     rows(draft);
     if draft.trainer.name == "train_prm" {
         return draft.set_because("algorithm.loss_type", text("cross_entropy"), "train_prm");

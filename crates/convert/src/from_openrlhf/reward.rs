@@ -10,7 +10,7 @@ const AGENT: &str = "train.agent_func_path agent_func_path";
 const OVERLONG: &str = "reward.overlong_buffer_len overlong_buffer_len";
 const FILTER: &str = "algo.dynamic_filtering_enable dynamic_filtering";
 
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     let reward_model = draft.values.text(MODEL).map(|names| names.split(',').map(str::to_string).collect::<Vec<_>>());
     let agent = draft.values.text(AGENT);
     match draft.values.text(REMOTE).filter(|_| agent.is_none()) {

@@ -5,7 +5,7 @@ use burnish_hydra::Value;
 
 const SEED: &str = "train.seed seed";
 
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     draft.copy("trainer.seed", SEED);
     draft.copy("data.seed", SEED);
     validation(draft);

@@ -12,7 +12,7 @@ const TEMPLATE: &str = "data.input_template input_template";
 const PRETRAIN: &str = "model.pretrain_mode_enable pretrain_mode";
 const CHAT_TEMPLATE: &str = "model.custom_chat_template";
 
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     common::derive(draft);
     let has_output = draft.values.text(OUTPUT).is_some();
     let is_multiturn = draft.values.flag(MULTITURN);

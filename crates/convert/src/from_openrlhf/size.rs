@@ -7,7 +7,7 @@ const UPDATE: &str = "train.batch_size train_batch_size";
 const MAX_LEN: &str = "data.max_len max_len";
 const NEW: &str = "rollout.max_new_tokens max_new_tokens generate_max_len";
 
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     let count = |names: &str| draft.values.count(names).unwrap_or(1);
     let (n, update) = (count(N), count(UPDATE));
     let prompts = count("rollout.batch_size rollout_batch_size");

@@ -7,7 +7,7 @@ const MUON: &str = "Muon always uses 5 iterations and Nesterov momentum, as in D
 const NO_MOE: &str = "mixture-of-experts models are not supported";
 const PRETRAIN: &str = "a loss on a second data set is not supported";
 
-pub const ROWS: &[TreatmentRow] = &[
+pub(super) const ROWS: &[TreatmentRow] = &[
     // The batch.
     ("rollout.batch_size rollout_batch_size", "", Key("data.train_batch_size")),
     ("rollout.n_samples_per_prompt n_samples_per_prompt", "", Key("actor_rollout_ref.rollout.n")),

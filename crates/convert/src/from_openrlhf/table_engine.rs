@@ -12,7 +12,7 @@ const NO_TORCH: &str = "fused operations are built in, without torch";
 
 const ONE_RECOMPUTE: &str = "there is only one way to recompute activations";
 
-pub const ROWS: &[TreatmentRow] = &[
+pub(super) const ROWS: &[TreatmentRow] = &[
     // Checkpoints and the run.
     ("ckpt.path ckpt_path", "", Key("trainer.default_local_dir")),
     ("ckpt.output_dir save_path", "", Ignored("`trainer export` writes the model of a checkpoint to a folder")),

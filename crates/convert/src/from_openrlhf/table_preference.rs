@@ -5,7 +5,7 @@ use super::table_engine::NO_OFFLOAD;
 use crate::peers::OptionTreatment::{Ignored, Key, Read};
 use crate::peers::TreatmentRow;
 
-pub const ROWS: &[TreatmentRow] = &[
+pub(super) const ROWS: &[TreatmentRow] = &[
     ("model.beta beta", "", Key("algorithm.beta")),
     ("model.ipo_enable ipo", "", Read("`algorithm.loss_type=ipo_sum`")),
     ("model.label_smoothing label_smoothing", "", Key("algorithm.label_smoothing")),

@@ -5,7 +5,7 @@ use crate::peers::{Draft, int};
 const UPDATE: &str = "per_device_train_batch_size per_gpu_train_batch_size gradient_accumulation_steps num_generations";
 
 /// Sets the batch sizes, and returns the number of updates in a step.
-pub fn derive(draft: &mut Draft) -> f64 {
+pub(super) fn derive(draft: &mut Draft) -> f64 {
     let values = &draft.values;
     let count = |names: &str| values.count(names).unwrap_or(1);
     let n = count("num_generations");
@@ -40,7 +40,7 @@ pub fn derive(draft: &mut Draft) -> f64 {
 }
 
 /// Sets the micro-batch sizes, which do not change results.
-pub fn micro_batches(draft: &mut Draft, each: usize, names: &str) {
+pub(super) fn micro_batches(draft: &mut Draft, each: usize, names: &str) {
     draft.set("@actor.ppo_micro_batch_size_per_gpu", int(each), names);
     for section in ["rollout", "ref"] {
         draft.set(&format!("actor_rollout_ref.{section}.log_prob_micro_batch_size_per_gpu"), int(each), names);

@@ -4,7 +4,7 @@ use crate::peers::{Draft, int, text};
 use burnish_hydra::Value;
 
 /// Sets the batch size and the micro-batch size, in rows.
-pub fn batch(draft: &mut Draft) {
+pub(super) fn batch(draft: &mut Draft) {
     let count = |names: &str| draft.values.count(names).unwrap_or(1);
     let each = draft.values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
     let batch = each.saturating_mul(count("gradient_accumulation_steps")).saturating_mul(draft.processes);
@@ -14,7 +14,7 @@ pub fn batch(draft: &mut Draft) {
 }
 
 /// Sets the token limit of a row, and the truncation of longer rows. Returns false if TRL has no limit.
-pub fn length(draft: &mut Draft) -> bool {
+pub(super) fn length(draft: &mut Draft) -> bool {
     let length = "max_length max_seq_length";
     if draft.values.is_given("max_length") && draft.values.get("max_length") == Value::Null {
         draft.set("data.truncation", text("error"), "max_length");

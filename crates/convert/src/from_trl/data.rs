@@ -3,7 +3,7 @@
 use crate::peers::{Draft, files_of_split, float, list, set_all_files, set_files, text};
 use burnish_hydra::{Node, Value, inline};
 
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     model(draft);
     adapters(draft);
     let set = draft.values.text("dataset_name");

@@ -4,7 +4,7 @@ use super::common;
 use crate::peers::{Draft, text};
 
 /// Converts TRL's GKD command to settings.
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     common::batch(draft);
     if common::length(draft) {
         draft.set_because("data.truncation", text("left"), "GKDTrainer keeps the last tokens of a longer row");

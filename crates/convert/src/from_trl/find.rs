@@ -36,7 +36,7 @@ const ACCELERATE: &[(&str, usize)] = &[
 ];
 
 /// Finds the call among the words of a program.
-pub fn find(words: &[String]) -> Option<TrainerCall> {
+pub(super) fn find(words: &[String]) -> Option<TrainerCall> {
     let is_call = |at: &usize| {
         let word = words[*at].as_str();
         word == "trl" || word.ends_with("/trl") || word.starts_with("trl.scripts.") || word.ends_with(".py")
@@ -68,7 +68,7 @@ fn stage(stem: &str) -> String {
 }
 
 /// Reads the number of processes.
-pub fn launch(call: &TrainerCall, words: &[String]) -> LaunchInfo {
+pub(super) fn launch(call: &TrainerCall, words: &[String]) -> LaunchInfo {
     let before = &words[..call.rest.min(words.len())];
     let is_trl = before.iter().any(|word| word == "trl" || word.ends_with("/trl"));
     let own = |index: &usize| {

@@ -5,7 +5,7 @@ use crate::peers::{Draft, float, int, text};
 use burnish_hydra::Value;
 
 /// Sets batch, rewards and loss, and returns the number of updates in a step.
-pub fn derive(draft: &mut Draft) -> f64 {
+pub(super) fn derive(draft: &mut Draft) -> f64 {
     let updates = batch::derive(draft);
     responses(draft);
     rewards::derive(draft);
@@ -99,7 +99,7 @@ fn rloo(draft: &mut Draft) {
 }
 
 /// Sets a KL term in the reward, with the estimator k1.
-pub fn kl_in_reward(draft: &mut Draft, names: &str) {
+pub(super) fn kl_in_reward(draft: &mut Draft, names: &str) {
     draft.set("algorithm.use_kl_in_reward", Value::Bool(true), names);
     draft.set("algorithm.kl_penalty", text("k1"), names);
     draft.copy("algorithm.kl_ctrl.kl_coef", names);

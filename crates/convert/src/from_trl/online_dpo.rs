@@ -5,7 +5,7 @@ use crate::peers::{Draft, int, text};
 use burnish_hydra::Value;
 
 /// Converts TRL's online DPO command, and returns the number of updates in a step.
-pub fn derive(draft: &mut Draft) -> f64 {
+pub(super) fn derive(draft: &mut Draft) -> f64 {
     let count = |names: &str| draft.values.count(names).unwrap_or(1);
     let each = draft.values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
     let prompts = each.saturating_mul(count("gradient_accumulation_steps")).saturating_mul(draft.processes);

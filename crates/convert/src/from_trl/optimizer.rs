@@ -4,7 +4,7 @@ use crate::peers::{Draft, find_schedule, float, int, list, optimizer, optimizer_
 use burnish_hydra::Value;
 
 /// Sets optimizer and schedule; `updates`: the number of updates in a step, which transformers counts.
-pub fn derive(draft: &mut Draft, updates: f64) {
+pub(super) fn derive(draft: &mut Draft, updates: f64) {
     let mut sections = vec![("@optim", if draft.is_stage() { "optim.clip_grad" } else { "@actor.grad_clip" })];
     if draft.trainer.name == "ppo" {
         sections.push(("critic.optim", "critic.grad_clip"));

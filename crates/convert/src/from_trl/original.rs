@@ -6,7 +6,7 @@ use burnish_hydra::Value;
 
 const UPDATE: &str = "per_device_train_batch_size per_gpu_train_batch_size gradient_accumulation_steps rloo_k";
 
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     let episodes = sizes(draft);
     if let Some(total) = draft.values.number("total_episodes") {
         let steps = (total / episodes).ceil().max(1.0);

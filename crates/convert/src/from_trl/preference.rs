@@ -9,7 +9,7 @@ const CPO: &[(&str, &str)] =
     &[("sigmoid", "cpo"), ("hinge", "cpo_hinge"), ("ipo", "cpo_ipo"), ("simpo", "simpo"), ("alphapo", "alphapo")];
 
 /// Converts a command of DPO, CPO, ORPO or KTO to settings.
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     common::batch(draft);
     common::length(draft);
     let loss = match draft.trainer.name {
@@ -23,7 +23,7 @@ pub fn derive(draft: &mut Draft) {
 }
 
 /// Converts a command of the reward trainer to settings.
-pub fn reward(draft: &mut Draft) {
+pub(super) fn reward(draft: &mut Draft) {
     common::batch(draft);
     if common::length(draft) {
         draft.set_because("data.truncation", text("filter"), "TRL leaves out pairs above max_length");

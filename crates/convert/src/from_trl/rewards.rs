@@ -11,7 +11,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("get_soft_overlong_punishment", "soft_overlong_punishment_reward"),
 ];
 
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     let mut names = vec![];
     if draft.values.text("reward_model_name_or_path").is_some() {
         draft.set("reward_model.enable", Value::Bool(true), "reward_model_name_or_path");

@@ -7,7 +7,7 @@ use burnish_hydra::Value;
 /// The supported trackers of transformers, which have the same names here.
 const TRACKERS: &[&str] = &["wandb", "tensorboard", "mlflow", "swanlab", "trackio", "clearml"];
 
-pub fn derive(draft: &mut Draft, updates: f64) {
+pub(super) fn derive(draft: &mut Draft, updates: f64) {
     length(draft, updates);
     validation(draft, updates);
     checkpoints(draft, updates);

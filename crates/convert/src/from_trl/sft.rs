@@ -8,7 +8,7 @@ use burnish_hydra::{Value, inline};
 const MASKS: &str = "completion_only_loss assistant_only_loss";
 const TEXT: &str = "dataset_text_field";
 
-pub fn derive(draft: &mut Draft) {
+pub(super) fn derive(draft: &mut Draft) {
     common::batch(draft);
     common::length(draft);
     rows(draft);

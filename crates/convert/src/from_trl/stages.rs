@@ -4,7 +4,7 @@ use crate::peers::PeerTrainer;
 use burnish_config::compat::Kind;
 
 /// The supported trainers.
-pub const TRAINERS: &[PeerTrainer] = &[
+pub(super) const TRAINERS: &[PeerTrainer] = &[
     PeerTrainer { name: "rloo", kind: Kind::Rl, subcommand: "" },
     PeerTrainer { name: "grpo", kind: Kind::Rl, subcommand: "" },
     PeerTrainer { name: "ppo", kind: Kind::Rl, subcommand: "" },
@@ -23,7 +23,7 @@ const NOT_TEACHER: &str =
     "`trainer distill` distils on responses from the data, `distillation.*` of ppo_trainer.yaml on the model's own responses";
 
 /// The unsupported commands, with alternatives.
-pub const ABSENT: &[(&str, &str)] = &[
+pub(super) const ABSENT: &[(&str, &str)] = &[
     ("prm", "TRL has removed it; `trainer rm` with algorithm.loss_type=cross_entropy trains on judged steps"),
     ("ipo", "use `trl dpo --loss_type ipo`"),
     ("bco", "TRL recommends KTO instead: `trainer dpo` with algorithm.loss_type=kto"),

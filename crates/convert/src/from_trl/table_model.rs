@@ -6,7 +6,7 @@ use crate::peers::TreatmentRow;
 const ADAPTERS: &str = "only plain LoRA on the weight matrices of the blocks is supported";
 const QUANTISED: &str = "quantised weights are not supported";
 
-pub const ROWS: &[TreatmentRow] = &[
+pub(super) const ROWS: &[TreatmentRow] = &[
     (
         "model_name_or_path",
         "",

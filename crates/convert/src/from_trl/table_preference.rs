@@ -7,7 +7,7 @@ const REFERENCE_STAYS: &str = "the reference never changes, so that its log-prob
 const NOT_PADDED: &str = "rows are packed without padding, as separate sequences";
 const CAUSAL: &str = "all models are decoders";
 
-pub const ROWS: &[TreatmentRow] = &[
+pub(super) const ROWS: &[TreatmentRow] = &[
     // Pairs and labelled responses.
     ("beta", "dpo kto orpo cpo", Key("algorithm.beta")),
     ("loss_type", "dpo", Read("`algorithm.loss_type`, a name or a list, with the same names")),

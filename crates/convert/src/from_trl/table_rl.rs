@@ -7,7 +7,7 @@ const NATIVE: &str = "the built-in engine generates, directly with the trained w
 const COUNTED: &str = "TRL computes it from other options";
 const NO_UPLOAD: &str = "a run never uploads";
 
-pub const ROWS: &[TreatmentRow] = &[
+pub(super) const ROWS: &[TreatmentRow] = &[
     // The batch.
     ("num_generations rloo_k", "", Read("`actor_rollout_ref.rollout.n`")),
     ("generation_batch_size", "", Read("`data.train_batch_size`, in prompts: divided by `num_generations`")),

@@ -5,7 +5,7 @@ use crate::peers::TreatmentRow;
 
 const NOT_PADDED: &str = "always on: rows are packed without padding, as separate sequences";
 
-pub const ROWS: &[TreatmentRow] = &[
+pub(super) const ROWS: &[TreatmentRow] = &[
     (
         "max_length max_seq_length",
         "",

@@ -13,7 +13,7 @@ const NO_LOW_RANK: &str = "low-rank gradient projection is not supported; LoRA i
 
 const STAGES: &str = "sft dpo kto orpo cpo reward gkd";
 
-pub const ROWS: &[TreatmentRow] = &[
+pub(super) const ROWS: &[TreatmentRow] = &[
     // The length of the run.
     ("output_dir", "", Key("trainer.default_local_dir")),
     ("overwrite_output_dir", "", Ignored("an existing run is resumed; trainer.resume_mode=disable starts again")),

@@ -63,6 +63,6 @@ impl Blocked {
 }
 
 /// Returns the text that stands for an unknown during the conversion.
-pub fn placeholder(unknown: usize) -> String {
+pub(super) fn placeholder(unknown: usize) -> String {
     format!("SET_ME_{unknown}_")
 }

@@ -34,7 +34,7 @@ pub(crate) struct GroupChoice<'a> {
 
 impl<'a> GroupChoice<'a> {
     /// Composes verl's file; `None` if the edition lacks the file.
-    pub fn new(edition: &'static str, config: &str, overrides: &'a [String]) -> Option<Result<Self, ConfigError>> {
+    pub(super) fn new(edition: &'static str, config: &str, overrides: &'a [String]) -> Option<Result<Self, ConfigError>> {
         let (mut groups, words): (Vec<_>, Vec<_>) = overrides.iter().partition(|word| is_group(edition, word));
         let (theirs, own): (Vec<_>, Vec<_>) = groups.iter().partition(|word| is_of_other_package(word));
         groups = own;
@@ -109,7 +109,7 @@ pub(crate) fn is_from(origin: &Origin) -> bool {
 }
 
 /// Returns true if an ignored key is reported: keys of the command, and the initial learning rate of a group's file.
-pub fn is_reported(key: &str, origin: &Origin) -> bool {
+pub(super) fn is_reported(key: &str, origin: &Origin) -> bool {
     !is_from(origin) || key.ends_with("optim.init_lr_ratio")
 }
 

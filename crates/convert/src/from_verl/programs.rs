@@ -5,7 +5,7 @@ use burnish_hydra::overrides;
 
 /// A program of verl, and its counterpart in `trainer`.
 #[derive(Debug)]
-pub struct Program {
+pub(super) struct Program {
     /// Last part of the module's name.
     pub module: &'static str,
     /// verl's own configuration file for the program.
@@ -76,7 +76,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
 const OTHER: Program = rl("", Support::Missing("this training loop is not supported"));
 
 /// Finds the program that a command calls, as a module or by its path, and the words after it.
-pub fn program(words: &[String]) -> Option<(&'static Program, &[String])> {
+pub(super) fn program(words: &[String]) -> Option<(&'static Program, &[String])> {
     let calls = words.iter().enumerate();
     calls.filter(|(_, word)| !word.contains('=')).find_map(|(index, word)| {
         let module = format!(".{}", word.trim_end_matches(".py").replace('/', "."));
@@ -171,7 +171,7 @@ pub(crate) fn extended_names() -> impl Iterator<Item = &'static str> {
 ///
 /// `fully_async_main` updates with `require_batches` mini-batches of prompts, and copies the weights to generation after
 /// `trigger_parameter_sync_step` updates. The product is the batch whose responses come from the same weights.
-pub fn batches(program: &Program, words: &[String]) -> Vec<String> {
+pub(super) fn batches(program: &Program, words: &[String]) -> Vec<String> {
     // With separate devices for generation, verl's engine is not hybrid; this program always shares the weights.
     let mut own: Vec<String> = match program.support {
         Support::Schedule(_) => vec!["++actor_rollout_ref.hybrid_engine=true".into()],

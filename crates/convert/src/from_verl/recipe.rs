@@ -7,7 +7,7 @@ use burnish_config::recipe::{Entry, Recipe, Section, numbered};
 use burnish_hydra::{Node, Value, below};
 
 /// Returns the text of the recipe: a header, verl's defaults, and the changes by the command.
-pub fn write(converted: &VerlConversion) -> String {
+pub(super) fn write(converted: &VerlConversion) -> String {
     let ignored = converted.ignored.iter().map(|one| format!("{}={}: {}", one.key, one.value, one.reason));
     let unknown_words = converted.unknown_words.iter().map(|unknown| format!("set me: {}", reason(unknown)));
     let defaults = defaults(converted.kind.default_file()).ok();

@@ -21,7 +21,7 @@ pub(crate) struct ParsedOptions {
 ///
 /// # Errors
 /// If a value is missing or has a wrong type, or a word does not belong to an option.
-pub fn read(
+pub(super) fn read(
     options: &'static Options,
     trainer: &'static str,
     words: &[String],
@@ -86,7 +86,7 @@ pub fn read(
 ///
 /// # Errors
 /// If it is not a mapping, or a value has a wrong type.
-pub fn read_file(options: &'static Options, trainer: &'static str, root: &Node) -> Result<ParsedOptions, Problem> {
+pub(super) fn read_file(options: &'static Options, trainer: &'static str, root: &Node) -> Result<ParsedOptions, Problem> {
     let Value::Map(entries) = &root.value else {
         return Err(Problem::new("", "the file must be a mapping of options to values").at(&root.origin));
     };

@@ -8,7 +8,7 @@ use burnish_config::recipe::{Entry, Recipe, Section, numbered};
 use burnish_hydra::{Node, Value, segments};
 
 /// Returns the text of the recipe.
-pub fn write(peer: &Peer, converted: &PeerConversion, draft: &Draft) -> String {
+pub(super) fn write(peer: &Peer, converted: &PeerConversion, draft: &Draft) -> String {
     let subcommand = if converted.subcommand.is_empty() { String::new() } else { format!("{} ", converted.subcommand) };
     let ignored = converted.ignored.iter().map(|one| format!("--{} {}: {}", one.key, one.value, one.reason));
     let mut settings = Section::default();
@@ -55,7 +55,7 @@ fn ordered(draft: &Draft) -> Vec<String> {
 }
 
 /// Returns the settings of the recipe as overrides, without missing values and without the weights of missing files.
-pub fn overrides(draft: &Draft) -> Vec<String> {
+pub(super) fn overrides(draft: &Draft) -> Vec<String> {
     let is_missing = |key: &str| draft.missing.iter().any(|missing| missing.key == key);
     let counts_missing_files = |key: &str| key == "data.train_weights" && is_missing("data.train_files");
     let keys = ordered(draft).into_iter().filter(|key| !is_missing(key) && !counts_missing_files(key));

@@ -149,7 +149,7 @@ impl Schedule {
 }
 
 /// Returns a Markdown table of the schedules and their options.
-pub fn table() -> String {
+pub(super) fn table() -> String {
     let mut table = String::from("| `lr_scheduler_type` | Here | `lr_scheduler_kwargs` | Here |\n|---|---|---|---|\n");
     for schedule in SCHEDULES {
         let sets: String = schedule.sets.iter().map(|(name, value)| format!(", `{name}={}`", inline(&value.value()))).collect();

@@ -28,7 +28,7 @@ pub fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
 }
 
 /// Reads a value as YAML; a text that is not YAML stays a text.
-pub fn read(text: &str) -> Value {
+pub(super) fn read(text: &str) -> Value {
     parse(text).unwrap_or_else(|_| Value::Text(text.to_string()))
 }
 
@@ -36,13 +36,13 @@ pub fn read(text: &str) -> Value {
 ///
 /// # Errors
 /// If the text is not YAML.
-pub fn parse(text: &str) -> Result<Value, Problem> {
+pub(super) fn parse(text: &str) -> Result<Value, Problem> {
     let source = Arc::new(Source { name: "the value".into(), text: format!("x: {text}") });
     Ok(yaml::parse(&source)?.get("x").map_or(Value::Null, |node| node.value.clone()))
 }
 
 /// Returns a number, even from a text.
-pub fn number(value: &Value) -> Option<f64> {
+pub(super) fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(value) => Some(*value as f64),
         Value::Float(value) => Some(*value),
@@ -57,7 +57,7 @@ pub(crate) fn from_number(number: f64) -> Value {
 }
 
 /// Returns a bool by the rules of transformers' `HfArgumentParser`.
-pub fn flag(value: &Value) -> Option<bool> {
+pub(super) fn flag(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(value) => Some(*value),
         Value::Int(0) => Some(false),
@@ -72,7 +72,7 @@ pub fn flag(value: &Value) -> Option<bool> {
 }
 
 /// Writes a value as a word of an override.
-pub fn word(value: &Value) -> String {
+pub(super) fn word(value: &Value) -> String {
     match value {
         Value::Text(text) if is_plain(text) => text.clone(),
         Value::Text(text) => quoted(text),

@@ -24,7 +24,7 @@ enum ArithmeticError {
 
 impl Machine<'_> {
     /// Returns the result of a formula, or an unknown.
-    pub fn arithmetic(&mut self, formula: &str) -> Result<String, ShellError> {
+    pub(super) fn arithmetic(&mut self, formula: &str) -> Result<String, ShellError> {
         self.step(formula.len())?;
         let text = self.quoted_text(formula)?;
         let text = self.without_unset(&text);

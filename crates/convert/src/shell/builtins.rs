@@ -169,7 +169,7 @@ impl Machine<'_> {
     }
 
     /// Appends to the output, if something reads it.
-    pub fn print(&mut self, text: &str) -> Result<(), ShellError> {
+    pub(super) fn print(&mut self, text: &str) -> Result<(), ShellError> {
         self.step(text.len())?;
         if let Some(output) = &mut self.state.output {
             output.push_str(text);
@@ -216,7 +216,7 @@ impl Machine<'_> {
 
     /// Returns the text of a file that the script wrote, or of a small text file below the folder of the script or the working
     /// folder. Never reads other files.
-    pub fn file(&self, name: &str) -> Option<String> {
+    pub(super) fn file(&self, name: &str) -> Option<String> {
         if let Some(text) = self.state.files.get(&joined(&self.state.folder, name)) {
             return Some(text.clone()).filter(|text| is_known(text));
         }

@@ -13,7 +13,7 @@ const LONGEST_TEST: usize = 64;
 
 impl Machine<'_> {
     /// Returns true if `[ … ]` or `test …` with these words holds.
-    pub fn test(&mut self, words: &[String]) -> Result<Option<bool>, ShellError> {
+    pub(super) fn test(&mut self, words: &[String]) -> Result<Option<bool>, ShellError> {
         if words.len() > LONGEST_TEST {
             return Ok(None);
         }

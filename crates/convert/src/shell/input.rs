@@ -58,7 +58,7 @@ impl Machine<'_> {
     }
 
     /// Runs `getopts OPTIONS NAME`, which returns the next option of the arguments.
-    pub fn option(&mut self, words: &[String]) {
+    pub(super) fn option(&mut self, words: &[String]) {
         let [options, name, ..] = words else { return };
         let at = self.lookup("OPTIND").and_then(|value| value.text()?.parse::<usize>().ok()).unwrap_or(1).max(1);
         let word = self.state.arguments.get(at - 1).cloned().unwrap_or_default();

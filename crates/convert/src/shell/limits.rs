@@ -18,7 +18,7 @@ const OPENERS: &[&str] = &["if", "while", "until", "for", "select", "case", "!",
 ///
 /// # Errors
 /// If the text is not a shell script, is too long, or is nested too deeply.
-pub fn parse(text: &str) -> Result<Program, ShellError> {
+pub(super) fn parse(text: &str) -> Result<Program, ShellError> {
     check(text)?;
     let options = ParserOptions::default();
     Parser::new(text.as_bytes(), &options).parse_program().map_err(|error| {
@@ -41,7 +41,7 @@ pub fn parse(text: &str) -> Result<Program, ShellError> {
 ///
 /// # Errors
 /// If the text is too long or too many brackets are open at once.
-pub fn check(text: &str) -> Result<(), ShellError> {
+pub(super) fn check(text: &str) -> Result<(), ShellError> {
     let fail = |line, message: &str| Err(ShellError { line, message: message.into() });
     if text.len() > LONGEST {
         return fail(1, "the script is longer than 1 MB");

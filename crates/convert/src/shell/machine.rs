@@ -51,7 +51,7 @@ pub(crate) struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    pub fn new(env: &'a ShellEnv<'a>, is_elsewhere: bool) -> Self {
+    pub(super) fn new(env: &'a ShellEnv<'a>, is_elsewhere: bool) -> Self {
         let state = State {
             variables: HashMap::new(),
             references: HashMap::new(),
@@ -88,12 +88,12 @@ impl<'a> Machine<'a> {
         }
     }
 
-    pub fn fail<T>(&self, message: &str) -> Result<T, ShellError> {
+    pub(super) fn fail<T>(&self, message: &str) -> Result<T, ShellError> {
         Err(ShellError { line: self.line, message: message.into() })
     }
 
     /// Counts a command or an expansion of `bytes` bytes against the limits.
-    pub fn step(&mut self, bytes: usize) -> Result<(), ShellError> {
+    pub(super) fn step(&mut self, bytes: usize) -> Result<(), ShellError> {
         self.steps += 1;
         self.bytes += bytes;
         if self.bytes > 10 * LONGEST {
@@ -104,7 +104,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs a nested part, and counts its depth.
-    pub fn deeper<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T, ShellError>) -> Result<T, ShellError> {
+    pub(super) fn deeper<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T, ShellError>) -> Result<T, ShellError> {
         if self.depth == DEEPEST {
             return self.fail("this is nested too deeply");
         }
@@ -115,19 +115,19 @@ impl<'a> Machine<'a> {
     }
 
     /// Records the line of a word or command.
-    pub fn at(&mut self, place: Option<&SourceSpan>) {
+    pub(super) fn at(&mut self, place: Option<&SourceSpan>) {
         if let Some(span) = place.filter(|_| !self.is_inside) {
             self.line = span.start.line;
         }
     }
 
     /// Adds an unknown, and returns its marker.
-    pub fn unknown(&mut self, message: String) -> String {
+    pub(super) fn unknown(&mut self, message: String) -> String {
         self.new_unknown(message, false)
     }
 
     /// Adds an unknown for an unset variable, and returns its marker. Bash treats it as empty, unless `set -u` is on.
-    pub fn unset(&mut self, message: String) -> String {
+    pub(super) fn unset(&mut self, message: String) -> String {
         let is_empty = !self.state.needs_variables;
         self.new_unknown(message, is_empty)
     }
@@ -144,7 +144,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Evaluates a whole script.
-    pub fn script(&mut self, text: &str) -> Result<Flow, ShellError> {
+    pub(super) fn script(&mut self, text: &str) -> Result<Flow, ShellError> {
         let program = limits::parse(text)?;
         for list in &program.complete_commands {
             let flow = self.list(list)?;
@@ -156,7 +156,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Evaluates the text of `eval`, `$(…)` or `source`. Its errors name the current line of the script.
-    pub fn inside(&mut self, text: &str) -> Result<Flow, ShellError> {
+    pub(super) fn inside(&mut self, text: &str) -> Result<Flow, ShellError> {
         let (line, outer) = (self.line, std::mem::replace(&mut self.is_inside, true));
         let flow = self.deeper(|machine| machine.script(text));
         self.is_inside = outer;
@@ -172,7 +172,7 @@ impl<'a> Machine<'a> {
         Ok(std::mem::replace(&mut self.state, before))
     }
 
-    pub fn list(&mut self, list: &CompoundList) -> Result<Flow, ShellError> {
+    pub(super) fn list(&mut self, list: &CompoundList) -> Result<Flow, ShellError> {
         for item in &list.0 {
             let flow = self.and_or(&item.0)?;
             if flow != Flow::Next {
@@ -220,14 +220,14 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs the condition of a block.
-    pub fn condition(&mut self, list: &CompoundList) -> Result<Flow, ShellError> {
+    pub(super) fn condition(&mut self, list: &CompoundList) -> Result<Flow, ShellError> {
         self.tested += 1;
         let flow = self.list(list);
         self.tested -= 1;
         flow
     }
 
-    pub fn pipeline(&mut self, pipeline: &Pipeline) -> Result<Flow, ShellError> {
+    pub(super) fn pipeline(&mut self, pipeline: &Pipeline) -> Result<Flow, ShellError> {
         self.step(1)?;
         let flow = match pipeline.seq.as_slice() {
             [command] => self.command(command)?,

@@ -14,7 +14,7 @@ const LIBRARIES: &[&str] = &["verl", "openrlhf", "trl"];
 
 impl Machine<'_> {
     /// Evaluates the script that a shell in the words would run; `None` without such a shell, or if its text is unknown.
-    pub fn nested(&mut self, words: &[String]) -> Result<Option<Flow>, ShellError> {
+    pub(super) fn nested(&mut self, words: &[String]) -> Result<Option<Flow>, ShellError> {
         let Some((text, arguments)) = self.text_in(words).filter(|(text, _)| is_known(text)) else { return Ok(None) };
         let after = self.subshell(|machine| {
             machine.state.arguments = arguments;

@@ -18,7 +18,7 @@ struct Values {
 }
 
 impl Machine<'_> {
-    pub fn lookup(&self, name: &str) -> Option<Variable> {
+    pub(super) fn lookup(&self, name: &str) -> Option<Variable> {
         self.lookup_in(&self.state, name)
     }
 
@@ -38,7 +38,7 @@ impl Machine<'_> {
     }
 
     /// Returns the value of `$NAME`, or an unknown.
-    pub fn variable(&mut self, name: &str) -> String {
+    pub(super) fn variable(&mut self, name: &str) -> String {
         match self.lookup(name).and_then(|value| value.text()) {
             Some(value) => value,
             None if matches!(name, "RANDOM" | "SECONDS" | "HOSTNAME" | "EPOCHSECONDS") => {
@@ -49,7 +49,7 @@ impl Machine<'_> {
     }
 
     /// Returns the value of `${NAME[INDEX]}`; an index is a number, or a text in the array of `declare -A`.
-    pub fn element(&mut self, name: &str, index: &str) -> Result<String, ShellError> {
+    pub(super) fn element(&mut self, name: &str, index: &str) -> Result<String, ShellError> {
         let found = match self.lookup(name) {
             Some(Variable::Map(items)) => {
                 let key = self.quoted_text(index.trim_matches(['"', '\'']))?;
@@ -71,7 +71,7 @@ impl Machine<'_> {
         Ok(found.unwrap_or_else(|| self.unset(format!("`${{{name}[{index}]}}` is not set"))))
     }
 
-    pub fn set(&mut self, name: &str, value: Variable) {
+    pub(super) fn set(&mut self, name: &str, value: Variable) {
         let name = self.state.referred(name).to_string();
         self.state.variables.insert(name, Some(value));
     }
@@ -153,7 +153,7 @@ impl Machine<'_> {
     }
 
     /// Appends the values of a parameter to the words.
-    pub fn parameter(&mut self, expr: &Expr, mode: ExpansionMode, fields: &mut Fields) -> Result<(), ShellError> {
+    pub(super) fn parameter(&mut self, expr: &Expr, mode: ExpansionMode, fields: &mut Fields) -> Result<(), ShellError> {
         self.step(1)?;
         let is_missing = |machine: &Self, values: &Values, test: &ParameterTestType| {
             let is_empty = || machine.without_unset(&values.items.join(" ")).is_empty();
@@ -255,7 +255,7 @@ impl Machine<'_> {
     }
 
     /// Returns the characters of `IFS`, which split unquoted values.
-    pub fn separators(&self) -> String {
+    pub(super) fn separators(&self) -> String {
         self.lookup("IFS").and_then(|value| value.text()).unwrap_or_else(|| " \t\n".into())
     }
 

@@ -10,7 +10,7 @@ const LONGEST_PATTERN: usize = 1000;
 const LONGEST_TEXT: usize = 4000;
 
 /// Escapes a text, so that the pattern matches it literally.
-pub fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.chars().flat_map(|c| (!c.is_alphanumeric() && c != '\0').then_some('\\').into_iter().chain([c])).collect()
 }
 
@@ -24,13 +24,13 @@ fn regex(pattern: &str, before: &str, after: &str) -> Option<Regex> {
 
 impl Machine<'_> {
     /// Returns true if a text matches a pattern; `None` if the result is unknown.
-    pub fn fits(&self, text: &str, pattern: &str) -> Option<bool> {
+    pub(super) fn fits(&self, text: &str, pattern: &str) -> Option<bool> {
         Some(is_known(text) && regex(pattern, "^", "$")?.is_match(text)).filter(|_| is_known(text))
     }
 }
 
 /// Removes the part of a text that matches a pattern at its beginning or end.
-pub fn without(text: &str, pattern: &str, at_end: bool, longest: bool) -> Option<String> {
+pub(super) fn without(text: &str, pattern: &str, at_end: bool, longest: bool) -> Option<String> {
     if text.len() > LONGEST_TEXT {
         return None;
     }
@@ -52,7 +52,7 @@ pub(crate) enum MatchPlace {
 }
 
 /// Replaces the matches of a pattern.
-pub fn replaced(text: &str, pattern: &str, by: &str, place: &MatchPlace) -> Option<String> {
+pub(super) fn replaced(text: &str, pattern: &str, by: &str, place: &MatchPlace) -> Option<String> {
     if text.len() > LONGEST_TEXT {
         return None;
     }

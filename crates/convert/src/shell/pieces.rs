@@ -2,7 +2,7 @@
 
 /// A builder of words.
 #[derive(Default)]
-pub struct Fields {
+pub(super) struct Fields {
     done: Vec<String>,
     current: Option<String>,
     /// Markers of unquoted unset variables. Alone they are not a word; they become a prefix of the next word.
@@ -11,7 +11,7 @@ pub struct Fields {
 
 impl Fields {
     /// Appends to the current word. Even an empty text starts a word.
-    pub fn push(&mut self, text: &str) {
+    pub(super) fn push(&mut self, text: &str) {
         let nothing = std::mem::take(&mut self.nothing);
         let current = self.current.get_or_insert_default();
         current.push_str(&nothing);
@@ -24,13 +24,13 @@ impl Fields {
     }
 
     /// Ends the current word.
-    pub fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.done.extend(self.current.take());
         self.nothing.clear();
     }
 
     /// Appends an unquoted value, split at runs of blanks and at every other character of `IFS`.
-    pub fn split(&mut self, text: &str, separators: &str) {
+    pub(super) fn split(&mut self, text: &str, separators: &str) {
         let mut rest = text;
         while let Some(at) = rest.find(|c| separators.contains(c)) {
             if at > 0 {
@@ -54,7 +54,7 @@ impl Fields {
         }
     }
 
-    pub fn finish(mut self) -> Vec<String> {
+    pub(super) fn finish(mut self) -> Vec<String> {
         self.end();
         self.done
     }

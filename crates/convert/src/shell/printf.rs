@@ -4,7 +4,7 @@ use super::text::is_known;
 use super::words::unescaped;
 
 /// Formats like `printf`; `None` for an unsupported format or an invalid number.
-pub fn printf(words: &[String]) -> Option<String> {
+pub(super) fn printf(words: &[String]) -> Option<String> {
     let words = if words.first().is_some_and(|word| word == "--") { &words[1..] } else { words };
     let (format, values) = words.split_first()?;
     let format = unescaped(format);

@@ -8,7 +8,7 @@ use burnish_util::strftime::strftime;
 
 impl Machine<'_> {
     /// Records an external command, and appends its output if it can be predicted.
-    pub fn program(&mut self, words: &[String], line: usize) -> Result<Flow, ShellError> {
+    pub(super) fn program(&mut self, words: &[String], line: usize) -> Result<Flow, ShellError> {
         if let Some(flow) = self.nested(words)? {
             return Ok(flow);
         }
@@ -26,7 +26,7 @@ impl Machine<'_> {
         Ok(self.finish(status))
     }
 
-    pub fn finish(&mut self, status: Status) -> Flow {
+    pub(super) fn finish(&mut self, status: Status) -> Flow {
         self.state.status = status;
         Flow::Next
     }
@@ -110,7 +110,7 @@ impl Machine<'_> {
 }
 
 /// Joins a path to a folder, and resolves `.` and `..`.
-pub fn joined(folder: &str, path: &str) -> String {
+pub(super) fn joined(folder: &str, path: &str) -> String {
     let whole = if path.starts_with('/') || !is_known(path) { path.to_string() } else { format!("{folder}/{path}") };
     let mut parts: Vec<&str> = vec![];
     for part in whole.split('/').filter(|part| !part.is_empty() && *part != ".") {

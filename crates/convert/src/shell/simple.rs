@@ -17,7 +17,7 @@ pub(crate) const DECLARING: &[&str] = &["export", "local", "declare", "typeset",
 const FUNCTIONS: &str = "FUNCNAME";
 
 impl Machine<'_> {
-    pub fn simple(&mut self, command: &SimpleCommand) -> Result<Flow, ShellError> {
+    pub(super) fn simple(&mut self, command: &SimpleCommand) -> Result<Flow, ShellError> {
         self.step(1)?;
         self.substituted = None;
         let prefix: Vec<&Item> = command.prefix.iter().flat_map(|prefix| &prefix.0).collect();
@@ -179,14 +179,14 @@ impl Machine<'_> {
     }
 
     /// Saves a variable that the current function declares as local.
-    pub fn hide(&mut self, name: &str) {
+    pub(super) fn hide(&mut self, name: &str) {
         let before = self.state.variables.get(name).cloned();
         if let Some(function) = self.hidden.last_mut() {
             function.push((name.to_string(), before));
         }
     }
 
-    pub fn assign(&mut self, one: &Assignment) -> Result<(), ShellError> {
+    pub(super) fn assign(&mut self, one: &Assignment) -> Result<(), ShellError> {
         self.at(Some(&one.loc));
         match (&one.name, &one.value) {
             (AssignmentName::VariableName(name), AssignmentValue::Scalar(word)) => {

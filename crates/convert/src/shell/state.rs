@@ -15,7 +15,7 @@ pub(crate) enum Variable {
 
 /// The result of a command; `Unknown` if it depends on a real run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub(super) enum Status {
     Is(bool),
     Unknown,
 }
@@ -32,7 +32,7 @@ pub(crate) enum Flow {
 }
 
 #[derive(Clone)]
-pub struct State {
+pub(super) struct State {
     /// Variables that the script set or unset (`None`); all others come from the environment.
     pub variables: HashMap<String, Option<Variable>>,
     /// Namerefs of `declare -n`: the reference, and the name of its variable.
@@ -57,7 +57,7 @@ pub struct State {
 
 impl State {
     /// Follows a nameref.
-    pub fn referred<'a>(&'a self, name: &'a str) -> &'a str {
+    pub(super) fn referred<'a>(&'a self, name: &'a str) -> &'a str {
         // A chain longer than all names is a cycle, which bash refuses.
         let next = |name: &&'a str| self.references.get(*name).map(String::as_str);
         std::iter::successors(Some(name), next).take(self.references.len() + 1).last().unwrap_or(name)
@@ -65,12 +65,12 @@ impl State {
 }
 
 impl Variable {
-    pub fn list(items: impl IntoIterator<Item = String>) -> Self {
+    pub(super) fn list(items: impl IntoIterator<Item = String>) -> Self {
         Self::Array((0..).zip(items).collect())
     }
 
     /// Returns the text of `$NAME`; for an array, its first element.
-    pub fn text(&self) -> Option<String> {
+    pub(super) fn text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
             Self::Array(items) => items.get(&0).cloned(),
@@ -79,7 +79,7 @@ impl Variable {
     }
 
     /// Returns the elements of `${NAME[@]}`.
-    pub fn elements(&self) -> Vec<String> {
+    pub(super) fn elements(&self) -> Vec<String> {
         match self {
             Self::Text(text) => vec![text.clone()],
             Self::Array(items) => items.values().cloned().collect(),
@@ -88,7 +88,7 @@ impl Variable {
     }
 
     /// Returns the indices of `${!NAME[@]}`.
-    pub fn indices(&self) -> Vec<String> {
+    pub(super) fn indices(&self) -> Vec<String> {
         match self {
             Self::Text(_) => vec!["0".into()],
             Self::Array(items) => items.keys().map(i64::to_string).collect(),

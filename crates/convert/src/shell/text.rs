@@ -33,7 +33,7 @@ pub fn mark(index: usize) -> String {
 }
 
 /// Returns true if a text has no unknowns.
-pub fn is_known(text: &str) -> bool {
+pub(super) fn is_known(text: &str) -> bool {
     !text.contains(MARK)
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn joined_lines(text: &str) -> String {
 }
 
 /// Shortens a text for a message.
-pub fn short(text: &str) -> String {
+pub(super) fn short(text: &str) -> String {
     let start: String = text.chars().take(60).collect();
     if start.len() < text.len() { start + "…" } else { start }
 }

@@ -17,7 +17,7 @@ const MOST_WORDS: usize = 1000;
 
 impl Machine<'_> {
     /// Expands a word into words.
-    pub fn fields(&mut self, word: &Word) -> Result<Vec<String>, ShellError> {
+    pub(super) fn fields(&mut self, word: &Word) -> Result<Vec<String>, ShellError> {
         self.at(word.loc.as_ref());
         let mut fields = vec![];
         // `~` in a word such as `NAME=~/x` is expanded as in an assignment.
@@ -34,7 +34,7 @@ impl Machine<'_> {
     }
 
     /// Expands a word without splitting.
-    pub fn text(&mut self, word: &Word) -> Result<String, ShellError> {
+    pub(super) fn text(&mut self, word: &Word) -> Result<String, ShellError> {
         self.at(word.loc.as_ref());
         Ok(self.expanded(&word.value, ExpansionMode::Whole)?.join(" "))
     }
@@ -58,13 +58,13 @@ impl Machine<'_> {
     }
 
     /// Expands a text into words.
-    pub fn expanded(&mut self, text: &str, mode: ExpansionMode) -> Result<Vec<String>, ShellError> {
+    pub(super) fn expanded(&mut self, text: &str, mode: ExpansionMode) -> Result<Vec<String>, ShellError> {
         let mut fields = Fields::default();
         self.expand(text, mode, &mut fields)?;
         Ok(fields.finish())
     }
 
-    pub fn expand(&mut self, text: &str, mode: ExpansionMode, fields: &mut Fields) -> Result<(), ShellError> {
+    pub(super) fn expand(&mut self, text: &str, mode: ExpansionMode, fields: &mut Fields) -> Result<(), ShellError> {
         self.checked(text)?;
         let Ok(pieces) = word::parse(text, &ParserOptions::default()) else { return self.unreadable(text) };
         let outer = std::mem::replace(&mut self.is_quoted, false);
@@ -139,7 +139,7 @@ impl Machine<'_> {
     }
 
     /// Returns a word as a pattern; its quoted parts match literally.
-    pub fn pattern(&mut self, word: &Word) -> Result<String, ShellError> {
+    pub(super) fn pattern(&mut self, word: &Word) -> Result<String, ShellError> {
         self.at(word.loc.as_ref());
         self.pattern_text(&word.value)
     }
@@ -269,7 +269,7 @@ fn numbers(start: i64, end: i64, increment: i64) -> Option<impl Iterator<Item = 
 }
 
 /// Replaces the escapes of `$'…'` and `echo -e`.
-pub fn unescaped(text: &str) -> String {
+pub(super) fn unescaped(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
     while let Some(c) = chars.next() {

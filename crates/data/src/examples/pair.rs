@@ -220,7 +220,7 @@ pub(super) struct PairTexts {
 }
 
 impl PairTexts {
-    pub fn read(row: &Row, tokenizer: &Tokenizer, columns: &PairColumns, chat_kwargs: &TemplateVariables) -> Result<Self> {
+    pub(super) fn read(row: &Row, tokenizer: &Tokenizer, columns: &PairColumns, chat_kwargs: &TemplateVariables) -> Result<Self> {
         media::refuse(row)?;
         let answers = (TextOrMessages::read(row, &columns.chosen_key)?, TextOrMessages::read(row, &columns.rejected_key)?);
         let key = columns.prompt_key.as_deref().filter(|key| row.values.get(*key).is_some_and(|value| !value.is_null()));
@@ -284,7 +284,7 @@ impl PairTexts {
     }
 
     /// Returns the note for a row of plain texts with a system message.
-    pub fn note(&self, row: &Row) -> Option<&'static str> {
+    pub(super) fn note(&self, row: &Row) -> Option<&'static str> {
         note_of_system(&row.values).filter(|_| self.form == TextForm::Plain)
     }
 
@@ -292,7 +292,7 @@ impl PairTexts {
     ///
     /// # Errors
     /// If the prompt cannot be separated from the answers.
-    pub fn splits(&self, tokenizer: &Tokenizer) -> Result<[PromptSplit; 2]> {
+    pub(super) fn splits(&self, tokenizer: &Tokenizer) -> Result<[PromptSplit; 2]> {
         let Some(prompt) = &self.prompt else {
             bail!(
                 "the row has no prompt, and the two answers have no common beginning; set data.prompt_key to the column of prompts"

@@ -34,7 +34,7 @@ pub(super) struct PromptSplit {
 
 impl TextForm {
     /// Returns the ids of a text that is or begins with a prompt.
-    pub fn encode(self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
+    pub(super) fn encode(self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
         match self {
             Self::Plain => tokenizer.encode_begun(text),
             Self::Rendered => tokenizer.encode(text),

@@ -16,7 +16,7 @@ pub(super) enum TextOrMessages {
 
 impl TextOrMessages {
     /// Reads a column of text or of a list of messages, including messages with `from` and `value`.
-    pub fn read(row: &Row, column: &str) -> Result<Self> {
+    pub(super) fn read(row: &Row, column: &str) -> Result<Self> {
         Self::from_value(row.column(column)?).with_context(|| format!("column \"{column}\""))
     }
 

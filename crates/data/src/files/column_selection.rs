@@ -18,12 +18,12 @@ pub(crate) struct ColumnSelection {
 }
 
 impl ColumnSelection {
-    pub fn new(required: &[&str], optional: &[&str]) -> Self {
+    pub(crate) fn new(required: &[&str], optional: &[&str]) -> Self {
         let names = required.iter().chain(optional).map(|name| (*name).to_owned()).collect();
         Self { names, every: optional == EVERY_COLUMN }
     }
 
-    pub fn has(&self, column: &str) -> bool {
+    pub(crate) fn has(&self, column: &str) -> bool {
         self.every || self.names.iter().any(|name| name == column)
     }
 }

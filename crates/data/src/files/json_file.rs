@@ -14,7 +14,7 @@ use burnish_util::exact_json::{Exact, may_exceed_64_bits};
 ///
 /// # Errors
 /// If the file cannot be read or is not rows of JSON, or a selected column has an integer beyond 64 bits.
-pub fn read(mut file: File, selection: &ColumnSelection) -> Result<(Vec<Columns>, Vec<String>)> {
+pub(crate) fn read(mut file: File, selection: &ColumnSelection) -> Result<(Vec<Columns>, Vec<String>)> {
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     let rows: Vec<Columns> = if text.trim_start().starts_with('[') {

@@ -69,7 +69,7 @@ fn structure(values: &[Option<&Value>]) -> Result<ArrayRef> {
 }
 
 /// Returns a nullable field for the column.
-pub fn field(name: &str, column: &ArrayRef) -> FieldRef {
+pub(crate) fn field(name: &str, column: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(name, column.data_type().clone(), true))
 }
 

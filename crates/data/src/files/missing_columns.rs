@@ -16,7 +16,7 @@ pub(crate) struct MissingColumns {
 }
 
 impl MissingColumns {
-    pub fn new<'a>(file: &Path, missing: &[&str], known: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(file: &Path, missing: &[&str], known: impl Iterator<Item = &'a str>) -> Self {
         let missing = missing.iter().map(|name| (*name).to_owned()).collect();
         Self { file: file.to_owned(), missing, known: known.map(str::to_owned).collect() }
     }

@@ -1,18 +1,18 @@
 //! Data files: parquet and JSON as rows, the choice of rows and columns, and tables to write.
 
-pub mod agent_rows;
-pub mod alpaca;
-pub mod arrow_to_json;
-pub mod column_selection;
-pub mod conversations;
-pub mod each_row;
-pub mod ground_truth;
-pub mod json_file;
-pub mod json_to_arrow;
+pub(crate) mod agent_rows;
+pub(crate) mod alpaca;
+pub(crate) mod arrow_to_json;
+pub(crate) mod column_selection;
+pub(crate) mod conversations;
+pub(crate) mod each_row;
+pub(crate) mod ground_truth;
+pub(crate) mod json_file;
+pub(crate) mod json_to_arrow;
 pub mod media;
-pub mod missing_columns;
-pub mod parquet_file;
-pub mod row_selection;
+pub(crate) mod missing_columns;
+pub(crate) mod parquet_file;
+pub(crate) mod row_selection;
 pub mod rows;
 pub mod table;
-pub mod unread_columns;
+pub(crate) mod unread_columns;

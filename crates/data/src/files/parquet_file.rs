@@ -29,7 +29,7 @@ impl ParquetFile {
     ///
     /// # Errors
     /// If the file is damaged or is not parquet.
-    pub fn open(file: File) -> Result<Self> {
+    pub(crate) fn open(file: File) -> Result<Self> {
         let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
         let mut leaves = metadata.parquet_schema().columns().iter().map(|leaf| &**leaf);
         let fields = metadata.schema().fields().iter();
@@ -39,7 +39,7 @@ impl ParquetFile {
     }
 
     /// Returns the columns of the file.
-    pub fn schema(&self) -> &SchemaRef {
+    pub(crate) fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
     }
 
@@ -47,7 +47,7 @@ impl ParquetFile {
     ///
     /// # Errors
     /// If the file is damaged.
-    pub fn read(self) -> Result<Vec<RecordBatch>> {
+    pub(crate) fn read(self) -> Result<Vec<RecordBatch>> {
         self.batches(ProjectionMask::all(), |_, _| Ok(()))
     }
 

@@ -23,7 +23,7 @@ pub(super) struct RowMapping<F> {
 
 impl<F: Fn(&Row, &str, usize) -> Result<VerlRow> + Clone + Send + Sync + 'static> RowMapping<F> {
     /// Writes `output`/SPLIT.parquet for each split of `--input`.
-    pub fn write_splits(&self, args: &PrepareArgs, splits: &[&'static str]) -> Result<PrepareReport> {
+    pub(super) fn write_splits(&self, args: &PrepareArgs, splits: &[&'static str]) -> Result<PrepareReport> {
         let source =
             |split: &&'static str| Ok((*split, split_files(args.input()?, split)?, args.target(&format!("{split}.parquet"))?));
         // All input files are found before the first output is written.
@@ -36,7 +36,7 @@ impl<F: Fn(&Row, &str, usize) -> Result<VerlRow> + Clone + Send + Sync + 'static
     }
 
     /// Maps the rows of `files`, writes them to `path`, and returns their number.
-    pub fn write(&self, files: &[PathBuf], split: &str, path: &Path) -> Result<usize> {
+    pub(super) fn write(&self, files: &[PathBuf], split: &str, path: &Path) -> Result<usize> {
         let table = Table::read(files)?;
         let rows = Rows::read(files, self.reads, &[])?;
         let (row, split): (_, Arc<str>) = (self.row.clone(), split.into());

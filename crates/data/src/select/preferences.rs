@@ -8,7 +8,7 @@ use super::scored::{ScoredResponse, ScoredResponses};
 
 /// Makes a pair for each prompt whose best and worst response differ in text, and in score by at least `min_margin`. Columns are
 /// TRL's (`ours`) or OpenRLHF's.
-pub fn preferences(responses: &ScoredResponses, min_margin: f64, ours: bool) -> SelectedRows {
+pub(super) fn preferences(responses: &ScoredResponses, min_margin: f64, ours: bool) -> SelectedRows {
     let (mut rows, mut tied, mut close, mut same, mut unlike) = (vec![], 0, 0, 0, 0);
     for group in responses.by_prompt() {
         let (chosen, rejected) = (highest(&group), lowest(&group));

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 ///
 /// # Errors
 /// If `conversation` is not a list of messages, or a message or a part is malformed.
-pub fn messages(conversation: &Value) -> Result<Vec<Value>> {
+pub(crate) fn messages(conversation: &Value) -> Result<Vec<Value>> {
     let Some(messages) = conversation.as_array().filter(|list| !list.is_empty()) else {
         bail!("a conversation must be a list of at least one message");
     };
@@ -69,13 +69,13 @@ fn part(i: usize, item: &Value) -> Result<Value> {
 }
 
 /// Returns the parts of a message's content; `None` if the content is not a list of text parts.
-pub fn parts(message: &Value) -> Option<&[Value]> {
+pub(crate) fn parts(message: &Value) -> Option<&[Value]> {
     let parts = message.get("content")?.as_array()?;
     parts.iter().all(|part| part["type"] == "text" && part["text"].is_string()).then_some(parts)
 }
 
 /// Returns the message with its parts joined to one text.
-pub fn joined(message: &Value) -> Value {
+pub(crate) fn joined(message: &Value) -> Value {
     let mut message = message.clone();
     if let Some(parts) = parts(&message) {
         let text: String = parts.iter().filter_map(|part| part["text"].as_str()).collect();
@@ -86,7 +86,7 @@ pub fn joined(message: &Value) -> Value {
 
 /// Replaces each part's text by a unique mark, and returns the marks by message. Their positions in a rendering show how the
 /// template treats parts.
-pub fn marked(messages: &[Value]) -> (Vec<Value>, Vec<Vec<String>>) {
+pub(crate) fn marked(messages: &[Value]) -> (Vec<Value>, Vec<Vec<String>>) {
     let mut marks = vec![Vec::new(); messages.len()];
     let mut out = messages.to_vec();
     for (i, message) in out.iter_mut().enumerate() {

@@ -11,10 +11,10 @@ use burnish_util::python_number::{float_of, int_of};
 use burnish_util::python_text::is_word;
 
 /// Name of the filter for Python's `text % value`.
-pub const PERCENT: &str = "python_percent";
+pub(crate) const PERCENT: &str = "python_percent";
 
 /// Adds the filters and the test `callable`.
-pub fn add(environment: &mut Environment) {
+pub(crate) fn add(environment: &mut Environment) {
     environment.add_filter("wordcount", |value: &Value| {
         let text = text(value);
         text.split(|c: char| !is_word(c)).filter(|word| !word.is_empty()).count()

@@ -39,7 +39,7 @@ pub(crate) struct ChatTemplates {
 
 impl ChatTemplates {
     /// Compiles a single template, which replaces all others.
-    pub fn one(source: Option<&str>, tokens: Map<String, Value>) -> Result<Self> {
+    pub(crate) fn one(source: Option<&str>, tokens: Map<String, Value>) -> Result<Self> {
         Ok(Self { default: Some(ChatTemplate::new(source, tokens)?.into()), tool_use: None, names: vec![DEFAULT.to_owned()] })
     }
 
@@ -48,7 +48,7 @@ impl ChatTemplates {
     ///
     /// # Errors
     /// If a file cannot be read, or a template is not valid Jinja.
-    pub fn read(folder: &Path, config: &Map<String, Value>, tokens: &Map<String, Value>) -> Result<Self> {
+    pub(crate) fn read(folder: &Path, config: &Map<String, Value>, tokens: &Map<String, Value>) -> Result<Self> {
         let mut sources = BTreeMap::new();
         for (name, path) in template_files(folder)? {
             sources.insert(name, (foreign::read_text(&path, foreign::SETTINGS)?, path));
@@ -82,7 +82,7 @@ impl ChatTemplates {
     }
 
     /// Returns the templates with another date.
-    pub fn with_date(self, date: &TemplateDate) -> Self {
+    pub(crate) fn with_date(self, date: &TemplateDate) -> Self {
         let set = |template: Option<Arc<ChatTemplate>>| template.map(|template| template.with_date(date.clone()).into());
         Self { default: set(self.default), tool_use: set(self.tool_use), names: self.names }
     }
@@ -92,7 +92,7 @@ impl ChatTemplates {
     ///
     /// # Errors
     /// If it is not a conversation of text, several templates have no default, or the template fails.
-    pub fn render(&self, conversation: &Value, add_generation_prompt: bool, variables: &TemplateVariables) -> Result<String> {
+    pub(crate) fn render(&self, conversation: &Value, add_generation_prompt: bool, variables: &TemplateVariables) -> Result<String> {
         let template = self.choose(variables.has_tools())?;
         let messages = fitted(template, conversation, add_generation_prompt, variables)?;
         template.render(&messages, add_generation_prompt, variables)
@@ -108,12 +108,12 @@ impl ChatTemplates {
     }
 
     /// Returns true if the template for conversations (with tools if `tools`) marks the assistant's text.
-    pub fn marks(&self, tools: bool) -> Result<bool> {
+    pub(crate) fn marks(&self, tools: bool) -> Result<bool> {
         Ok(self.choose(tools)?.marks())
     }
 
     /// Returns true if the source of a template contains this text.
-    pub fn has(&self, text: &str) -> bool {
+    pub(crate) fn has(&self, text: &str) -> bool {
         self.default.iter().chain(&self.tool_use).any(|template| template.has(text))
     }
 

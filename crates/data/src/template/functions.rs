@@ -9,13 +9,13 @@ use super::values::float;
 use burnish_util::python_value::float_text;
 
 /// `raise_exception(message)`: fails, so a template can refuse its input.
-pub fn raise_exception(message: String) -> Result<String, Error> {
+pub(crate) fn raise_exception(message: String) -> Result<String, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message))
 }
 
 /// Python's `json.dumps(value, ensure_ascii=…, indent=…, separators=…, sort_keys=…)`; keeps non-ASCII text unless `ensure_ascii`
 /// is set.
-pub fn tojson(value: &Value, options: Kwargs) -> Result<String, Error> {
+pub(crate) fn tojson(value: &Value, options: Kwargs) -> Result<String, Error> {
     let indent: Option<usize> = options.get("indent")?;
     let separators: Option<Vec<String>> = options.get("separators")?;
     let default_item = if indent.is_some() { "," } else { ", " };
@@ -121,7 +121,7 @@ impl JsonStyle<'_> {
 }
 
 /// `strftime_now(format)`: the date, formatted with Python's codes.
-pub fn strftime_now(date: &TemplateDate, format: &str) -> Result<String, Error> {
+pub(crate) fn strftime_now(date: &TemplateDate, format: &str) -> Result<String, Error> {
     let unknown = |code| Error::new(ErrorKind::InvalidOperation, format!("strftime_now: unknown code {code} in \"{format}\""));
     date.strftime(format).map_err(unknown)
 }

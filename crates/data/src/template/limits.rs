@@ -56,7 +56,7 @@ impl RenderBudget {
     ///
     /// # Errors
     /// If the template fails, or exceeds its limits now or earlier.
-    pub fn render(
+    pub(crate) fn render(
         &self,
         environment: &Arc<Environment<'static>>,
         name: &'static str,

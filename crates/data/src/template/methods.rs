@@ -161,7 +161,7 @@ fn find(text: &str, name: &str, arguments: &[Value]) -> Result<Value, Error> {
 }
 
 /// Python's `ljust`, `rjust` and `center`.
-pub fn padded(text: &str, width: i64, fill: &str, name: &str) -> Result<String, Error> {
+pub(crate) fn padded(text: &str, width: i64, fill: &str, name: &str) -> Result<String, Error> {
     let mut chars = fill.chars();
     let (Some(fill), None) = (chars.next(), chars.next()) else {
         return Err(wrong("the fill character must be exactly one character long"));

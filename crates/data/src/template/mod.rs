@@ -1,18 +1,18 @@
 //! Chat templates: minijinja made to follow Jinja and Python, limits, and a check that a template writes every message.
 
 pub mod chat;
-pub mod content;
-pub mod coverage;
-pub mod date;
-pub mod filters;
-pub mod folder;
-pub mod functions;
-pub mod limits;
-pub mod methods;
-pub mod python;
-pub mod roles;
-pub mod shapes;
-pub mod source;
-pub mod values;
-pub mod variables;
-pub mod wrap;
+pub(crate) mod content;
+pub(crate) mod coverage;
+pub(crate) mod date;
+pub(crate) mod filters;
+pub(crate) mod folder;
+pub(crate) mod functions;
+pub(crate) mod limits;
+pub(crate) mod methods;
+pub(crate) mod python;
+pub(crate) mod roles;
+pub(crate) mod shapes;
+pub(crate) mod source;
+pub(crate) mod values;
+pub(crate) mod variables;
+pub(crate) mod wrap;

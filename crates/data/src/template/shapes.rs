@@ -22,7 +22,7 @@ pub(crate) struct ShapeVerdicts {
 
 impl ShapeVerdicts {
     /// Returns the verdict on a shape; calls `judge` for a new one. Two threads may judge the same new shape.
-    pub fn verdict(&self, shape: u64, judge: impl FnOnce() -> Verdict) -> Arc<Verdict> {
+    pub(crate) fn verdict(&self, shape: u64, judge: impl FnOnce() -> Verdict) -> Arc<Verdict> {
         let known = || self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(verdict) = known().get(&shape) {
             return verdict.clone();

@@ -6,13 +6,13 @@ use minijinja::value::ValueKind;
 use burnish_util::python_value::{float_text, quoted};
 
 /// Returns the value as a float; `None` if it is not a finite float.
-pub fn float(value: &Value) -> Option<f64> {
+pub(crate) fn float(value: &Value) -> Option<f64> {
     let is_float = value.kind() == ValueKind::Number && !value.is_integer();
     is_float.then(|| f64::try_from(value.clone()).ok()).flatten().filter(|x| x.is_finite())
 }
 
 /// Python's `str(value)`.
-pub fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     match value.kind() {
         ValueKind::Number | ValueKind::Seq | ValueKind::Map => repr(value, DEEPEST),
         _ => value.to_string(),
@@ -48,7 +48,7 @@ fn repr(value: &Value, depth: usize) -> String {
 }
 
 /// Python's `str.splitlines()`.
-pub fn lines(text: &str) -> Vec<&str> {
+pub(crate) fn lines(text: &str) -> Vec<&str> {
     let ends = |c: char| matches!(c, '\n'..='\r' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let mut out = Vec::new();
     let mut rest = text;

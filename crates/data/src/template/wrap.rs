@@ -7,7 +7,7 @@ fn is_space(c: char) -> bool {
 
 /// Breaks a text into lines of at most `width` characters. `long`: breaks words that are too long; `hyphens`: breaks words after
 /// hyphens.
-pub fn wrap(text: &str, width: usize, long: bool, hyphens: bool) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize, long: bool, hyphens: bool) -> Vec<String> {
     let mut chunks: Vec<Vec<char>> = chunks(text, hyphens).into_iter().rev().collect();
     let is_blank = |chunk: &[char]| chunk.iter().all(|c| burnish_util::python_text::is_space(*c));
     let mut lines = Vec::new();

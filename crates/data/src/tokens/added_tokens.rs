@@ -92,7 +92,7 @@ impl SpecialTokens {
     ///
     /// # Errors
     /// If a file is not a JSON object, or an added token is malformed.
-    pub fn read(folder: &Path, config: &Map<String, Value>, inner: &tokenizers::Tokenizer) -> Result<Self> {
+    pub(crate) fn read(folder: &Path, config: &Map<String, Value>, inner: &tokenizers::Tokenizer) -> Result<Self> {
         let mut given = config.clone();
         let says_nothing = |value: &Value| match value {
             Value::Null => true,
@@ -202,7 +202,7 @@ impl SpecialTokens {
     }
 
     /// Returns the texts of the named tokens by name, for chat templates.
-    pub fn texts(&self) -> Map<String, Value> {
+    pub(crate) fn texts(&self) -> Map<String, Value> {
         self.named.iter().map(|(name, token)| (name.clone(), token.content().into())).collect()
     }
 }

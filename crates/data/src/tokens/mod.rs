@@ -1,8 +1,8 @@
 //! The tokenizer of a model folder: its special tokens, its checks, and text encoded without special tokens.
 
-pub mod added_tokens;
-pub mod literal;
+pub(crate) mod added_tokens;
+pub(crate) mod literal;
 pub mod qwen2_steps;
-pub mod stop;
+pub(crate) mod stop;
 pub mod tokenizer;
-pub mod tokenizer_expansion;
+pub(crate) mod tokenizer_expansion;

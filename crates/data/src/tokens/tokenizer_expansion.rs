@@ -13,7 +13,7 @@ const MOST_ADDED: f64 = 1e6;
 ///
 /// # Errors
 /// The part of tokenizer.json that exceeds the limits.
-pub fn check(tokenizer: &tokenizers::Tokenizer) -> Result<()> {
+pub(crate) fn check(tokenizer: &tokenizers::Tokenizer) -> Result<()> {
     let parts = [
         ("normalizer", serde_json::to_value(tokenizer.get_normalizer())?),
         ("pre_tokenizer", serde_json::to_value(tokenizer.get_pre_tokenizer())?),

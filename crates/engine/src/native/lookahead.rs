@@ -33,7 +33,7 @@ pub(crate) struct Lookahead {
 
 impl Lookahead {
     /// Returns `None` if steps cannot run ahead: on the CPU, and for some models.
-    pub fn new(model: &CausalLm, cache: &mut KvCache, running: &[Running], records: bool) -> Option<Self> {
+    pub(super) fn new(model: &CausalLm, cache: &mut KvCache, running: &[Running], records: bool) -> Option<Self> {
         let (rows, width) = (running.len().next_power_of_two(), width(running));
         let graph = DecodeGraph::new(model, rows, width, records)?;
         let mut spare = BlockTable::new();
@@ -52,14 +52,14 @@ impl Lookahead {
     }
 
     /// Returns true if there is a row for each of these sequences and room for its blocks, without too many empty rows.
-    pub fn fits(&mut self, running: &[Running]) -> bool {
+    pub(super) fn fits(&mut self, running: &[Running]) -> bool {
         let is_half_empty = running.len() * 2 <= self.graph.rows();
         self.half_empty = if is_half_empty { self.half_empty + 1 } else { 0 };
         running.len() <= self.graph.rows() && width(running) <= self.graph.width() && self.half_empty < PATIENCE
     }
 
     /// Starts a step of the sequences that have room for a token, and then reads the tokens of the previous step.
-    pub fn step(&mut self, cache: &mut KvCache, running: &mut [Running], settings: &TurnSettings) {
+    pub(super) fn step(&mut self, cache: &mut KvCache, running: &mut [Running], settings: &TurnSettings) {
         let before = self.flying.take();
         if running.iter().any(Running::has_room) {
             self.flying = Some(self.start(cache, running));
@@ -68,14 +68,14 @@ impl Lookahead {
     }
 
     /// Reads the tokens of the last step, and removes all sequences from their rows.
-    pub fn pause(&mut self, running: &mut [Running], settings: &TurnSettings) {
+    pub(super) fn pause(&mut self, running: &mut [Running], settings: &TurnSettings) {
         read(self.flying.take(), running, settings);
         running.iter_mut().for_each(|sequence| sequence.ahead_row = None);
         self.rows.fill(None);
     }
 
     /// Removes a finished sequence from its row. The token being drawn for it is not read.
-    pub fn leave(&mut self, row: usize) {
+    pub(super) fn leave(&mut self, row: usize) {
         self.rows[row] = None;
         if let Some((_, drawing_for)) = &mut self.flying {
             drawing_for[row] = None;
@@ -83,17 +83,17 @@ impl Lookahead {
     }
 
     /// Drops the recording of the step.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.graph.forget();
     }
 
     /// Returns false if steps cannot be recorded.
-    pub fn records(&self) -> bool {
+    pub(super) fn records(&self) -> bool {
         self.graph.records()
     }
 
     /// Ends the steps of this shape, which must be paused. Returns their own blocks.
-    pub fn close(self) -> BlockTable {
+    pub(super) fn close(self) -> BlockTable {
         self.spare
     }
 

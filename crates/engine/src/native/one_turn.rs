@@ -23,7 +23,7 @@ struct State {
 impl<'a> OneTurnSource<'a> {
     /// Creates the source. `budgets` are the token limits of the response to each prompt. The longest prompts come first, so that
     /// the sequences that finish last start early.
-    pub fn new(request: &'a GenerationRequest, budgets: &[usize]) -> Self {
+    pub(super) fn new(request: &'a GenerationRequest, budgets: &[usize]) -> Self {
         let (n, prompts) = (request.n, request.prompts);
         let mut order: Vec<usize> = (0..prompts.len()).collect();
         order.sort_by_key(|&i| Reverse(prompts[i].len()));
@@ -42,13 +42,13 @@ impl<'a> OneTurnSource<'a> {
     }
 
     /// Returns every response, in the order of the prompts.
-    pub fn responses(self) -> Vec<Response> {
+    pub(super) fn responses(self) -> Vec<Response> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         state.responses.into_iter().map(|r| r.expect("every sample was admitted and ran to its end")).collect()
     }
 
     /// Reports the progress of a call whose responses are all known from the start.
-    pub fn progress(&self, done: GenerationProgress) {
+    pub(super) fn progress(&self, done: GenerationProgress) {
         if let Some(tell) = self.request.progress {
             tell(GenerationProgress { total: self.request.prompts.len() * self.request.n, ..done });
         }

@@ -5,7 +5,7 @@ use burnish_model::kv_cache::BlockTable;
 use burnish_model::ops::BLOCK;
 use burnish_rollout::{Finish, Response, Sampling, Stops, TurnRequest, TurnSettings};
 
-pub struct Running {
+pub(super) struct Running {
     /// Number by which the source of turns identifies the sequence.
     pub sequence: usize,
     /// Blocks of the sequence in the cache.
@@ -32,7 +32,7 @@ pub struct Running {
 
 impl Running {
     /// Creates a turn of at most `most` tokens. The cache has the keys and values of its first `cached` tokens.
-    pub fn new(sequence: usize, turn: TurnRequest, table: BlockTable, cached: usize, most: usize) -> Self {
+    pub(super) fn new(sequence: usize, turn: TurnRequest, table: BlockTable, cached: usize, most: usize) -> Self {
         let history = History::new(&turn.ids, &turn.sampling);
         let (ids, log_probs, rollout_log_probs, finish) = Default::default();
         let (ahead_row, has_new_token, unread) = (None, false, 0);
@@ -67,14 +67,14 @@ impl Running {
     }
 
     /// Takes up to `most` of the tokens whose keys and values the cache lacks, with their positions.
-    pub fn take(&mut self, most: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
+    pub(super) fn take(&mut self, most: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
         let first = self.cached;
         self.cached = self.len().min(first + most);
         (first..self.cached).map(|position| (self.token(position), position))
     }
 
     /// Returns the number of tokens whose keys and values the cache lacks; at 0, the next token is drawn.
-    pub fn behind(&self) -> usize {
+    pub(super) fn behind(&self) -> usize {
         self.len() + self.unread - self.cached
     }
 
@@ -85,7 +85,7 @@ impl Running {
     }
 
     /// Returns the number of blocks to add for `tokens` further tokens in the cache.
-    pub fn lacks(&self, tokens: usize) -> usize {
+    pub(super) fn lacks(&self, tokens: usize) -> usize {
         (self.cached + tokens).div_ceil(BLOCK).saturating_sub(self.table.len())
     }
 
@@ -95,7 +95,7 @@ impl Running {
     }
 
     /// Returns the largest number of positions that the sequence can reach.
-    pub fn longest(&self) -> usize {
+    pub(super) fn longest(&self) -> usize {
         self.turn.ids.len() + self.most
     }
 
@@ -110,7 +110,7 @@ impl Running {
     }
 
     /// Appends a token that was drawn ahead.
-    pub fn read(&mut self, drawn: Drawn, settings: &TurnSettings) {
+    pub(super) fn read(&mut self, drawn: Drawn, settings: &TurnSettings) {
         self.unread -= 1;
         self.push(drawn, settings);
     }
@@ -122,7 +122,7 @@ impl Running {
         }
     }
 
-    pub fn sampling(&self) -> &Sampling {
+    pub(super) fn sampling(&self) -> &Sampling {
         &self.turn.sampling
     }
 
@@ -133,21 +133,21 @@ impl Running {
     }
 
     /// Draws the next token at a uniform number; `logits` is scratch.
-    pub fn draw(&mut self, logits: &mut [f32], settings: &TurnSettings, u: f64) {
+    pub(super) fn draw(&mut self, logits: &mut [f32], settings: &TurnSettings, u: f64) {
         let forbidden = self.forbidden(settings);
         let drawn = sample(logits, &self.turn.sampling, self.row(settings, &forbidden, u).changes, || u);
         self.push(drawn, settings);
     }
 
     /// Returns the tokens that may not be drawn next.
-    pub fn forbidden(&self, settings: &TurnSettings) -> Vec<u32> {
+    pub(super) fn forbidden(&self, settings: &TurnSettings) -> Vec<u32> {
         let stops = if self.forbids(settings) { settings.eos } else { &[] };
         let completing = settings.rules.into_iter().flat_map(|rules| rules.forbidden_after(&self.ids));
         stops.iter().copied().chain(completing).collect()
     }
 
     /// Returns the inputs for drawing the next token, at a uniform number.
-    pub fn row<'a>(&'a self, settings: &'a TurnSettings, forbidden: &'a [u32], u: f64) -> Row<'a> {
+    pub(super) fn row<'a>(&'a self, settings: &'a TurnSettings, forbidden: &'a [u32], u: f64) -> Row<'a> {
         let rules = settings.rules;
         let changes = LogitChanges {
             allowed: rules.and_then(|rules| rules.allowed.as_deref()),
@@ -164,12 +164,12 @@ impl Running {
     }
 
     /// Returns the uniform number for the next token; greedy sampling takes none.
-    pub fn uniform(&mut self) -> f64 {
+    pub(super) fn uniform(&mut self) -> f64 {
         if self.turn.sampling.temperature > 0.0 { self.turn.stream.uniform() } else { 0.0 }
     }
 
     /// Appends a token that was drawn.
-    pub fn push(&mut self, Drawn { token, log_prob, rollout_log_prob }: Drawn, settings: &TurnSettings) {
+    pub(super) fn push(&mut self, Drawn { token, log_prob, rollout_log_prob }: Drawn, settings: &TurnSettings) {
         let may_stop = self.ids.len() >= self.turn.sampling.min_tokens;
         self.has_new_token = true;
         self.ids.push(token);
@@ -187,12 +187,12 @@ impl Running {
     }
 
     /// Returns the last token of the turn.
-    pub fn last(&self) -> Option<u32> {
+    pub(super) fn last(&self) -> Option<u32> {
         self.ids.last().copied()
     }
 
     /// Returns the complete turn.
-    pub fn response(self, finish: Finish) -> Response {
+    pub(super) fn response(self, finish: Finish) -> Response {
         Response { ids: self.ids, log_probs: self.log_probs, rollout_log_probs: self.rollout_log_probs, finish }
     }
 }

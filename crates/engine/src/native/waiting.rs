@@ -34,7 +34,7 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Handles an arrival. Returns the blocks of a sequence that is over.
-    pub fn take_in(&mut self, Arrival { sequence, turn }: Arrival) -> Option<BlockTable> {
+    pub(super) fn take_in(&mut self, Arrival { sequence, turn }: Arrival) -> Option<BlockTable> {
         let paused = self.paused.remove(&sequence);
         let Some(turn) = turn else {
             self.open -= usize::from(paused.is_some());
@@ -51,7 +51,7 @@ impl Waiting {
     }
 
     /// Removes the cancelled turns, and returns their sequences; those whose blocks are in the cache are paused.
-    pub fn cancelled(&mut self) -> Vec<usize> {
+    pub(super) fn cancelled(&mut self) -> Vec<usize> {
         let mut left = Vec::new();
         let mut stays = |sequence: usize, turn: &TurnRequest| {
             let is_cancelled = turn.is_cancelled();

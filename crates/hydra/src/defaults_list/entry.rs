@@ -22,7 +22,7 @@ pub(crate) struct DefaultsEntry {
 }
 
 #[derive(Debug, Clone)]
-pub enum Target {
+pub(super) enum Target {
     /// `_self_`: the file's own keys.
     Own,
     /// `- name`, `- /name`, `- name@package`.
@@ -43,7 +43,7 @@ pub(crate) enum GroupOptions {
 
 impl GroupOptions {
     /// Returns the options that a value names; `None` if it names none.
-    pub fn from_value(value: &Value) -> Option<Self> {
+    pub(super) fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Null => Some(Self::Nothing),
             Value::Text(text) => Some(Self::One(text.clone())),
@@ -55,7 +55,7 @@ impl GroupOptions {
         }
     }
 
-    pub fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         match self {
             Self::Nothing => "null".into(),
             Self::One(name) => name.clone(),
@@ -112,12 +112,12 @@ fn read(item: &Node) -> Option<DefaultsEntry> {
 }
 
 impl DefaultsEntry {
-    pub fn new(target: Target, package: Option<String>, optional: bool, origin: &Origin) -> Self {
+    pub(super) fn new(target: Target, package: Option<String>, optional: bool, origin: &Origin) -> Self {
         Self { target, package, optional, origin: origin.clone(), folder: String::new(), parent: String::new(), header: None }
     }
 
     /// Returns the entry for a file whose names are relative to `folder` and whose package is `parent`.
-    pub fn within(mut self, folder: &str, parent: &str) -> Self {
+    pub(super) fn within(mut self, folder: &str, parent: &str) -> Self {
         self.folder = folder.to_string();
         self.parent = parent.to_string();
         if let Some(package) = self.package.take() {
@@ -150,7 +150,7 @@ impl DefaultsEntry {
     }
 
     /// Returns the chosen option of a group, or the name of the file; `None` if no file is chosen.
-    pub fn name(&self) -> Option<&str> {
+    pub(super) fn name(&self) -> Option<&str> {
         match &self.target {
             Target::Own => None,
             Target::Path(path) => Some(path.rsplit('/').next().unwrap_or(path)),
@@ -162,7 +162,7 @@ impl DefaultsEntry {
     }
 
     /// Returns the path of the named file, from the root, without `.yaml`.
-    pub fn path(&self) -> String {
+    pub(super) fn path(&self) -> String {
         match &self.target {
             Target::Path(path) => absolute(&self.folder, path),
             _ => absolute(&self.group_path(), self.name().unwrap_or_default()),
@@ -176,7 +176,7 @@ impl DefaultsEntry {
     }
 
     /// Returns the name by which other files and overrides choose another option of the group.
-    pub fn key(&self) -> String {
+    pub(super) fn key(&self) -> String {
         let group = self.group_path();
         let package = self.joined(self.package.as_deref());
         match package.as_str() {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// A file that was read, without its `defaults:` list and header.
 #[derive(Clone)]
-pub struct ConfigFile {
+pub(crate) struct ConfigFile {
     pub(super) source: Arc<Source>,
     pub(super) body: Node,
     pub(super) entries: Vec<DefaultsEntry>,
@@ -21,7 +21,7 @@ pub struct ConfigFile {
 }
 
 impl ConfigFile {
-    pub fn read(source: Arc<Source>) -> Result<Self, Problem> {
+    pub(crate) fn read(source: Arc<Source>) -> Result<Self, Problem> {
         let mut body = yaml::parse(&source)?;
         if !matches!(body.value, Value::Map(_)) {
             return Err(Problem::new("", "a configuration file holds a mapping (key: value)").at(&body.origin));

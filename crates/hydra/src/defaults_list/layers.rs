@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// A file and the package of its keys.
-pub struct Layer {
+pub(super) struct Layer {
     pub file: Rc<ConfigFile>,
     pub package: String,
     /// The group that chose the file, if the file has no `defaults:` list.
@@ -55,7 +55,7 @@ struct Layers<'a> {
 }
 
 /// Lists the files that make up `primary`, and the entries for Hydra itself. `groups`: the overrides that choose group options.
-pub fn layers(primary: ConfigFile, search: &SearchPath, groups: &[Override]) -> Result<(Vec<Layer>, ForHydra), Problem> {
+pub(super) fn layers(primary: ConfigFile, search: &SearchPath, groups: &[Override]) -> Result<(Vec<Layer>, ForHydra), Problem> {
     let mut layers =
         Layers { search, choices: vec![], deletions: vec![], appended: vec![], known: vec![], reading: vec![], hydra: vec![] };
     for group in groups {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Merges the primary file and all files in its `defaults:` list. Also returns settings of Hydra itself, which have no effect.
 /// `groups`: the overrides that choose group options.
-pub fn compose(
+pub(crate) fn compose(
     primary: ConfigFile,
     search: &SearchPath,
     groups: &[Override],

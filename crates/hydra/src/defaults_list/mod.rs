@@ -5,5 +5,5 @@ mod file;
 mod layers;
 mod merged;
 
-pub use file::ConfigFile;
-pub use merged::compose;
+pub(crate) use file::ConfigFile;
+pub(crate) use merged::compose;

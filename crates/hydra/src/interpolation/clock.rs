@@ -4,7 +4,7 @@ use burnish_util::strftime::strftime;
 use burnish_util::time::begun;
 
 /// Formats the start time with `strftime`; the error is the unsupported directive.
-pub fn now(format: &str) -> Result<String, String> {
+pub(super) fn now(format: &str) -> Result<String, String> {
     let (seconds, micros) = begun();
     strftime(format, seconds, micros)
 }

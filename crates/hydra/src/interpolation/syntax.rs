@@ -13,7 +13,7 @@ pub(crate) enum TextPart {
 
 /// The content of `${…}`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Interpolation {
+pub(super) enum Interpolation {
     /// `${a.b}`, `${.b}`, `${..c[0]}`.
     Key { dots: usize, names: Vec<Name> },
     /// `${oc.env:NAME,default}`.
@@ -22,7 +22,7 @@ pub enum Interpolation {
 
 /// One name of a dotted key.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Name {
+pub(super) enum Name {
     Plain(String),
     Nested(Box<Interpolation>),
 }

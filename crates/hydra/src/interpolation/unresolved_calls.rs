@@ -4,10 +4,10 @@ use crate::scalar;
 use crate::tree::{Node, Value};
 
 /// The function that reads the environment.
-pub const ENVIRONMENT: &str = "oc.env";
+pub(super) const ENVIRONMENT: &str = "oc.env";
 
 /// True if a value is, or contains, an unresolved call.
-pub fn has_call(node: &Node) -> bool {
+pub(super) fn has_call(node: &Node) -> bool {
     match &node.value {
         Value::Text(text) => text.contains("${oc."),
         Value::List(items) => items.iter().any(has_call),
@@ -17,7 +17,7 @@ pub fn has_call(node: &Node) -> bool {
 }
 
 /// Returns the text of a call with these arguments.
-pub fn call(function: &str, arguments: &[Node]) -> String {
+pub(super) fn call(function: &str, arguments: &[Node]) -> String {
     let arguments: Vec<String> = arguments.iter().map(|node| argument(&node.value)).collect();
     format!("${{{function}:{}}}", arguments.join(","))
 }

@@ -7,7 +7,7 @@ use crate::config::{DecoderConfig, NormKind};
 use crate::hf_reader::HfReader;
 use crate::ops::Act;
 
-pub const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     model_type: "gemma",
     class: "Gemma",
     doc: "Gemma 1 and CodeGemma: scaled embeddings, RMSNorm with 1 + w, GeGLU, a tied head",

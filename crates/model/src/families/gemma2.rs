@@ -4,7 +4,7 @@
 use super::{Family, gemma};
 use crate::config::{DecoderConfig, Residual};
 
-pub const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     model_type: "gemma2",
     class: "Gemma2",
     doc: "Gemma 2: Gemma with sandwich norms, alternating sliding windows, soft-capped scores and logits",

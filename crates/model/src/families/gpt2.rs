@@ -4,7 +4,7 @@ use super::Family;
 use crate::config::{DecoderConfig, NormKind, Positions};
 use crate::naming::{FusedQkv, Naming};
 
-pub const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     model_type: "gpt2",
     class: "GPT2",
     doc: "GPT-2 and DistilGPT-2: LayerNorm, GELU, learned positions",

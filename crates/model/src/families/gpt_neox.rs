@@ -5,7 +5,7 @@ use crate::config::{DecoderConfig, NormKind, Positions, Residual};
 use crate::naming::{FusedQkv, Naming};
 use crate::rope::RopeConfig;
 
-pub const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     model_type: "gpt_neox",
     class: "GPTNeoX",
     doc: "GPT-NeoX and Pythia: LayerNorm, GELU, partial rotary positions, parallel attention and MLP",

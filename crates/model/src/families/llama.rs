@@ -3,7 +3,7 @@
 use super::Family;
 use crate::config::DecoderConfig;
 
-pub const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     model_type: "llama",
     class: "Llama",
     doc: "Llama 1-3.x: RMSNorm, SwiGLU, rotary positions with every rope_scaling, grouped-query attention",

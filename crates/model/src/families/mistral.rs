@@ -3,7 +3,7 @@
 use super::Family;
 use crate::config::DecoderConfig;
 
-pub const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     model_type: "mistral",
     class: "Mistral",
     doc: "Mistral: the Llama decoder, with a sliding window of attention where `sliding_window` is set",

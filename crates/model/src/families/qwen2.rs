@@ -6,7 +6,7 @@ use super::Family;
 use crate::config::DecoderConfig;
 use crate::hf_reader::HfReader;
 
-pub const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     model_type: "qwen2",
     class: "Qwen2",
     doc: "Qwen2 and Qwen2.5: the Llama decoder with biases on q, k and v",

@@ -3,7 +3,7 @@
 use super::{Family, qwen2};
 use crate::config::DecoderConfig;
 
-pub const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     model_type: "qwen3",
     class: "Qwen3",
     doc: "Qwen3 (dense): the Llama decoder with normalised queries and keys",

@@ -13,7 +13,7 @@ use super::autodiff::wide;
 use super::packed::{Packed, Segment};
 
 /// The positions of a layout's rows in the padded blocks, as indices on the device.
-pub struct Blocks<B: Backend> {
+pub(crate) struct Blocks<B: Backend> {
     pub device: B::Device,
     step: usize,
     most: usize,
@@ -58,7 +58,7 @@ pub(crate) struct Stems<B: Backend> {
     pub of_row: IntTensor<B>,
 }
 
-pub fn int<B: Backend>(values: impl IntoIterator<Item = i64>, device: &B::Device) -> IntTensor<B> {
+pub(super) fn int<B: Backend>(values: impl IntoIterator<Item = i64>, device: &B::Device) -> IntTensor<B> {
     let values: Vec<i64> = values.into_iter().collect();
     let n = values.len();
     let dtype: DType = get_or_init_device_settings::<B>(device).int_dtype.into();
@@ -90,7 +90,7 @@ impl<B: Backend> Queries<B> {
 
     /// The keys that any of these queries sees, by position, padded. For a layout with one range these are all keys, since its
     /// first query is the first of a sequence.
-    pub fn keys(&self, window: Option<usize>) -> Range<usize> {
+    pub(crate) fn keys(&self, window: Option<usize>) -> Range<usize> {
         let first = window.map_or(0, |window| (self.span.start + 1).saturating_sub(window));
         first / self.step * self.step..self.span.end.next_multiple_of(self.step)
     }
@@ -98,7 +98,7 @@ impl<B: Backend> Queries<B> {
 
 /// Gathers rows into the padded layout, by the row of each padded query or key: [rows, heads, d] -> [segments, kv heads, group ·
 /// queries, d]. For keys, the group is 1.
-pub fn pad<B: Backend>(x: FloatTensor<B>, rows: &IntTensor<B>, [segments, kv_heads]: [usize; 2]) -> FloatTensor<B> {
+pub(super) fn pad<B: Backend>(x: FloatTensor<B>, rows: &IntTensor<B>, [segments, kv_heads]: [usize; 2]) -> FloatTensor<B> {
     let (group, queries, d) = (x.shape()[1] / kv_heads, rows.shape()[0] / segments, x.shape()[2]);
     let x = B::float_reshape(B::float_select(x, 0, rows.clone()), Shape::from([segments, queries, kv_heads, group, d]));
     B::float_reshape(B::float_permute(x, &[0, 2, 3, 1, 4]), Shape::from([segments, kv_heads, group * queries, d]))
@@ -107,7 +107,7 @@ pub fn pad<B: Backend>(x: FloatTensor<B>, rows: &IntTensor<B>, [segments, kv_hea
 impl<B: Backend> Blocks<B> {
     /// Returns the indices of a layout, computed by the first layer of a pass. Blocks are padded to multiples of `step`. A range
     /// has at most `most` queries, a multiple of `step`.
-    pub fn cached(packed: &Packed, device: &B::Device, step: usize, most: usize) -> Arc<Self> {
+    pub(crate) fn cached(packed: &Packed, device: &B::Device, step: usize, most: usize) -> Arc<Self> {
         let fits = |x: &Self| (x.step, x.most) == (step, most) && x.device == *device;
         packed.prepared.get(fits, || Self::new(packed, device, step, most))
     }
@@ -151,7 +151,7 @@ impl<B: Backend> Blocks<B> {
     }
 
     /// Gathers rows from the results of each range: [segments, kv heads, group · queries, d] each -> [rows, heads, d].
-    pub fn rows(&self, parts: Vec<FloatTensor<B>>) -> FloatTensor<B> {
+    pub(crate) fn rows(&self, parts: Vec<FloatTensor<B>>) -> FloatTensor<B> {
         let in_order = |(x, queries): (FloatTensor<B>, &Queries<B>)| {
             let (shape, n) = (x.shape(), queries.range.len());
             let (segments, kv_heads, group, d) = (shape[0], shape[1], shape[2] / n, shape[3]);

@@ -21,7 +21,7 @@ pub const QUERIES: usize = 512;
 const _: () = assert!(QUERIES.is_multiple_of(STEP));
 
 /// Returns the output, and the log-sum-exp of the scores [rows, heads].
-pub fn forward<B: ScoreKernels>([q, k, v]: [FloatTensor<B>; 3], pattern: &Pattern) -> (FloatTensor<B>, FloatTensor<B>) {
+pub(super) fn forward<B: ScoreKernels>([q, k, v]: [FloatTensor<B>; 3], pattern: &Pattern) -> (FloatTensor<B>, FloatTensor<B>) {
     let (rows, heads, kv_heads) = (q.shape()[0], q.shape()[1], k.shape()[1]);
     let blocks = Blocks::<B>::cached(&pattern.packed, &q.device(), STEP, QUERIES);
     let [k, v] = [k, v].map(|x| B::pad(x, &blocks.key_rows, [blocks.segments, kv_heads]));
@@ -39,7 +39,7 @@ pub fn forward<B: ScoreKernels>([q, k, v]: [FloatTensor<B>; 3], pattern: &Patter
 
 /// Computes [`forward`] without the log-sum-exp. Uses the backend's fused attention if it supports the pattern, but not in f32:
 /// on CUDA it multiplies in f16 for every dtype.
-pub fn output<B: ScoreKernels>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> FloatTensor<B> {
+pub(super) fn output<B: ScoreKernels>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> FloatTensor<B> {
     let (s, heads, d) = (pattern.scoring, qkv[0].shape()[1], qkv[0].shape()[2]);
     let plain = s.softcap.is_none() && s.window.is_none() && s.scale == 1.0 / (d as f32).sqrt();
     if !plain || qkv[0].dtype() == DType::F32 || pattern.packed.segments().any(|s| !s.stem.is_empty()) {
@@ -60,7 +60,7 @@ pub fn output<B: ScoreKernels>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> F
 
 /// Returns the gradients of q, k and v; `out` and `lse` are the results of [`forward`]. The gradients of keys and values are
 /// added range by range, in order.
-pub fn backward<B: ScoreKernels>(
+pub(super) fn backward<B: ScoreKernels>(
     [q, k, v]: [FloatTensor<B>; 3],
     out: FloatTensor<B>,
     lse: FloatTensor<B>,

@@ -144,7 +144,7 @@ impl Dims {
 }
 
 /// Returns the output and the log-sum-exp of the scores of each (row, head).
-pub fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f32>, Vec<f32>) {
+pub(super) fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f32>, Vec<f32>) {
     dims.check(qkv, pattern);
     let ([q, k, v], scoring) = (qkv, &pattern.scoring);
     let (d, group, (q_width, k_width)) = (dims.d, dims.heads / dims.kv_heads, dims.widths());
@@ -198,7 +198,7 @@ pub fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f32>, Ve
 }
 
 /// Returns the gradients of q, k and v; `out` and `lse` are the results of [`forward`].
-pub fn backward(qkv: [&[f32]; 3], out: &[f32], lse: &[f32], dy: &[f32], pattern: &Pattern, dims: Dims) -> [Vec<f32>; 3] {
+pub(super) fn backward(qkv: [&[f32]; 3], out: &[f32], lse: &[f32], dy: &[f32], pattern: &Pattern, dims: Dims) -> [Vec<f32>; 3] {
     dims.check(qkv, pattern);
     let ([q, k, v], scoring) = (qkv, &pattern.scoring);
     assert_eq!((out.len(), dy.len(), lse.len()), (q.len(), q.len(), pattern.packed.rows() * dims.heads));

@@ -56,7 +56,7 @@ pub(crate) struct ScoredRange<B: Backend> {
 
 impl<B: Backend> ScoredRange<B> {
     /// Iterates over the ranges of queries.
-    pub fn each(blocks: &Arc<Blocks<B>>, pattern: &Pattern) -> impl Iterator<Item = Self> {
+    pub(crate) fn each(blocks: &Arc<Blocks<B>>, pattern: &Pattern) -> impl Iterator<Item = Self> {
         blocks.ranges.iter().enumerate().map(|(number, queries)| Self {
             blocks: blocks.clone(),
             pattern: pattern.clone(),
@@ -65,16 +65,16 @@ impl<B: Backend> ScoredRange<B> {
         })
     }
 
-    pub fn scoring(&self) -> Scoring {
+    pub(crate) fn scoring(&self) -> Scoring {
         self.pattern.scoring
     }
 
-    pub fn queries(&self) -> &Queries<B> {
+    pub(crate) fn queries(&self) -> &Queries<B> {
         &self.blocks.ranges[self.number]
     }
 
     /// The positions of the keys.
-    pub fn keys(&self) -> Range<usize> {
+    pub(crate) fn keys(&self) -> Range<usize> {
         self.keys.clone()
     }
 
@@ -131,7 +131,7 @@ impl<B: Backend> CachedMask<B> {
 
 /// The softmax of the scores of `products`, in their dtype, and the log-sum-exp of each row, f32 [segments, kv heads, group ·
 /// queries, 1].
-pub fn probabilities<B: Backend>(products: FloatTensor<B>, seen: &ScoredRange<B>) -> [FloatTensor<B>; 2] {
+pub(super) fn probabilities<B: Backend>(products: FloatTensor<B>, seen: &ScoredRange<B>) -> [FloatTensor<B>; 2] {
     let dtype = products.dtype();
     let (scores, _) = seen.scores(products);
     let max = B::float_max_dim(scores.clone(), 3);
@@ -142,7 +142,7 @@ pub fn probabilities<B: Backend>(products: FloatTensor<B>, seen: &ScoredRange<B>
 
 /// Recomputes the softmax p from the log-sum-exp of each row, and returns p and the gradient of the products. `dp` is the
 /// gradient of p; `delta` is the sum of dp·p over each row. Both results have the dtype of the products.
-pub fn gradients<B: Backend>(
+pub(super) fn gradients<B: Backend>(
     products: FloatTensor<B>,
     dp: FloatTensor<B>,
     lse: FloatTensor<B>,

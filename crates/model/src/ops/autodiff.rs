@@ -18,7 +18,7 @@ use burn::tensor::{DType, FloatDType};
 pub(crate) type BackwardFn<B, S, const N: usize, const K: usize> = fn([FloatTensor<B>; K], S, FloatTensor<B>) -> [FloatTensor<B>; N];
 
 /// Casts shorter dtypes to f32, since sums and multi-step results lose more precision than storage does.
-pub fn wide<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
+pub(super) fn wide<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
     if x.dtype() == DType::F64 { x } else { B::float_cast(x, FloatDType::F32) }
 }
 
@@ -46,7 +46,7 @@ impl<B: Backend, S: Clone + Send + Debug + 'static, const N: usize, const K: usi
 }
 
 /// Runs `plain` if no input is tracked, else `tracked`. `backward` gets the second result of `tracked` and the first K inputs.
-pub fn step<B: Backend, C: CheckpointStrategy, S: Clone + Send + Debug + 'static, const N: usize, const K: usize>(
+pub(super) fn step<B: Backend, C: CheckpointStrategy, S: Clone + Send + Debug + 'static, const N: usize, const K: usize>(
     inputs: [FloatTensor<Autodiff<B, C>>; N],
     plain: impl FnOnce([FloatTensor<B>; N]) -> FloatTensor<B>,
     tracked: impl FnOnce([FloatTensor<B>; N]) -> (FloatTensor<B>, S),
@@ -64,7 +64,7 @@ pub fn step<B: Backend, C: CheckpointStrategy, S: Clone + Send + Debug + 'static
 }
 
 /// Like [`step`], for an operation whose backward pass needs only `state`, no result of the forward pass.
-pub fn simple<B: Backend, C: CheckpointStrategy, S: Clone + Send + Debug + 'static, const N: usize, const K: usize>(
+pub(super) fn simple<B: Backend, C: CheckpointStrategy, S: Clone + Send + Debug + 'static, const N: usize, const K: usize>(
     inputs: [FloatTensor<Autodiff<B, C>>; N],
     state: S,
     forward: impl Fn([FloatTensor<B>; N], &S) -> FloatTensor<B>,

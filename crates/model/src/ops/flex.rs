@@ -9,10 +9,10 @@ use gemm::Parallelism;
 use rayon::prelude::*;
 
 use super::simd;
-pub use super::uninit::{Uninit, uninit, written, written_slice};
+pub(super) use super::uninit::{Uninit, uninit, written, written_slice};
 
 /// Elements per parallel task: large enough to hide rayon's overhead of about 5 µs.
-pub const GRAIN: usize = 16 * 1024;
+pub(super) const GRAIN: usize = 16 * 1024;
 
 /// Returns the contiguous f32 view of a `flex` tensor, or `None` for another backend or dtype. Copies only strided views.
 pub fn flex_f32<const D: usize>(t: &Tensor<D>) -> Option<FlexTensor> {
@@ -38,7 +38,7 @@ pub fn index(values: impl Iterator<Item = usize>, device: &Device) -> Tensor<1, 
 }
 
 /// Makes a view contiguous, so that [`f32s`] succeeds. Copies only strided views.
-pub fn dense(t: FlexTensor) -> FlexTensor {
+pub(super) fn dense(t: FlexTensor) -> FlexTensor {
     if t.is_contiguous() { t } else { t.to_contiguous() }
 }
 
@@ -47,7 +47,7 @@ pub fn f32s(t: &FlexTensor) -> &[f32] {
     t.as_slice::<f32>().expect("contiguous f32")
 }
 
-pub fn from_vec(v: Vec<f32>, shape: Shape) -> FlexTensor {
+pub(super) fn from_vec(v: Vec<f32>, shape: Shape) -> FlexTensor {
     FlexTensor::new(Bytes::from_elems(v), Layout::contiguous(shape), DType::F32)
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn all_f32(ts: &[&FlexTensor]) -> bool {
 const SMALL: usize = 192 * 192 * 192;
 
 /// The threading of a matmul.
-pub fn threads(m: usize, n: usize, k: usize) -> Parallelism {
+pub(super) fn threads(m: usize, n: usize, k: usize) -> Parallelism {
     if m * n * k < SMALL { Parallelism::None } else { Parallelism::Rayon(0) }
 }
 
@@ -87,7 +87,7 @@ pub(crate) type Strides = (usize, usize);
 
 /// Computes c (m×n) = a (m×k) · b (k×n), or c += a · b with `accumulate`.
 #[expect(clippy::too_many_arguments, reason = "three matrices with their strides")]
-pub fn matmul(
+pub(super) fn matmul(
     (m, n, k): (usize, usize, usize),
     c: &mut [f32],
     c_strides: Strides,
@@ -104,7 +104,7 @@ pub fn matmul(
 }
 
 /// Computes a (m×k) · b (k×n) -> [m, n], row-major.
-pub fn product(
+pub(super) fn product(
     (m, n, k): (usize, usize, usize),
     (a, a_strides): (&[f32], Strides),
     (b, b_strides): (&[f32], Strides),

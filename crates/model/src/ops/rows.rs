@@ -139,7 +139,7 @@ fn prefetch(w: &[f32], from: usize, count: usize) {
 
 multiversion! {
     /// Computes q [n, d] · (rows of `keys` that begin at `starts`) -> scores [n, starts].
-    pub fn gathered_dots(q: &[f32], d: usize, keys: &[f32], starts: &[usize], scores: &mut [f32]) = gathered_dots_
+    pub(super) fn gathered_dots(q: &[f32], d: usize, keys: &[f32], starts: &[usize], scores: &mut [f32]) = gathered_dots_
 }
 
 #[inline(always)]
@@ -156,7 +156,7 @@ fn gathered_dots_<const F: bool, const L: usize, const R: usize, const V: usize>
 
 multiversion! {
     /// Computes weights [n, starts] · (rows of `values` that begin at `starts`) -> out [n, d].
-    pub fn gathered_sums(weights: &[f32], values: &[f32], starts: &[usize], d: usize, out: &mut [f32]) = gathered_sums_
+    pub(super) fn gathered_sums(weights: &[f32], values: &[f32], starts: &[usize], d: usize, out: &mut [f32]) = gathered_sums_
 }
 
 #[inline(always)]

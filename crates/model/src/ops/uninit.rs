@@ -3,10 +3,10 @@
 use std::mem::MaybeUninit;
 
 /// Elements that may not have been written yet.
-pub type Uninit = [MaybeUninit<f32>];
+pub(super) type Uninit = [MaybeUninit<f32>];
 
 /// Returns a buffer that is not zeroed: zeroing would take as long as the cheap kernels themselves.
-pub fn uninit(n: usize) -> Box<Uninit> {
+pub(super) fn uninit(n: usize) -> Box<Uninit> {
     Box::new_uninit_slice(n)
 }
 
@@ -14,7 +14,7 @@ pub fn uninit(n: usize) -> Box<Uninit> {
 ///
 /// # Safety
 /// Every element must have been written.
-pub unsafe fn written(buffer: Box<Uninit>) -> Vec<f32> {
+pub(super) unsafe fn written(buffer: Box<Uninit>) -> Vec<f32> {
     // SAFETY: promised by the caller.
     unsafe { buffer.assume_init() }.into_vec()
 }
@@ -23,7 +23,7 @@ pub unsafe fn written(buffer: Box<Uninit>) -> Vec<f32> {
 ///
 /// # Safety
 /// Every element must have been written.
-pub unsafe fn written_slice(slice: &mut Uninit) -> &mut [f32] {
+pub(super) unsafe fn written_slice(slice: &mut Uninit) -> &mut [f32] {
     // SAFETY: promised by the caller; a written element has the layout of an f32.
     unsafe { &mut *(std::ptr::from_mut(slice) as *mut [f32]) }
 }

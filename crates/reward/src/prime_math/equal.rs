@@ -11,7 +11,7 @@ use super::python::{Pattern, float, inside, integer_text, is_digit, pattern, str
 
 /// Reason why a comparison has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub(super) enum Stop {
     /// verl's code raises an error, which verl counts as a wrong answer.
     Raised,
     /// Only sympy could decide.

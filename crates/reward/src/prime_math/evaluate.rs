@@ -11,7 +11,7 @@ enum Value {
 }
 
 /// Returns the result of `str(eval(text))`; `None` if `eval` raises.
-pub fn text_of(text: &str) -> Option<String> {
+pub(super) fn text_of(text: &str) -> Option<String> {
     value_of(text.trim_start_matches([' ', '\t'])).map(|value| value.text())
 }
 

@@ -46,7 +46,7 @@ const DEEPEST: usize = 100;
 const DEEPEST_OF_ALL: usize = 250;
 
 /// Returns the text of `latex`; `None` if it contains anything whose conversion is not implemented here.
-pub fn text(latex: &str) -> Option<String> {
+pub(super) fn text(latex: &str) -> Option<String> {
     let mut reader = Reader { rest: latex.chars().peekable(), depth: 0 };
     let text = reader.nodes(false)?;
     reader.rest.next().is_none().then_some(text)

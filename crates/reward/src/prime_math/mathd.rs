@@ -7,7 +7,7 @@ use crate::hendrycks::normal_form;
 
 /// Returns the normal form of `answer`, without the given spellings of a percent sign. A text that the rules cannot handle, such
 /// as one with `\sqrt` at its end, stays unchanged.
-pub fn normal(answer: &str, percent: &[&str]) -> String {
+pub(super) fn normal(answer: &str, percent: &[&str]) -> String {
     let answer = strip(answer);
     let answer = unwrap_text(answer).map_or(answer, strip);
     normal_form(answer, percent).unwrap_or_else(|| answer.to_owned())

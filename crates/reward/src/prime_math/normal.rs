@@ -46,7 +46,7 @@ const LAST_UNIT: &str = "liter";
 
 /// Returns the normal form of `answer` in a dialect; `None` if it contains LaTeX whose conversion by verl is not implemented here
 /// ([`latex::text`]).
-pub fn normal(answer: &str, dialect: &Dialect) -> Option<String> {
+pub(super) fn normal(answer: &str, dialect: &Dialect) -> Option<String> {
     static UNIT: LazyLock<Vec<regex::Regex>> = LazyLock::new(|| {
         UNITS.iter().chain([&LAST_UNIT]).map(|unit| pattern(&format!(r"{unit}(es)?(s)? *(\^[0-9]+)?"))).collect()
     });
@@ -93,7 +93,7 @@ fn integer_value(text: &str) -> Option<f64> {
 }
 
 /// Returns true if verl parses an element as an integer, which then equals only the same integer.
-pub fn is_integer(text: &str) -> bool {
+pub(super) fn is_integer(text: &str) -> bool {
     integer_value(text).is_some()
 }
 
@@ -117,7 +117,7 @@ fn without_group_commas(text: &str) -> String {
 }
 
 /// Returns the elements of a tuple or interval; any other text is its only element.
-pub fn elements(text: &str) -> Vec<String> {
+pub(super) fn elements(text: &str) -> Vec<String> {
     let text = without_group_commas(text);
     if text.is_empty() {
         return Vec::new();

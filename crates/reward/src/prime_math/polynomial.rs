@@ -34,7 +34,7 @@ impl Rational {
     }
 
     /// Returns the nearest double if both parts are exact as doubles, so that only one rounding happens.
-    pub fn double(self) -> Option<f64> {
+    pub(super) fn double(self) -> Option<f64> {
         let exact = |part: i128| (part.abs() <= 1 << 53).then_some(part as f64);
         Some(exact(self.above)? / exact(self.below)?)
     }
@@ -50,7 +50,7 @@ pub(crate) struct Polynomial {
 }
 
 impl Polynomial {
-    pub fn integer(value: i128) -> Self {
+    pub(super) fn integer(value: i128) -> Self {
         let term = (value != 0).then_some((Powers::new(), Rational { above: value, below: 1 }));
         Self { terms: term.into_iter().collect() }
     }
@@ -59,12 +59,12 @@ impl Polynomial {
         Self { terms: BTreeMap::from([(BTreeMap::from([(name, 1)]), Rational { above: 1, below: 1 })]) }
     }
 
-    pub fn is_zero(&self) -> bool {
+    pub(super) fn is_zero(&self) -> bool {
         self.terms.is_empty()
     }
 
     /// Returns the value if there is no symbol.
-    pub fn constant(&self) -> Option<Rational> {
+    pub(super) fn constant(&self) -> Option<Rational> {
         match self.terms.len() {
             0 => Some(Rational { above: 0, below: 1 }),
             1 => self.terms.get(&Powers::new()).copied(),
@@ -83,14 +83,14 @@ impl Polynomial {
         (self.terms.len() <= MOST_TERMS).then_some(())
     }
 
-    pub fn plus(mut self, other: &Self) -> Option<Self> {
+    pub(super) fn plus(mut self, other: &Self) -> Option<Self> {
         for (powers, coefficient) in &other.terms {
             self.add(powers.clone(), *coefficient)?;
         }
         Some(self)
     }
 
-    pub fn times(&self, other: &Self) -> Option<Self> {
+    pub(super) fn times(&self, other: &Self) -> Option<Self> {
         let mut product = Self::integer(0);
         for (left, a) in &self.terms {
             for (right, b) in &other.terms {
@@ -105,7 +105,7 @@ impl Polynomial {
     }
 
     /// Returns the quotient; `None` unless `other` is a number other than 0.
-    pub fn over(&self, other: &Self) -> Option<Self> {
+    pub(super) fn over(&self, other: &Self) -> Option<Self> {
         let divisor = other.constant()?;
         let inverse = Rational::new(divisor.below, divisor.above)?;
         self.times(&Self { terms: BTreeMap::from([(Powers::new(), inverse)]) })
@@ -113,7 +113,7 @@ impl Polynomial {
 
     /// Returns the power. `None` if the exponent is not an integer, or if it is negative and the base is not a number other than
     /// 0.
-    pub fn power(&self, exponent: &Self) -> Option<Self> {
+    pub(super) fn power(&self, exponent: &Self) -> Option<Self> {
         let exponent = exponent.constant().filter(|exponent| exponent.below == 1 && exponent.above.abs() <= MOST_POWER)?;
         let one = Self::integer(1);
         let base = if exponent.above < 0 { one.over(self)? } else { self.clone() };

@@ -5,16 +5,16 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use burnish_util::python_text;
-pub use burnish_util::python_text::strip;
+pub(super) use burnish_util::python_text::strip;
 
 /// A constant pattern, compiled on first use.
-pub type Pattern = LazyLock<Regex>;
+pub(super) type Pattern = LazyLock<Regex>;
 
 /// Compiles a constant pattern.
 ///
 /// # Panics
 /// If the pattern is invalid.
-pub fn pattern(text: &str) -> Regex {
+pub(super) fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a constant pattern")
 }
 
@@ -31,12 +31,12 @@ fn digit(c: char) -> Option<char> {
 }
 
 /// Python's `c.isdigit()`.
-pub fn is_digit(c: char) -> bool {
+pub(super) fn is_digit(c: char) -> bool {
     python_text::is_digit(c.encode_utf8(&mut [0; 4]))
 }
 
 /// Python's `float(text)`; `None` if it raises `ValueError`.
-pub fn float(text: &str) -> Option<f64> {
+pub(super) fn float(text: &str) -> Option<f64> {
     // Only Python counts the separators below 0x20 as white space, but it does not allow them around numbers either.
     let plain: String = text.trim().chars().map(|c| digit(c).unwrap_or(c)).collect();
     let bytes = plain.as_bytes();
@@ -74,7 +74,7 @@ pub(crate) struct Extent {
 
 impl Extent {
     /// Measures an expression by its brackets, signs and operands alone, without any other grammar.
-    pub fn measure(expression: &str) -> Self {
+    pub(super) fn measure(expression: &str) -> Self {
         let mut extent = Self::default();
         let mut outer = Vec::new();
         let mut level = Level::default();
@@ -137,17 +137,17 @@ impl Level {
 }
 
 /// Python's `text[from:]`, counted in characters.
-pub fn after(text: &str, from: usize) -> &str {
+pub(super) fn after(text: &str, from: usize) -> &str {
     text.char_indices().nth(from).map_or("", |(byte, _)| &text[byte..])
 }
 
 /// Python's `text[:to]`, counted in characters.
-pub fn before(text: &str, to: usize) -> &str {
+pub(super) fn before(text: &str, to: usize) -> &str {
     text.char_indices().nth(to).map_or(text, |(byte, _)| &text[..byte])
 }
 
 /// Python's `text[1:-1]`.
-pub fn inside(text: &str) -> &str {
+pub(super) fn inside(text: &str) -> &str {
     let mut chars = text.chars();
     chars.next();
     chars.next_back();

@@ -9,7 +9,7 @@ use super::python::{Extent, LONGEST_CHAIN, MOST_BRACKETS, Pattern, pattern, stri
 const MOST_OPERATORS: usize = 10_000;
 
 /// Returns true if two elements in normal form are equal, as decided by verl and sympy; `None` if only sympy can decide.
-pub fn equal(truth: &str, given: &str) -> Option<bool> {
+pub(super) fn equal(truth: &str, given: &str) -> Option<bool> {
     if strip(truth).is_empty() || strip(given).is_empty() {
         return Some(false);
     }

@@ -16,7 +16,7 @@ use crate::score::Score;
 use burnish_util::interrupt::Interrupt;
 
 /// Longest time until an interrupt is noticed.
-pub const POLL: Duration = Duration::from_millis(50);
+pub(super) const POLL: Duration = Duration::from_millis(50);
 /// Largest size of a reply, in bytes. A reply holds one reward.
 const MOST_BYTES: u64 = 1 << 20;
 /// Number of characters of a response body that an error quotes.
@@ -40,7 +40,7 @@ pub(crate) struct FailedCall {
 
 /// Creates the HTTP client. As in OpenRLHF's client, there is no proxy. Redirects are not followed, because they would turn the
 /// POST into a GET.
-pub fn agent(timeout: Duration) -> Agent {
+pub(super) fn agent(timeout: Duration) -> Agent {
     let config = Agent::config_builder()
         .timeout_global(Some(timeout))
         .http_status_as_error(false)
@@ -62,7 +62,7 @@ impl RewardRequest<'_> {
     ///
     /// # Errors
     /// If the run is interrupted, or no thread can be started.
-    pub fn post(&self, endpoint: &Endpoint, token: Option<&str>) -> Result<Result<Score, FailedCall>> {
+    pub(super) fn post(&self, endpoint: &Endpoint, token: Option<&str>) -> Result<Result<Score, FailedCall>> {
         let reply = match self.reply(endpoint)? {
             Ok(reply) => reply,
             Err(problem) => return Ok(Err(problem)),

@@ -28,7 +28,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// If `text` is not an http or https address with a host and a path.
-    pub fn new(text: &str) -> Result<Self> {
+    pub(super) fn new(text: &str) -> Result<Self> {
         let text = text.trim();
         ensure!(!text.is_empty(), "the address of the reward server is empty");
         ensure!(!text.contains('@'), "the address of a reward server must not contain a user name or an @; use a token instead");
@@ -61,13 +61,13 @@ impl Endpoint {
     }
 
     /// Warns that the server fails, only once until it replies again.
-    pub fn fails(&self, why: &str) {
+    pub(super) fn fails(&self, why: &str) {
         if !self.failing.swap(true, Ordering::Relaxed) {
             tracing::warn!("the reward server {self} fails and will be retried: {why}");
         }
     }
 
-    pub fn answers(&self) {
+    pub(super) fn answers(&self) {
         if self.failing.swap(false, Ordering::Relaxed) {
             tracing::info!("the reward server {self} replies again");
         }

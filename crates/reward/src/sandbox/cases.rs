@@ -11,7 +11,7 @@ const CASES: usize = 10;
 
 /// Test cases: `inputs` and `outputs`, or `assert_case`. All lists have the same length, at least one. Integers can have any
 /// size, as in Python.
-pub struct Cases {
+pub(super) struct Cases {
     inputs: Vec<Exact>,
     outputs: Vec<Exact>,
     /// Code that runs after the program, one piece per case.
@@ -21,7 +21,7 @@ pub struct Cases {
 }
 
 /// A request to the service for one case.
-pub struct Request {
+pub(super) struct Request {
     pub code: String,
     pub stdin: Option<String>,
     /// Expected output; `None` if it suffices that the program exits successfully.
@@ -33,7 +33,7 @@ impl Cases {
     ///
     /// # Errors
     /// If verl would give every response 0: invalid JSON, no test cases, or lists of different lengths.
-    pub fn read(ground_truth: &Value) -> Result<Self> {
+    pub(super) fn read(ground_truth: &Value) -> Result<Self> {
         let parsed = match ground_truth.as_str() {
             Some(text) => Exact::parse(text),
             None => Exact::parse(&ground_truth.to_string()),
@@ -62,7 +62,7 @@ impl Cases {
     }
 
     /// Returns the requests for the first [`CASES`] cases.
-    pub fn requests(self, program: &str) -> Vec<Request> {
+    pub(super) fn requests(self, program: &str) -> Vec<Request> {
         let cases = self.inputs.into_iter().zip(self.outputs).zip(self.asserts).take(CASES);
         let given = |value: &Exact| (*value != Exact::Null).then(|| value.python_text());
         let request = |((input, expected), assert): ((Exact, Exact), String)| {

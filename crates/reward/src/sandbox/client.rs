@@ -21,7 +21,7 @@ const DELAY: Duration = Duration::from_secs(1);
 /// Largest size of a reply, in bytes. A reply holds the output of one program.
 const MOST_BYTES: u64 = 16 << 20;
 
-pub struct Client {
+pub(super) struct Client {
     agent: Agent,
     url: Uri,
     memory_limit_mb: u64,
@@ -34,7 +34,7 @@ impl Client {
     ///
     /// # Errors
     /// If `url` is not an http or https address.
-    pub fn new(url: &str, memory_limit_mb: u64) -> Result<Self> {
+    pub(super) fn new(url: &str, memory_limit_mb: u64) -> Result<Self> {
         let parsed: Uri = url.parse().with_context(|| format!("{url} is not an address"))?;
         let known = matches!(parsed.scheme_str(), Some("http" | "https")) && parsed.host().is_some();
         ensure!(known, "{url} is not an address that begins with http:// or https://, such as http://localhost:8080/run_code");
@@ -52,7 +52,7 @@ impl Client {
     ///
     /// # Errors
     /// If the service cannot be reached, or replies with an error or without JSON.
-    pub fn run(&self, code: &str, stdin: Option<&str>, seconds: u64, abandoned: &AtomicBool) -> Result<Value, RewardError> {
+    pub(super) fn run(&self, code: &str, stdin: Option<&str>, seconds: u64, abandoned: &AtomicBool) -> Result<Value, RewardError> {
         let body = json!({
             "compile_timeout": seconds,
             "run_timeout": seconds,

@@ -23,7 +23,7 @@ const IMPORTED: &str = "string, re, datetime, collections, heapq, bisect, copy, 
 
 /// Returns a program that calls `function` of `code`, or of its class `Solution`, with the lines of standard input as JSON. It
 /// prints the result: text and numbers unchanged, anything else as JSON.
-pub fn calling(code: &str, function: &str) -> String {
+pub(super) fn calling(code: &str, function: &str) -> String {
     let opened: String = OPENED.split_whitespace().map(|module| format!("from {module} import *\n")).collect();
     let call = include_str!("call.py").replace("FUNCTION_NAME", function);
     format!("import traceback\n{opened}import {IMPORTED}\n\n{code}\n\n{call}")

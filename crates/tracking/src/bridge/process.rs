@@ -24,7 +24,7 @@ pub(super) struct Process {
 impl Process {
     /// Starts the process in a separate process group, so that Ctrl-C does not end it before the trainer. Its output is appended
     /// to `log`.
-    pub fn spawn(name: &'static str, python: &str, log: &Path) -> Result<Self> {
+    pub(super) fn spawn(name: &'static str, python: &str, log: &Path) -> Result<Self> {
         let printed = OpenOptions::new().create(true).append(true).open(log);
         let printed = printed.with_context(|| format!("cannot write to {}", log.display()))?;
         let mut command = Command::new(python);
@@ -43,7 +43,7 @@ impl Process {
     ///
     /// # Errors
     /// If the process has ended.
-    pub fn ask(&mut self, line: &str) -> Result<Value> {
+    pub(super) fn ask(&mut self, line: &str) -> Result<Value> {
         // If the process does not read the request, the missing reply shows it.
         let _ = self.requests.write_all(format!("{line}\n").as_bytes());
         let mut reply = String::new();

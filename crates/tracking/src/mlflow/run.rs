@@ -34,7 +34,7 @@ struct FoundRun {
 }
 
 impl Run {
-    pub fn new(server: Server, session: Session, given: Option<String>) -> Self {
+    pub(super) fn new(server: Server, session: Session, given: Option<String>) -> Self {
         let params = names::params(&session.config);
         Self { server, session, given, found: None, params }
     }

@@ -71,7 +71,7 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    pub fn from_environment() -> Self {
+    pub(super) fn from_environment() -> Self {
         let set = |name: &str| std::env::var(format!("MLFLOW_TRACKING_{name}")).ok().filter(|value| !value.is_empty());
         let [username, password, token] = ["USERNAME", "PASSWORD", "TOKEN"].map(set);
         Self { username, password, token }
@@ -97,7 +97,7 @@ impl Server {
     ///
     /// # Errors
     /// If `address` is not an http or https address with a host, or if a header cannot carry the token.
-    pub fn new(address: &str, credentials: &Credentials) -> Result<Self> {
+    pub(super) fn new(address: &str, credentials: &Credentials) -> Result<Self> {
         let base = address.trim().trim_end_matches('/');
         let uri: Option<Uri> = base.parse().ok().filter(|uri: &Uri| uri.scheme().is_some());
         let host = uri.as_ref().and_then(Uri::host).filter(|host| !host.is_empty());
@@ -123,11 +123,11 @@ impl Server {
     }
 
     /// Returns the address without user and password.
-    pub fn address(&self) -> String {
+    pub(super) fn address(&self) -> String {
         without_user(&self.base)
     }
 
-    pub fn get(&self, call: &str, query: &[(&str, &str)]) -> Result<Value, MlflowError> {
+    pub(super) fn get(&self, call: &str, query: &[(&str, &str)]) -> Result<Value, MlflowError> {
         let mut request = self.agent.get(format!("{}/api/2.0/mlflow/{call}", self.base));
         for (name, value) in query {
             request = request.query(name, value);
@@ -138,7 +138,7 @@ impl Server {
         self.read(call, request.call())
     }
 
-    pub fn post(&self, call: &str, body: &Value) -> Result<Value, MlflowError> {
+    pub(super) fn post(&self, call: &str, body: &Value) -> Result<Value, MlflowError> {
         let mut request = self.agent.post(format!("{}/api/2.0/mlflow/{call}", self.base)).content_type("application/json");
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);

@@ -16,7 +16,7 @@ use crate::Session;
 use burnish_util::strftime::strftime;
 
 /// Creates a folder for the run and writes the first records.
-pub fn start(session: &Session, settings: &Settings) -> Result<(PathBuf, Writer, Duration)> {
+pub(super) fn start(session: &Session, settings: &Settings) -> Result<(PathBuf, Writer, Duration)> {
     let id = settings.id.as_deref().unwrap_or(&session.run_id);
     let seconds = session.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let time = strftime("%Y%m%d_%H%M%S", seconds as i64, 0).map_err(Error::msg)?;
@@ -50,7 +50,7 @@ pub fn start(session: &Session, settings: &Settings) -> Result<(PathBuf, Writer,
 }
 
 /// Opens the log that an earlier process of the run began, and removes the rows that the resumed run will write again.
-pub fn resumed(session: &Session, settings: &Settings) -> Result<Option<(PathBuf, Writer, Duration)>> {
+pub(super) fn resumed(session: &Session, settings: &Settings) -> Result<Option<(PathBuf, Writer, Duration)>> {
     let (Some(last), Some(name)) = (session.resumed_step, session.remembered("wandb")) else { return Ok(None) };
     // The format is offline-run-YYYYMMDD_HHMMSS-ID.
     let Some(id) = name.splitn(4, '-').nth(3) else { return Ok(None) };
@@ -78,6 +78,6 @@ pub fn resumed(session: &Session, settings: &Settings) -> Result<Option<(PathBuf
 }
 
 /// Returns the file name of the log of the run with this id.
-pub fn file_name(id: &str) -> String {
+pub(super) fn file_name(id: &str) -> String {
     format!("run-{id}.wandb")
 }

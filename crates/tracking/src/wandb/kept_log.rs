@@ -17,7 +17,7 @@ pub(crate) struct KeptLog {
 
 impl KeptLog {
     /// Finds the part up to the last row with a step of at most `last`; `None` if even the run's own record is incomplete.
-    pub fn find(file: &[u8], last: u64) -> Option<Self> {
+    pub(super) fn find(file: &[u8], last: u64) -> Option<Self> {
         let mut kept = None;
         for (count, (end, record)) in (1..).zip(log::records(file)) {
             if let Some(row) = bytes_of(&record, kind::HISTORY) {

@@ -31,7 +31,7 @@ pub(super) struct LiveUpload {
 
 impl LiveUpload {
     /// Starts `client` on the run in `folder`; its output goes to `logs/sync.log` there.
-    pub fn start(client: &Path, folder: &Path, proxy: Option<&str>) -> Result<Self> {
+    pub(super) fn start(client: &Path, folder: &Path, proxy: Option<&str>) -> Result<Self> {
         let log = folder.join("logs/sync.log");
         let output = open_log(&log).with_context(|| format!("cannot open {}", log.display()))?;
         let mut command = Command::new(client);
@@ -59,7 +59,7 @@ impl LiveUpload {
     ///
     /// # Errors
     /// If the client has failed, with the last line of its output; reported once.
-    pub fn check(&mut self) -> Result<bool> {
+    pub(super) fn check(&mut self) -> Result<bool> {
         if self.ended {
             return Ok(false);
         }
@@ -72,7 +72,7 @@ impl LiveUpload {
     ///
     /// # Errors
     /// If the client failed, or was not done after `bound` (sooner if the run was asked to stop).
-    pub fn finish(mut self, bound: Duration, ending: &Ending) -> Result<()> {
+    pub(super) fn finish(mut self, bound: Duration, ending: &Ending) -> Result<()> {
         let (begun, mut said) = (Instant::now(), false);
         while self.check()? {
             if begun.elapsed() >= MESSAGE_DELAY && !std::mem::replace(&mut said, true) {

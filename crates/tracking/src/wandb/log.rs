@@ -34,7 +34,7 @@ pub(super) struct Log {
 
 impl Log {
     /// Starts an empty log.
-    pub fn create(path: &Path) -> Result<Self> {
+    pub(super) fn create(path: &Path) -> Result<Self> {
         let create = || -> std::io::Result<File> {
             File::create(path)?.write_all(HEADER)?;
             OpenOptions::new().append(true).open(path)
@@ -44,7 +44,7 @@ impl Log {
     }
 
     /// Continues a log after its first `end` bytes, where a record ends. The rest of the file is cut off.
-    pub fn resume(path: &Path, end: usize) -> Result<Self> {
+    pub(super) fn resume(path: &Path, end: usize) -> Result<Self> {
         let open = || -> std::io::Result<File> {
             let file = OpenOptions::new().append(true).open(path)?;
             file.set_len(end as u64)?;
@@ -58,7 +58,7 @@ impl Log {
     ///
     /// # Errors
     /// If the file cannot be written. The log then contains none of `records`, and later records can still be appended.
-    pub fn append<'a>(&mut self, records: impl IntoIterator<Item = &'a [u8]>) -> Result<()> {
+    pub(super) fn append<'a>(&mut self, records: impl IntoIterator<Item = &'a [u8]>) -> Result<()> {
         let mut bytes = Vec::new();
         records.into_iter().for_each(|record| chunks(self.end, record, &mut bytes));
         let mut write = || -> std::io::Result<()> {
@@ -75,7 +75,7 @@ impl Log {
     }
 
     /// Returns the file, so that a caller can sync it to disk while others write to it.
-    pub fn file(&self) -> Arc<File> {
+    pub(super) fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }
 }

@@ -11,16 +11,16 @@ use burnish_util::secret::hide;
 
 /// Kinds of records, as field numbers of `Record`.
 pub(super) mod kind {
-    pub const HISTORY: u64 = 2;
+    pub(crate) const HISTORY: u64 = 2;
     pub(crate) const SUMMARY: u64 = 3;
-    pub const CONFIG: u64 = 5;
-    pub const FILES: u64 = 6;
+    pub(crate) const CONFIG: u64 = 5;
+    pub(crate) const FILES: u64 = 6;
     pub(crate) const STATS: u64 = 7;
-    pub const RUN: u64 = 17;
+    pub(crate) const RUN: u64 = 17;
     pub(crate) const EXIT: u64 = 18;
     pub(crate) const HEADER: u64 = 21;
     pub(crate) const PREEMPTING: u64 = 23;
-    pub const ENVIRONMENT: u64 = 26;
+    pub(crate) const ENVIRONMENT: u64 = 26;
 }
 
 /// Encodes a `Record`: num = 1, and the body in the field of its kind.

@@ -40,7 +40,7 @@ impl Wandb {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn open(session: &Session, settings: &Settings) -> Result<Self> {
+    pub(super) fn open(session: &Session, settings: &Settings) -> Result<Self> {
         let (folder, writer, earlier) = match folder::resumed(session, settings)? {
             Some(resumed) => resumed,
             None => folder::start(session, settings)?,

@@ -36,7 +36,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub fn from_environment(session: &Session) -> Result<Self> {
+    pub(super) fn from_environment(session: &Session) -> Result<Self> {
         Self::from_environment_of(session, |name| env::var(name).ok().filter(|value| !value.is_empty()))
     }
 

@@ -26,7 +26,7 @@ pub(super) struct Sampler {
 
 impl Sampler {
     /// Passes every sample to `log`, until `log` fails.
-    pub fn start(log: impl Fn(&[(String, f64)]) -> Result<()> + Send + 'static) -> Result<Self> {
+    pub(super) fn start(log: impl Fn(&[(String, f64)]) -> Result<()> + Send + 'static) -> Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let run = move || {
             let mut load = Load::default();
@@ -44,7 +44,7 @@ impl Sampler {
     }
 
     /// Stops the thread after its current sample.
-    pub fn stop(self) {
+    pub(super) fn stop(self) {
         drop(self.stop);
         // The thread itself never panics, so its result is ignored.
         let _ = self.thread.join();

@@ -8,7 +8,7 @@ use super::log::Log;
 use super::records;
 
 /// The log of a run.
-pub struct Writer {
+pub(super) struct Writer {
     pub log: Log,
     /// Number of records in the log.
     pub count: u64,
@@ -19,7 +19,7 @@ impl Writer {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write(&mut self, bodies: &[(u64, &[u8])]) -> Result<()> {
+    pub(super) fn write(&mut self, bodies: &[(u64, &[u8])]) -> Result<()> {
         let records: Vec<Vec<u8>> =
             (self.count + 1..).zip(bodies).map(|(number, (kind, body))| records::record(number, *kind, body)).collect();
         self.log.append(records.iter().map(Vec::as_slice))?;
@@ -29,6 +29,6 @@ impl Writer {
 }
 
 /// Returns the log. A thread that panicked while it held the log left only whole records.
-pub fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
+pub(super) fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }

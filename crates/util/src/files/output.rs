@@ -35,7 +35,7 @@ impl OutputTarget {
     ///
     /// # Errors
     /// If the path is a folder, links form a cycle, or the path cannot be inspected.
-    pub fn resolve(path: &Path) -> io::Result<Self> {
+    pub(crate) fn resolve(path: &Path) -> io::Result<Self> {
         match fs::metadata(path) {
             Ok(there) if there.is_dir() => Err(ErrorKind::IsADirectory.into()),
             Ok(there) => match own_output(&there) {

@@ -15,7 +15,7 @@ pub fn hf_config(model: &ModelConfig) -> Result<HfConfig> {
 }
 
 /// Returns the folder of the tokenizer: `data.tokenizer`, else the model's.
-pub fn tokenizer_folder(config: &PpoConfig) -> &Location {
+pub(super) fn tokenizer_folder(config: &PpoConfig) -> &Location {
     config.data.tokenizer.as_ref().unwrap_or(&config.actor_rollout_ref.model.path)
 }
 

@@ -11,7 +11,7 @@ use burnish_config::PpoConfig;
 use burnish_data::{AgentRows, Prompt, PromptOptions, RowNeeds, RowSelection, Take, Tokenizer, load_prompts};
 
 /// The prompts of training and validation.
-pub struct Prompts {
+pub(super) struct Prompts {
     pub train: Vec<Arc<Prompt>>,
     pub val: Vec<Arc<Prompt>>,
 }
@@ -21,7 +21,7 @@ impl Prompts {
     ///
     /// # Errors
     /// If a file or row cannot be read, with its key and place.
-    pub fn read(config: &PpoConfig, tokenizer: &Tokenizer, needs: RowNeeds, agents: Option<&Agents>) -> Result<Self> {
+    pub(super) fn read(config: &PpoConfig, tokenizer: &Tokenizer, needs: RowNeeds, agents: Option<&Agents>) -> Result<Self> {
         let keys = config.actor_rollout_ref.rollout.conversations();
         let rows = agents.map(Agents::rows).transpose()?;
         let rows = rows.unwrap_or_else(|| AgentRows { ignores_names: !keys.agent.read_agent_name, ..AgentRows::default() });

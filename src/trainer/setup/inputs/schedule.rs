@@ -9,7 +9,7 @@ use burnish_data::Sampler;
 use burnish_util::sizes::product;
 
 /// The order of the training prompts, and the number of steps.
-pub struct Schedule {
+pub(super) struct Schedule {
     pub sampler: Sampler,
     pub steps_per_epoch: u64,
     pub total_steps: u64,
@@ -20,7 +20,7 @@ impl Schedule {
     ///
     /// # Errors
     /// If a validation has too many tokens, or an epoch has no step.
-    pub fn new(config: &PpoConfig, Prompts { train, val }: &Prompts) -> Result<Self> {
+    pub(super) fn new(config: &PpoConfig, Prompts { train, val }: &Prompts) -> Result<Self> {
         let (data, trainer) = (&config.data, &config.trainer);
         if trainer.validates() {
             let validation = [

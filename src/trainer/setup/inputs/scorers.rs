@@ -22,7 +22,7 @@ use burnish_reward::{Rewards, ScoreInput};
 use burnish_util::interrupt::Interrupt;
 
 /// The parts of a run that score responses, and their processes.
-pub struct Scorers<'a> {
+pub(super) struct Scorers<'a> {
     pub rewards: RewardPlan<'a>,
     pub agents: Option<Agents>,
     pub estimator: Option<Arc<RunEstimator>>,
@@ -34,7 +34,7 @@ impl<'a> Scorers<'a> {
     ///
     /// # Errors
     /// If a file cannot be loaded, or a server does not start.
-    pub fn start(config: &'a PpoConfig, plan: &BatchPlan, interrupt: &Interrupt) -> Result<Self> {
+    pub(super) fn start(config: &'a PpoConfig, plan: &BatchPlan, interrupt: &Interrupt) -> Result<Self> {
         let mut rewards = RewardPlan::start(config.rewards(), interrupt)?;
         let agents = start_agents(config, &rewards, interrupt)?;
         rewards.needs.columns |= config.actor_rollout_ref.rollout.conversations().read_columns();

@@ -6,4 +6,4 @@ mod reads_tests;
 mod run;
 mod warn;
 
-pub use warn::warn;
+pub(super) use warn::warn;

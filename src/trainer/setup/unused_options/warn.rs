@@ -17,7 +17,7 @@ use burnish_config::{Tree, Value};
 use burnish_registry::{Choice, Need};
 
 /// Warns of the settings of a run of reinforcement learning that have no effect, and returns them.
-pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &TrainerInputs, sharding: &ShardingPlan) -> Result<Vec<String>> {
+pub(crate) fn warn(tree: &Tree, config: &PpoConfig, inputs: &TrainerInputs, sharding: &ShardingPlan) -> Result<Vec<String>> {
     let choices = choices();
     let loss = algorithms::policy_loss(config)?.name;
     let estimator = config.algorithm.adv_estimator.as_str();

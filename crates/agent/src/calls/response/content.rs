@@ -14,7 +14,7 @@ use burnish_util::python_text::strip;
 ///
 /// # Errors
 /// If the text cannot be parsed.
-pub fn function(read: &FieldFormat, name: Option<String>, body: &str) -> Result<Object, String> {
+pub(super) fn function(read: &FieldFormat, name: Option<String>, body: &str) -> Result<Object, String> {
     let arguments = match read {
         FieldFormat::Text => Object::Text(strip(body).to_owned()),
         FieldFormat::Function => return loads(body),

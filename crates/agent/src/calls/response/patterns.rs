@@ -9,7 +9,7 @@ use regex::Regex;
 ///
 /// # Errors
 /// If the text is not a valid regular expression.
-pub fn pattern(text: &'static str) -> Result<Arc<Regex>, String> {
+pub(super) fn pattern(text: &'static str) -> Result<Arc<Regex>, String> {
     static KNOWN: LazyLock<Mutex<HashMap<&'static str, Arc<Regex>>>> = LazyLock::new(Mutex::default);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(pattern) = known.get(text) {

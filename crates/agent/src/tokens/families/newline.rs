@@ -7,7 +7,7 @@ use crate::tokens::rules::{TokenRules, TurnBoundary};
 use burnish_data::Tokenizer;
 
 /// Adds a newline after a turn that ended with its end token; a turn that was cut off stays open.
-pub struct Newline {
+pub(super) struct Newline {
     end: u32,
     newline: u32,
 }
@@ -17,7 +17,7 @@ impl Newline {
     ///
     /// # Errors
     /// If the tokenizer does not have the token or the newline as one token.
-    pub fn after(tokenizer: &Tokenizer, end: &str) -> Result<Box<dyn TokenRules>> {
+    pub(super) fn after(tokenizer: &Tokenizer, end: &str) -> Result<Box<dyn TokenRules>> {
         Ok(Box::new(Self { end: tokenizer.single(end)?, newline: tokenizer.single("\n")? }))
     }
 }

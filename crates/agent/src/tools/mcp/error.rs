@@ -21,7 +21,7 @@ impl McpError {
     }
 
     /// Returns the error in words that follow the name of the server. `seconds` is the time limit.
-    pub fn words(&self, seconds: f64) -> String {
+    pub(super) fn words(&self, seconds: f64) -> String {
         match self {
             Self::Refused(words) => format!("failed: {words}"),
             Self::Late => format!("does not reply within {seconds} s"),

@@ -39,7 +39,7 @@ struct AgreedHeaders {
 
 impl StreamableHttp {
     /// Creates a connection; sends nothing yet.
-    pub fn new(site: HttpEndpoint) -> Self {
+    pub(super) fn new(site: HttpEndpoint) -> Self {
         Self { site, last: AtomicU64::new(0), is_open: AtomicBool::new(true), agreed: Mutex::default() }
     }
 

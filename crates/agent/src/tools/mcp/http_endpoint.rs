@@ -13,7 +13,7 @@ use super::message::MOST_BYTES;
 use burnish_util::excerpt::beginning;
 
 /// The content type of a reply with one message.
-pub const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 /// The content type of a reply with a stream of events.
 pub(crate) const EVENTS: &str = "text/event-stream";
 /// The time for which an unused connection is kept: servers close theirs after some seconds.
@@ -33,7 +33,7 @@ impl HttpEndpoint {
     ///
     /// # Errors
     /// An invalid address or header.
-    pub fn new(url: &str, headers: &[(String, String)]) -> Result<Self> {
+    pub(super) fn new(url: &str, headers: &[(String, String)]) -> Result<Self> {
         let url: Uri = url.parse().with_context(|| format!("`url`: {url} is not a valid address"))?;
         let Some(host) = url.host() else { bail!("`url`: {url} has no host") };
         let host = host.trim_matches(['[', ']']);
@@ -77,7 +77,7 @@ impl HttpEndpoint {
     ///
     /// # Errors
     /// No reply.
-    pub fn post(&self, url: &Uri, message: &Value, more: &[(&str, String)], end: Instant) -> Result<Response<Body>, McpError> {
+    pub(super) fn post(&self, url: &Uri, message: &Value, more: &[(&str, String)], end: Instant) -> Result<Response<Body>, McpError> {
         let accepted = format!("{JSON}, {EVENTS}");
         let more = [more, &[("content-type", JSON.to_owned()), ("accept", accepted)]].concat();
         self.run(Method::POST, url, &more, message.to_string().as_str(), Some(end))
@@ -87,12 +87,12 @@ impl HttpEndpoint {
     ///
     /// # Errors
     /// No reply.
-    pub fn get(&self, more: &[(&str, String)], end: Option<Instant>) -> Result<Response<Body>, McpError> {
+    pub(super) fn get(&self, more: &[(&str, String)], end: Option<Instant>) -> Result<Response<Body>, McpError> {
         self.run(Method::GET, &self.url, &[more, &[("accept", EVENTS.to_owned())]].concat(), (), end)
     }
 
     /// Reports the end of a session to the server, within this time; failures are ignored.
-    pub fn delete(&self, more: &[(&str, String)], time: Duration) {
+    pub(super) fn delete(&self, more: &[(&str, String)], time: Duration) {
         _ = self.run(Method::DELETE, &self.url, more, (), Some(Instant::now() + time));
     }
 
@@ -140,7 +140,7 @@ fn left(end: Instant) -> Result<Duration, McpError> {
 }
 
 /// Returns the value of a header, if it is text.
-pub fn header(response: &Response<Body>, name: &str) -> Option<String> {
+pub(super) fn header(response: &Response<Body>, name: &str) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(str::to_owned)
 }
 
@@ -148,12 +148,12 @@ pub fn header(response: &Response<Body>, name: &str) -> Option<String> {
 ///
 /// # Errors
 /// A body that breaks off or is too large.
-pub fn body(mut response: Response<Body>) -> Result<Vec<u8>, McpError> {
+pub(super) fn body(mut response: Response<Body>) -> Result<Vec<u8>, McpError> {
     response.body_mut().with_config().limit(MOST_BYTES as u64).read_to_vec().map_err(failure)
 }
 
 /// Returns the error for a reply with an error status.
-pub fn refused(response: Response<Body>) -> McpError {
+pub(super) fn refused(response: Response<Body>) -> McpError {
     let status = response.status();
     let words = body(response).map(|bytes| String::from_utf8_lossy(bytes.trim_ascii()).into_owned()).unwrap_or_default();
     let advice = match status.as_u16() {
@@ -166,7 +166,7 @@ pub fn refused(response: Response<Body>) -> McpError {
 }
 
 /// Converts an error of the HTTP client.
-pub fn failure(error: Error) -> McpError {
+pub(super) fn failure(error: Error) -> McpError {
     match error {
         Error::Timeout(_) => McpError::Late,
         Error::BodyExceedsLimit(most) => McpError::Refused(format!("more than {} MiB", most >> 20)),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use burnish_util::excerpt::beginning;
 
 /// The limit of a message in bytes.
-pub const MOST_BYTES: usize = 64 << 20;
+pub(super) const MOST_BYTES: usize = 64 << 20;
 
 /// A message from a server.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub enum Incoming {
 }
 
 /// Returns a request.
-pub fn request(id: u64, method: &str, params: Value) -> Value {
+pub(super) fn request(id: u64, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
@@ -33,12 +33,12 @@ pub(crate) fn notification(method: &str, params: Option<Value>) -> Value {
 }
 
 /// Returns the notification that a request is cancelled.
-pub fn cancelled(id: u64) -> Value {
+pub(super) fn cancelled(id: u64) -> Value {
     notification("notifications/cancelled", Some(json!({"requestId": id, "reason": "it took too long"})))
 }
 
 /// Returns the reply to a request of a server: `ping` is supported, nothing else.
-pub fn answer(id: &Value, method: &str) -> Value {
+pub(super) fn answer(id: &Value, method: &str) -> Value {
     match method {
         "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
         other => json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": format!("Method not found: {other}")}}),

@@ -43,7 +43,7 @@ impl PendingRequests {
     ///
     /// # Errors
     /// If the connection has ended.
-    pub fn place(&self) -> Result<PendingRequest<'_>, McpError> {
+    pub(super) fn place(&self) -> Result<PendingRequest<'_>, McpError> {
         let mut state = self.state();
         if let Some(why) = &state.over {
             return Err(McpError::undelivered(why));
@@ -55,14 +55,14 @@ impl PendingRequests {
     }
 
     /// Passes a reply to its request. Replies to requests that timed out are dropped.
-    pub fn answer(&self, id: u64, answer: Result<Value, String>) {
+    pub(super) fn answer(&self, id: u64, answer: Result<Value, String>) {
         if let Some(sender) = self.state().senders.remove(&id) {
             _ = sender.try_send(answer.map_err(McpError::Refused));
         }
     }
 
     /// Fails all pending requests for this reason, unless the connection already ended.
-    pub fn end(&self, why: &str) {
+    pub(super) fn end(&self, why: &str) {
         let mut state = self.state();
         if state.over.is_none() {
             state.over = Some(why.to_owned());
@@ -73,14 +73,14 @@ impl PendingRequests {
     }
 
     /// Returns true if the connection has ended.
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.state().over.is_some()
     }
 }
 
 impl PendingRequest<'_> {
     /// Waits for the reply until `end`.
-    pub fn wait(&self, end: Instant, interrupt: &Interrupt) -> PendingReply {
+    pub(super) fn wait(&self, end: Instant, interrupt: &Interrupt) -> PendingReply {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             match self.receiver.recv_timeout(left.min(POLL)) {

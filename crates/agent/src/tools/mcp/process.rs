@@ -23,7 +23,7 @@ use burnish_python::printed::Printed;
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A process that runs or has ended.
-pub struct Process {
+pub(super) struct Process {
     group: Pid,
     state: Mutex<State>,
     printed: Mutex<Printed>,
@@ -42,7 +42,7 @@ impl Process {
     ///
     /// # Errors
     /// A program that is missing or cannot be started.
-    pub fn start(
+    pub(super) fn start(
         name: &str,
         command: &str,
         args: &[String],
@@ -103,13 +103,13 @@ impl Process {
     }
 
     /// Returns the last lines of the error stream, for the end of a message.
-    pub fn last_words(&self) -> String {
+    pub(super) fn last_words(&self) -> String {
         self.read_printed();
         self.printed.lock().unwrap_or_else(PoisonError::into_inner).last_words()
     }
 
     /// Waits this long for the process to end, then kills it with its group. Returns its exit status.
-    pub fn end(&self, grace: Duration) -> Option<ExitStatus> {
+    pub(super) fn end(&self, grace: Duration) -> Option<ExitStatus> {
         let begun = Instant::now();
         loop {
             let mut state = self.state();
@@ -139,7 +139,7 @@ impl Drop for Process {
 }
 
 /// Returns the end of a process in words that follow its name.
-pub fn ended(status: Option<ExitStatus>) -> String {
+pub(super) fn ended(status: Option<ExitStatus>) -> String {
     match status.map(|status| (status.code(), status.signal())) {
         Some((Some(code), _)) => format!("ended with exit status {code}"),
         Some((None, Some(signal))) => format!("was killed by signal {signal}"),

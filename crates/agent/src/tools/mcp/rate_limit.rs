@@ -14,12 +14,12 @@ pub(crate) struct RateLimit {
 
 impl RateLimit {
     /// Creates a full bucket. `per_second` is the number of calls per second, above 0.
-    pub fn new(per_second: f64) -> Self {
+    pub(super) fn new(per_second: f64) -> Self {
         Self { per_second, state: Mutex::new((per_second.max(1.0), Instant::now())) }
     }
 
     /// Waits until a call may be made; returns false if that is not before `end`.
-    pub fn wait(&self, end: Instant) -> bool {
+    pub(super) fn wait(&self, end: Instant) -> bool {
         loop {
             let now = Instant::now();
             let missing = {

@@ -48,7 +48,7 @@ pub struct McpOptions {
 }
 
 /// A running server. Its calls come from many threads at once.
-pub struct Server {
+pub(super) struct Server {
     config: ServerConfig,
     /// Name and file of the server, for messages.
     place: String,
@@ -61,7 +61,7 @@ impl Server {
     ///
     /// # Errors
     /// A missing program or unreachable address, no reply in time, an unsupported version of the protocol, or no tools.
-    pub fn start(config: ServerConfig, file: &str, options: McpOptions) -> Result<(Self, Vec<Value>)> {
+    pub(super) fn start(config: ServerConfig, file: &str, options: McpOptions) -> Result<(Self, Vec<Value>)> {
         let place = format!("{file}: the server `{}`", config.name);
         let server = Self { config, place, options, link: Mutex::new(None) };
         let end = Instant::now() + server.options.start_timeout;
@@ -76,7 +76,7 @@ impl Server {
     }
 
     /// Returns the server's own time limit of a call, if it has one.
-    pub fn timeout(&self) -> Option<Duration> {
+    pub(super) fn timeout(&self) -> Option<Duration> {
         self.config.timeout
     }
 
@@ -155,7 +155,7 @@ impl Server {
     ///
     /// # Errors
     /// [`ToolError`] if there is no result; the model gets its message.
-    pub fn call(&self, tool: &str, arguments: &Value, again: bool, timeout: Duration) -> Result<Value, ToolError> {
+    pub(super) fn call(&self, tool: &str, arguments: &Value, again: bool, timeout: Duration) -> Result<Value, ToolError> {
         let end = Instant::now() + timeout;
         let died = |why: &str| {
             tracing::debug!("{}, called for {tool}: {why}", self.place);

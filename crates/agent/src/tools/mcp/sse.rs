@@ -39,7 +39,7 @@ impl Sse {
     ///
     /// # Errors
     /// An unreachable server, or one that does not speak this protocol.
-    pub fn open(site: HttpEndpoint, interrupt: Interrupt, end: Instant) -> Result<Self, McpError> {
+    pub(super) fn open(site: HttpEndpoint, interrupt: Interrupt, end: Instant) -> Result<Self, McpError> {
         let shared = Arc::new(Shared { site, waiting: PendingRequests::default() });
         let (sender, urls) = channel();
         let reader = shared.clone();

@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_millis(500);
 const CHUNK: usize = 1 << 16;
 
 /// A program and its pipes.
-pub struct Stdio {
+pub(super) struct Stdio {
     process: Arc<Process>,
     waiting: Arc<PendingRequests>,
     lines: Lines,
@@ -54,7 +54,7 @@ impl Stdio {
     ///
     /// # Errors
     /// A program that cannot be started.
-    pub fn start(
+    pub(super) fn start(
         name: &str,
         program: (&str, &[String]),
         environment: Vec<(OsString, OsString)>,

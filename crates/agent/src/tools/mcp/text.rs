@@ -17,7 +17,7 @@ pub(crate) type ResultFormat = fn(&Value) -> String;
 /// Returns the schema of a tool in OpenAI's form, like verl: the server's `inputSchema` unchanged, with a list of required
 /// arguments even if that is empty. `None` if the tool has no name. A missing description becomes empty, because chat templates
 /// expect one.
-pub fn schema(tool: &Value) -> Option<Value> {
+pub(super) fn schema(tool: &Value) -> Option<Value> {
     let name = tool["name"].as_str().filter(|name| !name.is_empty())?;
     let mut parameters = match &tool["inputSchema"] {
         Value::Object(parameters) => parameters.clone(),
@@ -33,7 +33,7 @@ pub fn schema(tool: &Value) -> Option<Value> {
 
 /// Joins the parts of a result with spaces, like verl's `MCPBaseTool`. verl leaves out parts other than text; here a note
 /// replaces them. For a result without parts, returns its structured content.
-pub fn joined(answer: &Value) -> String {
+pub(super) fn joined(answer: &Value) -> String {
     let parts: Vec<String> = answer["content"].as_array().into_iter().flatten().map(part).collect();
     match &answer["structuredContent"] {
         structured @ (Value::Object(_) | Value::Array(_)) if parts.is_empty() => structured.to_string(),
@@ -42,7 +42,7 @@ pub fn joined(answer: &Value) -> String {
 }
 
 /// Returns the lists named `results` in the texts of a result, like verl's `MCPSearchTool`.
-pub fn results(answer: &Value) -> String {
+pub(super) fn results(answer: &Value) -> String {
     static RESULTS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(?s)"results"\s*:\s*(\[.*?\])"#).ok());
     let texts = answer["content"].as_array().into_iter().flatten().filter(|part| part["type"] == "text");
     let texts = texts.filter_map(|part| part["text"].as_str()).map(|text| text.replace('\'', "\""));
@@ -50,7 +50,7 @@ pub fn results(answer: &Value) -> String {
 }
 
 /// Returns the text of an error result, cut to the same length as Python errors.
-pub fn error(answer: &Value) -> String {
+pub(super) fn error(answer: &Value) -> String {
     let text = joined(answer);
     match text.is_empty() {
         true => "the server says that it failed, and not why".to_owned(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::error::McpError;
 
 /// A connection to a server, used from many threads at once.
-pub trait Transport: Send + Sync {
+pub(super) trait Transport: Send + Sync {
     /// Sends a request and waits for its reply until `end`. A tool call that times out is cancelled.
     ///
     /// # Errors
@@ -38,4 +38,4 @@ pub trait Transport: Send + Sync {
 }
 
 /// The method of tool calls, which are cancelled when they time out.
-pub const CALL: &str = "tools/call";
+pub(super) const CALL: &str = "tools/call";

@@ -28,7 +28,7 @@ impl TurnFinder<'_> {
     ///
     /// # Errors
     /// If the message is not found, or no special token ends it.
-    pub fn find(&self, i: usize) -> Result<Range<usize>> {
+    pub(super) fn find(&self, i: usize) -> Result<Range<usize>> {
         let is_last = i + 1 == self.messages.len();
         let through = if is_last { self.whole.text.clone() } else { self.render(self.messages[..=i].to_vec(), false)? };
         let start = match self.speaks(i) {

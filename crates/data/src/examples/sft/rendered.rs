@@ -27,13 +27,13 @@ pub(super) struct TurnFinder<'a> {
 }
 
 impl RenderedConversation {
-    pub fn encode(text: String, tokenizer: &Tokenizer) -> Result<Self> {
+    pub(super) fn encode(text: String, tokenizer: &Tokenizer) -> Result<Self> {
         let (ids, bytes) = tokenizer.encode_with_bytes(&text)?;
         Ok(Self { text, ids, bytes })
     }
 
     /// Returns the tokens that overlap this byte range.
-    pub fn tokens(&self, bytes: Range<usize>) -> Range<usize> {
+    pub(super) fn tokens(&self, bytes: Range<usize>) -> Range<usize> {
         let first = self.bytes.partition_point(|token| token.end <= bytes.start);
         first..first + self.bytes[first..].partition_point(|token| token.start < bytes.end)
     }
@@ -41,7 +41,7 @@ impl RenderedConversation {
 
 impl TurnFinder<'_> {
     /// Renders messages with the conversation's variables. `asks`: adds a generation prompt.
-    pub fn render(&self, messages: Vec<Value>, asks: bool) -> Result<String> {
+    pub(super) fn render(&self, messages: Vec<Value>, asks: bool) -> Result<String> {
         self.tokenizer.apply_chat_template(&messages.into(), asks, self.variables)
     }
 }

@@ -9,7 +9,7 @@ use burnish_rollout::{Arrival, Response};
 
 impl Generation<'_> {
     /// Runs until no more turns will arrive.
-    pub fn run(mut self) {
+    pub(crate) fn run(mut self) {
         let (mut more, mut is_idle) = (true, true);
         while more || !is_idle {
             if more {

@@ -14,7 +14,7 @@ use burnish_rollout::{GenerationProgress, TurnSettings, Turns};
 
 /// Limits of a call.
 #[derive(Clone, Copy, Debug)]
-pub struct BatchLimits {
+pub(crate) struct BatchLimits {
     /// Number of sequences that decode together. The same number may be between two turns.
     pub sequences: usize,
     /// Number of tokens, of prompts and of text between turns, that are computed together.
@@ -36,13 +36,13 @@ pub(crate) struct Prefilled {
 /// Logits [rows, vocabulary], in the place where tokens are drawn.
 // One value per pass, so its size does not matter.
 #[allow(clippy::large_enum_variant)]
-pub enum Logits {
+pub(super) enum Logits {
     OnHost(Vec<f32>),
     OnDevice(Tensor<2>),
 }
 
 /// State of one call of the engine.
-pub struct Generation<'a> {
+pub(crate) struct Generation<'a> {
     pub(super) limits: BatchLimits,
     pub(super) model: CausalLm,
     pub(super) settings: &'a TurnSettings<'a>,
@@ -64,7 +64,7 @@ pub struct Generation<'a> {
 
 impl<'a> Generation<'a> {
     /// Prepares a call.
-    pub fn new(limits: BatchLimits, model: &CausalLm, settings: &'a TurnSettings<'a>, turns: &'a dyn Turns) -> Self {
+    pub(crate) fn new(limits: BatchLimits, model: &CausalLm, settings: &'a TurnSettings<'a>, turns: &'a dyn Turns) -> Self {
         Self {
             limits,
             model: model.inference(),

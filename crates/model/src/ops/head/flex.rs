@@ -20,7 +20,7 @@ pub(super) enum FlexCompared<'a> {
 }
 
 impl<'a> FlexCompared<'a> {
-    pub fn new(compared: Compared<'a>) -> Option<Self> {
+    pub(super) fn new(compared: Compared<'a>) -> Option<Self> {
         Some(match compared {
             Compared::Head(head, divergence) => Self::Head(Box::new(FlexHead::new(head)?), divergence),
             Compared::TopK { teacher, least } => Self::TopK { teacher, least },
@@ -179,13 +179,13 @@ pub(super) struct FlexGradients<'a> {
 
 impl<'a> FlexGradients<'a> {
     /// `dw`: the gradient of the matrix to add to.
-    pub fn new(policy: &FlexHead, tokens: usize, dw: Option<&'a mut Tensor<2>>) -> Self {
+    pub(super) fn new(policy: &FlexHead, tokens: usize, dw: Option<&'a mut Tensor<2>>) -> Self {
         Self { hidden: vec![0.0; tokens * policy.h], h: policy.h, w: dw.map(|dw| (into_host(dw), dw)) }
     }
 
     /// Adds the gradients of a tile, given `d` [rows, columns], the gradient of its logits. A token's first columns must come
     /// first.
-    pub fn add(&mut self, policy: &FlexHead, rows: &Range<usize>, columns: &Range<usize>, d: &[f32]) {
+    pub(super) fn add(&mut self, policy: &FlexHead, rows: &Range<usize>, columns: &Range<usize>, d: &[f32]) {
         let (n, v, h, more) = (rows.len(), columns.len(), self.h, columns.start > 0);
         let hidden = &mut self.hidden[rows.start * h..rows.end * h];
         mm((n, h, v), hidden, (h, 1), more, d, (v, 1), policy.columns(columns), (h, 1), threads(n, h, v));
@@ -196,7 +196,7 @@ impl<'a> FlexGradients<'a> {
     }
 
     /// Puts back the gradient of the matrix, and returns the gradient of the hidden states.
-    pub fn finish(self, device: &Device) -> Tensor<2> {
+    pub(super) fn finish(self, device: &Device) -> Tensor<2> {
         let matrix = |x: Vec<f32>| {
             let rows = x.len() / self.h;
             tensor_from_vec(x, [rows, self.h], device)

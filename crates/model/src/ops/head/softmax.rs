@@ -39,16 +39,16 @@ impl RunningSums {
         }
     }
 
-    pub fn log_sum(&self) -> LogSum {
+    pub(super) fn log_sum(&self) -> LogSum {
         LogSum { max: self.max, rest: self.exp.ln() as f32 }
     }
 
-    pub fn entropy(&self) -> f32 {
+    pub(super) fn entropy(&self) -> f32 {
         (self.exp.ln() - self.weighted / self.exp) as f32
     }
 
     /// True if no logit is larger than the target's.
-    pub fn is_top1(&self) -> bool {
+    pub(super) fn is_top1(&self) -> bool {
         self.target >= self.max
     }
 

@@ -31,21 +31,21 @@ pub(super) struct FlexHead {
 }
 
 impl FlexHead {
-    pub fn new(head: Head) -> Option<Self> {
+    pub(super) fn new(head: Head) -> Option<Self> {
         let [v, h] = head.w.dims();
         Some(Self { hidden: flex_f32(head.hidden)?, w: flex_f32(head.w)?, v, h, softcap: head.softcap })
     }
 
-    pub fn rows(&self, tokens: &Range<usize>) -> &[f32] {
+    pub(super) fn rows(&self, tokens: &Range<usize>) -> &[f32] {
         &f32s(&self.hidden)[tokens.start * self.h..tokens.end * self.h]
     }
 
-    pub fn columns(&self, columns: &Range<usize>) -> &[f32] {
+    pub(super) fn columns(&self, columns: &Range<usize>) -> &[f32] {
         &f32s(&self.w)[columns.start * self.h..columns.end * self.h]
     }
 
     /// Computes logits [tokens, columns] into the beginning of `out`, and returns them.
-    pub fn logits<'o>(&self, tokens: &Range<usize>, columns: &Range<usize>, out: &'o mut Uninit) -> &'o mut [f32] {
+    pub(super) fn logits<'o>(&self, tokens: &Range<usize>, columns: &Range<usize>, out: &'o mut Uninit) -> &'o mut [f32] {
         let (n, v, h) = (tokens.len(), columns.len(), self.h);
         let logits = product_to((n, v, h), out, (self.rows(tokens), (h, 1)), (self.columns(columns), (1, h)), threads(n, v, h));
         if let Some(softcap) = self.softcap {
@@ -65,7 +65,7 @@ pub(super) struct Tiles<'a> {
 }
 
 impl<'a> Tiles<'a> {
-    pub fn new(policy: &'a FlexHead, reference: Option<&'a FlexHead>, tokens: usize) -> Self {
+    pub(super) fn new(policy: &'a FlexHead, reference: Option<&'a FlexHead>, tokens: usize) -> Self {
         let (rows, columns) = tile(tokens, policy.v);
         let of_reference = if reference.is_some() { rows * columns } else { 0 };
         Self { policy, reference, x: uninit(rows * columns), y: uninit(of_reference) }
@@ -73,7 +73,7 @@ impl<'a> Tiles<'a> {
 
     /// Calls `row` for each row of a tile with its token, the policy's logits, the reference's logits and the token's `state`. Returns the
     /// policy's tile as `row` has left it.
-    pub fn rows<S: Send>(
+    pub(super) fn rows<S: Send>(
         &mut self,
         tokens: &Range<usize>,
         columns: &Range<usize>,
@@ -91,7 +91,7 @@ impl<'a> Tiles<'a> {
     }
 
     /// All tiles: for each chunk of tokens, the columns of the vocabulary.
-    pub fn all(&self, tokens: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> + use<> {
+    pub(super) fn all(&self, tokens: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> + use<> {
         let (v, (rows, columns)) = (self.policy.v, tile(tokens, self.policy.v));
         cut(tokens, rows).flat_map(move |tokens| cut(v, columns).map(move |columns| (tokens.clone(), columns)))
     }

@@ -103,12 +103,12 @@ pub(super) struct Largest {
 }
 
 impl Largest {
-    pub fn new(k: usize) -> Self {
+    pub(super) fn new(k: usize) -> Self {
         Self { k, entries: Vec::with_capacity(k + 1) }
     }
 
     /// Adds the logits of the ids from `start` on. Ids must come in ascending order.
-    pub fn add(&mut self, start: usize, x: &[f32]) {
+    pub(super) fn add(&mut self, start: usize, x: &[f32]) {
         for (chunk, from) in x.chunks(64).zip((start..).step_by(64)) {
             let full = self.entries.len() == self.k;
             if full && simd::max_row(chunk) <= self.least() {
@@ -126,7 +126,7 @@ impl Largest {
     }
 
     /// The smallest of the k logits.
-    pub fn least(&self) -> f32 {
+    pub(super) fn least(&self) -> f32 {
         self.entries.last().map_or(f32::NEG_INFINITY, |&(logit, _)| logit)
     }
 }
