@@ -67,7 +67,12 @@ pub(crate) fn with_space(subcommand: &str) -> String {
 ///
 /// # Errors
 /// If the file exists already, or cannot be written.
-pub(super) fn deliver(output: Option<&PathBuf>, subcommand: &str, recipe: &str, shown: impl FnOnce() -> String) -> Result<(), CliError> {
+pub(super) fn deliver(
+    output: Option<&PathBuf>,
+    subcommand: &str,
+    recipe: &str,
+    shown: impl FnOnce() -> String,
+) -> Result<(), CliError> {
     match output {
         Some(path) if path.is_file() || path.is_dir() => Err(CliError::setup(anyhow!("{} exists already", path.display()))),
         Some(path) => {

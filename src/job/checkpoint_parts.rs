@@ -15,7 +15,12 @@ pub(crate) fn has_weights(contents: &[CheckpointContent]) -> bool {
 }
 
 /// Writes the parts of a learner that `contents` (`checkpoint.save_contents`) names.
-pub(crate) fn save_learner(learner: &Learner, folder: &Path, contents: &[CheckpointContent], tokenizer: &[PathBuf]) -> Result<()> {
+pub(crate) fn save_learner(
+    learner: &Learner,
+    folder: &Path,
+    contents: &[CheckpointContent],
+    tokenizer: &[PathBuf],
+) -> Result<()> {
     let has = |part| contents.contains(&part);
     learner.save(folder, SavedParts { model: has(Model), merged: has(HfModel), optimizer: has(Optimizer) }, tokenizer)
 }

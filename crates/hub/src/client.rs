@@ -135,7 +135,11 @@ impl Client {
 ///
 /// # Errors
 /// The error of the last attempt.
-pub(crate) fn retrying<T>(times: u32, waits: bool, mut attempt: impl FnMut(&mut bool) -> Result<T, HubError>) -> Result<T, HubError> {
+pub(crate) fn retrying<T>(
+    times: u32,
+    waits: bool,
+    mut attempt: impl FnMut(&mut bool) -> Result<T, HubError>,
+) -> Result<T, HubError> {
     let mut failed = 0;
     loop {
         let mut progress = false;

@@ -54,14 +54,28 @@ impl KvCache {
     }
 
     /// Writes a step's new keys and values [rows, kv heads · d] and attends with q [rows, heads, d] -> [rows, heads, d].
-    pub(crate) fn attend(&mut self, layer: usize, q: Tensor<3>, new: [Tensor<2>; 2], at: &CacheView, scoring: Scoring) -> Tensor<3> {
+    pub(crate) fn attend(
+        &mut self,
+        layer: usize,
+        q: Tensor<3>,
+        new: [Tensor<2>; 2],
+        at: &CacheView,
+        scoring: Scoring,
+    ) -> Tensor<3> {
         let (keys, values) = &mut self.layers[layer];
         decode_attention(q, new, [keys, values], at, &self.tables, scoring)
     }
 
     /// Does what [`attend`](Self::attend) does, on a GPU whose kernels look up the blocks in `tables`.
     #[cfg(feature = "gpu")]
-    pub(crate) fn attend_by(&mut self, layer: usize, q: Tensor<3>, new: [Tensor<2>; 2], tables: &Tables, scoring: Scoring) -> Tensor<3> {
+    pub(crate) fn attend_by(
+        &mut self,
+        layer: usize,
+        q: Tensor<3>,
+        new: [Tensor<2>; 2],
+        tables: &Tables,
+        scoring: Scoring,
+    ) -> Tensor<3> {
         let (keys, values) = &mut self.layers[layer];
         fused::paged_attention(q, Some(new), [keys, values], tables, scoring)
     }

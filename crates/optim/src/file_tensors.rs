@@ -42,7 +42,11 @@ pub(crate) fn place(parameter: &str, config: &DecoderConfig) -> Option<(String, 
 impl FileTensors {
     /// Finds the tensors of a network with these parameters. `alike` tells if two names have the same update; a tensor whose
     /// parts differ in it is split.
-    pub(crate) fn new(trained: &BTreeMap<String, Vec<usize>>, config: &DecoderConfig, alike: impl Fn(&str, &str) -> bool) -> Self {
+    pub(crate) fn new(
+        trained: &BTreeMap<String, Vec<usize>>,
+        config: &DecoderConfig,
+        alike: impl Fn(&str, &str) -> bool,
+    ) -> Self {
         let mut parts = BTreeMap::new();
         let mut apart = Vec::new();
         for (name, shape) in trained {

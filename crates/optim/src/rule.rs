@@ -157,7 +157,11 @@ pub(crate) type State = Vec<StoredTensor>;
 ///
 /// # Panics
 /// If the number of tensors of a state differs from the number of slots of its rule.
-pub(crate) fn tensors<const N: usize>(state: Option<State>, device: &Device, first: impl FnOnce() -> [Tensor<1>; N]) -> [Tensor<1>; N] {
+pub(crate) fn tensors<const N: usize>(
+    state: Option<State>,
+    device: &Device,
+    first: impl FnOnce() -> [Tensor<1>; N],
+) -> [Tensor<1>; N] {
     let Some(state) = state else { return first() };
     let tensors: Vec<_> = state.into_iter().map(|stored| stored.numbers(device)).collect();
     tensors.try_into().expect("a state has a tensor for each slot of its rule")

@@ -56,7 +56,11 @@ impl Sharded {
 
 impl Shards {
     /// Divides parameters, in the order of their names, among `ranks`. `splits` tells if a parameter can be updated in pieces.
-    pub(crate) fn new(shapes: impl IntoIterator<Item = (String, Vec<usize>)>, ranks: usize, splits: impl Fn(Parameter) -> bool) -> Self {
+    pub(crate) fn new(
+        shapes: impl IntoIterator<Item = (String, Vec<usize>)>,
+        ranks: usize,
+        splits: impl Fn(Parameter) -> bool,
+    ) -> Self {
         let mut parameters: Vec<Sharded> =
             shapes.into_iter().map(|(name, shape)| Sharded { name, shape, cuts: Vec::with_capacity(ranks + 1) }).collect();
         let total: usize = parameters.iter().map(Sharded::size).sum();

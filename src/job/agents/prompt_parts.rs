@@ -25,7 +25,12 @@ impl Agents {
     ///
     /// # Errors
     /// If the format of calls cannot be determined.
-    pub(crate) fn set_prompt_parts(&mut self, tokenizer: &Tokenizer, variables: TemplateVariables, model: (&str, usize)) -> Result<()> {
+    pub(crate) fn set_prompt_parts(
+        &mut self,
+        tokenizer: &Tokenizer,
+        variables: TemplateVariables,
+        model: (&str, usize),
+    ) -> Result<()> {
         let (model_type, longest) = model;
         let format = format_of(&self.format, tokenizer).with_context(|| format!("{}.multi_turn.format", self.group))?;
         self.limits.max_model_len = Some(self.limits.max_model_len.unwrap_or(longest).min(longest));

@@ -26,7 +26,13 @@ impl Loss {
 
     /// Returns the contribution of some rows, with the statistics of their `answers`, to the loss of a batch with these counts. `z`: KTO's,
     /// if the loss reads it.
-    pub(super) fn evaluate(&self, rows: &[&PreferenceExample], answers: &[Vec<Answer>], counts: &PairCounts, z: f64) -> Evaluated {
+    pub(super) fn evaluate(
+        &self,
+        rows: &[&PreferenceExample],
+        answers: &[Vec<Answer>],
+        counts: &PairCounts,
+        z: f64,
+    ) -> Evaluated {
         match self {
             Self::Pairs(objective) => {
                 let all = objective.evaluate(&pairs(answers), counts);

@@ -87,7 +87,12 @@ impl Stored {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn beside(folder: &Path, key: &Key, ranks: &Ranks, compute: impl FnOnce() -> (Vec<f32>, Vec<f32>)) -> Result<Self> {
+    pub(super) fn beside(
+        folder: &Path,
+        key: &Key,
+        ranks: &Ranks,
+        compute: impl FnOnce() -> (Vec<f32>, Vec<f32>),
+    ) -> Result<Self> {
         let path = folder.join(FILE);
         if let Some(stored) = ranks.first(|| Self::fitting(&path, key))? {
             return Ok(stored);

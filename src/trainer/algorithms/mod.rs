@@ -6,7 +6,8 @@ mod resolve;
 
 pub use choices::choices;
 pub(super) use estimator::RunEstimator;
+pub use resolve::options;
 pub(super) use resolve::{
-    Correction, batch_shaping, corrections, needs_old_log_probs, normalize_advantages, objective, options, pf_ppo, policy_loss,
+    Correction, batch_shaping, corrections, needs_old_log_probs, normalize_advantages, objective, pf_ppo, policy_loss,
     reads_sum_pi_squared, section, shaping,
 };

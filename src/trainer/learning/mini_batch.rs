@@ -18,7 +18,13 @@ pub(super) struct MiniBatch {
 /// Returns the updates of a step, in order. `shuffle`: purpose and seed of the order of each epoch; `None` keeps the order. Drops
 /// trajectories without a trained token in `mask`, since a nonfinite value in them would spoil the others; keeps all if none
 /// would be left.
-pub(super) fn mini_batches(plan: &UpdatePlan, batch: &Batch, mask: &[f32], shuffle: Option<(&str, u64)>, step: u64) -> Vec<MiniBatch> {
+pub(super) fn mini_batches(
+    plan: &UpdatePlan,
+    batch: &Batch,
+    mask: &[f32],
+    shuffle: Option<(&str, u64)>,
+    step: u64,
+) -> Vec<MiniBatch> {
     let is_trained = |&i: &usize| mask[batch.tokens(i)].iter().any(|&m| m != 0.0);
     let mut updates = Vec::new();
     for epoch in 0..plan.epochs {

@@ -127,7 +127,11 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// The errors of [`Self::render`]; text that contains the marks' characters.
-    pub(crate) fn render_marked(&self, messages: &serde_json::Value, variables: impl Into<TemplateVariables>) -> Result<Option<Marked>> {
+    pub(crate) fn render_marked(
+        &self,
+        messages: &serde_json::Value,
+        variables: impl Into<TemplateVariables>,
+    ) -> Result<Option<Marked>> {
         if !self.marks {
             return Ok(None);
         }

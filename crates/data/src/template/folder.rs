@@ -92,7 +92,12 @@ impl ChatTemplates {
     ///
     /// # Errors
     /// If it is not a conversation of text, several templates have no default, or the template fails.
-    pub(crate) fn render(&self, conversation: &Value, add_generation_prompt: bool, variables: &TemplateVariables) -> Result<String> {
+    pub(crate) fn render(
+        &self,
+        conversation: &Value,
+        add_generation_prompt: bool,
+        variables: &TemplateVariables,
+    ) -> Result<String> {
         let template = self.choose(variables.has_tools())?;
         let messages = fitted(template, conversation, add_generation_prompt, variables)?;
         template.render(&messages, add_generation_prompt, variables)

@@ -14,7 +14,7 @@ use crate::group::{Group, LOST};
 use burnish_util::terminal;
 
 /// The processes that MPI started, seen from this one.
-pub(crate) struct Mpi {
+pub struct Mpi {
     world: World,
     /// The thread that initialised MPI, which makes all calls.
     thread: ThreadId,

@@ -15,7 +15,8 @@ use burn::backend::{
 use burn::tensor::{DType, FloatDType};
 
 /// Maps the first K inputs, the state kept by the forward pass and the output's gradient to the gradients of the N inputs.
-pub(crate) type BackwardFn<B, S, const N: usize, const K: usize> = fn([FloatTensor<B>; K], S, FloatTensor<B>) -> [FloatTensor<B>; N];
+pub(crate) type BackwardFn<B, S, const N: usize, const K: usize> =
+    fn([FloatTensor<B>; K], S, FloatTensor<B>) -> [FloatTensor<B>; N];
 
 /// Casts shorter dtypes to f32, since sums and multi-step results lose more precision than storage does.
 pub(super) fn wide<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {

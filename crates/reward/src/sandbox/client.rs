@@ -52,7 +52,13 @@ impl Client {
     ///
     /// # Errors
     /// If the service cannot be reached, or replies with an error or without JSON.
-    pub(super) fn run(&self, code: &str, stdin: Option<&str>, seconds: u64, abandoned: &AtomicBool) -> Result<Value, RewardError> {
+    pub(super) fn run(
+        &self,
+        code: &str,
+        stdin: Option<&str>,
+        seconds: u64,
+        abandoned: &AtomicBool,
+    ) -> Result<Value, RewardError> {
         let body = json!({
             "compile_timeout": seconds,
             "run_timeout": seconds,

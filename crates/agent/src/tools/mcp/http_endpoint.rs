@@ -77,7 +77,13 @@ impl HttpEndpoint {
     ///
     /// # Errors
     /// No reply.
-    pub(super) fn post(&self, url: &Uri, message: &Value, more: &[(&str, String)], end: Instant) -> Result<Response<Body>, McpError> {
+    pub(super) fn post(
+        &self,
+        url: &Uri,
+        message: &Value,
+        more: &[(&str, String)],
+        end: Instant,
+    ) -> Result<Response<Body>, McpError> {
         let accepted = format!("{JSON}, {EVENTS}");
         let more = [more, &[("content-type", JSON.to_owned()), ("accept", accepted)]].concat();
         self.run(Method::POST, url, &more, message.to_string().as_str(), Some(end))
