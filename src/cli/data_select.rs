@@ -78,8 +78,8 @@ fn select(args: &SelectArgs) -> Result<()> {
     check_writable(&args.output)?;
     let keys = [&args.prompt_key, &args.response_key, &args.score_key].map(|key| key.as_deref());
     let answers = ScoredResponses::read(&args.input, &SelectColumns::choose(&args.input, keys)?)?;
-    let untold = "conversations without messages of their own (loops of your own, environments of texts, prompts that are text) or \
-                  without a turn of the model";
+    let untold = "conversations without recorded messages (custom loops, text environments, text prompts) or without a turn \
+                  of the model";
     ensure!(
         !answers.responses.is_empty(),
         "there are no scored responses to select from{}",
