@@ -18,7 +18,7 @@ pub struct Context {
     pub step: u64,
     pub record: Record,
     pub progress: Progress,
-    /// Tells whether this process was asked to stop; see [`Self::asked_to_stop`].
+    /// Tells whether this process was asked to stop; see `Self::asked_to_stop`.
     pub interrupt: Interrupt,
     /// Step after which validation measures something else, if this process has changed that.
     pub validated_after: Option<u64>,

@@ -60,7 +60,7 @@ pub(crate) fn check_method(head: &Parts, allowed: &[Method], names: &'static str
     Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, message).with(ALLOW, names))
 }
 
-/// Returns the names of the methods of [`ApiPath::methods`].
+/// Returns the names of the methods of `ApiPath::methods`.
 pub fn names(allowed: &[Method]) -> &'static str {
     if allowed.len() == 1 { "POST" } else { "GET, HEAD" }
 }

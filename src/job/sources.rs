@@ -109,7 +109,7 @@ fn model_files(folder: &Path) -> Vec<PathBuf> {
     files_of(folder, |name| name == "config.json" || name.starts_with("model") && name.ends_with(".safetensors"))
 }
 
-/// Returns the checksum of a model with its weights, equal to that of [`NamedFiles::checksums`] for a setting that names the
+/// Returns the checksum of a model with its weights, equal to that of `NamedFiles::checksums` for a setting that names the
 /// model.
 ///
 /// # Errors

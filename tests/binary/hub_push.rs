@@ -82,7 +82,7 @@ fn a_model_is_pushed_through_faults_and_read_by_others() {
     // A second push: all files are already there.
     let again = ["export", &exported, "--push-to-hub", "org/little"];
     let shown = said(&succeed_at(&server, folder.path(), &again));
-    assert!(shown.contains("everything was there already"), "{shown}");
+    assert!(shown.contains("nothing to push"), "{shown}");
     // A file that was changed on the Hub is restored; a README written by a user stays.
     {
         let mut store = server.store();
@@ -175,7 +175,7 @@ fn a_push_that_cannot_be_says_why() {
             &[],
             &[],
             1,
-            &["no write access to `forbidden/a`", "You don't have the rights", "the export is whole; to push it: trainer export"],
+            &["no write access to `forbidden/a`", "You don't have the rights", "to push it: trainer export"],
         ),
         ("org/public", &["--private"], &[], 1, &["`org/public` is public", "--private"]),
     ] {

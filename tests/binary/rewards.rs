@@ -289,7 +289,7 @@ fn what_rows_lack_is_said_before_the_first_response() {
     assert!(unasked.status.success(), "nothing is scored against these rows: {unasked:?}");
     let (_, abstains) = run("abstains", &number, &good, &["reward.on_error=abstain".to_owned()]);
     assert!(abstains.status.success() && String::from_utf8_lossy(&abstains.stderr).contains(said[1]), "{abstains:?}");
-    let wants = ["by_column", "`solution`", "no column of the data: the columns are data_source"];
+    let wants = ["by_column", "`solution`", "the columns are data_source"];
     refused(&run("columns", &good, &own, &by_column).1, &[&wants[..], &["data.train_files", "row 0"]].concat());
 
     // A column that only some JSON rows have is null in the others, and rows without a data source get a name in the metrics.

@@ -63,7 +63,7 @@ fn log_probabilities_that_cannot_be_are_refused() {
     let cases: [(Change, Option<bool>, &str); 6] = [
         (|tensors| tensors.set("train", 3, -1.0), Some(false), "its values do not match the checksum"),
         (|_| (), None, "has no checksum"),
-        (|tensors| tensors.set("train", 3, 50.0), Some(true), "holds 50 for answer 3, which is not the logarithm"),
+        (|tensors| tensors.set("train", 3, 50.0), Some(true), "holds 50 for response 3"),
         (|tensors| tensors.set("train", 0, -1e30), Some(true), "which is not the logarithm"),
         (|tensors| tensors.set("train", 0, f32::NAN), Some(true), "holds NaN"),
         (|tensors| tensors.set("train", 0, f32::NEG_INFINITY), Some(true), "holds -inf"),

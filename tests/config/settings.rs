@@ -297,7 +297,7 @@ fn what_is_not_available_is_refused() {
         (&["reward_model.reward_weights=[1,2]"], &["has 2 numbers, but `reward_model.reward_functions` has 1 names"]),
         (&["actor_rollout_ref.rollout.n=1"], &["`rloo` compares the responses", "rollout.n=2"]),
         (&["actor_rollout_ref.rollout.temperature=0"], &["rollout.temperature` must be from 0.01 to 1000"]),
-        (&["actor_rollout_ref.rollout.response_length=9"], &["set data.max_response_length"]),
+        (&["actor_rollout_ref.rollout.response_length=9"], &["set only data.max_response_length"]),
         (
             &["actor_rollout_ref.actor.use_dynamic_bsz=true", "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=9"],
             &["24 tokens"],

@@ -97,6 +97,7 @@ fn items_that_pages_place_are_there() {
 fn files_that_pages_name_exist() {
     let Texts { code, pages } = texts();
     let path = Regex::new(r"`([\w-]+(?:/[\w.-]+)*/?)`").unwrap();
+    let bare = Regex::new(r"`([a-z_0-9]+(?:/[a-z_0-9]+)*\.rs)`").unwrap();
     let tops = ["crates/", "src/", "tests/", "config/", "scripts/", "recipes/", "launch/", "examples/", "benches/", "docs/"];
     for (page, text) in &pages {
         for found in path.captures_iter(text).map(|found| found[1].to_owned()) {
@@ -105,7 +106,6 @@ fn files_that_pages_name_exist() {
                 assert!(root().join(&found).exists(), "{page}: there is no {found}");
             }
         }
-        let bare = Regex::new(r"`([a-z_0-9]+(?:/[a-z_0-9]+)*\.rs)`").unwrap();
         for found in bare.captures_iter(text).map(|found| found[1].to_owned()) {
             let end = format!("/{found}");
             assert!(code.iter().any(|(path, _)| path.ends_with(&end) || *path == found), "{page}: there is no {found}");

@@ -2,7 +2,7 @@
 
 use super::tree::Value;
 
-/// Like [`read_yaml`], but a scalar that cannot be read becomes a string.
+/// Like `read_yaml`, but a scalar that cannot be read becomes a string.
 pub fn from_yaml(text: &str) -> Value {
     read_yaml(text).unwrap_or_else(|_| Value::Text(text.to_string()))
 }

@@ -35,7 +35,7 @@ pub struct StepOptions {
     pub placeholder: Option<String>,
     /// Tokens whose logits a language model is judged by, the better one first.
     pub reward_tokens: Vec<String>,
-    /// Name of a [`StepScore`].
+    /// Name of a `StepScore`.
     pub score: String,
 }
 

@@ -60,7 +60,7 @@ pub struct TurnSettings<'a> {
     /// Token ids that end a turn.
     pub eos: &'a [u32],
     pub stops: Option<Stops<'a>>,
-    /// Rules about single tokens, see [`GenerationRequest::rules`](super::GenerationRequest).
+    /// Rules about single tokens, see `GenerationRequest::rules`.
     pub rules: Option<&'a TokenRules>,
     /// Called after every step.
     pub progress: Option<&'a (dyn Fn(GenerationProgress) + Sync)>,

@@ -236,7 +236,7 @@ fn requests_are_refused_by_name() {
         ("top_k", json!(5), "actor_rollout_ref.rollout.top_k"),
         ("seed", json!(1), "trainer.seed"),
         ("n", json!(2), "at most 1"),
-        ("model", json!("gpt-4o"), "\"policy\" is served"),
+        ("model", json!("gpt-4o"), "served model is \"policy\""),
         ("messages", json!("x"), "must be a list"),
         ("messages", json!([user(&"9".repeat(200))]), "data.max_prompt_length is 64"),
     ] {

@@ -36,7 +36,7 @@ impl Rows {
     /// Like [`Rows::each`], but treats a failed row according to `on_malformed`, and counts skipped rows.
     ///
     /// # Errors
-    /// The error of the first row that may not be skipped. A [`TooLongError`] is never skipped.
+    /// The error of the first row that may not be skipped. A `TooLongError` is never skipped.
     pub fn each_or<T, F>(&self, on_malformed: OnMalformed, work: F) -> Result<(Vec<T>, Malformed)>
     where
         T: Send + 'static,

@@ -63,7 +63,7 @@ pub struct Marked {
 }
 
 impl ChatTemplate {
-    /// Compiles a template. `source` is Jinja for transformers, or `None` for [`DEFAULT_TEMPLATE`]. `special_tokens` maps
+    /// Compiles a template. `source` is Jinja for transformers, or `None` for `DEFAULT_TEMPLATE`. `special_tokens` maps
     /// `bos_token`, `eos_token` … to their texts.
     pub fn new(source: Option<&str>, special_tokens: Map<String, serde_json::Value>) -> Result<Self> {
         let mut environment = Environment::new();

@@ -42,7 +42,7 @@ pub(super) fn dense(t: FlexTensor) -> FlexTensor {
     if t.is_contiguous() { t } else { t.to_contiguous() }
 }
 
-/// The elements of a [`dense`] f32 tensor.
+/// The elements of a `dense` f32 tensor.
 pub fn f32s(t: &FlexTensor) -> &[f32] {
     t.as_slice::<f32>().expect("contiguous f32")
 }
