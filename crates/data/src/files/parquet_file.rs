@@ -98,7 +98,7 @@ impl ParquetFile {
             let first = rows;
             rows += group.num_rows().max(0);
             if bytes > most {
-                bail!("up to rows {first} to {}, {}", (rows - 1).max(first), too_much(most));
+                bail!("rows {first} to {} cannot be read: {}", (rows - 1).max(first), too_much(most));
             }
         }
         Ok(())
