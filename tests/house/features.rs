@@ -4,6 +4,7 @@ use burnish::algorithm::{
     advantage, aggregate, kl, pf_ppo, policy_loss, preference, ranking, reward_shaping, rollout_correction,
 };
 use burnish::cli::Cli;
+use burnish::config::compat::page::item;
 use burnish::data::prepare::PREPARERS;
 use burnish::model::FAMILIES;
 use burnish::optim::OPTIMIZERS;
@@ -52,10 +53,11 @@ fn commands(prefix: &str, command: &clap::Command, rows: &mut String) {
 }
 
 fn names() -> String {
-    let mut page = "| | | Names |\n|---|---|---|\n".to_owned();
+    let mut page = String::new();
     for (what, title, names) in kinds() {
         let anchor = title.to_lowercase().replace(' ', "-");
-        page.push_str(&format!("| {} | [{what}](algorithms.md#{anchor}) | `{}` |\n", names.len(), names.join("`, `")));
+        let names = format!("{} [{what}](algorithms.md#{anchor}): `{}`", names.len(), names.join("`, `"));
+        page.push_str(&item(&names));
     }
     let mut rows = "| `trainer` | Reinforcement learning (ppo_trainer.yaml) |\n".to_owned();
     commands("trainer", &Cli::command(), &mut rows);

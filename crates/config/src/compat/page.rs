@@ -7,6 +7,9 @@ use super::table::{EVERYWHERE, KeyTreatment, VALUES};
 use crate::compose::defaults;
 use burnish_hydra::{ConfigError, Node};
 
+/// The maximum line width of a page.
+const WIDTH: usize = 120;
+
 /// Returns the number of keys of each edition by treatment, then every row. Settings are in `docs/config.md`.
 ///
 /// # Errors
@@ -38,7 +41,7 @@ pub fn page() -> Result<String, ConfigError> {
     page.push_str(&format!("\n#### Everywhere\n\n{}", list(&everywhere)));
     page.push_str("\n#### Values\n\n");
     for (key, values, instead, reason) in VALUES {
-        page.push_str(&format!("- `{key}`: `{}` becomes `{instead}`: {reason}\n", values.join("`, `")));
+        page.push_str(&item(&format!("`{key}`: `{}` becomes `{instead}`: {reason}", values.join("`, `"))));
     }
     Ok(page)
 }
@@ -75,5 +78,17 @@ fn list(rows: &[&(&str, KeyTreatment)]) -> String {
             None => reasons.push((reason, vec![pattern])),
         }
     }
-    reasons.into_iter().map(|(reason, patterns)| format!("- {reason}: `{}`\n", patterns.join("`, `"))).collect()
+    reasons.into_iter().map(|(reason, patterns)| item(&format!("{reason}: `{}`", patterns.join("`, `")))).collect()
+}
+
+/// Returns an item of a Markdown list, wrapped at [`WIDTH`].
+pub fn item(text: &str) -> String {
+    let mut lines = vec!["-".to_owned()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => *line = format!("{line} {word}"),
+            _ => lines.push(format!("  {word}")),
+        }
+    }
+    lines.join("\n") + "\n"
 }
