@@ -122,7 +122,7 @@ fn tokenizers() -> (Tokenizer, Tokenizer, tempfile::TempDir) {
 #[test]
 fn tokenizers_that_give_a_token_another_id_are_told_apart() {
     let (policy, other, _folder) = tokenizers();
-    assert_eq!(policy.unknown_to(&other).as_deref(), Some("token 4 is \"0\", it is 19 there"));
+    assert_eq!(policy.unknown_to(&other).as_deref(), Some("token 4 is \"0\", which is 19 there"));
     assert_eq!(policy.unknown_to(&policy), None);
 }
 

@@ -310,7 +310,7 @@ mod tests {
         });
         assert_eq!(stopped, [true; 3]);
         let same = on_three(|ranks| text(ranks.same("the text", if ranks.rank() == 2 { "a\nc" } else { "a\nb" })));
-        let expected = "the text of rank 2 is another than that of rank 0: `c` there, `b` here";
+        let expected = "the text of rank 2 differs from that of rank 0: `c` there, `b` here";
         assert!(same.iter().all(|error| error.as_deref() == Some(expected)), "{same:?}");
     }
 

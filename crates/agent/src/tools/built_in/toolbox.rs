@@ -239,7 +239,7 @@ mod tests {
             (&CALCULATOR, json!({"digits": 3}), "no setting `digits`"),
             (&CALCULATOR, json!([1]), "must be a mapping"),
             (&SEARCH, json!({}), "`retrieval_service_url` is not set"),
-            (&SEARCH, json!({"retrieval_service_url": "host:1"}), "begins with http"),
+            (&SEARCH, json!({"retrieval_service_url": "host:1"}), "must begin with http"),
             (&SEARCH, json!({"retrieval_service_url": "http://h/", "topk": 0}), "`topk`"),
             (&SEARCH, json!({"retrieval_service_ur": "http://h/"}), "mean"),
         ] {
