@@ -81,7 +81,7 @@ fn list(rows: &[&(&str, KeyTreatment)]) -> String {
     reasons.into_iter().map(|(reason, patterns)| item(&format!("{reason}: `{}`", patterns.join("`, `")))).collect()
 }
 
-/// Returns an item of a Markdown list, wrapped at [`WIDTH`].
+/// Returns an item of a Markdown list, wrapped at 120 characters.
 pub fn item(text: &str) -> String {
     let mut lines = vec!["-".to_owned()];
     for word in text.split(' ') {
