@@ -275,9 +275,9 @@ fn data_that_unfolds_beyond_all_memory_is_refused_and_what_is_not_read_is_not_un
         rl(&[format!("data.train_files={}", file.display()), "--dry-run".to_owned()])
     };
     list_bomb(&at("lists.parquet"));
-    let says: &[&str] = &["data.train_files", ".parquet: ", "more than", "MiB of memory"];
+    let says: &[&str] = &["data.train_files", ".parquet: row", "more than", "MiB of memory"];
     refused(["prompt", "extra_info"].map(|column| (column, args(column), says)).into());
-    let lists: &[&str] = &["data.train_files", "lists.parquet: rows 0 to 19: ", "more than", "MiB of memory"];
+    let lists: &[&str] = &["data.train_files", "lists.parquet: rows 0 to 19 cannot be read: ", "more than", "MiB of memory"];
     refused(vec![("lists", args("lists"), lists)]);
     let (code, messages) = run(&args("other")).expect("it ends");
     assert_eq!(code, Some(0), "{messages}");

@@ -79,7 +79,7 @@ impl ParquetFile {
                     left.is_some()
                 };
                 let row = first + (0..batch.num_rows()).take_while(fits).count();
-                bail!("up to row {row}, {}", too_much(most))
+                bail!("rows 0 to {row} cannot be read: {}", too_much(most))
             }
         })
     }
