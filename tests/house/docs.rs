@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use burnish::algorithm::{
     advantage, aggregate, filter_groups, kl, pf_ppo, policy_loss, preference, ranking, reward_shaping, rollout_correction,
 };
+use burnish::config::compat::page::item;
 use burnish::convert::from_openrlhf::OPENRLHF;
 use burnish::convert::from_trl::TRL;
 use burnish::data::prepare::PREPARERS;
@@ -21,11 +22,12 @@ pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Compares a generated page with its file, or writes it.
+/// Compares a generated page with its file, or writes it. Items of lists are wrapped.
 pub fn check(file: &str, page: &str) {
+    let page = page.lines().map(|line| line.strip_prefix("- ").map_or_else(|| format!("{line}\n"), item)).collect::<String>();
     let path = root().join(file);
     if std::env::var_os("BURNISH_BLESS").is_some() {
-        std::fs::write(&path, page).unwrap();
+        std::fs::write(&path, &page).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(written == page, "{file} is out of date: run scripts/bless");
