@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     report_file_limit();
     secret::remember_environment();
     let words: Vec<_> = std::env::args_os().skip(1).collect();
-    words.iter().for_each(|word| secret::remember_in(&word.to_string_lossy()));
+    secret::remember_words(&words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>());
     if let Err(CliError::Setup(message)) = check_command(&words) {
         terminal::say(&format!("error: {message}\n"));
         return ExitCode::from(2);

@@ -16,7 +16,19 @@ fn has(bytes: &[u8], text: &str) -> bool {
 }
 
 /// Secrets: a literal, one from the environment through a key, one only in the environment, one in an address, and a number.
-const SECRETS: [&str; 5] = ["sk-literal-1", "sk-from-environment-2", "wandb-of-environment-3", "pass4word", "987654321"];
+const SECRETS: [&str; 10] = [
+    "sk-literal-1",
+    "sk-from-environment-2",
+    "wandb-of-environment-3",
+    "pass4word",
+    "987654321",
+    // Secret by their place alone, or by the query of an address.
+    "opened-by-place-6",
+    "cookie-of-header-7",
+    "signature-of-query-8",
+    "key-of-query-9",
+    "short-name-10",
+];
 
 #[test]
 fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
@@ -43,6 +55,10 @@ fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
             &format!("+{kwargs}.home='${{oc.env:MY_HOME,/tmp}}/x'"),
             &format!("+{kwargs}.url=https://me:{}@host/path", SECRETS[3]),
             &format!("+{kwargs}.password={}", SECRETS[4]),
+            &format!("+{kwargs}.env_vars.OPENED={}", SECRETS[5]),
+            &format!("+{kwargs}.headers={{cookie: 'sid={}', accept: text/plain}}", SECRETS[6]),
+            &format!("+{kwargs}.signed='https://h/x?page=2&sig={}&key={}'", SECRETS[7], SECRETS[8]),
+            &format!("+{kwargs}.pw={}", SECRETS[9]),
         ]);
         command.args(more).env("MY_SERVICE", SECRETS[1]).env("WANDB_API_KEY", SECRETS[2]).env("WANDB_MODE", "offline");
         command.env("RUST_LOG", "debug");
@@ -87,6 +103,51 @@ fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
     }
 }
 
+/// Conversions read secrets from scripts, options, YAML files and variables; recipes and messages never show one.
+#[test]
+fn conversions_hide_secrets_wherever_a_command_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let verl = "python3 -m verl.trainer.main_ppo data.train_files=a.parquet actor_rollout_ref.model.path=m";
+    let place = "+ray_init.runtime_env.env_vars";
+    let ray = "python3 -m openrlhf.cli.train_ppo_ray --pretrain m --prompt_data d.jsonl --remote_rm_url http://x/get";
+    let grpo = "trl grpo --model_name_or_path m --dataset_name d.jsonl --reward_funcs accuracy_reward";
+    let scripts = [
+        ("1.sh", "from-verl", format!("export WANDB_API_KEY=the-key-1\n{verl} {place}.WANDB_API_KEY=$WANDB_API_KEY\n")),
+        ("2.sh", "from-verl", format!("A=the-key-2\n{verl} {place}.LOGIN=$A +trainer.hf_token=the-key-3\n")),
+        ("3.sh", "from-verl", format!("{verl} +reward_model.reward_kwargs.api_key=the-key-1 {place}.OPENAI_KEY=the-key-2\n")),
+        ("4.sh", "from-verl", format!("{verl} +actor_rollout_ref.rollout.engine_kwargs.vllm.api_key=the-key-1\n")),
+        ("5.sh", "from-trl", format!("T=the-key-1\n{grpo} --hub_token $T --openai_api_key the-key-2\n")),
+        ("6.sh", "from-trl", format!("OPENAI_KEY=the-key-3 {grpo} --hub_token=the-key-1\n")),
+        (
+            "7.yaml",
+            "from-trl",
+            "hub_token: the-key-1\nmodel_name_or_path: m\ndataset_name: d.jsonl\nenv: {LOGIN: the-key-2}\n".into(),
+        ),
+        ("8.sh", "from-openrlhf", format!("{ray} --use_wandb the-key-1 --logger.wandb.key the-key-2\n")),
+        (
+            "9.sh",
+            "from-openrlhf",
+            format!(
+                "ray job submit --runtime-env-json='{{\"env_vars\": {{\"LOGIN\": \"the-key-1\"}}}}' -- {ray} --ckpt the-key-1\n"
+            ),
+        ),
+    ];
+    for (name, command, text) in scripts {
+        fs::write(at(name), &text).unwrap();
+        let file = format!("@{}", at(name));
+        // The same command in quotes, where a shell has no variables to read.
+        let forms = if text.contains('$') || name.ends_with("yaml") { vec![&file] } else { vec![&file, &text] };
+        for form in forms {
+            let mut args = vec![command, form.as_str()];
+            args.extend(["--algo", "grpo"].iter().filter(|_| name.ends_with("yaml")));
+            let output = trainer(&args).output().unwrap();
+            let shown = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+            assert!(!shown.is_empty() && !shown.contains("the-key"), "{name}: {shown}");
+        }
+    }
+}
+
 #[test]
 fn errors_and_printed_configurations_hide_what_they_quote() {
     let folder = tempfile::tempdir().unwrap();
@@ -102,10 +163,11 @@ fn errors_and_printed_configurations_hide_what_they_quote() {
         &["--config", broken.to_str().unwrap()],
         &[url],
         &["reward.sandbox_fusion.url=http://me:pass4word@127.0.0.1:1/run_code", "--dry-run"],
+        &["trainer.experiment_name=${oc.env:HF_TOKEN}", "--dry-run"],
     ] {
         let output = trainer(args).env("HF_TOKEN", "hf-of-environment").output().unwrap();
         let shown = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        for secret in ["sk-literal-1", "sk-in-a-file", "pass4word", "in-a-query"] {
+        for secret in ["sk-literal-1", "sk-in-a-file", "pass4word", "in-a-query", "hf-of-environment"] {
             assert!(!shown.contains(secret), "{args:?}: {shown}");
         }
         assert!(!shown.is_empty(), "{args:?}");

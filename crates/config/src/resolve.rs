@@ -7,6 +7,7 @@ use super::processes::Processes;
 use super::saved::{find_hidden, remember_secrets};
 use super::tree::Tree;
 use burnish_hydra::{ComposedTree, ConfigError, Node, Problem, Request, Value, compose, interpolation, scalar};
+use burnish_util::secret::hide;
 
 /// The settings of a request, resolved but not yet typed.
 #[derive(Debug)]
@@ -51,15 +52,30 @@ pub fn resolve(kind: Kind, request: &Request) -> Result<ResolvedConfig, ConfigEr
     numbers_as_names(&mut resolved);
     remember_secrets("", &resolved);
     problems.extend(find_hidden(&resolved));
+    problems.extend(secret_names(&resolved));
     let mut written = interpolation::resolve_but_environment(&split.settings, &root);
     numbers_as_names(&mut written);
     let tree = Tree { root: resolved, written: Some(written) };
     Ok(ResolvedConfig { tree, ignored, renamed, processes, problems, unresolved, defaults })
 }
 
+/// Keys of the names of a run.
+const NAMES: [&str; 2] = ["trainer.project_name", "trainer.experiment_name"];
+
+/// Refuses secrets in the names of a run, because the names are those of its folder and go to all trackers.
+fn secret_names(resolved: &Node) -> Vec<Problem> {
+    let text = |node: &Node| matches!(&node.value, Value::Text(text) if hide(text) != text.as_str());
+    let found = NAMES.iter().filter_map(|key| Some((key, resolved.get(key).filter(|node| text(node))?)));
+    let problem = |(key, node): (&&str, &Node)| {
+        let message = format!("`{key}` contains a secret, but names of runs are shown, saved and sent to trackers");
+        Problem::new(*key, message).at(&node.origin).help(format!("choose a name without it: {key}=NAME"))
+    };
+    found.map(problem).collect()
+}
+
 /// Converts numbers to text in names: a run may have the name 2024, and other settings refer to the name as text.
 fn numbers_as_names(resolved: &mut Node) {
-    for key in ["trainer.project_name", "trainer.experiment_name"] {
+    for key in NAMES {
         if let Some(node) = resolved.get_mut(key)
             && let Value::Int(_) | Value::Float(_) = node.value
         {

@@ -2,8 +2,8 @@
 //! secrets. A secret from the environment stays `${oc.env:…}`; other secrets are hidden.
 
 use super::tree::Tree;
-use burnish_hydra::{Node, Problem, Value, below};
-use burnish_util::secret::{HIDDEN, hide, is_hidden, is_secret, may_be_number, remember};
+use burnish_hydra::{Node, Problem, Value, below, inline};
+use burnish_util::secret::{HIDDEN, hide, is_hidden, is_secret, is_secret_value, remember_setting};
 
 impl Tree {
     /// Returns the saved configuration: secrets as `***`, and secrets from the environment as `${oc.env:…}`.
@@ -74,8 +74,10 @@ fn without_secrets(key: &str, node: &Node) -> Node {
             Value::Map(map.iter().map(|(name, node)| (name.clone(), without_secrets(&inside(key, name), node))).collect())
         }
         Value::List(items) => Value::List(items.iter().map(|item| without_secrets(key, item)).collect()),
-        Value::Text(text) if is_secret(key) && !text.is_empty() && !text.contains("${") => Value::Text(HIDDEN.to_owned()),
-        Value::Int(_) | Value::Float(_) if is_secret(key) && may_be_number(key) => Value::Text(HIDDEN.to_owned()),
+        Value::Text(text) if is_secret_value(key, text) && !text.is_empty() && !text.contains("${") => {
+            Value::Text(HIDDEN.to_owned())
+        }
+        value @ (Value::Int(_) | Value::Float(_)) if is_secret_value(key, &inline(value)) => Value::Text(HIDDEN.to_owned()),
         Value::Text(text) => Value::Text(hide(text).into_owned()),
         other => other.clone(),
     };
@@ -92,8 +94,8 @@ pub(super) fn remember_secrets(key: &str, node: &Node) {
     match &node.value {
         Value::Map(map) => map.iter().for_each(|(name, node)| remember_secrets(&inside(key, name), node)),
         Value::List(items) => items.iter().for_each(|item| remember_secrets(key, item)),
-        Value::Text(text) if is_secret(key) => remember(text),
-        Value::Int(number) if is_secret(key) && may_be_number(key) => remember(&number.to_string()),
+        Value::Text(text) => remember_setting(key, text),
+        Value::Int(number) => remember_setting(key, &number.to_string()),
         _ => {}
     }
 }

@@ -37,6 +37,13 @@ pub fn parse(source: &Arc<Source>) -> Result<Node, Problem> {
             _ => root = Some(reader.node(event, span, None)?),
         }
     }
+    if let Some(root) = &root {
+        root.walk(&mut |key, node| {
+            if let Value::Text(text) = &node.value {
+                secret::remember_setting(key, text);
+            }
+        });
+    }
     let start = Mark { line: 1, column: 1 };
     let empty = || Node::new(Value::Map(Map::new()), Origin::File { source: source.clone(), key: start, value: start });
     Ok(root.filter(|node| node.value != Value::Null).unwrap_or_else(empty))

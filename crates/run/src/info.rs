@@ -180,12 +180,12 @@ impl RunInfo {
         read_json(&dir.join(INFO))
     }
 
-    /// Replaces the record of the run in this folder.
+    /// Replaces the record of the run in this folder. Secrets are hidden, in the name of the run too.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&self, dir: &Path) -> Result<()> {
-        write_atomic(&dir.join(INFO), &serde_json::to_vec_pretty(self)?)
+        write_atomic(&dir.join(INFO), &serde_json::to_vec_pretty(&hidden(serde_json::to_value(self)?))?)
     }
 
     /// Reads as much of the record in this folder as possible, even if the file is damaged.
@@ -272,6 +272,16 @@ fn new_id() -> String {
         char::from_digit(digit, 36).unwrap_or('0')
     };
     (0..8).map(digit).collect()
+}
+
+/// Returns a value with the secrets of its texts hidden.
+fn hidden(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(hide(&text).into_owned()),
+        Value::Array(items) => Value::Array(items.into_iter().map(hidden).collect()),
+        Value::Object(entries) => Value::Object(entries.into_iter().map(|(name, value)| (name, hidden(value))).collect()),
+        other => other,
+    }
 }
 
 #[cfg(test)]

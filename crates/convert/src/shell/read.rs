@@ -4,6 +4,7 @@ use super::env::ShellEnv;
 use super::machine::Machine;
 use super::state::Flow;
 use super::text::{ProgramCall, ShellError, Unknown};
+use burnish_util::secret;
 
 /// The stack size of the evaluating thread: parser and evaluator recurse with every bracket and block.
 const STACK: usize = 256 << 20;
@@ -25,6 +26,7 @@ pub struct ScriptCalls {
 /// # Errors
 /// If the text is not a shell script, exceeds the limits of steps, size or depth, or starts no program on the requested line.
 pub fn read(script: &str, env: &ShellEnv, is_meant: &(dyn Fn(&[String]) -> bool + Sync)) -> Result<ScriptCalls, ShellError> {
+    secret::remember_in(script);
     let is_meant = |call: &ProgramCall| env.line.is_none_or(|line| line == call.line) && is_meant(&call.words);
     let read = || {
         let first = evaluate(script, env, false)?;
@@ -36,6 +38,8 @@ pub fn read(script: &str, env: &ShellEnv, is_meant: &(dyn Fn(&[String]) -> bool 
         let failed = || ShellError { line: 1, message: "the script cannot be evaluated".into() };
         thread.map_err(|_| failed())?.join().map_err(|_| failed())?
     })?;
+    // Variables of the script or of the environment may have put secrets into the words.
+    read.calls.iter().for_each(|call| secret::remember_words(&call.words));
     if let Some(line) = env.line {
         let mut lines: Vec<String> = read.calls.iter().map(|call| call.line.to_string()).collect();
         lines.dedup();

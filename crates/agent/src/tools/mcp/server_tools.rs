@@ -134,13 +134,11 @@ fn read(path: &str) -> Result<Vec<ServerConfig>> {
         anyhow!("{path}:{key} {}", wrong.message)
     })?;
     for server in &servers {
-        let pairs = match &server.address {
-            ServerAddress::Program { env, .. } => env,
-            ServerAddress::Address { headers, .. } => headers,
+        let (place, pairs) = match &server.address {
+            ServerAddress::Program { env, .. } => ("env", env),
+            ServerAddress::Address { headers, .. } => ("headers", headers),
         };
-        for (_, value) in pairs.iter().filter(|(name, _)| secret::is_secret(name)) {
-            secret::remember(value.strip_prefix("Bearer ").unwrap_or(value));
-        }
+        pairs.iter().for_each(|(name, value)| secret::remember_setting(&format!("{place}.{name}"), value));
         if !server.ignored.is_empty() {
             tracing::info!("{path}: {} of the server `{}` has no effect", server.ignored.join(", "), server.name);
         }

@@ -1,12 +1,18 @@
 //! Decides what is secret, and keeps secrets out of output and saved files.
 //!
-//! Settings and environment variables are secret by name. Their values are remembered when they are read, and every output of the
-//! process then shows [`HIDDEN`] instead. Names and passwords in URLs (`https://user:password@host`) are hidden by their form.
+//! Settings and environment variables are secret by name or by place ([`is_secret`]). Their values are remembered when they are
+//! read, and every output of the process then shows [`HIDDEN`] instead. Names and passwords in URLs (`https://user:password@host`) are hidden by their form.
 
 use std::borrow::Cow;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
-use regex::{Captures, Regex, bytes};
+use regex::{Captures, Regex};
+
+mod names;
+mod text;
+
+pub use names::{is_secret, is_secret_value};
+pub use text::{remember_in, remember_words};
 
 /// The text shown instead of a secret.
 pub const HIDDEN: &str = "***";
@@ -14,48 +20,9 @@ pub const HIDDEN: &str = "***";
 /// Shortest value to hide, in bytes: shorter values are parts of other words.
 const SHORTEST: usize = 5;
 
-/// Words that make a name secret at any position.
-const ALWAYS: &[&str] =
-    &["password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey", "authorization", "bearer"];
-/// Words that make a name secret before a final `key`.
-const KEYS: &[&str] = &["api", "access", "private", "secret", "auth", "account", "encryption", "signing", "ssh", "master"];
-/// Words that make a final `token` a token of text, which is not secret.
-const TOKENS: &[&str] = &[
-    "pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "end", "start", "begin", "image", "video", "audio", "special",
-    "per", "first", "last", "next", "previous", "new", "think", "tool", "max", "min", "response", "prompt",
-];
-/// Final words of names that only lead to a secret.
-const LEADS: &[&str] = &["env", "name", "file", "path", "url", "id", "length", "len", "count"];
-
 static KNOWN: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
 static ADDRESS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#@\x22'<>]+@").ok());
-/// A `bytes` regex: compiling the Unicode one would add 10 ms to every start.
-static ASSIGNMENT: LazyLock<Option<bytes::Regex>> = LazyLock::new(|| {
-    bytes::Regex::new(
-        r#"(?-u)([A-Za-z_][A-Za-z0-9_.-]*)["']?\s*[:=]\s*("[^"\n]{1,512}"|'[^'\n]{1,512}'|["']?[^\s,}\]&;"']{1,512})"#,
-    )
-    .ok()
-});
-
-/// Returns true if settings and variables with this name are secret: `wandb.api_key`, `HF_TOKEN`, `password`.
-pub fn is_secret(name: &str) -> bool {
-    let last = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
-    let words: Vec<&str> = last.split(['_', '-']).filter(|word| !word.is_empty()).collect();
-    match words[..] {
-        [.., last] if LEADS.contains(&last) => false,
-        _ if words.iter().any(|word| ALWAYS.contains(word)) => true,
-        [.., before, "key"] => KEYS.contains(&before),
-        [.., before, "token"] => !TOKENS.contains(&before),
-        ["token"] => true,
-        _ => false,
-    }
-}
-
-/// Returns true if a number is secret under this name: a password may be a number, but a numeric `…token` is a limit.
-pub fn may_be_number(name: &str) -> bool {
-    !name.to_ascii_lowercase().ends_with("token")
-}
 
 /// Remembers a secret value; from now on, no output shows it.
 pub fn remember(value: &str) {
@@ -69,6 +36,14 @@ pub fn remember(value: &str) {
     }
 }
 
+/// Remembers the value of a setting, a variable or a header, if it is secret by its dotted name.
+pub fn remember_setting(name: &str, value: &str) {
+    if is_secret_value(name, value) {
+        let value = value.trim();
+        remember(value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("Basic ")).unwrap_or(value));
+    }
+}
+
 /// Remembers the values of secret environment variables.
 pub fn remember_environment() {
     for (name, value) in std::env::vars_os() {
@@ -78,34 +53,6 @@ pub fn remember_environment() {
             remember(value);
         }
     }
-}
-
-/// Remembers the secret values in a text with assignments: a configuration file, an override, a query.
-pub fn remember_in(text: &str) {
-    let (Some(pattern), mut at) = (&*ASSIGNMENT, 0) else { return };
-    while let Some(assignment) = pattern.captures_at(text.as_bytes(), at) {
-        let (end, bytes) = (assignment.get_match().end(), assignment[2].len());
-        let (name, value) = (whole_characters(&assignment[1]), whole_characters(&assignment[2]));
-        if is_secret(name) {
-            if value.starts_with(['{', '[']) {
-                let rest = whole_characters(&text.as_bytes()[end - bytes..]);
-                let inside = &rest[..rest.find(['}', ']', '\n']).unwrap_or(rest.len())];
-                inside.split(|c: char| c.is_whitespace() || "{[:,'\"".contains(c)).for_each(remember);
-            } else if may_be_number(name) || value.parse::<f64>().is_err() {
-                remember(value.trim_matches(['"', '\'']));
-            }
-            at = end;
-        } else {
-            // The value may itself be an assignment: `url=https://host/?token=…`.
-            at = end - bytes;
-        }
-    }
-}
-
-/// Returns the text without an incomplete last character.
-fn whole_characters(bytes: &[u8]) -> &str {
-    let whole = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
-    std::str::from_utf8(&bytes[..whole]).unwrap_or_default()
 }
 
 /// Returns a text without remembered secrets, and without names and passwords in URLs.
@@ -124,7 +71,7 @@ pub fn hide(text: &str) -> Cow<'_, str> {
 
 /// Returns true if a saved value was hidden, so it cannot be used.
 pub fn is_hidden(value: &str) -> bool {
-    value == HIDDEN || value.contains(&format!("://{HIDDEN}@"))
+    value == HIDDEN || value.contains(&format!("://{HIDDEN}@")) || value.contains(&format!("={HIDDEN}"))
 }
 
 #[cfg(test)]
@@ -147,6 +94,14 @@ mod tests {
             "Authorization",
             "private_key",
             "OPENAI_APIKEY",
+            "OPENAI_KEY",
+            "env_vars.AZURE_KEY",
+            "ray_init.runtime_env.env_vars.MY_LOGIN",
+            "custom_reward_function.reward_kwargs.pw",
+            "headers.cookie",
+            "headers.X-Session",
+            "logger.wandb.key",
+            "use_wandb",
         ] {
             assert!(is_secret(name), "{name}");
         }
@@ -167,6 +122,10 @@ mod tests {
             "monkey",
             "loss_agg_mode",
             "token-mean",
+            "env_vars.NCCL_DEBUG",
+            "env_vars.PYTHONPATH",
+            "headers.content-type",
+            "data.response_key",
         ] {
             assert!(!is_secret(name), "{name}");
         }
@@ -181,7 +140,16 @@ mod tests {
         remember_in("url=https://host/x?access_token=query-test-1&y=1");
         // The length limit of a value falls inside a character.
         remember_in(&format!("api_key={}é and more", "long-test-".repeat(51) + "x"));
+        remember_in("'env_vars': {'A_LOGIN': 'place-test-1', 'NCCL_DEBUG': 'WARNING', 'FLAG': 'true'}, 'working_dir': '/root/x'");
+        remember_in(r#"--runtime-env-json="{\"env_vars\": {\"B_LOGIN\": \"place-test-2\"}}""#);
+        remember_in("os.environ['ANY_KEY'] = 'python-test-1'");
+        remember_in("http://host/x?model=qwen-test&sig=query-test-2&key=query-test-3");
+        remember_in("x --hub_token line-test-1 --use_wandb line-test-2 --response_key a-column --save_path /a/b");
+        remember_words(&["--hub-token", "word-test-1", "--use_wandb", "true", "--hub_token", "--flag"]);
         for (text, shown) in [
+            ("place-test-1 WARNING true /root/x place-test-2", "*** WARNING true /root/x ***"),
+            ("python-test-1 qwen-test query-test-2 query-test-3", "*** qwen-test *** ***"),
+            ("line-test-1 line-test-2 a-column /a/b word-test-1 --flag", "*** *** a-column /a/b *** --flag"),
             ("error: sk-test-1 is wrong", "error: *** is wrong"),
             ("with spaces 12345678", "*** ***"),
             ("api_key='unclosed-test-1", "api_key='***"),
