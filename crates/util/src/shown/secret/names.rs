@@ -206,7 +206,7 @@ pub(super) fn is_switch(value: &str) -> bool {
     ["true", "false", "yes", "no", "on", "off", "null", "none"].contains(&value.to_ascii_lowercase().as_str())
 }
 
-/// Returns true for a value that is not a secret, although it stands where secrets do.
+/// Returns true for a value that is not a secret, although its place holds secrets.
 pub(super) fn is_harmless_value(value: &str) -> bool {
     let is_level =
         ["debug", "info", "warn", "warning", "error", "trace", "critical"].contains(&value.to_ascii_lowercase().as_str());
