@@ -23,8 +23,34 @@ const ALWAYS: &[&str] = &[
 const KEYS: &[&str] = &["api", "access", "private", "secret", "auth", "account", "encryption", "signing", "ssh", "master"];
 /// Words that make a final `token` a token of text, which is not secret.
 const TOKENS: &[&str] = &[
-    "pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "end", "start", "begin", "image", "video", "audio", "special",
-    "per", "first", "last", "next", "previous", "new", "think", "tool", "max", "min", "response", "prompt",
+    "pad",
+    "eos",
+    "bos",
+    "unk",
+    "sep",
+    "cls",
+    "mask",
+    "stop",
+    "end",
+    "start",
+    "begin",
+    "image",
+    "video",
+    "audio",
+    "special",
+    "per",
+    "placeholder",
+    "first",
+    "last",
+    "next",
+    "previous",
+    "new",
+    "think",
+    "tool",
+    "max",
+    "min",
+    "response",
+    "prompt",
 ];
 /// Final words of names that only lead to a secret.
 const LEADS: &[&str] = &["env", "name", "file", "path", "url", "id", "length", "len", "count"];
