@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, ensure};
 
-use burnish_config::schema::{self, REMOTE, REWARD_MODEL, RewardConfig, RewardKeys, RewardManager};
-use burnish_data::RowNeeds;
+use burnish_config::schema::{self, REMOTE, RewardConfig, RewardKeys, RewardManager};
+use burnish_data::{GroundTruthKey, RowNeeds};
 use burnish_reward::math_verify::{self, MathVerify};
 use burnish_reward::python::{self, Pool, PoolOptions, Source, Style};
 use burnish_reward::remote::{Remote, RemoteOptions};
 use burnish_reward::sandbox::{Sandbox, SandboxOptions};
-use burnish_reward::{OnError, Reward, RewardOptions, Rewards, Runs, Service, Services, Tagged};
+use burnish_reward::{OnError, Reward, RewardOptions, Rewards, RowPart, Runs, Service, Services, Tagged};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::secret::remember;
 
@@ -39,6 +39,29 @@ impl<'a> RewardPlan<'a> {
         let own = |name: &str| self.pool.as_ref().is_some_and(|pool| pool.functions().iter().any(|f| f.name == name));
         let asks = |name: &str| burnish_reward::function(name).is_some_and(|function| function.needs.contains(&Service::Rules));
         self.keys.functions().iter().any(|name| asks(name) && !own(name))
+    }
+
+    /// Refuses settings by which rows lack what a built-in function reads. `reward_fn_key`: the setting and its value.
+    ///
+    /// # Errors
+    /// The first function that cannot score any row.
+    pub(crate) fn check_keys(&self, reward_fn_key: (&str, Option<&str>), ground_truth: &GroundTruthKey) -> Result<()> {
+        let names = self.keys.functions();
+        let own = |name: &str| self.pool.as_ref().is_some_and(|pool| pool.functions().iter().any(|f| f.name == name));
+        for name in names.iter().filter(|name| !own(name)) {
+            let needs = needs_of(name, None);
+            let (key, column) = reward_fn_key;
+            ensure!(
+                !needs.data_source || column.is_some(),
+                "{key}=null: rows have no data source, by which the reward function `{name}` chooses a scorer; write {key}=COLUMN, or name \
+                 a function for all rows: reward_model.reward_functions=[NAME], or custom_reward_function.path=FILE.py"
+            );
+            ensure!(
+                !needs.ground_truth || *ground_truth != GroundTruthKey::None,
+                "data.label_key='': rows have no answers, with which the reward function `{name}` compares; write data.label_key=COLUMN"
+            );
+        }
+        Ok(())
     }
 
     /// Returns the reward functions, with the services that the rules of these data sources need.
@@ -200,19 +223,34 @@ pub(crate) fn pool_options(reward: &RewardConfig, interrupt: &Interrupt) -> Pool
     }
 }
 
-/// Returns the columns that these functions read. Functions of TRL and OpenRLHF know neither verl's columns nor its data sources.
+/// Returns the parts of a row that these functions read.
 fn needs(names: &[String], pool: Option<&Pool>) -> RowNeeds {
-    let styles: Vec<Option<Style>> = names
-        .iter()
-        .map(|name| pool.and_then(|pool| pool.functions().iter().find(|function| function.name == *name)).map(|f| f.style))
-        .collect();
-    let foreign = |style: &Option<Style>| matches!(style, Some(Style::Trl | Style::OpenRlhf));
-    // A model reads only the tokens.
-    let by_model = |name: &String| name == REWARD_MODEL || name == REMOTE;
+    names.iter().map(|name| needs_of(name, pool)).fold(RowNeeds::default(), |all, own| RowNeeds {
+        data_source: all.data_source || own.data_source,
+        ground_truth: all.ground_truth || own.ground_truth,
+        solution: all.solution || own.solution,
+        columns: all.columns || own.columns,
+        prompt_text: all.prompt_text || own.prompt_text,
+    })
+}
+
+fn needs_of(name: &str, pool: Option<&Pool>) -> RowNeeds {
+    let own = pool.and_then(|pool| pool.functions().iter().find(|function| function.name == name));
+    if let Some(own) = own {
+        return RowNeeds {
+            data_source: own.reads(RowPart::DataSource),
+            ground_truth: own.reads(RowPart::GroundTruth),
+            columns: own.style == Style::Trl,
+            prompt_text: own.style == Style::OpenRlhf,
+            ..RowNeeds::default()
+        };
+    }
+    let reads = |part| burnish_reward::function(name).is_some_and(|function| function.reads.contains(&part));
     RowNeeds {
-        data_source: !styles.iter().all(foreign),
-        ground_truth: names.iter().zip(&styles).any(|(name, style)| !by_model(name) && !foreign(style)),
-        columns: styles.contains(&Some(Style::Trl)),
-        prompt_text: styles.contains(&Some(Style::OpenRlhf)) || names.iter().any(|name| name == REMOTE),
+        data_source: reads(RowPart::DataSource),
+        ground_truth: reads(RowPart::GroundTruth) || reads(RowPart::Solution),
+        solution: reads(RowPart::Solution),
+        prompt_text: name == REMOTE,
+        ..RowNeeds::default()
     }
 }

@@ -1,6 +1,7 @@
 //! `trainer eval`: scores the responses in a file. The metric is verl's: the mean over the responses of a row, then over the
 //! rows of a data source.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 use std::time::Instant;
 
@@ -16,7 +17,7 @@ use burnish_agent::Transcript;
 use burnish_config::Loaded;
 use burnish_config::schema::EvalConfig;
 use burnish_data::rows::{EVERY_COLUMN, Row, Rows};
-use burnish_data::{GROUND_TRUTH, MESSAGES, RowNeeds, Table, Tokenizer, ground_truth, named_source, with_remedies};
+use burnish_data::{GroundTruthKey, MESSAGES, RowNeeds, Table, Tokenizer, data_source, named_source, with_remedies};
 use burnish_reward::{Conversation, ResponseScore, ScoreInput};
 use burnish_util::fs::{check_writable, refuse_input, write_atomic};
 use burnish_util::interrupt::Interrupt;
@@ -42,23 +43,23 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
     }
     let rewards = RewardPlan::start(config.rewards(), &Interrupt::default())?;
     let needs = rewards.needs;
+    let source = data.data_source_key.as_deref();
+    let truth = GroundTruthKey::new(data.label_key.as_deref(), GroundTruthKey::Field(data.reward_model_key.clone()))
+        .or_solution(needs.solution);
+    rewards.check_keys(("data.data_source_key", source), &truth)?;
     let tokenizer = data.tokenizer.as_ref().map(|folder| Tokenizer::load(folder.as_path()).context("data.tokenizer"));
     let tokenizer = tokenizer.transpose()?;
     let files = data.path.paths();
     let mut required = vec![data.response_key.as_str()];
     // A conversation may come with its score; its row then needs nothing.
     let all_are_asked = !has_conversations(&files);
-    required.extend((needs.data_source && all_are_asked).then_some(data.data_source_key.as_str()));
-    required.extend((needs.ground_truth && all_are_asked).then_some(data.reward_model_key.as_str()));
     // Columns that a setting names must exist, even if no scorer reads them.
-    let named = [(data.data_source_key.as_str(), "data_source"), (&data.reward_model_key, "reward_model")];
-    required.extend(named.into_iter().filter(|(key, usual)| key != usual).map(|(key, _)| key));
-    let some = [data.data_source_key.as_str(), data.reward_model_key.as_str(), data.prompt_key.as_str(), "extra_info", MESSAGES];
-    let settings = [
-        ("data.response_key", data.response_key.as_str()),
-        ("data.data_source_key", &data.data_source_key),
-        (GROUND_TRUTH, &data.reward_model_key),
-    ];
+    required.extend(source.filter(|source| (needs.data_source && all_are_asked) || *source != "data_source"));
+    required.extend(truth.required(needs.ground_truth && all_are_asked));
+    let some = [data.prompt_key.as_str(), "extra_info", MESSAGES];
+    let some: Vec<&str> = source.into_iter().chain(truth.columns()).chain(some).collect();
+    let mut settings = vec![("data.response_key", data.response_key.as_str()), truth.setting()];
+    settings.extend(source.map(|source| ("data.data_source_key", source)));
     let rows = Rows::read(&files, &required, if needs.columns { EVERY_COLUMN } else { &some });
     let mut rows = rows.map_err(|error| with_remedies(error, &settings)).context("data.path")?;
     if rows.is_empty() {
@@ -69,8 +70,8 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
     }
     let rows = rows.each(|_, row| Ok(row))?;
     // All rows are read before the first error is returned, so that the same file always gives the same error.
-    let named = !rewards.asks_rules();
-    let read = |row| Answered::read(row, config, needs, named, tokenizer.as_ref());
+    let reading = Reading { config, needs, named: !rewards.asks_rules(), truth: &truth, tokenizer: tokenizer.as_ref() };
+    let read = |row| reading.read(row);
     let answered: Vec<Result<Answered>> = rows.par_iter().map(|row| read(row).with_context(|| row.place())).collect();
     let answered = answered.into_iter().collect::<Result<Vec<_>>>()?;
     if rewards.asks_rules() {
@@ -91,6 +92,7 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
     let options: Vec<UnusedOption> = [
         (!reads_prompt, "data.tokenizer", "no reward function reads the prompt as text"),
         (!reads_prompt && !needs.columns, "data.prompt_key", "no reward function reads the prompt"),
+        (!reads_prompt && !needs.columns, "data.apply_chat_template", "no reward function reads the prompt"),
     ]
     .into_iter()
     .chain(of_rewards(&config.rewards(), &rewards, ProcessKinds::default()))
@@ -177,43 +179,54 @@ fn line((row, response): (usize, usize), input: &ScoreInput, combined: &Response
 /// The `extra_info` of a row without one: an empty mapping, as in training.
 static NO_EXTRA_INFO: LazyLock<Value> = LazyLock::new(|| json!({}));
 
+/// The reading of rows.
+struct Reading<'a> {
+    config: &'a EvalConfig,
+    needs: RowNeeds,
+    /// True if the settings name reward functions.
+    named: bool,
+    truth: &'a GroundTruthKey,
+    tokenizer: Option<&'a Tokenizer>,
+}
+
 /// A row and its responses.
 struct Answered<'a> {
     row: &'a Row,
     data_source: &'a str,
     ground_truth: &'a Value,
     extra_info: &'a Value,
-    prompt: &'a Value,
+    prompt: Cow<'a, Value>,
     prompt_text: String,
     responses: Vec<&'a str>,
     /// The conversation of each response; empty for responses of one turn.
     conversations: Vec<Transcript>,
 }
 
-impl<'a> Answered<'a> {
-    /// `named`: true if the settings name reward functions.
-    fn read(row: &'a Row, config: &EvalConfig, needs: RowNeeds, named: bool, tokenizer: Option<&Tokenizer>) -> Result<Self> {
-        const NULL: &Value = &Value::Null;
-        let data = &config.data;
+impl Reading<'_> {
+    fn read<'a>(&self, row: &'a Row) -> Result<Answered<'a>> {
+        let data = &self.config.data;
         let key = &data.response_key;
         let responses = row.column(key)?;
         let texts = responses.as_array().with_context(|| format!("column \"{key}\" must be a list of texts, not {responses}"))?;
-        let conversations = conversations(row, texts.len(), named)?;
+        let conversations = conversations(row, texts.len(), self.named)?;
         let needs = match are_settled(&conversations) {
-            true => RowNeeds { data_source: false, ground_truth: false, ..needs },
-            false => needs,
+            true => RowNeeds { data_source: false, ground_truth: false, ..self.needs },
+            false => self.needs,
         };
-        let source = row.values.get(&data.data_source_key).filter(|source| !source.is_null() || needs.data_source);
-        let ground_truth = ground_truth(row, &data.reward_model_key, needs.ground_truth)?;
+        let source = data.data_source_key.as_deref().map(|key| data_source(row, key, needs.data_source)).transpose()?;
+        let ground_truth = self.truth.of(row, needs.ground_truth)?;
         if texts.is_empty() {
             bail!("column \"{key}\" has no responses");
         }
         let text =
             |(i, text): (usize, &'a Value)| text.as_str().with_context(|| format!("response {i} must be text, not {text}"));
-        let prompt = row.values.get(&data.prompt_key).unwrap_or(NULL);
-        let prompt_text = match (prompt, tokenizer) {
+        let prompt = match row.values.get(&data.prompt_key).unwrap_or(&Value::Null) {
+            Value::String(text) if data.apply_chat_template => Cow::Owned(json!([{"role": "user", "content": text}])),
+            prompt => Cow::Borrowed(prompt),
+        };
+        let prompt_text = match (prompt.as_ref(), self.tokenizer) {
             (Value::String(text), _) => text.clone(),
-            (Value::Array(_), Some(tokenizer)) => tokenizer.apply_chat_template(prompt, true, &Map::new())?,
+            (prompt @ Value::Array(_), Some(tokenizer)) => tokenizer.apply_chat_template(prompt, true, &Map::new())?,
             (Value::Array(_), None) if needs.prompt_text => bail!(
                 "column \"{}\" is a conversation, and a reward function reads the prompt as text: write data.tokenizer=FOLDER, whose chat \
                  template writes it",
@@ -221,15 +234,9 @@ impl<'a> Answered<'a> {
             ),
             _ => String::new(),
         };
-        Ok(Self {
+        Ok(Answered {
             row,
-            data_source: match source {
-                Some(source) => {
-                    source.as_str().with_context(|| format!("column \"{}\" must be text, not {source}", data.data_source_key))?
-                }
-                None if needs.data_source => row.column(&data.data_source_key)?.as_str().unwrap_or_default(),
-                None => "",
-            },
+            data_source: source.unwrap_or_default(),
             ground_truth,
             extra_info: row.values.get("extra_info").filter(|extra| !extra.is_null()).unwrap_or(&NO_EXTRA_INFO),
             prompt,
@@ -238,7 +245,9 @@ impl<'a> Answered<'a> {
             conversations,
         })
     }
+}
 
+impl Answered<'_> {
     /// Returns true if reward functions score a response of the row.
     fn is_asked(&self) -> bool {
         !are_settled(&self.conversations)
@@ -255,7 +264,7 @@ impl<'a> Answered<'a> {
             data_source: self.data_source,
             ground_truth: self.ground_truth,
             extra_info: self.extra_info,
-            prompt: self.prompt,
+            prompt: &self.prompt,
             prompt_text: &self.prompt_text,
             columns: &self.row.values,
             ..Default::default()

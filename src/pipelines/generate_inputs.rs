@@ -22,8 +22,8 @@ use burnish_config::schema::{self, GenerationConfig, Location};
 use burnish_data::prompts::warn_of_ends;
 use burnish_data::rows::{MEDIA_COLUMNS, Row, Rows};
 use burnish_data::{
-    AGENT_NAME, MESSAGES, Prompt, PromptOptions, PromptText, RowNeeds, RowSelection, Table, TemplateVariables, Tokenizer,
-    Truncation, columns_of_question, load_prompts, name_unread, with_remedies,
+    AGENT_NAME, GroundTruthKey, MESSAGES, Prompt, PromptForm, PromptOptions, PromptText, RowNeeds, RowSelection, Table,
+    TemplateVariables, Tokenizer, Truncation, columns_of_question, load_prompts, name_unread, with_remedies,
 };
 use burnish_model::DecoderConfig;
 use burnish_model::hf_config::HfConfig;
@@ -202,12 +202,13 @@ fn conversations(
 ) -> Result<Vec<Arc<Prompt>>> {
     let columns = config.rollout.conversations().read_columns();
     let options = PromptOptions {
-        prompt_key: config.data.prompt_key.clone(),
-        reward_fn_key: "data_source".to_owned(),
+        form: form(config),
+        reward_fn_key: Some("data_source".to_owned()),
+        ground_truth: GroundTruthKey::default(),
         max_prompt_length: usize::MAX,
         truncation: Truncation::Error,
         filter_overlong_prompts: false,
-        needs: RowNeeds { data_source: false, ground_truth: false, columns, prompt_text: false },
+        needs: RowNeeds { columns, ..RowNeeds::default() },
         chat_kwargs: chat_kwargs(config),
         agents: agents.rows()?,
         reading: reading(config),
@@ -264,16 +265,25 @@ fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) 
     if rows.is_empty() {
         bail!("no rows to respond to");
     }
-    let (key, with) = (data.prompt_key.clone(), tokenizer.clone());
+    let (form, with) = (form(config), tokenizer.clone());
     let read = move |index, row: Row| {
-        let ids = PromptText::from_row(&row, &key, &with, &chat_kwargs)?.ids;
-        Ok((index, ids, row.values[&key].is_string()))
+        let ids = PromptText::from_row(&row, &form, &with, &chat_kwargs)?.ids;
+        Ok((index, ids, row.values[&form.key].is_string() && !form.apply_chat_template))
     };
     let (prompts, malformed) = rows.each_or(reading(config).on_malformed, read)?;
     malformed.report("rows", rows.len())?;
     warn_of_ends(tokenizer, prompts.iter().filter(|(.., is_plain)| *is_plain).map(|(_, ids, _)| ids.as_slice()));
     say_cut(prompts.iter().map(|(index, ids, _)| (ids.len(), rows.place(*index))), config);
     prompts.iter().map(|(index, ids, _)| Ok((*index, shortened(ids, config, || rows.place(*index))?))).collect()
+}
+
+fn form(config: &GenerationConfig) -> PromptForm {
+    let data = &config.data;
+    PromptForm {
+        key: data.prompt_key.clone(),
+        apply_chat_template: data.apply_chat_template,
+        input_template: data.input_template.clone(),
+    }
 }
 
 fn reading(config: &GenerationConfig) -> RowSelection {

@@ -69,6 +69,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (MEMORY, &["data.val_batch_size", "data.micro_batch_size_per_gpu", "data.use_dynamic_bsz", "data.max_token_len_per_gpu"]),
     (Validation, &["data.max_response_length"]),
     (Effect, &["data.prompt_key", "data.reward_fn_key", "data.truncation", "data.apply_chat_template_kwargs.**"]),
+    (Effect, &["data.apply_chat_template", "data.input_template"]),
     // If it is unset, a resumed run uses the date of its checkpoint.
     (Effect, &["data.chat_template_date"]),
     (Effect, &["data.messages_key", "data.tools_key", "data.enable_thinking_key", "data.response_key"]),

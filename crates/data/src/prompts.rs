@@ -8,15 +8,12 @@ use serde_json::{Map, Value, json};
 
 use crate::files::agent_rows::{AGENT_NAME, AgentRows};
 use crate::files::alpaca;
-use crate::files::ground_truth::{REWARD_MODEL_KEY, ground_truth};
-use crate::files::media;
-use crate::files::missing_columns::{GROUND_TRUTH, with_remedies};
+use crate::files::ground_truth::GroundTruthKey;
+use crate::files::missing_columns::with_remedies;
 use crate::files::row_selection::RowSelection;
 use crate::files::rows::{EVERY_COLUMN, MEDIA_COLUMNS, Row, Rows};
 use crate::files::unread_columns::name_unread;
-use crate::template::content;
-use crate::template::coverage::fit_to_template;
-use crate::template::roles::from_sharegpt;
+use crate::prompt_text::{PromptForm, PromptText};
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
@@ -87,52 +84,13 @@ impl Truncation {
     }
 }
 
-/// A prompt as the model takes it, before truncation.
-#[derive(Clone, Debug)]
-pub struct PromptText {
-    /// The token ids; never empty.
-    pub ids: Vec<u32>,
-    /// The conversation; a plain text prompt appears as one user message.
-    pub messages: Value,
-    pub text: String,
-}
-
-impl PromptText {
-    /// Reads column `key` of a row. A list of messages goes through the chat template. Text is used unchanged, with the tokens
-    /// that the tokenizer adds around a text.
-    pub fn from_row(row: &Row, key: &str, tokenizer: &Tokenizer, chat_kwargs: &TemplateVariables) -> Result<Self> {
-        media::refuse(row)?;
-        let (messages, text, ids) = match row.column(key)? {
-            Value::String(text) => {
-                content::refuse_written_messages(text).with_context(|| format!("column \"{key}\""))?;
-                let text = alpaca::question(row, key, text);
-                let ids = tokenizer.encode_plain(&text)?;
-                (json!([{"role": "user", "content": text}]), text, ids)
-            }
-            Value::Array(messages) => {
-                let messages = messages.iter().map(from_sharegpt).collect();
-                let messages =
-                    fit_to_template(messages, true, tokenizer, chat_kwargs).with_context(|| format!("column \"{key}\""))?.into();
-                let text = tokenizer.apply_chat_template(&messages, true, chat_kwargs)?;
-                let ids = tokenizer.encode(&text)?;
-                (messages, text, ids)
-            }
-            _ => bail!("column \"{key}\" must be a list of messages or text"),
-        };
-        if ids.is_empty() {
-            bail!("the prompt is empty");
-        }
-        Ok(Self { ids, messages, text })
-    }
-}
-
 /// Options for turning rows into prompts: the `data` section of the configuration.
 #[derive(Clone, Debug)]
 pub struct PromptOptions {
-    /// Column of the conversation (a list of messages, for the chat template) or of plain text (used unchanged).
-    pub prompt_key: String,
-    /// Column of the data source, which selects the scorer.
-    pub reward_fn_key: String,
+    pub form: PromptForm,
+    /// Column of the data source, which selects the scorer; `None` if rows have none.
+    pub reward_fn_key: Option<String>,
+    pub ground_truth: GroundTruthKey,
     pub max_prompt_length: usize,
     pub truncation: Truncation,
     /// True to skip prompts longer than `max_prompt_length` instead of truncating them.
@@ -145,12 +103,14 @@ pub struct PromptOptions {
 }
 
 /// The parts of a row that the rewards read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowNeeds {
     /// True if a row without a data source is an error; otherwise it is empty.
     pub data_source: bool,
     /// True if a row without a ground truth is an error (null is a ground truth); otherwise it is null.
     pub ground_truth: bool,
+    /// True if the column `solution` is the ground truth of rows without the usual column, as for functions of TRL.
+    pub solution: bool,
     /// True to keep every column.
     pub columns: bool,
     /// True if the text of the prompt, with special tokens, is read.
@@ -159,15 +119,17 @@ pub struct RowNeeds {
 
 /// Reads `files` in order. Errors name the file and row. It is an error if no prompt remains.
 pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOptions) -> Result<Vec<Prompt>> {
-    let (needs, source) = (options.needs, options.reward_fn_key.as_str());
-    let mut required = vec![options.prompt_key.as_str()];
+    let (needs, prompt_key) = (options.needs, options.form.key.as_str());
+    let truth = options.ground_truth.clone().or_solution(needs.solution);
+    let source = options.reward_fn_key.as_deref();
+    let mut required = vec![prompt_key];
     // A column that the user names must exist, even if only metrics read it.
-    required.extend((needs.data_source || source != DATA_SOURCE).then_some(source));
-    required.extend(needs.ground_truth.then_some(REWARD_MODEL_KEY));
-    let some = [source, REWARD_MODEL_KEY, "extra_info", AGENT_NAME];
-    let some = [&some, MEDIA_COLUMNS, alpaca::columns(&options.prompt_key)].concat();
-    let settings =
-        [("data.prompt_key", options.prompt_key.as_str()), ("data.reward_fn_key", source), (GROUND_TRUTH, REWARD_MODEL_KEY)];
+    required.extend(source.filter(|source| needs.data_source || *source != DATA_SOURCE));
+    required.extend(truth.required(needs.ground_truth));
+    let some: Vec<&str> = source.into_iter().chain(truth.columns()).chain(["extra_info", AGENT_NAME]).collect();
+    let some = [&some, MEDIA_COLUMNS, alpaca::columns(prompt_key)].concat();
+    let mut settings = vec![("data.prompt_key", prompt_key), truth.setting()];
+    settings.extend(source.map(|source| ("data.reward_fn_key", source)));
     let rows = Rows::read(files, &required, if needs.columns { EVERY_COLUMN } else { &some });
     let mut rows = rows.map_err(|error| with_remedies(error, &settings))?;
     if needs.columns {
@@ -177,7 +139,7 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     }
     let rows = options.reading.apply(rows);
     let total = rows.chosen();
-    let (of, with) = (options.clone(), tokenizer.clone());
+    let (of, with) = (PromptOptions { ground_truth: truth.clone(), ..options.clone() }, tokenizer.clone());
     let (mut prompts, malformed) =
         rows.each_or(options.reading.on_malformed, move |index, row| read_prompt(&row, index, &with, &of))?;
     malformed.report("prompts", total)?;
@@ -248,11 +210,12 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
     let extra_info = row.values.get("extra_info").filter(|extra| !extra.is_null());
     let (agent, no_extra) = (options.agents.agent(row)?, json!({}));
     let tools = options.agents.tools(&agent, extra_info.unwrap_or(&no_extra))?;
-    let conversational = row.column(&options.prompt_key)?.is_array();
+    let key = &options.form.key;
+    let conversational = options.form.apply_chat_template || row.column(key)?.is_array();
     if tools.is_some() && !conversational {
         bail!(
-            "column \"{}\" is text, but {agent} needs a list of messages, to which calls and results are added",
-            options.prompt_key
+            "column \"{key}\" is text, but {agent} needs a list of messages, to which calls and results are added; \
+             data.apply_chat_template=true makes each text a user message"
         );
     }
     let with_tools = tools.map(|tools| {
@@ -261,21 +224,15 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
         variables
     });
     let variables = with_tools.as_ref().unwrap_or(&options.chat_kwargs);
-    let PromptText { ids, messages, text } = PromptText::from_row(row, &options.prompt_key, tokenizer, variables)?;
-    let data_source = match needs.data_source {
-        true => row.column(&options.reward_fn_key)?,
-        false => row.values.get(&options.reward_fn_key).unwrap_or(&Value::Null),
-    };
-    let unknown = data_source.is_null() && !needs.data_source;
-    let data_source = if unknown { Some("") } else { data_source.as_str() };
-    let data_source = data_source.with_context(|| format!("column \"{}\" must be text", options.reward_fn_key))?;
-    let ground_truth = ground_truth(row, REWARD_MODEL_KEY, needs.ground_truth)?.clone();
+    let PromptText { ids, messages, text } = PromptText::from_row(row, &options.form, tokenizer, variables)?;
+    let data_source = options.reward_fn_key.as_deref().map(|key| data_source(row, key, needs.data_source)).transpose()?;
+    let ground_truth = options.ground_truth.of(row, needs.ground_truth)?.clone();
     Ok(Prompt {
         ids,
         conversational,
         messages,
         text,
-        data_source: data_source.to_owned(),
+        data_source: data_source.unwrap_or_default().to_owned(),
         ground_truth,
         extra_info: extra_info.cloned().unwrap_or(no_extra),
         agent,
@@ -283,6 +240,16 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
         index,
         place: (row.file.clone(), row.index),
     })
+}
+
+/// Returns the data source in a column; empty if it is missing or null and not `needed`.
+///
+/// # Errors
+/// If it is needed and missing, or is not text.
+pub fn data_source<'a>(row: &'a Row, key: &str, needed: bool) -> Result<&'a str> {
+    let value = if needed { Some(row.column(key)?) } else { row.values.get(key).filter(|value| !value.is_null()) };
+    let text = |value: &'a Value| value.as_str().with_context(|| format!("column \"{key}\" must be text, not {value}"));
+    value.map_or(Ok(""), text)
 }
 
 /// Returns the name of a data source for metrics.

@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 
 use anyhow::{Context, Result};
 
-use super::function::Function;
+use super::function::{Function, RowPart};
 use super::function_setting::{FunctionSetting, Takes};
 use super::score::Score;
 use super::score_input::ScoreInput;
@@ -27,6 +27,7 @@ pub(crate) const FUNCTION: Function = Function {
         FunctionSetting { name: "min_value_correct", default: Some(0.5), takes: Takes::Number },
         FunctionSetting { name: "max_value_correct", default: Some(1.0), takes: Takes::Number },
     ],
+    reads: &[RowPart::DataSource, RowPart::GroundTruth],
     needs: &[Service::Rules],
     opens: None,
     check,

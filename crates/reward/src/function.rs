@@ -10,6 +10,15 @@ use super::score_input::ScoreInput;
 use super::services::Service;
 use burnish_util::suggest::did_you_mean;
 
+/// A part of a row that a reward function may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowPart {
+    DataSource,
+    GroundTruth,
+    /// The ground truth, or the column `solution` of rows without it, as in TRL.
+    Solution,
+}
+
 /// A reward function that can be chosen by name: a row of [`FUNCTIONS`](super::FUNCTIONS), or a scorer.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
@@ -17,6 +26,8 @@ pub struct Function {
     pub doc: &'static str,
     /// Settings that `reward.function_kwargs` can change.
     pub settings: &'static [FunctionSetting],
+    /// Parts of a row that the function reads.
+    pub reads: &'static [RowPart],
     /// Services that the function uses.
     pub needs: &'static [Service],
     /// Tag that a response must begin with, unless the prompt already ends with it.
@@ -29,7 +40,7 @@ pub struct Function {
 impl Function {
     /// Returns the settings of this function: `given` values, and defaults for the others.
     ///
-    /// If a name is unknown, a value is not finite or not allowed, or a required setting is missing.
+    /// # Errors
     /// If a name is unknown, a number is not finite or not allowed, or a required setting is missing.
     pub fn settings(&self, given: &BTreeMap<String, f64>) -> Result<Vec<(&'static str, f64)>> {
         let known = || self.settings.iter().map(|setting| setting.name);

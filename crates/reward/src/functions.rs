@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 
-use super::function::Function;
+use super::function::{Function, RowPart};
 use super::function_setting::PREFILLED;
 use super::score::Score;
 use super::scorers::{SCORERS, find};
@@ -24,6 +24,7 @@ pub static FUNCTIONS: &[Function] = &[
         name: DATA_SOURCE,
         doc: "The scorer of the row's data source.\nverl: default_compute_score.",
         settings: &[],
+        reads: &[RowPart::DataSource, RowPart::GroundTruth],
         needs: &[Service::Rules],
         opens: None,
         check: |input| (find(input.data_source)?.check)(input),
@@ -33,6 +34,7 @@ pub static FUNCTIONS: &[Function] = &[
         name: REWARD_MODEL,
         doc: "The score of the reward model, which reward_model.enable=true loads.\nverl: rm_scores.",
         settings: &[],
+        reads: &[],
         needs: &[],
         opens: None,
         check: |_| Ok(()),
@@ -56,6 +58,7 @@ pub(crate) fn all() -> impl Iterator<Item = Function> {
         name: s.name,
         doc: s.doc,
         settings: if s.opens.is_some() { PREFILLED } else { &[] },
+        reads: &[RowPart::GroundTruth],
         needs: s.needs,
         opens: s.opens,
         check: s.check,

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use anyhow::Result;
 use regex::Regex;
 
-use super::Function;
 use super::score::Score;
 use super::score_input::{ScoreInput, truth_is_text};
+use super::{Function, RowPart};
 use burnish_util::python_text::tail;
 
 /// Number of characters at the end of the response that are searched.
@@ -29,6 +29,7 @@ pub(crate) const FLEXIBLE: Function = Function {
           When: prompts that do not ask for \"#### \" before the answer.\n\
           verl: gsm8k.compute_score(method=\"flexible\").",
     settings: &[],
+    reads: &[RowPart::GroundTruth],
     needs: &[],
     opens: None,
     check: truth_is_text,

@@ -15,6 +15,7 @@ pub(crate) const FUNCTION: Function = Function {
           Formula: the trimmed response matches ^-?[0-9]+$.\n\
           When: together with `arithmetic`, as a second reward that is easier to get.",
     settings: &[],
+    reads: &[],
     needs: &[],
     opens: None,
     check: |_| Ok(()),

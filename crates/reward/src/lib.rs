@@ -53,7 +53,7 @@ mod think_format;
 mod wire;
 
 pub use conversation::{Conversation, completion};
-pub use function::Function;
+pub use function::{Function, RowPart};
 pub use function_setting::{FunctionSetting, Takes};
 pub use functions::{FUNCTIONS, function, function_names};
 pub use judge_call::PendingScores;

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use anyhow::Result;
 use regex::Regex;
 
-use super::Function;
 use super::score::{NO_ANSWER, Score};
 use super::score_input::{ScoreInput, truth_is_text};
+use super::{Function, RowPart};
 use burnish_util::boxed::closing_brace;
 use burnish_util::python_text::{SPACE, is_digit, strip, tail};
 
@@ -22,6 +22,7 @@ pub(crate) const STRICT_BOX: Function = Function {
           When: prompts that ask for a box and answers that can be written in only one way.\n\
           verl: math_dapo.compute_score(strict_box_verify=True).",
     settings: &[],
+    reads: &[RowPart::GroundTruth],
     needs: &[],
     opens: None,
     check: truth_is_text,

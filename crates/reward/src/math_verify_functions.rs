@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use super::function::Function;
+use super::function::{Function, RowPart};
 use super::math_verify::Question;
 use super::score::Score;
 use super::score_input::{ScoreInput, truth_is_text};
@@ -22,6 +22,7 @@ pub(crate) const VERL: Function = Function {
           When: mathematics with answers other than plain numbers. Needs `pip install math-verify` for reward.python.\n\
           verl: utils/reward_score/math_verify.py.",
     settings: &[],
+    reads: &[RowPart::GroundTruth],
     needs: &[Service::MathVerify],
     opens: None,
     check: truth_is_text,
@@ -35,6 +36,7 @@ pub(crate) const ACCURACY: Function = Function {
           When: like `math_verify`, but an answer without LaTeX is wrong. Needs `pip install math-verify` for reward.python.\n\
           TRL: accuracy_reward.",
     settings: &[],
+    reads: &[RowPart::Solution],
     needs: &[Service::MathVerify],
     opens: None,
     check: truth_is_text,
@@ -47,6 +49,7 @@ pub(crate) const REASONING_ACCURACY: Function = Function {
           When: models that reason first. Needs `pip install math-verify` for reward.python.\n\
           TRL: reasoning_accuracy_reward with its default delimiter.",
     settings: &[],
+    reads: &[RowPart::Solution],
     needs: &[Service::MathVerify],
     opens: None,
     check: truth_is_text,

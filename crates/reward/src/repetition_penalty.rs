@@ -19,6 +19,7 @@ pub const FUNCTION: Function = Function {
         FunctionSetting { name: "ngram_size", default: Some(3.0), takes: Takes::Count(1) },
         FunctionSetting { name: "max_penalty", default: Some(-1.0), takes: Takes::Number },
     ],
+    reads: &[],
     needs: &[],
     opens: None,
     check: |input| tokens(input).map(drop),

@@ -18,6 +18,7 @@ pub(crate) const FUNCTION: Function = Function {
         FunctionSetting { name: "max_completion_len", default: None, takes: Takes::Count(0) },
         FunctionSetting { name: "soft_punish_cache", default: None, takes: Takes::Count(0) },
     ],
+    reads: &[],
     needs: &[],
     opens: None,
     check: |input| input.token_count().map(drop),

@@ -16,6 +16,7 @@ pub(crate) const FUNCTION: Function = Function {
           response begins behind the prompt's \"<think>\".\n\
           TRL: think_format_reward.",
     settings: PREFILLED,
+    reads: &[],
     needs: &[],
     opens: Some(TAG),
     check: |_| Ok(()),

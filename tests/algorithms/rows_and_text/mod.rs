@@ -23,8 +23,8 @@ use burnish::data::prepare::{self, PrepareArgs, char_tokenizer::write_char_token
 use burnish::data::rows::read_rows;
 use burnish::data::table::write_batches;
 use burnish::data::{
-    Document, Prompt, PromptOptions, RowNeeds, RowSelection, Sampler, Table, Take, TemplateDate, TemplateVariables, Tokenizer,
-    Truncation, load_prompts,
+    Document, GroundTruthKey, Prompt, PromptForm, PromptOptions, RowNeeds, RowSelection, Sampler, Table, Take, TemplateDate,
+    TemplateVariables, Tokenizer, Truncation, load_prompts,
 };
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::arrow::{ArrowWriter, add_encoded_arrow_schema_to_metadata};
@@ -39,12 +39,13 @@ fn char_tokenizer(folder: &Path) -> Tokenizer {
 
 fn options() -> PromptOptions {
     PromptOptions {
-        prompt_key: "prompt".into(),
-        reward_fn_key: "data_source".into(),
+        form: PromptForm::verbatim("prompt"),
+        reward_fn_key: Some("data_source".into()),
+        ground_truth: GroundTruthKey::default(),
         max_prompt_length: 16,
         truncation: Truncation::Error,
         filter_overlong_prompts: false,
-        needs: RowNeeds { data_source: true, ground_truth: true, columns: false, prompt_text: false },
+        needs: RowNeeds { data_source: true, ground_truth: true, ..RowNeeds::default() },
         chat_kwargs: TemplateVariables::default(),
         agents: Default::default(),
         reading: RowSelection::default(),

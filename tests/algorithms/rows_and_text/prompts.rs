@@ -146,6 +146,68 @@ fn overlong_prompts_are_refused_filtered_or_truncated() {
     assert!(error(load(Truncation::Error, true, 1)).contains("all of them too long"));
 }
 
+/// The correct answer is where `data.label_key` says, with its type. The column `solution` counts for functions of TRL alone.
+#[test]
+fn the_ground_truth_is_the_column_that_label_key_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let nested = json!({"ground_truth": "7"});
+    let row = json!({"prompt": "1+1=", "label": ["2", 2.5], "none": null, "solution": "3", "reward_model": nested});
+    let bare = json!({"prompt": "1+1=", "solution": "3", "reward_model": null});
+    // The row, the key, whether the rewards read a ground truth, whether they read the column `solution`, and the result.
+    let cases: [(&Value, Option<&str>, bool, bool, Result<Value, &str>); 12] = [
+        (&row, None, true, false, Ok(json!("7"))),
+        (&row, None, true, true, Ok(json!("7"))),
+        (&row, None, false, false, Ok(json!("7"))),
+        (&row, Some("label"), true, false, Ok(json!(["2", 2.5]))),
+        (&row, Some("label"), false, true, Ok(json!(["2", 2.5]))),
+        (&row, Some("none"), true, false, Ok(json!(null))),
+        (&row, Some(""), true, false, Ok(json!(""))),
+        (&row, Some("lable"), true, false, Err("lable: set data.label_key=solution")),
+        (&row, Some("lable"), false, false, Err("no column \"lable\"")),
+        (&bare, None, true, true, Ok(json!("3"))),
+        (&bare, None, true, false, Err("reward_model has no field ground_truth")),
+        (&bare, None, false, false, Ok(json!(null))),
+    ];
+    for (row, key, ground_truth, solution, expected) in cases {
+        let needs = RowNeeds { ground_truth, solution, ..RowNeeds::default() };
+        let place = GroundTruthKey::new(key, GroundTruthKey::default());
+        let options = PromptOptions { needs, ground_truth: place, reward_fn_key: None, ..options() };
+        let read = load_prompts(&jsonl(folder.path(), &[row.clone()]), &tokenizer, &options);
+        match (read, expected) {
+            (Ok(prompts), Ok(truth)) => assert_eq!((&prompts[0].ground_truth, prompts[0].data_source.as_str()), (&truth, "")),
+            (read, expected) => {
+                let (message, expected) = (error(read), expected.expect_err("an error"));
+                assert!(message.contains(expected), "{key:?} {needs:?}: {message}");
+            }
+        }
+    }
+}
+
+/// A text is used verbatim, is set into a template, or is one message of a user, as the row with that message would be.
+#[test]
+fn texts_are_verbatim_or_go_through_a_template() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let message = json!([{"role": "user", "content": "1+1="}]);
+    let of = |prompt: &Value, apply_chat_template, input_template: Option<&str>| {
+        let form = PromptForm { apply_chat_template, input_template: input_template.map(str::to_owned), ..options().form };
+        let needs = RowNeeds::default();
+        let rows = jsonl(folder.path(), &[json!({"prompt": prompt})]);
+        load_prompts(&rows, &tokenizer, &PromptOptions { form, needs, ..options() }).unwrap().remove(0)
+    };
+    let (text, list) = (json!("1+1="), message.clone());
+    let given = of(&list, false, None);
+    let [plain, within] = [None, Some("2+{}3")].map(|template| of(&text, false, template));
+    let [rendered, listed] = [&text, &list].map(|prompt| of(prompt, true, None));
+    assert_eq!([&plain.text, &within.text], ["1+1=", "2+1+1=3"]);
+    assert!(!plain.conversational && !within.conversational);
+    for prompt in [&rendered, &listed] {
+        let Prompt { ids, messages, text, conversational, .. } = prompt;
+        assert_eq!((ids, messages, text, *conversational), (&given.ids, &message, &given.text, true));
+    }
+}
+
 #[test]
 fn bad_rows_are_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -154,7 +216,7 @@ fn bad_rows_are_named() {
     let files = jsonl(folder.path(), &[row("1"), json!({"prompt": 3, "data_source": "s", "reward_model": {}})]);
     let load = |options: &PromptOptions| error(load_prompts(&files, &tokenizer, options));
     assert!(load(&options).contains("rows.jsonl, row 1: column \"prompt\" must be a list of messages or text"));
-    let message = load(&PromptOptions { prompt_key: "promt".into(), ..options.clone() });
+    let message = load(&PromptOptions { form: PromptForm::verbatim("promt"), ..options.clone() });
     let expected = "no column \"promt\"; the columns are data_source, prompt, reward_model. Did you mean \"prompt\"?";
     assert!(message.contains("rows.jsonl") && message.contains(expected), "{message}");
     // The error lists all missing columns at once, with the settings for the existing ones.
@@ -164,7 +226,7 @@ fn bad_rows_are_named() {
         "no columns \"prompt\", \"data_source\", \"reward_model\"; the columns are answer, question",
         "\n  prompt: set data.prompt_key=question",
         "\n  data_source: the name of the rule",
-        "df[\"reward_model\"] = [{\"ground_truth\": str(x)} for x in df[\"answer\"]]",
+        "\n  reward_model: set data.label_key=answer, the column of the correct answers",
     ] {
         assert!(message.contains(part), "{message}");
     }

@@ -105,6 +105,7 @@ const OWN: &[&str] = &[
     "actor_rollout_ref.rollout.agent.default_agent_loop single_turn_agent",
     "actor_rollout_ref.rollout.agent.call_timeout 60",
     "actor_rollout_ref.rollout.agent.memory_limit_mb 8192",
+    "data.apply_chat_template false",
     "data.on_malformed_row error",
     "actor_rollout_ref.rollout.agent.read_agent_name true",
     "actor_rollout_ref.rollout.agent.start_method auto",

@@ -60,9 +60,11 @@ pub struct EvalRewardModelConfig {
 pub struct EvalDataConfig {
     pub path: OneOrMany<Location>,
     pub response_key: String,
-    pub data_source_key: String,
+    pub data_source_key: Option<String>,
     pub reward_model_key: String,
+    pub label_key: Option<String>,
     pub prompt_key: String,
+    pub apply_chat_template: bool,
     pub tokenizer: Option<Location>,
     pub output_path: Option<Location>,
 }

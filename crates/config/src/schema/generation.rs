@@ -9,7 +9,7 @@ use super::reward::ProcessKeys;
 use super::sampling::sampling_keys;
 use super::types::{Device, Dtype, Location, OneOrMany, OpenMapping};
 use super::validate_agent;
-use super::validate_data::template_date;
+use super::validate_data::{template_date, text_prompts};
 use super::validate_rollout::{lengths, stop_strings};
 use crate::{Kind, Report};
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,8 @@ pub struct GenerationConfig {
 pub struct GenerationDataConfig {
     pub path: OneOrMany<Location>,
     pub prompt_key: String,
+    pub apply_chat_template: bool,
+    pub input_template: Option<String>,
     pub n_samples: usize,
     pub output_path: Location,
     pub batch_size: usize,
@@ -115,6 +117,7 @@ impl GenerationConfig {
         rollout.token_rules().check("rollout", report);
         validate_agent::agent(&rollout.conversations(), report);
         template_date(data.chat_template_date.as_deref(), report);
+        text_prompts(data.input_template.as_deref(), data.apply_chat_template, report);
         let samples = data.n_samples;
         for (greedy, key, help) in [
             (!rollout.do_sample, "rollout.do_sample", "write data.n_samples=1, or rollout.do_sample=true"),

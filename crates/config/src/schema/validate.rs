@@ -4,7 +4,7 @@ use super::loadable::Schema;
 use super::location_setting::LocationSetting;
 use super::ppo::{ADV_ESTIMATOR, LOSS_MODE, PpoConfig};
 use super::validate_batches::{passes, token_budgets};
-use super::validate_data::template_date;
+use super::validate_data::{template_date, text_prompts};
 use super::validate_models::{lora, reference};
 use super::{
     validate_agent, validate_algorithm, validate_critic, validate_distillation, validate_reward, validate_rollout,
@@ -50,6 +50,7 @@ pub(super) fn ppo(config: &PpoConfig, report: &mut Report) {
     reference(config, report);
     validate_distillation::distillation(config, report);
     template_date(config.data.chat_template_date.as_deref(), report);
+    text_prompts(config.data.input_template.as_deref(), config.data.apply_chat_template, report);
     validate_reward::keys(&config.rewards(), report);
     validate_reward::reward_model(config, report);
     validate_agent::agent(&config.actor_rollout_ref.rollout.conversations(), report);

@@ -10,3 +10,15 @@ pub(super) fn template_date(date: Option<&str>, report: &mut Report) {
         report.wrong("data.chat_template_date", message, "write it as 2025-01-31 or 2025-01-31T18:30:00");
     }
 }
+
+/// Checks the settings of text prompts: `data.input_template`, with `data.apply_chat_template`.
+pub(super) fn text_prompts(input_template: Option<&str>, apply_chat_template: bool, report: &mut Report) {
+    let (key, Some(template)) = ("data.input_template", input_template) else { return };
+    if apply_chat_template {
+        let message = format!("`{key}` is for texts that are used verbatim, and `data.apply_chat_template` is true");
+        report.wrong(key, message, format!("write {key}=null, or data.apply_chat_template=false"));
+    } else if !template.contains("{}") {
+        let message = format!("`{key}` has no place for the prompt: {template:?}");
+        report.wrong(key, message, "write {} where the prompt belongs, such as \"Question: {}\"");
+    }
+}

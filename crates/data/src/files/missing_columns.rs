@@ -26,7 +26,7 @@ impl MissingColumns {
     }
 
     /// Returns a way to provide the column that `setting` names.
-    fn remedy(&self, setting: &str, column: &str, settings: &[(&str, &str)]) -> Option<String> {
+    fn remedy(&self, setting: &str, settings: &[(&str, &str)]) -> Option<String> {
         let alike = ALIKE.iter().find(|(known, _)| *known == setting);
         if let Some(name) = alike.and_then(|(_, names)| self.found(names)) {
             return Some(format!("set {setting}={name}"));
@@ -38,25 +38,26 @@ impl MissingColumns {
             }
             "data.reward_fn_key" | "data.data_source_key" => Some(
                 "the name of the rule that scores the row, such as openai/gsm8k; not needed with reward_model.reward_functions=[NAME] \
-                 or a function of custom_reward_function.path that does not read it"
+                 or a function of custom_reward_function.path that does not read it; null = rows have none"
                     .to_owned(),
             ),
             GROUND_TRUTH => Some(match self.found(GROUND_TRUTHS) {
-                Some(name) => format!(
-                    "a struct with the field ground_truth, in pandas: \
-                     df[\"{column}\"] = [{{\"ground_truth\": str(x)}} for x in df[\"{name}\"]]"
+                Some(name) => format!("set {LABEL_KEY}={name}, the column of the correct answers"),
+                None => format!(
+                    "{{\"ground_truth\": …}}, the correct answer; set {LABEL_KEY} if another column has it. A function of \
+                     custom_reward_function.path that does not read it needs none"
                 ),
-                None => "{\"ground_truth\": …}, the reference for rules; not needed for a function of custom_reward_function.path that \
-                         does not read it"
-                    .to_owned(),
             }),
             _ => None,
         }
     }
 }
 
-/// Stands for the column of ground truths in the settings of [`with_remedies`].
-pub const GROUND_TRUTH: &str = "reward_model";
+/// Setting of the column of ground truths.
+pub(crate) const LABEL_KEY: &str = "data.label_key";
+
+/// Stands for the column of structs with ground truths in the settings of [`with_remedies`].
+pub(crate) const GROUND_TRUTH: &str = "reward_model";
 
 /// Setting that reads a conversation instead of a prompt and a response.
 pub(crate) const MESSAGES_KEY: &str = "data.messages_key";
@@ -68,9 +69,10 @@ const ALIKE: &[(&str, &[&str])] = &[
     ("data.prompt_key", &["prompt", "question", "problem", "query", "instruction", "input", "messages", "text"]),
     ("data.response_key", &["response", "answer", "completion", "output", "responses", "solution"]),
     (MESSAGES_KEY, CONVERSATIONS),
+    (LABEL_KEY, GROUND_TRUTHS),
 ];
 
-const GROUND_TRUTHS: &[&str] = &["ground_truth", "answer", "solution", "label", "target", "final_answer"];
+const GROUND_TRUTHS: &[&str] = &["ground_truth", "answer", "solution", "label", "labels", "target", "final_answer"];
 
 /// Adds a line per missing column to a `MissingColumns` error: the setting that names it, or how to compute it from another
 /// column. `settings`: each setting with its column. Other errors stay unchanged.
@@ -79,7 +81,7 @@ pub fn with_remedies(error: Error, settings: &[(&str, &str)]) -> Error {
     let remedies = settings.iter().filter(|(_, column)| lacking.missing.iter().any(|missing| missing == column));
     let lines: Vec<String> = remedies
         .map(|(setting, column)| {
-            let remedy = lacking.remedy(setting, column, settings);
+            let remedy = lacking.remedy(setting, settings);
             format!("\n  {column}: {}", remedy.unwrap_or_else(|| format!("set {setting} to the right column")))
         })
         .collect();

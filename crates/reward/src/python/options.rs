@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::function::RowPart;
 use burnish_util::interrupt::Interrupt;
 
 /// Code that holds the functions.
@@ -115,6 +116,8 @@ pub struct Signature {
     pub columns: Option<Vec<String>>,
     /// Columns of the data set that the function requires; for an estimator, the columns of the batch.
     pub wants: Vec<String>,
+    /// Parts of a row that the function's code uses.
+    pub(super) reads: Vec<String>,
 }
 
 impl Signature {
@@ -134,6 +137,17 @@ impl Signature {
         let names = |names: &Vec<Value>| names.iter().filter_map(text).collect();
         let columns = value["columns"].as_array().map(names);
         let wants = value["wants"].as_array().map(names).unwrap_or_default();
-        Some(Self { name: text(&value["name"])?, style, columns, wants })
+        let reads = value["reads"].as_array().map(names).unwrap_or_default();
+        Some(Self { name: text(&value["name"])?, style, columns, wants, reads })
+    }
+
+    /// Returns true if the function's code uses this part of a row.
+    pub fn reads(&self, part: RowPart) -> bool {
+        let name = match part {
+            RowPart::DataSource => "data_source",
+            RowPart::GroundTruth => "ground_truth",
+            RowPart::Solution => return false,
+        };
+        self.reads.iter().any(|read| read == name)
     }
 }

@@ -1,5 +1,6 @@
 # Styles in which reward functions are called, recognised by the names of their parameters.
 
+import dis
 import inspect
 from types import SimpleNamespace
 
@@ -47,6 +48,14 @@ class Callee:
         own = TRL + TRL_SERVICES if self.style == "trl" else self.required
         return [name for name in self.required if name not in own and name not in self.kwargs]
 
+    def reads(self):
+        """Returns the parts of a row that the function's code uses: `data_source`, `ground_truth`."""
+        passed = {"verl": VERL, "verl_positional": VERL, "verl_batch": VERL_BATCH, "openrlhf": OPENRLHF}.get(self.style, ())
+        parts = {"data_source": "data_source", "ground_truth": "ground_truth", "labels": "ground_truth"}
+        parts.update(data_sources="data_source", ground_truths="ground_truth")
+        by_position = self.style in ("verl_positional", "openrlhf")
+        return sorted({parts[name] for at, name in enumerate(passed) if name in parts and uses(self.function, name, at if by_position else None)})
+
     def keywords(self, given):
         """Returns the keyword arguments of one call, without those that the function does not take (often `extra_info`)."""
         given = dict(given, **self.kwargs)
@@ -55,6 +64,25 @@ class Callee:
     def __call__(self, *args, **kwargs):
         result = self.function(*args, **kwargs)
         return wait(result) if inspect.isawaitable(result) else result
+
+
+def uses(function, name, position):
+    """Returns true if the code of a function may use the argument of this name, or at this position. An argument that the code never
+    loads is not used. Functions without code of their own, and those behind a decorator, may use all."""
+    code = getattr(function, "__code__", None)
+    if not inspect.isfunction(function) or hasattr(function, "__wrapped__") or {"locals", "vars", "eval", "exec"} & set(code.co_names):
+        return True
+    kinds = [(p.name, p.kind) for p in inspect.signature(function).parameters.values()]
+    positional = [own for own, kind in kinds if kind in POSITIONAL]
+    if position is not None:
+        catch_all, own = inspect.Parameter.VAR_POSITIONAL, positional[position] if position < len(positional) else None
+    else:
+        catch_all, own = inspect.Parameter.VAR_KEYWORD, name if name in [own for own, kind in kinds if kind in KEYWORD] else None
+    wanted = own or next((own for own, kind in kinds if kind == catch_all), None)
+    if wanted is None or wanted in code.co_cellvars:
+        return wanted is not None
+    loads = (step.argval for step in dis.get_instructions(code) if "LOAD" in step.opname)
+    return any(wanted == value or isinstance(value, tuple) and wanted in value for value in loads)
 
 
 def wait(result):

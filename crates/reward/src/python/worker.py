@@ -63,7 +63,7 @@ def attempt(work):
 
 
 def greet(callees):
-    return {"functions": [{"name": f.name, "style": f.style, "columns": f.columns(), "wants": f.wants()} for f in callees]}
+    return {"functions": [{"name": f.name, "style": f.style, "columns": f.columns(), "wants": f.wants(), "reads": f.reads()} for f in callees]}
 
 
 def answer(callees, lines, line, cpu_seconds):

@@ -8,7 +8,9 @@ use anyhow::{Context, Result, ensure};
 use crate::job::agents::Agents;
 use crate::job::words::ToLayer;
 use burnish_config::PpoConfig;
-use burnish_data::{AgentRows, Prompt, PromptOptions, RowNeeds, RowSelection, Take, Tokenizer, load_prompts};
+use burnish_data::{
+    AgentRows, GroundTruthKey, Prompt, PromptForm, PromptOptions, RowNeeds, RowSelection, Take, Tokenizer, load_prompts,
+};
 
 /// The prompts of training and validation.
 pub(super) struct Prompts {
@@ -45,8 +47,13 @@ fn prompts(
     let seed = data.seed.unwrap_or(config.trainer.seed);
     let take = usize::try_from(max).ok().map(|most| Take { most, shuffle, seed });
     let options = PromptOptions {
-        prompt_key: data.prompt_key.clone(),
+        form: PromptForm {
+            key: data.prompt_key.clone(),
+            apply_chat_template: data.apply_chat_template,
+            input_template: data.input_template.clone(),
+        },
         reward_fn_key: data.reward_fn_key.clone(),
+        ground_truth: GroundTruthKey::new(data.label_key.as_deref(), GroundTruthKey::default()),
         max_prompt_length: data.max_prompt_length,
         truncation: data.truncation.to_layer(),
         filter_overlong_prompts: data.filter_overlong_prompts,

@@ -16,7 +16,7 @@ use crate::trainer::algorithms::RunEstimator;
 use crate::trainer::batch::post_processing;
 use crate::trainer::sampling::scoring;
 use burnish_config::{BatchPlan, PpoConfig};
-use burnish_data::{Prompt, RowNeeds};
+use burnish_data::{GroundTruthKey, Prompt, RowNeeds};
 use burnish_reward::python::PythonPostProcessing;
 use burnish_reward::{Rewards, ScoreInput};
 use burnish_util::interrupt::Interrupt;
@@ -36,6 +36,8 @@ impl<'a> Scorers<'a> {
     /// If a file cannot be loaded, or a server does not start.
     pub(super) fn start(config: &'a PpoConfig, plan: &BatchPlan, interrupt: &Interrupt) -> Result<Self> {
         let mut rewards = RewardPlan::start(config.rewards(), interrupt)?;
+        let truth = GroundTruthKey::new(config.data.label_key.as_deref(), GroundTruthKey::default());
+        rewards.check_keys(("data.reward_fn_key", config.data.reward_fn_key.as_deref()), &truth)?;
         let agents = start_agents(config, &rewards, interrupt)?;
         rewards.needs.columns |= config.actor_rollout_ref.rollout.conversations().read_columns();
         if agents.as_ref().is_some_and(Agents::scores_by_default) {
