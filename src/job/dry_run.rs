@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::memory_estimate::MemoryEstimate;
-use burnish_config::schema::{Init, Location};
+use burnish_config::schema::{Init, Location, OneOrMany};
 use burnish_model::DecoderConfig;
 use burnish_model::lora::peft::PeftAdapter;
 use burnish_model::weights::{WeightFiles, weights_file};
@@ -51,6 +51,14 @@ pub fn steps(total: u64, per_epoch: u64, resumed: Option<u64>) -> String {
 /// Joins file names for people.
 pub fn names(files: &[Location]) -> String {
     files.iter().map(|file| file.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the number of validation rows and their files. `rows`: the kind of row, such as `prompts`.
+pub fn validation(rows: &str, count: usize, files: Option<&OneOrMany<Location>>) -> String {
+    match files {
+        Some(files) => format!("{count} {rows} from {}", names(files)),
+        None => "none: data.val_files is null".to_owned(),
+    }
 }
 
 /// Checks that pretrained weights exist and that their number fits the model; reads only the headers. Skips weights on the Hub

@@ -28,9 +28,7 @@ pub trait Pipeline {
     fn step(&mut self, at: &mut Context) -> Result<Metrics>;
 
     /// Returns true if there is something to validate on.
-    fn validates(&self) -> bool {
-        true
-    }
+    fn validates(&self) -> bool;
 
     /// Returns the metrics of a validation after step `at.step`.
     ///

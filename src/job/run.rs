@@ -48,7 +48,8 @@ impl<P: Pipeline> Run<P> {
     fn train(&mut self) -> Result<()> {
         self.at.progress.start(self.at.step, self.at.total_steps());
         // A resumed run already had its first validation; validation alone is possible at any step.
-        if self.at.settings.val_only || self.at.step == 0 && self.at.settings.val_before_train {
+        let is_first = self.at.settings.val_only || self.at.step == 0 && self.at.settings.val_before_train;
+        if self.pipeline.validates() && is_first {
             self.at.record.stage().enter("testing");
             let metrics = match self.pipeline.validate(&mut self.at) {
                 Err(error) if error.is::<Interrupted>() => return self.stop(),

@@ -127,6 +127,10 @@ impl Pipeline for Trainer {
         Ok(metrics)
     }
 
+    fn validates(&self) -> bool {
+        self.config.data.val_files.is_some()
+    }
+
     fn validate(&mut self, at: &mut Context) -> Result<Metrics> {
         self.sampling.validate(self.learning.policy(), at)
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{rows, small_run, succeed};
+use crate::common::{rows, small_run, succeed, trainer};
 
 fn lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -101,4 +101,31 @@ fn the_temperature_decides_whether_validation_samples() {
             && said.contains("ignored: actor_rollout_ref.rollout.val_kwargs.top_p"),
         "{said}"
     );
+}
+
+/// Null and an empty list both mean no validation: in a run that asks for none, no row has a metric of validation.
+#[test]
+fn a_run_without_validation_rows_trains() {
+    let few = ["data.train_batch_size=8", "data.train_max_samples=16", "trainer.total_training_steps=2", "trainer.logger=[file]"];
+    let rl = ["actor_rollout_ref.actor.ppo_mini_batch_size=8", "actor_rollout_ref.rollout.n=2"];
+    let agents = ["--config", "recipes/calculator/grpo.yaml", rl[0], rl[1]];
+    let commands: [&[&str]; 6] = [
+        &["--config", "ppo_trainer.yaml", rl[0], rl[1]],
+        &agents,
+        &["sft", "--config", "sft_trainer.yaml"],
+        &["rm", "--config", "rm_trainer.yaml"],
+        &["dpo", "--config", "dpo_trainer.yaml"],
+        &["distill", "--config", "distill_trainer.yaml"],
+    ];
+    for (command, none) in commands.into_iter().zip(["null", "[]", "[]", "null", "[]", "[]"]) {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        let mut command = trainer(command);
+        command.args(few).arg(format!("data.val_files={none}")).arg(format!("trainer.default_local_dir={}", run.display()));
+        let said = String::from_utf8(succeed(command).stderr).unwrap();
+        assert!(said.contains("training and no validation"), "{said}");
+        let rows = rows(&run);
+        assert_eq!(rows.iter().map(|(step, _)| *step).collect::<Vec<_>>(), [1, 2], "{rows:?}");
+        assert!(rows.iter().all(|(_, row)| row.keys().all(|key| !key.starts_with("val"))), "{rows:?}");
+    }
 }

@@ -6,7 +6,7 @@ use super::inputs::Inputs;
 use super::objective::Objective;
 use super::read::{longest, read};
 use super::settings::{cut, run_settings, unused_options};
-use crate::job::dry_run::{check_weights, describe, names, report, steps};
+use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
 use crate::job::hub_names;
 use crate::job::lora_settings;
 use crate::job::memory_estimate::MemoryEstimate;
@@ -48,10 +48,6 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
     let adapter = lora_settings::adapter(&model.lora(), &decoder, model.path.as_path(), trainer.seed)?;
     let memory = estimate::<O>(&config, &inputs, &sharding)?;
     let (batch, longest) = (data.train_batch_size, inputs.train.iter().chain(&inputs.val).map(longest::<O>).max().unwrap_or(0));
-    let validation = match data.val_files {
-        Some(files) => format!("{} examples from {}", inputs.val.len(), names(files)),
-        None => "none: data.val_files is null".to_owned(),
-    };
     let micro = match cut(&config) {
         Cut::Sequences(examples) => format!("{examples}"),
         Cut::Tokens(tokens) => format!("up to {tokens} tokens"),
@@ -61,7 +57,7 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
         ("device", trainer.device.to_string()),
         ("tokenizer", format!("{}: {} tokens", model.tokenizer_folder(), inputs.tokenizer.vocab_size())),
         ("training", format!("{} examples from {}", inputs.train.len(), names(data.train_files))),
-        ("validation", validation),
+        ("validation", validation("examples", inputs.val.len(), data.val_files)),
         ("longest", format!("{longest} tokens")),
     ];
     let after = [

@@ -162,6 +162,7 @@ impl<O: Objective> Pipeline for Stage<O> {
     fn announce(&self, at: &Context) {
         let (train, val) = (self.inputs.train.len(), self.inputs.val.len());
         let model = &at.settings.model;
+        let val = if val == 0 { "no".to_owned() } else { val.to_string() };
         tracing::info!("{model}; {train} training and {val} validation examples; {} steps", at.total_steps());
         if !has_weights(&self.config.stage().checkpoint.save_contents) {
             tracing::warn!(

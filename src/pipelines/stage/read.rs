@@ -26,9 +26,6 @@ pub(super) fn read<O: Objective>(config: &O::Config) -> Result<Inputs<O::Example
     let tokenizer = dated(tokenizer, keys.data.chat_template_date, Some(&keys.trainer.resume()))?;
     let (train, sets) = training::<O>(config, &tokenizer)?;
     let val = validation::<O>(config, &tokenizer)?;
-    if keys.data.val_files.is_none() && !keys.trainer.test_freq.is_never() {
-        tracing::warn!("ignored: trainer.test_freq: there is no validation, data.val_files is null");
-    }
     let longest = train.iter().chain(&val).map(longest::<O>).max().unwrap_or(0);
     check_model(&O::decoder(config)?, &tokenizer, longest, "data.max_length")
         .with_context(|| format!("the model in {} and the tokenizer in {folder}", keys.model.path))?;

@@ -79,6 +79,7 @@ pub(super) fn unused_options<O: Objective>(config: &O::Config, sharding: &Shardi
         ((!dynamic, "it needs data.use_dynamic_bsz=true"), &["data.max_token_len_per_gpu"]),
         ((dynamic, "data.use_dynamic_bsz=true cuts by data.max_token_len_per_gpu"), &["data.micro_batch_size_per_gpu"]),
         (unvalidated, &["data.val_max_samples", "trainer.eval_delay"]),
+        ((unvalidated.0 && !trainer.test_freq.is_never(), unvalidated.1), &["trainer.test_freq"]),
         (undelayed, &["trainer.eval_delay"]),
         (unwatched, &["trainer.greater_is_better"]),
         (never_early, &["trainer.early_stopping_patience"]),

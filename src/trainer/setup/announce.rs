@@ -15,7 +15,10 @@ pub fn announce(config: &PpoConfig, sampling: &SamplingSide, learning: &Learning
         learning.policy().size(),
         config.trainer.device,
         sampling.train.len(),
-        sampling.val.len()
+        match sampling.val.len() {
+            0 => "no".to_owned(),
+            count => count.to_string(),
+        }
     );
     tracing::info!(
         "{}; {} steps, {} per epoch of {} prompts",

@@ -7,7 +7,7 @@ use super::inputs::TrainerInputs;
 use super::memory_plan::{MemoryPlan, plan_memory};
 use super::run_settings::run_settings;
 use super::unused_options;
-use crate::job::dry_run::{check_weights, describe, names, report, steps};
+use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
 use crate::job::hub_names;
 use crate::job::lora_settings;
 use crate::job::models::open_device;
@@ -56,7 +56,7 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
             format!("{}: {} tokens", config.data.tokenizer.as_ref().unwrap_or(&parts.model.path), inputs.tokenizer.vocab_size()),
         ),
         ("training", format!("{} prompts from {}", inputs.train.len(), names(&config.data.train_files))),
-        ("validation", format!("{} prompts from {}", inputs.val.len(), names(&config.data.val_files))),
+        ("validation", validation("prompts", inputs.val.len(), config.data.val_files.as_ref())),
         ("longest", format!("{} tokens of prompt, {response} of response", inputs.longest_prompt())),
         ("plan", inputs.plan.to_string().replace('\n', "\n            ")),
         ("steps", steps(inputs.total_steps, settings.steps_per_epoch, resumed)),

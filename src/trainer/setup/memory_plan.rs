@@ -72,7 +72,7 @@ pub(super) fn plan_memory(config: &PpoConfig, inputs: &TrainerInputs, sharding: 
 fn add_generation(memory: &mut MemoryEstimate, config: &PpoConfig, inputs: &TrainerInputs, sharding: &ShardingPlan) -> usize {
     let (rollout, plan) = (&config.actor_rollout_ref.rollout, inputs.plan);
     let validated = config.data.val_batch_size.unwrap_or(inputs.val.len()).min(inputs.val.len());
-    let validated = if config.trainer.validates() { validated * rollout.val_kwargs.n } else { 0 };
+    let validated = if config.validates() { validated * rollout.val_kwargs.n } else { 0 };
     let sampled = inputs.sampler.batch_size() * plan.samples_per_prompt;
     // A rank generates for its share of the prompts.
     let trained_here = sharding.of_rank(inputs.sampler.batch_size()) * plan.samples_per_prompt;

@@ -1,6 +1,6 @@
 //! `data.*`: the prompts. Meaning and defaults: `config/data/legacy_data.yaml`.
 
-use super::types::{Location, OneOrMany, OpenMapping, choices};
+use super::types::{Location, OneOrMany, OpenMapping, choices, files_or_none};
 use serde::{Deserialize, Serialize};
 
 /// The source of the prompts, and their maximum lengths.
@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct DataConfig {
     pub tokenizer: Option<Location>,
     pub train_files: OneOrMany<Location>,
-    pub val_files: OneOrMany<Location>,
+    /// `None`: the run does not validate.
+    #[serde(deserialize_with = "files_or_none")]
+    pub val_files: Option<OneOrMany<Location>>,
     pub train_max_samples: i64,
     pub val_max_samples: i64,
     pub prompt_key: String,

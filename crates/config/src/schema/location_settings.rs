@@ -58,7 +58,7 @@ impl PpoConfig {
             locations.extend(one("reward_model.model.input_tokenizer", LocationKind::Tokenizer, &mut judge.input_tokenizer));
         }
         locations.extend(many("data.train_files", LocationKind::TrainingData, [&mut data.train_files]));
-        locations.extend(many("data.val_files", LocationKind::ValidationData, [&mut data.val_files]));
+        locations.extend(many("data.val_files", LocationKind::ValidationData, &mut data.val_files));
         locations
     }
 }

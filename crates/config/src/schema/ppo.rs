@@ -45,6 +45,12 @@ impl PpoConfig {
         is_in_loss || self.actor_rollout_ref.actor.use_kl_loss || self.has_kl_in_reward()
     }
 
+    /// True if the run validates at some step.
+    pub fn validates(&self) -> bool {
+        let trainer = &self.trainer;
+        self.data.val_files.is_some() && (!trainer.test_freq.is_never() || trainer.val_before_train || trainer.val_only)
+    }
+
     /// Returns the number formats of the models of a run, with their keys.
     pub fn dtypes(&self) -> Vec<(&'static str, Dtype)> {
         let policy = ("actor_rollout_ref.model.dtype", self.actor_rollout_ref.model.dtype);

@@ -88,6 +88,7 @@ macro_rules! stage_data {
             pub use_dynamic_bsz: bool,
             pub max_token_len_per_gpu: usize,
             pub train_files: $crate::schema::OneOrMany<$crate::schema::Location>,
+            #[serde(deserialize_with = "crate::schema::types::files_or_none")]
             pub val_files: Option<$crate::schema::OneOrMany<$crate::schema::Location>>,
             pub max_length: usize,
             pub truncation: $crate::schema::StageTruncation,

@@ -41,13 +41,6 @@ pub struct TrainerConfig {
     pub validation_data_dir: Option<Location>,
 }
 
-impl TrainerConfig {
-    /// True if the run validates at some step.
-    pub fn validates(&self) -> bool {
-        !self.test_freq.is_never() || self.val_before_train || self.val_only
-    }
-}
-
 choices! {
     /// The naming of the metrics.
     pub enum MetricNames {

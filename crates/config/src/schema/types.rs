@@ -187,6 +187,12 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     }
 }
 
+/// Reads files that a run may lack: null and an empty list both mean none.
+pub(super) fn files_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<OneOrMany<Location>>, D::Error> {
+    let files = Option::<OneOrMany<Location>>::deserialize(deserializer)?;
+    Ok(files.filter(|files| !files.is_empty()))
+}
+
 /// The interval, in steps, of a repeated action of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frequency {

@@ -39,7 +39,7 @@ pub(super) fn ppo(config: &PpoConfig, report: &mut Report) {
     passes(config, report);
     validate_rollout::rollout(config, report);
     token_budgets(config, report);
-    validate_trainer::trainer(&config.trainer, report);
+    validate_trainer::trainer(config, report);
     validate_algorithm::algorithm(config, report);
     validate_critic::critic(config, report);
     config.actor_rollout_ref.actor.optim.validate("actor_rollout_ref.actor.optim", report);

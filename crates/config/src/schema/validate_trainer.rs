@@ -1,12 +1,27 @@
 //! Checks of the run that the types cannot express.
 
+use super::ppo::PpoConfig;
 use super::trainer::{ResumeKeys, ResumeMode, TrainerConfig};
 use crate::Report;
 
 /// Checks the settings of checkpoints: kept ones, the best one, and the one to resume from.
-pub(super) fn trainer(trainer: &TrainerConfig, report: &mut Report) {
+pub(super) fn trainer(PpoConfig { data, trainer, .. }: &PpoConfig, report: &mut Report) {
     best_and_kept(trainer, report);
+    if data.val_files.is_none() {
+        without_validation(trainer, report);
+    }
     resume(&trainer.resume(), report);
+}
+
+/// Refuses settings that ask for a validation without rows.
+fn without_validation(trainer: &TrainerConfig, report: &mut Report) {
+    let asked = [
+        (trainer.val_only, "trainer.val_only", "validates"),
+        (trainer.metric_for_best_model.is_some(), "trainer.metric_for_best_model", "is a metric of validation"),
+    ];
+    for (_, key, needs) in asked.into_iter().filter(|(is_set, ..)| *is_set) {
+        report.wrong(key, format!("`{key}` {needs}, but `data.val_files` is null"), "write data.val_files=FILE");
+    }
 }
 
 /// Checks that a checkpoint is named if the run must resume from it.

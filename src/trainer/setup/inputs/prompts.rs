@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::job::agents::Agents;
 use crate::job::words::ToLayer;
 use burnish_config::PpoConfig;
+use burnish_config::schema::{Location, OneOrMany};
 use burnish_data::{
     AgentRows, GroundTruthKey, Prompt, PromptForm, PromptOptions, RowNeeds, RowSelection, Take, Tokenizer, load_prompts,
 };
@@ -27,9 +28,25 @@ impl Prompts {
         let keys = config.actor_rollout_ref.rollout.conversations();
         let rows = agents.map(Agents::rows).transpose()?;
         let rows = rows.unwrap_or_else(|| AgentRows { ignores_names: !keys.agent.read_agent_name, ..AgentRows::default() });
-        let read = |training| prompts(config, needs, tokenizer, &rows, training);
-        Ok(Self { train: read(true)?, val: read(false)? })
+        let data = &config.data;
+        let read = |part: &Part| prompts(config, needs, tokenizer, &rows, part);
+        let (files, take) = (&data.train_files, (data.train_max_samples, data.shuffle));
+        let train = read(&Part { key: "data.train_files", files, take })?;
+        let take = (data.val_max_samples, data.validation_shuffle);
+        let val = match &data.val_files {
+            Some(files) => read(&Part { key: "data.val_files", files, take })?,
+            None => vec![],
+        };
+        Ok(Self { train, val })
     }
+}
+
+/// The files of training or validation.
+struct Part<'a> {
+    key: &'static str,
+    files: &'a OneOrMany<Location>,
+    /// The maximum number of rows, -1 = all, and true to draw random rows.
+    take: (i64, bool),
 }
 
 fn prompts(
@@ -37,13 +54,9 @@ fn prompts(
     needs: RowNeeds,
     tokenizer: &Tokenizer,
     agents: &AgentRows,
-    training: bool,
+    &Part { key, files, take: (max, shuffle) }: &Part,
 ) -> Result<Vec<Arc<Prompt>>> {
     let data = &config.data;
-    let (key, files, max, shuffle) = match training {
-        true => ("data.train_files", &data.train_files, data.train_max_samples, data.shuffle),
-        false => ("data.val_files", &data.val_files, data.val_max_samples, data.validation_shuffle),
-    };
     let seed = data.seed.unwrap_or(config.trainer.seed);
     let take = usize::try_from(max).ok().map(|most| Take { most, shuffle, seed });
     let options = PromptOptions {

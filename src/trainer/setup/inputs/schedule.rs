@@ -22,7 +22,7 @@ impl Schedule {
     /// If a validation has too many tokens, or an epoch has no step.
     pub(super) fn new(config: &PpoConfig, Prompts { train, val }: &Prompts) -> Result<Self> {
         let (data, trainer) = (&config.data, &config.trainer);
-        if trainer.validates() {
+        if config.validates() {
             let validation = [
                 ("`data.val_files` rows", val.len()),
                 ("`actor_rollout_ref.rollout.val_kwargs.n`", config.actor_rollout_ref.rollout.val_kwargs.n),

@@ -20,8 +20,13 @@ use burnish_config::schema::ResumeMode;
 pub(crate) fn of_run(config: &PpoConfig, inputs: &TrainerInputs, sharding: &ShardingPlan) -> Result<Vec<UnusedOption>> {
     let (data, trainer, parts) = (&config.data, &config.trainer, &config.actor_rollout_ref);
     let (actor, rollout, reference, critic) = (&parts.actor, &parts.rollout, &parts.reference, &config.critic);
-    let validates = trainer.validates();
-    let unvalidated = (!validates, "nothing is validated (trainer.test_freq, trainer.val_before_train)");
+    let validates = config.validates();
+    let no_rows = "there is no validation, data.val_files is null";
+    let without_rows = data.val_files.is_none();
+    let unvalidated = match without_rows {
+        true => (true, no_rows),
+        false => (!validates, "nothing is validated (trainer.test_freq, trainer.val_before_train)"),
+    };
     let every_row = (data.val_max_samples <= 0, "without data.val_max_samples every row is used");
     let draws = validates && data.validation_shuffle && !every_row.0;
     let in_order = (!data.shuffle && !draws, "nothing is shuffled");
@@ -60,6 +65,8 @@ pub(crate) fn of_run(config: &PpoConfig, inputs: &TrainerInputs, sharding: &Shar
                 "trainer.validation_data_dir",
             ],
         ),
+        ((without_rows && !trainer.test_freq.is_never(), no_rows), &["trainer.test_freq"]),
+        ((without_rows, no_rows), &["trainer.eval_delay"]),
         (
             (!trainer.test_freq.is_due_before(trainer.eval_delay), "trainer.test_freq chooses no step before it"),
             &["trainer.eval_delay"],
