@@ -31,7 +31,7 @@ pub(crate) struct FromPeerArgs {
     /// Write the recipe to this file instead of printing it
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Edition of the library whose defaults count [default: the newest that has all options of the command]
+    /// Release of the library whose defaults count, such as 0.17.0 [default: the newest that has most of the command's options]
     #[arg(long)]
     edition: Option<String>,
     /// Trainer of the command, if the command does not show it
@@ -74,10 +74,11 @@ pub(super) fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliErr
     let converted = peers::convert(peer, &source)?;
     deliver(args.output.as_ref(), converted.subcommand, &converted.recipe, || converted.recipe.clone())?;
     let runs = report(name, &converted);
-    match converted.refused.len() {
-        0 if runs => Ok(()),
-        0 => Err(CliError::run(anyhow!("the recipe is written, but a run of it would end at once"))),
-        count => Err(CliError::run(anyhow!("the recipe is written, without {count} of the command's options"))),
+    match (converted.refused.len(), converted.differences.len()) {
+        (0, 0) if runs => Ok(()),
+        (0, 0) => Err(CliError::run(anyhow!("the recipe is written, but a run of it would end at once"))),
+        (0, _) => Err(CliError::run(anyhow!("the recipe is written, but its run differs from the command's"))),
+        (count, _) => Err(CliError::run(anyhow!("the recipe is written, without {count} of the command's options"))),
     }
 }
 
@@ -87,11 +88,13 @@ fn report(name: &str, converted: &PeerConversion) -> bool {
     for line in numbered(converted.refused.iter().map(RefusedOption::line)) {
         tracing::warn!("not supported: {line}");
     }
+    converted.differences.iter().for_each(|difference| tracing::warn!("different here: {difference}"));
     converted.notes.iter().for_each(|note| tracing::warn!("{note}"));
     converted.missing.iter().for_each(|hole| tracing::warn!("set `{}`: {}", hole.key, hole.message));
     for line in &converted.further {
         tracing::warn!("{name}:{line} is another command; --line {line} converts it");
     }
+    tracing::info!("the defaults are those of {}, {}", converted.edition, converted.why);
     let overrides = converted.overrides.iter().map(|word| format!("++{word}")).collect();
     let refused = check(converted.kind, converted.preset, overrides).err();
     if let Some(error) = &refused {

@@ -257,7 +257,7 @@ fn context(peer: &'static Peer, trainer: &str, edition: usize) -> Vec<String> {
     while index < all.len() {
         let values = all[index + 1..].iter().take_while(|word| !word.starts_with("--")).count();
         let name = all[index].trim_start_matches("--");
-        let has = (peer.options)().find(trainer, name).is_some_and(|option| option.defaults[edition].is_some());
+        let has = (peer.options)().find(trainer, name).is_some_and(|option| option.has(edition));
         kept.extend(all[index..=index + values].iter().filter(|_| has).cloned());
         index += values + 1;
     }
@@ -276,10 +276,10 @@ fn every_option_that_is_a_setting_has_an_effect() {
             {
                 continue;
             }
-            let edition = option.defaults.iter().rposition(Option::is_some).unwrap();
-            let name = options.editions[edition];
+            let edition = option.editions().next_back().unwrap();
+            let name = options.release(edition);
             let found = SAMPLES.iter().find(|(known, ..)| *known == option.name);
-            let default = option.defaults[edition].clone().unwrap();
+            let default = option.default(edition).unwrap();
             let (before, value) = found
                 .map_or((String::new(), sample(option, &default)), |(_, before, value)| (before.to_string(), value.to_string()));
             let mut base = context(peer, option.trainer, edition);

@@ -1,29 +1,37 @@
 //! Parses the words of a call like `argparse` and transformers' `HfArgumentParser`.
 
+use super::names::{find, find_whole};
 use super::options::{OptionRow, OptionSyntax, Options};
+use super::secrets;
 use super::value::{flag, from_number, number, parse};
 use crate::shell::{Unknown, unknowns_in};
-use burnish_hydra::suggest::closest;
-use burnish_hydra::{Node, Origin, Problem, Value, inline};
+use burnish_hydra::{Node, Problem, Value, inline};
 use indexmap::IndexMap;
 
 /// The options of a call.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedOptions {
     pub values: IndexMap<&'static str, Value>,
-    /// Options that the command does not have: the words, the name, and the place in a file.
-    pub(crate) unknown_options: Vec<(String, String, Option<Origin>)>,
+    /// Options that the command does not have in any edition: the words, and the name.
+    pub(crate) unknown_options: Vec<(String, String)>,
     /// Unknown values, with the option that they belong to.
     pub(crate) unknown_values: Vec<(Option<&'static str>, Unknown)>,
 }
 
-/// Reads the words after the name of a command.
+/// Returns the names of the options among words, as written, without values.
+pub(super) fn names(words: &[String]) -> Vec<&str> {
+    let name = |word: &'_ String| word.find('=').unwrap_or(word.len());
+    words.iter().filter(|word| is_option(word)).map(|word| word[..name(word)].trim_start_matches('-')).collect()
+}
+
+/// Reads the words after the name of a command. The names have the meaning of an edition, else of the newest edition with them.
 ///
 /// # Errors
 /// If a value is missing or has a wrong type, or a word does not belong to an option.
 pub(super) fn read(
     options: &'static Options,
     trainer: &'static str,
+    edition: usize,
     words: &[String],
     unknowns: &[Unknown],
 ) -> Result<ParsedOptions, Problem> {
@@ -48,8 +56,9 @@ pub(super) fn read(
         let (name, joined) = word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value.to_string())));
         let free = words[at..].iter().take_while(|word| !is_option(word)).count();
         let next = &words[at..at + free];
-        let Some((option, negated)) = find(options, trainer, name.trim_start_matches('-')) else {
-            given.unknown_options.push((words[at - 1..at + free].join(" "), name.to_string(), None));
+        next.iter().chain(&joined).for_each(|value| secrets::note(name.trim_start_matches('-'), value));
+        let Some((option, negated)) = find(options, trainer, name.trim_start_matches('-'), edition) else {
+            given.unknown_options.push((words[at - 1..at + free].join(" "), name.to_string()));
             at += free;
             continue;
         };
@@ -70,7 +79,7 @@ pub(super) fn read(
         let value = match (option.syntax, texts.first()) {
             (OptionSyntax::Flag, None) => Value::Bool(!negated),
             (OptionSyntax::List, _) => super::list(texts.iter().map(|text| item(text))),
-            (OptionSyntax::Text, None) if option.defaults.contains(&Some(Value::Bool(true))) => Value::Bool(true),
+            (OptionSyntax::Text, None) if option.defaults().any(|default| default == Value::Bool(true)) => Value::Bool(true),
             (_, None) => {
                 let help = "if the script passes an unset variable here, set it with NAME=VALUE";
                 return Err(wrong("a value").help(help));
@@ -91,21 +100,13 @@ pub(super) fn read_file(options: &'static Options, trainer: &'static str, root: 
         return Err(Problem::new("", "the file must be a mapping of options to values").at(&root.origin));
     };
     let mut given = ParsedOptions::default();
-    for (name, node) in entries.iter().filter(|(name, _)| *name != "env") {
-        match find(options, trainer, name) {
-            Some((option, negated)) => {
+    for (name, node) in entries {
+        match find_whole(options, trainer, name) {
+            Some(option) => {
                 let wrong = |what: String| Problem::new("", format!("`{name}` must be {what}")).at(&node.origin);
-                let value = typed(option, node.value.clone()).map_err(wrong)?;
-                let value = if negated { Value::Bool(!flag(&value).unwrap_or(false)) } else { value };
-                given.values.insert(option.name, value);
+                given.values.insert(option.name, typed(option, node.value.clone()).map_err(wrong)?);
             }
-            None => {
-                given.unknown_options.push((
-                    format!("{name}: {}", inline(&node.value)),
-                    name.clone(),
-                    Some(node.origin.at_key()),
-                ));
-            }
+            None => given.unknown_options.push((format!("{name}: {}", inline(&node.value)), name.clone())),
         }
     }
     Ok(given)
@@ -114,32 +115,6 @@ pub(super) fn read_file(options: &'static Options, trainer: &'static str, root: 
 /// Returns true for a word that begins an option; a negative number is a value.
 pub(crate) fn is_option(word: &str) -> bool {
     word.starts_with('-') && word.len() > 1 && number(&Value::Text(word.to_string())).is_none()
-}
-
-/// Finds an option by its name, with dashes for underscores, with `no_` before a flag, or by an unambiguous prefix.
-fn find(options: &'static Options, trainer: &'static str, name: &str) -> Option<(&'static OptionRow, bool)> {
-    let plain = name.replace('-', "_");
-    let exact = |name: &str| options.find(trainer, name);
-    if let Some(option) = exact(name).or_else(|| exact(&plain)) {
-        return Some((option, false));
-    }
-    if let Some(option) = plain.strip_prefix("no_").and_then(exact).filter(|option| option.syntax == OptionSyntax::Flag) {
-        return Some((option, true));
-    }
-    let mut begun = options.of(trainer).filter(|option| option.name.starts_with(&plain) && plain.len() > 2);
-    let first = begun.next();
-    first.filter(|_| begun.next().is_none()).map(|option| (option, false))
-}
-
-/// Returns the error of an unknown option, with the most similar one.
-pub(crate) fn unknown_option(options: &'static Options, trainer: &'static str, name: &str) -> Problem {
-    let bare = name.trim_start_matches('-');
-    let meant = closest(bare, options.of(trainer).map(|option| option.name));
-    let problem = Problem::new("", format!("`{name}` is not an option of this command in any edition"));
-    match meant {
-        Some(meant) => problem.help(format!("did you mean `--{meant}`?")),
-        None => problem,
-    }
 }
 
 /// Converts a value to the type of its option.

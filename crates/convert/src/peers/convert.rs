@@ -2,15 +2,14 @@
 
 use super::argparse::{self, ParsedOptions};
 use super::call::TrainerCall;
-use super::converted::PeerConversion;
+use super::converted::{PeerConversion, RefusedOption};
 use super::draft::Draft;
-use super::peer::{OptionTreatment, Peer};
-use super::recipe;
+use super::peer::Peer;
 use super::trainer::PeerTrainer;
 use super::values::Values;
+use super::{edition, names, recipe, rows};
 use crate::shell::Unknown;
-use burnish_config::compat::{Ignored, alike};
-use burnish_hydra::{self, ConfigError, Problem, Value, inline, yaml};
+use burnish_hydra::{self, ConfigError, Problem, Value, yaml};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
@@ -65,60 +64,66 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
     let root = file.as_deref().map(|path| parse(path, source)).transpose()?;
     let trainer = trainer(peer, source.stage.unwrap_or(&call.stage))?;
     let options = (peer.options)();
+    let mut names = argparse::names(&rest);
+    if let Some(Value::Map(entries)) = root.as_ref().map(|root| &root.value) {
+        names.extend(entries.keys().map(String::as_str));
+    }
+    let edition = edition::choose(peer, trainer, source.edition, &names)?;
+    let mut notes: Vec<String> = edition.mixture.clone().into_iter().collect();
     let mut given = ParsedOptions::default();
     if let Some(root) = &root {
         given = argparse::read_file(options, trainer.name, root)?;
+        notes.extend(environment(&mut given));
     }
-    let of_words = argparse::read(options, trainer.name, &rest, &source.unknowns)?;
+    let of_words = argparse::read(options, trainer.name, edition.index, &rest, &source.unknowns)?;
     given.values.extend(of_words.values);
     given.unknown_options.extend(of_words.unknown_options);
-    let mut notes: Vec<String> = vec![];
-    for (written, name, origin) in given.unknown_options {
-        // A user's own script can define additional options.
-        match &call.script {
-            Some(script) => notes.push(format!(
-                "{written}: ignored, because {} does not have this option; {script} itself may read it",
-                peer.name
-            )),
-            None => {
-                let problem = argparse::unknown_option(options, trainer.name, &name);
-                return Err(origin.map_or(problem.clone(), |origin| problem.at(&origin)).into());
-            }
-        }
-    }
+    let refused = given.unknown_options.iter().map(|(written, name)| RefusedOption {
+        option: written.clone(),
+        reason: match &call.script {
+            // A user's own script can define additional options.
+            Some(script) => format!("{} does not have this option; {script} itself may read it", peer.name),
+            None => names::unknown_option(options, trainer.name, name, peer.name),
+        },
+    });
+    let refused: Vec<RefusedOption> = refused.collect();
     for (option, unknown) in &of_words.unknown_values {
         let option = option.map_or("further options".into(), |name| format!("--{name}"));
         notes.push(format!("{option} of line {} is unknown and left out: {}", unknown.line, unknown.message));
     }
-    let edition = edition(peer, trainer, source.edition, &given.values)?;
     if launch.processes.or(source.processes).is_none() && launch.is_launched {
         notes.push("the number of processes is unknown, and 1 is assumed: set it with --processes N".into());
     }
     let defaults = burnish_config::defaults(trainer.kind.default_file())?;
     let mut draft = Draft {
-        values: Values::new(options, trainer.name, edition, given.values),
+        values: Values::new(options, trainer.name, edition.index, given.values),
         trainer,
         call: &call,
         processes: source.processes.or(launch.processes).unwrap_or(1).max(1),
         defaults: defaults.root(),
         files: source.access.files,
         settings: IndexMap::new(),
-        refused: vec![],
+        refused,
+        differences: vec![],
         notes,
         missing: vec![],
     };
-    let ignored = rows(peer, &mut draft);
+    let mut ignored = rows::apply(peer, &mut draft);
     (peer.derive)(&mut draft);
+    let without_effect = rows::without_effect(peer, &draft, &ignored, &recipe::ordered(&draft));
+    ignored.extend(without_effect);
     let mut converted = PeerConversion {
         trainer: trainer.name,
         kind: trainer.kind,
-        edition: options.editions[edition],
+        edition: options.release(edition.index),
+        why: edition.why,
         subcommand: trainer.subcommand,
         preset: trainer.kind.default_file(),
         overrides: recipe::overrides(&draft),
         recipe: String::new(),
         ignored,
         refused: draft.refused.clone(),
+        differences: draft.differences.clone(),
         notes: draft.notes.clone(),
         missing: draft.missing.clone(),
         further,
@@ -127,34 +132,11 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
     Ok(converted)
 }
 
-/// Applies the rows of single options.
-fn rows(peer: &Peer, draft: &mut Draft) -> Vec<Ignored> {
-    let mut ignored = vec![];
-    let options = (peer.options)();
-    for option in options.of(draft.values.trainer) {
-        let Some(treatment) = peer.treatment(draft.values.trainer, option.name) else { continue };
-        let given = draft.values.given.get(option.name).cloned();
-        let is_default = |given: &Value| option.defaults.iter().flatten().any(|default| alike(default, given));
-        // `false` changes an option that is on by default.
-        let is_on = option.defaults.contains(&Some(Value::Bool(true)));
-        let changed = given.filter(|given| !is_default(given) && (is_on || !is_off(given)));
-        match (treatment, changed) {
-            (OptionTreatment::Key(key), _) if draft.values.has(option.name) || draft.values.is_given(option.name) => {
-                draft.copy(key, option.name)
-            }
-            (OptionTreatment::Ignored(reason), Some(given)) => {
-                ignored.push(Ignored { key: option.name.into(), value: inline(&given), reason });
-            }
-            (OptionTreatment::Refused(reason), Some(_)) => draft.refuse(option.name, reason),
-            _ => {}
-        }
-    }
-    ignored
-}
-
-/// Returns true if a value is null, false or empty.
-fn is_off(value: &Value) -> bool {
-    matches!(value, Value::Null | Value::Bool(false)) || matches!(value, Value::Text(text) if text.is_empty())
+/// Removes TRL's key `env` from the unknown options, and returns a note about its variables.
+fn environment(given: &mut ParsedOptions) -> Option<String> {
+    let at = given.unknown_options.iter().position(|(_, name)| name == "env")?;
+    given.unknown_options.remove(at);
+    Some("env: TRL sets these environment variables; set them for the run".into())
 }
 
 /// Removes `--config FILE` from the words, and returns the path.
@@ -188,25 +170,5 @@ fn trainer(peer: &'static Peer, stage: &str) -> Result<&'static PeerTrainer, Pro
         _ => {
             Problem::new("", format!("{} `{stage}` is not a known trainer", peer.name)).help(format!("supported are {}", known()))
         }
-    })
-}
-
-fn edition(
-    peer: &Peer,
-    trainer: &PeerTrainer,
-    wanted: Option<&str>,
-    given: &IndexMap<&'static str, Value>,
-) -> Result<usize, Problem> {
-    let options = (peer.options)();
-    let names: Vec<&str> = given.keys().copied().collect();
-    let known = || options.editions.iter().enumerate().filter(|(index, _)| options.has(trainer.name, *index));
-    let found = match wanted {
-        Some(wanted) => known().find(|(_, name)| **name == wanted).map(|(index, _)| index),
-        None => options.edition(trainer.name, &names),
-    };
-    found.ok_or_else(|| {
-        let names: Vec<&str> = known().map(|(_, name)| *name).collect();
-        let message = format!("`{}` is not a known edition of {} {}", wanted.unwrap_or_default(), peer.name, trainer.name);
-        Problem::new("", message).help(format!("known are {}", names.join(", ")))
     })
 }

@@ -31,8 +31,10 @@ pub struct PeerConversion {
     /// The library's name of the command.
     pub trainer: &'static str,
     pub kind: Kind,
-    /// Edition whose defaults were used.
+    /// Release whose defaults were used.
     pub edition: &'static str,
+    /// Reason for this release.
+    pub why: String,
     /// Subcommand of `trainer`; empty for reinforcement learning.
     pub subcommand: &'static str,
     /// Built-in configuration that the recipe changes.
@@ -43,6 +45,8 @@ pub struct PeerConversion {
     pub recipe: String,
     pub ignored: Vec<Ignored>,
     pub refused: Vec<RefusedOption>,
+    /// Differences of the run from the library's.
+    pub differences: Vec<String>,
     pub notes: Vec<String>,
     pub missing: Vec<MissingValue>,
     /// Lines with other commands of the library, which were not converted.

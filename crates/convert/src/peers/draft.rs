@@ -2,10 +2,11 @@
 
 use super::call::TrainerCall;
 use super::converted::{MissingValue, RefusedOption};
+use super::secrets::shown;
 use super::trainer::PeerTrainer;
 use super::values::Values;
 use burnish_config::compat::Kind;
-use burnish_hydra::{Node, Value, inline};
+use burnish_hydra::{Node, Value};
 use burnish_util::excerpt::beginning;
 use indexmap::IndexMap;
 
@@ -32,6 +33,8 @@ pub struct Draft<'a> {
     pub files: &'a dyn Fn(&str) -> Option<Vec<String>>,
     pub settings: IndexMap<String, Setting>,
     pub refused: Vec<RefusedOption>,
+    /// Differences of the run from the library's; with one, the conversion is not complete.
+    pub differences: Vec<String>,
     pub notes: Vec<String>,
     pub missing: Vec<MissingValue>,
 }
@@ -71,12 +74,18 @@ impl Draft<'_> {
     pub fn refuse(&mut self, option: &str, reason: impl Into<String>) {
         let value = self.values.get(option);
         let option = option.split(' ').find(|name| self.values.is_given(name)).unwrap_or(option.split(' ').next().unwrap_or(""));
-        self.refused.push(RefusedOption { option: format!("--{option} {}", beginning(&inline(&value))), reason: reason.into() });
+        self.refused
+            .push(RefusedOption { option: format!("--{option} {}", beginning(&shown(option, &value))), reason: reason.into() });
     }
 
     /// Adds a line to the notes at the top of the recipe.
     pub fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
+    }
+
+    /// Adds a difference of the run from the library's; the conversion is then not complete.
+    pub fn differ(&mut self, text: impl Into<String>) {
+        self.differences.push(text.into());
     }
 
     /// Returns a key with the section of the stage.

@@ -1,31 +1,35 @@
 //! Renders the table of a library for its documentation page.
 
 use super::draft::in_section;
+use super::edition;
 use super::options::Options;
 use super::peer::{OptionTreatment, Peer, TreatmentRow};
 use super::schedule;
 use burnish_config::compat::Kind;
+use std::collections::BTreeSet;
 
-/// Returns Markdown tables: counts of options by command, edition and treatment; the treatment of every option; the schedules.
+/// Returns Markdown tables: counts of options by command and treatment; the treatment of every option; the schedules.
 pub fn page(peer: &Peer) -> String {
     let options = (peer.options)();
-    let mut page = String::from("| command | edition | options | settings | ignored | refused |\n|---|---|---|---|---|---|\n");
+    let mut page = String::from("| command | releases | options | settings | ignored | refused |\n|---|---|---|---|---|---|\n");
     for trainer in peer.trainers {
-        for (index, edition) in options.editions.iter().enumerate().filter(|(index, _)| options.has(trainer.name, *index)) {
-            let has = options.of(trainer.name).filter(|option| option.defaults[index].is_some());
-            let treatments: Vec<OptionTreatment> = has.filter_map(|option| peer.treatment(trainer.name, option.name)).collect();
-            let count = |is: fn(&OptionTreatment) -> bool| treatments.iter().filter(|treatment| is(treatment)).count();
-            page.push_str(&format!(
-                "| `{}` | {edition} | {} | {} | {} | {} |\n",
-                trainer.name,
-                treatments.len(),
-                count(|treatment| matches!(treatment, OptionTreatment::Key(_) | OptionTreatment::Read(_))),
-                count(|treatment| matches!(treatment, OptionTreatment::Ignored(_))),
-                count(|treatment| matches!(treatment, OptionTreatment::Refused(_))),
-            ));
-        }
+        let of = options.of(trainer.name);
+        let treatments: Vec<OptionTreatment> = of.filter_map(|option| peer.treatment(trainer.name, option.name)).collect();
+        let count = |is: fn(&OptionTreatment) -> bool| treatments.iter().filter(|treatment| is(treatment)).count();
+        let mut editions = options.editions(trainer.name);
+        let (first, last) = (editions.next().unwrap_or(0), editions.next_back().unwrap_or(0));
+        page.push_str(&format!(
+            "| `{}` | {} to {} | {} | {} | {} | {} |\n",
+            trainer.name,
+            options.first_release(first),
+            options.release(last),
+            treatments.len(),
+            count(|treatment| matches!(treatment, OptionTreatment::Key(_) | OptionTreatment::Read(_))),
+            count(|treatment| matches!(treatment, OptionTreatment::Ignored(_))),
+            count(|treatment| matches!(treatment, OptionTreatment::Refused(_))),
+        ));
     }
-    page.push_str(&format!("\n| {} | Commands | Editions | Here |\n|---|---|---|---|\n", peer.name));
+    page.push_str(&format!("\n| {} | Commands | Releases | Here |\n|---|---|---|---|\n", peer.name));
     for row in peer.rows.iter().copied().flatten() {
         page.push_str(&line(peer, options, row));
     }
@@ -33,23 +37,26 @@ pub fn page(peer: &Peer) -> String {
 }
 
 fn line(peer: &Peer, options: &Options, (names, commands, treatment): &TreatmentRow) -> String {
-    let names: Vec<String> = names.split(' ').map(|name| format!("`--{name}`")).collect();
+    let names: Vec<&str> = names.split(' ').collect();
     let concerned = |trainer: &&str| commands.is_empty() || commands.split(' ').any(|name| name == *trainer);
-    let bare: Vec<&str> = names.iter().map(|name| name.trim_matches('`').trim_start_matches("--")).collect();
-    let has = |trainer: &str, edition: usize| {
-        bare.iter().filter_map(|name| options.find(trainer, name)).any(|option| option.defaults[edition].is_some())
-    };
     let trainers: Vec<&str> = peer.trainers.iter().map(|trainer| trainer.name).filter(concerned).collect();
-    let everywhere = 0..options.editions.len();
-    let shown: Vec<&str> = trainers.iter().copied().filter(|name| everywhere.clone().any(|edition| has(name, edition))).collect();
-    let known = |edition: &usize| peer.trainers.iter().any(|trainer| options.has(trainer.name, *edition));
-    let editions: Vec<&str> = everywhere
-        .clone()
-        .filter(|edition| shown.iter().any(|name| has(name, *edition)))
-        .map(|edition| options.editions[edition])
-        .collect();
+    let has = |trainer: &str| names.iter().any(|name| options.find(trainer, name).is_some());
+    let shown: Vec<&str> = trainers.iter().copied().filter(|name| has(name)).collect();
+    let releases = |name: &&str| {
+        let rows = || shown.iter().filter_map(|trainer| options.find(trainer, name));
+        let everywhere = rows().all(|row| row.editions().eq(options.editions(row.trainer)));
+        let editions: BTreeSet<usize> = rows().flat_map(|row| row.editions()).collect();
+        let last = options.editions(shown.first().copied().unwrap_or_default()).next_back();
+        if everywhere { String::new() } else { edition::range(options, editions.first(), editions.last(), last) }
+    };
+    let mut spans: Vec<String> = names.iter().map(releases).collect();
+    spans.dedup();
+    let releases = if let [one] = spans.as_slice() {
+        one.clone()
+    } else {
+        spans.iter().map(|span| if span.is_empty() { "all" } else { span }).collect::<Vec<_>>().join("; ")
+    };
     let all_commands = shown.len() == peer.trainers.len();
-    let all_editions = editions.len() == everywhere.filter(known).count();
     let here = match treatment {
         OptionTreatment::Key(key) => written(peer, &shown, key),
         OptionTreatment::Read(text) => text.to_string(),
@@ -58,9 +65,9 @@ fn line(peer: &Peer, options: &Options, (names, commands, treatment): &Treatment
     };
     format!(
         "| {} | {} | {} | {} |\n",
-        names.join(", "),
+        names.iter().map(|name| format!("`--{name}`")).collect::<Vec<_>>().join(", "),
         if all_commands { String::new() } else { shown.join(", ") },
-        if all_editions { String::new() } else { editions.join(", ") },
+        releases,
         here.replace('|', "\\|"),
     )
 }

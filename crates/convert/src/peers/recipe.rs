@@ -29,11 +29,13 @@ pub(super) fn write(peer: &Peer, converted: &PeerConversion, draft: &Draft) -> S
                 "Converted from a command of {} {} ({}) by `trainer {}`.",
                 peer.name, converted.edition, converted.trainer, peer.command
             ),
+            format!("Defaults are those of {} {}, {}.", peer.name, converted.edition, converted.why),
             format!("Run it with: trainer {subcommand}--config FILE"),
         ],
         lists: vec![
             ("ignored, because", ignored.collect()),
             ("not supported, and left out", numbered(converted.refused.iter().map(RefusedOption::line))),
+            ("different here", draft.differences.clone()),
             ("notes", draft.notes.clone()),
         ],
         preset: converted.preset,
@@ -43,7 +45,7 @@ pub(super) fn write(peer: &Peer, converted: &PeerConversion, draft: &Draft) -> S
 }
 
 /// Returns the keys that the command gives or that differ from the built-in defaults, in the order of the defaults.
-fn ordered(draft: &Draft) -> Vec<String> {
+pub(super) fn ordered(draft: &Draft) -> Vec<String> {
     let given = draft.settings.iter().filter(|(key, setting)| {
         setting.is_given || draft.defaults.get(key).is_none_or(|node| !alike(&node.value, &setting.value))
     });

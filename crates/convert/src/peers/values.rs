@@ -2,7 +2,7 @@
 
 use super::options::Options;
 use super::value;
-use burnish_hydra::Value;
+use burnish_hydra::{Value, inline};
 use indexmap::IndexMap;
 
 /// The values of a call's options.
@@ -21,7 +21,7 @@ impl Values {
 
     /// Returns the default of the first option that the edition has; names are separated by spaces.
     pub fn default(&self, names: &str) -> Value {
-        let default = |name| self.options.find(self.trainer, name)?.defaults[self.edition].clone();
+        let default = |name| self.options.find(self.trainer, name)?.default(self.edition);
         names.split(' ').find_map(default).unwrap_or(Value::Null)
     }
 
@@ -36,10 +36,13 @@ impl Values {
         names.split(' ').any(|name| self.given.contains_key(name))
     }
 
-    /// Returns true if the edition has one of these options.
+    /// Returns true if the call gives one of these options, or the edition has one.
     pub fn has(&self, names: &str) -> bool {
-        let has = |name| self.options.find(self.trainer, name).is_some_and(|option| option.defaults[self.edition].is_some());
-        names.split(' ').any(has)
+        self.is_given(names) || names.split(' ').any(|name| self.edition_has(name))
+    }
+
+    fn edition_has(&self, name: &str) -> bool {
+        self.options.find(self.trainer, name).is_some_and(|option| option.has(self.edition))
     }
 
     pub fn number(&self, names: &str) -> Option<f64> {
@@ -55,10 +58,11 @@ impl Values {
         value::flag(&self.get(names)).unwrap_or(false)
     }
 
-    /// Returns a text; `None` for an empty one.
+    /// Returns a text, even from a number of a file; `None` for an empty one.
     pub fn text(&self, names: &str) -> Option<String> {
         match self.get(names) {
             Value::Text(text) if !text.is_empty() => Some(text),
+            Value::Int(_) | Value::Float(_) => Some(inline(&self.get(names))),
             _ => None,
         }
     }
@@ -76,7 +80,8 @@ impl Values {
     pub fn source(&self, names: &str) -> String {
         let given: Vec<String> =
             names.split(' ').filter(|name| self.given.contains_key(name)).map(|name| format!("--{name}")).collect();
-        let known = || names.split(' ').find(|name| self.has(name)).map_or(String::new(), |name| format!("default of --{name}"));
+        let known =
+            || names.split(' ').find(|name| self.edition_has(name)).map_or(String::new(), |name| format!("default of --{name}"));
         if given.is_empty() { known() } else { given.join(" ") }
     }
 }
