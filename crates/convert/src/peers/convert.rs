@@ -1,5 +1,6 @@
 //! The conversion of a command of another library.
 
+use super::account::account;
 use super::argparse::{self, ParsedOptions};
 use super::call::TrainerCall;
 use super::converted::{PeerConversion, RefusedOption};
@@ -95,23 +96,27 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
         notes.push("the number of processes is unknown, and 1 is assumed: set it with --processes N".into());
     }
     let defaults = burnish_config::defaults(trainer.kind.default_file())?;
-    let mut draft = Draft {
-        values: Values::new(options, trainer.name, edition.index, given.values),
-        trainer,
-        call: &call,
-        processes: source.processes.or(launch.processes).unwrap_or(1).max(1),
-        defaults: defaults.root(),
-        files: source.access.files,
-        settings: IndexMap::new(),
-        refused,
-        differences: vec![],
-        notes,
-        missing: vec![],
+    let processes = source.processes.or(launch.processes).unwrap_or(1).max(1);
+    let derived = |values: Values| {
+        let mut draft = Draft {
+            values,
+            trainer,
+            call: &call,
+            processes,
+            defaults: defaults.root(),
+            files: source.access.files,
+            settings: IndexMap::new(),
+            refused: refused.clone(),
+            differences: vec![],
+            notes: notes.clone(),
+            missing: vec![],
+        };
+        let ignored = rows::apply(peer, &mut draft);
+        (peer.derive)(&mut draft);
+        (draft, ignored)
     };
-    let mut ignored = rows::apply(peer, &mut draft);
-    (peer.derive)(&mut draft);
-    let without_effect = rows::without_effect(peer, &draft, &ignored, &recipe::ordered(&draft));
-    ignored.extend(without_effect);
+    let (mut draft, mut ignored) = derived(Values::new(options, trainer.name, edition.index, given.values));
+    account(peer, &mut draft, &mut ignored, |values| derived(values).0);
     let mut converted = PeerConversion {
         trainer: trainer.name,
         kind: trainer.kind,

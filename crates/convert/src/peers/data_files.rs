@@ -59,7 +59,9 @@ pub fn set_all_files(draft: &mut Draft, key: &str, sets: Vec<Result<Vec<String>,
     if is_known {
         draft.set(key, one_or_list(files), names);
     } else {
-        draft.ask_user(key, format!("{}, as files ({})", files.join(", "), ENDINGS.join(", ")));
+        let source = draft.values.source(names);
+        let of = if source.is_empty() { String::new() } else { format!("{source}: ") };
+        draft.ask_user(key, format!("{of}{}, as files ({})", files.join(", "), ENDINGS.join(", ")));
     }
 }
 

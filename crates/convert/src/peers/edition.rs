@@ -55,9 +55,11 @@ pub(super) fn choose(peer: &Peer, trainer: &PeerTrainer, wanted: Option<&str>, g
             deciding.extend(lost.into_iter().find(|name| !lacking.contains(name)));
         }
     }
+    let newest_of_all = options.last();
     let why = match (wanted, newest, lacking.is_empty()) {
         (Some(_), ..) => "which was asked for".to_string(),
-        (None, true, true) => "the newest release that is known here".to_string(),
+        (None, true, true) if newest_of_all == index => "the newest release that is known here".to_string(),
+        (None, true, true) => format!("the newest release that has {}", trainer.name),
         (None, _, true) => format!("the newest release that has {}", listed(&deciding)),
         (None, ..) => {
             format!("the newest release that has most of the options ({} of {})", given.len() - lacking.len(), given.len())

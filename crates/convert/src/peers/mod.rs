@@ -6,6 +6,7 @@
 
 pub mod page;
 
+mod account;
 mod argparse;
 mod call;
 mod convert;

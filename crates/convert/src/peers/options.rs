@@ -130,6 +130,11 @@ impl Options {
         (0..self.editions.len()).filter(move |edition| command.as_ref().is_some_and(|has| has[*edition]))
     }
 
+    /// Returns the newest edition.
+    pub(super) fn last(&self) -> usize {
+        self.editions.len().saturating_sub(1)
+    }
+
     /// Returns the newest release of an edition.
     pub fn release(&self, edition: usize) -> &'static str {
         self.editions[edition].last().copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The rows of single options, and the options that no row or setting names.
+//! The rows of single options.
 
 use super::draft::Draft;
 use super::options::OptionRow;
@@ -7,8 +7,7 @@ use super::secrets::shown;
 use burnish_config::compat::{Ignored, alike};
 use burnish_hydra::Value;
 
-const UNCHANGED: &str = "the value is the default, and the program does the same";
-const NO_EFFECT: &str = "without effect together with the other options";
+pub(super) const UNCHANGED: &str = "the value is the default, and the program does the same";
 
 /// Applies the rows of single options, and returns the ignored options.
 pub(super) fn apply(peer: &Peer, draft: &mut Draft) -> Vec<Ignored> {
@@ -35,39 +34,22 @@ pub(super) fn apply(peer: &Peer, draft: &mut Draft) -> Vec<Ignored> {
     ignored
 }
 
-/// Returns the given options that neither the recipe nor one of its lists names: they have no effect.
-pub(super) fn without_effect(peer: &Peer, draft: &Draft, ignored: &[Ignored], keys: &[String]) -> Vec<Ignored> {
-    let settings = keys.iter().filter_map(|key| draft.settings.get(key)).map(|setting| setting.why.as_str());
-    let texts: Vec<&str> = settings
-        .chain(draft.refused.iter().flat_map(|one| [one.option.as_str(), &one.reason]))
-        .chain(draft.differences.iter().chain(&draft.notes).map(String::as_str))
-        .chain(draft.missing.iter().map(|missing| missing.message.as_str()))
-        .collect();
-    let is_named = |name: &str| ignored.iter().any(|one| one.key == name) || texts.iter().any(|text| names(text, name));
-    let lost = draft.values.given.iter().filter(|(name, _)| !is_named(name));
-    let row = |name: &str| (peer.options)().find(draft.values.trainer, name);
-    lost.filter_map(|(name, given)| Some(left_out(row(name)?, given, NO_EFFECT))).collect()
-}
-
-/// Returns true if a text has the name of an option as a word.
-fn names(text: &str, name: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    text.match_indices(name).any(|(at, _)| {
-        let (before, after) = (&text[..at], &text[at + name.len()..]);
-        let continues = after.starts_with(|c: char| is_part(c) || c == '-')
-            || after.strip_prefix('.').is_some_and(|rest| rest.starts_with(is_part));
-        !before.ends_with(|c: char| is_part(c) || c == '.') && !continues
-    })
-}
-
-fn left_out(option: &OptionRow, given: &Value, reason: &'static str) -> Ignored {
-    Ignored { key: option.name.into(), value: shown(option.name, given), reason }
-}
-
-/// Returns true if a value differs from the defaults of all editions. `false` changes an option that is on by default.
-fn is_changed(option: &OptionRow, given: &Value) -> bool {
+/// Returns an option for the list of ignored options.
+pub(super) fn left_out(option: &OptionRow, given: &Value, reason: &'static str) -> Ignored {
     let is_on = option.defaults().any(|default| default == Value::Bool(true));
-    !option.defaults().any(|default| alike(&default, given)) && (is_on || !is_off(given))
+    let value = match given {
+        Value::Bool(false) if is_on => format!("false (--no_{})", option.name),
+        _ => shown(option.name, given),
+    };
+    Ignored { key: option.name.into(), value, reason }
+}
+
+/// Returns true if a value differs from the newest default, which is what the program does. `false` changes an option that is on
+/// by default.
+fn is_changed(option: &OptionRow, given: &Value) -> bool {
+    let default = option.defaults().last().unwrap_or(Value::Null);
+    let is_on = default == Value::Bool(true);
+    !alike(&default, given) && (is_on || !is_off(given))
 }
 
 /// Returns true if a value is null, false or empty.

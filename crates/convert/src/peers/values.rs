@@ -6,6 +6,7 @@ use burnish_hydra::{Value, inline};
 use indexmap::IndexMap;
 
 /// The values of a call's options.
+#[derive(Clone)]
 pub struct Values {
     pub trainer: &'static str,
     /// Index of the edition.
