@@ -25,6 +25,8 @@ pub(crate) struct GivenScript<'a> {
     pub arguments: &'a [String],
     /// The line of the command to convert.
     pub line: Option<usize>,
+    /// Number of the launch to convert.
+    pub launch: Option<usize>,
 }
 
 impl GivenScript<'_> {
@@ -45,6 +47,7 @@ impl GivenScript<'_> {
             folder,
             variable: &variable,
             line: self.line,
+            launch: self.launch,
             stubs: false,
             now: unix_time() as i64,
         }))

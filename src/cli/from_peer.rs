@@ -28,6 +28,9 @@ pub(crate) struct FromPeerArgs {
     /// Line of the command, if a script has several [default: the first]
     #[arg(long, value_name = "N")]
     line: Option<usize>,
+    /// Number of the launch, if the command is launched several times, as in a loop [default: 1]
+    #[arg(long, value_name = "N")]
+    launch: Option<usize>,
     /// Write the recipe to this file instead of printing it
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -48,7 +51,7 @@ pub(super) fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliErr
         (None, true) => {
             return Err(CliError::setup(anyhow!("there is no command to convert; one is written as {}", peer.example)));
         }
-        (None, false) => ("command", Script { calls: vec![(1, args.words.clone())], unknowns: vec![] }, None),
+        (None, false) => ("command", Script { calls: vec![(1, args.words.clone())], ..Script::default() }, None),
         (Some(command), is_alone) => match command.strip_prefix('@') {
             Some(file) if file.ends_with(".yaml") || file.ends_with(".yml") => (file, Script::default(), Some(file)),
             Some(file) => {
@@ -73,7 +76,8 @@ pub(super) fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliErr
     };
     let converted = peers::convert(peer, &source)?;
     deliver(args.output.as_ref(), converted.subcommand, &converted.recipe, || converted.recipe.clone())?;
-    let runs = report(name, &converted);
+    script.messages.iter().for_each(|message| tracing::warn!("{message}"));
+    let runs = report(&converted);
     match (converted.refused.len(), converted.differences.len()) {
         (0, 0) if runs => Ok(()),
         (0, 0) => Err(CliError::run(anyhow!("the recipe is written, but a run of it would end at once"))),
@@ -83,7 +87,7 @@ pub(super) fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliErr
 }
 
 /// Prints the lost options and the settings that are still open; returns false if a run with the settings would be refused.
-fn report(name: &str, converted: &PeerConversion) -> bool {
+fn report(converted: &PeerConversion) -> bool {
     warn_of_keys(&[], &converted.ignored);
     for line in numbered(converted.refused.iter().map(RefusedOption::line)) {
         tracing::warn!("not supported: {line}");
@@ -91,9 +95,6 @@ fn report(name: &str, converted: &PeerConversion) -> bool {
     converted.differences.iter().for_each(|difference| tracing::warn!("different here: {difference}"));
     converted.notes.iter().for_each(|note| tracing::warn!("{note}"));
     converted.missing.iter().for_each(|hole| tracing::warn!("set `{}`: {}", hole.key, hole.message));
-    for line in &converted.further {
-        tracing::warn!("{name}:{line} is another command; --line {line} converts it");
-    }
     tracing::info!("the defaults are those of {}, {}", converted.edition, converted.why);
     let overrides = converted.overrides.iter().map(|word| format!("++{word}")).collect();
     let refused = check(converted.kind, converted.preset, overrides).err();
@@ -108,12 +109,15 @@ fn report(name: &str, converted: &PeerConversion) -> bool {
 struct Script {
     calls: Vec<(usize, Vec<String>)>,
     unknowns: Vec<shell::Unknown>,
+    /// Messages about the script: advice, and launches that are not converted.
+    messages: Vec<String>,
 }
 
 /// Reads a shell script, or a quoted command.
 fn script(peer: &Peer, args: &FromPeerArgs, name: &str, text: &str) -> Result<Script, CliError> {
     let is_file = args.command.as_ref().is_some_and(|command| command.starts_with('@'));
-    let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.words, line: args.line };
+    let given =
+        GivenScript { name, is_file, variables: &args.variables, arguments: &args.words, line: args.line, launch: args.launch };
     let failed = |line: usize, message: &str| CliError::setup(anyhow!("{name}:{line}: {message}"));
     let is_meant = |words: &[String]| (peer.find)(words).is_some_and(|call| peer.trainer(&call.stage).is_some());
     let script = given.within(|env| shell::read(text, &env, &is_meant))?.map_err(|error| failed(error.line, &error.message))?;
@@ -122,7 +126,8 @@ fn script(peer: &Peer, args: &FromPeerArgs, name: &str, text: &str) -> Result<Sc
         Some(line) => Err(failed(line, "the script ends here, before it launches a trainer: give it what it asks for")),
         None => {
             let calls = script.calls.into_iter().map(|call| (call.line, call.words)).collect();
-            Ok(Script { calls, unknowns: script.unknowns })
+            let messages = script.notes.into_iter().chain(shell::message_of_launches(name, &script.further)).collect();
+            Ok(Script { calls, unknowns: script.unknowns, messages })
         }
     }
 }

@@ -11,6 +11,7 @@ use super::print::warn_of_keys;
 use burnish_config::recipe::numbered;
 use burnish_config::{ConfigError, Problem};
 use burnish_convert::from_verl::{self, Blocked, VerlConversion, VerlSource};
+use burnish_convert::shell::message_of_launches;
 use burnish_util::foreign;
 use burnish_util::shell::command_line;
 
@@ -28,6 +29,12 @@ pub(crate) struct FromVerlArgs {
     /// Line of the command, if a script has several [default: the first]
     #[arg(long, value_name = "N")]
     line: Option<usize>,
+    /// Number of the launch, if the command is launched several times, as in a loop [default: 1]
+    #[arg(long, value_name = "N")]
+    launch: Option<usize>,
+    /// Program of verl whose keys the command's own program takes, such as main_ppo [default: seen from its name and keys]
+    #[arg(long = "as", value_name = "PROGRAM")]
+    program: Option<String>,
     /// Write the recipe to this file instead of printing it
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -42,9 +49,10 @@ pub(super) fn run(args: &FromVerlArgs) -> Result<(), CliError> {
         None => ("command", args.command.clone()),
     };
     let is_file = args.command.starts_with('@');
-    let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.arguments, line: args.line };
-    let edition = args.edition.as_deref();
-    let mut converted = given.within(|env| from_verl::convert(&VerlSource { text: &text, edition, env }))??;
+    let (line, launch) = (args.line, args.launch);
+    let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.arguments, line, launch };
+    let (edition, program) = (args.edition.as_deref(), args.program.as_deref());
+    let mut converted = given.within(|env| from_verl::convert(&VerlSource { text: &text, edition, program, env }))??;
     let remaining = take_out(&mut converted);
     deliver(args.output.as_ref(), converted.subcommand, &converted.recipe, || {
         format!("# {}\n\n{}", command(&converted), converted.recipe)
@@ -53,8 +61,8 @@ pub(super) fn run(args: &FromVerlArgs) -> Result<(), CliError> {
     for note in &converted.notes {
         tracing::warn!("{note}");
     }
-    for line in &converted.further {
-        tracing::warn!("{name}:{line} is another command of verl; --line {line} converts it");
+    if let Some(message) = message_of_launches(name, &converted.further) {
+        tracing::warn!("{message}");
     }
     for hole in &converted.unknown_words {
         tracing::warn!("{name}:{}: {}: it may add overrides that are not known here", hole.line, hole.message);

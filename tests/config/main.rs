@@ -3,6 +3,7 @@
 
 mod hydra;
 mod infinite;
+mod launchers;
 mod open_mappings;
 mod peers;
 mod processes;

@@ -284,7 +284,7 @@ pub fn verl_scripts() -> Target {
                 variable: &environment,
                 ..ShellEnv::for_text("fuzz.sh")
             };
-            let script = Script { text, edition: None, env };
+            let script = Script { text, edition: None, program: None, env };
             _ = convert(&script).map_err(|error| error.to_string());
         },
     }

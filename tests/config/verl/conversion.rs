@@ -14,7 +14,7 @@ const SFT: &str = "torchrun -m verl.trainer.sft_trainer";
 const OLD_SFT: &str = "torchrun -m verl.trainer.fsdp_sft_trainer";
 
 fn convert(edition: &str, command: &str) -> Result<VerlConversion, ConfigError> {
-    from_verl::convert(&VerlSource { text: command, edition: Some(edition), env: ShellEnv::for_text("command") })
+    from_verl::convert(&VerlSource { text: command, edition: Some(edition), program: None, env: ShellEnv::for_text("command") })
 }
 
 fn converted(edition: &str, command: &str) -> (VerlConversion, Tree) {
@@ -323,7 +323,7 @@ fn editions_read_their_own_names_of_the_clip() {
 #[test]
 fn a_mistake_beside_a_group_is_the_one_that_is_named() {
     let text = format!("{PPO} model_engine=torchtitan actor_rollout_ref.actor.optim.lr_scheduler_type=cosine");
-    let source = VerlSource { text: &text, edition: None, env: ShellEnv::for_text("command") };
+    let source = VerlSource { text: &text, edition: None, program: None, env: ShellEnv::for_text("command") };
     let [one] = from_verl::convert(&source).unwrap().blocked.try_into().unwrap();
     assert_eq!(one.key, "actor_rollout_ref.actor.optim.lr_scheduler_type", "{}", one.reason);
 }

@@ -6,7 +6,7 @@ use burnish::config::compat::table::VALUES;
 use burnish::config::compat::{KeyRow, KeyTreatment, Kind, alike, editions, row};
 use burnish::config::{ConfigError, Request, ResolvedConfig, Tree, Value, defaults, resolve};
 use burnish::convert::from_verl::{self, VerlConversion, VerlSource};
-use burnish::convert::shell::ShellEnv;
+use burnish::convert::shell::{Launch, ShellEnv};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ fn every_row_is_about_some_key() {
 }
 
 fn convert(command: &str) -> Result<VerlConversion, ConfigError> {
-    from_verl::convert(&VerlSource { text: command, edition: None, env: ShellEnv::for_text("command") })
+    from_verl::convert(&VerlSource { text: command, edition: None, program: None, env: ShellEnv::for_text("command") })
 }
 
 /// Loads a recipe up to the type check.
@@ -323,7 +323,8 @@ fn recipes_hold_what_the_command_means() {
     let blocked: Vec<&str> = converted.blocked.iter().map(|one| one.key.as_str()).collect();
     assert_eq!(blocked, ["actor_rollout_ref.model.external_lib"]);
     assert!(converted.recipe.contains("\n#   1. actor_rollout_ref.model.external_lib=x: "), "{}", converted.recipe);
-    assert_eq!(convert(&format!("cd x && {two}\n\n{two}")).unwrap().further, [3]);
+    let further = convert(&format!("cd x && {two}\n\n{two} trainer.nnodes=3")).unwrap().further;
+    assert_eq!(further, [Launch { number: 2, line: 3, differs: vec!["trainer.nnodes=3".into()] }]);
     // verl overwrites the length of a schedule.
     let schedule = "actor_rollout_ref.actor.optim.total_training_steps";
     let overwritten = convert(&format!("python3 -m verl.trainer.main_ppo {schedule}=7 trainer.total_training_steps=9")).unwrap();

@@ -50,13 +50,14 @@ impl Launching {
             script_folder: None,
             variable: &|name| self.environment.get(name).cloned(),
             line: None,
+            launch: None,
             stubs: true,
             now,
         })
     }
 
     fn convert(&self, now: i64) -> Result<VerlConversion, String> {
-        let convert = |env: ShellEnv<'_>| from_verl::convert(&VerlSource { text: &self.text, edition: None, env });
+        let convert = |env: ShellEnv<'_>| from_verl::convert(&VerlSource { text: &self.text, edition: None, program: None, env });
         self.with(now, convert).map_err(|error| error.to_string())
     }
 
@@ -113,7 +114,7 @@ fn golden_scripts_convert_as_the_words_of_bash_do() {
     for one in &all {
         let [first, second] = TIMES.map(|now| one.convert(now).map_or_else(|error| error, |converted| converted.recipe));
         let words = burnish::util::shell::command_line(&one.launch);
-        let source = VerlSource { text: &words, edition: None, env: ShellEnv::for_text("command") };
+        let source = VerlSource { text: &words, edition: None, program: None, env: ShellEnv::for_text("command") };
         let bash =
             from_verl::convert(&source).map_or_else(|error| format!("bash's words: {error}"), |converted| converted.recipe);
         let (ours, bash) = undated([first.lines().collect(), second.lines().collect()], bash.lines().collect());

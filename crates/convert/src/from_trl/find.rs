@@ -3,6 +3,7 @@
 use super::stages::{ABSENT, TRAINERS};
 use crate::peers::{LaunchInfo, TrainerCall};
 use crate::peers::{flag, stem};
+use crate::shell::{TargetForm, targets};
 
 /// Parts of script names, with their stages; the longer ones first.
 const IN_SCRIPTS: &[(&str, &str)] = &[
@@ -35,23 +36,30 @@ const ACCELERATE: &[(&str, usize)] = &[
     ("context_parallel_2gpu", 2),
 ];
 
+/// Launchers that say how many processes they start.
+const COUNTED: &[&str] = &[
+    "accelerate",
+    "accelerate-launch",
+    "accelerate.commands.launch",
+    "torchrun",
+    "deepspeed",
+    "torch.distributed.run",
+    "torch.distributed.launch",
+];
+
 /// Finds the call among the words of a program.
 pub(super) fn find(words: &[String]) -> Option<TrainerCall> {
-    let is_call = |at: &usize| {
-        let word = words[*at].as_str();
-        word == "trl" || word.ends_with("/trl") || word.starts_with("trl.scripts.") || word.ends_with(".py")
-    };
-    let at = (0..words.len()).find(is_call)?;
-    let word = &words[at];
-    if word == "trl" || word.ends_with("/trl") {
-        let stage = words.get(at + 1).filter(|word| !word.starts_with('-')).cloned().unwrap_or_default();
-        let rest = at + 1 + usize::from(!stage.is_empty());
+    let target = targets(words).into_iter().next()?;
+    let rest = target.at + 1;
+    if target.form == TargetForm::Program {
+        let stage = words.get(rest).filter(|word| !word.starts_with('-')).cloned().unwrap_or_default();
+        let rest = rest + usize::from(!stage.is_empty());
         return Some(TrainerCall { stage, rest, script: None });
     }
-    let is_own = word.starts_with("trl.scripts.")
-        || ["trl/scripts/", "examples/scripts/", "trl/commands/"].iter().any(|folder| word.contains(folder));
-    let script = (!is_own).then(|| word.clone());
-    Some(TrainerCall { stage: stage(stem(word)), rest: at + 1, script })
+    let path = target.name.replace('.', "/");
+    let is_own = ["trl/scripts/", "examples/scripts/", "trl/commands/"].iter().any(|folder| path.contains(folder));
+    let script = (!is_own).then(|| target.name.clone());
+    Some(TrainerCall { stage: stage(stem(&target.name)), rest, script })
 }
 
 /// Returns the stage in the name of a script; empty without a known one.
@@ -69,8 +77,11 @@ fn stage(stem: &str) -> String {
 
 /// Reads the number of processes.
 pub(super) fn launch(call: &TrainerCall, words: &[String]) -> LaunchInfo {
-    let before = &words[..call.rest.min(words.len())];
-    let is_trl = before.iter().any(|word| word == "trl" || word.ends_with("/trl"));
+    let target = targets(words).into_iter().next();
+    let is_trl = target.as_ref().is_some_and(|target| target.form == TargetForm::Program);
+    let launchers = target.map(|target| target.launchers).unwrap_or_default();
+    let counted = launchers.iter().filter(|(name, _)| COUNTED.contains(&name.as_str()));
+    let before: Vec<String> = counted.flat_map(|(_, range)| words[range.clone()].iter().cloned()).collect();
     let own = |index: &usize| {
         let name = words[*index].trim_start_matches('-').split('=').next().unwrap_or_default();
         is_trl && words[*index].starts_with("--") && LAUNCHER_FLAGS.contains(&name)
@@ -78,8 +89,8 @@ pub(super) fn launch(call: &TrainerCall, words: &[String]) -> LaunchInfo {
     let starts: Vec<usize> = (call.rest..words.len()).filter(own).collect();
     let has_value = |index: &usize| !words[*index].contains('=') && index + 1 < words.len();
     let values: Vec<usize> = starts.iter().copied().filter(has_value).map(|index| index + 1).collect();
-    let all = || words.iter().take(call.rest).chain(starts.iter().chain(&values).map(|index| &words[*index])).cloned().collect();
-    let flags: Vec<String> = if is_trl { all() } else { before.to_vec() };
+    let own = starts.iter().chain(&values).map(|index| words[*index].clone());
+    let flags: Vec<String> = before.iter().cloned().chain(own).collect();
     let number = |names: &[&str]| flag(&flags, names).and_then(|text| text.parse::<usize>().ok());
     let nodes = number(&["nnodes", "num_machines"]).unwrap_or(1);
     let named = flag(&flags, &["accelerate_config", "config_file"]).and_then(|name| {
@@ -88,7 +99,7 @@ pub(super) fn launch(call: &TrainerCall, words: &[String]) -> LaunchInfo {
     });
     // accelerate counts the processes of all machines, torchrun those of one machine.
     let each = number(&["nproc_per_node", "num_gpus"]).map(|each| each.saturating_mul(nodes));
-    let is_launched = before.iter().any(|word| ["accelerate", "torchrun", "deepspeed"].iter().any(|name| stem(word) == *name));
+    let is_launched = !before.is_empty();
     let processes = number(&["num_processes"]).or(each).or(named);
     LaunchInfo { processes, is_launched, own: starts.into_iter().chain(values).collect() }
 }

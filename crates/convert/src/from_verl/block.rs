@@ -1,8 +1,8 @@
 //! Removal of settings that a run would refuse.
 
-use super::converted::{Blocked, VerlConversion, placeholder};
+use super::converted::{Blocked, MEANT, VerlConversion, placeholder};
 use super::recipe;
-use burnish_config::compat::inline;
+use burnish_config::compat::{inline, row};
 use burnish_hydra::{Node, Problem, Value, overrides};
 
 impl VerlConversion {
@@ -34,6 +34,7 @@ impl VerlConversion {
         }
         self.blocked.push(Blocked { key: problem.key.clone(), value: inline(&node.value), reason: problem.message.clone() });
         self.drop_blocked();
+        self.drop_advice();
         self.recipe = recipe::write(self);
         true
     }
@@ -57,6 +58,21 @@ impl VerlConversion {
         ignored.iter_mut().for_each(|one| one.value = self.shown(&one.value));
         blocked.iter_mut().for_each(|one| one.value = self.shown(&one.value));
         (self.ignored, self.blocked) = (ignored, blocked);
+    }
+
+    /// Removes advice to write a key that is left out, or that has no effect here.
+    pub(super) fn drop_advice(&mut self) {
+        let Ok(defaults) = burnish_config::defaults(self.kind.default_file()) else { return };
+        let keys: Vec<String> = self.blocked.iter().map(|one| one.key.clone()).collect();
+        for one in &mut self.blocked {
+            let Some((reason, advice)) = one.reason.split_once(&format!("; {MEANT}`")) else { continue };
+            let key = advice.split('`').next().unwrap_or_default();
+            let has_effect =
+                row(self.kind, key, defaults.root()).map_or(defaults.value(key).is_some(), |row| row.target.is_some());
+            if !has_effect || keys.iter().any(|blocked| blocked == key) {
+                one.reason = reason.to_string();
+            }
+        }
     }
 
     /// Removes blocked settings from the words of the command.

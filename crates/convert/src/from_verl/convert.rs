@@ -1,14 +1,14 @@
 //! The conversion of a command of verl.
 
-use super::converted::{Blocked, VerlConversion, VerlSource, placeholder};
+use super::converted::{Blocked, MEANT, VerlConversion, VerlSource, without_placeholders};
 use super::groups::{self, GroupChoice};
-use super::programs::{PROGRAMS, Program, Support, batches, extended, extended_names, program};
+use super::invocation::{Invocation, invocation};
+use super::programs::Support;
 use super::recipe;
-use crate::shell::{self, Unknown, replace_unknowns, unknowns_in};
 use burnish_config::compat::editions::{self, EDITIONS};
 use burnish_config::compat::table::VALUES;
 use burnish_config::compat::{
-    Ignored, KeyTreatment, VerlAdapter, below_open_mapping, files, inline, leaves, remove_unsupported, row,
+    Ignored, KeyTreatment, Kind, VerlAdapter, below_open_mapping, files, inline, leaves, remove_unsupported, row,
 };
 use burnish_hydra::overrides::{self, Operation, Override};
 use burnish_hydra::{Adapt, ConfigError, Node, Origin, Problem, Value};
@@ -44,109 +44,24 @@ fn has_groups(edition: &str, overrides: &[String]) -> bool {
     })
 }
 
-/// A call of one of verl's programs.
-struct Invocation {
-    program: &'static Program,
-    config: String,
-    /// Folder of `--config-path`.
-    path: Option<String>,
-    overrides: Vec<String>,
-    /// Lines of other calls.
-    further: Vec<usize>,
-    /// Unknowns in the overrides.
-    unknowns: Vec<Unknown>,
-    /// Unknowns in place of whole overrides.
-    unknown_words: Vec<Unknown>,
-    /// Advice about the words.
-    notes: Vec<String>,
-}
-
-fn invocation(source: &VerlSource) -> Result<Invocation, Problem> {
-    let name = source.env.name;
-    let at = |line: usize, message: &str| {
-        let text = source.text.lines().nth(line - 1).unwrap_or_default().trim();
-        Problem::new("", format!("{name}:{line}: {message}\n      {text}"))
-    };
-    let is_meant = |words: &[String]| program(words).is_some();
-    let script = shell::read(source.text, &source.env, &is_meant).map_err(|error| at(error.line, &error.message))?;
-    let mut found = script.calls.iter().filter_map(|call| Some((call, program(&call.words)?)));
-    let Some((call, (program, rest))) = found.next() else {
-        if let Some(line) = script.ended {
-            let help = "set its variables and arguments: trainer from-verl @script.sh NAME=VALUE -- ARGUMENT";
-            return Err(at(line, "the script ends here, before it launches a trainer").help(help));
-        }
-        let known: Vec<&str> = PROGRAMS.iter().filter_map(|program| program.module.strip_prefix("verl.trainer.")).collect();
-        let message = format!("{name}: there is no command of verl's own trainers");
-        let help = format!("supported are python3 -m verl.trainer.{{{}}}, and the programs of verl's recipes", known.join(","));
-        return Err(Problem::new("", message).help(help));
-    };
-    let line = call.line;
-    let (mut config, mut path, mut overrides) = (program.config.to_string(), None, vec![]);
-    let (mut unknown_words, mut notes) = (vec![], vec![]);
-    let filled: Vec<String> = rest.iter().map(|word| without_unset(word, &script.unknowns)).collect();
-    for unknown in
-        rest.iter().flat_map(|word| unknowns_in(word)).map(|unknown| &script.unknowns[unknown]).filter(|unknown| unknown.is_unset)
-    {
-        let note = format!("{name}:{}: {}, and is empty, as in bash", unknown.line, unknown.message);
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
-    }
-    if filled.iter().any(|word| !word.is_empty() && word.trim().is_empty()) {
-        notes.push(format!("{name}:{line}: a blank word of the command is left out; verl refuses it. A space after the backslash at the end of a line causes such a word, and ends the command"));
-    }
-    let mut words = filled.iter().filter(|word| !word.trim().is_empty());
-    while let Some(word) = words.next() {
-        let (flag, value) = word.split_once('=').map_or((word.as_str(), None), |(flag, value)| (flag, Some(value.to_string())));
-        match flag {
-            "--config-name" | "-cn" => {
-                let name = value.or_else(|| words.next().cloned()).unwrap_or_default();
-                let name = name.trim_end_matches(".yaml").to_string();
-                let own = if name == "sft_trainer" { program.config } else { name.as_str() };
-                config = own.to_string();
-            }
-            "--config-path" | "-cp" | "--config-dir" | "-cd" => path = value.or_else(|| words.next().cloned()),
-            _ if word.starts_with('-') => {
-                return Err(Problem::new("", format!("`{word}` is not a supported option of {}", program.module))
-                    .help("supported are overrides, key=value, and --config-path and --config-name"));
-            }
-            _ if !unknowns_in(flag).is_empty() => {
-                // An unknown word can be any number of overrides.
-                unknown_words.extend(unknowns_in(flag).into_iter().map(|unknown| script.unknowns[unknown].clone()));
-            }
-            _ => overrides.push(replace_unknowns(word, &placeholder)),
-        }
-    }
-    if let Support::Schedule(advice) = program.support {
-        notes.push(format!("{name}:{line}: `{}`: {advice}", program.module));
-    }
-    let mut words = vec![];
-    if let Some((base, own)) = extended(&config) {
-        words.extend(own.iter().map(|word| word.to_string()));
-        config = base.to_string();
-    }
-    words.append(&mut overrides);
-    let counted = batches(program, &words);
-    words.extend(counted);
-    let overrides = words;
-    let further = found.map(|(call, _)| call.line).filter(|other| *other != line).collect();
-    Ok(Invocation { program, config, path, overrides, further, unknowns: script.unknowns.clone(), unknown_words, notes })
-}
-
-/// Replaces unset variables by empty texts, as bash does.
-fn without_unset(word: &str, unknowns: &[Unknown]) -> String {
-    replace_unknowns(word, &|unknown| if unknowns[unknown].is_unset { String::new() } else { shell::mark(unknown) })
-}
-
 fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversion, ConfigError> {
     let kind = call.program.kind;
-    let choice = GroupChoice::new(edition, &call.config, &call.overrides).ok_or_else(|| {
-        let known = extended_names().collect::<Vec<_>>().join(", ");
-        Problem::new("", format!("`{}` is not a configuration of verl {edition}", call.config))
-            .help(format!("known are ppo_trainer, ppo_megatron_trainer, sft_trainer, generation, evaluation, {known}; for your own file, run trainer --config FILE OVERRIDES"))
-    })?;
+    let mut blocked = call.blocked.clone();
+    // verl's own file replaces a file that is not verl's.
+    let is_known = files::find(edition, &call.config).is_some();
+    let file = if is_known { &call.config } else { call.program.config_like(&call.config) };
+    if !is_known {
+        let value = without_placeholders(&call.config);
+        let reason = format!("this file is not verl's, and is not read: the recipe has the defaults of verl's {file}");
+        blocked.push(Blocked { key: "--config-name".into(), value, reason });
+    }
+    let (overrides, foreign): (Vec<String>, Vec<String>) =
+        call.overrides.iter().cloned().partition(|word| call.own.is_none() || !groups::is_foreign(edition, word));
+    blocked.extend(foreign.iter().map(|word| call.not_read(word)));
+    let choice = GroupChoice::new(edition, file, &overrides)
+        .ok_or_else(|| Problem::new("", format!("`{file}` is not a configuration of verl {edition}")))?;
     let GroupChoice { config, framework, tree: mut after, mut given, mut ignored, mut problems, words } = choice?;
-    let mut blocked = vec![];
+    let mut notes = call.notes.clone();
     let defaults = burnish_config::defaults(kind.default_file())?;
     let mut written = vec![];
     let is_unknown_setting = |key: &str| {
@@ -158,7 +73,22 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
             Ok(one) if one.key == "hydra" || one.key.starts_with("hydra.") => {
                 ignored.push(Ignored::hydra(one.key, &one.value.map_or(Value::Null, |node| node.value)));
             }
-            Ok(one) => {
+            Ok(mut one) => {
+                let mut word = word.clone();
+                if is_never(call, &one) {
+                    notes.push(format!("{word}: verl tests for a number above 0, so this is never: {}=-1", one.key));
+                    word = format!("{}=-1", one.key);
+                    one = overrides::parse(&word)?;
+                }
+                // Scripts for other releases add keys that the edition has.
+                if one.operation == Operation::Add
+                    && one.clone().apply(&mut after.clone()).is_err()
+                    && after.get(&one.key).is_some()
+                {
+                    notes.push(format!("{word}: verl {edition} has this key, so the `+` is left out"));
+                    word = word.trim_start_matches('+').to_string();
+                    one.operation = Operation::Force;
+                }
                 // Scripts for other releases have keys that the edition lacks; accept the keys in the table.
                 let is_known = || one.operation != Operation::Delete && row(kind, &one.key, defaults.root()).is_some();
                 let value = one.value.as_ref().map_or("null".into(), |node| inline(&node.value));
@@ -166,18 +96,19 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
                 match one.clone().apply(&mut after) {
                     Err(_) if after.get(&one.key).is_none() && is_known() => {}
                     Err(problem) => {
-                        blocked.push(Blocked { key: one.key, value, reason: with_help(&problem) });
+                        blocked.push(Blocked { key: one.key, value, reason: call.reason(with_help(&problem)) });
                         continue;
                     }
                     // verl accepts any key with `+`.
                     Ok(()) if is_new && is_unknown_setting(&one.key) => {
-                        blocked.push(Blocked { key: one.key, value, reason: "there is no such setting".into() });
+                        let reason = call.reason("there is no such setting".into());
+                        blocked.push(Blocked { key: one.key, value, reason });
                         continue;
                     }
                     Ok(()) => {}
                 }
                 if editions::unread(edition, &config, framework, &one.key).is_none() {
-                    written.push(word.clone());
+                    written.push(word);
                 }
                 given.push(one);
             }
@@ -222,13 +153,14 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
         further: call.further.clone(),
         unknowns: call.unknowns.clone(),
         unknown_words: call.unknown_words.clone(),
-        notes: call.notes.clone(),
+        notes,
     };
     if let Support::Missing(reason) = call.program.support {
         converted.blocked.push(Blocked { key: String::new(), value: String::new(), reason: reason.into() });
     }
     converted.settings = sort(given, &mut converted, defaults.root())?;
     converted.drop_blocked();
+    converted.drop_advice();
     converted.show_unknowns();
     converted.recipe = recipe::write(&converted);
     Ok(converted)
@@ -288,7 +220,14 @@ fn sort(given: Vec<Override>, converted: &mut VerlConversion, defaults: &Node) -
     Ok(settings)
 }
 
-/// Returns the message of a problem with its help.
+/// Returns true for a number of steps that means never in verl, but not here.
+fn is_never(call: &Invocation, one: &Override) -> bool {
+    let is_zero = one.value.as_ref().is_some_and(|node| node.value == Value::Int(0));
+    call.program.kind == Kind::Rl && ["trainer.save_freq", "trainer.test_freq"].contains(&one.key.as_str()) && is_zero
+}
+
+/// Returns the message of a problem with the key that was probably meant. verl's `+` would not help: the key has no effect here.
 fn with_help(problem: &Problem) -> String {
-    problem.help.as_ref().map_or(problem.message.clone(), |help| format!("{}; {help}", problem.message))
+    let help = problem.help.as_ref().filter(|help| help.starts_with(MEANT));
+    help.map_or(problem.message.clone(), |help| format!("{}; {help}", problem.message))
 }

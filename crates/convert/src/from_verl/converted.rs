@@ -1,6 +1,6 @@
 //! The input and the result of a conversion from verl.
 
-use crate::shell::{ShellEnv, Unknown};
+use crate::shell::{Launch, ShellEnv, Unknown};
 use burnish_config::compat::{Ignored, Kind, Renamed};
 use burnish_hydra::Node;
 
@@ -11,6 +11,8 @@ pub struct VerlSource<'a> {
     pub env: ShellEnv<'a>,
     /// One of [`EDITIONS`](burnish_config::compat::editions::EDITIONS); `None` chooses the better of 2026-01 and 2026-08.
     pub edition: Option<&'a str>,
+    /// Program of verl whose keys the command's own program takes, such as `main_ppo`; `None` if the words show it.
+    pub program: Option<&'a str>,
 }
 
 /// A converted command of verl.
@@ -35,8 +37,8 @@ pub struct VerlConversion {
     pub(crate) unknown_keys: usize,
     /// Settings that the command changes.
     pub settings: Node,
-    /// Lines with other commands of verl, which were not converted.
-    pub further: Vec<usize>,
+    /// Other launches of the script, which were not converted.
+    pub further: Vec<Launch>,
     /// Values that depend on a real run of the script; the recipe asks the user to set them.
     pub unknowns: Vec<Unknown>,
     /// Notes about the words of the command, such as unset variables and blank words.
@@ -66,3 +68,13 @@ impl Blocked {
 pub(super) fn placeholder(unknown: usize) -> String {
     format!("SET_ME_{unknown}_")
 }
+
+/// Replaces the texts that stand for unknowns by `…`.
+pub(super) fn without_placeholders(text: &str) -> String {
+    let mut parts = text.split("SET_ME_");
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |shown, part| shown + "…" + part.split_once('_').map_or("", |(_, rest)| rest))
+}
+
+/// Beginning of the advice that names a similar key.
+pub(super) const MEANT: &str = "did you mean ";

@@ -126,3 +126,12 @@ fn is_group(edition: &str, word: &str) -> bool {
         && !is_map
         && (one.package.is_some() || one.key.contains('/') || files::is_group(edition, &one.key))
 }
+
+/// Returns true if an override chooses a file for a group, and verl does not have the group or the file.
+pub(super) fn is_foreign(edition: &str, word: &str) -> bool {
+    let Some((group, option)) = word.trim_start_matches('+').split_once('=').filter(|_| is_group(edition, word)) else {
+        return false;
+    };
+    let group = group.split('@').next().unwrap_or_default();
+    files::find(edition, &format!("{group}/{option}")).is_none()
+}

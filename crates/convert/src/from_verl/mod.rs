@@ -6,7 +6,9 @@
 mod block;
 mod convert;
 mod converted;
+mod find;
 mod groups;
+mod invocation;
 mod programs;
 mod recipe;
 

@@ -6,7 +6,7 @@ use burnish_hydra::overrides;
 /// A program of verl, and its counterpart in `trainer`.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// Last part of the module's name.
+    /// Module, or the last parts of its name.
     pub module: &'static str,
     /// verl's own configuration file for the program.
     pub config: &'static str,
@@ -73,24 +73,18 @@ pub(crate) const PROGRAMS: &[Program] = &[
 ];
 
 /// The programs of verl's recipes and experiments that are missing in the table.
-const OTHER: Program = rl("", Support::Missing("this training loop is not supported"));
+pub(super) const OTHER: Program = rl("", Support::Missing("this training loop is not supported"));
 
-/// Finds the program that a command calls, as a module or by its path, and the words after it.
-pub(super) fn program(words: &[String]) -> Option<(&'static Program, &[String])> {
-    let calls = words.iter().enumerate();
-    calls.filter(|(_, word)| !word.contains('=')).find_map(|(index, word)| {
-        let module = format!(".{}", word.trim_end_matches(".py").replace('/', "."));
-        let is_verls = |of: &str| module.contains(of);
-        if ![".verl.", ".recipe.", ".verl_"].iter().any(|of| is_verls(of)) {
-            return None;
-        }
-        let named = PROGRAMS.iter().find(|program| module.ends_with(&format!(".{}", program.module)));
-        let is_other = || {
-            let last = module.rsplit('.').next().unwrap_or_default();
-            last.starts_with("main_") && (is_verls(".recipe.") || is_verls(".experimental."))
-        };
-        Some((named.or_else(|| is_other().then_some(&OTHER))?, &words[index + 1..]))
-    })
+impl Program {
+    /// Returns the last part of the module's name.
+    pub(super) fn name(&self) -> &'static str {
+        self.module.rsplit('.').next().unwrap_or_default()
+    }
+
+    /// Returns the file of verl with the defaults for a file of another name.
+    pub(super) fn config_like(&self, name: &str) -> &'static str {
+        if self.config == "ppo_trainer" && name.contains("megatron") { "ppo_megatron_trainer" } else { self.config }
+    }
 }
 
 /// A configuration of verl's recipes, experiments or examples: the file that it extends, and its own values.
@@ -160,11 +154,6 @@ const NAMED: &[NamedConfig] = &[
 /// Returns the file that a configuration of verl's recipes, experiments or examples extends, and its own values.
 pub(crate) fn extended(name: &str) -> Option<(&'static str, &'static [&'static str])> {
     NAMED.iter().find(|one| one.name == name).map(|one| (one.base, one.words))
-}
-
-/// Returns the names of [`extended`] configurations.
-pub(crate) fn extended_names() -> impl Iterator<Item = &'static str> {
-    NAMED.iter().map(|one| one.name)
 }
 
 /// Returns the overrides for a program's own schedule and batch sizes.

@@ -50,9 +50,6 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
     // A script may serve a model before it trains another.
     let first = found.iter().position(|(.., call)| peer.trainer(&call.stage).is_some()).unwrap_or(0);
     let first = (first < found.len()).then(|| found.remove(first));
-    let mut further: Vec<usize> = found.iter().map(|(line, ..)| *line).collect();
-    further.dedup();
-    further.retain(|line| first.as_ref().is_none_or(|(first, ..)| first != line));
     let of_file = || (1, &[][..], TrainerCall { stage: String::new(), rest: 0, script: None });
     let Some((_, words, call)) = first.or_else(|| source.options.map(|_| of_file())) else {
         let message = format!("{}: there is no command of {}", source.name, peer.name);
@@ -131,7 +128,6 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
         differences: draft.differences.clone(),
         notes: draft.notes.clone(),
         missing: draft.missing.clone(),
-        further,
     };
     converted.recipe = recipe::write(peer, &converted, &draft);
     Ok(converted)

@@ -49,6 +49,4 @@ pub struct PeerConversion {
     pub differences: Vec<String>,
     pub notes: Vec<String>,
     pub missing: Vec<MissingValue>,
-    /// Lines with other commands of the library, which were not converted.
-    pub further: Vec<usize>,
 }

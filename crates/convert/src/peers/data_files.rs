@@ -11,16 +11,23 @@ const ENDINGS: [&str; 3] = [".parquet", ".json", ".jsonl"];
 const SPLITS: [&str; 4] = ["train", "test", "val", "eval"];
 
 /// Returns the files of a split. In a local folder their names begin with the split; a single file without the name of a split
-/// counts too. A path that does not exist is a name on the Hub. Returns `None` for an invalid name, and for a partial split such
+/// counts too. A path that does not exist is kept, or is a name on the Hub. Returns `None` for an invalid name, and for a partial split such
 /// as `train[:10%]`.
 pub fn files_of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<String>> {
-    let Some(files) = (draft.files)(set) else { return on_hub(set, split) };
+    let Some(files) = (draft.files)(set) else {
+        return on_hub(set, split).or_else(|| (is_path(set) && !split.contains('[')).then(|| vec![set.to_string()]));
+    };
     let rows: Vec<String> = files.into_iter().filter(|file| ENDINGS.iter().any(|ending| file.ends_with(ending))).collect();
     let name = |file: &str| file.rsplit('/').next().unwrap_or_default().to_string();
     let named: Vec<String> = rows.iter().filter(|file| name(file).starts_with(split)).cloned().collect();
     let is_other = |file: &str| file != set && SPLITS.iter().any(|other| name(file).starts_with(other));
     let found = if named.is_empty() && rows.len() == 1 && !is_other(&rows[0]) { rows } else { named };
     (!found.is_empty() && !split.contains('[')).then_some(found)
+}
+
+/// Returns true for a text that is a path, not a name on the Hub.
+fn is_path(set: &str) -> bool {
+    ["/", "./", "../", "~"].iter().any(|start| set.starts_with(start)) || ENDINGS.iter().any(|ending| set.ends_with(ending))
 }
 
 /// Returns the address of a split on the Hub, for a data set `ORG/NAME` or `ORG/NAME/CONFIGURATION`.

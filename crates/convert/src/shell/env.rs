@@ -17,6 +17,8 @@ pub struct ShellEnv<'a> {
     pub variable: &'a (dyn Fn(&str) -> Option<String> + Sync),
     /// Line of the program to report, if a script starts several; `None` for all programs.
     pub line: Option<usize>,
+    /// Number of the launch to report, from 1, if a script starts several, as in a loop; `None` for all programs.
+    pub launch: Option<usize>,
     /// True if programs count as successful and silent, as in a test that replaces them by stubs. Otherwise their results are
     /// unknown, except that Ascend devices count as missing.
     pub stubs: bool,
@@ -34,6 +36,7 @@ impl ShellEnv<'static> {
             script_folder: None,
             variable: &|_| None,
             line: None,
+            launch: None,
             stubs: false,
             now: 0,
         }

@@ -20,6 +20,7 @@ const OPENERS: &[&str] = &["if", "while", "until", "for", "select", "case", "!",
 /// If the text is not a shell script, is too long, or is nested too deeply.
 pub(super) fn parse(text: &str) -> Result<Program, ShellError> {
     check(text)?;
+    let text = &*ended(text);
     let options = ParserOptions::default();
     Parser::new(text.as_bytes(), &options).parse_program().map_err(|error| {
         let last = text.lines().count().max(1);
@@ -33,7 +34,7 @@ pub(super) fn parse(text: &str) -> Result<Program, ShellError> {
             ParseError::ParsingAtEndOfInput => "the script ends inside a command, a quote or a block".into(),
             ParseError::Tokenizing { inner, .. } => format!("this is not valid shell syntax: {inner}"),
         };
-        ShellError { line: line.clamp(1, last), message }
+        ShellError { line: line.clamp(1, last), message, is_endless: false }
     })
 }
 
@@ -42,7 +43,7 @@ pub(super) fn parse(text: &str) -> Result<Program, ShellError> {
 /// # Errors
 /// If the text is too long or too many brackets are open at once.
 pub(super) fn check(text: &str) -> Result<(), ShellError> {
-    let fail = |line, message: &str| Err(ShellError { line, message: message.into() });
+    let fail = |line, message: &str| Err(ShellError { line, message: message.into(), is_endless: false });
     if text.len() > LONGEST {
         return fail(1, "the script is longer than 1 MB");
     }
@@ -64,4 +65,10 @@ pub(super) fn check(text: &str) -> Result<(), ShellError> {
         }
     }
     Ok(())
+}
+
+/// Replaces a backslash at the very end, which continues no line, by nothing, as bash does.
+fn ended(text: &str) -> std::borrow::Cow<'_, str> {
+    let backslashes = text.len() - text.trim_end_matches('\\').len();
+    if backslashes % 2 == 0 { text.into() } else { text[..text.len() - 1].into() }
 }

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// The limit of evaluated commands and expansions.
 const STEPS: usize = 100_000;
 
+/// The limit of started programs.
+const CALLS: usize = 10_000;
+
 /// The limit of nested blocks, functions and substitutions.
 const DEEPEST: usize = 100;
 
@@ -89,7 +92,7 @@ impl<'a> Machine<'a> {
     }
 
     pub(super) fn fail<T>(&self, message: &str) -> Result<T, ShellError> {
-        Err(ShellError { line: self.line, message: message.into() })
+        Err(ShellError { line: self.line, message: message.into(), is_endless: false })
     }
 
     /// Counts a command or an expansion of `bytes` bytes against the limits.
@@ -99,8 +102,9 @@ impl<'a> Machine<'a> {
         if self.bytes > 10 * LONGEST {
             return self.fail("the variables are longer than 10 MB");
         }
-        let is_over = self.steps > STEPS || self.start.elapsed() > LONGEST_TIME;
-        if is_over { self.fail("the script takes too many steps") } else { Ok(()) }
+        let is_over = self.steps > STEPS || self.calls.len() > CALLS || self.start.elapsed() > LONGEST_TIME;
+        let message = "the script takes too many steps: a loop here may wait for something that only a run does";
+        if is_over { Err(ShellError { line: self.line, message: message.into(), is_endless: true }) } else { Ok(()) }
     }
 
     /// Runs a nested part, and counts its depth.
@@ -164,12 +168,15 @@ impl<'a> Machine<'a> {
         flow.map_err(|error| ShellError { line, ..error })
     }
 
-    /// Evaluates commands in a subshell, and returns its final state. The own state does not change.
+    /// Evaluates commands in a subshell, and returns its final state. The own state keeps only the files.
     pub(crate) fn subshell(&mut self, run: impl FnOnce(&mut Self) -> Result<Flow, ShellError>) -> Result<State, ShellError> {
         let (before, hidden) = (self.state.clone(), self.hidden.clone());
         run(self)?;
         self.hidden = hidden;
-        Ok(std::mem::replace(&mut self.state, before))
+        let after = std::mem::replace(&mut self.state, before);
+        // Files outlive the subshell that writes them.
+        self.state.files.clone_from(&after.files);
+        Ok(after)
     }
 
     pub(super) fn list(&mut self, list: &CompoundList) -> Result<Flow, ShellError> {

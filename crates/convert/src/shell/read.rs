@@ -1,6 +1,7 @@
 //! The evaluation of a whole script.
 
 use super::env::ShellEnv;
+use super::launches::{self, Launch};
 use super::machine::Machine;
 use super::state::Flow;
 use super::text::{ProgramCall, ShellError, Unknown};
@@ -16,6 +17,10 @@ pub struct ScriptCalls {
     pub unknowns: Vec<Unknown>,
     /// Line of an `exit` that ends the script early.
     pub ended: Option<usize>,
+    /// Launches after the first, which a caller does not convert.
+    pub further: Vec<Launch>,
+    /// Advice about the script as a whole.
+    pub notes: Vec<String>,
 }
 
 /// Evaluates a script. `is_meant` returns true for the words of a program that the caller looks for.
@@ -24,38 +29,59 @@ pub struct ScriptCalls {
 /// for is started, a second evaluation therefore treats tests for missing files as unknown.
 ///
 /// # Errors
-/// If the text is not a shell script, exceeds the limits of steps, size or depth, or starts no program on the requested line.
+/// If the text is not a shell script, exceeds the limits of steps, size or depth, or starts no program on the requested line or with
+/// the requested number.
 pub fn read(script: &str, env: &ShellEnv, is_meant: &(dyn Fn(&[String]) -> bool + Sync)) -> Result<ScriptCalls, ShellError> {
     secret::remember_in(script);
     let is_meant = |call: &ProgramCall| env.line.is_none_or(|line| line == call.line) && is_meant(&call.words);
+    let text = script.replace("\r\n", "\n");
     let read = || {
-        let first = evaluate(script, env, false)?;
-        let again = || evaluate(script, env, true).ok().filter(|read| read.calls.iter().any(is_meant));
+        let first = evaluate(&text, env, false, &is_meant)?;
+        let again = || evaluate(&text, env, true, &is_meant).ok().filter(|read| read.calls.iter().any(is_meant));
         if first.calls.iter().any(is_meant) { Ok(first) } else { Ok(again().unwrap_or(first)) }
     };
     let mut read = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, read);
-        let failed = || ShellError { line: 1, message: "the script cannot be evaluated".into() };
+        let failed = || ShellError { line: 1, message: "the script cannot be evaluated".into(), is_endless: false };
         thread.map_err(|_| failed())?.join().map_err(|_| failed())?
     })?;
     // Variables of the script or of the environment may have put secrets into the words.
     read.calls.iter().for_each(|call| secret::remember_words(&call.words));
+    if text.len() < script.len() {
+        read.notes
+            .insert(0, format!("{}: read without the carriage returns at the ends of its lines, as bash needs it", env.name));
+    }
     if let Some(line) = env.line {
         let mut lines: Vec<String> = read.calls.iter().map(|call| call.line.to_string()).collect();
         lines.dedup();
         read.calls.retain(|call| call.line == line);
         if read.calls.is_empty() {
             let message = format!("no program starts on this line; programs start on {}", lines.join(", "));
-            return Err(ShellError { line, message });
+            return Err(ShellError { line, message, is_endless: false });
         }
     }
+    launches::choose(&mut read, env.launch, &is_meant)?;
     Ok(read)
 }
 
 /// Evaluates a script once. With `is_elsewhere`, a test for a missing file is unknown.
-fn evaluate(script: &str, env: &ShellEnv, is_elsewhere: bool) -> Result<ScriptCalls, ShellError> {
+///
+/// A script that exceeds the limits, as one that waits for a queue of work, ends there if a meant program has started before.
+fn evaluate(
+    script: &str,
+    env: &ShellEnv,
+    is_elsewhere: bool,
+    is_meant: &dyn Fn(&ProgramCall) -> bool,
+) -> Result<ScriptCalls, ShellError> {
     let mut machine = Machine::new(env, is_elsewhere);
-    let flow = machine.script(script)?;
+    let mut notes = vec![];
+    let flow = match machine.script(script) {
+        Err(error) if error.is_endless && machine.calls.iter().any(is_meant) => {
+            notes.push(format!("{}:{}: {}; the launches before that are known", env.name, error.line, error.message));
+            Flow::Next
+        }
+        result => result?,
+    };
     let ended = (flow == Flow::Exit).then_some(machine.line);
-    Ok(ScriptCalls { calls: machine.calls, unknowns: machine.unknowns, ended })
+    Ok(ScriptCalls { calls: machine.calls, unknowns: machine.unknowns, ended, further: vec![], notes })
 }

@@ -12,6 +12,8 @@ pub struct ProgramCall {
 pub struct ShellError {
     pub line: usize,
     pub message: String,
+    /// True if the script takes too many steps, as an endless loop.
+    pub(crate) is_endless: bool,
 }
 
 /// A value that depends on a real run of the script.
@@ -25,7 +27,7 @@ pub struct Unknown {
 }
 
 /// The character around the index of an unknown in a word; words of a shell cannot contain it.
-const MARK: char = '\0';
+pub(super) const MARK: char = '\0';
 
 /// Returns the marker of an unknown in a word.
 pub fn mark(index: usize) -> String {
