@@ -17,12 +17,12 @@ use burnish_util::foreign;
 /// not have.
 #[derive(Args)]
 pub(crate) struct FromPeerArgs {
-    /// The command in quotes, @script.sh, or @options.yaml
+    /// The command in quotes, @script.sh, @program.py, or @options.yaml
     command: Option<String>,
     /// NAME=VALUE for each variable that a script takes from the environment
     #[arg(value_name = "NAME=VALUE")]
     variables: Vec<String>,
-    /// The words of the command, instead of the quoted command; with @script.sh the arguments of the script
+    /// The words of the command, instead of the quoted command; with @script.sh or @program.py its arguments
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
     /// Line of the command, if a script has several [default: the first]
@@ -54,6 +54,10 @@ pub(super) fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliErr
         (None, false) => ("command", Script { calls: vec![(1, args.words.clone())], ..Script::default() }, None),
         (Some(command), is_alone) => match command.strip_prefix('@') {
             Some(file) if file.ends_with(".yaml") || file.ends_with(".yml") => (file, Script::default(), Some(file)),
+            Some(file) if file.ends_with(".py") => {
+                let words = ["python", file].map(String::from).into_iter().chain(args.words.iter().cloned());
+                ("command", Script { calls: vec![(1, words.collect())], ..Script::default() }, None)
+            }
             Some(file) => {
                 let text = read(file).map_err(|error| CliError::setup(anyhow!(error)))?;
                 (file, script(peer, args, file, &text)?, None)

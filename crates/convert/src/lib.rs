@@ -7,4 +7,5 @@ pub mod from_openrlhf;
 pub mod from_trl;
 pub mod from_verl;
 pub mod peers;
+mod python;
 pub mod shell;

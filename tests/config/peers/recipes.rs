@@ -236,7 +236,11 @@ fn a_recipe_has_what_the_command_gives() {
         ),
         (&TRL, "trl sft --train_sampling_strategy group_by_length".into(), &["group_by_length is ignored"]),
         (&TRL, "trl sft --truncation_mode middle".into(), &["--truncation_mode middle: "]),
-        (&TRL, "trl dpo --disable_dropout false".into(), &["--disable_dropout false (--no_disable_dropout): dropout is not implemented"]),
+        (
+            &TRL,
+            "trl dpo --disable_dropout false".into(),
+            &["--disable_dropout false (--no_disable_dropout): dropout is not implemented"],
+        ),
         (
             &TRL,
             "trl reward --use_peft --lora_task_type SEQ_CLS".into(),

@@ -35,6 +35,7 @@ pub static OPENRLHF: Peer = Peer {
     ],
     find: find::find,
     launch: find::launch,
+    program: None,
     derive,
 };
 

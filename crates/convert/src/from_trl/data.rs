@@ -1,11 +1,19 @@
 //! Converts the options of the model, its adapters, and the data.
 
-use crate::peers::{Draft, files_of_split, float, list, set_all_files, set_files, text};
+use crate::peers::{Draft, ProgramRows, files_of_split, float, list, one_or_list, set_all_files, set_files, text};
 use burnish_hydra::{Node, Value, inline};
 
 pub(super) fn derive(draft: &mut Draft) {
     model(draft);
     adapters(draft);
+    let own = draft.program.as_ref().map(|program| (program.train.clone(), program.eval.clone()));
+    if let Some((Some(train), eval)) = own.filter(|(train, _)| !matches!(train, Some(ProgramRows::OfOptions))) {
+        set_rows(draft, "data.train_files", train, "train_dataset");
+        return match eval.filter(|_| evaluates(draft)) {
+            Some(rows) => set_rows(draft, "data.val_files", rows, "eval_dataset"),
+            None => draft.set("data.val_files", Value::Null, "eval_strategy"),
+        };
+    }
     let set = draft.values.text("dataset_name");
     let split = draft.values.text("dataset_train_split").unwrap_or_else(|| "train".into());
     let mixture = draft.values.items("datasets");
@@ -15,13 +23,25 @@ pub(super) fn derive(draft: &mut Draft) {
     let part = draft.values.text("dataset_config");
     let set = set.map(|set| part.map_or(set.clone(), |part| format!("{set}/{part}")));
     set_files(draft, "data.train_files", set.as_deref(), &split, "dataset_name dataset_train_split");
-    if draft.is_stage() || evaluates(draft) {
-        if evaluates(draft) {
-            let split = draft.values.text("dataset_test_split").unwrap_or_else(|| "test".into());
-            set_files(draft, "data.val_files", set.as_deref(), &split, "dataset_name dataset_test_split");
-        } else {
-            draft.set("data.val_files", Value::Null, "eval_strategy");
-        }
+    if evaluates(draft) {
+        let split = draft.values.text("dataset_test_split").unwrap_or_else(|| "test".into());
+        set_files(draft, "data.val_files", set.as_deref(), &split, "dataset_name dataset_test_split");
+    } else {
+        draft.set("data.val_files", Value::Null, "eval_strategy");
+    }
+}
+
+/// Sets a key to rows that a program names.
+fn set_rows(draft: &mut Draft, key: &str, rows: ProgramRows, argument: &str) {
+    let found = match rows {
+        ProgramRows::Split { set, split } => files_of_split(draft, &set, &split).ok_or_else(|| format!("split {split} of {set}")),
+        ProgramRows::Files(files) => Ok(files),
+        ProgramRows::Unknown(rows) => Err(rows),
+        ProgramRows::OfOptions => return,
+    };
+    match found {
+        Ok(files) => draft.set_because(key, one_or_list(files), argument),
+        Err(rows) => draft.ask_user(key, format!("{rows}, as files (.parquet, .json, .jsonl)")),
     }
 }
 
@@ -32,6 +52,9 @@ pub(crate) fn evaluates(draft: &Draft) -> bool {
 }
 
 fn model(draft: &mut Draft) {
+    if let Some(model) = draft.program.as_ref().and_then(|program| program.model.clone()) {
+        return draft.set_because("@model.path", text(model), "model");
+    }
     if !draft.values.has("sft_model_path") {
         match draft.values.text("model_name_or_path") {
             Some(_) => draft.copy("@model.path", "model_name_or_path"),
@@ -123,7 +146,7 @@ fn mixed(draft: &mut Draft, mixture: Vec<Value>) {
     set_all_files(draft, "data.train_files", sets, "datasets");
     if evaluates(draft) {
         draft.ask_user("data.val_files", "files of validation rows (.parquet, .json, .jsonl)");
-    } else if draft.is_stage() {
+    } else {
         draft.set("data.val_files", Value::Null, "eval_strategy");
     }
 }

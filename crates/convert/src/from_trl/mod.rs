@@ -14,6 +14,7 @@ mod optimizer;
 mod original;
 mod peer;
 mod preference;
+mod program;
 mod rewards;
 mod run;
 mod sft;

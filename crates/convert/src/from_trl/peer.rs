@@ -1,8 +1,8 @@
 //! TRL as a [`Peer`].
 
 use super::{
-    data, distill, find, grpo, online_dpo, optimizer, original, preference, run, sft, stages, table_model, table_preference,
-    table_rl, table_sft, table_trainer,
+    data, distill, find, grpo, online_dpo, optimizer, original, preference, program, run, sft, stages, table_model,
+    table_preference, table_rl, table_sft, table_trainer,
 };
 use crate::peers::{Draft, Options, Peer};
 use std::sync::LazyLock;
@@ -20,6 +20,7 @@ pub static TRL: Peer = Peer {
     absent: stages::ABSENT,
     find: find::find,
     launch: find::launch,
+    program: Some(program::read),
     derive,
 };
 

@@ -118,7 +118,7 @@ pub(crate) fn is_option(word: &str) -> bool {
 }
 
 /// Converts a value to the type of its option.
-fn typed(option: &OptionRow, value: Value) -> Result<Value, String> {
+pub(super) fn typed(option: &OptionRow, value: Value) -> Result<Value, String> {
     if value == Value::Null {
         return Ok(value);
     }

@@ -3,6 +3,7 @@
 use super::account::account;
 use super::argparse::{self, ParsedOptions};
 use super::call::TrainerCall;
+use super::choose::{self, ChosenCall, CommandText};
 use super::converted::{PeerConversion, RefusedOption};
 use super::draft::Draft;
 use super::peer::Peer;
@@ -48,34 +49,46 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
     let calls = source.calls.iter();
     let mut found: Vec<_> = calls.filter_map(|(line, words)| Some((*line, words.as_slice(), (peer.find)(words)?))).collect();
     // A script may serve a model before it trains another.
-    let first = found.iter().position(|(.., call)| peer.trainer(&call.stage).is_some()).unwrap_or(0);
-    let first = (first < found.len()).then(|| found.remove(first));
-    let of_file = || (1, &[][..], TrainerCall { stage: String::new(), rest: 0, script: None });
-    let Some((_, words, call)) = first.or_else(|| source.options.map(|_| of_file())) else {
+    let text = CommandText { name: source.name, stage: source.stage, read: source.access.read };
+    let first = choose::choose(peer, text, &mut found)?;
+    let of_file = || ChosenCall { words: &[], call: TrainerCall { stage: String::new(), rest: 0, script: None }, program: None };
+    let Some(ChosenCall { words, call, program }) = first.or_else(|| source.options.map(|_| of_file())) else {
         let message = format!("{}: there is no command of {}", source.name, peer.name);
         return Err(Problem::new("", message).help(format!("write a command such as {}", peer.example)).into());
     };
     let launch = (peer.launch)(&call, words);
     let own = words.iter().enumerate().skip(call.rest).filter(|(index, _)| !launch.own.contains(index));
     let mut rest: Vec<String> = own.map(|(_, word)| word.clone()).collect();
-    let file = source.options.map(str::to_string).or_else(|| config_file(&mut rest));
+    if let Some(program) = &program {
+        rest.clone_from(&program.words);
+    }
+    let file = source.options.map(str::to_string).or_else(|| program.as_ref()?.options_file.clone());
+    let file = file.or_else(|| config_file(&mut rest));
     let root = file.as_deref().map(|path| parse(path, source)).transpose()?;
-    let trainer = trainer(peer, source.stage.unwrap_or(&call.stage))?;
+    let stage = program.as_ref().map_or(&call.stage, |program| &program.stage);
+    let trainer = trainer(peer, source.stage.unwrap_or(stage))?;
     let options = (peer.options)();
     let mut names = argparse::names(&rest);
     if let Some(Value::Map(entries)) = root.as_ref().map(|root| &root.value) {
         names.extend(entries.keys().map(String::as_str));
     }
+    names.extend(program.iter().flat_map(|program| &program.options).map(|option| option.name.as_str()));
     let edition = edition::choose(peer, trainer, source.edition, &names)?;
     let mut notes: Vec<String> = edition.mixture.clone().into_iter().collect();
-    let mut given = ParsedOptions::default();
+    let own = program.as_ref().map(|program| choose::values(program, options, trainer.name)).unwrap_or_default();
+    notes.extend(own.notes);
+    let mut given = ParsedOptions { values: own.defaults, ..ParsedOptions::default() };
     if let Some(root) = &root {
-        given = argparse::read_file(options, trainer.name, root)?;
+        let of_file = argparse::read_file(options, trainer.name, root)?;
+        given.values.extend(of_file.values);
+        given.unknown_options = of_file.unknown_options;
         notes.extend(environment(&mut given));
     }
     let of_words = argparse::read(options, trainer.name, edition.index, &rest, &source.unknowns)?;
     given.values.extend(of_words.values);
+    given.values.extend(own.given);
     given.unknown_options.extend(of_words.unknown_options);
+    given.unknown_options.retain(|(_, name)| !program.as_ref().is_some_and(|program| program.has_option(name)));
     let refused = given.unknown_options.iter().map(|(written, name)| RefusedOption {
         option: written.clone(),
         reason: match &call.script {
@@ -84,7 +97,11 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
             None => names::unknown_option(options, trainer.name, name, peer.name),
         },
     });
-    let refused: Vec<RefusedOption> = refused.collect();
+    let unread = call.script.as_ref().filter(|_| program.is_none() && peer.program.is_some()).map(|script| RefusedOption {
+        option: script.clone(),
+        reason: "the program cannot be read here: only the options of the command are converted".into(),
+    });
+    let refused: Vec<RefusedOption> = own.refused.into_iter().chain(unread).chain(refused).collect();
     for (option, unknown) in &of_words.unknown_values {
         let option = option.map_or("further options".into(), |name| format!("--{name}"));
         notes.push(format!("{option} of line {} is unknown and left out: {}", unknown.line, unknown.message));
@@ -107,9 +124,14 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
             differences: vec![],
             notes: notes.clone(),
             missing: vec![],
+            program: program.clone(),
+            unknown: own.unknown.clone(),
         };
         let ignored = rows::apply(peer, &mut draft);
         (peer.derive)(&mut draft);
+        for (key, value, why) in program.iter().flat_map(|program| program.settings.clone()) {
+            draft.set_because(&key, value, why);
+        }
         (draft, ignored)
     };
     let (mut draft, mut ignored) = derived(Values::new(options, trainer.name, edition.index, given.values));

@@ -2,6 +2,7 @@
 
 use super::call::TrainerCall;
 use super::converted::{MissingValue, RefusedOption};
+use super::program::ReadProgram;
 use super::secrets::shown;
 use super::trainer::PeerTrainer;
 use super::values::Values;
@@ -37,6 +38,10 @@ pub struct Draft<'a> {
     pub differences: Vec<String>,
     pub notes: Vec<String>,
     pub missing: Vec<MissingValue>,
+    /// The user's own program that the command starts.
+    pub program: Option<ReadProgram>,
+    /// Options that the program gives without a known value, with the reason.
+    pub unknown: IndexMap<&'static str, String>,
 }
 
 impl Draft<'_> {
@@ -48,6 +53,11 @@ impl Draft<'_> {
     /// Sets a key; the comment lists the options `names` that the value comes from.
     pub fn set(&mut self, key: &str, value: Value, names: &str) {
         let (why, is_given) = (self.values.source(names), self.values.is_given(names));
+        // The name of a run needs no value.
+        let unknown = names.split(' ').find_map(|name| self.unknown.get(name)).filter(|_| !key.ends_with("_name"));
+        if let Some(message) = unknown.cloned() {
+            self.ask_user(key, message);
+        }
         self.settings.insert(self.key(key), Setting { value, why, is_given });
     }
 
@@ -67,6 +77,7 @@ impl Draft<'_> {
     /// Records a key that the user must set.
     pub(crate) fn ask_user(&mut self, key: &str, message: impl Into<String>) {
         let key = self.key(key);
+        self.missing.retain(|missing| missing.key != key);
         self.missing.push(MissingValue { key, message: message.into() });
     }
 

@@ -3,7 +3,9 @@
 use super::call::{LaunchInfo, TrainerCall};
 use super::draft::Draft;
 use super::options::Options;
+use super::program::{ProgramText, ReadProgram};
 use super::trainer::PeerTrainer;
+use burnish_hydra::Problem;
 
 /// The treatment of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +23,9 @@ pub enum OptionTreatment {
 /// Names of an option, its commands (empty: all), and its treatment. Names and commands are separated by spaces.
 pub type TreatmentRow = (&'static str, &'static str, OptionTreatment);
 
+/// Reads a program.
+pub type ReadProgramFn = fn(&ProgramText) -> Result<Option<ReadProgram>, Problem>;
+
 /// Another library.
 pub struct Peer {
     pub name: &'static str,
@@ -37,6 +42,9 @@ pub struct Peer {
     pub find: fn(&[String]) -> Option<TrainerCall>,
     /// Reads the options of the launcher before a call.
     pub launch: fn(&TrainerCall, &[String]) -> LaunchInfo,
+    /// Reads a user's own program; `None` if the library's programs are not read. Its result is `None` for a program that does not
+    /// train.
+    pub program: Option<ReadProgramFn>,
     /// Sets the keys that depend on several options.
     pub derive: fn(&mut Draft),
 }

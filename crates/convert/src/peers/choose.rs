@@ -1,0 +1,112 @@
+//! The choice of a command among those of a text, with the program that it starts.
+
+use super::argparse::typed;
+use super::call::TrainerCall;
+use super::converted::RefusedOption;
+use super::names::find_whole;
+use super::options::Options;
+use super::peer::Peer;
+use super::program::{ProgramText, ReadProgram};
+use burnish_hydra::{Problem, Value, inline};
+use indexmap::IndexMap;
+
+/// A text with commands.
+#[derive(Clone, Copy)]
+pub(super) struct CommandText<'a> {
+    pub name: &'a str,
+    pub stage: Option<&'a str>,
+    /// Reads a file.
+    pub read: &'a dyn Fn(&str) -> Result<String, String>,
+}
+
+/// A command with the program that it starts.
+pub(super) struct ChosenCall<'a> {
+    pub words: &'a [String],
+    pub call: TrainerCall,
+    pub program: Option<ReadProgram>,
+}
+
+/// Chooses the first command whose stage is known from its name or its program, else the first one.
+///
+/// # Errors
+/// If a program is not a program of its language.
+pub(super) fn choose<'a>(
+    peer: &Peer,
+    source: CommandText,
+    found: &mut Vec<(usize, &'a [String], TrainerCall)>,
+) -> Result<Option<ChosenCall<'a>>, Problem> {
+    let mut chosen = None;
+    for (index, (_, words, call)) in found.iter().enumerate() {
+        let program = read(peer, source, words, call)?;
+        if program.is_some() || peer.trainer(&call.stage).is_some() {
+            chosen = Some((index, program));
+            break;
+        }
+    }
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let (index, program) = chosen.unwrap_or((0, None));
+    let (_, words, call) = found.remove(index);
+    Ok(Some(ChosenCall { words, call, program }))
+}
+
+/// Reads the program of a command; `None` if it is not there, or does not train.
+fn read(peer: &Peer, source: CommandText, words: &[String], call: &TrainerCall) -> Result<Option<ReadProgram>, Problem> {
+    let (Some(script), Some(read)) = (&call.script, peer.program) else { return Ok(None) };
+    let beside = source.name.rsplit_once('/').map(|(folder, _)| format!("{folder}/{script}"));
+    let paths = [Some(script.clone()), beside.filter(|_| !script.starts_with('/'))];
+    let text = paths.into_iter().flatten().find_map(|path| Some(((source.read)(&path).ok()?, path)));
+    let Some((text, name)) = text else { return Ok(None) };
+    let words = words.get(call.rest..).unwrap_or_default();
+    read(&ProgramText { name: &name, text: &text, words, stage: source.stage })
+}
+
+/// The options of a program that have a value, and those that do not.
+#[derive(Default)]
+pub(super) struct ProgramValues {
+    pub defaults: IndexMap<&'static str, Value>,
+    pub given: IndexMap<&'static str, Value>,
+    /// Options without a known value, with the place and the expression.
+    pub unknown: IndexMap<&'static str, String>,
+    pub refused: Vec<RefusedOption>,
+    pub notes: Vec<String>,
+}
+
+/// Reads the options of a program as those of a command.
+pub(super) fn values(program: &ReadProgram, options: &'static Options, trainer: &'static str) -> ProgramValues {
+    let mut values = ProgramValues { refused: program.refused.clone(), notes: program.notes.clone(), ..ProgramValues::default() };
+    for option in &program.options {
+        let at = format!("{}:{}", program.name, option.line);
+        let shown = match &option.value {
+            Ok(value) => inline(value),
+            Err(text) => text.clone(),
+        };
+        let named = || format!("{} {shown} ({at})", option.name);
+        let Some(row) = find_whole(options, trainer, &option.name) else {
+            if option.is_default {
+                values.notes.push(format!("{}: an option of {} itself", named(), program.name));
+                continue;
+            }
+            let reason = "this is not an option in any edition".to_string();
+            values.refused.push(RefusedOption { option: named(), reason });
+            continue;
+        };
+        let value = match &option.value {
+            Ok(value) => typed(row, value.clone()).map_err(|what| format!("it must be {what}")),
+            Err(text) => {
+                values.unknown.insert(row.name, format!("`{text}` ({at}) is known only when the program runs"));
+                Err("its value is known only when the program runs".to_string())
+            }
+        };
+        match value {
+            Ok(value) => {
+                values.unknown.shift_remove(row.name);
+                let map = if option.is_default { &mut values.defaults } else { &mut values.given };
+                map.insert(row.name, value);
+            }
+            Err(reason) => values.refused.push(RefusedOption { option: named(), reason }),
+        }
+    }
+    values
+}

@@ -1,0 +1,145 @@
+//! The state of an evaluation: variables, limits, and what is recorded.
+
+use super::read::{PyScript, line_of};
+use super::value::{LibraryCall, PyFunction, PyValue, UnknownValue};
+use indexmap::IndexMap;
+use rustpython_ruff_python_ast::Stmt;
+use rustpython_ruff_text_size::Ranged;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// Limit of evaluated statements and expressions.
+const STEPS: usize = 400_000;
+
+/// Limit of nested calls of the script's own functions.
+pub(super) const DEPTH: usize = 24;
+
+/// What a script does with libraries.
+#[derive(Debug, Default)]
+pub(crate) struct ScriptRead<'a> {
+    /// Calls of functions and classes of libraries, in order.
+    pub calls: Vec<Rc<LibraryCall<'a>>>,
+    /// Functions of the script that are at the top of the file.
+    pub functions: BTreeSet<String>,
+    /// Variables of the environment that have a default in the script: name and default.
+    pub environment: Vec<(String, String)>,
+    /// True if a parser of the script reads the words of the command.
+    pub reads_words: bool,
+    /// True if this parser reads the options of the library.
+    pub reads_options: bool,
+    /// Indices of the words that are options of the script itself.
+    pub own_words: BTreeSet<usize>,
+    /// Names of the options of the script itself.
+    pub own_options: BTreeSet<String>,
+    /// Options that a dict in the script gives to a parser, with the line.
+    pub parsed: Vec<(String, PyValue<'a>, usize)>,
+    /// File of options that the script gives to a parser.
+    pub parsed_file: Option<String>,
+    /// Lines of calls outside of functions, which run when the file is imported.
+    pub at_import: BTreeSet<usize>,
+}
+
+/// The variables of the module or of a function.
+#[derive(Debug, Default)]
+pub(super) struct Frame<'a> {
+    pub names: IndexMap<String, PyValue<'a>>,
+    pub around: IndexMap<String, PyValue<'a>>,
+    /// Names that a statement `global` declares.
+    pub global: BTreeSet<String>,
+}
+
+pub(super) struct Machine<'a> {
+    pub script: PyScript<'a>,
+    /// Frame of the module, then one for each running function.
+    pub frames: Vec<Frame<'a>>,
+    pub read: ScriptRead<'a>,
+    /// Number of unknown conditions around the present statement.
+    pub uncertain: usize,
+    /// Line of the last unknown condition.
+    pub condition_line: usize,
+    /// True inside of `if __name__ == "__main__":`.
+    pub is_main: bool,
+    /// Functions of the script that were entered.
+    pub entered: BTreeSet<usize>,
+    steps: usize,
+}
+
+impl<'a> Machine<'a> {
+    pub(super) fn new(script: PyScript<'a>) -> Self {
+        Self {
+            script,
+            frames: vec![Frame::default()],
+            read: ScriptRead::default(),
+            uncertain: 0,
+            condition_line: 0,
+            is_main: false,
+            entered: BTreeSet::new(),
+            steps: 0,
+        }
+    }
+
+    /// Evaluates a module. Without a call of a trainer, functions that nobody calls are entered as well: a library may call them.
+    pub(super) fn module(&mut self, body: &'a [Stmt]) {
+        self.block(body);
+        let is_trainer = |call: &Rc<LibraryCall>| call.name().ends_with("Trainer");
+        if self.read.calls.iter().any(is_trainer) {
+            return;
+        }
+        let left = |value: &PyValue<'a>| match value {
+            PyValue::Function(function) if !self.entered.contains(&function.line) => Some(function.clone()),
+            _ => None,
+        };
+        let functions: Vec<Rc<PyFunction>> = self.frames[0].names.values().filter_map(left).collect();
+        self.is_main = true;
+        for function in functions {
+            self.enter(&function, vec![], vec![]);
+        }
+    }
+
+    /// Counts a step; returns false at the limit.
+    pub(super) fn step(&mut self) -> bool {
+        self.steps += 1;
+        self.steps < STEPS
+    }
+
+    pub(super) fn line(&self, node: &impl Ranged) -> usize {
+        line_of(self.script.text, node.range().start().to_usize())
+    }
+
+    /// Returns the unknown value of an expression.
+    pub(super) fn unknown(&self, node: &impl Ranged) -> PyValue<'a> {
+        PyValue::Unknown(Rc::new(self.unread(node)))
+    }
+
+    pub(super) fn unread(&self, node: &impl Ranged) -> UnknownValue {
+        let range = node.range();
+        let text = self.script.text.get(range.start().to_usize()..range.end().to_usize()).unwrap_or_default();
+        UnknownValue { line: self.line(node), text: text.split_whitespace().collect::<Vec<_>>().join(" ") }
+    }
+
+    pub(super) fn frame(&mut self) -> &mut Frame<'a> {
+        self.frames.last_mut().expect("the frame of the module stays")
+    }
+
+    pub(super) fn lookup(&self, name: &str) -> Option<PyValue<'a>> {
+        let frame = self.frames.last()?;
+        let local = frame.names.get(name).or_else(|| frame.around.get(name));
+        local.or_else(|| self.frames[0].names.get(name)).cloned()
+    }
+
+    pub(super) fn bind(&mut self, name: &str, value: PyValue<'a>) {
+        let is_global = self.frame().global.contains(name);
+        let frame = if is_global { &mut self.frames[0] } else { self.frame() };
+        frame.names.insert(name.to_string(), value);
+    }
+
+    /// Records a call of a library.
+    pub(super) fn record(&mut self, call: LibraryCall<'a>) -> PyValue<'a> {
+        let call = Rc::new(call);
+        if self.frames.len() == 1 && !self.is_main {
+            self.read.at_import.insert(call.line);
+        }
+        self.read.calls.push(call.clone());
+        PyValue::Call(call)
+    }
+}

@@ -1,0 +1,280 @@
+//! Statements.
+
+use super::machine::Machine;
+use super::value::{PyFunction, PyValue, UnknownValue};
+use indexmap::IndexMap;
+use rustpython_ruff_python_ast::{Expr, Stmt, StmtFor, StmtIf, StmtTry};
+use std::rc::Rc;
+
+/// Limit of rounds of a loop.
+const ROUNDS: usize = 64;
+
+/// How a block ends.
+#[derive(Debug)]
+pub(super) enum Flow<'a> {
+    Next,
+    Return(PyValue<'a>),
+    /// An exception, or the end of the program.
+    Raise,
+    Break,
+    Continue,
+}
+
+impl<'a> Machine<'a> {
+    pub(super) fn block(&mut self, body: &'a [Stmt]) -> Flow<'a> {
+        for statement in body {
+            if !self.step() {
+                return Flow::Raise;
+            }
+            match self.statement(statement) {
+                Flow::Next => {}
+                flow => return flow,
+            }
+        }
+        Flow::Next
+    }
+
+    fn statement(&mut self, statement: &'a Stmt) -> Flow<'a> {
+        match statement {
+            Stmt::Expr(one) => {
+                let value = self.evaluate(&one.value);
+                let ends = value.as_call().is_some_and(|call| ["sys.exit", "exit", "quit"].contains(&&*call.path));
+                if ends { Flow::Raise } else { Flow::Next }
+            }
+            Stmt::Assign(one) => {
+                let value = self.evaluate(&one.value);
+                one.targets.iter().for_each(|target| self.assign(target, value.clone()));
+                Flow::Next
+            }
+            Stmt::AnnAssign(one) => {
+                if let Some(value) = &one.value {
+                    let value = self.evaluate(value);
+                    self.assign(&one.target, value);
+                }
+                Flow::Next
+            }
+            Stmt::AugAssign(one) => {
+                let (left, right) = (self.evaluate(&one.target), self.evaluate(&one.value));
+                let value = self.operate(&left, one.op, &right).unwrap_or_else(|| self.unknown(one));
+                self.assign(&one.target, value);
+                Flow::Next
+            }
+            Stmt::Return(one) => Flow::Return(one.value.as_ref().map_or(PyValue::None, |value| self.evaluate(value))),
+            Stmt::Raise(_) => Flow::Raise,
+            Stmt::Break(_) => Flow::Break,
+            Stmt::Continue(_) => Flow::Continue,
+            Stmt::If(one) => self.condition(one),
+            Stmt::For(one) => self.rounds(one),
+            Stmt::While(one) => {
+                self.evaluate(&one.test);
+                self.perhaps(|machine| machine.block(&one.body))
+            }
+            Stmt::With(one) => {
+                for item in &one.items {
+                    let value = self.evaluate(&item.context_expr);
+                    if let Some(name) = &item.optional_vars {
+                        self.assign(name, value);
+                    }
+                }
+                self.block(&one.body)
+            }
+            Stmt::Try(one) => self.attempt(one),
+            Stmt::FunctionDef(one) => {
+                let line = self.line(&one.name);
+                let inside = self.frames.len() > 1;
+                let around = inside.then(|| {
+                    let frame = self.frame();
+                    let mut around = frame.around.clone();
+                    around.extend(frame.names.iter().map(|(name, value)| (name.clone(), value.clone())));
+                    around
+                });
+                if !inside {
+                    self.read.functions.insert(one.name.to_string());
+                }
+                self.bind(&one.name, PyValue::Function(Rc::new(PyFunction { definition: one, line, around })));
+                Flow::Next
+            }
+            Stmt::ClassDef(one) => {
+                let class = self.class(one);
+                self.bind(&one.name, class);
+                Flow::Next
+            }
+            Stmt::Import(one) => {
+                for alias in &one.names {
+                    let (name, path) = match &alias.asname {
+                        Some(name) => (name.as_str(), alias.name.as_str()),
+                        None => {
+                            let first = alias.name.split('.').next().unwrap_or_default();
+                            (first, first)
+                        }
+                    };
+                    self.bind(name, PyValue::Path(Rc::from(path)));
+                }
+                Flow::Next
+            }
+            Stmt::ImportFrom(one) => {
+                let module = one.module.as_ref().map_or("", |module| module.as_str());
+                for alias in &one.names {
+                    let name = alias.asname.as_ref().unwrap_or(&alias.name);
+                    let path = if module.is_empty() { alias.name.to_string() } else { format!("{module}.{}", alias.name) };
+                    self.bind(name, PyValue::Path(Rc::from(path)));
+                }
+                Flow::Next
+            }
+            Stmt::Global(one) => {
+                let names: Vec<String> = one.names.iter().map(ToString::to_string).collect();
+                self.frame().global.extend(names);
+                Flow::Next
+            }
+            Stmt::Delete(one) => {
+                for target in &one.targets {
+                    if let Expr::Name(name) = target {
+                        self.frame().names.shift_remove(name.id.as_str());
+                    }
+                }
+                Flow::Next
+            }
+            Stmt::Match(one) => {
+                self.evaluate(&one.subject);
+                for case in &one.cases {
+                    self.perhaps(|machine| machine.block(&case.body));
+                }
+                Flow::Next
+            }
+            _ => Flow::Next,
+        }
+    }
+
+    fn condition(&mut self, one: &'a StmtIf) -> Flow<'a> {
+        let first = (Some(&*one.test), one.body.as_slice());
+        let others = one.elif_else_clauses.iter().map(|clause| (clause.test.as_ref(), clause.body.as_slice()));
+        let branches: Vec<_> = std::iter::once(first).chain(others).collect();
+        self.branches(&branches)
+    }
+
+    fn branches(&mut self, branches: &[(Option<&'a Expr>, &'a [Stmt])]) -> Flow<'a> {
+        let Some(((test, body), rest)) = branches.split_first() else { return Flow::Next };
+        let Some(test) = test else { return self.block(body) };
+        match self.evaluate(test).truth() {
+            Some(true) => {
+                let was = self.is_main;
+                self.is_main |= is_main_guard(test);
+                let flow = self.block(body);
+                self.is_main = was;
+                flow
+            }
+            Some(false) => self.branches(rest),
+            None => {
+                self.condition_line = self.line(*test);
+                self.either(|machine| machine.block(body), |machine| machine.branches(rest))
+            }
+        }
+    }
+
+    /// Walks through a block that may not be executed.
+    fn perhaps(&mut self, block: impl FnOnce(&mut Self) -> Flow<'a>) -> Flow<'a> {
+        self.either(block, |_| Flow::Next)
+    }
+
+    /// Walks through two branches, of which a run takes one.
+    fn either(&mut self, one: impl FnOnce(&mut Self) -> Flow<'a>, other: impl FnOnce(&mut Self) -> Flow<'a>) -> Flow<'a> {
+        let before = self.names();
+        self.uncertain += 1;
+        let first = one(self);
+        let after = std::mem::replace(&mut self.frame().names, before.clone());
+        let second = other(self);
+        self.uncertain -= 1;
+        match (first, second) {
+            (Flow::Raise | Flow::Break | Flow::Continue, flow) => flow,
+            (flow, Flow::Raise | Flow::Break | Flow::Continue) => {
+                self.frame().names = after;
+                flow
+            }
+            // One branch leaves the function: the rest of the function follows the other one.
+            (Flow::Return(value), Flow::Return(other)) => Flow::Return(self.merge(value, other)),
+            (Flow::Return(value), Flow::Next) => {
+                self.returned(value);
+                Flow::Next
+            }
+            (Flow::Next, Flow::Return(value)) => {
+                self.frame().names = after;
+                self.returned(value);
+                Flow::Next
+            }
+            (Flow::Next, Flow::Next) => {
+                for (name, value) in after {
+                    let merged = match self.frame().names.get(&name).cloned() {
+                        Some(other) => self.merge(value, other),
+                        None => value,
+                    };
+                    self.frame().names.insert(name, merged);
+                }
+                Flow::Next
+            }
+        }
+    }
+
+    fn names(&mut self) -> IndexMap<String, PyValue<'a>> {
+        self.frame().names.clone()
+    }
+
+    /// Remembers a value that a function may return early.
+    fn returned(&mut self, value: PyValue<'a>) {
+        let known = self.frame().names.get("return ").cloned();
+        let value = match known {
+            Some(other) => self.merge(value, other),
+            None => value,
+        };
+        self.frame().names.insert("return ".into(), value);
+    }
+
+    /// Returns the value of a name that is one of two.
+    pub(super) fn merge(&self, one: PyValue<'a>, other: PyValue<'a>) -> PyValue<'a> {
+        if one.is_same(&other) {
+            return one;
+        }
+        match (&one, &other) {
+            (PyValue::Unknown(_), _) => one,
+            (_, PyValue::Unknown(_)) => other,
+            _ => {
+                let text = "a value that depends on a condition".to_string();
+                PyValue::Unknown(Rc::new(UnknownValue { line: self.condition_line, text }))
+            }
+        }
+    }
+
+    fn rounds(&mut self, one: &'a StmtFor) -> Flow<'a> {
+        let items = self.evaluate(&one.iter);
+        let Some(items) = self.iterate(&items).filter(|items| items.len() <= ROUNDS) else {
+            let item = self.unknown(&*one.target);
+            self.assign(&one.target, item);
+            return self.perhaps(|machine| machine.block(&one.body));
+        };
+        for item in items {
+            self.assign(&one.target, item);
+            match self.block(&one.body) {
+                Flow::Next | Flow::Continue => {}
+                Flow::Break => return Flow::Next,
+                flow => return flow,
+            }
+        }
+        self.block(&one.orelse)
+    }
+
+    /// Walks through a `try`: its handlers run only after an exception.
+    fn attempt(&mut self, one: &'a StmtTry) -> Flow<'a> {
+        let flow = match self.block(&one.body) {
+            Flow::Next => self.block(&one.orelse),
+            flow => flow,
+        };
+        match self.block(&one.finalbody) {
+            Flow::Next => flow,
+            flow => flow,
+        }
+    }
+}
+
+/// Returns true for `__name__ == "__main__"`.
+fn is_main_guard(test: &Expr) -> bool {
+    matches!(test, Expr::Compare(one) if matches!(&*one.left, Expr::Name(name) if name.id.as_str() == "__name__"))
+}
