@@ -1,22 +1,25 @@
-//! Names on Hugging Face's Hub in the settings. Each becomes files before anything is read, so the rest of the program sees only
-//! folders and files. The recorded settings get the name with its commit.
+//! Names in the settings that become files before anything is read: names on Hugging Face's Hub, and runs or checkpoints in place
+//! of models. The rest of the program sees only folders and files. The recorded settings get the name with its commit, or the
+//! checkpoint.
 //!
 //! Weights, most of a model's bytes, come last: after every check that works without them.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 
+use super::hub_model::{folder_of, name_of, no_path};
+use super::saved_model::{ACTOR, CRITIC, SavedModel};
 use burnish_config::schema::{Location, LocationKind, LocationSetting, Schema};
 use burnish_config::{ConfigError, Loaded, Node, Problem, Tree, Value};
 use burnish_hub::{Hub, HubError, HubFiles, HubName, ModelParts, Purpose, RepoKind};
 
-/// The models on the Hub whose weights will be loaded and may still be missing.
+/// The models on the Hub and in checkpoints whose weights will be loaded and may still be missing.
 #[must_use = "the weights are still missing"]
 pub struct Weights(Vec<MissingWeights>);
 
-/// A setting that names a model on the Hub.
-struct HubSetting {
+/// A setting that names a model on the Hub or a checkpoint.
+struct NamedSetting {
     /// Key of the place in the settings.
     place: String,
     /// Key that the user knows, and the value there.
@@ -24,15 +27,21 @@ struct HubSetting {
     node: Option<Node>,
     /// Text that was read as a name.
     text: String,
-    name: HubName,
+}
+
+/// The source of a model's weights.
+enum Source {
+    Hub(HubName),
+    Saved(SavedModel),
 }
 
 struct MissingWeights {
-    setting: HubSetting,
+    setting: NamedSetting,
+    source: Source,
     is_missing: bool,
 }
 
-impl HubSetting {
+impl NamedSetting {
     fn problem(&self, message: &str) -> Problem {
         self.node.iter().fold(Problem::new(&self.key, format!("`{}`: {message}", self.key)), Problem::with_value)
     }
@@ -40,6 +49,10 @@ impl HubSetting {
     fn failed(&self, HubError { message, help, .. }: HubError) -> Problem {
         let problem = self.problem(&format!("{}{message}", no_path(&self.text)));
         if help.is_empty() { problem } else { problem.help(help) }
+    }
+
+    fn wrong(&self, error: &anyhow::Error) -> Problem {
+        self.problem(&format!("{error:#}"))
     }
 }
 
@@ -49,17 +62,25 @@ impl Weights {
         self.0.iter().any(|wanted| wanted.is_missing)
     }
 
-    /// Downloads the missing weights.
+    /// Downloads the missing weights, merges adapters, and compares saved weights with their checksums.
     ///
     /// # Errors
-    /// If weights cannot be downloaded, with the key and its place.
+    /// If weights cannot be downloaded or are damaged, with the key and its place.
     pub fn fetch<T: Schema>(self, config: &mut T) -> Result<(), ConfigError> {
         let mut hub = None;
-        for MissingWeights { setting, .. } in self.0 {
-            let found = hub_of(&mut hub).and_then(|hub| hub.model(&setting.name, ModelParts::Whole));
-            let found = found.map_err(|error| setting.failed(error))?;
+        for MissingWeights { setting, source, .. } in self.0 {
+            let found = match &source {
+                Source::Hub(name) => {
+                    let found = hub_of(&mut hub).and_then(|hub| hub.model(name, ModelParts::Whole));
+                    location(found.map_err(|error| setting.failed(error))?)
+                }
+                Source::Saved(saved) => {
+                    let folder = saved.whole().map_err(|error| setting.wrong(&error))?;
+                    Location::found(&saved.checkpoint.to_string_lossy(), vec![folder], false)
+                }
+            };
             if let Some(place) = config.locations().into_iter().find(|place| place.key == setting.place) {
-                put(place, found);
+                *place.location = found;
             }
         }
         Ok(())
@@ -67,13 +88,20 @@ impl Weights {
 
     /// Reports which weights are missing and stay unchecked, for a dry run.
     pub fn leave(self) {
-        for MissingWeights { setting: HubSetting { key, name, .. }, .. } in self.0.iter().filter(|wanted| wanted.is_missing) {
-            tracing::info!("{key}: the weights of {name} are not in the cache and were not checked");
+        for MissingWeights { setting, source, .. } in self.0.iter().filter(|wanted| wanted.is_missing) {
+            let key = &setting.key;
+            match source {
+                Source::Hub(name) => tracing::info!("{key}: the weights of {name} are not in the cache and were not checked"),
+                Source::Saved(saved) => tracing::info!(
+                    "{key}: a run merges the adapter in {} into its base model; the weights were not checked",
+                    saved.part.display()
+                ),
+            }
         }
     }
 }
 
-/// Finds or downloads everything that the settings name on the Hub, except missing weights, which it returns.
+/// Finds or downloads everything that the settings name on the Hub or in runs, except missing weights, which it returns.
 ///
 /// # Errors
 /// If a name cannot be found, with its key, its place and the remedy.
@@ -81,36 +109,68 @@ pub fn find<T: Schema>(loaded: &mut Loaded<T>) -> Result<Weights, ConfigError> {
     let (config, tree) = (&mut loaded.config, &mut loaded.tree);
     let (mut hub, mut weights) = (None, Vec::new());
     for place in config.locations() {
-        let node = tree.root().get(&place.key).or_else(|| tree.root().get(place.key.rsplit_once('.')?.0));
-        let key = key_of(tree, &place.key);
-        let wrong =
-            |error: anyhow::Error| node.into_iter().fold(Problem::new(&key, format!("`{key}`: {error:#}")), Problem::with_value);
-        let name = HubName::from_setting(place.location, kind(place.kind)).map_err(wrong)?;
-        let Some(name) = name else { continue };
-        let (text, node) = (place.location.to_string(), node.cloned());
-        let setting = HubSetting { place: place.key.clone(), key, node, text, name };
-        let found = hub_of(&mut hub).and_then(|hub| get(hub, &setting.name, place.kind));
-        let found = found.map_err(|error| setting.failed(error))?;
-        if !found.choice.is_empty() {
-            tracing::info!("{}: {} is {} ({})", setting.key, setting.name, found.name.rest, found.choice);
-        }
-        tree.set(&setting.key, Value::Text(found.name.address()));
-        let (is_missing, thing) = (found.left_out > 0, place.kind);
-        put(place, found);
-        if thing == (LocationKind::Model { weights: true }) {
-            weights.push(MissingWeights { setting, is_missing });
+        let node = tree.root().get(&place.key).or_else(|| tree.root().get(place.key.rsplit_once('.')?.0)).cloned();
+        let (key, text) = (key_of(tree, &place.key), place.location.to_string());
+        let setting = NamedSetting { place: place.key.clone(), key, node, text };
+        let reads_weights = place.kind == (LocationKind::Model { weights: true });
+        let saved = saved_model(&place).map_err(|error| setting.wrong(&error))?;
+        let (recorded, found, source) = match saved {
+            Some((saved, found)) => {
+                if let Some(told) = saved.told() {
+                    tracing::info!("{}: {told}", setting.key);
+                }
+                (saved.checkpoint.to_string_lossy().into_owned(), found, Source::Saved(saved))
+            }
+            None => {
+                let name = HubName::from_setting(place.location, kind(place.kind)).map_err(|error| setting.wrong(&error))?;
+                let Some(name) = name else { continue };
+                let found = hub_of(&mut hub).and_then(|hub| get(hub, &name, place.kind));
+                let found = found.map_err(|error| setting.failed(error))?;
+                if !found.choice.is_empty() {
+                    tracing::info!("{}: {name} is {} ({})", setting.key, found.name.rest, found.choice);
+                }
+                (found.name.address(), location(found), Source::Hub(name))
+            }
+        };
+        tree.set(&setting.key, Value::Text(recorded));
+        let is_missing = found.lacks_weights();
+        *place.location = found;
+        if reads_weights {
+            weights.push(MissingWeights { setting, source, is_missing });
         }
     }
     Ok(Weights(weights))
 }
 
-/// A model named on the command line: a path, or a name on the Hub.
+/// Returns the model in a checkpoint that a setting names, and its folder. A critic prefers a critic.
+fn saved_model(place: &LocationSetting) -> Result<Option<(SavedModel, Location)>> {
+    let LocationSetting { key, kind, location } = place;
+    let first = if key.starts_with("critic.") { CRITIC } else { ACTOR };
+    let find = || SavedModel::find(location.as_path(), first);
+    let (saved, folder, lacks_weights) = match kind {
+        LocationKind::TrainingData | LocationKind::ValidationData | LocationKind::Data => return Ok(None),
+        LocationKind::Model { .. } | LocationKind::Tokenizer => {
+            let Some(saved) = find()? else { return Ok(None) };
+            let (folder, lacks_weights) = (saved.folder(), saved.is_adapter());
+            (saved, folder, lacks_weights)
+        }
+        LocationKind::Adapter => {
+            let Some(saved) = find()? else { return Ok(None) };
+            let folder = saved.adapter()?;
+            (saved, folder, false)
+        }
+    };
+    let found = Location::found(&saved.checkpoint.to_string_lossy(), vec![folder], lacks_weights);
+    Ok(Some((saved, found)))
+}
+
+/// A model named on the command line: a path, a run, a checkpoint, or a name on the Hub.
 pub struct NamedModel {
     option: &'static str,
     /// Path or name as written.
     text: String,
     folder: PathBuf,
-    name: Option<HubName>,
+    source: Option<Source>,
 }
 
 impl NamedModel {
@@ -132,39 +192,45 @@ impl NamedModel {
 
     fn with(option: &'static str, folder: &Path, parts: ModelParts) -> Result<Self> {
         let text = folder.to_str().unwrap_or_default().to_owned();
-        let name = if text.is_empty() { None } else { HubName::from_setting(&text, RepoKind::Model).context(option)? };
-        let mut model = Self { option, text, folder: folder.to_owned(), name };
-        model.get(parts)?;
-        Ok(model)
+        if let Some(saved) = SavedModel::find(folder, ACTOR).context(option)? {
+            if let Some(told) = saved.told() {
+                tracing::info!("{option}: {told}");
+            }
+            return Ok(Self { option, text, folder: saved.folder(), source: Some(Source::Saved(saved)) });
+        }
+        let name = name_of(option, &text)?;
+        let folder = name.as_ref().map_or(Ok(folder.to_owned()), |name| folder_of(option, &text, name, parts))?;
+        Ok(Self { option, text, folder, source: name.map(Source::Hub) })
     }
 
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Downloads missing weights.
+    /// Downloads missing weights, or merges an adapter.
     ///
     /// # Errors
-    /// If weights cannot be downloaded, with the option.
+    /// If weights cannot be downloaded or are damaged, with the option.
     pub(crate) fn fetch_weights(&mut self) -> Result<()> {
-        self.get(ModelParts::Whole)
-    }
-
-    fn get(&mut self, parts: ModelParts) -> Result<()> {
-        let Some(name) = &self.name else { return Ok(()) };
-        let found = Hub::from_env().and_then(|hub| hub.model(name, parts));
-        let found = found.map_err(|error| anyhow::anyhow!("{}: {}{error}", self.option, no_path(&self.text)))?;
-        self.folder = found.paths.into_iter().next().unwrap_or_default();
+        match &self.source {
+            None => {}
+            Some(Source::Hub(name)) => self.folder = folder_of(self.option, &self.text, name, ModelParts::Whole)?,
+            Some(Source::Saved(saved)) => self.folder = saved.whole().context(self.option)?,
+        }
         Ok(())
     }
 }
 
-/// Returns the folder of a whole model named on the command line: a path, or a name on the Hub.
+/// Returns the folder of a whole model named on the command line: a path, a run, a checkpoint, or a name on the Hub.
 ///
 /// # Errors
 /// If a name cannot be found, with the option.
 pub(crate) fn model_folder(option: &'static str, folder: &Path) -> Result<PathBuf> {
-    Ok(NamedModel::with(option, folder, ModelParts::Whole)?.folder)
+    let model = NamedModel::with(option, folder, ModelParts::Whole)?;
+    match &model.source {
+        Some(Source::Saved(saved)) => saved.whole().context(option),
+        _ => Ok(model.folder),
+    }
 }
 
 fn hub_of(hub: &mut Option<Hub>) -> Result<&Hub, HubError> {
@@ -201,11 +267,6 @@ fn key_of(tree: &Tree, key: &str) -> String {
     }
 }
 
-fn put(place: LocationSetting, found: HubFiles) {
-    *place.location = Location::found(&found.name.address(), found.paths, found.left_out > 0);
-}
-
-/// Returns the beginning of a message about a text that is not a path either.
-fn no_path(text: &str) -> String {
-    if text.starts_with("hf://") { String::new() } else { format!("no `{text}` is here, and ") }
+fn location(found: HubFiles) -> Location {
+    Location::found(&found.name.address(), found.paths, found.left_out > 0)
 }

@@ -5,6 +5,7 @@ mod agent_settings;
 mod agent_tokens;
 mod agents;
 mod broken_weights;
+mod chained;
 mod common;
 mod console;
 mod control_characters;

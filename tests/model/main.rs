@@ -28,4 +28,5 @@ mod readout;
 mod reward_model;
 mod rollout;
 mod sampling_extremes;
+mod saved_models;
 mod transformers;

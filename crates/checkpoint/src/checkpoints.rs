@@ -197,7 +197,7 @@ pub struct CheckpointEntry {
 
 /// Returns a hint for a user who gave a run's folder as a checkpoint: the checkpoints in it, the highest step first. `None`
 /// without checkpoints.
-pub fn inside(path: &Path) -> Option<String> {
+pub(super) fn inside(path: &Path) -> Option<String> {
     let saved = Checkpoints::read_only(path).list().ok().filter(|saved| !saved.is_empty())?;
     let named =
         |file: &str| foreign::read_text(&path.join(file), foreign::WORD).ok().and_then(|step| step.trim().parse::<u64>().ok());
@@ -249,6 +249,27 @@ pub fn refuse_inside(path: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses a checkpoint with missing or truncated files; the error names the file. Reads only the manifest.
+///
+/// # Errors
+/// If a file is missing or has another size.
+pub fn verify_sizes(dir: &Path) -> Result<()> {
+    Manifest::read(dir)?.check_sizes(dir)
+}
+
+/// Refuses a part of a checkpoint that is truncated or altered. `part`: its folder, which may be `dir` itself. Reads the model,
+/// and no state of an optimizer.
+///
+/// # Errors
+/// If a file is damaged, with its name.
+pub fn verify_part(dir: &Path, part: &Path) -> Result<()> {
+    let mut manifest = Manifest::read(dir)?;
+    let part = part.strip_prefix(dir).unwrap_or(Path::new(""));
+    manifest.files.retain(|file| Path::new(&file.path).starts_with(part) && !file.path.ends_with("optim.safetensors"));
+    manifest.check_sizes(dir)?;
+    manifest.check_contents(dir)
 }
 
 /// Refuses a checkpoint that is truncated or altered; the error names the file. Reads every byte.

@@ -28,7 +28,7 @@ impl Checkpoints {
     }
 
     /// Returns the step that [`BEST_FILE`] names, if its checkpoint exists and is not damaged.
-    pub(super) fn named_best(&self) -> Option<u64> {
+    pub fn named_best(&self) -> Option<u64> {
         let step = foreign::read_text(&self.dir.join(BEST_FILE), foreign::WORD).ok()?.trim().parse().ok()?;
         (!self.damaged.contains(&step) && self.is_whole(step)).then_some(step)
     }

@@ -23,7 +23,7 @@ mod sources;
 
 pub use best::Best;
 pub use changes::{CONFIG_FILE, Changes, Compared, check_changes, effective_crc};
-pub use checkpoints::{CheckpointEntry, Checkpoints, best, inside, refuse_inside, verify};
+pub use checkpoints::{CheckpointEntry, Checkpoints, best, refuse_inside, verify, verify_part, verify_sizes};
 pub use folder::{BEST_FILE, KEPT_FILE, TRACKER_FILE, step_of};
 pub use manifest::{FileEntry, Manifest};
 pub use resume::ResumeMode;
