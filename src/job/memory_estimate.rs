@@ -28,6 +28,8 @@ pub struct MemoryEstimate {
     here: ElementCount,
     /// A teacher that passes over every micro-batch of an update, and whether the loss compares its head with the policy's.
     teacher: Option<(DecoderConfig, bool)>,
+    /// Bytes of a checkpoint: trained weights and the whole state of their optimizers.
+    saved: ElementCount,
     /// True if the head keeps logits until their gradient is computed.
     keeps_logits: bool,
     held: Vec<MemoryItem>,
@@ -68,6 +70,7 @@ impl MemoryEstimate {
             on_cpu,
             here: 1,
             teacher: None,
+            saved: 0,
             keeps_logits: false,
             held: vec![],
             phases: vec![],
@@ -98,12 +101,13 @@ impl MemoryEstimate {
             |(name, shape, count): &ParameterShape| Some((*name, optimizer.updated_shape(name, shape, &self.decoder)?, *count));
         let shapes: Vec<ParameterShape> = self.shapes.iter().filter_map(seen).collect();
         let parameters: ElementCount = shapes.iter().map(|(_, _, count)| count).sum();
+        let of = |(name, shape, count): &ParameterShape| count * optimizer.state_bytes(Parameter { name, shape }) as ElementCount;
+        let all: ElementCount = shapes.iter().map(of).sum();
+        self.saved = self.trained * BYTES + all;
         let bytes = if ranks > 1 && parameters <= MOST_COUNTED {
             optimizer.state_bytes_of_a_rank(self.each(&shapes), ranks) as ElementCount
         } else {
-            let of =
-                |(name, shape, count): &ParameterShape| count * optimizer.state_bytes(Parameter { name, shape }) as ElementCount;
-            shapes.iter().map(of).sum::<ElementCount>().div_ceil(ranks as ElementCount)
+            all.div_ceil(ranks as ElementCount)
         };
         let part = if ranks > 1 { format!(", the largest of {ranks} shards") } else { String::new() };
         self.held.push(MemoryItem { name: "optimizer state", bytes, note: format!("of {}{part}", optimizer.name) });
@@ -129,6 +133,11 @@ impl MemoryEstimate {
     /// Trained elements.
     pub(crate) fn trained_numbers(&self) -> ElementCount {
         self.trained
+    }
+
+    /// Bytes of a checkpoint, without the tokenizer.
+    pub(crate) fn checkpoint_bytes(&self) -> u64 {
+        u64::try_from(self.saved).unwrap_or(u64::MAX)
     }
 
     /// Adds a reference: a frozen copy of the initial weights, or another model.
@@ -162,6 +171,7 @@ impl MemoryEstimate {
 
     /// Adds a critic with its weights, optimizer and phases.
     pub fn critic(&mut self, critic: Self) {
+        self.saved += critic.saved;
         for MemoryItem { name, bytes, note } in critic.held {
             let name = match name {
                 "weights" => "critic",

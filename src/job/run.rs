@@ -12,7 +12,6 @@ use super::saved::SavedState;
 use burnish_checkpoint::{Best, Checkpoints};
 use burnish_model::tensor_files::NotFiniteError;
 use burnish_optim::BrokenWeights;
-use burnish_run::Watched;
 use burnish_tracking::Metrics;
 use burnish_util::interrupt::Interrupted;
 
@@ -25,6 +24,8 @@ pub struct Run<P: Pipeline> {
     pub(super) checkpoints: Checkpoints,
     /// The best checkpoint, by `trainer.metric_for_best_model`.
     pub(super) best: Option<Best>,
+    /// Step of the best checkpoint before the present one, until that one is saved.
+    pub(super) superseded: Option<u64>,
     /// Step of the checkpoint named as the best by an earlier kind of validation, while there is no new best.
     pub(super) named: Option<u64>,
     /// Step of the last checkpoint in the run's folder that this process saved or resumed from.
@@ -110,7 +111,8 @@ impl<P: Pipeline> Run<P> {
                     self.at.step
                 );
             }
-            if self.at.settings.saves_at(self.at.step) || stops_early {
+            let is_best = self.best.as_ref().is_some_and(|best| best.step == self.at.step);
+            if self.at.settings.saves_at(self.at.step) || is_best || stops_early {
                 let mut clock = Clock::start(self.at.record.stage());
                 clock.time("save_checkpoint", || self.save())?;
                 save_time = clock.seconds("save_checkpoint");
@@ -163,15 +165,20 @@ impl<P: Pipeline> Run<P> {
 
     /// Records a validation: the best among the saved steps, and the improvement for early stopping.
     fn follow(&mut self, validation: &Metrics) -> Result<()> {
-        let Watched { metric, greater_is_better } = &self.at.settings.watched;
-        let Some(metric) = metric else { return Ok(()) };
-        let value = Best::value_of(metric, validation.iter())?;
-        if let Some(stopping) = self.at.settings.early_stopping {
-            self.at.improvement = Some(stopping.follow(self.at.improvement.as_ref(), metric, value, *greater_is_better));
+        let (settings, step) = (&self.at.settings, self.at.step);
+        let (metric, value, greater_is_better) = match &settings.watched.metric {
+            Some(metric) => (metric.as_str(), Best::value_of(metric, validation.iter())?, settings.watched.greater_is_better),
+            None => match settings.watched.value_in(validation.iter()).filter(|_| settings.saves_best) {
+                Some(found) => found,
+                None => return Ok(()),
+            },
+        };
+        if let Some(stopping) = settings.early_stopping {
+            self.at.improvement = Some(stopping.follow(self.at.improvement.as_ref(), metric, value, greater_is_better));
         }
-        let best = Best { metric: metric.clone(), value, step: self.at.step };
-        if self.at.settings.saves_at(self.at.step) && best.replaces(self.best.as_ref(), *greater_is_better) {
-            self.best = Some(best);
+        let best = Best { metric: metric.to_owned(), value, step };
+        if (settings.saves_best || settings.saves_at(step)) && best.replaces(self.best.as_ref(), greater_is_better) {
+            self.superseded = self.best.replace(best).map(|earlier| earlier.step);
         }
         Ok(())
     }
@@ -202,6 +209,10 @@ impl<P: Pipeline> Run<P> {
         let alive = || ranks.beat();
         let saved = ranks.lead(|| checkpoints.save(at.step, best, &alive, write).map(drop), |part| pipeline.state_part(part));
         saved.map_err(|error| self.naming_what_is_left(error))?;
+        // The best step before this one was saved for its validation alone.
+        if let Some(earlier) = self.superseded.take().filter(|step| !self.at.settings.saves_at(*step) && *step != self.at.step) {
+            self.at.ranks.first(|| self.checkpoints.delete(earlier))?;
+        }
         self.saved = Some(self.at.step);
         self.pipeline.saved(self.at.step);
         Ok(())

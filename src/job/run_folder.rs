@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
+use super::earlier_settings::Earlier;
 use burnish_checkpoint::Checkpoints;
 use burnish_config::schema::{Location, ResumeMode};
 use burnish_config::{Tree, Value};
@@ -14,19 +15,35 @@ pub(crate) const DIR: &str = "trainer.default_local_dir";
 /// The setting that decides whether a run resumes.
 const MODE: &str = "trainer.resume_mode";
 
-/// Returns the folder that a run uses instead of the set one, if `trainer.resume_mode` is disable and the set folder has the work
-/// of another run: the first of NAME-2, NAME-3, … without work.
+/// Returns the folder that a run uses instead of the set one, if the set folder has the work of another run: the first of NAME-2,
+/// NAME-3, … that is free or has this run. With `trainer.resume_mode=disable`, any work is that of another run.
 pub(crate) fn taken_instead(tree: &Tree) -> Option<PathBuf> {
     let text = |key: &str| match tree.value(key) {
         Some(Value::Text(text)) => Some(text.as_str()),
         _ => None,
     };
-    let is_afresh = text(MODE) == Some("disable") && tree.value("trainer.val_only") != Some(&Value::Bool(true));
-    let dir = Location::new(text(DIR).filter(|_| is_afresh)?);
+    let mode = text(MODE).filter(|_| tree.value("trainer.val_only") != Some(&Value::Bool(true)))?;
+    let dir = Location::new(text(DIR)?);
+    let (why, folder) = match mode {
+        "disable" => (format!("{MODE}=disable"), next_free(dir.as_path())),
+        "auto" => {
+            let folder = folder_of(dir.as_path(), tree);
+            (Earlier::read(dir.as_path())?.other_than(tree, || work(&folder).is_some())?, folder)
+        }
+        _ => return None,
+    };
     let work = work(dir.as_path())?;
-    let free = next_free(dir.as_path());
-    tracing::warn!("{dir} has {work}, which stays unchanged: this run is in {} ({MODE}=disable)", free.display());
-    Some(free)
+    tracing::warn!("{dir} has {work}, which stays unchanged: this run is in {} ({why})", folder.display());
+    Some(folder)
+}
+
+/// Returns the first numbered folder that is free or has the run of these settings.
+fn folder_of(dir: &Path, tree: &Tree) -> PathBuf {
+    let is_own = |folder: &PathBuf| match Earlier::read(folder) {
+        Some(earlier) => earlier.differences(tree).is_empty() && !earlier.is_lost(),
+        None => work(folder).is_none(),
+    };
+    numbered(dir).find(is_own).unwrap_or_else(|| dir.to_owned())
 }
 
 /// Refuses a folder whose work a run would replace, unless the run continues it. `from`: the checkpoint that the run continues
@@ -69,11 +86,16 @@ fn has_checkpoints(dir: &Path) -> bool {
 }
 
 fn next_free(dir: &Path) -> PathBuf {
+    numbered(dir).find(|folder| work(folder).is_none()).unwrap_or_else(|| dir.to_owned())
+}
+
+/// Returns NAME-2, NAME-3, …
+fn numbered(dir: &Path) -> impl Iterator<Item = PathBuf> {
     let name = dir.file_name().unwrap_or_default().to_owned();
-    let numbered = |count: u32| {
+    let dir = dir.to_owned();
+    (2u32..).map(move |count| {
         let mut name = name.clone();
         name.push(format!("-{count}"));
         dir.with_file_name(name)
-    };
-    (2..).map(numbered).find(|folder| work(folder).is_none()).unwrap_or_else(|| dir.to_owned())
+    })
 }

@@ -30,12 +30,15 @@ pub struct RunSettings {
     pub resume: ResumeKeys,
     /// Number of checkpoints to keep; `None` keeps all.
     pub max_to_keep: Option<usize>,
-    pub save_freq: Frequency,
+    /// Steps that are saved; `None` saves nothing but the state of an interrupted run.
+    pub save_freq: Option<Frequency>,
+    /// True if a step with the best validation so far is saved.
+    pub(crate) saves_best: bool,
     pub test_freq: Frequency,
     /// First step that `test_freq` may choose.
     pub eval_delay: u64,
-    /// True if the last step is always saved and validated, as in verl's SFT trainer.
-    pub(crate) ends_saved: bool,
+    /// True if the last step is always validated, as in verl's SFT trainer.
+    pub(crate) ends_validated: bool,
     pub on_nonfinite: OnNonfinite,
     pub val_before_train: bool,
     pub val_only: bool,
@@ -68,16 +71,15 @@ impl RunSettings {
 
     /// Returns true if the state is saved after `step`.
     pub(crate) fn saves_at(&self, step: u64) -> bool {
-        self.is_due(self.save_freq, step)
+        let is_due = |freq: Frequency| step == self.total_steps || freq.is_due(step, self.total_steps, self.steps_per_epoch);
+        self.save_freq.is_some_and(is_due)
     }
 
     /// Returns true if `step` is validated.
     pub(crate) fn validates_at(&self, step: u64) -> bool {
-        self.is_due(self.test_freq, step) && (step >= self.eval_delay || step == self.total_steps)
-    }
-
-    fn is_due(&self, frequency: Frequency, step: u64) -> bool {
-        self.ends_saved && step == self.total_steps || frequency.is_due(step, self.total_steps, self.steps_per_epoch)
+        let is_last = step == self.total_steps;
+        let is_due = self.test_freq.is_due(step, self.total_steps, self.steps_per_epoch);
+        self.ends_validated && is_last || is_due && (step >= self.eval_delay || is_last)
     }
 
     /// Opens the checkpoints of the run's folder. Validation alone only reads them, and does not wait for another process.

@@ -55,7 +55,16 @@ impl<P: Pipeline> Run<P> {
             improvement: None,
             settings,
         };
-        let mut run = Self { pipeline, at, config_yaml: tree.to_saved_yaml(), checkpoints, best: None, named: None, saved: None };
+        let mut run = Self {
+            pipeline,
+            at,
+            config_yaml: tree.to_saved_yaml(),
+            checkpoints,
+            best: None,
+            superseded: None,
+            named: None,
+            saved: None,
+        };
         let mut slices = None;
         if let Some(folder) = &resume {
             let restored = run.restore(folder, tree).with_context(|| cannot_resume(folder));

@@ -190,17 +190,18 @@ fn a_new_run_replaces_nothing_of_another_one() {
     let command = |run: &Path, more: &[&str]| small_run(run, &[SHORT, &[&one], more].concat());
     let afresh = ["trainer.resume_mode=disable"];
     let bare = at("bare");
-    succeed(command(&bare, &["algorithm.adv_estimator=rloo"]));
+    let unsaved = ["trainer.save_freq=null", "algorithm.adv_estimator=rloo"];
+    succeed(command(&bare, &unsaved));
+    assert!(!bare.join("global_step_1").exists());
     let before = files(&bare);
-    let message = refused(command(&bare, &["algorithm.adv_estimator=grpo"]));
-    let there = |name: &str| format!("trainer.default_local_dir={}", at(name).display());
-    for part in ["has a finished run", &there("bare-2"), "trainer.resume_mode=disable"] {
-        assert!(message.contains(part), "{part}: {message}");
+    let there = |name: &str| format!("this run is in {}", at(name).display());
+    // A finished run without a checkpoint can be neither continued nor found complete.
+    for (name, more) in [("bare-2", &unsaved[..]), ("bare-3", &afresh)] {
+        let message = said(&succeed(command(&bare, more)));
+        assert!(message.contains("has a finished run") && message.contains(&there(name)), "{message}");
+        assert_eq!(rows(&at(name)).len(), 1);
     }
-    let mut dry = command(&bare, &[]);
-    dry.arg("--dry-run");
-    assert!(refused(dry).contains("has a finished run"));
-    for name in ["bare-2", "bare-3"] {
+    for name in ["bare-4", "bare-5"] {
         let message = said(&succeed(command(&bare, &afresh)));
         assert!(message.contains(&format!("this run is in {}", at(name).display())), "{message}");
         assert_eq!(rows(&at(name)).len(), 1);
@@ -221,7 +222,7 @@ fn a_new_run_replaces_nothing_of_another_one() {
 
     // A run that was killed before its first save starts again, and its rows stay too.
     let killed = at("killed");
-    succeed(command(&killed, &[]));
+    succeed(command(&killed, &["trainer.save_freq=null"]));
     let mut info: Value = serde_json::from_slice(&fs::read(killed.join("run.json")).unwrap()).unwrap();
     info["state"] = "running".into();
     fs::write(killed.join("run.json"), info.to_string()).unwrap();
@@ -230,4 +231,52 @@ fn a_new_run_replaces_nothing_of_another_one() {
     let earlier = killed.join(format!("earlier-{}", info["id"].as_str().unwrap()));
     assert!(message.contains(&earlier.display().to_string()), "{message}");
     assert!(fs::read(earlier.join("metrics.jsonl")).unwrap() == metrics && earlier.join("run.json").is_file());
+}
+
+/// The rows of README's table: one command with another estimator each time.
+#[test]
+fn other_settings_are_another_run_and_more_steps_continue_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let one = steps(1);
+    let command = |estimator: &str, more: &[&str]| {
+        let estimator = format!("algorithm.adv_estimator={estimator}");
+        small_run(&at("run"), &[SHORT, &[&one, &estimator], more].concat())
+    };
+    let estimators = [("rloo", "run"), ("grpo", "run-2"), ("reinforce_plus_plus", "run-3")];
+    for (estimator, name) in estimators {
+        let message = said(&succeed(command(estimator, &[])));
+        let is_other = message.contains(&format!("this run is in {} (its settings differ", at(name).display()));
+        assert_eq!(is_other, name != "run", "{message}");
+        assert!(at(name).join("global_step_1").is_dir(), "the last step of {name} is not saved");
+    }
+    let before: Vec<_> = estimators.iter().map(|(_, name)| files(&at(name))).collect();
+    // Each of the same commands finds its own run complete; settings of the output alone are no other run.
+    for (estimator, _) in estimators {
+        assert!(said(&succeed(command(estimator, &["trainer.log_completions=0"]))).contains("all 1 steps are done"));
+    }
+    assert!(before == estimators.iter().map(|(_, name)| files(&at(name))).collect::<Vec<_>>(), "a finished run has changed");
+    let mut dry = command("opo", &[]);
+    dry.arg("--dry-run");
+    assert!(said(&succeed(dry)).contains(&at("run-4").display().to_string()) && !at("run-4").exists());
+    for (estimator, name) in &estimators[..2] {
+        let message = said(&succeed(command(estimator, &[&steps(2)])));
+        assert!(message.contains("resumed from") && at(name).join("global_step_2").is_dir(), "{message}");
+    }
+}
+
+#[test]
+fn the_best_and_the_last_step_are_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    // An untrained model solves nothing, and the length of its responses is anything: the metric decides what is best.
+    let settings = ["trainer.test_freq=1", "trainer.metric_for_best_model=val-aux/num_turns/max", &steps(4)];
+    succeed(small_run(&run, &[&settings[..], &["trainer.val_before_train=false", "data.val_max_samples=8"]].concat()));
+    let saved = |step: u64| run.join(format!("global_step_{step}")).is_dir();
+    let best: u64 = fs::read_to_string(run.join("best_checkpointed_iteration.txt")).unwrap().parse().unwrap();
+    assert_eq!([1, 2, 3, 4].map(saved), [1, 2, 3, 4].map(|step| step == best || step == 4));
+    // One line says what the checkpoints take.
+    let dry = trainer(&["--config", "ppo_trainer.yaml", "--dry-run"]).output().unwrap();
+    let report = String::from_utf8_lossy(&dry.stdout).into_owned();
+    assert!(report.contains("MiB each; the last and the best stay = "), "{report}");
 }

@@ -124,6 +124,15 @@ impl Checkpoints {
         Ok(())
     }
 
+    /// Deletes the checkpoint of `step`, if it is there and not [kept](Self::keep_best).
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn delete(&self, step: u64) -> Result<()> {
+        let dir = self.path(step);
+        if self.kept().contains(&step) || Manifest::read(&dir).is_err() { Ok(()) } else { remove_dir(&dir) }
+    }
+
     /// Returns true if the checkpoint of `step` exists, and its files have their sizes.
     pub(super) fn is_whole(&self, step: u64) -> bool {
         let dir = self.path(step);

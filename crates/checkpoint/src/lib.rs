@@ -27,5 +27,5 @@ pub use checkpoints::{CheckpointEntry, Checkpoints, best, refuse_inside, verify,
 pub use folder::{BEST_FILE, KEPT_FILE, TRACKER_FILE, step_of};
 pub use manifest::{FileEntry, Manifest};
 pub use resume::ResumeMode;
-pub use resume_effects::{CheckpointPart, KL_COEF};
+pub use resume_effects::{CheckpointPart, KL_COEF, changes_the_run};
 pub use sources::Sources;

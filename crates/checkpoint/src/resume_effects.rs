@@ -31,6 +31,7 @@ use ChangeEffect::{Effect, Free, Refused, Validation};
 const SHOWN: ChangeEffect = Free("affects only saved files and output");
 const MEMORY: ChangeEffect = Free("memory and speed");
 const LENGTH: ChangeEffect = Free("the number of steps is reported instead");
+const OPTIMIZER: ChangeEffect = Free("a checkpoint says which optimizer its state is of, and another one is refused");
 const CONTENT: ChangeEffect = Free("the prompts of validation are compared themselves");
 
 /// Every key, or pattern of keys as in the table of verl's keys, with the effect of its change. No key fits two of them.
@@ -43,6 +44,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
         &[
             "trainer.num_sample_generations",
             "trainer.save_freq",
+            "trainer.save_best",
             "trainer.test_freq",
             "trainer.eval_delay",
             "trainer.val_before_train",
@@ -123,7 +125,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
             "**.optim.no_decay_name_list",
         ],
     ),
-    (Free("a checkpoint says which optimizer its state is of, and another one is refused"), &["**.optim.optimizer"]),
+    (OPTIMIZER, &["**.optim.optimizer"]),
     (Effect, &["**.optim.override_optimizer_config.**"]),
     (Effect, &["**.optim.min_lr", "**.optim.lr_warmup_init", "**.optim.power", "**.optim.timescale", "**.optim.stable_ratio"]),
     (Effect, &["**.optim.lr_wsd_decay_*", "**.optim.zero_indexed_step"]),
@@ -207,6 +209,15 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
 
 /// Setting of the initial KL coefficient.
 pub const KL_COEF: &str = "algorithm.kl_ctrl.kl_coef";
+
+/// Returns true if a change of this key gives another run, with other numbers.
+pub fn changes_the_run(key: &str) -> bool {
+    match effect(key) {
+        None => false,
+        Some(Free(_)) => effect(key) == Some(OPTIMIZER),
+        Some(_) => true,
+    }
+}
 
 /// Returns the effect of a change of this key; `None` for a key that is no longer a setting.
 pub(super) fn effect(key: &str) -> Option<ChangeEffect> {

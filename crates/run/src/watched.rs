@@ -36,7 +36,7 @@ struct MetricsLine {
 
 impl Watched {
     /// Returns the watched metric of a row, its value, and true if greater is better.
-    fn value_in<'a>(&self, mut row: impl Iterator<Item = (&'a str, f64)>) -> Option<(&'a str, f64, bool)> {
+    pub fn value_in<'a>(&self, mut row: impl Iterator<Item = (&'a str, f64)>) -> Option<(&'a str, f64, bool)> {
         match &self.metric {
             Some(metric) => row.find(|(name, _)| name == metric).map(|(name, value)| (name, value, self.greater_is_better)),
             None => row.find_map(|(name, value)| match name {

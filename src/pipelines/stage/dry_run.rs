@@ -7,6 +7,7 @@ use super::objective::Objective;
 use super::read::{longest, read};
 use super::settings::{cut, run_settings, unused_options};
 use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
+use crate::job::disk::DiskPlan;
 use crate::job::hub_names;
 use crate::job::lora_settings;
 use crate::job::memory_estimate::MemoryEstimate;
@@ -52,6 +53,8 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
         Cut::Sequences(examples) => format!("{examples}"),
         Cut::Tokens(tokens) => format!("up to {tokens} tokens"),
     };
+    let disk = DiskPlan::new(&settings, memory.checkpoint_bytes(), !inputs.val.is_empty());
+    disk.check()?;
     let before = [
         ("model", describe(&model.path, &decoder, model.init, adapter.as_ref())),
         ("device", trainer.device.to_string()),
@@ -63,6 +66,7 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
     let after = [
         ("plan", format!("each step: {batch} examples, in micro-batches of {micro} = 1 update")),
         ("steps", steps(inputs.total_steps, per_epoch, resumed)),
+        ("saved", disk.describe()),
     ];
     let processes = sharding.describe(memory.trained_numbers(), 1, (batch * longest) as ElementCount);
     let mixture = mixture(inputs.sampler.shares(), data.train_files);

@@ -14,6 +14,7 @@ use super::objective::Objective;
 use super::read::read;
 use super::settings::{cut, run_settings, unused_options};
 use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner, state_part};
+use crate::job::disk::DiskPlan;
 use crate::job::hub_names;
 use crate::job::models::{is_bfloat16, learner, open_device};
 use crate::job::nonfinite::report;
@@ -245,7 +246,12 @@ fn open<O: Objective>(
     let sharding = ShardingPlan::new(ranks, keys.trainer.gradient_slices, &keys.trainer.resume());
     let ignored = warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(config, &sharding)?)?;
     let inputs = read::<O>(config)?;
-    estimate::<O>(config, &inputs, &sharding)?.check_fits()?;
+    let memory = estimate::<O>(config, &inputs, &sharding)?;
+    memory.check_fits()?;
+    let plan = run_settings(config, inputs.sampler.batches_per_epoch(), inputs.total_steps);
+    let disk = DiskPlan::new(&plan, memory.checkpoint_bytes(), !inputs.val.is_empty());
+    disk.check()?;
+    tracing::info!("checkpoints: {}", disk.describe());
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
     if weights.are_missing() {
         // Without this check, the run would fail only after its models are loaded.

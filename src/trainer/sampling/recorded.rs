@@ -36,7 +36,7 @@ impl SamplingSide {
         };
         let how = RecordingOptions {
             resumes: at.settings.resume.mode != ResumeMode::Disable,
-            keeps: !at.settings.save_freq.is_never(),
+            keeps: at.settings.save_freq.is_some_and(|freq| !freq.is_never()),
             interrupt: at.interrupt.clone(),
         };
         let recorder = Recorder::open(at.settings.dir(), (at.ranks.rank(), at.ranks.size()), base, how)?;

@@ -27,10 +27,6 @@ pub fn announce(config: &PpoConfig, sampling: &SamplingSide, learning: &Learning
         at.settings.steps_per_epoch,
         sampling.train.len()
     );
-    if config.trainer.save_freq.is_never() {
-        let save_freq = config.trainer.save_freq;
-        tracing::info!("trainer.save_freq={save_freq}: no checkpoint will be saved, unless the run is interrupted");
-    }
     let actor = ("actor_rollout_ref.actor", &config.actor_rollout_ref.actor.checkpoint);
     let critic = learning.critic.as_ref().map(|_| ("critic", &config.critic.checkpoint));
     for (group, checkpoint) in std::iter::once(actor).chain(critic) {

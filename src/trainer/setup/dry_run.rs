@@ -8,6 +8,7 @@ use super::memory_plan::{MemoryPlan, plan_memory};
 use super::run_settings::run_settings;
 use super::unused_options;
 use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
+use crate::job::disk::DiskPlan;
 use crate::job::hub_names;
 use crate::job::lora_settings;
 use crate::job::models::open_device;
@@ -48,6 +49,10 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     let reward_model = inputs.reward_model.as_ref();
     let judge =
         reward_model.map(|model| ("rewards", describe(&model.path, &model.decoder, config.reward_model.model.init, None)));
+    let disk = DiskPlan::new(&settings, memory.checkpoint_bytes(), trainer.validates());
+    if !trainer.val_only {
+        disk.check()?;
+    }
     let lines: Vec<_> = [
         ("model", describe(&parts.model.path, &decoder, parts.model.init, adapter.as_ref())),
         ("device", trainer.device.to_string()),
@@ -60,6 +65,7 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
         ("longest", format!("{} tokens of prompt, {response} of response", inputs.longest_prompt())),
         ("plan", inputs.plan.to_string().replace('\n', "\n            ")),
         ("steps", steps(inputs.total_steps, settings.steps_per_epoch, resumed)),
+        ("saved", disk.describe()),
     ]
     .into_iter()
     .chain(inputs.agents.as_ref().map(|agents| ("agents", agents.describe())))

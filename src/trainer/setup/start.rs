@@ -12,6 +12,7 @@ use super::run_settings::run_settings;
 use super::unused_options;
 use crate::job::agents::Agents;
 use crate::job::device_memory::DeviceMemory;
+use crate::job::disk::DiskPlan;
 use crate::job::generation::{native_engine, sampling};
 use crate::job::hub_names;
 use crate::job::memory_estimate::GIB;
@@ -46,22 +47,23 @@ pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrup
     let workers = &mut loaded.config.reward.num_workers;
     *workers = workers.div_ceil(ranks.group().local().1);
     let device = rank_device(loaded.config.trainer.device, &ranks);
-    let (trainer, mut settings, peak) = ranks.agree(build(&mut loaded, device, &interrupt, &ranks))?;
+    let (trainer, mut settings, (needed, phase), disk) = ranks.agree(build(&mut loaded, device, &interrupt, &ranks))?;
     let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     settings.compared.sources = ranks.first(|| ranks.at_work(|| named.checksums()))?;
     let run = Run::start(trainer, settings, &loaded.tree, output, interrupt, ranks)?;
-    let (needed, phase) = peak;
     tracing::info!("memory: about {:.2} GiB at most, in: {phase} (--dry-run has the parts)", needed as f64 / GIB);
+    tracing::info!("checkpoints: {disk}");
     Ok(run)
 }
 
-/// Returns a trainer, the settings of its run, and its peak memory with the phase of the peak. Not collective.
+/// Returns a trainer, the settings of its run, its peak memory with the phase of the peak, and the disk that checkpoints take. Not
+/// collective.
 fn build(
     loaded: &mut Loaded<PpoConfig>,
     device: Device,
     interrupt: &Interrupt,
     ranks: &Ranks,
-) -> Result<(Trainer, RunSettings, (ElementCount, &'static str))> {
+) -> Result<(Trainer, RunSettings, (ElementCount, &'static str), String)> {
     let weights = hub_names::find(loaded)?;
     let config = &loaded.config;
     let device = open_device("trainer.device", device, &config.dtypes())?;
@@ -70,6 +72,11 @@ fn build(
     let memory = plan_memory(config, &inputs, &sharding)?.memory;
     memory.check_fits()?;
     let (needed, phase) = memory.peak();
+    let plan = run_settings(config, inputs.steps_per_epoch, inputs.total_steps);
+    let disk = DiskPlan::new(&plan, memory.checkpoint_bytes(), config.trainer.validates());
+    if !config.trainer.val_only {
+        disk.check()?;
+    }
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
     let ignored = unused_options::warn(&loaded.tree, config, &inputs, &sharding)?;
     if weights.are_missing() {
@@ -103,7 +110,7 @@ fn build(
         tokens: 0,
         config,
     };
-    Ok((trainer, settings, (needed, phase)))
+    Ok((trainer, settings, (needed, phase), disk.describe()))
 }
 
 fn sampling_side(

@@ -170,7 +170,8 @@ pub struct StageTrainerConfig {
     pub experiment_name: String,
     pub logger: OneOrMany<String>,
     pub default_local_dir: Location,
-    pub save_freq: Frequency,
+    pub save_freq: Option<Frequency>,
+    pub save_best: bool,
     pub test_freq: Frequency,
     pub eval_delay: u64,
     pub seed: u64,
@@ -234,13 +235,11 @@ pub(super) fn validate(keys: StageKeys, report: &mut Report) {
         let message = "`trainer.early_stopping_patience` needs `trainer.metric_for_best_model`, the metric that must improve";
         report.wrong("trainer.early_stopping_patience", message, "write trainer.metric_for_best_model=val/loss");
     }
-    let kept = trainer.save_freq.is_due_whenever(trainer.test_freq);
+    let kept = trainer.save_freq.is_some_and(|freq| trainer.save_best || freq.is_due_whenever(trainer.test_freq));
     if trainer.early_stopping_patience.is_some() && !kept {
-        let (save, test) = (trainer.save_freq, trainer.test_freq);
-        let message = format!(
-            "`trainer.early_stopping_patience` ends the run after the best step, but `trainer.save_freq={save}` may not save that step"
-        );
-        report.wrong("trainer.save_freq", message, format!("write trainer.save_freq={test}"));
+        let message = "`trainer.early_stopping_patience` ends the run after the best step, but `trainer.save_best` is false and \
+                       `trainer.save_freq` may not save that step";
+        report.wrong("trainer.save_best", message, "write trainer.save_best=true");
     }
     template_date(data.chat_template_date, report);
     optim.optim().validate("optim", report);

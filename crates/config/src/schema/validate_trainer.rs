@@ -45,13 +45,14 @@ fn best_and_kept(trainer: &TrainerConfig, report: &mut Report) {
             "a checkpoint is kept or deleted as a whole: set both to the same number, or this one to null",
         );
     }
-    if trainer.metric_for_best_model.is_some() && (trainer.test_freq.is_never() || trainer.save_freq.is_never()) {
+    let saves = trainer.save_freq.is_some_and(|freq| trainer.save_best || !freq.is_never());
+    if trainer.metric_for_best_model.is_some() && (trainer.test_freq.is_never() || !saves) {
         let key = "trainer.metric_for_best_model";
         let message = format!("`{key}` compares steps that are both validated and saved, but the run has no such step");
         report.wrong(
             key,
             message,
-            "set trainer.test_freq and trainer.save_freq to positive numbers, or trainer.metric_for_best_model to null",
+            "set trainer.test_freq to a positive number and trainer.save_best to true, or trainer.metric_for_best_model to null",
         );
     }
 }
