@@ -7,7 +7,7 @@ use clap::Args;
 use super::kinds::choices;
 use super::print::warn_of_keys;
 use burnish_config::kinds::by_name;
-use burnish_config::{ConfigError, Kind, Loaded, Problem, Request, Schema};
+use burnish_config::{ConfigError, Kind, Loaded, Origin, Problem, Request, Schema, Tree};
 
 /// The selected configuration and its overrides.
 #[derive(Args, Clone, Default)]
@@ -54,8 +54,11 @@ impl ConfigArgs {
     /// # Errors
     /// The errors of `load`, and a number of processes other than the required one.
     pub(crate) fn load_for<T: Schema>(&self, processes: usize) -> Result<Loaded<T>, ConfigError> {
-        let loaded = self.read::<T>(processes)?;
+        let (loaded, missing) = self.read::<T>(processes)?;
         warn_of_keys(&loaded.renamed, &loaded.ignored);
+        if let Some(device) = missing {
+            tracing::warn!("{DEVICE}={device} is verl's default and is not here (`trainer devices`): the run computes on the CPU");
+        }
         Ok(loaded)
     }
 
@@ -66,14 +69,37 @@ impl ConfigArgs {
     pub(crate) fn load_with<T: Schema>(&self, processes: usize, key: &str, value: &str) -> Result<Loaded<T>, ConfigError> {
         let mut args = self.clone();
         args.overrides.push(format!("{key}='{}'", value.replace('\'', "\\'")));
-        args.read(processes)
+        Ok(args.read(processes)?.0)
     }
 
-    fn read<T: Schema>(&self, processes: usize) -> Result<Loaded<T>, ConfigError> {
+    /// Loads the configuration. If a GPU that the user did not name is missing, the device is the CPU; also returns that GPU.
+    fn read<T: Schema>(&self, processes: usize) -> Result<(Loaded<T>, Option<String>), ConfigError> {
+        let loaded = self.read_as_written::<T>(processes)?;
+        let Some(device) = missing_default(&loaded.tree) else { return Ok((loaded, None)) };
+        let mut args = self.clone();
+        args.overrides.push(format!("{DEVICE}=cpu"));
+        Ok((args.read_as_written(processes)?, Some(device)))
+    }
+
+    fn read_as_written<T: Schema>(&self, processes: usize) -> Result<Loaded<T>, ConfigError> {
         let request = self.request();
         let loaded = burnish_config::load::<T>(&request, &choices(T::KIND));
         loaded.map_err(|error| other_kind(&request, T::KIND).unwrap_or(error))?.started_as(processes)
     }
+}
+
+/// The setting of the device.
+const DEVICE: &str = "trainer.device";
+/// The built-in files with verl's defaults, whose device is a GPU.
+const VERLS_DEFAULTS: &str = "built-in config/verl/";
+
+/// Returns the device if it is a GPU that is not here and that no user named.
+fn missing_default(tree: &Tree) -> Option<String> {
+    let node = tree.root().get(DEVICE)?;
+    let Origin::File { source, .. } = &node.origin else { return None };
+    let device = node.value.plain_text().filter(|_| source.name.starts_with(VERLS_DEFAULTS))?;
+    let interface = device.split(':').next().unwrap_or_default();
+    (interface != "cpu" && !burnish_model::device::is_here(interface)).then_some(device)
 }
 
 /// Detects the common cause of many problems: a configuration of another command.

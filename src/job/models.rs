@@ -1,6 +1,6 @@
 //! From settings to a device, a trained model, its optimizer and its schedule.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use burnish_config::schema::{Device, Dtype, Init, OptimConfig};
 use burnish_data::Tokenizer;
@@ -103,7 +103,9 @@ pub(crate) fn open_device(key: &str, device: Device, dtypes: &[(&str, Dtype)]) -
         Device::Cpu => None,
         Device::Gpu(interface, index) => Some((interface.as_str(), index)),
     };
-    let opened = burnish_model::device::open(gpu).with_context(|| format!("{key}={device}"))?;
+    let cpu = if key.starts_with("--") { format!("{key} cpu") } else { format!("{key}=cpu") };
+    let opened = burnish_model::device::open(gpu);
+    let opened = opened.map_err(|error| anyhow!("{key}={device}: {error:#}; to compute on the CPU, write {cpu}"))?;
     let lacks_bfloat16 = !burnish_model::gpu_backends::has_bfloat16(&opened);
     match dtypes.iter().find(|(_, dtype)| lacks_bfloat16 && *dtype == Dtype::Bfloat16) {
         Some((key, _)) => bail!("{key}=bfloat16: {device} does not compute in bfloat16 (`trainer devices`); write {key}=float32"),

@@ -251,7 +251,7 @@ fn other_settings_are_another_run_and_more_steps_continue_a_run() {
         assert!(at(name).join("global_step_1").is_dir(), "the last step of {name} is not saved");
     }
     let before: Vec<_> = estimators.iter().map(|(_, name)| files(&at(name))).collect();
-    // Each of the same commands finds its own run complete; settings of the output alone are no other run.
+    // Each of the same commands finds its own run complete; settings of the output alone do not make another run.
     for (estimator, _) in estimators {
         assert!(said(&succeed(command(estimator, &["trainer.log_completions=0"]))).contains("all 1 steps are done"));
     }

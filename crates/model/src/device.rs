@@ -13,6 +13,15 @@ pub fn is_cpu(device: &Device) -> bool {
     matches!(device.as_dispatch(), DispatchDevice::Flex(_))
 }
 
+/// Returns true if this build has the backend, and the backend finds a GPU.
+pub fn is_here(backend: &str) -> bool {
+    #[cfg(feature = "cuda")]
+    if backend == "cuda" && super::cuda_paths::missing().is_some() {
+        return false;
+    }
+    find_devices(backend).is_some_and(|found| !found.is_empty())
+}
+
 /// Returns the CPU, or for (backend, index) that GPU of one of the [`GPU_BACKENDS`](super::gpu_backends::GPU_BACKENDS). A GPU is
 /// opened and logged.
 ///
