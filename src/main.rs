@@ -3,14 +3,13 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::process::ExitCode;
 
-use burnish::cli::{Cli, CliError, check_command, run};
+use burnish::cli::{check_command, parse, run};
 use burnish::run::{LogFile, Output};
 use burnish::tracking::Progress;
 use burnish::util::contained::is_contained;
 use burnish::util::interrupt::report_file_limit;
 use burnish::util::limited_memory::LimitedMemory;
 use burnish::util::{secret, terminal};
-use clap::Parser;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt};
@@ -27,11 +26,11 @@ fn main() -> ExitCode {
     secret::remember_environment();
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     secret::remember_words(&words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>());
-    if let Err(CliError::Setup(message)) = check_command(&words) {
-        terminal::say(&format!("error: {message}\n"));
-        return ExitCode::from(2);
+    if let Err(refused) = check_command(&words) {
+        refused.message().iter().for_each(|message| terminal::say(&format!("{message}\n")));
+        return ExitCode::from(refused.code());
     }
-    let cli = Cli::parse();
+    let cli = parse();
     let output = Output { progress: Progress::hidden(), log: LogFile::default() };
     log_to(&output);
     let log = output.log.clone();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::kept_recipe::KeptRecipe;
 use super::kinds::choices;
 use super::print::warn_of_keys;
 use burnish_config::kinds::by_name;
@@ -27,6 +28,9 @@ pub struct ConfigArgs {
     /// key=value, +key=value, ++key=value, ~key, group=option; later ones win
     #[arg(value_name = "OVERRIDE")]
     pub overrides: Vec<String>,
+    /// Recipe to keep in the folder of the run.
+    #[arg(skip)]
+    pub(crate) kept: Option<KeptRecipe>,
 }
 
 impl ConfigArgs {
@@ -39,6 +43,11 @@ impl ConfigArgs {
             config_dirs: self.config_dir.clone(),
             overrides: self.overrides.clone(),
         }
+    }
+
+    /// Keeps the recipe in the folder of a run that has started with these settings.
+    pub(crate) fn keep_recipe(&self, settings: &Tree) {
+        self.kept.iter().for_each(|kept| kept.keep(settings));
     }
 
     /// Loads the configuration of a run, and reports renamed keys and keys without effect.
@@ -57,7 +66,9 @@ impl ConfigArgs {
         let (loaded, missing) = self.read::<T>(processes)?;
         warn_of_keys(&loaded.renamed, &loaded.ignored);
         if let Some(device) = missing {
-            tracing::warn!("{DEVICE}={device} is verl's default and is not here (`trainer devices`): the run computes on the CPU");
+            tracing::warn!(
+                "{DEVICE}={device} is verl's default and is not here (`trainer devices`): the run computes on the CPU"
+            );
         }
         Ok(loaded)
     }

@@ -2,20 +2,19 @@
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::error::CliError;
-use super::together::refuse_several;
+use super::together::{refuse_several, reported_once};
 use super::{
-    completions, config, data, devices, eval, export, fetch, from_openrlhf, from_peer, from_trl, from_verl, generate, report,
-    runs, serve, serve_rm, stage, train,
+    completions, config, data, devices, eval, examples, export, fetch, from_openrlhf, from_peer, from_trl, from_verl, generate,
+    mistyped, report, run_source, runs, serve, serve_rm, stage, train, welcome,
 };
 use crate::pipelines::distill::Distill;
 use crate::pipelines::dpo::Dpo;
 use crate::pipelines::rm::Rm;
 use crate::pipelines::sft::Sft;
 use burnish_run::Output;
-use burnish_util::suggest::did_you_mean;
 
 /// Reinforcement-learning post-training of language models.
 ///
@@ -31,6 +30,8 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Train what a recipe, or a script or command of verl, TRL or OpenRLHF describes
+    Run(run_source::RunArgs),
     /// Supervised fine-tuning (sft_trainer.yaml)
     Sft(stage::StageArgs),
     /// Train a reward model of whole responses or of steps (rm_trainer.yaml)
@@ -79,44 +80,30 @@ enum Command {
 impl Command {
     /// Returns true if several processes can share the work.
     fn trains(&self) -> bool {
-        matches!(self, Self::Sft(_) | Self::Rm(_) | Self::Dpo(_) | Self::Distill(_))
+        matches!(self, Self::Run(_) | Self::Sft(_) | Self::Rm(_) | Self::Dpo(_) | Self::Distill(_))
     }
 }
 
-/// Hydra's flags that this program does not take, and the replacement of each.
-const HYDRA: &[(&[&str], &str)] = &[
-    (
-        &["-m", "--multirun"],
-        "one command is one run; a loop of the shell runs several, each with its own trainer.experiment_name, which names its folder",
-    ),
-    (&["-c", "--cfg"], "`trainer config show` prints the resolved configuration"),
-];
+/// Returns the whole command line, with examples in each help text.
+pub(super) fn command() -> clap::Command {
+    examples::add(Cli::command(), "trainer")
+}
 
-/// Refuses Hydra's flags, and a first word that is neither a command, a flag nor an override. (clap would take such a word for an
-/// override.) `words`: the command line after the name of the program.
+/// Parses the command line of the process. Ends the process for a wrong one, and for `--help` and `--version`.
+pub fn parse() -> Cli {
+    Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit())
+}
+
+/// Refuses an empty command line, Hydra's flags, flags of other trainers, and a word that is neither a command, a flag nor an
+/// override. `words`: the command line after the name of the program.
 ///
 /// # Errors
-/// If there is such a word. The message names the replacement, or the most similar command and all commands.
+/// If there is such a word. The message says what to type.
 pub fn check_command(words: &[OsString]) -> Result<(), CliError> {
-    let written = words.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--");
-    for word in written {
-        if let Some((_, instead)) = HYDRA.iter().find(|(flags, _)| flags.contains(&word.split('=').next().unwrap_or(word))) {
-            return Err(CliError::Setup(format!("there is no flag `{word}`: {instead}")));
-        }
+    if words.is_empty() {
+        return Err(reported_once(CliError::Usage(welcome::screen())));
     }
-    let first = words.first().and_then(|word| word.to_str());
-    let Some(word) = first.filter(|word| !word.contains('=') && !word.starts_with(['-', '+', '~'])) else {
-        return Ok(());
-    };
-    let root = Cli::command();
-    let names: Vec<&str> = root.get_subcommands().map(clap::Command::get_name).chain(["help"]).collect();
-    if names.contains(&word) {
-        return Ok(());
-    }
-    let shown: Vec<&str> = root.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name).collect();
-    let meant = did_you_mean(word, shown.iter().copied());
-    let all = format!("The commands are {}; without one, trainer trains, and each further word is a key=value", shown.join(", "));
-    Err(CliError::Setup(format!("there is no command `{word}`.{meant} {all}")))
+    mistyped::refusal(&Cli::command(), words).map_or(Ok(()), |message| Err(reported_once(CliError::Setup(message))))
 }
 
 /// Runs the command.
@@ -129,6 +116,7 @@ pub fn run(cli: Cli, output: Output) -> Result<(), CliError> {
     }
     match cli.command {
         None => train::run(&cli.train, output),
+        Some(Command::Run(args)) => run_source::run(&args, output),
         Some(Command::Sft(args)) => stage::run::<Sft>(&args, output),
         Some(Command::Rm(args)) => stage::run::<Rm>(&args, output),
         Some(Command::Dpo(args)) => stage::run::<Dpo>(&args, output),
@@ -148,6 +136,6 @@ pub fn run(cli: Cli, output: Output) -> Result<(), CliError> {
         Some(Command::Config(command)) => config::run(command),
         Some(Command::Devices) => devices::run(),
         Some(Command::Completions(args)) => completions::script(&args),
-        Some(Command::Complete(args)) => completions::run(&args, &Cli::command()),
+        Some(Command::Complete(args)) => completions::run(&args, &command()),
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use clap::Args;
 
 use super::error::CliError;
 use super::kinds::choices;
@@ -66,23 +67,33 @@ pub(crate) fn with_space(subcommand: &str) -> String {
     if subcommand.is_empty() { String::new() } else { format!("{subcommand} ") }
 }
 
-/// Writes a recipe to a new file and prints the command that runs it, or prints the recipe in the form that `shown` returns.
-///
-/// # Errors
-/// If the file exists already, or cannot be written.
-pub(super) fn deliver(
-    output: Option<&PathBuf>,
-    subcommand: &str,
-    recipe: &str,
-    shown: impl FnOnce() -> String,
-) -> Result<(), CliError> {
-    match output {
-        Some(path) if path.is_file() || path.is_dir() => Err(CliError::setup(anyhow!("{} exists already", path.display()))),
-        Some(path) => {
-            write_atomic(path, recipe.as_bytes()).map_err(CliError::run)?;
-            print(&format!("trainer {}--config {}\n", with_space(subcommand), word(path)))
+/// The file that a command writes a recipe to.
+#[derive(Args, Default)]
+pub(crate) struct RecipeFile {
+    /// Write the recipe to this file instead of printing it
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the file of --output
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+impl RecipeFile {
+    /// Writes a recipe to the file and prints the command that runs it, or prints the recipe in the form that `shown` returns.
+    ///
+    /// # Errors
+    /// If the file exists and is not to be replaced, or cannot be written.
+    pub(super) fn deliver(&self, subcommand: &str, recipe: &str, shown: impl FnOnce() -> String) -> Result<(), CliError> {
+        let Some(path) = &self.output else { return print_data(&shown()) };
+        if path.is_dir() {
+            return Err(CliError::setup(anyhow!("{} is a folder: name a file in it", path.display())));
         }
-        None => print_data(&shown()),
+        if path.is_file() && !self.force {
+            let message = anyhow!("{} exists already: --force replaces it, or name another file", path.display());
+            return Err(CliError::setup(message));
+        }
+        write_atomic(path, recipe.as_bytes()).map_err(CliError::run)?;
+        print(&format!("trainer {}--config {}\n", with_space(subcommand), word(path)))
     }
 }
 

@@ -7,6 +7,8 @@ use burnish_util::interrupt::Interrupted;
 
 /// A failure with its whole message.
 pub enum CliError {
+    /// No words at all; the text says what to type: exit code 2.
+    Usage(String),
     /// Wrong input, found before any work: exit code 2.
     Setup(String),
     /// A failure during the run: exit code 1.
@@ -23,7 +25,7 @@ impl CliError {
     /// Returns the exit code of the process.
     pub fn code(&self) -> u8 {
         match self {
-            Self::Setup(_) => 2,
+            Self::Usage(_) | Self::Setup(_) => 2,
             Self::Run(_) | Self::Different => 1,
             Self::Interrupted(_) => 3,
             Self::Elsewhere(code) => *code,
@@ -34,7 +36,7 @@ impl CliError {
     pub fn message(&self) -> Option<String> {
         match self {
             Self::Setup(message) | Self::Run(message) => Some(format!("error: {message}")),
-            Self::Interrupted(message) => Some(message.clone()),
+            Self::Usage(message) | Self::Interrupted(message) => Some(message.clone()),
             Self::Different | Self::Elsewhere(_) => None,
         }
     }

@@ -12,7 +12,7 @@ use burnish_config::schema::EvalConfig;
 #[derive(Args)]
 pub(crate) struct EvalArgs {
     #[command(flatten)]
-    config: ConfigArgs,
+    pub(super) config: ConfigArgs,
 }
 
 pub(super) fn run(args: &EvalArgs) -> Result<(), CliError> {

@@ -1,11 +1,11 @@
 //! The common part of the commands that convert a command line of TRL or OpenRLHF.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::anyhow;
 use clap::Args;
 
-use super::conversion::{GivenScript, check, deliver};
+use super::conversion::{GivenScript, RecipeFile, check};
 use super::error::CliError;
 use super::print::warn_of_keys;
 use burnish_config::recipe::numbered;
@@ -15,38 +15,54 @@ use burnish_util::foreign;
 
 /// Prints the recipe on standard output and notes on standard error. Exit code 1 if the command uses an option that burnish does
 /// not have.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct FromPeerArgs {
     /// The command in quotes, @script.sh, @program.py, or @options.yaml
-    command: Option<String>,
+    pub(super) command: Option<String>,
     /// NAME=VALUE for each variable that a script takes from the environment
     #[arg(value_name = "NAME=VALUE")]
-    variables: Vec<String>,
+    pub(super) variables: Vec<String>,
     /// The words of the command, instead of the quoted command; with @script.sh or @program.py its arguments
     #[arg(last = true, value_name = "WORD")]
-    words: Vec<String>,
+    pub(super) words: Vec<String>,
     /// Line of the command, if a script has several [default: the first]
     #[arg(long, value_name = "N")]
-    line: Option<usize>,
+    pub(super) line: Option<usize>,
     /// Number of the launch, if the command is launched several times, as in a loop [default: 1]
     #[arg(long, value_name = "N")]
-    launch: Option<usize>,
-    /// Write the recipe to this file instead of printing it
-    #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(super) launch: Option<usize>,
+    #[command(flatten)]
+    pub(super) file: RecipeFile,
     /// Release of the library whose defaults count, such as 0.17.0 [default: the newest that has most of the command's options]
     #[arg(long)]
-    edition: Option<String>,
+    pub(super) edition: Option<String>,
     /// Trainer of the command, if the command does not show it
     #[arg(long, value_name = "NAME")]
-    algo: Option<String>,
+    pub(super) algo: Option<String>,
     /// Number of processes that the command starts, one for each device, if the command does not show it
     #[arg(long, value_name = "N")]
-    processes: Option<usize>,
+    pub(super) processes: Option<usize>,
 }
 
 /// Converts and prints.
 pub(super) fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliError> {
+    let (messages, converted) = convert(peer, args)?;
+    args.file.deliver(converted.subcommand, &converted.recipe, || converted.recipe.clone())?;
+    report(&messages, &converted);
+    let runs = would_run(&converted);
+    match (converted.refused.len(), converted.differences.len()) {
+        (0, 0) if runs => Ok(()),
+        (0, 0) => Err(CliError::run(anyhow!("the recipe is written, but a run of it would end at once"))),
+        (0, _) => Err(CliError::run(anyhow!("the recipe is written, but its run differs from the command's"))),
+        (count, _) => Err(CliError::run(anyhow!("the recipe is written, without {count} of the command's options"))),
+    }
+}
+
+/// Converts the command that the arguments give. Returns the messages about its script with the conversion.
+///
+/// # Errors
+/// If there is no command, or its library would refuse the command.
+pub(super) fn convert(peer: &'static Peer, args: &FromPeerArgs) -> Result<(Vec<String>, PeerConversion), CliError> {
     let (name, script, options) = match (&args.command, args.words.is_empty()) {
         (None, true) => {
             return Err(CliError::setup(anyhow!("there is no command to convert; one is written as {}", peer.example)));
@@ -79,19 +95,12 @@ pub(super) fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliErr
         access: FileAccess { read: &read, files: &files },
     };
     let converted = peers::convert(peer, &source)?;
-    deliver(args.output.as_ref(), converted.subcommand, &converted.recipe, || converted.recipe.clone())?;
-    script.messages.iter().for_each(|message| tracing::warn!("{message}"));
-    let runs = report(&converted);
-    match (converted.refused.len(), converted.differences.len()) {
-        (0, 0) if runs => Ok(()),
-        (0, 0) => Err(CliError::run(anyhow!("the recipe is written, but a run of it would end at once"))),
-        (0, _) => Err(CliError::run(anyhow!("the recipe is written, but its run differs from the command's"))),
-        (count, _) => Err(CliError::run(anyhow!("the recipe is written, without {count} of the command's options"))),
-    }
+    Ok((script.messages, converted))
 }
 
-/// Prints the lost options and the settings that are still open; returns false if a run with the settings would be refused.
-fn report(converted: &PeerConversion) -> bool {
+/// Prints the lost options and the settings that are still open.
+pub(super) fn report(messages: &[String], converted: &PeerConversion) {
+    messages.iter().for_each(|message| tracing::warn!("{message}"));
     warn_of_keys(&[], &converted.ignored);
     for line in numbered(converted.refused.iter().map(RefusedOption::line)) {
         tracing::warn!("not supported: {line}");
@@ -100,6 +109,10 @@ fn report(converted: &PeerConversion) -> bool {
     converted.notes.iter().for_each(|note| tracing::warn!("{note}"));
     converted.missing.iter().for_each(|hole| tracing::warn!("set `{}`: {}", hole.key, hole.message));
     tracing::info!("the defaults are those of {}, {}", converted.edition, converted.why);
+}
+
+/// Returns false, with a warning, if a run with the settings would be refused.
+fn would_run(converted: &PeerConversion) -> bool {
     let overrides = converted.overrides.iter().map(|word| format!("++{word}")).collect();
     let refused = check(converted.kind, converted.preset, overrides).err();
     if let Some(error) = &refused {

@@ -1,11 +1,11 @@
 //! `trainer from-verl`: converts a command or script of verl to a command and a recipe of burnish.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::anyhow;
 use clap::Args;
 
-use super::conversion::{GivenScript, check, deliver, with_space};
+use super::conversion::{GivenScript, RecipeFile, check, with_space};
 use super::error::CliError;
 use super::print::warn_of_keys;
 use burnish_config::recipe::numbered;
@@ -16,34 +16,55 @@ use burnish_util::foreign;
 use burnish_util::shell::command_line;
 
 /// Prints the recipe on standard output and notes on standard error.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct FromVerlArgs {
     /// The command in quotes, such as 'python3 -m verl.trainer.main_ppo data.train_batch_size=64', or @script.sh
-    command: String,
+    pub(super) command: String,
     /// NAME=VALUE for each variable that the script takes from the environment; after `--`, the arguments of the script
     #[arg(value_name = "NAME=VALUE")]
-    variables: Vec<String>,
+    pub(super) variables: Vec<String>,
     /// Arguments of the script
     #[arg(last = true, value_name = "ARGUMENT")]
-    arguments: Vec<String>,
+    pub(super) arguments: Vec<String>,
     /// Line of the command, if a script has several [default: the first]
     #[arg(long, value_name = "N")]
-    line: Option<usize>,
+    pub(super) line: Option<usize>,
     /// Number of the launch, if the command is launched several times, as in a loop [default: 1]
     #[arg(long, value_name = "N")]
-    launch: Option<usize>,
+    pub(super) launch: Option<usize>,
     /// Program of verl whose keys the command's own program takes, such as main_ppo [default: seen from its name and keys]
     #[arg(long = "as", value_name = "PROGRAM")]
-    program: Option<String>,
-    /// Write the recipe to this file instead of printing it
-    #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(super) program: Option<String>,
+    #[command(flatten)]
+    pub(super) file: RecipeFile,
     /// Edition of verl: 2025-06, 2026-01 or 2026-08 [default: the first of the last two that fits]
     #[arg(long)]
-    edition: Option<String>,
+    pub(super) edition: Option<String>,
 }
 
 pub(super) fn run(args: &FromVerlArgs) -> Result<(), CliError> {
+    let (name, converted, remaining) = convert(args)?;
+    args.file
+        .deliver(converted.subcommand, &converted.recipe, || format!("# {}\n\n{}", command(&converted), converted.recipe))?;
+    warn_of_keys(&converted.renamed, &converted.ignored);
+    report(name, &converted);
+    if let Some(error) = &remaining {
+        tracing::warn!("a run with these settings would end at once with this error: {error}");
+    }
+    match converted.blocked.len() {
+        0 if remaining.is_none() => Ok(()),
+        0 => Err(CliError::run(anyhow!("the recipe is written, but a run of it would end at once"))),
+        1 => Err(CliError::run(anyhow!("the recipe is written, with one part of the command commented out"))),
+        count => Err(CliError::run(anyhow!("the recipe is written, with {count} parts of the command commented out"))),
+    }
+}
+
+/// Converts the command that the arguments give, without the settings that a run would refuse. Returns the name of its source, the
+/// conversion, and the remaining problems.
+///
+/// # Errors
+/// If there is no command of verl, or verl would refuse the command.
+pub(super) fn convert(args: &FromVerlArgs) -> Result<(&str, VerlConversion, Option<ConfigError>), CliError> {
     let (name, text) = match args.command.strip_prefix('@') {
         Some(file) => (file, foreign::read_text(Path::new(file), foreign::SETTINGS).map_err(CliError::setup)?),
         None => ("command", args.command.clone()),
@@ -54,10 +75,11 @@ pub(super) fn run(args: &FromVerlArgs) -> Result<(), CliError> {
     let (edition, program) = (args.edition.as_deref(), args.program.as_deref());
     let mut converted = given.within(|env| from_verl::convert(&VerlSource { text: &text, edition, program, env }))??;
     let remaining = take_out(&mut converted);
-    deliver(args.output.as_ref(), converted.subcommand, &converted.recipe, || {
-        format!("# {}\n\n{}", command(&converted), converted.recipe)
-    })?;
-    warn_of_keys(&converted.renamed, &converted.ignored);
+    Ok((name, converted, remaining))
+}
+
+/// Prints what is unknown and not supported. Loading the settings reports the keys that are renamed or ignored.
+pub(super) fn report(name: &str, converted: &VerlConversion) {
     for note in &converted.notes {
         tracing::warn!("{note}");
     }
@@ -69,15 +91,6 @@ pub(super) fn run(args: &FromVerlArgs) -> Result<(), CliError> {
     }
     for line in numbered(converted.blocked.iter().map(Blocked::line)) {
         tracing::warn!("not supported: {line}");
-    }
-    if let Some(error) = &remaining {
-        tracing::warn!("a run with these settings would end at once with this error: {error}");
-    }
-    match converted.blocked.len() {
-        0 if remaining.is_none() => Ok(()),
-        0 => Err(CliError::run(anyhow!("the recipe is written, but a run of it would end at once"))),
-        1 => Err(CliError::run(anyhow!("the recipe is written, with one part of the command commented out"))),
-        count => Err(CliError::run(anyhow!("the recipe is written, with {count} parts of the command commented out"))),
     }
 }
 

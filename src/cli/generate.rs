@@ -14,9 +14,9 @@ use burnish_tracking::Progress;
 pub(crate) struct GenerateArgs {
     /// Check everything except the weights, print the plan and the estimated memory, and stop
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     #[command(flatten)]
-    config: ConfigArgs,
+    pub(super) config: ConfigArgs,
 }
 
 pub(super) fn run(args: &GenerateArgs, progress: Progress) -> Result<(), CliError> {

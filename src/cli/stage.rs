@@ -13,9 +13,9 @@ use burnish_run::Output;
 pub(crate) struct StageArgs {
     /// Check everything except the weights, print the plan and the estimated memory, and stop
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     #[command(flatten)]
-    config: ConfigArgs,
+    pub(super) config: ConfigArgs,
 }
 
 pub(super) fn run<O: Objective>(args: &StageArgs, output: Output) -> Result<(), CliError> {
@@ -25,7 +25,9 @@ pub(super) fn run<O: Objective>(args: &StageArgs, output: Output) -> Result<(), 
             let described = agreed(ranks, stage::dry_run::<O>(loaded, ranks))?;
             return if ranks.is_first() { print(&described) } else { Ok(()) };
         }
+        let settings = args.config.kept.is_some().then(|| loaded.tree.clone());
         let run = stage::start::<O>(loaded, &output, interrupt.clone(), ranks.clone()).map_err(CliError::setup)?;
+        settings.iter().filter(|_| ranks.is_first()).for_each(|settings| args.config.keep_recipe(settings));
         interrupt.watch_signals().map_err(CliError::run)?;
         run.run().map_err(CliError::run)
     })

@@ -55,7 +55,7 @@ pub(crate) fn refuse_several() -> Result<(), CliError> {
 }
 
 /// Returns a failure that each process found independently: only the first process reports it.
-fn reported_once(failure: CliError) -> CliError {
+pub(super) fn reported_once(failure: CliError) -> CliError {
     if launched_rank().is_some_and(|rank| rank > 0) { CliError::Elsewhere(failure.code()) } else { failure }
 }
 

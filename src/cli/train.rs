@@ -14,9 +14,9 @@ use burnish_run::Output;
 pub(crate) struct TrainArgs {
     /// Check everything except the weights, print the plan and the estimated memory, and stop
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     #[command(flatten)]
-    config: ConfigArgs,
+    pub(super) config: ConfigArgs,
 }
 
 pub(super) fn run(args: &TrainArgs, output: Output) -> Result<(), CliError> {
@@ -28,7 +28,9 @@ pub(super) fn run(args: &TrainArgs, output: Output) -> Result<(), CliError> {
         }
         // A run that only validates saves nothing, so signals keep their default effect.
         let stays = loaded.config.trainer.val_only;
+        let settings = args.config.kept.is_some().then(|| loaded.tree.clone());
         let run = setup::start(loaded, &output, interrupt.clone(), ranks.clone()).map_err(CliError::setup)?;
+        settings.iter().filter(|_| ranks.is_first()).for_each(|settings| args.config.keep_recipe(settings));
         if !stays {
             interrupt.watch_signals().map_err(CliError::run)?;
         }

@@ -7,8 +7,8 @@ use super::inputs::TrainerInputs;
 use super::memory_plan::{MemoryPlan, plan_memory};
 use super::run_settings::run_settings;
 use super::unused_options;
-use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
 use crate::job::disk::DiskPlan;
+use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
 use crate::job::hub_names;
 use crate::job::lora_settings;
 use crate::job::models::open_device;
@@ -49,7 +49,7 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     let reward_model = inputs.reward_model.as_ref();
     let judge =
         reward_model.map(|model| ("rewards", describe(&model.path, &model.decoder, config.reward_model.model.init, None)));
-    let disk = DiskPlan::new(&settings, memory.checkpoint_bytes(), trainer.validates());
+    let disk = DiskPlan::new(&settings, memory.checkpoint_bytes(), config.validates());
     if !trainer.val_only {
         disk.check()?;
     }

@@ -73,7 +73,7 @@ fn build(
     memory.check_fits()?;
     let (needed, phase) = memory.peak();
     let plan = run_settings(config, inputs.steps_per_epoch, inputs.total_steps);
-    let disk = DiskPlan::new(&plan, memory.checkpoint_bytes(), config.trainer.validates());
+    let disk = DiskPlan::new(&plan, memory.checkpoint_bytes(), config.validates());
     if !config.trainer.val_only {
         disk.check()?;
     }

@@ -11,6 +11,24 @@ impl VerlConversion {
         self.settings.get(key).is_some_and(|node| self.contains_unknown(&node.value))
     }
 
+    /// Returns the keys whose values contain unknowns, each with a description of the unknowns.
+    pub fn open_keys(&self) -> Vec<(String, String)> {
+        let mut keys = vec![];
+        self.settings.walk(&mut |key, node| {
+            if matches!(&node.value, Value::Map(map) if !map.is_empty()) {
+                return;
+            }
+            let text = inline(&node.value);
+            let unknowns = self.unknowns.iter().enumerate().filter(|(index, _)| text.contains(&placeholder(*index)));
+            let reasons: Vec<String> =
+                unknowns.map(|(_, unknown)| format!("{}, in line {}", unknown.message, unknown.line)).collect();
+            if !reasons.is_empty() {
+                keys.push((key.to_owned(), reasons.join("; ")));
+            }
+        });
+        keys
+    }
+
     /// Returns true if a value contains an unknown.
     pub(super) fn contains_unknown(&self, value: &Value) -> bool {
         let text = inline(value);

@@ -29,6 +29,11 @@ const KEYS: &[(&str, &str)] = &[
     ("model.partial_pretrain=", "fsdp_sft_trainer"),
 ];
 
+/// Returns true if the words of a program call a trainer of verl.
+pub fn is_command(words: &[String]) -> bool {
+    find(words, None).is_some()
+}
+
 /// Finds the call in the words of a program. A program that is not verl's own counts as `named`.
 pub(super) fn find<'a>(words: &'a [String], named: Option<&'static Program>) -> Option<VerlCall<'a>> {
     targets(words).into_iter().filter(|target| target.form != TargetForm::Program).find_map(|target| {

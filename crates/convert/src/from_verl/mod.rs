@@ -14,3 +14,4 @@ mod recipe;
 
 pub use convert::convert;
 pub use converted::{Blocked, VerlConversion, VerlSource};
+pub use find::is_command;
