@@ -8,7 +8,7 @@ use super::error::CliError;
 use super::together::{refuse_several, reported_once};
 use super::{
     completions, config, data, devices, eval, examples, export, fetch, from_openrlhf, from_peer, from_trl, from_verl, generate,
-    mistyped, report, run_source, runs, serve, serve_rm, stage, train, welcome,
+    mistyped, recipes, report, run_source, runs, serve, serve_rm, stage, train, welcome,
 };
 use crate::pipelines::distill::Distill;
 use crate::pipelines::dpo::Dpo;
@@ -32,6 +32,10 @@ pub struct Cli {
 enum Command {
     /// Train what a recipe, or a script or command of verl, TRL or OpenRLHF describes
     Run(run_source::RunArgs),
+    /// Write a recipe for a model and rows of one's own, or a copy of a shipped recipe
+    Init(recipes::InitArgs),
+    /// List the recipes that come with the program
+    Recipes(recipes::RecipesArgs),
     /// Supervised fine-tuning (sft_trainer.yaml)
     Sft(stage::StageArgs),
     /// Train a reward model of whole responses or of steps (rm_trainer.yaml)
@@ -117,6 +121,8 @@ pub fn run(cli: Cli, output: Output) -> Result<(), CliError> {
     match cli.command {
         None => train::run(&cli.train, output),
         Some(Command::Run(args)) => run_source::run(&args, output),
+        Some(Command::Init(args)) => recipes::init(&args),
+        Some(Command::Recipes(args)) => recipes::run(&args),
         Some(Command::Sft(args)) => stage::run::<Sft>(&args, output),
         Some(Command::Rm(args)) => stage::run::<Rm>(&args, output),
         Some(Command::Dpo(args)) => stage::run::<Dpo>(&args, output),

@@ -21,6 +21,11 @@ const EXAMPLES: &[Row] = &[
         ],
     ),
     (
+        "trainer init",
+        ["trainer init grpo --model Qwen/Qwen3-0.6B --data rows.jsonl --output mine.yaml", "trainer init arithmetic/dapo"],
+    ),
+    ("trainer recipes", ["trainer recipes", "trainer recipes arithmetic/dapo"]),
+    (
         "trainer sft",
         [
             "trainer sft --config sft_trainer.yaml model.path=MODEL data.train_files=talks.jsonl data.messages_key=messages",
@@ -84,7 +89,7 @@ const EXAMPLES: &[Row] = &[
     (
         "trainer data select",
         [
-            "trainer data select best_of_n --input scored.parquet --output best.parquet",
+            "trainer data select best --input scored.parquet --output best.parquet",
             "trainer data select pairs --input scored.parquet --output pairs.parquet --min-margin 0.5",
         ],
     ),

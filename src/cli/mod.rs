@@ -26,6 +26,7 @@ mod kinds;
 mod listening;
 mod mistyped;
 mod print;
+mod recipes;
 mod recognise;
 mod report;
 mod run_source;
