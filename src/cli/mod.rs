@@ -4,6 +4,7 @@
 //! arm in `command.rs`.
 
 mod args;
+mod chat;
 mod command;
 mod completions;
 mod config;

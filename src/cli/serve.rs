@@ -11,7 +11,8 @@ use super::error::CliError;
 use super::listening::{ListenArgs, named};
 use super::print::print;
 use crate::job::hub_names::NamedModel;
-use crate::pipelines::serve::{Server, ServerOptions};
+use crate::pipelines::serve::{ModelOptions, Server, ServerOptions};
+use burnish_agent::calls::{CallFormat, FORMATS, format_named};
 use burnish_config::schema::{Device, Dtype};
 use burnish_engine::NativeEngine;
 use burnish_rollout::{Logprobs, Sampling};
@@ -105,18 +106,17 @@ fn set_up(args: &ServeArgs) -> Result<(Server, std::net::SocketAddr)> {
         serde_json::from_str(&args.chat_template_kwargs).context("--chat-template-kwargs must be a JSON object")?;
     let token = args.listen.token()?;
     let open = token.is_none();
-    let server = Server::new(ServerOptions {
+    let format = args.tool_format.as_deref().map(format_called).transpose()?;
+    let model = ModelOptions {
         model: NamedModel::find("--model", &args.model)?,
         name: args.model_name.clone().or_else(|| Some(args.model.display().to_string())),
         tokenizer: args.tokenizer.as_ref().map(|folder| NamedModel::tokenizer("--tokenizer", folder)).transpose()?,
         chat_template: args.chat_template.as_ref().map(template).transpose()?,
         variables,
-        format: args.tool_format.clone(),
-        host: args.listen.host.clone(),
-        port: args.port,
-        allowed_hosts: args.listen.allow_host.clone(),
-        token,
-        limits: args.listen.limits(),
+        format,
+        ignore_in_thinking: false,
+        ignore_eos: false,
+        stop_token_ids: Vec::new(),
         sampling: Sampling {
             temperature: args.temperature,
             top_p: args.top_p,
@@ -125,6 +125,20 @@ fn set_up(args: &ServeArgs) -> Result<(Server, std::net::SocketAddr)> {
             logprobs: args.logprobs_mode,
             ..Sampling::PLAIN
         },
+        max_model_len: args.max_model_len.map(NonZeroUsize::get),
+        longest_key: "--max-model-len",
+        most_answers: args.max_answers.get(),
+        device: args.device,
+        dtype: args.dtype,
+        device_keys: ("--device", "--dtype"),
+    };
+    let server = Server::new(ServerOptions {
+        model,
+        host: args.listen.host.clone(),
+        port: args.port,
+        allowed_hosts: args.listen.allow_host.clone(),
+        token,
+        limits: args.listen.limits(),
         seed: args.seed,
         engine: NativeEngine {
             max_num_seqs: args.max_num_seqs.get(),
@@ -132,18 +146,20 @@ fn set_up(args: &ServeArgs) -> Result<(Server, std::net::SocketAddr)> {
             max_model_len: args.max_model_len.map(NonZeroUsize::get),
             enforce_eager: args.enforce_eager,
         },
-        most_answers: args.max_answers.get(),
         most_waiting: args.max_waiting.get(),
         kept_conversations: args.kept_conversations,
         recorded_tokens: args.recorded_tokens,
-        device: args.device,
-        dtype: args.dtype,
     })?;
     let address = server.address()?;
     if open && !address.ip().is_loopback() {
         tracing::warn!("every client that reaches {address} can use this server; --token-env NAME requires a token");
     }
     Ok((server, address))
+}
+
+fn format_called(name: &str) -> Result<&'static CallFormat> {
+    let names = || FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+    format_named(name).with_context(|| format!("--tool-format: the format {name:?} does not exist; the formats are {}", names()))
 }
 
 fn logprobs(name: &str) -> Result<Logprobs, String> {

@@ -159,7 +159,7 @@ impl Inputs {
 }
 
 /// Returns the settings without effect.
-fn unused_options(config: &GenerationConfig, processes: ProcessKinds) -> Vec<UnusedOption> {
+pub(super) fn unused_options(config: &GenerationConfig, processes: ProcessKinds) -> Vec<UnusedOption> {
     let rollout = &config.rollout;
     let why = match rollout.do_sample {
         true => "rollout.temperature=0 takes the most probable token",

@@ -1,5 +1,6 @@
 //! The stages around reinforcement learning. Each stage is a short loop over the same parts.
 
+pub(crate) mod chat;
 pub mod distill;
 pub mod dpo;
 pub mod evaluate;

@@ -181,10 +181,9 @@ fn a_run_is_told_of_from_elsewhere() {
         command
     });
     let message = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        message.contains("next: trainer report 'my run'; trainer export 'my run/global_step_1' --output FOLDER"),
-        "{message}"
-    );
+    for command in ["trainer report 'my run'", "trainer export 'my run/global_step_1' --output FOLDER"] {
+        assert!(message.contains(&format!("next: {command}\n")), "{message}");
+    }
     let run = here.join("my run");
     let tell = |args: &[&str]| {
         let mut command = trainer(args);

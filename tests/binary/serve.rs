@@ -10,7 +10,7 @@ use crate::common::trainer;
 const MODEL: &str = "data/arithmetic/model";
 
 pub struct Server {
-    child: Child,
+    pub child: Child,
     pub address: String,
 }
 
@@ -20,8 +20,13 @@ impl Server {
     }
 
     pub fn of(model: &str, options: &[&str]) -> Self {
+        Self::started(model, options, Stdio::inherit())
+    }
+
+    /// Starts a server whose standard error goes to `log`.
+    pub fn started(model: &str, options: &[&str], log: Stdio) -> Self {
         let command = [&["serve", "--model", model, "--port", "0"], options].concat();
-        let mut child = trainer(&command).env("SERVE_TOKEN", "s3cret").stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = trainer(&command).env("SERVE_TOKEN", "s3cret").stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix(&format!("{model} is served at ")).expect(&line);

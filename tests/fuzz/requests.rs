@@ -27,7 +27,7 @@ impl Handler for Echo {
         Ok(json_response(StatusCode::OK, &json!({"path": head.uri.path(), "bytes": body.len()})))
     }
 
-    fn on_error(&self, _: &HttpError) {}
+    fn on_error(&self, _: &str, _: &HttpError) {}
 }
 
 static SERVER: LazyLock<SocketAddr> = LazyLock::new(|| {

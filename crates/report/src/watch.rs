@@ -94,7 +94,7 @@ impl Handler for Pages {
         answer.map_err(|error| failed(format!("{error:#}")))
     }
 
-    fn on_error(&self, _: &HttpError) {}
+    fn on_error(&self, _: &str, _: &HttpError) {}
 }
 
 /// The page's data, and the traces of the files that it was made from.

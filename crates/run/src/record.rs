@@ -12,6 +12,7 @@ use super::watched::{Validations, Watched};
 use super::{LOG, Output, Phase};
 use burnish_tracking::{Ending, Exit, Metrics, Progress, Session, Table, Trackers, metrics_file};
 use burnish_util::interrupt::{Interrupt, Interrupted};
+use burnish_util::number::four_digits;
 use burnish_util::secret::hide;
 use burnish_util::shell;
 use burnish_util::time::{human, unix_time};
@@ -81,6 +82,7 @@ impl Record {
         stage.step(info.step);
         stage.enter("start");
         output.progress.worked(Duration::try_from_secs_f64(info.worked_before).unwrap_or_default());
+        tracing::info!("to look at the run: trainer report {} --watch", shell::word(&dir));
         let folder = Folder { dir, info, samples, stage: stage.clone(), ended: false };
         Ok(Self { trackers, stage, validations, folder: Some(folder), ..Self::with_output(watched, output) })
     }
@@ -165,12 +167,15 @@ impl Record {
             Err(error) if error.is::<Interrupted>() => (Exit::Interrupted, State::Interrupted),
             Err(_) => (Exit::Failed, State::Failed),
         };
-        let (at, last, no_signal) = (self.stage.now(), self.validations.last, self.no_signal);
+        let (at, no_signal) = (self.stage.now(), self.no_signal);
         if let Some(folder) = &mut self.folder {
             folder.info.no_signal = no_signal.map(|(since, why)| format!("since step {since}: {why}"));
             folder.end(step, state, result.as_ref().err().map(|error| format!("{error:#}")), &at.phase);
             match result {
-                Ok(()) => folder.summary(step, saved, last, no_signal).into_iter().for_each(|line| tracing::info!("{line}")),
+                Ok(()) => folder
+                    .summary(step, saved, &self.validations, no_signal)
+                    .into_iter()
+                    .for_each(|line| tracing::info!("{line}")),
                 Err(_) => tracing::info!("{} after {step} steps in {}, in phase {}", state.name(), folder.worked(), at.phase),
             }
         }
@@ -202,24 +207,27 @@ impl Folder {
     }
 
     /// Returns the lines about the result, the files and the next command.
-    fn summary(&self, step: u64, saved: Option<&Path>, last: Option<f64>, no_signal: Option<(u64, &str)>) -> Vec<String> {
+    fn summary(&self, step: u64, saved: Option<&Path>, validations: &Validations, no_signal: Option<(u64, &str)>) -> Vec<String> {
         let Self { dir, info, .. } = self;
         let mut lines = vec![format!("finished {step} steps in {}", self.worked())];
-        if let (Some(best), Some(last)) = (&info.best, last) {
-            lines.push(format!("{}: best {} at step {}, last {last}", best.metric, best.value, best.step));
+        for curve in &validations.curves {
+            let best = info.best.as_ref().filter(|best| best.metric == curve.metric && best.step != curve.last.0);
+            let best = best.map(|best| format!(" (best {} at step {})", four_digits(best.value), best.step));
+            lines.push(format!("{}{}", curve.line(), best.unwrap_or_default()));
         }
+        let last = validations.last;
         let mut saved = saved.map(Path::to_owned);
         if let Some((since, why)) = no_signal {
             let (checkpoint, advice) = worth_exporting(saved, info.best.as_ref(), last);
             lines.push(format!("no signal since step {since}: {why}; {advice}"));
             saved = checkpoint;
         }
-        lines.push(format!("metrics: {}; log and samples: {}", info.metrics.display(), dir.display()));
-        let next = match &saved {
-            Some(saved) => format!("trainer report {}; trainer export {} --output FOLDER", shell::word(dir), shell::word(saved)),
-            None => format!("trainer report {}", shell::word(dir)),
-        };
-        lines.push(format!("next: {next}"));
+        lines.push(format!("metrics: {}", info.metrics.display()));
+        lines.push(format!("log and samples: {}", dir.display()));
+        lines.push(format!("next: trainer report {}", shell::word(dir)));
+        if let Some(saved) = &saved {
+            lines.push(format!("next: trainer export {} --output FOLDER", shell::word(saved)));
+        }
         lines
     }
 }
@@ -479,7 +487,7 @@ mod tests {
         let mut record = begin(dir.path(), None);
         let lines = |record: &Record, no_signal| {
             let saved = dir.path().join("global_step_20");
-            record.folder.as_ref().unwrap().summary(20, Some(&saved), record.validations.last, no_signal).join("\n")
+            record.folder.as_ref().unwrap().summary(20, Some(&saved), &record.validations, no_signal).join("\n")
         };
         let no_signal = Some((4, "every advantage was 0"));
         assert!(lines(&record, None).contains("export") && lines(&record, None).contains("global_step_20"));
@@ -493,6 +501,7 @@ mod tests {
             record.log(step, validated(value));
         }
         let gone = lines(&record, no_signal);
+        assert!(gone.contains("\nval acc 0.5000 → 0.000 (best 0.7500 at step 2)\n"), "{gone}");
         assert!(gone.contains("best validation was at step 2") && !gone.contains("export"), "{gone}");
         std::fs::create_dir(dir.path().join("global_step_2")).unwrap();
         let best = lines(&record, no_signal);

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::info::BestSoFar;
 use burnish_util::json_number::from_value;
 use burnish_util::jsonl::lines;
+use burnish_util::number::four_digits;
 
 /// The validation metric whose best value is recorded.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,41 @@ pub(super) struct Validations {
     pub best: Option<BestSoFar>,
     /// Value of the last validation.
     pub last: Option<f64>,
+    /// First and last values of the watched metric and of accuracies, in the order of their first values.
+    pub curves: Vec<ValidationCurve>,
+}
+
+/// The first and the last value of a validation metric.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ValidationCurve {
+    pub metric: String,
+    pub first: (u64, f64),
+    pub last: (u64, f64),
+}
+
+/// Accuracies of validations that are followed in addition to the watched metric.
+const ACCURACIES: [&str; 2] = ["val/accuracy", "val/rewards/accuracies"];
+
+impl ValidationCurve {
+    /// Returns what the metric did: `val acc 0.5566 → 0.9727`.
+    pub(super) fn line(&self) -> String {
+        let name = shown_name(&self.metric);
+        match self.first.0 == self.last.0 {
+            true => format!("{name} {} at step {}", four_digits(self.last.1), self.last.0),
+            false => format!("{name} {} → {}", four_digits(self.first.1), four_digits(self.last.1)),
+        }
+    }
+}
+
+/// Returns the short name of a validation metric: `val acc` for `val-core/SOURCE/acc/mean@1`.
+fn shown_name(metric: &str) -> String {
+    let parts: Vec<&str> = metric.split('/').collect();
+    match (parts.as_slice(), metric) {
+        (_, "val/rewards/accuracies") => "val accuracy".to_owned(),
+        (["val-core", .., variable, _], _) => format!("val {variable}"),
+        (["val", name], _) => format!("val {name}"),
+        _ => metric.to_owned(),
+    }
 }
 
 /// A line of the metrics file.
@@ -49,7 +85,18 @@ impl Watched {
     /// Adds the metrics of a step; returns true if its value is the best so far. NaN never is, and of equal values the earlier
     /// one counts.
     pub(super) fn take<'a>(&self, step: u64, row: impl Iterator<Item = (&'a str, f64)>, so_far: &mut Validations) -> bool {
-        let Some((name, value, greater)) = self.value_in(row) else { return false };
+        let row: Vec<(&str, f64)> = row.collect();
+        let watched = self.value_in(row.iter().copied());
+        let followed = |name: &str| ACCURACIES.contains(&name) || watched.is_some_and(|(watched, ..)| watched == name);
+        for (name, value) in row.iter().copied().filter(|(name, _)| followed(name)) {
+            match so_far.curves.iter_mut().find(|curve| curve.metric == name) {
+                Some(curve) => curve.last = (step, value),
+                None => {
+                    so_far.curves.push(ValidationCurve { metric: name.to_owned(), first: (step, value), last: (step, value) })
+                }
+            }
+        }
+        let Some((name, value, greater)) = watched else { return false };
         so_far.last = Some(value);
         let better = |best: &BestSoFar| if greater { value > best.value } else { value < best.value };
         let earlier = so_far.best.as_ref().filter(|best| best.metric == name && !best.value.is_nan());
@@ -95,7 +142,7 @@ mod tests {
         );
         // An earlier version may have recorded NaN.
         let nan = BestSoFar { metric: "val-core/x".into(), value: f64::NAN, step: 0 };
-        let mut so_far = Validations { best: Some(nan), last: None };
+        let mut so_far = Validations { best: Some(nan), ..Validations::default() };
         assert!(first.take(1, [("val-core/x", -1.0)].into_iter(), &mut so_far));
     }
 }

@@ -89,12 +89,13 @@ impl<S: Handler> Shared<S> {
     }
 
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> HttpResponse {
+        let name = format!("{} {}", request.method(), request.uri().path());
         let answer = tokio::select! {
             answer = self.received(request) => answer,
             () = self.stopped(GRACE) => Err(HttpError::busy("the server is stopping")),
         };
         answer.unwrap_or_else(|error| {
-            self.handler.on_error(&error);
+            self.handler.on_error(&name, &error);
             self.handler.error_response(error)
         })
     }

@@ -19,8 +19,8 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers an admitted request. The future is dropped when the client leaves.
     fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> impl Future<Output = Result<HttpResponse, HttpError>> + Send;
 
-    /// Notes an error response of this handler or of the server itself.
-    fn on_error(&self, error: &HttpError);
+    /// Notes an error response of this handler or of the server itself. `request`: its method and path.
+    fn on_error(&self, request: &str, error: &HttpError);
 
     /// Returns the response for an error.
     fn error_response(&self, error: HttpError) -> HttpResponse {

@@ -1,15 +1,17 @@
 //! The progress bar. It is shown only if standard error is a terminal, and lines printed above never tear it.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use burnish_util::number::whole;
 use burnish_util::terminal;
 use burnish_util::time::human;
+use burnish_util::wrap::wrapped;
 
 /// A handle to the run's one bar; clones share it. The bar exists, hidden, before its length is known, so that logging that is
 /// set up at the very start can already write above it.
@@ -110,7 +112,13 @@ pub struct AboveBar {
 
 impl Write for AboveBar {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.bar.suspend(|| terminal::say_styled(&String::from_utf8_lossy(bytes)));
+        let text = String::from_utf8_lossy(bytes);
+        // In a file or a pipe, each message stays on one line.
+        let text = match Term::stderr().size_checked().filter(|_| io::stderr().is_terminal()) {
+            Some((_, columns)) => wrapped(&text, columns.into()).into(),
+            None => text,
+        };
+        self.bar.suspend(|| terminal::say_styled(&text));
         Ok(bytes.len())
     }
 

@@ -10,6 +10,8 @@ pub struct Table {
     pub columns: Vec<String>,
     /// Rows; each has one cell per column.
     pub rows: Vec<Vec<Cell>>,
+    /// Shorter texts that a terminal shows in place of the first cell of each row; may be empty.
+    pub brief: Vec<String>,
 }
 
 /// Content of a cell.

@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn tables_are_markdown_whatever_their_texts() {
         let rows = vec![vec!["1|2\n<b>".into(), "&".into()]];
-        let table = Table { name: "texts", columns: vec!["query".into(), "response".into()], rows };
+        let table = Table { name: "texts", columns: vec!["query".into(), "response".into()], rows, brief: Vec::new() };
         assert_eq!(markdown(&table), "| query | response |\n| --- | --- |\n| 1&#124;2<br>&lt;b> | &amp; |\n");
     }
 }

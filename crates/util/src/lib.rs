@@ -16,4 +16,4 @@ pub use python::{
     exact_json, json as python_json, literal as python_literal, number as python_number, object as python_object,
     text as python_text, value as python_value,
 };
-pub use shown::{excerpt, number, printable, secret, shell, suggest, terminal, time};
+pub use shown::{excerpt, number, printable, secret, shell, suggest, terminal, time, wrap};

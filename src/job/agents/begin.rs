@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::start::{Agents, ENVIRONMENT, PromptParts, SERVER, SINGLE_TURN, TEXT_ENVIRONMENT, TOOLS};
 use burnish_agent::AgentLoop;
+use burnish_agent::Limits;
 use burnish_agent::calls::CallFormat;
 use burnish_agent::calls::response::template_named;
 use burnish_agent::loops::{
@@ -63,8 +64,20 @@ impl Agents {
 
     fn tool_agent(&self, prompt: &Prompt, record: EpisodeRecord, request_id: &str) -> Result<Box<dyn AgentLoop>> {
         let info = &prompt.extra_info;
-        let kwargs = info.get("tools_kwargs").filter(|kwargs| !kwargs.is_null()).cloned().unwrap_or_else(|| json!({}));
         let session = self.host.as_ref().map(Host::session);
+        let tools = self.toolbox(info, session.as_ref(), request_id)?;
+        let tools = self.recorded(Box::new(tools), request_id);
+        let chat = self.chat(tools.schemas())?;
+        let agent = ToolAgent::new(record, chat, tools).tells_unreadable(self.tells_unreadable);
+        Ok(match self.user(info, session.as_ref(), request_id)? {
+            Some(user) => Box::new(agent.with_user(user)),
+            None => Box::new(agent),
+        })
+    }
+
+    /// Returns the tools that a row with this `extra_info` may use.
+    fn toolbox(&self, info: &Value, session: Option<&Session>, request_id: &str) -> Result<JoinedToolbox> {
+        let kwargs = info.get("tools_kwargs").filter(|kwargs| !kwargs.is_null()).cloned().unwrap_or_else(|| json!({}));
         let mut boxes: Vec<Box<dyn Toolbox>> = Vec::new();
         let shown = self.shown(info)?;
         let chosen: Vec<SharedTool> = self.built_in.iter().filter(|made| shown.contains(made.schema())).cloned().collect();
@@ -72,7 +85,7 @@ impl Agents {
             let tools = BuiltInTools::new(&chosen, &without_nulls(&kwargs), self.limits.call_timeout, self.interrupt.clone());
             boxes.push(Box::new(tools.context("extra_info.tools_kwargs")?));
         }
-        if let (Some(host), Some(session)) = (&self.host, &session) {
+        if let (Some(host), Some(session)) = (&self.host, session) {
             let offered = host.offers().tools.iter().filter(|tool| shown.contains(&tool.schema));
             let row = RowTools {
                 tools_kwargs: kwargs.as_object().cloned().unwrap_or_default(),
@@ -84,13 +97,16 @@ impl Agents {
                 boxes.push(Box::new(PythonTools::new(session.clone(), host.offers(), None, row, self.limits.call_timeout)));
             }
         }
-        let tools = self.recorded(Box::new(JoinedToolbox::new(boxes)?), request_id);
-        let chat = self.chat(tools.schemas())?;
-        let agent = ToolAgent::new(record, chat, tools).tells_unreadable(self.tells_unreadable);
-        Ok(match self.user(info, session.as_ref(), request_id)? {
-            Some(user) => Box::new(agent.with_user(user)),
-            None => Box::new(agent),
-        })
+        JoinedToolbox::new(boxes)
+    }
+
+    /// Returns all tools, for a conversation that does not belong to a row, and the limits of their calls.
+    ///
+    /// # Errors
+    /// If two tools have the same name, or a tool needs what only a row has.
+    pub(crate) fn all_tools(&self, request_id: &str) -> Result<(Box<dyn Toolbox>, &Limits)> {
+        let session = self.host.as_ref().map(Host::session);
+        Ok((Box::new(self.toolbox(&json!({}), session.as_ref(), request_id)?), &self.limits))
     }
 
     /// Returns tools whose results are recorded, if there is a recorder. Conversations with a user in Python begin again instead,

@@ -149,7 +149,7 @@ impl Handler for Programs {
         Ok(openai::response(sent))
     }
 
-    fn on_error(&self, refusal: &HttpError) {
+    fn on_error(&self, _: &str, refusal: &HttpError) {
         tracing::debug!("a request of a program was refused: {}", refusal.message);
     }
 

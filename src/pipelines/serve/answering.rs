@@ -8,6 +8,7 @@ use tokio::sync::mpsc::{Sender, channel};
 
 use super::begin::Begun;
 use super::hub::Event;
+use super::request_log::RequestLog;
 use super::service::Service;
 use crate::job::openai::{events_of, response};
 use burnish_agent::endpoint::{Api, ApiError, ChunkWriter, Completion, HttpReply, for_template, reply_json};
@@ -22,12 +23,13 @@ impl Service {
     ///
     /// # Errors
     /// If the engine stopped, or its tokens cannot be decoded.
-    pub(super) async fn whole(&self, mut begun: Begun) -> Result<HttpResponse, ApiError> {
+    pub(super) async fn whole(&self, mut begun: Begun, log: &mut Option<RequestLog>) -> Result<HttpResponse, ApiError> {
         let count = begun.answered.prompts.len() * begun.asked.options.n;
         let mut replies: Vec<Option<Completion>> = vec![None; count];
         while replies.iter().any(Option::is_none) {
             let (index, event) = begun.ticket.next().await.ok_or_else(broke_off)?;
             if let Event::End(response) = event {
+                add(log.as_mut(), response.ids.len());
                 replies[index] = Some(self.reply(&begun, index, response)?);
             }
         }
@@ -36,17 +38,25 @@ impl Service {
     }
 
     /// Streams chunks while tokens are sampled.
-    pub(super) fn pieces(self: Arc<Self>, begun: Begun) -> HttpResponse {
+    pub(super) fn pieces(self: Arc<Self>, begun: Begun, log: RequestLog) -> HttpResponse {
         let (pieces, receive) = channel(PIECES);
         tokio::spawn(async move {
-            if let Err(refused) = self.send(begun, &pieces).await {
-                _ = pieces.send(ChunkWriter::failed(&refused.to_json()).into()).await;
+            let mut log = log;
+            match self.send(begun, &pieces, &mut log).await {
+                Ok(true) => log.ended("200"),
+                // Dropped without an end, the line says that the client left.
+                Ok(false) => drop(log),
+                Err(refused) => {
+                    log.ended(format!("200, then {}", refused.message));
+                    _ = pieces.send(ChunkWriter::failed(&refused.to_json()).into()).await;
+                }
             }
         });
         events_of(Body::Pieces(receive))
     }
 
-    async fn send(&self, mut begun: Begun, pieces: &Sender<Bytes>) -> Result<(), ApiError> {
+    /// Sends the chunks. Returns false if the client has left.
+    async fn send(&self, mut begun: Begun, pieces: &Sender<Bytes>, log: &mut RequestLog) -> Result<bool, ApiError> {
         let tokenizer = self.facts.model.renderer.tokenizer();
         let (options, reads_calls) = (begun.asked.options.clone(), begun.asked.tools.is_some());
         let mut writer = ChunkWriter::new(begun.answered.clone(), options, reads_calls, &self.facts.model.eos);
@@ -54,15 +64,21 @@ impl Service {
         let mut chunks = writer.begin();
         loop {
             // If the channel is closed, the client has left, and the ticket ends the sequences.
-            if !chunks.is_empty() && pieces.send(std::mem::take(&mut chunks).into()).await.is_err() || left == 0 {
-                return Ok(());
+            if !chunks.is_empty() && pieces.send(std::mem::take(&mut chunks).into()).await.is_err() {
+                return Ok(false);
+            }
+            if left == 0 {
+                return Ok(true);
             }
             let (index, event) = tokio::select! {
                 next = begun.ticket.next() => next.ok_or_else(broke_off)?,
-                () = pieces.closed() => return Ok(()),
+                () = pieces.closed() => return Ok(false),
             };
             match event {
-                Event::Token(id) => chunks = writer.token(tokenizer, index, id),
+                Event::Token(id) => {
+                    add(Some(log), 1);
+                    chunks = writer.token(tokenizer, index, id);
+                }
                 Event::End(response) => {
                     let reply = self.reply(&begun, index, response)?;
                     chunks = writer.end(tokenizer, index, &reply);
@@ -85,6 +101,13 @@ impl Service {
             self.record().served(key, start, message, reply.response.clone());
         }
         Ok(reply)
+    }
+}
+
+/// Counts sampled tokens in the line of a request.
+fn add(log: Option<&mut RequestLog>, sampled: usize) {
+    if let Some((_, so_far)) = log.and_then(|log| log.tokens.as_mut()) {
+        *so_far += sampled;
     }
 }
 

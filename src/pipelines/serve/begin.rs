@@ -24,7 +24,7 @@ impl Service {
     ///
     /// # Errors
     /// If the request is wrong or too long, or if too many requests wait.
-    pub(super) fn begin(&self, api: Api, body: &[u8], header: Option<&str>) -> Result<Begun, ApiError> {
+    pub(crate) fn begin(&self, api: Api, body: &[u8], header: Option<&str>) -> Result<Begun, ApiError> {
         let model = &self.facts.model;
         let mut asked = model.read(api, body, header)?;
         let defaults = *model.renderer.defaults();

@@ -118,6 +118,11 @@ impl Hub {
         self.lock().clients.len()
     }
 
+    /// Returns true if the engine has stopped.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// Reports a new token of a sequence.
     pub fn token(&self, sequence: usize, token: u32) {
         let state = self.lock();

@@ -6,10 +6,15 @@
 
 mod answering;
 mod begin;
+pub(crate) mod engine_thread;
 mod hub;
+mod model;
+mod page;
+mod request_log;
 mod server;
 mod service;
 
-pub use hub::{Event, Hub, Ticket};
-pub use server::{Server, ServerOptions};
-pub use service::{Facts, Service};
+pub(crate) use hub::{Event, Hub};
+pub(crate) use model::{CheckedModel, ModelOptions};
+pub(crate) use server::{Server, ServerOptions};
+pub(crate) use service::{Facts, Service};

@@ -1,4 +1,4 @@
-//! The addresses of the server: OpenAI's, `/v1/conversations/KEY` and `/health`.
+//! The addresses of the server: OpenAI's, `/v1/conversations/KEY`, `/health` and the page at `/`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::hub::Hub;
+use super::page::page;
+use super::request_log::{Counts, RequestLog, log_refused};
 use crate::job::openai::{self, ApiPath, check_method, names, not_there, unescaped};
 use burnish_agent::endpoint::{Api, ApiError, CONVERSATION_HEADER, EndpointModel, HttpReply, ServedConversations};
 use burnish_server::{Bearer, Handler, HttpError, HttpResponse};
@@ -17,6 +19,8 @@ use burnish_server::{Bearer, Handler, HttpError, HttpResponse};
 /// An addition to OpenAI's addresses: the served tokens of a conversation. DELETE returns and removes them.
 const CONVERSATIONS: &str = "/v1/conversations/";
 const HEALTH: &str = "/health";
+/// The page, which asks for a token itself.
+const PAGE: &str = "/";
 
 /// The constants of a server.
 pub struct Facts {
@@ -28,18 +32,10 @@ pub struct Facts {
 
 /// The state that all requests share.
 pub struct Service {
-    pub(super) facts: Facts,
-    pub(super) hub: Arc<Hub>,
-    pub(super) counts: Counts,
+    pub(crate) facts: Facts,
+    pub(crate) hub: Arc<Hub>,
+    pub(super) counts: Arc<Counts>,
     record: Mutex<ServedConversations>,
-}
-
-/// The counters of the server.
-#[derive(Default)]
-pub(super) struct Counts {
-    pub requests: AtomicU64,
-    pub tokens: AtomicU64,
-    pub refused: AtomicU64,
 }
 
 impl Handler for Service {
@@ -47,29 +43,37 @@ impl Handler for Service {
         let path = head.uri.path();
         match ApiPath::parse(path) {
             Some(address) => check_method(head, address.methods(), names(address.methods()))?,
-            None if path == HEALTH => return check_method(head, &[Method::GET, Method::HEAD], "GET, HEAD"),
+            None if [HEALTH, PAGE].contains(&path) => return check_method(head, &[Method::GET, Method::HEAD], "GET, HEAD"),
             None if path.starts_with(CONVERSATIONS) => check_method(head, &[Method::GET, Method::DELETE], "GET, DELETE")?,
-            None => return Err(not_there(head, &format!(", {CONVERSATIONS}KEY and {HEALTH}"))),
+            None => return Err(not_there(head, &format!(", {CONVERSATIONS}KEY, {HEALTH} and a page at {PAGE}"))),
         }
         self.facts.token.check(&head.headers)
     }
 
     async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, HttpError> {
+        let mut log = Some(RequestLog::new(self.counts.clone(), format!("{} {}", head.method, head.uri.path())));
         let answered = match (ApiPath::parse(head.uri.path()), head.uri.path()) {
-            (Some(ApiPath::Complete(api)), _) => self.clone().complete(api, &head, body).await,
+            (None, PAGE) => Ok(page()),
+            (Some(ApiPath::Complete(api)), _) => self.clone().complete(api, &head, body, &mut log).await,
             (Some(ApiPath::Models), _) => openai::models(&self.facts.model, None).map(openai::response),
             (Some(ApiPath::Model(name)), _) => openai::models(&self.facts.model, Some(&name)).map(openai::response),
             (None, HEALTH) => Ok(json(self.health())),
             (None, path) => self.conversation(path, head.method == Method::DELETE).map(json),
         };
+        let end =
+            answered.as_ref().map_or_else(|refused| format!("{}: {}", refused.status, refused.message), |_| "200".to_owned());
+        if let Some(log) = log {
+            log.ended(end);
+        }
         Ok(answered.unwrap_or_else(|refused| {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
             openai::response(HttpReply::Error(refused))
         }))
     }
 
-    fn on_error(&self, _: &HttpError) {
+    fn on_error(&self, request: &str, error: &HttpError) {
         self.counts.refused.fetch_add(1, Ordering::Relaxed);
+        log_refused(request, error.status.as_u16(), &error.message);
     }
 
     fn error_response(&self, refusal: HttpError) -> HttpResponse {
@@ -81,19 +85,32 @@ impl Service {
     /// `most_tokens`: the number of tokens of conversations that are kept.
     pub fn new(facts: Facts, hub: Arc<Hub>, most_tokens: usize) -> Self {
         let record = Mutex::new(ServedConversations::new(most_tokens));
-        Self { facts, hub, counts: Counts::default(), record }
+        Self { facts, hub, counts: Arc::new(Counts::new()), record }
     }
 
     pub(super) fn record(&self) -> MutexGuard<'_, ServedConversations> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn complete(self: Arc<Self>, api: Api, head: &Parts, body: Bytes) -> Result<HttpResponse, ApiError> {
+    /// Answers a request for responses. A stream takes the line of the request along.
+    async fn complete(
+        self: Arc<Self>,
+        api: Api,
+        head: &Parts,
+        body: Bytes,
+        log: &mut Option<RequestLog>,
+    ) -> Result<HttpResponse, ApiError> {
         let header = head.headers.get(CONVERSATION_HEADER).and_then(|header| header.to_str().ok()).map(str::to_owned);
         let service = self.clone();
         let begun = spawn_blocking(move || service.begin(api, &body, header.as_deref()));
         let begun = begun.await.map_err(|_| ApiError::status(500, "the request could not be read"))??;
-        if begun.asked.options.stream { Ok(self.pieces(begun)) } else { self.whole(begun).await }
+        if let Some(log) = log {
+            log.tokens = Some((begun.answered.prompts.iter().map(Vec::len).sum(), 0));
+        }
+        match log.take_if(|_| begun.asked.options.stream) {
+            Some(log) => Ok(self.pieces(begun, log)),
+            None => self.whole(begun, log).await,
+        }
     }
 
     /// Returns the served tokens of a conversation.

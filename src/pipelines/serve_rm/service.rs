@@ -69,7 +69,7 @@ impl Handler for Service {
         Ok(json_response(StatusCode::OK, &answer))
     }
 
-    fn on_error(&self, _: &HttpError) {
+    fn on_error(&self, _: &str, _: &HttpError) {
         self.counts.refused.fetch_add(1, Ordering::Relaxed);
     }
 }

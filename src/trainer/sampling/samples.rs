@@ -12,7 +12,7 @@ use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
 use burnish_agent::Episode;
 use burnish_config::schema::{Location, TrainerConfig};
-use burnish_data::Tokenizer;
+use burnish_data::{Prompt, Tokenizer};
 use burnish_reward::{ResponseScore, completion};
 use burnish_rollout::Finish;
 use burnish_run::{ConversationSample, Sample};
@@ -35,7 +35,8 @@ pub(crate) fn show_completions(batch: &Batch, tokenizer: &Tokenizer, config: &Tr
     chosen.truncate(most);
     chosen.sort_unstable();
     let samples: Vec<Sample> = chosen.iter().map(|&i| sample_of(batch, i, "train", tokenizer, at.step)).collect::<Result<_>>()?;
-    show(&samples, "completions", at);
+    let questions = chosen.iter().map(|&i| question(batch.prompt(i))).collect();
+    show(&samples, questions, "completions", at);
     Ok(())
 }
 
@@ -78,9 +79,21 @@ fn talk(episode: &Episode) -> ConversationSample {
     }
 }
 
-/// Sends samples to the trackers and to the run's record.
-pub(super) fn show(samples: &[Sample], name: &'static str, at: &mut Context) {
-    at.record.samples(at.step, samples, &table(samples, name));
+/// Returns the last user turn of a prompt, without the chat template; the whole text of a prompt without messages.
+pub(super) fn question(prompt: &Prompt) -> String {
+    let is_user = |message: &&Value| message["role"] == "user";
+    let last = prompt.messages.as_array().filter(|_| prompt.conversational).and_then(|all| all.iter().rev().find(is_user));
+    let text = |content: &Value| match content {
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join(" "),
+        content => content.as_str().unwrap_or_default().to_owned(),
+    };
+    last.map(|message| text(&message["content"])).filter(|text| !text.is_empty()).unwrap_or_else(|| prompt.text.clone())
+}
+
+/// Sends samples to the trackers and to the run's record. `questions`: what the terminal shows of their prompts.
+pub(super) fn show(samples: &[Sample], questions: Vec<String>, name: &'static str, at: &mut Context) {
+    let table = Table { brief: questions, ..table(samples, name) };
+    at.record.samples(at.step, samples, &table);
 }
 
 /// Writes the step's trajectories to a folder (`trainer.rollout_data_dir`), if there is one.
@@ -171,7 +184,7 @@ fn table(samples: &[Sample], name: &'static str) -> Table {
         row.extend(sample.advantage.map(|advantage| Cell::from(Some(advantage))));
         row
     };
-    Table { name, columns, rows: samples.iter().map(row).collect() }
+    Table { name, columns, rows: samples.iter().map(row).collect(), brief: Vec::new() }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::sample::SampleRequest;
-use super::samples::{generations, sample_of, show, write_generations};
+use super::samples::{generations, question, sample_of, show, write_generations};
 use super::side::SamplingSide;
 use super::val_metrics::{self, SampleGroup};
 use crate::job::Context;
@@ -42,7 +42,7 @@ impl SamplingSide {
             all_turns.extend(turns(&batch));
             for i in 0..batch.len() {
                 if let Some(place) = chosen.iter().position(|&one| one == done + i) {
-                    shown.push((place, sample_of(&batch, i, "val", &self.tokenizer, at.step)?));
+                    shown.push((place, sample_of(&batch, i, "val", &self.tokenizer, at.step)?, question(batch.prompt(i))));
                 }
             }
             done += batch.len();
@@ -51,10 +51,11 @@ impl SamplingSide {
         if let Some(folder) = &self.config.trainer.validation_data_dir {
             at.ranks.first(|| write_generations(folder.as_path(), at.step, &lines))?;
         }
-        shown.sort_by_key(|(place, _)| *place);
-        let shown: Vec<Sample> = shown.into_iter().map(|(_, sample)| sample).collect();
+        shown.sort_by_key(|(place, ..)| *place);
+        let (shown, questions): (Vec<Sample>, Vec<String>) =
+            shown.into_iter().map(|(_, sample, question)| (sample, question)).unzip();
         if !shown.is_empty() {
-            show(&shown, "val_generations", at);
+            show(&shown, questions, "val_generations", at);
         }
         let mut metrics = val_metrics::metrics(&groups, n);
         spread("val-aux/num_turns", &all_turns, &mut metrics);

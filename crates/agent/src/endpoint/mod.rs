@@ -8,6 +8,7 @@
 //!
 //! Fields and their meaning follow OpenAI's API reference; further fields have vLLM's names.
 
+mod choice_text;
 mod completion;
 mod conversation_key;
 mod error;
@@ -25,6 +26,7 @@ mod stream;
 mod stream_text;
 mod tree;
 
+pub use choice_text::ChoiceText;
 pub use completion::{CallParser, Completion, ResponseParser};
 pub use conversation_key::{CONVERSATION_HEADER, conversation_key};
 pub use error::ApiError;
@@ -38,5 +40,4 @@ pub use request::{ChatRequest, PromptText, TextRequest};
 pub use sampling_check::check_sampling;
 pub use served_conversations::{ContinuationKind, SamplingStart, ServedConversations};
 pub use stream::ChunkWriter;
-pub use stream_text::StreamText;
 pub use tree::Trajectory;

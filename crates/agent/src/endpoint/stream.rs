@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::choice_text::ChoiceText;
 use super::completion::Completion;
 use super::options::RequestOptions;
 use super::reply_json::{Api, ReplyHead, log_probs};
-use super::stream_text::StreamText;
 use burnish_data::Tokenizer;
 
 /// The object type of a chunk, for a chat and for a text.
@@ -22,11 +22,7 @@ pub struct ChunkWriter {
     reads_calls: bool,
     /// The tokens that may end a response.
     ends: Vec<u32>,
-    choices: Vec<StreamText>,
-    /// The last token of each choice, if it may have ended the response.
-    last: Vec<Option<u32>>,
-    /// The sent text of each choice.
-    sent: Vec<String>,
+    choices: Vec<ChoiceText>,
     /// The ids of tokens that were not sent yet.
     unsent: Vec<Vec<u32>>,
     tokens: usize,
@@ -42,9 +38,7 @@ impl ChunkWriter {
             options,
             reads_calls,
             ends,
-            choices: vec![StreamText::default(); count],
-            last: vec![None; count],
-            sent: vec![String::new(); count],
+            choices: vec![ChoiceText::default(); count],
             unsent: vec![Vec::new(); count],
             tokens: 0,
         }
@@ -88,30 +82,14 @@ impl ChunkWriter {
         if self.reads_calls {
             return String::new();
         }
-        // The token before did not end the response.
-        let before = self.last[index].take();
-        self.last[index] = Some(id).filter(|id| self.ends.contains(id));
-        let sure = before.into_iter().chain(Some(id).filter(|_| self.last[index].is_none()));
-        let text = sure.map(|id| self.push(tokenizer, index, id)).collect();
+        let text = self.choices[index].token(tokenizer, &self.options, &self.ends, id);
         self.text(index, text)
-    }
-
-    fn push(&mut self, tokenizer: &Tokenizer, index: usize, id: u32) -> String {
-        self.choices[index].push(tokenizer, &self.options.stop, self.options.special_tokens, id)
     }
 
     /// Returns the last chunks of a choice. Tokens that were not passed to [`Self::token`] are counted and sent here.
     pub fn end(&mut self, tokenizer: &Tokenizer, index: usize, reply: &Completion) -> String {
         let mut events = String::new();
-        let rest = match reply.content.strip_prefix(&self.sent[index]) {
-            Some(rest) => rest.to_owned(),
-            // Bytes that did not form a whole character for long were sent verbatim, but the full response decodes them together.
-            None => {
-                let last = self.last[index].take().filter(|_| reply.shows_last);
-                let text = last.map(|id| self.push(tokenizer, index, id)).unwrap_or_default();
-                text + &self.choices[index].finish(tokenizer, self.options.special_tokens)
-            }
-        };
+        let rest = self.choices[index].rest(tokenizer, &self.options, reply);
         let has_calls = !reply.calls.is_empty();
         if !(has_calls && rest.trim().is_empty()) {
             events += &self.text(index, rest);
@@ -164,7 +142,6 @@ impl ChunkWriter {
         if text.is_empty() {
             return String::new();
         }
-        self.sent[index] += &text;
         let mut body = match self.answered.api {
             Api::Chat => self.chunk(index, json!({"content": text})),
             Api::Text => self.chunk(index, text.into()),

@@ -10,7 +10,7 @@ const LONGEST_CLEANED: usize = 4;
 
 /// The text of an incomplete sequence of tokens.
 #[derive(Clone, Debug, Default)]
-pub struct StreamText {
+pub(super) struct StreamText {
     ids: Vec<u32>,
     /// The first token to decode, so that the next is decoded in context.
     context: usize,

@@ -4,6 +4,7 @@
 //! tokens (`pieces`).
 
 mod agent_loop;
+mod answer_calls;
 mod arguments;
 mod budget;
 mod chat;
@@ -26,6 +27,7 @@ mod trl_chat;
 mod trl_loop;
 
 pub use agent_loop::{AgentLoop, NextAction, SampleRequest, StopCondition};
+pub use answer_calls::answer_calls;
 pub use chat::{Chat, TemplateChat};
 pub use codec::Codec;
 pub use custom_loop::CustomLoop;

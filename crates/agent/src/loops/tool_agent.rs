@@ -212,7 +212,7 @@ fn call_message(call: &ToolCall) -> Value {
 
 /// Returns the call if the tool exists and the arguments are JSON of any type; otherwise the error text for the model, with
 /// verl's reward of 0.
-fn checked(call: ToolCall, schemas: &[Value]) -> CheckedCall {
+pub(super) fn checked(call: ToolCall, schemas: &[Value]) -> CheckedCall {
     let name = &call.name;
     if !names(schemas).any(|known| known == name) {
         let known: Vec<String> = names(schemas).map(quoted).collect();

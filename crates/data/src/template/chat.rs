@@ -117,6 +117,11 @@ impl ChatTemplate {
         self.environment.get_template(NAME).is_ok_and(|template| template.source().contains(text))
     }
 
+    /// Returns true if the template stands in for a missing one.
+    pub(crate) fn is_default(&self) -> bool {
+        self.is_default
+    }
+
     /// Returns true if the template marks the assistant's text (`{% generation %}`).
     pub fn marks(&self) -> bool {
         self.marks

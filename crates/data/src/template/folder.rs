@@ -81,6 +81,11 @@ impl ChatTemplates {
         Ok(Self { default: compiled(DEFAULT)?, tool_use: compiled(TOOL_USE)?, names: sources.keys().cloned().collect() })
     }
 
+    /// Returns true if the tokenizer has a template for conversations without tools.
+    pub(crate) fn has_any(&self) -> bool {
+        self.default.as_ref().is_some_and(|template| !template.is_default())
+    }
+
     /// Returns the templates with another date.
     pub(crate) fn with_date(self, date: &TemplateDate) -> Self {
         let set = |template: Option<Arc<ChatTemplate>>| template.map(|template| template.with_date(date.clone()).into());

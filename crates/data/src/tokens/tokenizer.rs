@@ -294,6 +294,11 @@ impl Tokenizer {
         self.chat.render_marked(messages, variables)
     }
 
+    /// Returns true if the tokenizer has a chat template.
+    pub fn has_chat_template(&self) -> bool {
+        self.chat.has_any()
+    }
+
     /// Returns true if a chat template's source contains this text.
     pub fn template_has(&self, text: &str) -> bool {
         self.chat.has(text)

@@ -97,7 +97,7 @@ fn rows_tables_and_the_end_reach_the_package() {
     tracker.log(1, &metrics(&special)).unwrap();
     let rows = vec![vec!["1\n2".into(), Cell::Number(2.0), Cell::None]];
     let columns = ["query", "score", "other"].map(String::from).to_vec();
-    tracker.table(1, &Table { name: "texts", columns, rows }).unwrap();
+    tracker.table(1, &Table { name: "texts", columns, rows, brief: Vec::new() }).unwrap();
     tracker.finish(&Ending::uninterrupted(Exit::Finished)).unwrap();
     let told = bench.told();
     assert!(told[0].starts_with("init project burnish {'seed': 1} {'experiment_name': 'experiment'} "), "{}", told[0]);

@@ -131,7 +131,9 @@ fn a_run_has_its_settings_metrics_and_tables_within_the_limits_of_calls() {
     let many: Metrics = (0..1500).map(|i| (format!("m{i}"), f64::from(i))).collect();
     tracker.log(2, &many).unwrap();
     let rows = vec![vec!["1 + 1".into(), Cell::Number(f64::NAN)], vec!["1 + 2".into(), Cell::None]];
-    tracker.table(2, &Table { name: "val/texts", columns: vec!["query".into(), "score".into()], rows }).unwrap();
+    tracker
+        .table(2, &Table { name: "val/texts", columns: vec!["query".into(), "score".into()], rows, brief: Vec::new() })
+        .unwrap();
     tracker.finish(&Ending::uninterrupted(Exit::Interrupted)).unwrap();
 
     let created = &mock.calls("POST runs/create")[0];

@@ -63,7 +63,7 @@ mod tests {
         let numbers = [1.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
         let rows = ["a\nb", "c", "d", "d"].into_iter().zip(numbers).map(|(name, number)| vec![text(name), Cell::Number(number)]);
         let rows = rows.chain([vec![text("e"), Cell::None]]).collect();
-        let table = Table { name: "samples", columns: vec!["q".into(), "score".into()], rows };
+        let table = Table { name: "samples", columns: vec!["q".into(), "score".into()], rows, brief: Vec::new() };
         let expected = r#"{"columns":["q","score"],"data":[["a\nb",1.5],["c",NaN],["d",Infinity],["d",-Infinity],["e",null]]}"#;
         assert_eq!(json(&table).unwrap(), expected);
     }

@@ -20,7 +20,12 @@ fn offline(session: &Session) -> Wandb {
 fn log(tracker: &mut Wandb, steps: std::ops::RangeInclusive<u64>) {
     for step in steps {
         if step % 2 == 0 {
-            let table = Table { name: "texts", columns: vec!["query".into()], rows: vec![vec![Cell::Number(step as f64)]] };
+            let table = Table {
+                name: "texts",
+                columns: vec!["query".into()],
+                rows: vec![vec![Cell::Number(step as f64)]],
+                brief: Vec::new(),
+            };
             tracker.table(step, &table).unwrap();
         }
         let value = step as f64 / 3.0;

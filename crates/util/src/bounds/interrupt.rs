@@ -71,6 +71,24 @@ impl Interrupt {
         flag::register(SIGUSR1, self.0.clone()).context("cannot watch for signals").map(drop)
     }
 
+    /// Handles SIGINT for a dialogue, in which it ends an answer and not the process. A second SIGINT before [`Self::take`] ends the
+    /// process.
+    ///
+    /// # Errors
+    /// If the system does not watch for the signal.
+    pub fn on_ctrl_c() -> Result<Self> {
+        let interrupt = Self::default();
+        flag::register_conditional_shutdown(SIGINT, 128 + SIGINT, interrupt.0.clone())
+            .and_then(|_| flag::register(SIGINT, interrupt.0.clone()))
+            .context("cannot watch for signals")?;
+        Ok(interrupt)
+    }
+
+    /// Returns true if the run was asked to stop, and forgets the request.
+    pub fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+
     /// Asks the run to stop, as a signal does.
     pub fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);

@@ -8,3 +8,4 @@ pub mod shell;
 pub mod suggest;
 pub mod terminal;
 pub mod time;
+pub mod wrap;

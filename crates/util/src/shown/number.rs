@@ -15,6 +15,20 @@ pub fn short(value: f64) -> String {
     if (1e-4..1e15).contains(&rounded.abs()) { format!("{rounded}") } else { format!("{rounded:e}") }
 }
 
+/// Formats a float with four significant digits, zeros included, so that numbers of one size have one width: `0.9160`, `12.35`,
+/// `1235`, `12,346`, `1.235e-5`.
+pub fn four_digits(value: f64) -> String {
+    if !value.is_finite() || value.abs() >= 9999.5 {
+        return short(value);
+    }
+    let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
+    match rounded.abs() {
+        size if size == 0.0 => "0.000".to_owned(),
+        size if size < 1e-3 => format!("{value:.3e}"),
+        size => format!("{value:.*}", (3 - size.log10().floor() as i32).max(0) as usize),
+    }
+}
+
 /// Formats a rate without decimals and with a comma between thousands, so that the format is the same on every line.
 pub fn whole(value: f64) -> String {
     if value.is_finite() && value.abs() < 1e15 { thousands(value.round() as i64) } else { short(value) }
@@ -51,6 +65,23 @@ mod tests {
         ];
         for (value, text) in cases {
             assert_eq!(short(value), text);
+        }
+        for (value, text) in [
+            (0.916, "0.9160"),
+            (0.97265625, "0.9727"),
+            (1.0, "1.000"),
+            (0.99996, "1.000"),
+            (-0.5, "-0.5000"),
+            (12.345, "12.35"),
+            (1234.5678, "1235"),
+            (9999.4, "9999"),
+            (12_345.6, "12,346"),
+            (0.01, "0.01000"),
+            (0.0, "0.000"),
+            (1.2345e-5, "1.234e-5"),
+            (f64::NAN, "nan"),
+        ] {
+            assert_eq!(four_digits(value), text);
         }
         for (value, text) in [(8504.4, "8,504"), (850.6, "851"), (12_961.0, "12,961"), (f64::NAN, "nan")] {
             assert_eq!(whole(value), text);

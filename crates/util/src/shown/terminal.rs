@@ -72,6 +72,11 @@ pub fn say_styled(text: &str) {
     _ = io::stderr().lock().write_all(shown.as_bytes());
 }
 
+/// Returns true if standard output is a terminal with colours; see [`colours_on_stderr`].
+pub fn colours_on_stdout() -> bool {
+    console::colors_enabled()
+}
+
 /// Returns true if standard error has colours: on a terminal, except with `NO_COLOR`, `CLICOLOR=0` or `TERM=dumb`; anywhere with
 /// `CLICOLOR_FORCE`. For standard output, use [`console::colors_enabled`].
 pub fn colours_on_stderr() -> bool {

@@ -1,0 +1,89 @@
+//! A line in the log for each request, and one at the end of the server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use burnish_util::number::{short, whole};
+use burnish_util::time::{human, unix_time};
+
+/// The counters of the server.
+pub(super) struct Counts {
+    pub begun: Instant,
+    /// Requests for responses, which give streams of random values their numbers.
+    pub requests: AtomicU64,
+    /// Tokens of their prompts and of their responses.
+    pub prompt_tokens: AtomicU64,
+    pub tokens: AtomicU64,
+    pub refused: AtomicU64,
+    /// Requests whose client disconnected before the end.
+    pub left: AtomicU64,
+}
+
+impl Counts {
+    pub(super) fn new() -> Self {
+        let [requests, prompt_tokens, tokens, refused, left] = Default::default();
+        Self { begun: Instant::now(), requests, prompt_tokens, tokens, refused, left }
+    }
+
+    /// Logs the summary of the server.
+    pub(super) fn log_summary(&self) {
+        let count = |count: &AtomicU64| whole(count.load(Ordering::Relaxed) as f64);
+        tracing::info!(
+            "served {} requests in {}: {} prompt tokens, {} response tokens; {} refused, {} left by their clients",
+            count(&self.requests),
+            human(self.begun.elapsed()),
+            count(&self.prompt_tokens),
+            count(&self.tokens),
+            count(&self.refused),
+            count(&self.left)
+        );
+    }
+}
+
+/// A request in progress. Its line is logged when it is dropped; a request that is dropped before its end was left by its client.
+pub(super) struct RequestLog {
+    counts: Arc<Counts>,
+    begun: Instant,
+    /// Method and path.
+    request: String,
+    /// The tokens of the prompts and of the responses so far; `None` for a request that samples nothing.
+    pub tokens: Option<(usize, usize)>,
+    end: Option<String>,
+}
+
+impl RequestLog {
+    pub(super) fn new(counts: Arc<Counts>, request: String) -> Self {
+        Self { counts, begun: Instant::now(), request, tokens: None, end: None }
+    }
+
+    /// Notes the end of the request: its status, or an error after the status was sent.
+    pub(super) fn ended(mut self, end: impl Into<String>) {
+        self.end = Some(end.into());
+    }
+}
+
+impl Drop for RequestLog {
+    fn drop(&mut self) {
+        let end = self.end.take().unwrap_or_else(|| {
+            self.counts.left.fetch_add(1, Ordering::Relaxed);
+            "the client left".to_owned()
+        });
+        if let Some((prompt, _)) = self.tokens {
+            self.counts.prompt_tokens.fetch_add(prompt as u64, Ordering::Relaxed);
+        }
+        let tokens = self.tokens.map_or(String::new(), |(prompt, response)| format!(", {prompt} + {response} tokens"));
+        tracing::info!("{} {} {end}{tokens}, {} s", clock(), self.request, short(self.begun.elapsed().as_secs_f64()));
+    }
+}
+
+/// Logs a request that was refused before it reached the service.
+pub(super) fn log_refused(request: &str, status: u16, message: &str) {
+    tracing::info!("{} {request} {status}: {message}", clock());
+}
+
+/// Returns the time of the day in UTC.
+fn clock() -> String {
+    let seconds = unix_time() as u64 % 86_400;
+    format!("{:02}:{:02}:{:02}Z", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
