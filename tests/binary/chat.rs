@@ -75,14 +75,13 @@ fn mistakes_are_named() {
     assert!(!empty.status.success() && String::from_utf8_lossy(&empty.stderr).contains("standard input is empty"));
 }
 
-/// A model trained to use a calculator calls it; the call and its result are shown.
+/// A model trained to use a calculator calls it; in a pipe, the call and its result are notes on standard error.
 #[test]
 fn tools_are_called() {
-    let said = answer(
-        &["data/calculator/model", "--tools", "data/calculator/tools.yaml", "rollout.multi_turn.format=hermes"],
-        "12 * 34",
-    );
-    assert!(said.contains("→ calculator(") && said.contains("← 408"), "{said}");
+    let output = asked(&["data/calculator/model", "--tools", "data/calculator/tools.yaml"], "12 * 34");
+    let [said, notes] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(output.status.success() && notes.contains("→ calculator({\"expression\": ") && notes.contains("\n← "), "{notes}");
+    assert!(!said.contains(['→', '←', '\u{1b}']) && said.lines().count() == 1, "standard output has the answer alone: {said}");
 }
 
 /// A chat in a terminal (of Python's module pty): commands, a saved chat, Ctrl-C within an answer, Ctrl-D. Skipped without Python.

@@ -1,6 +1,6 @@
 //! The user's side of a chat: lines of a terminal, or the whole standard input of a pipe.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, Read};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::commands::{self, Next};
 use super::history::History;
 use super::partner::{Answer, AnswerEnd, Listener, Partner};
-use super::shown::{AnswerWriter, note};
+use super::shown::{AnswerWriter, is_dialogue, note};
+use burnish_agent::endpoint::for_template;
 use burnish_util::interrupt::Interrupted;
 use burnish_util::terminal;
 
@@ -17,7 +18,7 @@ const MORE: &str = "  ";
 
 impl Listener for AnswerWriter {
     fn begin(&mut self, opened_thinking: bool) {
-        *self = Self::new(opened_thinking);
+        self.restart(opened_thinking);
     }
 
     fn text(&mut self, text: &str) -> Result<()> {
@@ -75,19 +76,20 @@ fn message() -> Result<Option<String>> {
 
 /// Answers a message, running tools until an answer has no call. The history gets all messages.
 fn exchange(partner: &mut Partner, history: &mut History, text: &str) -> Result<AnswerEnd> {
-    let mut writer = AnswerWriter::new(false);
+    // In a pipe, only the last turn is the answer.
+    let mut writer = AnswerWriter::new(partner.has_tools() && !is_dialogue());
     if history.is_raw {
         let answer = partner.continued(text, &mut writer)?;
-        writer.finish()?;
+        writer.finish(true)?;
         history.push(json!({"role": "user", "content": text}));
-        history.push(answer.message.clone());
+        history.push(for_template(&answer.message));
         return told(answer.end);
     }
     history.push(json!({"role": "user", "content": text}));
     for turn in 1.. {
         let answer = partner.answer(&history.messages(), &mut writer)?;
-        writer.finish()?;
-        history.push(answer.message.clone());
+        writer.finish(answer.calls.is_empty())?;
+        history.push(for_template(&answer.message));
         if answer.calls.is_empty() {
             return told(answer.end);
         }
@@ -145,9 +147,4 @@ pub(crate) fn one_answer(mut partner: Partner, mut history: History) -> Result<(
         AnswerEnd::Stopped => Err(Interrupted("the answer was stopped".to_owned()).into()),
         AnswerEnd::Whole | AnswerEnd::Limit => Ok(()),
     }
-}
-
-/// Returns true if messages come from a terminal.
-pub(crate) fn is_dialogue() -> bool {
-    io::stdin().is_terminal()
 }

@@ -12,5 +12,6 @@ mod settings;
 mod shown;
 mod thinking;
 
-pub(crate) use dialogue::{is_dialogue, one_answer, talk};
+pub(crate) use dialogue::{one_answer, talk};
 pub(crate) use settings::{ChatOptions, open};
+pub(crate) use shown::is_dialogue;

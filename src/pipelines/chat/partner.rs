@@ -102,6 +102,11 @@ impl Partner {
         &self.model().name
     }
 
+    /// Returns true if an answer may have calls, so that its text comes as a whole.
+    pub(super) fn has_tools(&self) -> bool {
+        self.tools.is_some()
+    }
+
     /// Returns true if the engine has stopped.
     pub(super) fn has_stopped(&self) -> bool {
         self.service.hub.is_closed()

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{Sender, channel};
 
 use super::begin::Begun;
 use super::hub::Event;
-use super::request_log::RequestLog;
+use super::request_log::{ANSWERED, RequestLog};
 use super::service::Service;
 use crate::job::openai::{events_of, response};
 use burnish_agent::endpoint::{Api, ApiError, ChunkWriter, Completion, HttpReply, for_template, reply_json};
@@ -43,7 +43,7 @@ impl Service {
         tokio::spawn(async move {
             let mut log = log;
             match self.send(begun, &pieces, &mut log).await {
-                Ok(true) => log.ended("200"),
+                Ok(true) => log.ended(ANSWERED),
                 // Dropped without an end, the line says that the client left.
                 Ok(false) => drop(log),
                 Err(refused) => {

@@ -7,12 +7,17 @@ use std::time::Instant;
 use burnish_util::number::{short, whole};
 use burnish_util::time::{human, unix_time};
 
+/// The end of a request that was answered.
+pub(super) const ANSWERED: &str = "200";
+
 /// The counters of the server.
 pub(super) struct Counts {
     pub begun: Instant,
     /// Requests for responses, which give streams of random values their numbers.
     pub requests: AtomicU64,
-    /// Tokens of their prompts and of their responses.
+    /// Those that were answered to their end.
+    pub answered: AtomicU64,
+    /// Tokens of prompts and of responses.
     pub prompt_tokens: AtomicU64,
     pub tokens: AtomicU64,
     pub refused: AtomicU64,
@@ -22,8 +27,8 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn new() -> Self {
-        let [requests, prompt_tokens, tokens, refused, left] = Default::default();
-        Self { begun: Instant::now(), requests, prompt_tokens, tokens, refused, left }
+        let [requests, answered, prompt_tokens, tokens, refused, left] = Default::default();
+        Self { begun: Instant::now(), requests, answered, prompt_tokens, tokens, refused, left }
     }
 
     /// Logs the summary of the server.
@@ -31,7 +36,7 @@ impl Counts {
         let count = |count: &AtomicU64| whole(count.load(Ordering::Relaxed) as f64);
         tracing::info!(
             "served {} requests in {}: {} prompt tokens, {} response tokens; {} refused, {} left by their clients",
-            count(&self.requests),
+            count(&self.answered),
             human(self.begun.elapsed()),
             count(&self.prompt_tokens),
             count(&self.tokens),
@@ -70,6 +75,7 @@ impl Drop for RequestLog {
             "the client left".to_owned()
         });
         if let Some((prompt, _)) = self.tokens {
+            self.counts.answered.fetch_add(u64::from(end == ANSWERED), Ordering::Relaxed);
             self.counts.prompt_tokens.fetch_add(prompt as u64, Ordering::Relaxed);
         }
         let tokens = self.tokens.map_or(String::new(), |(prompt, response)| format!(", {prompt} + {response} tokens"));

@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 
 use super::hub::Hub;
 use super::page::page;
-use super::request_log::{Counts, RequestLog, log_refused};
+use super::request_log::{ANSWERED, Counts, RequestLog, log_refused};
 use crate::job::openai::{self, ApiPath, check_method, names, not_there, unescaped};
 use burnish_agent::endpoint::{Api, ApiError, CONVERSATION_HEADER, EndpointModel, HttpReply, ServedConversations};
 use burnish_server::{Bearer, Handler, HttpError, HttpResponse};
@@ -61,7 +61,7 @@ impl Handler for Service {
             (None, path) => self.conversation(path, head.method == Method::DELETE).map(json),
         };
         let end =
-            answered.as_ref().map_or_else(|refused| format!("{}: {}", refused.status, refused.message), |_| "200".to_owned());
+            answered.as_ref().map_or_else(|refused| format!("{}: {}", refused.status, refused.message), |_| ANSWERED.to_owned());
         if let Some(log) = log {
             log.ended(end);
         }
