@@ -82,7 +82,9 @@ impl<'a> Before<'a> {
 
     /// The kind of configuration whose keys are completed: given by `--for`, else by the subcommand, else by `--config`.
     fn kind(&self) -> &'static ConfigKind {
-        let chosen = self.flag("for").and_then(named).or_else(|| named(self.command.get_name()));
+        // A chat has the settings of a generation.
+        let name = self.command.get_name();
+        let chosen = self.flag("for").and_then(named).or_else(|| named(if name == "chat" { "generate" } else { name }));
         let config = self.flag("config").map(str::to_owned);
         chosen.or_else(|| infer(&Request { config, ..Request::default() }).ok()).unwrap_or(&KINDS[0])
     }
