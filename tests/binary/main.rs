@@ -7,6 +7,7 @@ mod agents;
 mod broken_weights;
 mod chained;
 mod chat;
+mod chained;
 mod common;
 mod console;
 mod control_characters;
