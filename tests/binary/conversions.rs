@@ -140,3 +140,30 @@ fn recipes_of_verls_scripts_run() {
         assert!(output.status.code() == Some(code) && said.contains(part), "{said}");
     }
 }
+
+/// Forms of scripts that users launch: each says in lines of `#%` how it is converted, the exit code, and texts of the recipe and of
+/// the messages.
+#[test]
+fn launching_scripts_convert_as_they_say() {
+    let mut scripts: Vec<_> = std::fs::read_dir("tests/data/launching").unwrap().map(|entry| entry.unwrap().path()).collect();
+    scripts.sort();
+    assert!(scripts.len() > 5);
+    for path in scripts {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix("#% "));
+        let words: Vec<&str> = lines.next().unwrap().split(' ').collect();
+        let script = format!("@{}", path.display());
+        let output = trainer(&[&words[..1], &[script.as_str()], &words[1..]].concat()).output().unwrap();
+        let [recipe, said] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        for line in lines {
+            let (kind, wanted) = line.split_once(' ').unwrap();
+            let holds = match kind {
+                "code" => output.status.code().map(|code| code.to_string()).as_deref() == Some(wanted),
+                "recipe" => recipe.lines().any(|line| line.trim().starts_with(wanted)),
+                "said" => said.contains(wanted),
+                kind => panic!("{script}: `{kind}`"),
+            };
+            assert!(holds, "{script}: {line}\n{recipe}\n{said}");
+        }
+    }
+}

@@ -206,13 +206,9 @@ fn a_recipe_has_what_the_command_gives() {
         (
             &OPENRLHF,
             format!("{SFT} --dataset x.jsonl,y.jsonl --dataset_probs 0.3,0.7"),
-            &["split train of x.jsonl, split train of y.jsonl", "- 0.3", "- 0.7"][..],
+            &["- x.jsonl", "- y.jsonl", "- 0.3", "- 0.7"][..],
         ),
-        (
-            &OPENRLHF,
-            format!("{SFT} --dataset data/arithmetic,y.jsonl"),
-            &["data/arithmetic/train.parquet, split train of y.jsonl"],
-        ),
+        (&OPENRLHF, format!("{SFT} --dataset data/arithmetic,y.jsonl"), &["- data/arithmetic/train.parquet", "- y.jsonl"]),
         (&OPENRLHF, "python -m openrlhf.cli.train_rm --pretrain m --dataset o/d".into(), &["prompt_key: null"]),
         (
             &OPENRLHF,
@@ -266,7 +262,7 @@ fn a_mixture_names_all_of_its_sets() {
     let source =
         PeerSource { name: "command", calls: vec![], unknowns: vec![], options, edition: None, stage, processes: None, access };
     let recipe = convert(&TRL, &source).unwrap().recipe;
-    let expected = "hf://datasets/o/d/part/train, split train of nowhere.jsonl, b.jsonl, c.jsonl, split train[:10%] of d.jsonl";
+    let expected = "hf://datasets/o/d/part/train, nowhere.jsonl, b.jsonl, c.jsonl, split train[:10%] of d.jsonl";
     assert!(recipe.contains(expected) && recipe.contains("--dataset_name: TRL does not read it"), "{recipe}");
 }
 

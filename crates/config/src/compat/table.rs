@@ -468,10 +468,11 @@ pub(super) const GENERATION: &[(&str, KeyTreatment)] = &[
 pub const VALUES: &[(&str, &[&str], &str, &str)] = &[
     (
         "trainer.logger",
-        &["rl_logging_board"],
+        &["rl_logging_board", "tracking"],
         "file",
         "this tracker is not supported; `trainer report` shows responses token by token",
     ),
+    ("trainer.device", &["npu"], "cuda", "Ascend devices are not supported; set trainer.device to one of `trainer devices`"),
     ("actor_rollout_ref.rollout.multi_turn.format", &["qwen", "qwen25"], "hermes", QWEN_IS_HERMES),
     ("rollout.multi_turn.format", &["qwen", "qwen25"], "hermes", QWEN_IS_HERMES),
 ];

@@ -149,7 +149,7 @@ fn words(name: &str, line: usize, call: &VerlCall, script: &ScriptCalls) -> Resu
                 read.unknown_words.extend(unknowns_in(flag).into_iter().map(|unknown| script.unknowns[unknown].clone()));
             }
             _ => match &call.own {
-                Some(own) if word.starts_with('-') || overrides::parse(word).is_err() => {
+                Some(own) if word.starts_with('-') || !is_readable(word) => {
                     let is_value = |next: &&String| word.starts_with('-') && !next.starts_with('-') && !next.contains('=');
                     let value = value.or_else(|| words.next_if(is_value).cloned());
                     let whole = value.map_or(flag.to_string(), |value| format!("{flag} {value}"));
@@ -166,6 +166,11 @@ fn words(name: &str, line: usize, call: &VerlCall, script: &ScriptCalls) -> Resu
         }
     }
     Ok(read)
+}
+
+/// Returns true if Hydra can read a word, with any value of its unknowns.
+fn is_readable(word: &str) -> bool {
+    overrides::parse(&replace_unknowns(word, &placeholder)).is_ok()
 }
 
 /// Replaces unset variables by empty texts, as bash does.

@@ -6,6 +6,9 @@ use super::text::{ShellError, is_known};
 use brush_parser::ast::{CaseClauseCommand, CaseItemPostAction, CompoundCommand, CompoundList, DoGroupCommand, RedirectList};
 use std::collections::BTreeSet;
 
+/// The limit of rounds of a `while` loop. A loop that waits for something ends only in a real run.
+const ROUNDS: usize = 2000;
+
 impl Machine<'_> {
     pub(crate) fn compound(&mut self, command: &CompoundCommand, redirects: Option<&RedirectList>) -> Result<Flow, ShellError> {
         let (input, output) = (self.state.input.clone(), self.state.output.clone());
@@ -38,8 +41,10 @@ impl Machine<'_> {
                 }
                 self.iterate(&clause.variable_name, words, &clause.body)?
             }
-            CompoundCommand::WhileClause(clause) => self.repeat(&clause.0, true, &clause.1)?,
-            CompoundCommand::UntilClause(clause) => self.repeat(&clause.0, false, &clause.1)?,
+            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
+                self.at(Some(&clause.2));
+                self.repeat(&clause.0, matches!(command, CompoundCommand::WhileClause(_)), &clause.1)?
+            }
             CompoundCommand::Arithmetic(formula) => {
                 self.at(Some(&formula.loc));
                 let value = self.arithmetic(&formula.expr.value)?;
@@ -156,7 +161,12 @@ impl Machine<'_> {
     }
 
     fn repeat(&mut self, condition: &CompoundList, wanted: bool, body: &DoGroupCommand) -> Result<Flow, ShellError> {
-        loop {
+        let line = self.line;
+        for round in 0.. {
+            if round == ROUNDS {
+                self.endless.insert(line);
+                break;
+            }
             self.step(1)?;
             let flow = self.condition(condition)?;
             if flow != Flow::Next {

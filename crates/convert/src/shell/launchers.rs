@@ -153,6 +153,9 @@ pub(super) const LAUNCHERS: &[Launcher] = &[
     of("memray coverage", "-m --native -f --force -p -a --append --branch").verbs(&["run"]).form(Python),
 ];
 
+/// A launcher that is not in the table.
+pub(super) const UNKNOWN: Launcher = of("", "");
+
 /// Returns the launchers with a name.
 pub(super) fn named(name: &str) -> impl Iterator<Item = &'static Launcher> {
     LAUNCHERS.iter().filter(move |one| one.names.split_whitespace().any(|known| known == name))

@@ -2,6 +2,7 @@
 
 use super::read::ScriptCalls;
 use super::text::{ProgramCall, ShellError, replace_unknowns, short};
+use std::collections::HashSet;
 
 /// The limit of words that tell two launches apart.
 const DIFFERENCES: usize = 3;
@@ -28,7 +29,10 @@ pub(super) fn choose(
     wanted: Option<usize>,
     is_meant: &dyn Fn(&ProgramCall) -> bool,
 ) -> Result<(), ShellError> {
-    let meant: Vec<usize> = (0..read.calls.len()).filter(|index| is_meant(&read.calls[*index])).collect();
+    // Rounds with the same words are one launch.
+    let mut known = HashSet::new();
+    let is_new = |index: &usize| is_meant(&read.calls[*index]) && known.insert(&read.calls[*index]);
+    let meant: Vec<usize> = (0..read.calls.len()).filter(is_new).collect();
     let Some(wanted) = wanted else {
         if let Some(first) = meant.first().map(|index| &read.calls[*index]) {
             let others = meant.iter().enumerate().skip(1);

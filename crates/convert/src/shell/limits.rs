@@ -30,7 +30,10 @@ pub(super) fn parse(text: &str) -> Result<Program, ShellError> {
             _ => last,
         };
         let message = match error {
-            ParseError::ParsingNear(_) => "this is not valid shell syntax".into(),
+            ParseError::ParsingNear(_) => match text.lines().nth(line.clamp(1, last) - 1).and_then(to_be_replaced) {
+                Some(name) => format!("this is not valid shell syntax: replace {name} by its value"),
+                None => "this is not valid shell syntax".into(),
+            },
             ParseError::ParsingAtEndOfInput => "the script ends inside a command, a quote or a block".into(),
             ParseError::Tokenizing { inner, .. } => format!("this is not valid shell syntax: {inner}"),
         };
@@ -71,4 +74,12 @@ pub(super) fn check(text: &str) -> Result<(), ShellError> {
 fn ended(text: &str) -> std::borrow::Cow<'_, str> {
     let backslashes = text.len() - text.trim_end_matches('\\').len();
     if backslashes % 2 == 0 { text.into() } else { text[..text.len() - 1].into() }
+}
+
+/// Returns a text such as `<PATH>` that a line asks to replace.
+fn to_be_replaced(line: &str) -> Option<&str> {
+    let start = line.find("=<")? + 1;
+    let end = start + line[start..].find('>')?;
+    let is_name = line[start + 1..end].chars().all(|c| c.is_ascii_alphanumeric() || "_- ./".contains(c));
+    (is_name && end > start + 1).then(|| &line[start..=end])
 }

@@ -5,9 +5,9 @@ use super::limits;
 use super::state::{Flow, State, Status, Variable};
 use super::text::{ProgramCall, ShellError, Unknown, mark};
 use brush_parser::SourceSpan;
-use brush_parser::ast::{AndOr, AndOrList, Command, CompoundList, Pipeline};
+use brush_parser::ast::{AndOr, AndOrList, Command, CompoundList, Pipeline, SeparatorOperator};
 use burnish_hydra::grammar::LONGEST;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 /// The limit of evaluated commands and expansions.
@@ -33,6 +33,8 @@ pub(crate) struct Machine<'a> {
     pub state: State,
     pub calls: Vec<ProgramCall>,
     pub unknowns: Vec<Unknown>,
+    /// Lines of `while` loops that were left because they do not end.
+    pub(super) endless: BTreeSet<usize>,
     /// Line of the current word.
     pub line: usize,
     /// Variables that `local` hides, for each active function.
@@ -77,6 +79,7 @@ impl<'a> Machine<'a> {
             state,
             calls,
             unknowns,
+            endless: BTreeSet::new(),
             line: 1,
             hidden,
             is_inside: false,
@@ -181,6 +184,12 @@ impl<'a> Machine<'a> {
 
     pub(super) fn list(&mut self, list: &CompoundList) -> Result<Flow, ShellError> {
         for item in &list.0 {
+            if matches!(item.1, SeparatorOperator::Async) {
+                // A command in the background has a state of its own, and cannot end the script.
+                self.state.output = self.subshell(|machine| machine.and_or(&item.0))?.output;
+                self.state.status = Status::Is(true);
+                continue;
+            }
             let flow = self.and_or(&item.0)?;
             if flow != Flow::Next {
                 return Ok(flow);

@@ -82,6 +82,12 @@ fn evaluate(
         }
         result => result?,
     };
+    notes.extend(machine.endless.iter().map(|line| {
+        format!(
+            "{}:{line}: this loop ends only in a real run, which it may wait for: what follows is read as if it had ended",
+            env.name
+        )
+    }));
     let ended = (flow == Flow::Exit).then_some(machine.line);
     Ok(ScriptCalls { calls: machine.calls, unknowns: machine.unknowns, ended, further: vec![], notes })
 }

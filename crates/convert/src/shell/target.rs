@@ -1,9 +1,9 @@
 //! The program in the words of a command, found by its position: launchers and their options are skipped by a table.
 //!
-//! A word inside a value of an option never counts, except for a launcher that is not in the table: then the first interpreter
-//! among its words counts.
+//! The next word after an option that the table does not have is its value. If no command is found so, the option has no value,
+//! and the first interpreter among the words counts.
 
-use super::launchers::{CommandForm, KEYS, Launcher, SHELLS, VALUED_OF_PYTHON, named};
+use super::launchers::{CommandForm, KEYS, Launcher, SHELLS, UNKNOWN, VALUED_OF_PYTHON, named};
 use super::text::MARK;
 use std::ops::Range;
 
@@ -51,7 +51,12 @@ pub(super) enum Place {
 
 /// Finds the command in the words of a program.
 pub(super) fn locate(words: &[String]) -> Option<Place> {
-    locate_at(words, 0, 0).or_else(|| further(words, 1, true))
+    let found = locate_at(words, 0, 0).or_else(|| {
+        let is_known = named(&name(words.first()?)).next().is_some();
+        let start = UNKNOWN.command(words, 1).filter(|_| !is_known)?;
+        locate_at(words, start, 1)
+    });
+    found.or_else(|| further(words, 1, true))
 }
 
 /// Finds the Python programs in the words of a program: the one that it starts, and those that this one may start.

@@ -1,7 +1,7 @@
 //! Program calls, errors, and words with unknowns.
 
 /// A program that a script would start, with its words and the first line of the call (from 1).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProgramCall {
     pub line: usize,
     pub words: Vec<String>,
