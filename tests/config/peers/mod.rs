@@ -12,6 +12,7 @@ use burnish::convert::peers::{
 use std::collections::BTreeSet;
 
 mod effects;
+mod programs;
 mod recipes;
 
 const PEERS: [&Peer; 2] = [&TRL, &OPENRLHF];

@@ -78,7 +78,7 @@ fn adapters(draft: &mut Draft) {
         return;
     }
     let rank = draft.values.number("lora_r").unwrap_or(16.0);
-    draft.copy("@model.lora_rank", "lora_r");
+    draft.copy("@model.lora_rank", "lora_r use_peft");
     if draft.values.flag("use_rslora") {
         let alpha = draft.values.number("lora_alpha").unwrap_or(32.0) * rank.sqrt();
         draft.set("@model.lora_alpha", float(alpha), "lora_alpha use_rslora");

@@ -155,6 +155,9 @@ fn losses(draft: &mut Draft, updates: f64) {
     };
     draft.set("@actor.policy_loss.loss_mode", text(mode), "loss_type importance_sampling_level");
     draft.set("@actor.loss_agg_mode", text(aggregation), "loss_type");
+    if draft.values.is_given("loss_type") {
+        draft.set_because("@actor.loss_agg_mode", text(aggregation), format!("--loss_type {loss}"));
+    }
     match mode {
         "cispo" => {
             let high = draft.values.number("epsilon_high").or_else(|| draft.values.number("epsilon")).unwrap_or(0.2);

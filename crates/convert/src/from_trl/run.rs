@@ -54,10 +54,13 @@ fn length(draft: &mut Draft, updates: f64) {
     if let Some(steps) = draft.values.number("max_steps").filter(|steps| *steps > 0.0) {
         draft.set("trainer.total_training_steps", int((steps / updates).ceil() as i64), "max_steps");
     } else if !draft.settings.contains_key("trainer.total_training_steps") {
-        draft.set("trainer.total_epochs", int(epochs.ceil().max(1.0) as i64), "num_train_epochs");
-        if epochs.fract() != 0.0 {
-            draft.note(format!("num_train_epochs {epochs} is rounded up; set trainer.total_training_steps to end a run earlier"));
+        if epochs.fract() == 0.0 {
+            return draft.set("trainer.total_epochs", int(epochs.max(1.0) as i64), "num_train_epochs");
         }
+        // A run has whole epochs, or a number of steps.
+        let message = format!("{epochs} × rows / data.train_batch_size, rounded up: num_train_epochs is {epochs}");
+        draft.ask_user("trainer.total_training_steps", message);
+        draft.differ(format!("num_train_epochs {epochs}: a run has whole epochs; trainer.total_training_steps ends it earlier"));
     }
 }
 

@@ -5,6 +5,7 @@ use crate::peers::TreatmentRow;
 
 const REFERENCE_STAYS: &str = "the reference never changes, so that its log-probabilities are computed once";
 const NOT_PADDED: &str = "rows are packed without padding, as separate sequences";
+const TOGETHER: &str = "prompt and response are truncated together, to max_length";
 const CAUSAL: &str = "all models are decoders";
 
 pub(super) const ROWS: &[TreatmentRow] = &[
@@ -34,9 +35,19 @@ pub(super) const ROWS: &[TreatmentRow] = &[
         "",
         Ignored("always on: `ref.precompute_log_prob` computes log-probabilities before the first step"),
     ),
+    ("reference_free", "dpo", Refused("the loss always compares with the reference")),
+    ("rpo_alpha", "dpo", Refused("write it as `loss_type: [sigmoid, sft]` with `loss_weights: [1.0, rpo_alpha]`")),
+    ("force_use_ref_model", "dpo", Ignored("the reference is the model before training")),
+    ("ref_model_init_kwargs", "dpo kto", Refused("a model is loaded as its config.json describes: edit that file")),
+    ("max_target_length base_model_attribute_name", "dpo kto", Ignored(CAUSAL)),
+    ("label_pad_token_id", "", Ignored(NOT_PADDED)),
+    ("use_logits_to_keep use_num_logits_to_keep", "dpo", Ignored("the head always works in chunks of tokens")),
+    ("tools", "dpo", Refused("the tools of a row are read from its column `tools`")),
+    ("max_prompt_length", "dpo kto orpo cpo", Refused(TOGETHER)),
+    ("max_completion_length", "dpo kto", Refused(TOGETHER)),
     ("sync_ref_model", "dpo kto", Refused(REFERENCE_STAYS)),
     ("ref_model_mixup_alpha ref_model_sync_steps", "dpo kto", Ignored(REFERENCE_STAYS)),
-    ("max_completion_length", "orpo cpo", Refused("prompt and response are truncated together, to max_length")),
+    ("max_completion_length", "orpo cpo", Refused(TOGETHER)),
     ("generate_during_eval", "", Refused("validation only computes losses: run `trainer generate`")),
     ("is_encoder_decoder", "", Ignored(CAUSAL)),
     ("padding_value", "", Ignored(NOT_PADDED)),
@@ -69,6 +80,8 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ("seq_kd", "gkd", Refused("write the teacher's responses first, with `trainer generate`")),
     ("temperature max_new_tokens", "gkd", Ignored("responses come from the data, not from sampling")),
     // Online DPO.
+    ("judge", "online_dpo", Refused("set a reward function or a reward model")),
+    ("gpu_memory_utilization", "online_dpo", Ignored("the built-in engine generates, directly with the trained weights")),
     ("generation_kwargs", "online_dpo", Refused("set actor_rollout_ref.rollout.*, such as top_k")),
     ("beta", "online_dpo", Read("`actor_rollout_ref.actor.policy_loss.dpo_beta`; one value for all epochs")),
     ("loss_type", "online_dpo", Read("`actor_rollout_ref.actor.policy_loss.dpo_loss_type`: `sigmoid`, or `ipo_sum` for `ipo`")),

@@ -55,6 +55,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ("vllm_mode vllm_model_impl vllm_enable_sleep_mode", "", Ignored(NATIVE)),
     ("vllm_server_base_url vllm_server_host vllm_server_port vllm_server_timeout", "", Ignored(NATIVE)),
     ("vllm_group_port vllm_gpu_memory_utilization vllm_max_model_length vllm_tensor_parallel_size", "", Ignored(NATIVE)),
+    ("vllm_device vllm_dtype vllm_enable_prefix_caching vllm_max_model_len", "", Ignored(NATIVE)),
     ("vllm_structured_outputs_regex vllm_guided_decoding_regex", "", Refused("sampling with a grammar is not supported")),
     ("use_transformers_continuous_batching transformers_continuous_batching_config use_transformers_paged", "", Ignored(NATIVE)),
     ("max_tool_calling_iterations", "", Key("actor_rollout_ref.rollout.agent.max_tool_calling_iterations")),

@@ -35,13 +35,24 @@ pub(super) fn choose<'a>(
     source: CommandText,
     found: &mut Vec<(usize, &'a [String], TrainerCall)>,
 ) -> Result<Option<ChosenCall<'a>>, Problem> {
-    let mut chosen = None;
+    let (mut chosen, mut idle) = (None, None);
     for (index, (_, words, call)) in found.iter().enumerate() {
-        let program = read(peer, source, words, call)?;
+        let program = match read(peer, source, words, call)? {
+            FoundProgram::Trains(program) => Some(*program),
+            FoundProgram::Idle(name) => {
+                idle = idle.or(Some(name));
+                None
+            }
+            FoundProgram::Absent => None,
+        };
         if program.is_some() || peer.trainer(&call.stage).is_some() {
             chosen = Some((index, program));
             break;
         }
+    }
+    if let (None, Some(name)) = (&chosen, idle) {
+        let message = format!("{name}: the program has no trainer of {} that can be read", peer.name);
+        return Err(Problem::new("", message).help(format!("write a command such as {}", peer.example)));
     }
     if found.is_empty() {
         return Ok(None);
@@ -51,15 +62,28 @@ pub(super) fn choose<'a>(
     Ok(Some(ChosenCall { words, call, program }))
 }
 
-/// Reads the program of a command; `None` if it is not there, or does not train.
-fn read(peer: &Peer, source: CommandText, words: &[String], call: &TrainerCall) -> Result<Option<ReadProgram>, Problem> {
-    let (Some(script), Some(read)) = (&call.script, peer.program) else { return Ok(None) };
+/// The program of a command.
+enum FoundProgram {
+    Trains(Box<ReadProgram>),
+    /// A program without a trainer.
+    Idle(String),
+    /// A program that cannot be read here.
+    Absent,
+}
+
+/// Reads the program of a command.
+fn read(peer: &Peer, source: CommandText, words: &[String], call: &TrainerCall) -> Result<FoundProgram, Problem> {
+    // An example of the library is read too, if it is here.
+    let example = call.rest.checked_sub(1).and_then(|at| words.get(at)).filter(|word| word.ends_with(".py"));
+    let example = example.filter(|word| word.contains("examples/"));
+    let (Some(script), Some(read)) = (call.script.as_ref().or(example), peer.program) else { return Ok(FoundProgram::Absent) };
     let beside = source.name.rsplit_once('/').map(|(folder, _)| format!("{folder}/{script}"));
     let paths = [Some(script.clone()), beside.filter(|_| !script.starts_with('/'))];
     let text = paths.into_iter().flatten().find_map(|path| Some(((source.read)(&path).ok()?, path)));
-    let Some((text, name)) = text else { return Ok(None) };
+    let Some((text, name)) = text else { return Ok(FoundProgram::Absent) };
     let words = words.get(call.rest..).unwrap_or_default();
-    read(&ProgramText { name: &name, text: &text, words, stage: source.stage })
+    let program = read(&ProgramText { name: &name, text: &text, words, stage: source.stage })?;
+    Ok(program.map_or(FoundProgram::Idle(name), |program| FoundProgram::Trains(Box::new(program))))
 }
 
 /// The options of a program that have a value, and those that do not.
@@ -77,7 +101,7 @@ pub(super) struct ProgramValues {
 pub(super) fn values(program: &ReadProgram, options: &'static Options, trainer: &'static str) -> ProgramValues {
     let mut values = ProgramValues { refused: program.refused.clone(), notes: program.notes.clone(), ..ProgramValues::default() };
     for option in &program.options {
-        let at = format!("{}:{}", program.name, option.line);
+        let at = program.at(option.line);
         let shown = match &option.value {
             Ok(value) => inline(value),
             Err(text) => text.clone(),
@@ -85,7 +109,7 @@ pub(super) fn values(program: &ReadProgram, options: &'static Options, trainer: 
         let named = || format!("{} {shown} ({at})", option.name);
         let Some(row) = find_whole(options, trainer, &option.name) else {
             if option.is_default {
-                values.notes.push(format!("{}: an option of {} itself", named(), program.name));
+                values.notes.push(format!("{}: an option of {} itself", named(), program.at(0)));
                 continue;
             }
             let reason = "this is not an option in any edition".to_string();

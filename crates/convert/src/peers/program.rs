@@ -78,6 +78,12 @@ pub struct ReadProgram {
 }
 
 impl ReadProgram {
+    /// Returns a line of the program, for messages.
+    pub(crate) fn at(&self, line: usize) -> String {
+        let file = self.name.rsplit('/').next().unwrap_or_default();
+        if line == 0 { file.to_string() } else { format!("{file}:{line}") }
+    }
+
     /// Returns true if an option, as written, is one of the program itself.
     pub(super) fn has_option(&self, name: &str) -> bool {
         self.own_options.contains(&name.trim_start_matches('-').replace('-', "_"))

@@ -80,6 +80,11 @@ impl<'a> Machine<'a> {
         for class in &classes {
             results.push(self.dataclass(class, object, &dict, &mut own, line));
         }
+        let has_rest =
+            arguments.keywords.iter().any(|(name, value)| name == "return_remaining_strings" && value.truth() == Some(true));
+        if has_rest {
+            results.push(PyValue::list(vec![]));
+        }
         dict.retain(|(name, _)| !own.contains(name));
         self.read.parsed.extend(dict.into_iter().map(|(name, value)| (name, value, line)));
         self.read.own_options.extend(own);

@@ -7,6 +7,9 @@ use rustpython_ruff_python_ast::{
 };
 use std::rc::Rc;
 
+/// Options of TRL that have no default.
+const NAMES: [&str; 3] = ["dataset_name", "dataset_config", "model_name_or_path"];
+
 /// Limit of the items of a comprehension or a range.
 const ITEMS: usize = 1024;
 
@@ -68,7 +71,7 @@ impl<'a> Machine<'a> {
                 let mut last = PyValue::None;
                 for value in &one.values {
                     last = self.evaluate(value);
-                    match last.truth() {
+                    match self.truth(&last) {
                         Some(truth) if truth == is_or => return last,
                         Some(_) => {}
                         None => return self.unknown(expression),
@@ -90,7 +93,7 @@ impl<'a> Machine<'a> {
                 }
                 if known { PyValue::Bool(true) } else { self.unknown(expression) }
             }
-            Expr::If(one) => match self.evaluate(&one.test).truth() {
+            Expr::If(one) => match self.test(&one.test) {
                 Some(true) => self.evaluate(&one.body),
                 Some(false) => self.evaluate(&one.orelse),
                 None => {
@@ -115,6 +118,29 @@ impl<'a> Machine<'a> {
             Expr::ListComp(one) => self.comprehension(&one.elt, &one.generators).unwrap_or_else(|| self.unknown(expression)),
             Expr::Generator(one) => self.comprehension(&one.elt, &one.generators).unwrap_or_else(|| self.unknown(expression)),
             _ => self.unknown(expression),
+        }
+    }
+
+    /// Returns the truth of a condition.
+    pub(super) fn test(&mut self, test: &'a Expr) -> Option<bool> {
+        let value = self.evaluate(test);
+        self.truth(&value)
+    }
+
+    /// Returns the truth of a value. Options with names have none unless the words or a file give them.
+    fn truth(&self, value: &PyValue<'a>) -> Option<bool> {
+        let PyValue::Option(name) = value else { return value.truth() };
+        let has = |name: &str| {
+            let flag = format!("--{name}");
+            self.script
+                .words
+                .iter()
+                .any(|word| word.split('=').next().is_some_and(|word| word.replace('-', "_") == flag.replace('-', "_")))
+        };
+        match has(name) {
+            true => Some(true),
+            false if has("config") || !NAMES.contains(&&**name) => None,
+            false => Some(false),
         }
     }
 
@@ -239,7 +265,8 @@ impl<'a> Machine<'a> {
             Expr::Subscript(one) => {
                 let object = self.evaluate(&one.value);
                 let key = self.evaluate(&one.slice);
-                let value = if self.uncertain > 0 && !matches!(object, PyValue::Path(_)) { self.unknown(one) } else { value };
+                let known = super::operators::item(&object, &key).filter(|_| self.uncertain > 0);
+                let value = known.map_or(value.clone(), |known| self.merge(known, value));
                 match &object {
                     PyValue::Dict(entries) => put(&mut entries.borrow_mut(), key, value),
                     PyValue::List(items) => {

@@ -155,7 +155,7 @@ impl<'a> Machine<'a> {
     fn branches(&mut self, branches: &[(Option<&'a Expr>, &'a [Stmt])]) -> Flow<'a> {
         let Some(((test, body), rest)) = branches.split_first() else { return Flow::Next };
         let Some(test) = test else { return self.block(body) };
-        match self.evaluate(test).truth() {
+        match self.test(test) {
             Some(true) => {
                 let was = self.is_main;
                 self.is_main |= is_main_guard(test);

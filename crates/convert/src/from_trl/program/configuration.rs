@@ -66,8 +66,9 @@ pub(super) fn option(reading: &mut Reading, name: &str, value: &PyValue, line: u
         (_, Err(PyValue::Option(of))) => Err(format!("the value of --{of}")),
         (_, Err(PyValue::Unknown(unknown))) if is_of_device(name, &unknown.text) => {
             let note = format!(
-                "{name} ({}:{line}) depends on the device: `{}`; here `dtype: auto` does",
-                reading.program.name, unknown.text
+                "{name} ({}) depends on the device: `{}`; here `dtype: auto` does",
+                reading.program.at(line),
+                unknown.text
             );
             return reading.program.notes.push(note);
         }
@@ -93,7 +94,7 @@ fn loading(reading: &mut Reading, value: &PyValue, line: usize) -> Option<Value>
         };
         let left: Vec<(PyValue, PyValue)> = entries.borrow().iter().filter(|entry| counts(entry)).cloned().collect();
         if left.is_empty() {
-            let note = format!("model_init_kwargs ({}:{line}) is ignored: it is about loading", reading.program.name);
+            let note = format!("model_init_kwargs ({}) is ignored: it is about loading", reading.program.at(line));
             reading.program.notes.push(note);
             return None;
         }

@@ -31,7 +31,7 @@ struct Reading<'s, 'a> {
 
 impl Reading<'_, '_> {
     fn refuse(&mut self, line: usize, option: &str, reason: impl Into<String>) {
-        let at = if line == 0 { String::new() } else { format!(" ({}:{line})", self.program.name) };
+        let at = if line == 0 { String::new() } else { format!(" ({})", self.program.at(line)) };
         self.program.refused.push(RefusedOption { option: format!("{option}{at}"), reason: reason.into() });
     }
 }
@@ -72,7 +72,7 @@ fn training(text: &ProgramText, script: &ScriptRead) -> Option<ReadProgram> {
         reading.refuse(other.line, class.class, way);
     }
     for (name, default) in &script.environment {
-        let note = format!("{name} of the environment is taken as {default}, its default in {}", reading.program.name);
+        let note = format!("{name} of the environment is taken as {default}, its default in {}", reading.program.at(0));
         reading.program.notes.push(note);
     }
     Some(reading.program)

@@ -97,7 +97,8 @@ fn of_call(reading: &mut Reading, call: &Rc<LibraryCall>) -> Option<String> {
             let keywords = call.keywords.iter().filter(|(name, _)| !OF_LOADING.contains(&name.as_str()));
             let is_name = |name: &str| ["pretrained_model_name_or_path", "model_name", "revision"].contains(&name);
             for (name, value) in keywords.filter(|(name, _)| !is_name(name)) {
-                if matches!(value, PyValue::None | PyValue::Bool(false) | PyValue::Option(_)) {
+                let is_of_options = matches!(value, PyValue::Call(call) if call.name() == "get_quantization_config");
+                if is_of_options || matches!(value, PyValue::None | PyValue::Bool(false) | PyValue::Option(_)) {
                     continue;
                 }
                 let reason = if name.contains("quantization") || name.starts_with("load_in_") {
@@ -157,7 +158,7 @@ pub(super) fn changes(reading: &mut Reading) {
         }
         match call.assigned.borrow().get("chat_template") {
             Some((line, PyValue::Text(template))) => {
-                let why = format!("chat_template, {}:{line}", reading.program.name);
+                let why = format!("chat_template, {}", reading.program.at(*line));
                 let setting = ("@model.custom_chat_template".to_string(), Value::Text(template.to_string()), why);
                 reading.program.settings.push(setting);
             }

@@ -75,7 +75,7 @@ fn rows(reading: &mut Reading, value: &PyValue, split: &str, changes: &mut Vec<S
         PyValue::Call(call) => of_call(reading, call, split, changes),
         other => {
             let (line, text) = place(other);
-            let at = format!("`{text}` ({}:{line})", reading.program.name);
+            let at = format!("`{text}` ({})", reading.program.at(line));
             reading.refuse(line, &text, "these rows are known only when the script runs: write them to a file");
             Some(ProgramRows::Unknown(format!("rows of {at}")))
         }
@@ -90,7 +90,7 @@ fn part(reading: &mut Reading, value: &PyValue, index: i64, split: &str, changes
 }
 
 fn of_call(reading: &mut Reading, call: &LibraryCall, split: &str, changes: &mut Vec<String>) -> Option<ProgramRows> {
-    let at = format!("{}:{}", reading.program.name, call.line);
+    let at = reading.program.at(call.line);
     if let Some(object) = &call.receiver {
         let found = rows(reading, object, if call.name() == "train_test_split" { "train" } else { split }, changes)?;
         match call.name() {
@@ -141,11 +141,12 @@ fn arguments(call: &LibraryCall) -> String {
         )
     };
     let named = call.keywords.iter().map(|(name, value)| format!("{name}={}", shown(value)));
-    format!("({})", call.arguments.iter().map(shown).chain(named).collect::<Vec<_>>().join(", "))
+    let all = call.arguments.iter().map(shown).chain(named).collect::<Vec<_>>().join(", ");
+    format!("({})", burnish_util::excerpt::beginning(&all))
 }
 
 fn loaded(reading: &mut Reading, call: &LibraryCall, split: &str) -> ProgramRows {
-    let at = format!("{}:{}", reading.program.name, call.line);
+    let at = reading.program.at(call.line);
     let path = call.argument("path", 0);
     let split = match call.argument("split", usize::MAX) {
         Some(PyValue::Text(split)) => split.to_string(),

@@ -39,6 +39,10 @@ pub(super) fn read(reading: &mut Reading, call: &LibraryCall, name: &str, value:
         "peft_config" => adapters::read(reading, value),
         "processing_class" | "ref_model" => same_model(reading, name, value),
         "reward_processing_classes" => {}
+        "quantization_config" if is_of_options(value) => {}
+        "quantization_config" => {
+            reading.refuse(call.line, name, "quantised weights are not supported: the model is trained without");
+        }
         name if MODELS.iter().any(|(argument, _)| *argument == name) => {
             let (_, named) = MODELS.iter().find(|(argument, _)| *argument == name).unwrap_or(&MODELS[0]);
             match plain_name(value) {
@@ -56,6 +60,11 @@ pub(super) fn read(reading: &mut Reading, call: &LibraryCall, name: &str, value:
             None => option(reading, name, value, call.line, false),
         },
     }
+}
+
+/// Returns true for a quantisation that TRL's options turn on.
+fn is_of_options(value: &PyValue) -> bool {
+    matches!(value, PyValue::None) || matches!(value, PyValue::Call(call) if call.name() == "get_quantization_config")
 }
 
 /// Returns true for nothing, an empty list, and `(None, None)`.

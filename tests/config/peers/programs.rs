@@ -1,0 +1,110 @@
+//! Python programs of TRL: what they say is converted without running them, and what they do not say is named.
+
+use super::{converted, words};
+use burnish::convert::from_trl::TRL;
+use burnish::convert::peers::{OptionSyntax, PeerConversion};
+use std::path::Path;
+
+/// Converts a program of a file, with the words of its line `# words:`.
+fn program(path: &str, given: &str) -> PeerConversion {
+    let words = words(&format!("python {path} {given}"));
+    converted(&TRL, &words, None).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Returns everything that a conversion says about what it left out.
+fn said(converted: &PeerConversion) -> Vec<String> {
+    let refused = converted.refused.iter().map(|one| one.line());
+    refused.chain(converted.notes.iter().cloned()).chain(converted.differences.iter().cloned()).collect()
+}
+
+/// Each program lists what its recipe must have, what must be named as not read, and what must be set.
+#[test]
+fn programs_become_what_they_say() {
+    let folder = Path::new("tests/data/peers/programs");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path().display().to_string();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines = |mark: &str| -> Vec<&str> {
+            text.lines().filter_map(|line| line.strip_prefix("# ")?.strip_prefix(mark)?.strip_prefix(": ")).collect()
+        };
+        let converted = program(&path, lines("words").first().unwrap_or(&""));
+        for expected in lines("expect") {
+            assert!(
+                converted.overrides.iter().any(|word| word.replace('\'', "") == expected),
+                "{path}: {expected}\n{:#?}",
+                converted.overrides
+            );
+        }
+        let refused: Vec<String> = converted.refused.iter().map(|one| one.line()).collect();
+        for unread in lines("unread") {
+            assert!(refused.iter().any(|line| line.contains(unread)), "{path}: {unread}\n{refused:#?}");
+        }
+        for note in lines("note") {
+            assert!(converted.notes.iter().any(|line| line.contains(note)), "{path}: {note}\n{:#?}", converted.notes);
+        }
+        for missing in lines("missing") {
+            assert!(converted.missing.iter().any(|one| one.key == missing), "{path}: {missing}\n{:#?}", converted.missing);
+        }
+        assert!(lines("unread").is_empty() == refused.is_empty(), "{path}: {refused:#?}");
+        count += 1;
+    }
+    assert!(count >= 5, "{count} programs");
+}
+
+/// Every keyword of a configuration is named in the recipe or in what the conversion says.
+#[test]
+fn no_keyword_of_a_configuration_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let classes = [
+        ("grpo", "GRPO"),
+        ("rloo", "RLOO"),
+        ("sft", "SFT"),
+        ("dpo", "DPO"),
+        ("kto", "KTO"),
+        ("orpo", "ORPO"),
+        ("cpo", "CPO"),
+        ("reward", "Reward"),
+        ("gkd", "GKD"),
+    ];
+    for (trainer, class) in classes {
+        let options: Vec<_> = (TRL.options)().of(trainer).collect();
+        for part in options.chunks(24) {
+            let value = |syntax: OptionSyntax| match syntax {
+                OptionSyntax::Flag => "True",
+                OptionSyntax::Int => "3",
+                OptionSyntax::Float => "0.25",
+                OptionSyntax::List => "['a']",
+                OptionSyntax::Tree => "{'a': 1}",
+                OptionSyntax::Text => "'some'",
+            };
+            let keywords: Vec<String> = part.iter().map(|option| format!("{}={}", option.name, value(option.syntax))).collect();
+            let text = format!(
+                "import trl\ntrl.{class}Trainer(model='m', args=trl.{class}Config({}, never=known), train_dataset=rows)\n",
+                keywords.join(", ")
+            );
+            let path = folder.path().join("program.py").display().to_string();
+            std::fs::write(&path, text).unwrap();
+            let converted = program(&path, "");
+            let all = format!("{}\n{}", converted.recipe, said(&converted).join("\n"));
+            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            for name in part.iter().map(|option| option.name).chain(["never"]) {
+                let named = all
+                    .match_indices(name)
+                    .any(|(at, _)| !all[..at].ends_with(is_word) && !all[at + name.len()..].starts_with(is_word));
+                assert!(named, "{trainer}: {name} is lost\n{all}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_text_that_is_not_python_and_a_program_without_a_trainer_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("train.py").display().to_string();
+    for (text, message) in [("if True\n    x = 1\n", "train.py:1: this is not Python"), ("print(1)\n", "has no trainer of TRL")] {
+        std::fs::write(&path, text).unwrap();
+        let error = converted(&TRL, &words(&format!("python {path}")), None).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}
