@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use burnish::reward::python::{Pool, PoolOptions, Source, functions};
 use burnish::reward::reward_error::{FailureKind, RewardError};
-use burnish::reward::{Reward, Runs, Score, ScoreInput};
+use burnish::reward::{Reward, RowPart, Runs, Score, ScoreInput};
 use burnish::util::interrupt::{Interrupt, Interrupted};
 use serde_json::{Map, Value, json};
 
@@ -450,4 +450,139 @@ fn workers_do_not_outlive_a_trainer_that_is_killed() {
     trainer.kill().unwrap();
     trainer.wait().unwrap();
     within("the worker ends", Box::new(move || !alive()));
+}
+
+/// The stand-ins for the modules of verl's scorers that reward files import return what verl returns. Comparisons that need
+/// math-verify are left out.
+#[test]
+fn files_that_import_verls_scorers_get_verls_golden_results() {
+    let file = File::new(
+        r#####"
+import importlib, json, threading
+import verl.utils.reward_score.math as math
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import Pool
+from verl.utils.reward_score import default_compute_score, gsm8k
+from verl.utils.reward_score.math_reward import last_boxed_only_string, remove_boxed
+
+def result(case):
+    module = importlib.import_module("verl.utils.reward_score." + case["module"])
+    try:
+        return {"result": getattr(module, case["function"])(*case["args"], **case["kwargs"])}
+    except (AssertionError, RuntimeError, ValueError) as error:
+        return {"raises": "math-verify" if "math-verify" in str(error) else "an error"}
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    if solution_str == "threads":
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda i: gsm8k.extract_solution("#### %d" % i), range(200)))
+        return float(answers == [str(i) for i in range(200)])
+    if solution_str == "processes":
+        with Pool(4) as pool:
+            answers = pool.map(gsm8k.extract_solution, ["#### %d" % i for i in range(100)])
+        return float(answers == [str(i) for i in range(100)])
+    if ground_truth == "95":
+        return eval(solution_str)
+    return {"score": 0.0, "results": [json.loads(json.dumps(result(case))) for case in ground_truth]}
+"#####,
+    );
+    let pool = file.start(DEFAULT, options()).unwrap();
+    let cases = crate::rewards::golden_lines("verl-scorers.jsonl");
+    let truth = Value::Array(cases.clone());
+    let input = ScoreInput { data_source: "test", solution: "golden", ground_truth: &truth, ..Default::default() };
+    let scored = score_all(&functions(&pool)[0], &[input]).unwrap().remove(0);
+    let results = scored.notes.iter().find(|(name, _)| name == "results").unwrap().1.as_array().unwrap().clone();
+    assert_eq!(results.len(), cases.len());
+    let (mut left_out, mut wrong) = (0, Vec::new());
+    for (case, result) in cases.iter().zip(&results) {
+        let undecided = result["raises"] == "math-verify";
+        left_out += usize::from(undecided);
+        let same = case.get("raises").is_some() == result.get("raises").is_some() && is_same(&case["result"], &result["result"]);
+        wrong.extend((!same && !undecided).then(|| format!("{case}: {result}")));
+    }
+    assert!(wrong.is_empty(), "{} of {}: {:#?}", wrong.len(), cases.len(), &wrong[..wrong.len().min(5)]);
+    assert!(left_out * 20 < cases.len(), "{left_out} of {} cases need math-verify", cases.len());
+
+    let expected = [
+        ("default_compute_score('openai/gsm8k', '#### 42', '42')", 1.0),
+        ("default_compute_score('openai/gsm8k', '42', '42', method='flexible')", 0.0),
+        ("default_compute_score('lighteval/MATH', '\\\\boxed{\\\\frac12}', '\\\\frac{1}{2}')", 1.0),
+        ("default_compute_score('aime24', 'Answer: 42', '42')", 1.0),
+        ("default_compute_score('numina_olympiads', 'The answer is 42', '42.0')", 1.0),
+        ("default_compute_score('hiyouga/geometry3k', '<think>a</think> \\\\boxed{42}', '42')", 1.0),
+        ("default_compute_score('searchR1_nq', '<answer>The 42</answer>', {'target': ['42']})", 1.0),
+        ("default_compute_score('burnish/arithmetic', '42', '42')", 1.0),
+        ("math.compute_score('\\\\boxed{\\\\frac12}', '\\\\frac{1}{2}')", 1.0),
+        ("float(remove_boxed(last_boxed_only_string('\\\\boxed{1} \\\\boxed{2}')))", 2.0),
+        ("threads", 1.0),
+        ("processes", 1.0),
+    ];
+    for (code, expected) in expected {
+        assert_eq!(score(&pool, code).unwrap_or_else(|error| panic!("{code}: {error:#}")).score, Some(expected), "{code}");
+    }
+    for (code, part) in [
+        ("default_compute_score('no/such', '', '')", "not implemented for data_source='no/such'"),
+        ("default_compute_score('taco', '', '')", "set reward.sandbox_fusion.url"),
+    ] {
+        assert!(score(&pool, code).unwrap_err().to_string().contains(part), "{code}");
+    }
+}
+
+fn is_same(one: &Value, two: &Value) -> bool {
+    match (one, two) {
+        (Value::Number(one), Value::Number(two)) => one.as_f64() == two.as_f64(),
+        (Value::Array(one), Value::Array(two)) => {
+            one.len() == two.len() && one.iter().zip(two).all(|(one, two)| is_same(one, two))
+        }
+        _ => one == two,
+    }
+}
+
+/// Names of verl without a stand-in are named when they are imported; what a file catches does not matter.
+#[test]
+fn what_verl_alone_has_is_named_when_a_file_imports_it() {
+    let function = "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return 1.0\n";
+    for (import, parts) in [
+        ("from verl import DataProto", ["verl.DataProto is missing", "verl is not installed for"]),
+        ("from verl.utils.reward_score import kk", ["verl.utils.reward_score.kk is missing", "default_compute_score"]),
+        ("import verl.utils.reward_score.kk", ["verl.utils.reward_score.kk is missing", "verl.utils.reward_score.gsm8k"]),
+        ("from verl.utils.hdfs_io import copy", ["verl.utils.hdfs_io is missing", "verl is not installed for"]),
+        ("from verl.utils.reward_score.gsm8k import nothing", ["gsm8k.nothing is missing", "extract_solution"]),
+    ] {
+        let message = File::new(&format!("{import}\n{function}")).start(DEFAULT, options()).map(drop).unwrap_err().to_string();
+        assert!(parts.iter().all(|part| message.contains(part)), "{import}: {message}");
+        let caught = format!("try:\n    {import}\nexcept ImportError:\n    pass\n{function}");
+        assert!(File::new(&caught).start(DEFAULT, options()).is_ok(), "{import}");
+    }
+}
+
+/// A part of a row counts as read if the code of the function may use the argument.
+#[test]
+fn the_parts_of_a_row_that_a_function_reads_are_known() {
+    let (none, source, truth, both) = ([false, false], [true, false], [false, true], [true, true]);
+    let cases = [
+        ("def f(data_source, solution_str, ground_truth, extra_info=None):\n    return 1", none),
+        ("def f(data_source, solution_str, ground_truth, extra_info=None):\n    return solution_str == ground_truth", truth),
+        ("def f(data_source, solution_str, ground_truth):\n    return (lambda: ground_truth)() and data_source", both),
+        ("def f(data_source, solution_str, **more):\n    return len(data_source)", source),
+        ("def f(**given):\n    return given['solution_str']", both),
+        ("def f(solution_str, **given):\n    return solution_str", none),
+        ("def f(solution_str, ground_truth):\n    return eval('1')", truth),
+        ("async def f(data_source, solution_str, ground_truth):\n    return ground_truth", truth),
+        ("def f(data_sources, solution_strs, ground_truths, extra_infos):\n    return [x for x in ground_truths]", truth),
+        ("def f(queries, prompts, labels):\n    return [1.0 for query in queries]", none),
+        ("def f(queries, prompts, labels):\n    return [l == '1' for q, l in zip(queries, labels)]", truth),
+        ("def f(queries, *rest):\n    return rest[1]", truth),
+        ("def f(completions, solution, **columns):\n    return [1.0]", none),
+        (
+            "import functools\ndef d(g):\n    return functools.wraps(g)(lambda *a, **k: g(*a, **k))\n@d\ndef f(solution_str, ground_truth):\n    return 1",
+            both,
+        ),
+        ("class F:\n    def __call__(self, solution_str, ground_truth):\n        return 1\nf = F()", both),
+    ];
+    for (code, expected) in cases {
+        let pool = File::new(code).start(&["f"], options()).unwrap();
+        let function = &pool.functions()[0];
+        assert_eq!([RowPart::DataSource, RowPart::GroundTruth].map(|part| function.reads(part)), expected, "{code}");
+    }
 }

@@ -16,6 +16,7 @@ use crate::files::unread_columns::name_unread;
 use crate::prompt_text::{PromptForm, PromptText};
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
+use burnish_util::python_tagged::is_missing;
 
 /// Default column of the data source.
 const DATA_SOURCE: &str = "data_source";
@@ -207,7 +208,7 @@ pub fn warn_of_ends<'a>(tokenizer: &Tokenizer, plain: impl Iterator<Item = &'a [
 
 fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptOptions) -> Result<Prompt> {
     let needs = options.needs;
-    let extra_info = row.values.get("extra_info").filter(|extra| !extra.is_null());
+    let extra_info = row.values.get("extra_info").filter(|extra| !is_missing(extra));
     let (agent, no_extra) = (options.agents.agent(row)?, json!({}));
     let tools = options.agents.tools(&agent, extra_info.unwrap_or(&no_extra))?;
     let key = &options.form.key;
@@ -247,7 +248,7 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
 /// # Errors
 /// If it is needed and missing, or is not text.
 pub fn data_source<'a>(row: &'a Row, key: &str, needed: bool) -> Result<&'a str> {
-    let value = if needed { Some(row.column(key)?) } else { row.values.get(key).filter(|value| !value.is_null()) };
+    let value = if needed { Some(row.column(key)?) } else { row.values.get(key).filter(|value| !is_missing(value)) };
     let text = |value: &'a Value| value.as_str().with_context(|| format!("column \"{key}\" must be text, not {value}"));
     value.map_or(Ok(""), text)
 }

@@ -14,7 +14,7 @@ use super::name::HubName;
 pub(crate) const CONVERTED: &str = "refs/convert/parquet";
 /// The configuration of files whose path does not name one.
 const DEFAULT: &str = "default";
-const READ: &[&str] = &[".parquet", ".jsonl", ".json"];
+const READ: &[&str] = &[".parquet", ".jsonl", ".json", ".ndjson", ".jsonl.gz", ".json.gz", ".ndjson.gz"];
 /// JSON files that describe a data set and have no rows.
 const DESCRIBING: &[&str] = &["dataset_infos.json", "dataset_info.json", "dataset_dict.json", "state.json", "config.json"];
 /// Words in file names, with the split that they name.

@@ -17,6 +17,8 @@ use std::sync::LazyLock;
 use anyhow::{Context, Result, bail, ensure};
 use regex::Regex;
 
+use burnish_util::data_format::data_format;
+
 const PROTOCOL: &str = "hf://";
 /// The default branch of every repository.
 pub(crate) const MAIN: &str = "main";
@@ -79,8 +81,7 @@ impl HubName {
         }
         // Without a revision, three words are a path: `data/arithmetic/model`.
         let folders = !text.contains('@') && text.matches('/').count() > 1;
-        let path =
-            folders || text.starts_with(['/', '.', '~']) || [".parquet", ".json", ".jsonl"].iter().any(|end| text.ends_with(end));
+        let path = folders || text.starts_with(['/', '.', '~']) || data_format(text).is_some();
         if path || Path::new(text).exists() {
             return Ok(None);
         }

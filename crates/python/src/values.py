@@ -1,9 +1,56 @@
 # Converts any values to JSON values, and to text for messages.
 
+import datetime
+import decimal
+import json
 import math
 from collections.abc import Mapping
 
 DEEPEST_NOTE = 20
+# Key of values that JSON lacks, as the trainer sends them.
+TAG = "\0python"
+EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def received(line):
+    """Parses a message of the trainer, with values that JSON lacks: NaN, dates, decimals, bytes."""
+    return json.loads(line, object_hook=untagged if b"\\u0000python" in line else None)
+
+
+def untagged(fields):
+    kind, value = fields.get(TAG), fields.get("value")
+    if kind is None:
+        return fields
+    if kind == "datetime":
+        instant = EPOCH + datetime.timedelta(microseconds=value)
+        return instant if fields["zone"] is None else instant.replace(tzinfo=datetime.timezone.utc).astimezone(zone(fields["zone"]))
+    if kind == "map":
+        return {key: item for key, item in value}
+    return UNTAGGED[kind](value)
+
+
+UNTAGGED = {
+    "float": float,
+    "date": lambda days: (EPOCH + datetime.timedelta(days=days)).date(),
+    "time": lambda micros: (EPOCH + datetime.timedelta(microseconds=micros)).time(),
+    "timedelta": lambda micros: datetime.timedelta(microseconds=micros),
+    "decimal": decimal.Decimal,
+    "bytes": bytes.fromhex,
+}
+
+
+def zone(name):
+    """Returns the time zone of a name or an offset such as +02:00; UTC if Python does not know it."""
+    if name[:1] in "+-":
+        hours, minutes = name[1:3], name[-2:]
+        offset = datetime.timedelta(hours=int(hours), minutes=int(minutes))
+        return datetime.timezone(-offset if name[0] == "-" else offset)
+    try:
+        import zoneinfo
+
+        return zoneinfo.ZoneInfo(name)
+    except Exception:
+        return datetime.timezone.utc
 
 
 def shown(value):

@@ -9,6 +9,7 @@ use super::math_verify::Question;
 use super::prime_math::{Dialect, grade};
 use super::score::{NO_ANSWER, Score};
 use super::score_input::ScoreInput;
+use super::services::Services;
 use burnish_util::python_text::strip;
 
 const MATHRULER: Dialect = Dialect { percent: &["\\%", "%"], liters: false, bare: true };
@@ -25,21 +26,30 @@ const NOTHING: &str = "None";
 pub(crate) fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
     let found = boxed_answer(input.solution);
-    let given = found.unwrap_or(NOTHING);
-    let decided = grade(given, truth, &MATHRULER);
-    let right = match decided {
-        Some(right) => right,
-        None => {
-            let verifier = input.services.math_verify.as_ref();
-            let verifier = verifier
-                .with_context(|| format!("comparing \"{given}\" with \"{truth}\" needs math-verify, which was not started"))?;
-            verifier.compare(Question::Same, given, truth)?.score.is_some_and(|score| score > 0.0)
-        }
-    };
+    let (right, undecided) = is_right(found.unwrap_or(NOTHING), truth, input.services)?;
     let part = |holds: bool| f64::from(u8::from(holds));
     let score = (1.0 - FORM) * part(right) + FORM * part(has_form(&input.opened("<think>")));
-    let notes = if decided.is_none() { vec![("compared_by".into(), "math-verify".into())] } else { Vec::new() };
+    let notes = if undecided { vec![("compared_by".into(), "math-verify".into())] } else { Vec::new() };
     Ok(Score { notes, pred: Some(found.unwrap_or(NO_ANSWER).to_owned()), ..Score::graded(score, None) })
+}
+
+/// Returns true if mathruler takes the answers for equal, and whether math-verify decided that.
+///
+/// # Errors
+/// If math-verify is needed and fails.
+pub(crate) fn is_right(given: &str, truth: &str, services: &Services) -> Result<(bool, bool)> {
+    if let Some(right) = grade(given, truth, &MATHRULER) {
+        return Ok((right, false));
+    }
+    let verifier = services.math_verify.as_ref();
+    let verifier =
+        verifier.with_context(|| format!("comparing \"{given}\" with \"{truth}\" needs math-verify, which was not started"))?;
+    Ok((verifier.compare(Question::Same, given, truth)?.score.is_some_and(|score| score > 0.0), true))
+}
+
+/// Returns the answer that mathruler extracts.
+pub(crate) fn answer_or_none(solution: &str) -> &str {
+    boxed_answer(solution).unwrap_or(NOTHING)
 }
 
 /// Returns the content of the last box if its brace is closed. An earlier box does not count.

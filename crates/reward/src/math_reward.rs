@@ -18,8 +18,12 @@ pub(crate) fn score(input: &ScoreInput) -> Result<Score> {
     Ok(Score::graded(f64::from(u8::from(correct)), answer))
 }
 
+/// Returns the normal form of an answer; `None` where verl's function fails.
+pub(crate) fn normal(text: &str) -> Option<String> {
+    normal_form(text, &["\\\\%", "\\%"])
+}
+
 fn is_equivalent(answer: &str, truth: &str) -> bool {
-    let normal = |text| normal_form(text, &["\\\\%", "\\%"]);
     match (normal(answer), normal(truth)) {
         (Some(answer), Some(truth)) => answer == truth,
         _ => answer == truth,

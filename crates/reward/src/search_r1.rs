@@ -78,7 +78,7 @@ fn last_answer(solution: &str) -> Option<&str> {
 }
 
 /// Returns the text in lower case, without ASCII punctuation and English articles, with one space between words.
-fn normal_form(text: &str) -> String {
+pub(crate) fn normal_form(text: &str) -> String {
     let plain = text.to_lowercase().replace(|c: char| c.is_ascii_punctuation(), "");
     let (mut result, mut rest) = (String::new(), plain.as_str());
     while let Some(next) = rest.chars().next() {

@@ -43,7 +43,8 @@ impl Services {
     }
 }
 
-fn cannot_verify(user: &str, error: anyhow::Error) -> anyhow::Error {
+/// Returns the error for math-verify that could not be started for `user`.
+pub(crate) fn cannot_verify(user: &str, error: anyhow::Error) -> anyhow::Error {
     let missing = ["math_verify", "latex2sympy2_extended"]
         .iter()
         .any(|name| format!("{error:#}").contains(&format!("No module named '{name}")));

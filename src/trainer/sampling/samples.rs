@@ -19,6 +19,7 @@ use burnish_run::{ConversationSample, Sample};
 use burnish_tracking::{Cell, Table};
 use burnish_util::fs::write_atomic;
 use burnish_util::json_number;
+use burnish_util::python_tagged::plain;
 use burnish_util::rng::Stream;
 
 /// Sends `trainer.log_completions` random responses of this step to the trackers, at the first step of each of
@@ -55,7 +56,7 @@ pub(super) fn sample_of(batch: &Batch, i: usize, kind: &str, tokenizer: &Tokeniz
         response: batch.texts[i].clone(),
         score: score.score.map(f64::from),
         advantage: advantages.map(|advantages| mean_advantage(batch, i, advantages)),
-        ground_truth: prompt.ground_truth.clone(),
+        ground_truth: plain(&prompt.ground_truth).into_owned(),
         data_source: prompt.data_source.clone(),
         components: components(score).collect(),
         finish: match response.finish {
@@ -118,7 +119,7 @@ pub(super) fn generations(batch: &Batch, step: u64) -> String {
         let mut row = Map::new();
         row.insert("input".into(), prompt.text.clone().into());
         row.insert("output".into(), batch.texts[i].clone().into());
-        row.insert("gts".into(), prompt.ground_truth.clone());
+        row.insert("gts".into(), plain(&prompt.ground_truth).into_owned());
         row.insert("score".into(), json_number::to_value(score.score.map(f64::from)));
         row.insert("step".into(), step.into());
         if let Some(episode) = &batch.episodes[i] {

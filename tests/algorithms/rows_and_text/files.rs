@@ -1,5 +1,7 @@
 //! Files of rows: codecs, tables and numbers.
 
+use burnish::util::python_tagged::float;
+
 use super::*;
 
 /// Files written by pyarrow in its codecs (`lz4` is LZ4_RAW), and one in Hadoop's LZ4 framing, which pyarrow no longer writes.
@@ -117,8 +119,7 @@ fn numbers_are_read_as_they_are_or_refused() {
     };
     let rows = numbers(vec![f64::NAN, 0.1]).unwrap();
     assert_eq!([&rows[0].values["x"], &rows[1].values["x"]], [&Value::Null, &json!(0.1)]);
-    let message = error(numbers(vec![1.0, f64::NEG_INFINITY]));
-    assert!(message.contains("rows.parquet: row 1, column \"x\": the number -inf"), "{message}");
+    assert_eq!(numbers(vec![f64::NEG_INFINITY]).unwrap()[0].values["x"], float(f64::NEG_INFINITY));
 
     // When rows are written again, a column has one type. An integer that this type would change is an error, for every use of
     // the column.

@@ -2,6 +2,7 @@
 
 mod data_sets;
 mod files;
+mod formats;
 mod prompts;
 mod select;
 mod supervised;

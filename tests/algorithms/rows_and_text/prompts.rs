@@ -245,7 +245,7 @@ fn bad_rows_are_named() {
     }
     assert!(error(read("bad.jsonl", "{\"a\": 1}\n[1]")).contains("line 2 is not a JSON object"));
     assert!(error(read("bad.parquet", "PAR1")).contains("cannot read"));
-    assert!(error(read("rows.csv", "a")).contains(".parquet, .json or .jsonl"));
+    assert!(error(read("rows.txt", "a")).contains("data files end in .parquet, .json, .jsonl, .ndjson or .csv"));
     assert!(error(read_rows(&["gone.parquet".into()], &[], &[])).contains("gone.parquet: no such file"));
 }
 

@@ -91,7 +91,7 @@ def ask_trainer(wanted):
         line = STATE.lines.readline()
     if not line:
         end_all()
-    request = json.loads(line)
+    request = received(line)
     allow_cpu(request["cpu_seconds"])
     answer = request["arguments"]
     if isinstance(answer, dict) and list(answer) == ["error"]:
@@ -198,7 +198,7 @@ def converse(request, close):
         if not line:
             end_all()
         restore(STATE.log)
-        send(STATE.socket, reply_to(json.loads(line)))
+        send(STATE.socket, reply_to(received(line)))
 
 
 # The code of the host.
@@ -340,7 +340,7 @@ def main():
         line = lines.readline()
         if not line:
             end_host()
-        request = json.loads(line)
+        request = received(line)
         if "fork" in request:
             reply = {"pid": fork(request, (requests, replies, log))}
         else:

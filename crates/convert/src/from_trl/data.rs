@@ -2,6 +2,7 @@
 
 use crate::peers::{Draft, ProgramRows, files_of_split, float, list, one_or_list, set_all_files, set_files, text};
 use burnish_hydra::{Node, Value, inline};
+use burnish_util::data_format::DATA_ENDINGS;
 
 pub(super) fn derive(draft: &mut Draft) {
     model(draft);
@@ -145,7 +146,7 @@ fn mixed(draft: &mut Draft, mixture: Vec<Value>) {
     }
     set_all_files(draft, "data.train_files", sets, "datasets");
     if evaluates(draft) {
-        draft.ask_user("data.val_files", "files of validation rows (.parquet, .json, .jsonl)");
+        draft.ask_user("data.val_files", format!("files of validation rows ({DATA_ENDINGS})"));
     } else {
         draft.set("data.val_files", Value::Null, "eval_strategy");
     }

@@ -3,21 +3,19 @@
 use super::draft::Draft;
 use super::value::{list, text};
 use burnish_hydra::Value;
-
-/// The supported file formats.
-const ENDINGS: [&str; 3] = [".parquet", ".json", ".jsonl"];
+use burnish_util::data_format::{DATA_ENDINGS, data_format};
 
 /// The splits that file names can begin with.
 const SPLITS: [&str; 4] = ["train", "test", "val", "eval"];
 
 /// Returns the files of a split. In a local folder their names begin with the split; a single file without the name of a split
-/// counts too. A path that does not exist is kept, or is a name on the Hub. Returns `None` for an invalid name, and for a partial split such
-/// as `train[:10%]`.
+/// counts too. A path that does not exist is kept, or is a name on the Hub. Returns `None` for an invalid name, and for a partial
+/// split such as `train[:10%]`.
 pub fn files_of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<String>> {
     let Some(files) = (draft.files)(set) else {
         return on_hub(set, split).or_else(|| (is_path(set) && !split.contains('[')).then(|| vec![set.to_string()]));
     };
-    let rows: Vec<String> = files.into_iter().filter(|file| ENDINGS.iter().any(|ending| file.ends_with(ending))).collect();
+    let rows: Vec<String> = files.into_iter().filter(|file| data_format(file).is_some()).collect();
     let name = |file: &str| file.rsplit('/').next().unwrap_or_default().to_string();
     let named: Vec<String> = rows.iter().filter(|file| name(file).starts_with(split)).cloned().collect();
     let is_other = |file: &str| file != set && SPLITS.iter().any(|other| name(file).starts_with(other));
@@ -27,7 +25,7 @@ pub fn files_of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<Strin
 
 /// Returns true for a text that is a path, not a name on the Hub.
 fn is_path(set: &str) -> bool {
-    ["/", "./", "../", "~"].iter().any(|start| set.starts_with(start)) || ENDINGS.iter().any(|ending| set.ends_with(ending))
+    ["/", "./", "../", "~"].iter().any(|start| set.starts_with(start)) || data_format(set).is_some()
 }
 
 /// Returns the address of a split on the Hub, for a data set `ORG/NAME` or `ORG/NAME/CONFIGURATION`.
@@ -37,7 +35,7 @@ fn on_hub(set: &str, split: &str) -> Option<Vec<String>> {
             && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
     };
     let named = matches!(set.split('/').count(), 2 | 3) && set.split('/').chain([split]).all(word);
-    let file = ENDINGS.iter().any(|ending| set.ends_with(ending));
+    let file = data_format(set).is_some();
     (named && !file).then(|| vec![format!("hf://datasets/{set}/{split}")])
 }
 
@@ -45,8 +43,7 @@ fn on_hub(set: &str, split: &str) -> Option<Vec<String>> {
 pub fn set_files(draft: &mut Draft, key: &str, set: Option<&str>, split: &str, names: &str) {
     let Some(set) = set else {
         let rows = if key.ends_with("val_files") { "validation" } else { "training" };
-        return draft
-            .ask_user(key, format!("files of {rows} rows ({}): the command does not name a data set", ENDINGS.join(", ")));
+        return draft.ask_user(key, format!("files of {rows} rows ({}): the command does not name a data set", DATA_ENDINGS));
     };
     let found = |one: &str| files_of_split(draft, one, split).ok_or_else(|| format!("split {split} of {one}"));
     let sets = sets(set).map(found).collect();
@@ -68,7 +65,7 @@ pub fn set_all_files(draft: &mut Draft, key: &str, sets: Vec<Result<Vec<String>,
     } else {
         let source = draft.values.source(names);
         let of = if source.is_empty() { String::new() } else { format!("{source}: ") };
-        draft.ask_user(key, format!("{of}{}, as files ({})", files.join(", "), ENDINGS.join(", ")));
+        draft.ask_user(key, format!("{of}{}, as files ({DATA_ENDINGS})", files.join(", ")));
     }
 }
 

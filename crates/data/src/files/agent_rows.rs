@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::rows::Row;
+use burnish_util::python_tagged::is_missing;
 
 /// Column of a row's agent loop, as in verl.
 pub const AGENT_NAME: &str = "agent_name";
@@ -30,7 +31,7 @@ impl AgentRows {
     /// # Errors
     /// A name that is not text.
     pub fn agent(&self, row: &Row) -> Result<String> {
-        match row.values.get(AGENT_NAME).filter(|name| !name.is_null() && !self.ignores_names) {
+        match row.values.get(AGENT_NAME).filter(|name| !is_missing(name) && !self.ignores_names) {
             None => Ok(self.default.clone()),
             Some(Value::String(name)) => Ok(name.clone()),
             Some(other) => bail!("column \"{AGENT_NAME}\" must be the name of an agent loop, not {other}"),

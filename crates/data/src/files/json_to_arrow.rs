@@ -11,6 +11,8 @@ use arrow::datatypes::{Field, FieldRef};
 use indexmap::IndexSet;
 use serde_json::Value;
 
+use burnish_util::python_tagged::as_float;
+
 /// Converts values of one kind, or null, to a column. Integers mixed with floats become floats.
 pub(crate) fn to_arrow(values: &[Option<&Value>]) -> Result<ArrayRef> {
     let values: Vec<Option<&Value>> = values.iter().map(|value| value.filter(|value| !value.is_null())).collect();
@@ -21,11 +23,11 @@ pub(crate) fn to_arrow(values: &[Option<&Value>]) -> Result<ArrayRef> {
         Value::Bool(_) if all(Value::is_boolean) => Arc::new(each().map(|v| v?.as_bool()).collect::<BooleanArray>()),
         Value::Number(_) if all(Value::is_i64) => Arc::new(each().map(|v| v?.as_i64()).collect::<Int64Array>()),
         Value::Number(_) if all(Value::is_u64) => Arc::new(each().map(|v| v?.as_u64()).collect::<UInt64Array>()),
-        Value::Number(_) if all(Value::is_number) => {
+        _ if all(|value| as_float(value).is_some()) => {
             if let Some(integer) = each().flatten().find(|value| !is_exact_as_float(value)) {
                 bail!("{integer} is mixed with floats and is not exact as a float; write it as text");
             }
-            Arc::new(each().map(|v| v?.as_f64()).collect::<Float64Array>())
+            Arc::new(each().map(|v| as_float(v?)).collect::<Float64Array>())
         }
         Value::String(_) if all(Value::is_string) => Arc::new(each().map(|v| v?.as_str()).collect::<StringArray>()),
         Value::Array(_) if all(Value::is_array) => list(&values)?,

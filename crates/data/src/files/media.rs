@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 use super::rows::{MEDIA_COLUMNS, Row};
+use burnish_util::python_tagged::is_missing;
 
 /// Refuses a row that has a value in one of [`MEDIA_COLUMNS`].
 pub fn refuse(row: &Row) -> Result<()> {
@@ -19,7 +20,8 @@ pub fn refuse(row: &Row) -> Result<()> {
 
 fn is_present(value: &Value) -> bool {
     match value {
-        Value::Null | Value::Bool(false) => false,
+        _ if is_missing(value) => false,
+        Value::Bool(false) => false,
         Value::Array(items) => items.iter().any(is_present),
         Value::String(text) => !text.is_empty(),
         Value::Object(fields) => fields.values().any(is_present),

@@ -5,6 +5,7 @@ pub(crate) mod alpaca;
 pub(crate) mod arrow_to_json;
 pub(crate) mod column_selection;
 pub(crate) mod conversations;
+mod csv_file;
 pub(crate) mod each_row;
 pub(crate) mod ground_truth;
 pub(crate) mod json_file;

@@ -3,21 +3,26 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use arrow::array::RecordBatch;
+use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
 use super::arrow_to_json;
 use super::column_selection::{ColumnSelection, Columns};
 pub use super::column_selection::{EVERY_COLUMN, MEDIA_COLUMNS};
+use super::csv_file;
 use super::json_file;
 use super::missing_columns::MissingColumns;
 use super::parquet_file::ParquetFile;
 use burnish_util::contained::{Limits, contained};
+use burnish_util::data_format::{DATA_ENDINGS, DataFormat, format_of};
 use burnish_util::machine;
+use burnish_util::python_tagged::is_missing;
 
 /// One row: its values, and its place for messages.
 #[derive(Clone, Debug)]
@@ -53,6 +58,8 @@ pub struct Rows {
     filled: Arc<BTreeSet<String>>,
     /// All columns of the files, including unread ones.
     columns: Arc<BTreeSet<String>>,
+    /// Columns that are read by name, if every column is kept; `None` if all are.
+    named: Option<Arc<BTreeSet<String>>>,
     /// Positions of the rows for [`Rows::each`], in order; `None` for all.
     chosen: Option<Arc<[usize]>>,
 }
@@ -110,7 +117,8 @@ impl Rows {
                 before += length;
             }
         }
-        Ok(Self { parts: parts.into(), filled: Arc::default(), columns: columns.into(), chosen: None })
+        let named = (optional == EVERY_COLUMN).then(|| Arc::new(required.iter().map(|name| (*name).to_owned()).collect()));
+        Ok(Self { parts: parts.into(), filled: Arc::default(), columns: columns.into(), named, chosen: None })
     }
 
     /// Returns the names of all columns of the files, including unread ones.
@@ -192,6 +200,9 @@ impl Rows {
             }
             RowStorage::Json(rows) => rows[i].clone(),
         };
+        // pandas writes NaN for a missing value. Columns that are handed through keep it.
+        let is_named = |name: &String| self.named.as_ref().is_none_or(|named| named.contains(name));
+        values.iter_mut().filter(|(name, value)| is_named(name) && is_missing(value)).for_each(|(_, value)| *value = Value::Null);
         if values.len() < self.filled.len() {
             for name in &*self.filled {
                 values.entry(name.clone()).or_insert(Value::Null);
@@ -214,6 +225,9 @@ pub fn read_rows(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Res
     Rows::read(files, required, optional)?.each(|_, row| Ok(row))
 }
 
+/// First character of some text files.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Limit on the total number of values in [`Rows::fill_columns`].
 const MOST_CELLS: usize = 100_000_000;
 
@@ -234,23 +248,21 @@ fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<(Vec<R
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         bail!("{}: not a file; give the data files themselves", path.display());
     }
-    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    if !matches!(extension, "parquet" | "json" | "jsonl") {
-        bail!("{}: data files end in .parquet, .json or .jsonl", path.display());
-    }
+    let Some((format, gzip)) = format_of(path) else { bail!("{}: data files end in {DATA_ENDINGS}", path.display()) };
     let file = File::open(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => anyhow!("{}: no such file", path.display()),
         _ => anyhow!("cannot open {}: {e}", path.display()),
     })?;
     let selection = ColumnSelection::new(required, optional);
     let limits = limits(&file);
-    let read = match extension {
-        "parquet" => contained(limits, move || read_parquet(file, &selection, limits.memory as u64)),
-        _ => contained(limits, move || {
-            let (rows, known) = json_file::read(file, &selection)?;
-            Ok((vec![RowStorage::Json(rows)], known))
-        }),
-    };
+    let read = contained(limits, move || {
+        let (rows, known) = match format {
+            DataFormat::Parquet => return read_parquet(file, &selection, limits.memory as u64),
+            DataFormat::Json => json_file::read(&read_text(file, gzip)?, &selection)?,
+            DataFormat::Csv => csv_file::read(&read_text(file, gzip)?)?,
+        };
+        Ok((vec![RowStorage::Json(rows)], known))
+    });
     let read = read.map_err(Error::from).and_then(|read| read);
     let (contents, known) = read.with_context(|| format!("cannot read {}", path.display()))?;
     let missing: Vec<&str> = required.iter().filter(|name| !known.iter().any(|known| known == *name)).copied().collect();
@@ -258,6 +270,16 @@ fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<(Vec<R
         true => Ok((contents, known)),
         false => Err(MissingColumns::new(path, &missing, known.iter().map(String::as_str)).into()),
     }
+}
+
+/// Returns the text of a file, without the byte order mark that some programs write first.
+fn read_text(mut file: File, gzip: bool) -> Result<String> {
+    let mut text = String::new();
+    match gzip {
+        true => MultiGzDecoder::new(file).read_to_string(&mut text)?,
+        false => file.read_to_string(&mut text)?,
+    };
+    Ok(if text.starts_with(BYTE_ORDER_MARK) { text.split_off(BYTE_ORDER_MARK.len_utf8()) } else { text })
 }
 
 /// Returns the rows with the selected columns, and the names of all columns.

@@ -18,6 +18,7 @@ use super::json_to_arrow::{field, to_arrow};
 use super::parquet_file::ParquetFile;
 use super::rows::{EVERY_COLUMN, limits, read_rows};
 use burnish_util::contained::contained;
+use burnish_util::data_format::{DataFormat, format_of};
 use burnish_util::foreign;
 use burnish_util::fs::write_atomic;
 
@@ -28,13 +29,13 @@ pub struct Table {
 }
 
 impl Table {
-    /// Reads and concatenates `files`, which must all be parquet with the same columns, or all JSON.
+    /// Reads and concatenates `files`, which must all be parquet with the same columns, or all JSON or CSV.
     pub fn read(files: &[PathBuf]) -> Result<Self> {
-        let parquet = |file: &PathBuf| file.extension().is_some_and(|extension| extension == "parquet");
+        let parquet = |file: &PathBuf| format_of(file).is_some_and(|(format, _)| format == DataFormat::Parquet);
         match files.iter().filter(|file| parquet(file)).count() {
             0 => Self::from_json(files),
             count if count == files.len() => Self::from_parquet(files),
-            _ => bail!("parquet and JSON files cannot be joined into one table; give files of one format"),
+            _ => bail!("parquet and text files cannot be joined into one table; give files of one format"),
         }
     }
 

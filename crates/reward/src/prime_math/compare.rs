@@ -14,7 +14,7 @@ pub enum Verdict {
 
 /// Decides whether `given`, an answer extracted from a response, equals the answer `truth`.
 pub fn compare(given: &str, truth: &str) -> Verdict {
-    let graded = grade(given, truth, &PRIME);
+    let graded = graded(given, truth);
     if graded == Some(true) {
         return Verdict::Right;
     }
@@ -23,6 +23,11 @@ pub fn compare(given: &str, truth: &str) -> Verdict {
         Err(equal::Stop::Undecided) => Verdict::Undecided,
         Ok(false) | Err(equal::Stop::Raised) => graded.map_or(Verdict::Undecided, |_| Verdict::Wrong),
     }
+}
+
+/// Compares by normal forms alone; `None` if only sympy can decide.
+pub(crate) fn graded(given: &str, truth: &str) -> Option<bool> {
+    grade(given, truth, &PRIME)
 }
 
 const PRIME: Dialect = Dialect { percent: &["\\\\%", "\\%"], liters: true, bare: false };

@@ -1,6 +1,6 @@
 //! Extraction of the answer from a response.
 
-use super::python::{after, before, rfind_lower, strip};
+use super::python::{after, before, is_digit, rfind_lower, strip};
 
 /// Phrases before an answer, and below phrases after one. They are searched in this order, each in the text that the earlier ones
 /// left.
@@ -11,28 +11,36 @@ const LEADS: [&str; 11] = ["be ", "is ", "are ", "=", ": ", "get ", "be\n", "is\
 
 /// Returns the answer in `response`; the whole response if nothing marks an answer.
 pub fn answer(response: &str) -> String {
-    let mut rest = response;
+    matched_answer(response).1
+}
+
+/// Returns the [`answer`], and true if something marks it and it has a digit.
+pub(crate) fn matched_answer(response: &str) -> (bool, String) {
+    let (mut rest, mut is_marked) = (response, false);
+    let past_last = |rest: &mut &str, marker: &str| {
+        let at = rfind_lower(rest, marker);
+        *rest = at.map_or(*rest, |at| strip(after(rest, at + marker.len())));
+        at.is_some()
+    };
     for opening in OPENINGS {
-        rest = past_last(rest, opening);
+        is_marked |= past_last(&mut rest, opening);
     }
     for closing in CLOSINGS {
         if let Some(at) = rfind_lower(rest, closing) {
-            rest = strip(before(rest, at));
+            (rest, is_marked) = (strip(before(rest, at)), true);
         }
     }
-    rest = last_boxed(rest).filter(|boxed| !boxed.is_empty()).unwrap_or(rest);
+    if let Some(boxed) = last_boxed(rest).filter(|boxed| !boxed.is_empty()) {
+        (rest, is_marked) = (boxed, true);
+    }
     // This reduces "3. 5" to "3", as in verl.
     if let Some(stop) = rfind_lower(rest, ". ") {
         rest = strip(before(rest, stop));
     }
     for lead in LEADS {
-        rest = past_last(rest, lead);
+        is_marked |= past_last(&mut rest, lead);
     }
-    rest.to_owned()
-}
-
-fn past_last<'a>(text: &'a str, marker: &str) -> &'a str {
-    rfind_lower(text, marker).map_or(text, |at| strip(after(text, at + marker.len())))
+    (is_marked && rest.chars().any(is_digit), rest.to_owned())
 }
 
 /// Returns the content of the braces after the last `\boxed`, or else after the last `\fbox`. A closing brace before the first

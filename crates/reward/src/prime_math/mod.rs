@@ -18,8 +18,11 @@ mod python;
 mod scorer;
 mod sympy;
 
+pub(crate) use compare::graded;
 pub use compare::{Verdict, compare};
 pub use dialect::Dialect;
 pub use extract::answer;
+pub(crate) use extract::matched_answer;
 pub use grade::grade;
+pub(crate) use scorer::right;
 pub use scorer::{check, score};

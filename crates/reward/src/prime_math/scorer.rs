@@ -10,6 +10,7 @@ use super::extract::answer;
 use crate::math_verify::Question;
 use crate::score::Score;
 use crate::score_input::ScoreInput;
+use crate::services::Services;
 use burnish_util::python_value::text_of;
 
 /// Checks a row, as described at [`crate::Scorer::check`].
@@ -30,17 +31,22 @@ fn truth_of<'a>(input: &ScoreInput<'a>) -> Result<Option<Cow<'a, str>>> {
 pub fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = truth_of(input)? else { return Ok(Score::abstain()) };
     let given = answer(input.solution);
-    let verdict = compare(&given, &truth);
-    let score = match verdict {
-        Verdict::Right => 1.0,
-        Verdict::Wrong => 0.0,
+    let (is_right, undecided) = right(&given, &truth, input.services)?;
+    let score = f32::from(u8::from(is_right));
+    let notes = if undecided { vec![("compared_by".into(), "math-verify".into())] } else { Vec::new() };
+    Ok(Score { extras: vec![("acc".into(), f64::from(score))], pred: Some(given), notes, ..Score::new(score) })
+}
+
+/// Returns true if the answers are equal, and whether math-verify decided that.
+pub(crate) fn right(given: &str, truth: &str, services: &Services) -> Result<(bool, bool)> {
+    match compare(given, truth) {
+        Verdict::Right => Ok((true, false)),
+        Verdict::Wrong => Ok((false, false)),
         Verdict::Undecided => {
-            let verifier = input.services.math_verify.as_ref();
+            let verifier = services.math_verify.as_ref();
             let verifier = verifier
                 .with_context(|| format!("comparing \"{given}\" with \"{truth}\" needs math-verify, which was not started"))?;
-            verifier.compare(Question::Same, &given, &truth)?.score.unwrap_or(0.0)
+            Ok((verifier.compare(Question::Same, given, truth)?.score.is_some_and(|score| score > 0.0), true))
         }
-    };
-    let notes = if verdict == Verdict::Undecided { vec![("compared_by".into(), "math-verify".into())] } else { Vec::new() };
-    Ok(Score { extras: vec![("acc".into(), f64::from(score))], pred: Some(given), notes, ..Score::new(score) })
+    }
 }

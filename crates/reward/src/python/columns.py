@@ -118,8 +118,6 @@ def process(callee, arguments, payload):
 def estimator(path, name, config):
     """Loads a file and returns the estimator that it registers, or defines as a function, under this name."""
     arrays()
-    sys.path.insert(0, os.getcwd())
-    stand_in_for_verl()
     module = load(path)
     function = registered_estimators().get(name) or getattr(module, name, None)
     if function is None:

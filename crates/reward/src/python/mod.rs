@@ -12,6 +12,7 @@ mod estimator;
 mod options;
 mod pool;
 mod post_processing;
+mod questions;
 
 pub use calls::functions;
 pub use estimator::{PythonColumn, PythonEstimator};

@@ -1,16 +1,20 @@
 //! Worker processes that handle one request at a time each. They are started on demand, and replaced when they are lost.
 
 use std::ffi::OsString;
-use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::options::{PoolOptions, Signature, Source};
+use super::questions::Questions;
+use crate::math_verify::{self, MathVerify};
 use crate::reward_error::{FailureKind, RewardError};
+use crate::start::cannot_verify;
+use burnish_python::message::Message;
 use burnish_python::process::{MOST_BYTES, Worker, WorkerError};
 use burnish_python::words::Words;
 use burnish_python::{MODULES, PROCESS, VALUES, environment, message};
@@ -18,7 +22,9 @@ use burnish_util::suggest::did_you_mean;
 
 /// Code of a worker.
 static CODE: LazyLock<String> = LazyLock::new(|| {
-    let own = [include_str!("results.py"), include_str!("styles.py"), include_str!("verl.py"), include_str!("columns.py")];
+    let stand_ins = [include_str!("verl_scorers.py"), include_str!("verl.py")];
+    let own =
+        [include_str!("results.py"), include_str!("styles.py")].into_iter().chain(stand_ins).chain([include_str!("columns.py")]);
     [PROCESS, VALUES, MODULES].into_iter().chain(own).chain([include_str!("worker.py")]).collect::<Vec<_>>().join("\n\n")
 });
 /// Names of the files and settings in messages.
@@ -43,6 +49,7 @@ pub struct Pool {
     /// Limits on processor time in seconds: of a start, and of a call.
     cpu: (u64, u64),
     functions: Vec<Signature>,
+    questions: Questions,
     workers: Mutex<Workers>,
     freed: Condvar,
 }
@@ -84,8 +91,9 @@ impl Pool {
         let hung = |timeout: Duration| timeout.as_secs().max(1).saturating_mul(cores).min(u64::from(u32::MAX));
         let cpu = (hung(options.start_timeout), options.cpu_limit.unwrap_or(hung(options.timeout)));
         let setup = setup(&source, &options, cpu);
+        let questions = Questions::new(math_verify(&options));
         let (workers, freed) = Default::default();
-        let mut pool = Self { source, options, environment, setup, cpu, functions: Vec::new(), workers, freed };
+        let mut pool = Self { source, options, environment, setup, cpu, functions: Vec::new(), questions, workers, freed };
         let (worker, functions) = pool.start_worker()?;
         pool.functions = functions;
         if let Source::File { names, .. } = &pool.source {
@@ -131,7 +139,7 @@ impl Pool {
     fn exchange(&self, function: &str, request: &[u8], most: usize) -> Result<(Value, Vec<f32>)> {
         let mut seat = self.seat()?;
         let Some(worker) = &mut seat.worker else { bail!("a seat without a worker") };
-        let reply = match worker.ask(request, most.saturating_mul(4), self.options.timeout, &self.options.interrupt) {
+        let reply = match self.converse(worker, request, most.saturating_mul(4), self.options.timeout) {
             Ok(reply) => reply,
             Err(lost) => {
                 let error = self.lost(lost, worker, function);
@@ -146,6 +154,17 @@ impl Pool {
             seat.worker = None;
         }
         Err(self.raised(error))
+    }
+
+    /// Sends a message to a worker, answers its questions, and returns its reply.
+    fn converse(&self, worker: &mut Worker, message: &[u8], columns: usize, timeout: Duration) -> Result<Message, WorkerError> {
+        let begun = Instant::now();
+        let mut reply = worker.ask(message, columns, timeout, &self.options.interrupt)?;
+        while let Some(answer) = self.questions.answer(&reply.line) {
+            let left = timeout.saturating_sub(begun.elapsed());
+            reply = worker.ask(&answer, columns, left, &self.options.interrupt)?;
+        }
+        Ok(reply)
     }
 
     fn workers(&self) -> MutexGuard<'_, Workers> {
@@ -180,7 +199,7 @@ impl Pool {
         let title = self.source.title();
         let mut worker = Worker::spawn(&options.python, &CODE, &self.environment, &WORDS)
             .map_err(|error| self.failure(FailureKind::Crash, &format!("{error:#}")))?;
-        let reply = match worker.ask(&self.setup, 0, options.start_timeout, &options.interrupt) {
+        let reply = match self.converse(&mut worker, &self.setup, 0, options.start_timeout) {
             Ok(reply) => reply.line,
             Err(WorkerError::Interrupted(interrupted)) => return Err(interrupted),
             Err(WorkerError::TimedOut(place)) => {
@@ -237,6 +256,21 @@ impl Pool {
         message += &environment::hint(text, &self.options.pass_env, &WORDS);
         anyhow!(RewardError { kind, message })
     }
+}
+
+/// Returns math-verify in workers of its own, which start with the first question.
+fn math_verify(options: &PoolOptions) -> MathVerify {
+    let (options, started) = (options.clone(), OnceLock::<Result<Pool, String>>::new());
+    MathVerify::new(move |question, arguments| {
+        let start = || {
+            let source = Source::BuiltIn { name: "math-verify", code: math_verify::CODE, functions: math_verify::QUESTIONS };
+            Pool::start(source, options.clone()).map_err(|error| format!("{:#}", cannot_verify("a scorer of verl", error)))
+        };
+        match started.get_or_init(start) {
+            Ok(pool) => pool.call(question, arguments),
+            Err(reason) => Err(anyhow::Error::msg(reason.clone())),
+        }
+    })
 }
 
 fn setup(source: &Source, options: &PoolOptions, (start_cpu, cpu): (u64, u64)) -> Vec<u8> {

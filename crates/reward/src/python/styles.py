@@ -69,20 +69,19 @@ class Callee:
 def uses(function, name, position):
     """Returns true if the code of a function may use the argument of this name, or at this position. An argument that the code never
     loads is not used. Functions without code of their own, and those behind a decorator, may use all."""
-    code = getattr(function, "__code__", None)
-    if not inspect.isfunction(function) or hasattr(function, "__wrapped__") or {"locals", "vars", "eval", "exec"} & set(code.co_names):
+    if not inspect.isfunction(function) or hasattr(function, "__wrapped__"):
         return True
     kinds = [(p.name, p.kind) for p in inspect.signature(function).parameters.values()]
-    positional = [own for own, kind in kinds if kind in POSITIONAL]
-    if position is not None:
-        catch_all, own = inspect.Parameter.VAR_POSITIONAL, positional[position] if position < len(positional) else None
+    if position is None:
+        own, catch_all = [own for own, kind in kinds if kind in KEYWORD and own == name], inspect.Parameter.VAR_KEYWORD
     else:
-        catch_all, own = inspect.Parameter.VAR_KEYWORD, name if name in [own for own, kind in kinds if kind in KEYWORD] else None
-    wanted = own or next((own for own, kind in kinds if kind == catch_all), None)
-    if wanted is None or wanted in code.co_cellvars:
-        return wanted is not None
+        own, catch_all = [own for own, kind in kinds if kind in POSITIONAL][position: position + 1], inspect.Parameter.VAR_POSITIONAL
+    wanted = set(own[:1] or [own for own, kind in kinds if kind == catch_all])
+    code = function.__code__
+    if not wanted or {"locals", "vars", "eval", "exec"} & set(code.co_names) or wanted & set(code.co_cellvars):
+        return bool(wanted)
     loads = (step.argval for step in dis.get_instructions(code) if "LOAD" in step.opname)
-    return any(wanted == value or isinstance(value, tuple) and wanted in value for value in loads)
+    return any(wanted & set(value if isinstance(value, tuple) else (value,)) for value in loads if isinstance(value, (str, tuple)))
 
 
 def wait(result):

@@ -66,8 +66,20 @@ def registration(registry):
     return register
 
 
+class MissingOfVerl:
+    """Names modules of verl that have no substitute."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.startswith("verl."):
+            text = "%s is missing: verl is not installed for %s, and there is no substitute for this module; there are %s"
+            provided = sorted(key for key in sys.modules if key.startswith("verl."))
+            raise ModuleNotFoundError(text % (name, sys.executable, ", ".join(provided)), name=name)
+
+
 def stand_in_for_verl():
-    """Provides modules of verl and omegaconf if they are not installed."""
+    """Provides modules of verl and omegaconf if they are neither installed nor in the working folder."""
+    sys.path.insert(0, os.getcwd())
     if not is_installed("omegaconf"):
         provide("omegaconf", DictConfig=Settings)
     if is_installed("verl"):
@@ -87,6 +99,8 @@ def stand_in_for_verl():
         register_policy_loss=registration(losses),  # registered losses are never used: loss_mode does not know their names
         verl_F=sys.modules["verl.utils.torch_functional"],
     )
+    provide_scorers()
+    sys.meta_path.append(MissingOfVerl)
 
 
 def registered_estimators():

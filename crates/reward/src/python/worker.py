@@ -39,6 +39,7 @@ def prepare(setup):
         return [Callee(name, function, "plain") for name, function in found]
     path = setup["path"]
     sys.argv = [path]
+    stand_in_for_verl()
     if "estimator" in setup:
         return [estimator(path, setup["estimator"], setup["config"])]
     if "post_processing" in setup:
@@ -73,7 +74,7 @@ def answer(callees, lines, line, cpu_seconds):
         columns = bytearray(int(size))
         if lines.readinto(columns) != len(columns):
             end_all()
-    request = json.loads(line)
+    request = received(line)
     callee = callees[request["function"]]
     allow_cpu(cpu_seconds)
     seed(request["seed"])
@@ -89,7 +90,9 @@ def main():
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
     threading.Thread(target=watch, args=(requests,), daemon=True).start()
     lines = open(requests, "rb", buffering=MEGABYTE)
-    setup = json.loads(lines.readline())
+    global TRAINER
+    TRAINER = Trainer(requests, replies)  # between a request and its reply, the pipe of requests has only answers
+    setup = received(lines.readline())
     callees = []
     reply = attempt(lambda: callees.extend(prepare(setup)) or greet(callees))
     while True:

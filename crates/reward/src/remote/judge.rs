@@ -17,6 +17,7 @@ use crate::score::Score;
 use crate::score_input::{Judge, ScoreInput};
 use burnish_util::crc::IEEE;
 use burnish_util::interrupt::Interrupt;
+use burnish_util::python_tagged::plain;
 
 /// Pause after the first round of attempts; each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -104,7 +105,7 @@ impl Judge for Remote {
         let response = if input.raw.is_empty() { input.solution } else { input.raw };
         let query = format!("{}{response}", input.prompt_text);
         let key = IEEE.of(query.as_bytes());
-        let request = json!({"query": [query], "prompts": [input.prompt_text], "labels": [input.ground_truth]});
+        let request = json!({"query": [query], "prompts": [input.prompt_text], "labels": [plain(input.ground_truth)]});
         let call = RewardRequest {
             agent: &self.agent,
             authorization: self.authorization.as_ref(),

@@ -2,6 +2,7 @@
 
 pub mod content;
 pub mod copy;
+pub mod data_format;
 pub mod foreign;
 pub mod fs;
 pub mod json_number;

@@ -5,5 +5,6 @@ pub mod json;
 pub mod literal;
 pub mod number;
 pub mod object;
+pub mod tagged;
 pub mod text;
 pub mod value;
