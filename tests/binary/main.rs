@@ -4,6 +4,7 @@ mod agent_rows;
 mod agent_settings;
 mod agent_tokens;
 mod agents;
+mod answers;
 mod broken_weights;
 mod chained;
 mod chained;

@@ -11,11 +11,14 @@ use arrow::datatypes::{Field, FieldRef};
 use indexmap::IndexSet;
 use serde_json::Value;
 
-use burnish_util::python_tagged::as_float;
+use burnish_util::python_tagged::{as_float, is_missing};
 
 /// Converts values of one kind, or null, to a column. Integers mixed with floats become floats.
 pub(crate) fn to_arrow(values: &[Option<&Value>]) -> Result<ArrayRef> {
-    let values: Vec<Option<&Value>> = values.iter().map(|value| value.filter(|value| !value.is_null())).collect();
+    let are_numbers = values.iter().flatten().all(|value| value.is_null() || as_float(value).is_some());
+    // Among other values, NaN is a missing one.
+    let is_there = |value: &&Value| if are_numbers { !value.is_null() } else { !is_missing(value) };
+    let values: Vec<Option<&Value>> = values.iter().map(|value| value.filter(is_there)).collect();
     let all = |holds: fn(&Value) -> bool| values.iter().flatten().all(|value| holds(value));
     let each = || values.iter().copied();
     let Some(first) = values.iter().flatten().next() else { return Ok(Arc::new(NullArray::new(values.len()))) };

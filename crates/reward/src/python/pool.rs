@@ -258,7 +258,7 @@ impl Pool {
     }
 }
 
-/// Returns math-verify in workers of its own, which start with the first question.
+/// Returns math-verify in separate workers, which start with the first question.
 fn math_verify(options: &PoolOptions) -> MathVerify {
     let (options, started) = (options.clone(), OnceLock::<Result<Pool, String>>::new());
     MathVerify::new(move |question, arguments| {
