@@ -24,6 +24,7 @@ pub mod nonfinite;
 pub mod openai;
 pub mod optim_choices;
 mod pipeline;
+pub mod problems;
 pub mod rank_device;
 pub mod resume;
 pub mod reward_plan;

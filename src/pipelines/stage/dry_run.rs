@@ -4,14 +4,13 @@ use anyhow::{Context, Result};
 
 use super::inputs::Inputs;
 use super::objective::Objective;
-use super::read::{longest, read};
+use super::read::{Found, find, longest};
 use super::settings::{cut, run_settings, unused_options};
 use crate::job::disk::DiskPlan;
 use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
-use crate::job::hub_names;
 use crate::job::lora_settings;
 use crate::job::memory_estimate::MemoryEstimate;
-use crate::job::models::{open_device, optimizer};
+use crate::job::models::optimizer;
 use crate::job::rank_device::rank_device;
 use crate::job::second_model::check_adapter;
 use crate::job::sharding_plan::ShardingPlan;
@@ -29,16 +28,16 @@ use burnish_model::{Cut, Sequence};
 /// # Errors
 /// If a run would be refused before its first step for a reason other than its weights.
 pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Result<String> {
-    hub_names::find(&mut loaded)?.leave();
+    let device = rank_device(loaded.config.stage().trainer.device, ranks);
+    let Found { weights, inputs, .. } = ranks.agree(find::<O>(&mut loaded, device))?;
+    weights.leave();
     let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     let sources = named.checksums_to_resume(&loaded.config.stage().trainer.resume())?;
     let config = loaded.config;
     let keys = config.stage();
     let (data, model, trainer) = (keys.data, keys.model, keys.trainer);
-    ranks.agree(open_device("trainer.device", rank_device(trainer.device, ranks), &config.dtypes()))?;
     let sharding = ShardingPlan::new(ranks, trainer.gradient_slices, &trainer.resume());
     let ignored = warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(&config, &sharding)?)?;
-    let inputs = read::<O>(&config)?;
     let decoder = O::decoder(&config)?;
     check_weights(&model.path, model.init, &O::decoder_in_files(&config)?).context("model.path")?;
     let per_epoch = inputs.sampler.batches_per_epoch();

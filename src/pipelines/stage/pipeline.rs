@@ -11,13 +11,13 @@ use super::batch::{Batch, Measured};
 use super::dry_run::estimate;
 use super::inputs::Inputs;
 use super::objective::Objective;
-use super::read::read;
+use super::read::{Found, find};
 use super::settings::{cut, run_settings, unused_options};
 use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner, state_part};
 use crate::job::disk::DiskPlan;
-use crate::job::hub_names;
-use crate::job::models::{is_bfloat16, learner, open_device};
+use crate::job::models::{is_bfloat16, learner};
 use crate::job::nonfinite::report;
+use crate::job::problems::Problems;
 use crate::job::rank_device::rank_device;
 use crate::job::sharding_plan::ShardingPlan;
 use crate::job::sources::NamedFiles;
@@ -239,18 +239,18 @@ fn open<O: Objective>(
     device: Device,
     ranks: &Ranks,
 ) -> Result<(Inputs<O::Example>, CausalLm, Vec<String>)> {
-    let weights = hub_names::find(loaded)?;
+    let Found { weights, device, inputs } = find::<O>(loaded, device)?;
     let config = &loaded.config;
     let keys = config.stage();
-    let device = open_device("trainer.device", device, &config.dtypes())?;
     let sharding = ShardingPlan::new(ranks, keys.trainer.gradient_slices, &keys.trainer.resume());
     let ignored = warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(config, &sharding)?)?;
-    let inputs = read::<O>(config)?;
     let memory = estimate::<O>(config, &inputs, &sharding)?;
-    memory.check_fits()?;
+    let mut problems = Problems::default();
+    problems.note(memory.check_fits());
     let plan = run_settings(config, inputs.sampler.batches_per_epoch(), inputs.total_steps);
     let disk = DiskPlan::new(&plan, memory.checkpoint_bytes(), !inputs.val.is_empty());
-    disk.check()?;
+    problems.note(disk.check());
+    problems.end()?;
     tracing::info!("checkpoints: {}", disk.describe());
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
     if weights.are_missing() {

@@ -4,30 +4,71 @@ use anyhow::{Context, Result, anyhow};
 
 use super::inputs::{Inputs, Rows};
 use super::objective::Objective;
-use crate::job::models::check_model;
+use crate::job::hub_names::{self, Weights};
+use crate::job::models::{check_model, open_device};
+use crate::job::problems::Problems;
 use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date::dated;
 use crate::job::words::ToLayer;
-use burnish_config::schema::{Init, Location, StageConfig};
+use burnish_config::Loaded;
+use burnish_config::schema::{Device, Init, Location, StageConfig};
 use burnish_data::{RowSelection, Sampler, Take, Tokenizer};
 use burnish_model::Sequence;
 
+/// Everything that a run reads before its weights.
+pub(super) struct Found<E> {
+    pub weights: Weights,
+    pub device: burn::tensor::Device,
+    pub inputs: Inputs<E>,
+}
+
+/// Resolves names, opens the device and reads the inputs.
+///
+/// # Errors
+/// All problems of these that do not depend on each other.
+pub(super) fn find<O: Objective>(loaded: &mut Loaded<O::Config>, device: Device) -> Result<Found<O::Example>> {
+    let mut problems = Problems::default();
+    let weights = problems.note(hub_names::find(loaded));
+    let config = &loaded.config;
+    let device = problems.note(open_device("trainer.device", device, &config.dtypes()));
+    let inputs = match weights.is_some() {
+        true => problems.note(read::<O>(config)),
+        false => {
+            note_missing_rows(config, &mut problems);
+            None
+        }
+    };
+    match (weights, device, inputs) {
+        (Some(weights), Some(device), Some(inputs)) => Ok(Found { weights, device, inputs }),
+        _ => Err(problems.into_error()),
+    }
+}
+
+/// Notes the data files that do not exist.
+fn note_missing_rows(config: &impl StageConfig, problems: &mut Problems) {
+    let data = config.stage().data;
+    problems.note_missing_files("data.train_files", data.train_files);
+    if let Some(files) = data.val_files {
+        problems.note_missing_files("data.val_files", files);
+    }
+}
+
 /// Reads the inputs, and checks that they fit the model in config.json.
-pub(super) fn read<O: Objective>(config: &O::Config) -> Result<Inputs<O::Example>> {
+fn read<O: Objective>(config: &O::Config) -> Result<Inputs<O::Example>> {
     let keys = config.stage();
     let folder = keys.model.tokenizer_folder();
-    let tokenizer = Tokenizer::load_with_template(folder.as_path(), keys.model.custom_chat_template.as_deref())
-        .context("model.tokenizer_path (by default model.path)")?
-        .with_ends_of(keys.model.path.as_path())
-        .context("model.path")?;
-    if keys.model.tokenizer_path.is_some() && keys.model.init == Init::Pretrained {
-        note_other_tokenizer("model.tokenizer_path", &tokenizer, keys.model.path.as_path())?;
-    }
-    let tokenizer = dated(tokenizer, keys.data.chat_template_date, Some(&keys.trainer.resume()))?;
-    let (train, sets) = training::<O>(config, &tokenizer)?;
-    let val = validation::<O>(config, &tokenizer)?;
+    let mut problems = Problems::default();
+    let tokenizer = problems.note(tokenizer(config));
+    let decoder = tokenizer.as_ref().and_then(|_| problems.note(O::decoder(config)));
+    note_missing_rows(config, &mut problems);
+    let (Some(tokenizer), Some(decoder)) = (tokenizer, decoder) else { return Err(problems.into_error()) };
+    problems.end()?;
+    let mut problems = Problems::default();
+    let train = problems.note(training::<O>(config, &tokenizer));
+    let val = problems.note(validation::<O>(config, &tokenizer));
+    let (Some((train, sets)), Some(val)) = (train, val) else { return Err(problems.into_error()) };
     let longest = train.iter().chain(&val).map(longest::<O>).max().unwrap_or(0);
-    check_model(&O::decoder(config)?, &tokenizer, longest, "data.max_length")
+    check_model(&decoder, &tokenizer, longest, "data.max_length")
         .with_context(|| format!("the model in {} and the tokenizer in {folder}", keys.model.path))?;
     let seed = keys.data.seed.unwrap_or(keys.trainer.seed);
     let mut sampler =
@@ -42,6 +83,20 @@ pub(super) fn read<O: Objective>(config: &O::Config) -> Result<Inputs<O::Example
         None => sampler.batches_per_epoch().saturating_mul(keys.trainer.total_epochs as u64),
     };
     Ok(Inputs { tokenizer, train, val, sampler, total_steps })
+}
+
+/// Reads the tokenizer, with the end tokens of the model and the date of the chat template.
+fn tokenizer(config: &impl StageConfig) -> Result<Tokenizer> {
+    let keys = config.stage();
+    let folder = keys.model.tokenizer_folder();
+    let tokenizer = Tokenizer::load_with_template(folder.as_path(), keys.model.custom_chat_template.as_deref())
+        .context("model.tokenizer_path (by default model.path)")?
+        .with_ends_of(keys.model.path.as_path())
+        .context("model.path")?;
+    if keys.model.tokenizer_path.is_some() && keys.model.init == Init::Pretrained {
+        note_other_tokenizer("model.tokenizer_path", &tokenizer, keys.model.path.as_path())?;
+    }
+    dated(tokenizer, keys.data.chat_template_date, Some(&keys.trainer.resume()))
 }
 
 /// Returns the number of tokens of the longest sequence of an example.

@@ -3,15 +3,13 @@
 
 use anyhow::{Context, Result};
 
-use super::inputs::TrainerInputs;
 use super::memory_plan::{MemoryPlan, plan_memory};
 use super::run_settings::run_settings;
+use super::start::{Found, find};
 use super::unused_options;
 use crate::job::disk::DiskPlan;
 use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
-use crate::job::hub_names;
 use crate::job::lora_settings;
-use crate::job::models::open_device;
 use crate::job::rank_device::rank_device;
 use crate::job::sharding_plan::ShardingPlan;
 use crate::job::sources::NamedFiles;
@@ -26,12 +24,12 @@ use burnish_util::interrupt::Interrupt;
 /// Everything that a run would refuse before its first step: configuration, data, tokenizer, model, device, checkpoint. Of the
 /// weights it checks only the number, and it does not try to write files.
 pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
-    hub_names::find(&mut loaded)?.leave();
+    let device = rank_device(loaded.config.trainer.device, ranks);
+    let Found { weights, inputs, .. } = ranks.agree(find(&mut loaded, device, &Interrupt::default()))?;
+    weights.leave();
     let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     let sources = named.checksums_to_resume(&loaded.config.trainer.resume())?;
     let config = loaded.config;
-    ranks.agree(open_device("trainer.device", rank_device(config.trainer.device, ranks), &config.dtypes()))?;
-    let inputs = TrainerInputs::read(&config, &loaded.tree, &Interrupt::default())?;
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let sharding = ShardingPlan::new(ranks, trainer.gradient_slices, &trainer.resume());
     let ignored = unused_options::warn(&loaded.tree, &config, &inputs, &sharding)?;

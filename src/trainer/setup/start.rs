@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::inputs::{TrainerInputs, hf_config};
+use super::inputs::{TrainerInputs, hf_config, note_missing_rows};
 use super::memory_plan::plan_memory;
 use super::run_settings::run_settings;
 use super::unused_options;
@@ -14,9 +14,10 @@ use crate::job::agents::Agents;
 use crate::job::device_memory::DeviceMemory;
 use crate::job::disk::DiskPlan;
 use crate::job::generation::{native_engine, sampling};
-use crate::job::hub_names;
+use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::GIB;
 use crate::job::models::{is_bfloat16, learner, model_init, open_device};
+use crate::job::problems::Problems;
 use crate::job::rank_device::rank_device;
 use crate::job::sharding_plan::ShardingPlan;
 use crate::job::sources::NamedFiles;
@@ -64,19 +65,19 @@ fn build(
     interrupt: &Interrupt,
     ranks: &Ranks,
 ) -> Result<(Trainer, RunSettings, (ElementCount, &'static str), String)> {
-    let weights = hub_names::find(loaded)?;
+    let Found { weights, device, mut inputs } = find(loaded, device, interrupt)?;
     let config = &loaded.config;
-    let device = open_device("trainer.device", device, &config.dtypes())?;
-    let mut inputs = TrainerInputs::read(config, &loaded.tree, interrupt)?;
     let sharding = ShardingPlan::new(ranks, config.trainer.gradient_slices, &config.trainer.resume());
     let memory = plan_memory(config, &inputs, &sharding)?.memory;
-    memory.check_fits()?;
+    let mut problems = Problems::default();
+    problems.note(memory.check_fits());
     let (needed, phase) = memory.peak();
     let plan = run_settings(config, inputs.steps_per_epoch, inputs.total_steps);
     let disk = DiskPlan::new(&plan, memory.checkpoint_bytes(), config.validates());
     if !config.trainer.val_only {
-        disk.check()?;
+        problems.note(disk.check());
     }
+    problems.end()?;
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
     let ignored = unused_options::warn(&loaded.tree, config, &inputs, &sharding)?;
     if weights.are_missing() {
@@ -111,6 +112,35 @@ fn build(
         config,
     };
     Ok((trainer, settings, (needed, phase), disk.describe()))
+}
+
+/// Everything that a run reads before its weights.
+pub(super) struct Found {
+    pub weights: Weights,
+    pub device: burn::tensor::Device,
+    pub inputs: TrainerInputs,
+}
+
+/// Resolves names, opens the device and reads the inputs.
+///
+/// # Errors
+/// All problems of these that do not depend on each other.
+pub(super) fn find(loaded: &mut Loaded<PpoConfig>, device: Device, interrupt: &Interrupt) -> Result<Found> {
+    let mut problems = Problems::default();
+    let weights = problems.note(hub_names::find(loaded));
+    let config = &loaded.config;
+    let device = problems.note(open_device("trainer.device", device, &config.dtypes()));
+    let inputs = match weights.is_some() {
+        true => problems.note(TrainerInputs::read(config, &loaded.tree, interrupt)),
+        false => {
+            note_missing_rows(config, &mut problems);
+            None
+        }
+    };
+    match (weights, device, inputs) {
+        (Some(weights), Some(device), Some(inputs)) => Ok(Found { weights, device, inputs }),
+        _ => Err(problems.into_error()),
+    }
 }
 
 fn sampling_side(

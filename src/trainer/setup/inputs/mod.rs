@@ -9,3 +9,4 @@ mod scorers;
 
 pub use model::hf_config;
 pub use read::TrainerInputs;
+pub(in crate::trainer::setup) use read::note_missing_rows;

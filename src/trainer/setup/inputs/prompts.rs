@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 
 use crate::job::agents::Agents;
+use crate::job::problems::Problems;
 use crate::job::words::ToLayer;
 use burnish_config::PpoConfig;
 use burnish_config::schema::{Location, OneOrMany};
@@ -31,13 +32,14 @@ impl Prompts {
         let data = &config.data;
         let read = |part: &Part| prompts(config, needs, tokenizer, &rows, part);
         let (files, take) = (&data.train_files, (data.train_max_samples, data.shuffle));
-        let train = read(&Part { key: "data.train_files", files, take })?;
+        let mut problems = Problems::default();
+        let train = problems.note(read(&Part { key: "data.train_files", files, take }));
         let take = (data.val_max_samples, data.validation_shuffle);
-        let val = match &data.val_files {
-            Some(files) => read(&Part { key: "data.val_files", files, take })?,
-            None => vec![],
-        };
-        Ok(Self { train, val })
+        let val = data.val_files.as_ref().map_or(Ok(vec![]), |files| read(&Part { key: "data.val_files", files, take }));
+        match (train, problems.note(val)) {
+            (Some(train), Some(val)) => Ok(Self { train, val }),
+            _ => Err(problems.into_error()),
+        }
     }
 }
 

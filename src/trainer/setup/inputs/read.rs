@@ -11,6 +11,7 @@ use super::schedule::Schedule;
 use super::scorers::{Scorers, checked_rewards};
 use crate::job::agents::{Agents, check_single_turns};
 use crate::job::models::check_model;
+use crate::job::problems::Problems;
 use crate::job::token_rules::token_rules;
 use crate::trainer::algorithms::RunEstimator;
 use crate::trainer::sampling::reward_model;
@@ -45,14 +46,25 @@ impl TrainerInputs {
     /// Reads all inputs, and checks that the model described by config.json fits them. `tree` has the places of settings.
     ///
     /// # Errors
-    /// The first input that is missing or does not fit, with its key.
+    /// The inputs that are missing or do not fit, with their keys. Rows are read only if the files before them are there.
     pub fn read(config: &PpoConfig, tree: &Tree, interrupt: &Interrupt) -> Result<Self> {
         let plan = BatchPlan::new(config).map_err(|e| anyhow!("{}; {}", e.message, e.help))?;
-        let Scorers { rewards, agents, estimator, post_processing } = Scorers::start(config, &plan, interrupt)?;
-        let tokenizer = read_tokenizer(config)?;
+        let mut problems = Problems::default();
+        let scorers = problems.note(Scorers::start(config, &plan, interrupt));
+        let tokenizer = problems.note(read_tokenizer(config));
+        if tokenizer.is_some() {
+            problems.note(decoder(config));
+        }
+        note_missing_rows(config, &mut problems);
+        let (Some(scorers), Some(tokenizer)) = (scorers, tokenizer) else { return Err(problems.into_error()) };
+        problems.end()?;
+        let Scorers { rewards, agents, estimator, post_processing } = scorers;
         let prompts = Prompts::read(config, &tokenizer, rewards.needs, agents.as_ref())?;
-        let rewards = checked_rewards(config, rewards, agents.as_ref(), &prompts)?;
-        let Schedule { sampler, steps_per_epoch, total_steps } = Schedule::new(config, &prompts)?;
+        let mut problems = Problems::default();
+        let rewards = problems.note(checked_rewards(config, rewards, agents.as_ref(), &prompts));
+        let schedule = problems.note(Schedule::new(config, &prompts));
+        let (Some(rewards), Some(schedule)) = (rewards, schedule) else { return Err(problems.into_error()) };
+        let Schedule { sampler, steps_per_epoch, total_steps } = schedule;
         let Prompts { train, val } = prompts;
         let (reward_model, rules) = (None, None);
         let mut inputs = Self {
@@ -98,11 +110,7 @@ impl TrainerInputs {
 
     /// Returns the shape of the model, from its config.json.
     pub fn decoder(&self, config: &PpoConfig) -> Result<DecoderConfig> {
-        let model = &config.actor_rollout_ref.model;
-        hf_config(model).and_then(|hf| hf.decoder()).context(match model.override_config.is_empty() {
-            true => "actor_rollout_ref.model.path",
-            false => "actor_rollout_ref.model.path with actor_rollout_ref.model.override_config",
-        })
+        decoder(config)
     }
 
     /// Checks a model with [`check_model`] against the longest possible sequence.
@@ -125,5 +133,21 @@ impl TrainerInputs {
     /// Returns the tokens of the longest prompt of training and validation.
     pub(crate) fn longest_prompt(&self) -> usize {
         self.train.iter().chain(&self.val).map(|p| p.ids.len()).max().unwrap_or(0)
+    }
+}
+
+fn decoder(config: &PpoConfig) -> Result<DecoderConfig> {
+    let model = &config.actor_rollout_ref.model;
+    hf_config(model).and_then(|hf| hf.decoder()).context(match model.override_config.is_empty() {
+        true => "actor_rollout_ref.model.path",
+        false => "actor_rollout_ref.model.path with actor_rollout_ref.model.override_config",
+    })
+}
+
+/// Notes the data files that do not exist.
+pub(in crate::trainer::setup) fn note_missing_rows(config: &PpoConfig, problems: &mut Problems) {
+    problems.note_missing_files("data.train_files", &config.data.train_files);
+    if let Some(files) = &config.data.val_files {
+        problems.note_missing_files("data.val_files", files);
     }
 }
