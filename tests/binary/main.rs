@@ -7,7 +7,6 @@ mod agents;
 mod answers;
 mod broken_weights;
 mod chained;
-mod chained;
 mod chat;
 mod common;
 mod console;
