@@ -3,7 +3,7 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::process::ExitCode;
 
-use burnish::cli::{check_command, parse, run};
+use burnish::cli::{check_command, long_version, parse, run};
 use burnish::run::{LogFile, Output};
 use burnish::tracking::Progress;
 use burnish::util::contained::is_contained;
@@ -26,6 +26,9 @@ fn main() -> ExitCode {
     secret::remember_environment();
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     secret::remember_words(&words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>());
+    if let Some(text) = long_version(&words) {
+        return if terminal::print(&text).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     if let Err(refused) = check_command(&words) {
         refused.message().iter().for_each(|message| terminal::say(&format!("{message}\n")));
         return ExitCode::from(refused.code());

@@ -8,7 +8,7 @@ use super::error::CliError;
 use super::together::{refuse_several, reported_once};
 use super::{
     chat, completions, config, data, devices, eval, examples, export, fetch, from_openrlhf, from_peer, from_trl, from_verl,
-    generate, mistyped, recipes, report, run_source, runs, serve, serve_rm, stage, train, welcome,
+    generate, man, mistyped, recipes, report, run_source, runs, serve, serve_rm, stage, train, welcome,
 };
 use crate::pipelines::distill::Distill;
 use crate::pipelines::dpo::Dpo;
@@ -32,7 +32,7 @@ pub struct Cli {
 enum Command {
     /// Train what a recipe, or a script or command of verl, TRL or OpenRLHF describes
     Run(run_source::RunArgs),
-    /// Write a recipe for a model and rows of one's own, or a copy of a shipped recipe
+    /// Write a recipe for your model and rows, or a copy of a shipped recipe
     Init(recipes::InitArgs),
     /// List the recipes that come with the program
     Recipes(recipes::RecipesArgs),
@@ -78,6 +78,8 @@ enum Command {
     Devices,
     /// Print a script that completes commands, flags and overrides in a shell
     Completions(completions::CompletionsArgs),
+    /// Print a manual page, or write those of all commands
+    Man(man::ManArgs),
     /// Complete a word for such a script
     #[command(hide = true)]
     Complete(completions::CompleteArgs),
@@ -145,6 +147,7 @@ pub fn run(cli: Cli, output: Output) -> Result<(), CliError> {
         Some(Command::Config(command)) => config::run(command),
         Some(Command::Devices) => devices::run(),
         Some(Command::Completions(args)) => completions::script(&args),
+        Some(Command::Man(args)) => man::run(&args, command()),
         Some(Command::Complete(args)) => completions::run(&args, &command()),
     }
 }

@@ -10,13 +10,14 @@ use super::print::{print, print_data, warn_of_keys};
 use burnish_config::diff::diff;
 use burnish_config::explain::explain;
 use burnish_config::kinds::{ConfigKind, KINDS, infer, named};
+use burnish_config::search::search;
 use burnish_config::{ConfigError, Loaded, Request, ResolvedConfig, Tree, compose_untyped, resolve};
 
 #[derive(Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Print the resolved configuration
     Show(ShowArgs),
-    /// Explain a key: its meaning, its allowed values, its value and where that was set
+    /// Explain a key: its meaning, its allowed values, its value and where that was set; or find keys by a word
     Explain(ExplainArgs),
     /// Compare two configurations; exit code 1 if they differ
     Diff(DiffArgs),
@@ -41,7 +42,7 @@ pub(crate) struct ShowArgs {
 
 #[derive(Args)]
 pub(crate) struct ExplainArgs {
-    /// A dotted key
+    /// A dotted key; or a word, which lists the keys that have it in their names or descriptions
     key: String,
     #[command(flatten)]
     kind: KindArgs,
@@ -102,12 +103,21 @@ pub(super) fn run(command: ConfigCommand) -> Result<(), CliError> {
         ConfigCommand::Explain(args) => {
             let request = args.config.request();
             let known = args.kind.of(&request)?;
-            let explained = explain(known, &request, &choices(known.kind), &args.key)?;
+            let explained = match explain(known, &request, &choices(known.kind), &args.key) {
+                Err(error) => return print(&found(known, &args.key)?.ok_or(error)?),
+                Ok(explained) => explained,
+            };
             warn_of_keys(&explained.renamed, &explained.ignored);
             print(&explained.text)
         }
         ConfigCommand::Diff(args) => differences(&args),
     }
+}
+
+/// Returns the keys that have a word, if the text is a word and not a key.
+fn found(known: &ConfigKind, word: &str) -> Result<Option<String>, ConfigError> {
+    let is_word = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    if is_word { search(known, &word.replace('-', "_")) } else { Ok(None) }
 }
 
 fn show(args: &ShowArgs) -> Result<(), CliError> {

@@ -80,7 +80,9 @@ const EXAMPLES: &[Row] = &[
         ],
     ),
     ("trainer runs", ["trainer runs ls", "trainer runs show checkpoints/project/grpo"]),
-    ("trainer runs ls", ["trainer runs ls", "trainer runs ls checkpoints/project --json"]),
+    ("trainer runs ls", ["trainer runs ls", "trainer runs ls --project mine --with adv_estimator=grpo"]),
+    ("trainer runs diff", ["trainer runs diff checkpoints/mine/grpo checkpoints/mine/rloo", "trainer runs diff grpo grpo-2"]),
+    ("trainer runs rm", ["trainer runs rm checkpoints/mine/grpo", "trainer runs rm --yes old-1 old-2"]),
     (
         "trainer runs show",
         ["trainer runs show checkpoints/project/grpo", "trainer runs show checkpoints/project/grpo/global_step_20"],
@@ -124,10 +126,7 @@ const EXAMPLES: &[Row] = &[
             "trainer config show --config sft_trainer.yaml --sources",
         ],
     ),
-    (
-        "trainer config explain",
-        ["trainer config explain algorithm.adv_estimator", "trainer config explain lr --config sft_trainer.yaml"],
-    ),
+    ("trainer config explain", ["trainer config explain algorithm.adv_estimator", "trainer config explain kl"]),
     (
         "trainer config diff",
         [
@@ -136,6 +135,7 @@ const EXAMPLES: &[Row] = &[
         ],
     ),
     ("trainer devices", ["trainer devices", "trainer devices --help"]),
+    ("trainer man", ["trainer man runs ls", "trainer man --output man1"]),
     ("trainer completions", ["source <(trainer completions bash)", "trainer completions fish > trainer.fish"]),
 ];
 

@@ -16,7 +16,7 @@ const HERE: Row = (
 
 const ANYWHERE: &[Row] = &[
     ("trainer run @train.sh", "trains what a script of verl, TRL or OpenRLHF trains"),
-    ("trainer init grpo --model MODEL --data rows.jsonl", "writes a recipe for a model and rows of your own"),
+    ("trainer init grpo --model MODEL --data rows.jsonl", "writes a recipe for your model and rows"),
     ("trainer recipes", "lists what there is to start from"),
 ];
 

@@ -14,6 +14,7 @@ pub mod kinds;
 pub mod plan;
 pub mod recipe;
 pub mod schema;
+pub mod search;
 pub mod yaml_file;
 
 mod accepts;

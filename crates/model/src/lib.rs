@@ -67,7 +67,7 @@ pub use labels::{HeadInit, NewHead};
 pub use lora::LoraSettings;
 pub use micro_batch::Cut;
 pub use noise::EmbeddingNoise;
-pub use ops::TopK;
+pub use ops::{TopK, cpu_kernels};
 pub use readout::Readout;
 pub use sequence::Sequence;
 pub use token_stats::{Comparison, Divergence, Marked, TokenStats};

@@ -15,7 +15,7 @@ const DEPTH: usize = 6;
 const FOLDERS: usize = 20_000;
 
 /// Returns true if this folder is that of a run.
-pub(crate) fn is_run(dir: &Path) -> bool {
+pub fn is_run(dir: &Path) -> bool {
     [INFO, METRICS].iter().any(|file| dir.join(file).is_file())
 }
 

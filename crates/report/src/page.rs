@@ -18,6 +18,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("page/turns.js"),
     include_str!("page/samples.js"),
     include_str!("page/config.js"),
+    include_str!("page/compare.js"),
     include_str!("page/sections.js"),
     include_str!("page/main.js"),
 ];

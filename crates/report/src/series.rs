@@ -158,6 +158,11 @@ impl Series {
         self.steps.iter().max().copied()
     }
 
+    /// Returns the names of the metrics.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|(name, _)| name.as_str())
+    }
+
     /// Returns the last value of a metric, by step, and its step.
     pub fn last(&self, name: &str) -> Option<(u64, f64)> {
         let values = &self.columns[*self.by_name.get(name)?].1;

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use super::disk::{bytes_of, size};
 use super::record::RecordedRun;
 use super::series::{Series, read_end};
 use burnish_checkpoint::{BEST_FILE, TRACKER_FILE};
@@ -109,20 +110,9 @@ fn files(record: &RecordedRun) -> Vec<[String; 2]> {
     }
     let row = |path: &std::path::PathBuf| {
         let name = path.strip_prefix(&record.dir).unwrap_or(path).display().to_string();
-        [format!("{name}{}", if path.is_dir() { "/" } else { "" }), size(bytes(path))]
+        [format!("{name}{}", if path.is_dir() { "/" } else { "" }), size(bytes_of(path))]
     };
     paths.iter().map(row).collect()
-}
-
-/// Returns the size of a file, or of all files in a folder. Links are not counted.
-fn bytes(path: &Path) -> u64 {
-    match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_dir() => {
-            fs::read_dir(path).into_iter().flatten().flatten().map(|entry| bytes(&entry.path())).sum()
-        }
-        Ok(metadata) if metadata.is_file() => metadata.len(),
-        _ => 0,
-    }
 }
 
 fn section(text: &mut String, title: &str, rows: &[[String; 2]]) {
@@ -133,15 +123,6 @@ fn section(text: &mut String, title: &str, rows: &[[String; 2]]) {
     _ = writeln!(text, "\n{title}");
     for [name, value] in rows {
         _ = writeln!(text, "  {name:width$}  {value}");
-    }
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
     }
 }
 

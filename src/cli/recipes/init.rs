@@ -63,7 +63,7 @@ fn copied(args: &InitArgs, path: &Path) -> Result<(String, String), CliError> {
     if args.model.is_some() || args.data.is_some() || args.val.is_some() {
         let names: Vec<&str> = STARTERS.iter().map(|starter| starter.name).collect();
         return Err(CliError::setup(anyhow!(
-            "{name} has a model and rows of its own; recipes for yours are {}: trainer init {} --model MODEL --data FILE",
+            "{name} names its own model and rows; recipes for yours are {}: trainer init {} --model MODEL --data FILE",
             names.join(", "),
             names.iter().find(|known| name.ends_with(*known)).unwrap_or(&names[0]),
         )));

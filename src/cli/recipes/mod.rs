@@ -30,7 +30,7 @@ pub(super) fn run(args: &RecipesArgs) -> Result<(), CliError> {
 }
 
 fn list() -> String {
-    let mut text = "For a model and rows of your own: trainer init NAME --model MODEL --data FILE\n".to_owned();
+    let mut text = "For your own model and rows: trainer init NAME --model MODEL --data FILE\n".to_owned();
     for starter in STARTERS {
         text.push_str(&row(starter.name, starter.goal));
     }

@@ -1,4 +1,4 @@
-//! Starting points for a model and rows of one's own: the settings that people look at first, with their usual values.
+//! Starting points for the user's model and rows: the settings that people look at first, with their usual values.
 
 use burnish_config::compat::Kind;
 

@@ -50,4 +50,5 @@ pub use rope::rope;
 pub use rows::linear_rows;
 pub use rows::products_on_host;
 pub use scatter::{add_rows, assign_rows};
+pub use simd::cpu_kernels;
 pub use simd::{AdamwStep, adamw_row, exp_sub_sum, max_row, sum_squares};

@@ -102,6 +102,21 @@ macro_rules! multiversion {
 
 pub(super) use multiversion;
 
+/// Returns the name of the instructions that the CPU's operations use on this machine, as [`multiversion`] chooses them.
+pub fn cpu_kernels() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::is_x86_feature_detected as has;
+        if has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") && has!("fma") {
+            return "AVX-512";
+        }
+        if has!("avx2") && has!("fma") {
+            return "AVX2";
+        }
+    }
+    if cfg!(target_arch = "aarch64") { "NEON" } else { "portable, without AVX2: slow" }
+}
+
 multiversion! {
     fn glu = glu_(act: Act, g: &[f32], u: &[f32], out: &mut Uninit);
     fn glu_bwd = glu_bwd_(act: Act, g: &[f32], u: &[f32], d: &mut [f32], dg: &mut Uninit);

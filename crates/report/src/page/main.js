@@ -2,7 +2,7 @@
 
 let generated = 0;
 
-const SECTIONS = [["glance", "Glance"], ["curves", "Curves"], ["validation", "Validation"], ["timing", "Time"], ["samples", "Samples"], ["series", "All series"], ["config", "Config"]];
+const SECTIONS = [["compare", "Runs"], ["glance", "Glance"], ["curves", "Curves"], ["validation", "Validation"], ["timing", "Time"], ["samples", "Samples"], ["series", "All series"], ["config", "Config"]];
 
 function renderNav() {
   const there = SECTIONS.filter(([id]) => !byId(id).hidden);
@@ -74,6 +74,7 @@ function take(data) {
 
 /** Draws everything from the data; `live` means new data of the same runs. */
 function render(live = false) {
+  renderCompare();
   renderRuns();
   renderGlance();
   if (!live || toolbarMark() !== take.toolbar) renderToolbar();

@@ -43,6 +43,12 @@ fn write(text: &str) -> io::Result<()> {
     }
 }
 
+/// Returns the number of columns of tables on standard output: those of the terminal, at least 80; 80 if it is not a terminal.
+pub fn columns() -> u16 {
+    const FEWEST: u16 = 80;
+    console::Term::stdout().size_checked().map_or(FEWEST, |(_, columns)| columns.max(FEWEST))
+}
+
 /// Returns true if standard output has no reader any more: the pipe or the terminal is closed.
 fn has_no_reader(error: &io::Error) -> bool {
     let is_device = || fstat(io::stdout()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_char_device());

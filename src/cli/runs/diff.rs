@@ -1,0 +1,94 @@
+//! `trainer runs diff`: the settings in which two runs differ, and their results.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use comfy_table::presets::NOTHING;
+use comfy_table::{ContentArrangement, Table};
+
+use super::super::error::CliError;
+use super::super::print::print;
+use super::row::Row;
+use burnish_report::compare::{differences, shown};
+use burnish_report::disk::{bytes_of, size};
+use burnish_report::folder::resolve;
+use burnish_util::number::short;
+use burnish_util::terminal;
+
+#[derive(Args)]
+pub(crate) struct DiffArgs {
+    /// Folder of a run, a checkpoint or a file in it
+    #[arg(value_name = "RUN_DIR")]
+    a: PathBuf,
+    /// The run to compare with
+    #[arg(value_name = "RUN_DIR")]
+    b: PathBuf,
+}
+
+pub(super) fn run(args: &DiffArgs) -> Result<(), CliError> {
+    let [a, b] = [&args.a, &args.b].map(|path| resolve(path).map(|dir| Row::read(&dir)).map_err(CliError::setup));
+    let runs = [a?, b?];
+    let folders = runs.each_ref().map(|run| run.record.dir.display().to_string());
+    let settings = differences(&runs.each_ref().map(|run| &run.record));
+    let mut lines: Vec<[String; 3]> = settings
+        .into_iter()
+        .map(|(key, values)| {
+            let value = |index: usize| values[index].as_ref().map_or_else(|| "not set".to_owned(), shown);
+            [key, value(0), value(1)]
+        })
+        .collect();
+    if lines.is_empty() {
+        lines.push(["settings".to_owned(), "the same".to_owned(), "the same".to_owned()]);
+    }
+    let results = lines.len();
+    let mut add = |name: &str, of: &dyn Fn(&Row) -> String| lines.push([name.to_owned(), of(&runs[0]), of(&runs[1])]);
+    add("state", &|run| run.record.describe());
+    add("step", &Row::step);
+    add("score", &Row::score);
+    add("took", &Row::took);
+    add("size", &|run| size(bytes_of(&run.record.dir)));
+    for name in metrics(&runs) {
+        let last = |run: &Row| run.series.last(&name).map_or_else(super::row::unknown, |(_, value)| short(value));
+        lines.push([name.clone(), last(&runs[0]), last(&runs[1])]);
+    }
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(terminal::columns());
+    table.set_header(["".to_owned(), folders[0].clone(), folders[1].clone()]);
+    for (index, line) in lines.into_iter().enumerate() {
+        if index == results {
+            table.add_row(["", "", ""]);
+        }
+        table.add_row(line);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    print(&table.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
+}
+
+/// The first metrics; those of validation follow.
+const FIRST: &[&str] = &[
+    "critic/score/mean",
+    "train/loss",
+    "train/accuracy",
+    "rewards/accuracies",
+    "actor/entropy",
+    "actor/grad_norm",
+    "train/grad_norm",
+    "response_length/mean",
+    "perf/throughput",
+];
+
+/// Returns the names of metrics that one of the runs has, in the order of [`FIRST`], then those of validation.
+fn metrics(runs: &[Row; 2]) -> Vec<String> {
+    let mut validation: Vec<String> = runs
+        .iter()
+        .flat_map(|run| run.series.names())
+        .filter(|name| name.starts_with("val-core/") || name.starts_with("val/"))
+        .map(str::to_owned)
+        .collect();
+    validation.sort();
+    validation.dedup();
+    let known = FIRST.iter().filter(|name| runs.iter().any(|run| run.series.last(name).is_some()));
+    known.map(|name| (*name).to_owned()).chain(validation).collect()
+}

@@ -1,0 +1,121 @@
+//! `trainer runs ls`: the runs below folders, as a table that fits the terminal.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use serde_json::json;
+
+use super::super::error::CliError;
+use super::super::print::{print, print_data};
+use super::row::Row;
+use burnish_report::compare::{differing, shown};
+use burnish_report::disk::{bytes_of, size};
+use burnish_report::folder::find;
+use burnish_util::json_number;
+use burnish_util::terminal;
+
+#[derive(Args)]
+pub(crate) struct LsArgs {
+    /// Folders to search [default: checkpoints if it exists, else .]
+    #[arg(value_name = "FOLDER")]
+    folders: Vec<PathBuf>,
+    /// Only runs of this project
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    /// Only runs with this text in their folder, state, model or settings (as key=value)
+    #[arg(long, value_name = "TEXT")]
+    with: Vec<String>,
+    /// Print a JSON object per run
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &LsArgs) -> Result<(), CliError> {
+    if let Some(missing) = args.folders.iter().find(|folder| !folder.is_dir()) {
+        return Err(CliError::Setup(format!("the folder {} does not exist; --with TEXT selects runs", missing.display())));
+    }
+    let folders = match &args.folders[..] {
+        [] => vec![PathBuf::from(if Path::new("checkpoints").is_dir() { "checkpoints" } else { "." })],
+        given => given.to_vec(),
+    };
+    let mut runs: Vec<Row> = find(&folders).into_iter().map(|dir| Row::read(&dir)).collect();
+    let found = runs.len();
+    runs.retain(|run| is_wanted(args, run));
+    runs.sort_by(|a, b| b.began().total_cmp(&a.began()));
+    if runs.is_empty() {
+        let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        match found {
+            0 => tracing::warn!("no runs below {}; `trainer runs ls FOLDER` looks elsewhere", names.join(", ")),
+            _ => tracing::warn!("none of the {found} runs below {} is selected", names.join(", ")),
+        }
+        return Ok(());
+    }
+    match args.json {
+        true => print_data(&runs.iter().map(|run| format!("{}\n", object(run))).collect::<String>()),
+        false => print(&table(&runs)),
+    }
+}
+
+fn is_wanted(args: &LsArgs, run: &Row) -> bool {
+    let info = run.record.info.as_ref();
+    let settings = || info.into_iter().flat_map(|info| &info.config).map(|set| format!("{}={}", set.key, shown(&set.value)));
+    let texts = |text: &str| {
+        let texts = [run.record.dir.display().to_string(), run.record.describe()];
+        let model = info.is_some_and(|info| info.model.contains(text));
+        model || texts.iter().any(|known| known.contains(text)) || settings().any(|setting| setting.contains(text))
+    };
+    let project = args.project.as_ref().is_none_or(|project| info.is_some_and(|info| info.project == *project));
+    project && args.with.iter().all(|text| texts(text))
+}
+
+fn object(run: &Row) -> serde_json::Value {
+    let mut object = run.record.head(&run.series);
+    object["reward"] =
+        json!(run.reward().map(|(metric, value)| json!({"metric": metric, "value": json_number::to_value(value)})));
+    object["duration_s"] = json!(run.record.worked());
+    object["bytes"] = json!(bytes_of(&run.record.dir));
+    object
+}
+
+fn table(runs: &[Row]) -> String {
+    let records: Vec<_> = runs.iter().map(|run| &run.record).collect();
+    let (settings, bytes) = (differing(&records), records.iter().map(|record| bytes_of(&record.dir)));
+    let bytes: Vec<u64> = bytes.collect();
+    let has_settings = settings.iter().any(|text| !text.is_empty());
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(terminal::columns());
+    let shown = |mut cells: Vec<String>| {
+        cells.truncate(if has_settings { 8 } else { 7 });
+        cells
+    };
+    table.set_header(shown(["RUN", "STATE", "STEP", "SCORE", "AGE", "TOOK", "SIZE", "SETTINGS"].map(str::to_owned).to_vec()));
+    for ((run, settings), bytes) in runs.iter().zip(settings).zip(&bytes) {
+        let folder = run.record.dir.display().to_string();
+        table.add_row(shown(vec![
+            folder,
+            run.record.describe(),
+            run.step(),
+            run.score(),
+            run.age(),
+            run.took(),
+            size(*bytes),
+            settings,
+        ]));
+    }
+    for column in [2, 4, 5, 6] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
+    if let Some(column) = table.column_mut(0) {
+        // A path that does not fit is cut behind a slash.
+        column.set_delimiter('/');
+    }
+    let lines: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    format!("{lines}{} runs, {}\n", runs.len(), size(bytes.iter().sum()))
+}

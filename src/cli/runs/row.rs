@@ -1,0 +1,72 @@
+//! A run as the lists of runs show it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use burnish_report::record::RecordedRun;
+use burnish_report::series::{Series, read_end};
+use burnish_util::number::short;
+use burnish_util::time::{human, unix_time};
+
+/// The metrics that can represent the reward, the most informative first: the score, the reward that PPO learns from, and the
+/// loss of supervised runs.
+const REWARDS: &[&str] = &["critic/score/mean", "critic/rewards/mean", "train/loss"];
+
+pub(super) struct Row {
+    pub record: RecordedRun,
+    /// The metrics of the last steps.
+    pub series: Series,
+}
+
+impl Row {
+    pub(super) fn read(dir: &Path) -> Self {
+        let record = RecordedRun::read(dir);
+        let mut series = Series::default();
+        let read = read_end(&record.metrics, &mut series).err().map(|error| format!("{error:#}"));
+        record.problems.iter().chain(&read).for_each(|problem| tracing::warn!("{problem}"));
+        Self { record, series }
+    }
+
+    /// The start of the run in Unix seconds, or the best known estimate of it.
+    pub(super) fn began(&self) -> f64 {
+        self.record.started().or(self.record.touched).unwrap_or(0.0)
+    }
+
+    pub(super) fn reward(&self) -> Option<(&'static str, f64)> {
+        REWARDS.iter().find_map(|name| Some((*name, self.series.last(name)?.1)))
+    }
+
+    /// Returns the step, with the planned number of steps if it is known.
+    pub(super) fn step(&self) -> String {
+        let step = self.record.step(&self.series).map_or_else(unknown, |step| step.to_string());
+        self.record.total_steps().map_or_else(|| step.clone(), |total| format!("{step}/{total}"))
+    }
+
+    /// Returns the best validation with its step, or else the last reward or loss.
+    pub(super) fn score(&self) -> String {
+        let best = self.record.info.as_ref().and_then(|info| info.best.as_ref());
+        let reward = || {
+            self.reward().map_or_else(unknown, |(name, value)| match name {
+                "train/loss" => format!("loss {}", short(value)),
+                _ => short(value),
+            })
+        };
+        best.map_or_else(reward, |best| format!("{} at {}", short(best.value), best.step))
+    }
+
+    pub(super) fn age(&self) -> String {
+        self.record.started().map_or_else(unknown, |started| duration(unix_time() - started))
+    }
+
+    pub(super) fn took(&self) -> String {
+        self.record.worked().map_or_else(unknown, duration)
+    }
+}
+
+pub(super) fn unknown() -> String {
+    "-".to_owned()
+}
+
+fn duration(seconds: f64) -> String {
+    human(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
