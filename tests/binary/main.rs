@@ -61,6 +61,7 @@ mod serve_page;
 mod serve_rm;
 mod settings;
 mod signals;
+mod starting;
 mod stored_numbers;
 mod supervised;
 mod tensor_edits;

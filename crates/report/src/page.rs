@@ -92,4 +92,18 @@ mod tests {
             assert!(!page(true).contains(remote), "{remote}");
         }
     }
+
+    #[test]
+    fn no_name_is_declared_by_two_scripts() {
+        let declared = |line: &str| {
+            let mut words = line.split([' ', '(', '=', ';']);
+            let is_declaration = matches!(words.next(), Some("function" | "const" | "let" | "class"));
+            words.next().filter(|name| is_declaration && !name.is_empty()).map(str::to_owned)
+        };
+        let mut names: Vec<String> = SCRIPTS.iter().flat_map(|script| script.lines()).filter_map(declared).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert!(count > 100 && names.len() == count, "a name is declared twice: the page would stay empty");
+    }
 }

@@ -10,7 +10,7 @@ use super::super::conversion::{check, with_space};
 use super::super::error::CliError;
 use super::super::print::print;
 use super::columns::{self, FoundColumns};
-use super::lengths::{limit, measure};
+use super::lengths::{limit, measure, positions};
 use super::shipped::head;
 use super::starters::{STARTERS, Starter};
 use burnish_config::compat::Kind;
@@ -83,7 +83,8 @@ fn copied(args: &InitArgs, path: &Path) -> Result<(String, String), CliError> {
         }
     }
     let command = head(text, "Command").unwrap_or_default();
-    let subcommand = command.split(' ').nth(1).filter(|word| !word.starts_with('-')).unwrap_or_default();
+    let behind = command.split_whitespace().skip_while(|word| *word != "trainer").nth(1);
+    let subcommand = behind.filter(|word| !word.starts_with('-')).unwrap_or_default();
     Ok(((*text).to_owned(), subcommand.to_owned()))
 }
 
@@ -134,6 +135,11 @@ fn own(starter: &Starter, args: &InitArgs) -> Result<(String, String), CliError>
 const REWARD: &str = "custom_reward_function.path";
 const REWARD_HELP: &str = "a Python file with compute_score (docs/rewards.md)";
 
+/// Limits of lengths in tokens: of a response, and of prompts and whole texts that are not measured.
+const RESPONSE: usize = 1024;
+const PROMPT: usize = 1024;
+const TEXT: usize = 2048;
+
 /// Reads the rows of a local file; `None` for a data set on the Hub.
 fn rows(kind: Kind, data: &str) -> Result<Option<(Rows, FoundColumns)>, CliError> {
     let path = Path::new(data);
@@ -157,25 +163,19 @@ fn settings_of_rows(draft: &mut Draft, model: &str, is_rl: bool, rows: &Rows, fo
     for (key, value) in &found.settings {
         draft.yaml(key, value, "")?;
     }
+    let most = positions(model).unwrap_or(usize::MAX);
     let measured = measure(model, rows, found.prompt, &found.response);
-    if let Some(lengths) = &measured {
-        let about = |tokens: usize| format!("the longest row has about {tokens} tokens");
-        match is_rl {
-            true => draft.yaml("data.max_prompt_length", &limit(lengths.prompt).to_string(), &about(lengths.prompt))?,
-            false => {
-                let both = lengths.prompt + lengths.response;
-                draft.yaml("data.max_length", &limit(both).to_string(), &about(both))?;
-            }
-        }
-    } else if is_rl {
-        draft.yaml("data.max_prompt_length", "1024", "tokens; a longer prompt ends the run at its start")?;
-    } else {
-        draft.yaml("data.max_length", "2048", "tokens")?;
-    }
+    let about = |tokens: usize| format!("the longest row has about {tokens} tokens");
+    let (key, most_of_rows, unmeasured) =
+        if is_rl { ("data.max_prompt_length", most / 2, PROMPT) } else { ("data.max_length", most, TEXT) };
+    let measured = measured.map(|lengths| if is_rl { lengths.prompt } else { lengths.prompt + lengths.response });
+    let length = measured.map_or(unmeasured, limit).min(most_of_rows);
+    draft.yaml(key, &length.to_string(), &measured.map_or_else(|| "tokens".to_owned(), about))?;
     if !is_rl {
         return Ok(());
     }
-    draft.yaml("data.max_response_length", "1024", "tokens; a longer response is cut")?;
+    let response = RESPONSE.min(most - length);
+    draft.yaml("data.max_response_length", &response.to_string(), "tokens; a longer response is cut")?;
     if found.is_text {
         draft.yaml("data.apply_chat_template", "true", "the prompt is a text, and becomes a message of the user")?;
     }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use burnish_data::Tokenizer;
 use burnish_data::rows::Rows;
+use burnish_util::fs::read_json;
 
 /// Number of rows that are measured.
 const ROWS: usize = 2_000;
@@ -36,6 +37,13 @@ pub(super) fn measure(model: &str, rows: &Rows, prompt: Option<&str>, responses:
 /// Returns a limit for texts of a measured length.
 pub(super) fn limit(measured: usize) -> usize {
     (measured + STEP).div_ceil(STEP) * STEP
+}
+
+/// Returns the number of positions of a model in a local folder; `None` if the model does not limit it.
+pub(super) fn positions(model: &str) -> Option<usize> {
+    let config: Value = read_json(&Path::new(model).join("config.json")).ok()?;
+    let keys = ["max_position_embeddings", "n_positions"];
+    keys.iter().find_map(|key| config[*key].as_u64()).and_then(|count| usize::try_from(count).ok())
 }
 
 /// Counts the tokens of all texts in a cell.

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comfy_table::presets::NOTHING;
-use comfy_table::{ContentArrangement, Table};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 
 use super::super::error::CliError;
 use super::super::print::print;
-use super::row::Row;
+use super::row::{Row, names};
 use burnish_report::compare::{differences, shown};
 use burnish_report::disk::{bytes_of, size};
 use burnish_report::folder::resolve;
@@ -28,7 +28,7 @@ pub(crate) struct DiffArgs {
 pub(super) fn run(args: &DiffArgs) -> Result<(), CliError> {
     let [a, b] = [&args.a, &args.b].map(|path| resolve(path).map(|dir| Row::read(&dir)).map_err(CliError::setup));
     let runs = [a?, b?];
-    let folders = runs.each_ref().map(|run| run.record.dir.display().to_string());
+    let (_, folders) = names(&runs.each_ref());
     let settings = differences(&runs.each_ref().map(|run| &run.record));
     let mut lines: Vec<[String; 3]> = settings
         .into_iter()
@@ -62,6 +62,9 @@ pub(super) fn run(args: &DiffArgs) -> Result<(), CliError> {
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
+    }
+    if let Some(keys) = table.column_mut(0) {
+        keys.set_constraint(ColumnConstraint::ContentWidth);
     }
     print(&table.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::super::error::CliError;
 use super::super::print::{print, print_data};
-use super::row::Row;
+use super::row::{Row, names};
 use burnish_report::compare::{differing, shown};
 use burnish_report::disk::{bytes_of, size};
 use burnish_report::folder::find;
@@ -84,6 +84,7 @@ fn table(runs: &[Row]) -> String {
     let (settings, bytes) = (differing(&records), records.iter().map(|record| bytes_of(&record.dir)));
     let bytes: Vec<u64> = bytes.collect();
     let has_settings = settings.iter().any(|text| !text.is_empty());
+    let (above, names) = names(&runs.iter().collect::<Vec<_>>());
     let mut table = Table::new();
     table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(terminal::columns());
     let shown = |mut cells: Vec<String>| {
@@ -91,10 +92,9 @@ fn table(runs: &[Row]) -> String {
         cells
     };
     table.set_header(shown(["RUN", "STATE", "STEP", "SCORE", "AGE", "TOOK", "SIZE", "SETTINGS"].map(str::to_owned).to_vec()));
-    for ((run, settings), bytes) in runs.iter().zip(settings).zip(&bytes) {
-        let folder = run.record.dir.display().to_string();
+    for (((run, name), settings), bytes) in runs.iter().zip(names).zip(settings).zip(&bytes) {
         table.add_row(shown(vec![
-            folder,
+            name,
             run.record.describe(),
             run.step(),
             run.score(),
@@ -112,10 +112,8 @@ fn table(runs: &[Row]) -> String {
     for column in table.column_iter_mut() {
         column.set_padding((0, 1));
     }
-    if let Some(column) = table.column_mut(0) {
-        // A path that does not fit is cut behind a slash.
-        column.set_delimiter('/');
-    }
     let lines: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-    format!("{lines}{} runs, {}\n", runs.len(), size(bytes.iter().sum()))
+    let count = if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
+    let place = above.map_or(String::new(), |above| format!(" in {}", above.display()));
+    format!("{lines}{count}{place}, {}\n", size(bytes.iter().sum()))
 }

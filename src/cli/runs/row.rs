@@ -1,6 +1,6 @@
 //! A run as the lists of runs show it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use burnish_report::record::RecordedRun;
@@ -61,6 +61,21 @@ impl Row {
     pub(super) fn took(&self) -> String {
         self.record.worked().map_or_else(unknown, duration)
     }
+}
+
+/// Returns the folder that holds all these runs, and the name of each run below it. A single run keeps its whole path.
+pub(super) fn names(runs: &[&Row]) -> (Option<PathBuf>, Vec<String>) {
+    let parent = |run: &&Row| run.record.dir.parent().map(Path::to_owned);
+    let shared = |above: PathBuf, other: PathBuf| above.ancestors().find(|dir| other.starts_with(dir)).map(Path::to_owned);
+    let mut parents = runs.iter().map(parent);
+    let first = parents.next().flatten().filter(|_| runs.len() > 1);
+    let above = parents.try_fold(first, |above, other| Some(Some(shared(above?, other?)?))).flatten();
+    let above = above.filter(|above| !above.as_os_str().is_empty());
+    let below = |run: &&Row| {
+        let dir = above.as_ref().and_then(|above| run.record.dir.strip_prefix(above).ok()).unwrap_or(&run.record.dir);
+        dir.display().to_string()
+    };
+    (above.clone(), runs.iter().map(below).collect())
 }
 
 pub(super) fn unknown() -> String {

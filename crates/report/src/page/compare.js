@@ -5,7 +5,7 @@ const NAMING = new Set(["trainer.experiment_name", "trainer.default_local_dir", 
 const isSeed = (key) => /(^|[._])seed$/.test(key);
 
 /** Last and best value of validation, or else of the reward or the training loss. */
-function scoreOf(run) {
+function resultOf(run) {
   const name = validationMetric(run) || nameOf(run, [...curve("Reward").names, "train/loss"]);
   if (!name) return null;
   const { some, last, min, max } = statistics(run, name), isLoss = /loss$/.test(name);
@@ -51,7 +51,7 @@ function renderCompare() {
   const section = byId("compare");
   if (runs.length < 2) { section.hidden = true; return; }
   const groups = groupsOf(runs);
-  for (const group of groups) group.scores = group.runs.map(scoreOf).filter(Boolean);
+  for (const group of groups) group.scores = group.runs.map(resultOf).filter(Boolean);
   const known = groups.filter(({ settings }) => settings.size);
   const keys = [...new Set(known.flatMap(({ settings }) => [...settings.keys()]))].filter((key) => new Set(known.map(({ settings }) => settings.get(key))).size > 1);
   const metrics = [...new Set(groups.flatMap(({ scores }) => scores.map(({ name }) => name)))], only = metrics.length === 1 ? metrics[0] : null;
@@ -63,12 +63,12 @@ function renderCompare() {
   const text = (group, key) => { const found = group.settings.get(key); return found === undefined ? "–" : shownValue(JSON.parse(found)); };
   const row = (group) => h("tr", {}, h("th", { scope: "row" }, names(group)),
     keys.map((key) => cell(shortKey(key, keys), text(group, key), key)),
-    seeded && cell("Runs", String(group.runs.length)),
+    seeded && cell("Count", String(group.runs.length)),
     cell("Last", withSpread(group.scores.map(({ last }) => last)), group.scores[0]?.name), cell(word, withSpread(group.scores.map(({ best }) => best)), group.scores[0]?.name),
     !only && cell("Metric", group.scores[0]?.name ?? "–"));
   const head = (title, name) => h("th", { scope: "col", title: name, text: title });
   const table = h("table", { class: "diff compared" }, h("caption", { class: "hidden", text: "Runs, compared" }),
-    h("thead", {}, h("tr", {}, head("Runs"), keys.map((key) => head(shortKey(key, keys), key)), seeded && head("Runs"), head("Last"), head(word), !only && head("Metric"))),
+    h("thead", {}, h("tr", {}, head("Runs"), keys.map((key) => head(shortKey(key, keys), key)), seeded && head("Count"), head("Last"), head(word), !only && head("Metric"))),
     h("tbody", {}, groups.map(row)));
   const notes = [only && `Last and ${word.toLowerCase()}: ${only}.`, seeded && "Runs that differ in their seed alone are one row: mean ± standard deviation.",
     !keys.length && "No other settings differ."].filter(Boolean);
