@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::kept_recipe::KeptRecipe;
 use super::kinds::choices;
-use super::print::warn_of_keys;
+use super::print::{note_first_run, warn_of_keys};
 use burnish_config::kinds::by_name;
 use burnish_config::{ConfigError, Kind, Loaded, Origin, Problem, Request, Schema, Tree};
 
@@ -70,6 +70,7 @@ impl ConfigArgs {
                 "{DEVICE}={device} is verl's default and is not here (`trainer devices`): the run computes on the CPU"
             );
         }
+        note_first_run(loaded.first_run.as_deref());
         Ok(loaded)
     }
 

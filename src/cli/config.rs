@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::args::ConfigArgs;
 use super::error::CliError;
 use super::kinds::choices;
-use super::print::{print, print_data, warn_of_keys};
+use super::print::{note_first_run, print, print_data, warn_of_keys};
 use burnish_config::diff::diff;
 use burnish_config::explain::explain;
 use burnish_config::kinds::{ConfigKind, KINDS, infer, named};
@@ -81,8 +81,9 @@ impl KindArgs {
     /// Returns the resolved configuration after all checks of a run.
     fn load(&self, request: &Request) -> Result<Tree, ConfigError> {
         let known = self.of(request)?;
-        let Loaded { tree, ignored, renamed, .. } = known.load(request, &choices(known.kind))?;
+        let Loaded { tree, ignored, renamed, first_run, .. } = known.load(request, &choices(known.kind))?;
         warn_of_keys(&renamed, &ignored);
+        note_first_run(first_run.as_deref());
         Ok(tree)
     }
 

@@ -13,6 +13,13 @@ pub(crate) fn warn_of_keys(renamed: &[Renamed], ignored: &[Ignored]) {
     }
 }
 
+/// Says on standard error which recipe runs, if the user names neither a model nor data.
+pub(super) fn note_first_run(line: Option<&str>) {
+    if let Some(line) = line {
+        tracing::info!("{line}");
+    }
+}
+
 /// Prints text for people on standard output. A reader that stops early, such as `head`, is not a failure.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
     terminal::print(text).map_err(failed)

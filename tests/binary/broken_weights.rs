@@ -7,7 +7,7 @@ use burnish::model::weights::read_safetensors;
 use burnish::util::crc::IEEE;
 use serde_json::{Value, json};
 
-use crate::common::{small_run, succeed, trainer};
+use crate::common::{of_task, small_run, succeed};
 use crate::tensor_edits::TensorFile;
 
 /// A pipeline, its settings, and the key of the raised learning rate.
@@ -42,7 +42,7 @@ fn run(pipeline: &str, at: &Path, settings: &[&str], more: &[&str]) -> Command {
             command
         }
         stage => {
-            let mut command = trainer(&[stage]);
+            let mut command = of_task(stage);
             command.args(own).arg(format!("trainer.default_local_dir={}", at.display()));
             command.args([
                 "data.train_batch_size=4",

@@ -20,6 +20,15 @@ pub fn trainer(args: &[&str]) -> Command {
     command
 }
 
+/// The command with the recipe of the built-in task, for runs that name another model or other data: without a name,
+/// reinforcement learning.
+pub fn of_task(command: &str) -> Command {
+    match command {
+        "" => trainer(&["--config", "arithmetic/first.yaml"]),
+        command => trainer(&[command, "--config", &format!("arithmetic/first_{command}.yaml")]),
+    }
+}
+
 /// Runs a command to its end, which must be successful, and reads every checkpoint in the folder of its run.
 pub fn succeed(mut command: Command) -> Output {
     let output = command.output().expect("the binary starts");
@@ -94,7 +103,7 @@ const SMALL: &[&str] = &[
 
 /// Returns a run with [`SMALL`] settings and its own folder.
 pub fn small_run(folder: &Path, more: &[&str]) -> Command {
-    let mut command = trainer(&["--config", "ppo_trainer.yaml"]);
+    let mut command = of_task("");
     command.args(SMALL).arg(format!("trainer.default_local_dir={}", folder.display())).args(more);
     command
 }

@@ -45,7 +45,10 @@ fn errors_and_lists_show_what_others_wrote_and_do_not_obey_it() {
         ("a missing file", &["--config", HOSTILE]),
         ("a folder", &["serve-rm", "--model", model]),
         ("an override", &[&format!("trainer.total_epochs={HOSTILE}")]),
-        ("a data file", &["--dry-run", &format!("data.train_files={rows}"), "data.prompt_key=none"]),
+        (
+            "a data file",
+            &["--dry-run", "--config", "arithmetic/first.yaml", &format!("data.train_files={rows}"), "data.prompt_key=none"],
+        ),
     ] {
         for colours in [false, true] {
             let mut command = trainer(args);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::common::{copy, parts_of_memory, rows, succeed, text, trainer};
+use crate::common::{copy, of_task, parts_of_memory, rows, succeed, text};
 use crate::golden_steps::goldens;
 
 /// A run on the rows of a golden file, in their order.
@@ -14,7 +14,7 @@ fn distill(folder: &Path, name: &str, golden: &Value, more: &[&str]) -> Command 
     let lines = |rows: &Value| rows.as_array().unwrap().iter().map(|row| format!("{row}\n")).collect::<String>();
     std::fs::write(&data, lines(&golden["rows"])).unwrap();
     let model = |role: &str| goldens().join("models").join(golden["model"][role].as_str().unwrap());
-    let mut command = trainer(&["distill"]);
+    let mut command = of_task("distill");
     for setting in [
         format!("data.train_files={}", data.display()),
         format!("model.path={}", model("student").display()),

@@ -77,7 +77,7 @@ fn supervised_training_learns_resumes_and_its_model_trains_on() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("sft");
     let sft = |steps: usize| {
-        let mut command = trainer(&["sft", "--config", "sft_trainer.yaml"]);
+        let mut command = trainer(&["sft", "--config", "arithmetic/first_sft.yaml"]);
         command.arg(format!("trainer.default_local_dir={}", at.display())).arg(format!("trainer.total_training_steps={steps}"));
         command.args([
             "data.train_batch_size=32",
@@ -101,7 +101,8 @@ fn supervised_training_learns_resumes_and_its_model_trains_on() {
     assert_eq!(more.len(), 25);
 
     // Unless a setting says otherwise, training starts from the weights in the model's folder.
-    let mut command = trainer(&["sft", "--config", "sft_trainer.yaml", "trainer.total_training_steps=1", "data.val_files=null"]);
+    let mut command =
+        trainer(&["sft", "--config", "arithmetic/first_sft.yaml", "trainer.total_training_steps=1", "data.val_files=null"]);
     let pretrained = folder.path().join("pretrained");
     command.args(["data.train_batch_size=32", "data.micro_batch_size_per_gpu=16", "trainer.logger=[file]"]);
     command.arg(format!("trainer.default_local_dir={}", pretrained.display()));

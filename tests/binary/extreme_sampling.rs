@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::common::{small_run, succeed, trainer};
+use crate::common::{of_task, small_run, succeed};
 use crate::serve::Server;
 
 /// Settings of generation and training that every run refuses.
@@ -43,7 +43,8 @@ fn what_cannot_be_done_is_refused_by_name() {
         // A generation accepts any temperature from 0.
         let is_taken = key == "temperature" && value.parse::<f64>().is_ok_and(|t| t > 0.0 && t.is_finite());
         if !key.starts_with("val_kwargs") && !is_taken {
-            let mut generate = trainer(&["generate", "--dry-run", "data.path=data/arithmetic/test.parquet"]);
+            let mut generate = of_task("generate");
+            generate.args(["--dry-run", "data.path=data/arithmetic/test.parquet"]);
             generate.args(["model.path=data/arithmetic/model", &format!("rollout.{key}={value}")]);
             runs.push(("generation", generate));
         }
@@ -63,8 +64,10 @@ fn a_temperature_near_0_is_greedy() {
     let file = |name: &str| folder.path().join(name).display().to_string();
     let generated = |temperature: &str| {
         let output = file(&format!("{temperature}.parquet"));
-        let mut command = trainer(&["generate", "data.path=data/arithmetic/test.parquet", "model.path=data/arithmetic/model"]);
+        let mut command = of_task("generate");
         command.args([
+            "data.path=data/arithmetic/test.parquet",
+            "model.path=data/arithmetic/model",
             &format!("data.output_path={output}"),
             &format!("rollout.temperature={temperature}"),
             "rollout.response_length=6",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::common::{succeed, trainer};
 
 fn generate(output: &Path, more: &[&str]) -> Command {
-    let mut command = trainer(&["generate", "--config", "generation.yaml"]);
+    let mut command = trainer(&["generate", "--config", "arithmetic/first_generate.yaml"]);
     command.arg(format!("data.output_path={}", output.display())).args(more);
     command
 }

@@ -34,7 +34,7 @@ pub fn near(what: &str, ours: f64, theirs: &Value, tolerance: f64) {
 
 /// Runs a stage with these settings in a folder and returns the metrics of its steps.
 pub fn run(command: &str, at: &Path, settings: &[String]) -> Vec<Map<String, Value>> {
-    let mut command = trainer(&[command, "--config", &format!("{command}_trainer.yaml")]);
+    let mut command = trainer(&[command, "--config", &format!("arithmetic/first_{command}.yaml")]);
     command.arg(format!("trainer.default_local_dir={}", at.display())).arg("trainer.logger=[file]").args(settings);
     succeed(command);
     rows(at).into_iter().map(|(_, metrics)| metrics).collect()

@@ -59,13 +59,13 @@ fn refused(cases: Vec<(&str, Vec<String>, &[&str])>) {
 }
 
 fn rl(args: &[String]) -> Vec<String> {
-    ["--config", "ppo_trainer.yaml"].map(str::to_owned).into_iter().chain(args.iter().cloned()).collect()
+    ["--config", "arithmetic/first.yaml"].map(str::to_owned).into_iter().chain(args.iter().cloned()).collect()
 }
 
 /// A supervised run with the same model settings as `rl`.
 fn sft(settings: &[&String]) -> Vec<String> {
     let settings = settings.iter().map(|setting| setting.replace("actor_rollout_ref.model.", "model."));
-    ["sft", "--config", "sft_trainer.yaml"].map(str::to_owned).into_iter().chain(settings).collect()
+    ["sft", "--config", "arithmetic/first_sft.yaml"].map(str::to_owned).into_iter().chain(settings).collect()
 }
 
 /// A folder of models, each a copy of the example's with one change.
@@ -305,7 +305,7 @@ fn long_input_is_read_in_linear_time() {
         assert_eq!(code, Some(expected), "{name}: {shown}");
         assert!(messages.len() < 100_000 && start.elapsed() < TIME / 2, "{name} took {:?}: {shown}", start.elapsed());
     }
-    let shown = ["config", "show", "--config", "ppo_trainer.yaml"].map(str::to_owned).into_iter();
+    let shown = ["config", "show", "--config", "arithmetic/first.yaml"].map(str::to_owned).into_iter();
     let overrides = |sign: &'static str| (0..20_000).map(move |i| format!("{sign}data.apply_chat_template_kwargs.k{i}={i}"));
     for (sign, expected) in [("+", 0), ("", 2)] {
         let start = Instant::now();

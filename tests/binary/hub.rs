@@ -271,7 +271,7 @@ fn what_cannot_be_had_is_one_clear_error() {
 
     // The message names the key, the place, and the command to run on another machine.
     let recipe = home.path().join("own.yaml");
-    let lines = "defaults: [ppo_trainer, _self_]\nactor_rollout_ref:\n  model:\n    path: burnish/none\n";
+    let lines = "defaults: [ppo_trainer, _self_]\ndata: {train_files: rows.jsonl}\nactor_rollout_ref:\n  model:\n    path: burnish/none\n";
     fs::write(&recipe, lines).unwrap();
     let recipe = recipe.to_str().unwrap();
     let closed = "http://127.0.0.1:9";

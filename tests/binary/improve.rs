@@ -29,7 +29,7 @@ fn accuracies(folder: &Path, name: &str, option: &str) -> (f64, f64) {
     // The curves of an earlier call are replaced.
     _ = std::fs::remove_dir_all(&at);
     let steps = std::env::var("BURNISH_STEPS").unwrap_or_else(|_| "16".to_owned());
-    let mut command = trainer(&["--config", "ppo_trainer.yaml", &format!("{option}={name}")]);
+    let mut command = trainer(&["--config", "arithmetic/first.yaml", &format!("{option}={name}")]);
     command.args(OPTIONS.iter().filter(|(of, _)| *of == name).flat_map(|(_, options)| *options));
     command.args([
         "actor_rollout_ref.actor.ppo_mini_batch_size=32",

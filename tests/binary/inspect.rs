@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 use crate::common::{succeed, trainer};
-use crate::mistakes::MISTAKES;
+use crate::mistakes::{MISTAKES, TASK};
 
 fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
@@ -212,7 +212,14 @@ fn a_dry_run_plans_writes_nothing_and_foresees_the_memory() {
 
     let responses = folder.path().join("responses.parquet");
     let output = format!("data.output_path={}", responses.display());
-    let generation = ["generate", "--dry-run", "--config", "generation.yaml", "data.path=data/arithmetic/test.parquet", &output];
+    let generation = [
+        "generate",
+        "--dry-run",
+        "--config",
+        "arithmetic/first_generate.yaml",
+        "data.path=data/arithmetic/test.parquet",
+        &output,
+    ];
     let report = output_of(&generation);
     assert!(report.contains("512 from data/arithmetic/test.parquet") && report.contains("KV cache"), "{report}");
     assert!(!responses.exists() && !report.contains("activations"), "{report}");
@@ -231,8 +238,9 @@ fn a_dry_run_finds_what_a_run_would() {
         assert!(stderr(&output).contains("trainer.default_local_dir: cannot create"), "{}", stderr(&output));
     }
     for (what, arguments, _) in MISTAKES {
-        let run = trainer(&[arguments, &[at.as_str()][..]].concat()).output().unwrap();
-        let dry = trainer(&[arguments, &[at.as_str(), "--dry-run"][..]].concat()).output().unwrap();
+        let task: &[&str] = if arguments.contains(&"--config") { &[] } else { &TASK };
+        let run = trainer(&[arguments, task, &[at.as_str()][..]].concat()).output().unwrap();
+        let dry = trainer(&[arguments, task, &[at.as_str(), "--dry-run"][..]].concat()).output().unwrap();
         let message = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!((dry.status.code(), message(&dry)), (run.status.code(), message(&run)), "{what}");
     }

@@ -50,8 +50,22 @@ fn rows_of_a_file_are_scored_and_refused_whatever_their_length() {
         for settings in [
             &["eval", &data, "data.data_source_key=prompt"][..],
             &["eval", &data, "data.response_key=prompt"],
-            &["generate", &data, "model.path=data/arithmetic/model", "rollout.prompt_length=8"],
-            &["generate", &data, "model.path=data/arithmetic/model", "data.prompt_key=responses"],
+            &[
+                "generate",
+                "--config",
+                "arithmetic/first_generate.yaml",
+                &data,
+                "model.path=data/arithmetic/model",
+                "rollout.prompt_length=8",
+            ],
+            &[
+                "generate",
+                "--config",
+                "arithmetic/first_generate.yaml",
+                &data,
+                "model.path=data/arithmetic/model",
+                "data.prompt_key=responses",
+            ],
         ] {
             let output = trainer(settings).output().unwrap();
             assert!(output.status.code().is_some_and(|code| [1, 2].contains(&code)), "{settings:?}: {:?}", output.status);

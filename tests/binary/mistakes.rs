@@ -79,12 +79,18 @@ pub const MISTAKES: &[(&str, &[&str], &[&str])] = &[
     ),
 ];
 
+/// The recipe of a mistake without another configuration.
+pub const TASK: [&str; 2] = ["--config", "arithmetic/first.yaml"];
+
 #[test]
 fn mistakes_are_named_and_cost_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for (what, arguments, expected) in MISTAKES {
         let run = folder.path().join(what);
         let mut command = trainer(arguments);
+        if !arguments.contains(&"--config") {
+            command.args(TASK);
+        }
         command.arg(format!("trainer.default_local_dir={}", run.display()));
         let output = command.output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr);
@@ -145,7 +151,7 @@ fn what_is_nested_too_deeply_is_named() {
     }
     for opens in ["[", "{\"a\":"] {
         std::fs::write(at("deep.jsonl"), format!("{{\"prompt\": {}", opens.repeat(MANY))).unwrap();
-        refused("a row", &[&format!("data.train_files={}", at("deep.jsonl")), &local]);
+        refused("a row", &[TASK[0], TASK[1], &format!("data.train_files={}", at("deep.jsonl")), &local]);
         for name in ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors.index.json"] {
             let model = folder.path().join("model");
             std::fs::create_dir_all(&model).unwrap();
@@ -156,7 +162,7 @@ fn what_is_nested_too_deeply_is_named() {
                 std::fs::remove_file(model.join("model.safetensors")).unwrap();
             }
             std::fs::write(model.join(name), opens.repeat(MANY)).unwrap();
-            refused(name, &[&format!("actor_rollout_ref.model.path={}", model.display()), &local]);
+            refused(name, &[TASK[0], TASK[1], &format!("actor_rollout_ref.model.path={}", model.display()), &local]);
         }
     }
     for opens in ["${A:-", "$((", "$((1+(", "$(", "`", "\"$(", "if true; then ", "f() { "] {

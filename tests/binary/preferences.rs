@@ -105,7 +105,7 @@ fn log_probabilities_of_a_reference_are_taken_from_a_file_that_fits() {
         (&["model.init=random"], "of another reference model"),
         (&["model.dtype=bfloat16"], "in another number format"),
     ] {
-        let mut command = trainer(&["dpo", "--config", "dpo_trainer.yaml"]);
+        let mut command = trainer(&["dpo", "--config", "arithmetic/first_dpo.yaml"]);
         command.arg(format!("trainer.default_local_dir={}", folder.path().join("third").display())).args(SMALL);
         let output = command.arg(&file).args(more).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -137,7 +137,7 @@ fn losses_that_do_not_go_together_are_refused() {
         ),
         (&["algorithm.loss_type=dop"], "must be one of sigmoid, dpo,"),
     ] {
-        let output = trainer(&["dpo", "--config", "dpo_trainer.yaml", "--dry-run"]).args(settings).output().unwrap();
+        let output = trainer(&["dpo", "--config", "arithmetic/first_dpo.yaml", "--dry-run"]).args(settings).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && error.contains(said), "{settings:?}: {error}");
     }

@@ -82,7 +82,7 @@ fn a_command_that_finds_nothing_to_train_leaves_the_record_as_it_is() {
     let (rl, sft) = (folder.path().join("rl"), folder.path().join("sft"));
     let supervised = |more: &str| {
         let mut command =
-            trainer(&["sft", "--config", "sft_trainer.yaml", "trainer.total_training_steps=2", "data.val_files=null"]);
+            trainer(&["sft", "--config", "arithmetic/first_sft.yaml", "trainer.total_training_steps=2", "data.val_files=null"]);
         command.args(["data.train_batch_size=32", "data.micro_batch_size_per_gpu=16", "trainer.logger=[file]", more]);
         command.arg(format!("trainer.default_local_dir={}", sft.display()));
         command

@@ -272,7 +272,7 @@ fn two_runs_do_not_share_a_folder() {
 fn supervised_training_stops_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let sft = |name: &str| {
-        let mut command = trainer(&["sft", "--config", "sft_trainer.yaml", "trainer.total_training_steps=12"]);
+        let mut command = trainer(&["sft", "--config", "arithmetic/first_sft.yaml", "trainer.total_training_steps=12"]);
         command.args(["data.train_batch_size=32", "data.micro_batch_size_per_gpu=16", "trainer.logger=[file]"]);
         command.args(["data.val_files=null", "trainer.save_freq=-1"]);
         command.arg(format!("trainer.default_local_dir={}", folder.path().join(name).display()));

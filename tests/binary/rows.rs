@@ -76,7 +76,7 @@ fn talk(role: &str) -> Value {
 const STAGES: &[Stage] = &[
     Stage {
         command: &["--dry-run"],
-        config: "ppo_trainer.yaml",
+        config: "arithmetic/first.yaml",
         model: "actor_rollout_ref.model.path",
         places: &[("data.train_files", "FILE"), ("data.val_files", "FILE"), ("trainer.default_local_dir", "OUT")],
         settings: &["data.train_batch_size=2", "actor_rollout_ref.actor.ppo_mini_batch_size=2"],
@@ -89,7 +89,7 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         command: &["generate", "--dry-run"],
-        config: "generation.yaml",
+        config: "arithmetic/first_generate.yaml",
         model: "model.path",
         places: &[("data.path", "FILE")],
         settings: &[],
@@ -98,7 +98,7 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         command: &["sft", "--dry-run"],
-        config: "sft_trainer.yaml",
+        config: "arithmetic/first_sft.yaml",
         model: "model.path",
         places: OF_STAGE,
         settings: &["data.messages_key=messages", "data.val_files=null", "data.train_batch_size=1"],
@@ -110,7 +110,7 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         command: &["sft", "--dry-run"],
-        config: "sft_trainer.yaml",
+        config: "arithmetic/first_sft.yaml",
         model: "model.path",
         places: OF_STAGE,
         settings: &["data.messages_key=messages", "data.loss_mask=all", "data.val_files=null", "data.train_batch_size=1"],
@@ -119,7 +119,7 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         command: &["sft", "--dry-run"],
-        config: "sft_trainer.yaml",
+        config: "arithmetic/first_sft.yaml",
         model: "model.path",
         places: OF_STAGE,
         settings: &["data.completion_key=completion", "data.val_files=null", "data.train_batch_size=1"],
@@ -128,7 +128,7 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         command: &["sft", "--dry-run"],
-        config: "sft_trainer.yaml",
+        config: "arithmetic/first_sft.yaml",
         model: "model.path",
         places: OF_STAGE,
         settings: &[
@@ -142,7 +142,7 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         command: &["distill", "--dry-run"],
-        config: "distill_trainer.yaml",
+        config: "arithmetic/first_distill.yaml",
         model: "model.path",
         places: OF_STAGE,
         settings: &[
@@ -156,7 +156,7 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         command: &["dpo", "--dry-run"],
-        config: "dpo_trainer.yaml",
+        config: "arithmetic/first_dpo.yaml",
         model: "model.path",
         places: OF_STAGE,
         settings: &["data.val_files=null", "data.train_batch_size=1"],
@@ -165,7 +165,7 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         command: &["dpo", "--dry-run"],
-        config: "dpo_trainer.yaml",
+        config: "arithmetic/first_dpo.yaml",
         model: "model.path",
         places: OF_STAGE,
         settings: &["algorithm.loss_type=kto", "data.val_files=null", "data.train_batch_size=2"],
@@ -174,7 +174,7 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         command: &["rm", "--dry-run"],
-        config: "rm_trainer.yaml",
+        config: "arithmetic/first_rm.yaml",
         model: "model.path",
         places: OF_STAGE,
         settings: &["data.val_files=null", "data.train_batch_size=1"],
@@ -258,7 +258,7 @@ fn trained(place: &Place, rows_of: &[Value], settings: &[&str]) -> (f64, f64, St
 fn stage_of_sft() -> Stage {
     Stage {
         command: &["sft"],
-        config: "sft_trainer.yaml",
+        config: "arithmetic/first_sft.yaml",
         model: "model.path",
         places: OF_STAGE,
         settings: &[],
@@ -438,7 +438,7 @@ fn an_output_never_replaces_its_input() {
             ];
             // Responses are written as parquet alone.
             if ending == "parquet" {
-                commands.push(vec!["generate", "--config", "generation.yaml", &model, &path, &out]);
+                commands.push(vec!["generate", "--config", "arithmetic/first_generate.yaml", &model, &path, &out]);
             }
             for command in commands {
                 let done = trainer(&command).output().unwrap();
@@ -556,8 +556,8 @@ fn a_setting_of_a_column_that_nothing_reads_is_named() {
             if stage.settings.iter().any(|setting| setting.starts_with(&format!("{key}=")))
                 || key == "data.messages_key"
                 || key == "data.text_key"
-                || key == "data.completion_key" && stage.config == "sft_trainer.yaml"
-                || stage.config == "distill_trainer.yaml" && key == "data.completion_key"
+                || key == "data.completion_key" && stage.config == "arithmetic/first_sft.yaml"
+                || stage.config == "arithmetic/first_distill.yaml" && key == "data.completion_key"
             {
                 continue;
             }

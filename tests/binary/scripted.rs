@@ -124,7 +124,8 @@ fn a_scripted_model_says_its_script() {
     let rows = folder.path().join("rows.jsonl");
     std::fs::write(&rows, "{\"prompt\": [{\"role\": \"user\", \"content\": \"6*7=\"}]}\n").unwrap();
     let output = folder.path().join("out.parquet");
-    let mut command = super::common::trainer(&["generate", "data.n_samples=32", "rollout.response_length=64"]);
+    let mut command = super::common::of_task("generate");
+    command.args(["data.n_samples=32", "rollout.response_length=64"]);
     command.arg(format!("data.path={}", rows.display())).arg(format!("model.path={}", model.display()));
     command.arg(format!("data.output_path={}", output.display()));
     super::common::succeed(command);

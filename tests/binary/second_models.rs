@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::common::{copy, trainer};
+use crate::common::{copy, of_task, trainer};
 use crate::tensor_edits::TensorFile;
 
 /// The rule for a second model with another tokenizer.
@@ -151,12 +151,15 @@ fn a_second_model_of_other_tokens_is_refused_or_reads_its_own() {
             let mut trainer = match *command {
                 "" => {
                     let rows = ["data.train_files=tests/data/sums.jsonl", "data.val_files=tests/data/sums.jsonl"];
-                    let mut rl = trainer(&["--config", "ppo_trainer.yaml", "--dry-run", "data.train_batch_size=4"]);
-                    rl.args(rows).arg("actor_rollout_ref.actor.ppo_mini_batch_size=4");
+                    let mut rl = of_task("");
+                    rl.args(["--dry-run", "data.train_batch_size=4"]).args(rows);
+                    rl.arg("actor_rollout_ref.actor.ppo_mini_batch_size=4");
                     rl
                 }
                 stage => {
-                    trainer(&[stage, "--dry-run", "data.train_max_samples=16", "data.val_files=null", "data.train_batch_size=4"])
+                    let mut stage = of_task(stage);
+                    stage.args(["--dry-run", "data.train_max_samples=16", "data.val_files=null", "data.train_batch_size=4"]);
+                    stage
                 }
             };
             trainer.args(*settings).arg(format!("{key}={}", second.display()));

@@ -24,6 +24,8 @@ use crate::common::{rows, trainer};
 struct Spec {
     command: Vec<String>,
     schema: String,
+    /// The configuration of the runs.
+    config: String,
     /// The setting of the folder for a run's files, and the file in it if the setting names a file.
     folder: (String, String),
     base: Vec<String>,
@@ -85,9 +87,8 @@ struct Runs<'a> {
 impl Runs<'_> {
     fn command(&self, folder: &Path, overrides: &[String]) -> std::process::Command {
         let here = |text: &str| text.replace("{folder}", &folder.display().to_string());
-        let config = format!("config/{}.yaml", self.spec.schema);
         let mut command = trainer(&[]);
-        command.args(&self.spec.command).args(["--config", &config]).args(overrides.iter().map(|o| here(o)));
+        command.args(&self.spec.command).args(["--config", &self.spec.config]).args(overrides.iter().map(|o| here(o)));
         command.arg(format!("{}={}{}", self.spec.folder.0, folder.display(), self.spec.folder.1));
         // One run per core at the same time.
         command.env("RAYON_NUM_THREADS", "1");

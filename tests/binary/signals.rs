@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{small_run, trainer};
+use crate::common::{of_task, small_run};
 
 /// The signals that request a stop, and those after which nothing is saved, with their numbers.
 const ASK: [&str; 6] = ["HUP", "INT", "TERM", "USR1", "USR2", "XCPU"];
@@ -23,8 +23,8 @@ fn kill(child: &Child, name: &str) {
 /// Returns a run of each pipeline that would take days, in a folder.
 fn pipelines(folder: &Path) -> Vec<(&'static str, Command)> {
     let stage = |name: &'static str, settings: &[&str]| {
-        let mut command =
-            trainer(&[name, STEPS, "data.val_files=null", "model.path=data/arithmetic/model", "trainer.logger=[file]"]);
+        let mut command = of_task(name);
+        command.args([STEPS, "data.val_files=null", "model.path=data/arithmetic/model", "trainer.logger=[file]"]);
         command.args(["data.train_batch_size=8", "trainer.save_freq=-1"]).args(settings);
         command.arg(format!("trainer.default_local_dir={}", folder.join(name).display()));
         (name, command)

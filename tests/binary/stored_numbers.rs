@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::common::{succeed, text, trainer};
+use crate::common::{of_task, succeed, text};
 use crate::tensor_edits::TensorFile;
 
 /// The checksum of tensors in the program's format.
@@ -21,7 +21,7 @@ fn checksum(tensors: &[&[u8]]) -> String {
 }
 
 fn stage(name: &str, at: &Path, more: &[&str]) -> Command {
-    let mut command = trainer(&[name]);
+    let mut command = of_task(name);
     command.arg(format!("trainer.default_local_dir={}", at.display()));
     command.args(["data.train_batch_size=4", "data.train_max_samples=8", "data.val_files=null", "trainer.logger=[file]"]);
     command.args(["trainer.total_training_steps=2", "trainer.resume_mode=disable"]).args(more);

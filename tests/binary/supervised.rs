@@ -10,6 +10,7 @@ use crate::golden_steps;
 const RECIPE: &str = "defaults: [sft_trainer, _self_]
 data: {messages_key: messages, val_files: null, train_batch_size: 4, micro_batch_size_per_gpu: 4, max_length: 64}
 model:
+  path: data/arithmetic/model
   custom_chat_template: |
     {%- for m in messages %}{{ m.content ~ ('<eos>' if m.role == 'assistant') }}{% endfor %}
 trainer: {total_epochs: 2, save_freq: after_each_epoch, logger: [file]}
@@ -133,7 +134,7 @@ fn golden_steps_of_supervised_fine_tuning() {
 
 /// Returns the number of examples that a run would train on.
 fn units(settings: &[String]) -> usize {
-    let mut command = trainer(&["sft", "--config", "sft_trainer.yaml", "--dry-run"]);
+    let mut command = trainer(&["sft", "--config", "arithmetic/first_sft.yaml", "--dry-run"]);
     let page = String::from_utf8(
         succeed({
             command.args(settings);
@@ -153,7 +154,7 @@ fn a_run_without_improvement_stops_early() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("run");
     let command = |more: &[&str]| {
-        let mut command = trainer(&["sft", "--config", "sft_trainer.yaml", "optim.lr=0", "data.train_batch_size=4"]);
+        let mut command = trainer(&["sft", "--config", "arithmetic/first_sft.yaml", "optim.lr=0", "data.train_batch_size=4"]);
         command.args([
             "data.train_max_samples=40",
             "data.val_max_samples=4",

@@ -38,7 +38,7 @@ fn runs_depend_neither_on_the_number_of_threads_nor_on_the_default_device() {
         let mut command = small_run(&rl, &reinforcement);
         succeed_with(command.arg(format!("reward.num_workers={workers}")), threads);
         let sft = folder.path().join(format!("sft-{threads}"));
-        let mut command = trainer(&["sft", "--config", "sft_trainer.yaml"]);
+        let mut command = trainer(&["sft", "--config", "arithmetic/first_sft.yaml"]);
         succeed_with(command.args(supervised).arg(format!("trainer.default_local_dir={}", sft.display())), threads);
         results.push([rl, sft].map(|run| (text(&run), weights(&run))));
     }

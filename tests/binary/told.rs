@@ -162,7 +162,7 @@ fn run(folder: &Path, model: &Path, case: &Case, bounds: &[&str]) -> Command {
     };
     let rows = folder.join("rows.jsonl");
     std::fs::write(&rows, (0..2).map(|i| format!("{}\n", row(i))).collect::<String>()).unwrap();
-    let mut command = trainer(&["--config", "ppo_trainer.yaml"]);
+    let mut command = trainer(&["--config", "arithmetic/first.yaml"]);
     command.args(["train", "val"].map(|part| format!("data.{part}_files={}", rows.display())));
     command.args([
         "data.train_batch_size=2",

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::common::{small_run, trainer};
+use crate::common::{of_task, small_run, trainer};
 use crate::hub_server::{HubServer, TOKEN};
 
 /// A model on a local Hub, with some changed values in config.json.
@@ -23,13 +23,15 @@ const TRAIN: &str = "data.train_files=data/arithmetic/train.parquet";
 fn commands(name: &str, folder: &Path) -> Vec<(&'static str, Command)> {
     let model = format!("burnish/{name}");
     let stage = |stage: &'static str, more: &[String]| {
-        let mut command = trainer(&[stage, "trainer.total_training_steps=1", &format!("model.path={model}")]);
+        let mut command = of_task(stage);
+        command.args(["trainer.total_training_steps=1", &format!("model.path={model}")]);
         command.arg(format!("trainer.default_local_dir={}", folder.display())).args(more);
         (stage, command)
     };
     let own = |pairs: &[&str]| pairs.iter().map(|pair| (*pair).to_owned()).collect::<Vec<_>>();
     let rl = small_run(folder, &[&format!("actor_rollout_ref.model.path={model}")]);
-    let mut generate = trainer(&["generate", "data.path=data/arithmetic/test.parquet", &format!("model.path={model}")]);
+    let mut generate = of_task("generate");
+    generate.args(["data.path=data/arithmetic/test.parquet", &format!("model.path={model}")]);
     generate.arg(format!("data.output_path={}", folder.join("out.parquet").display()));
     let pairs = ["data.train_files=data/arithmetic/pairs/train.parquet", "data.val_files=null"];
     vec![

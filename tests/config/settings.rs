@@ -147,6 +147,7 @@ fn overrides_reach_their_fields() {
     let loaded = ppo(&[
         "data.train_files=['a b.parquet', c.json]",
         "data.val_files=d.parquet",
+        "actor_rollout_ref.model.path=m",
         "data.truncation=middle",
         "trainer.logger=console",
         "actor_rollout_ref.actor.optim.lr=1_000",
@@ -166,7 +167,7 @@ fn overrides_reach_their_fields() {
     let actor = &config.actor_rollout_ref.actor;
     assert_eq!((actor.optim.lr, actor.clip_low(), actor.clip_high(), actor.optim.betas), (1000.0, 0.2, 0.28, [0.9, 0.95]));
     assert_eq!((config.algorithm.kl_ctrl.kl_coef, config.algorithm.kl_ctrl.horizon), (1e-4, 10000));
-    assert_eq!((config.trainer.seed, config.trainer.project_name.as_str()), (8, "x_arithmetic_y"));
+    assert_eq!((config.trainer.seed, config.trainer.project_name.as_str()), (8, "x_rl_y"));
     assert_eq!(loaded.tree.origin("trainer.seed").unwrap().to_string(), "override `trainer.seed=8`");
     let (_, text) = embedded::FILES.iter().find(|(name, _)| *name == "data/legacy_data").unwrap();
     let line = 1 + text.lines().position(|line| line.starts_with("shuffle:")).unwrap();

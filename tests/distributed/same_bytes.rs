@@ -82,7 +82,7 @@ fn grpo_of_an_adapter_with_dynamic_sampling() {
 #[test]
 fn supervised_fine_tuning() {
     check(|run| {
-        let mut command = trainer(&["sft", "--config", "sft_trainer.yaml"]);
+        let mut command = trainer(&["sft", "--config", "arithmetic/first_sft.yaml"]);
         command.args(["data.train_batch_size=64", "trainer.logger=[file]"]).args(STEPS);
         command.arg(format!("trainer.default_local_dir={}", run.display()));
         command

@@ -85,9 +85,8 @@ pub fn values(written: &Node, choices: &Choices, key: &str) -> Vec<String> {
             _ => {}
         }
     }
-    let default = inline(default);
-    if !default.contains(' ') {
-        add(default);
-    }
+    // Null is a default that completes nothing, unless the comment lists it.
+    let default = Some(default).filter(|default| **default != Value::Null).map(inline);
+    default.filter(|default| !default.contains(' ')).into_iter().for_each(add);
     values
 }

@@ -1,4 +1,4 @@
-//! The built-in files of `config/`.
+//! The built-in files of `config/`, and the recipes that run without a model and data of the user.
 
 /// The path inside `config/`, without `.yaml`, and the text of each file. A test compares this table with the folder.
 pub const FILES: &[(&str, &str)] = &[
@@ -45,4 +45,14 @@ pub const FILES: &[(&str, &str)] = &[
     ("verl/2026-08/ppo_megatron_trainer", include_str!("../../../config/verl/2026-08/ppo_megatron_trainer.yaml")),
     ("verl/2026-08/ppo_trainer", include_str!("../../../config/verl/2026-08/ppo_trainer.yaml")),
     ("verl/2026-08/sft_trainer_engine", include_str!("../../../config/verl/2026-08/sft_trainer_engine.yaml")),
+];
+
+/// The path inside `recipes/`, without `.yaml`, and the text of each recipe that [runs if nothing is named](crate::Loaded).
+pub const RECIPES: &[(&str, &str)] = &[
+    ("arithmetic/first", include_str!("../../../recipes/arithmetic/first.yaml")),
+    ("arithmetic/first_sft", include_str!("../../../recipes/arithmetic/first_sft.yaml")),
+    ("arithmetic/first_rm", include_str!("../../../recipes/arithmetic/first_rm.yaml")),
+    ("arithmetic/first_dpo", include_str!("../../../recipes/arithmetic/first_dpo.yaml")),
+    ("arithmetic/first_distill", include_str!("../../../recipes/arithmetic/first_distill.yaml")),
+    ("arithmetic/first_generate", include_str!("../../../recipes/arithmetic/first_generate.yaml")),
 ];

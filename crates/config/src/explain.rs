@@ -4,6 +4,7 @@ use super::choices::Choices;
 use super::comment::Comment;
 use super::compat::{self, Ignored, Renamed, VerlAdapter, inline};
 use super::docs::meaning_of_mapping;
+use super::first_run;
 use super::kinds::ConfigKind;
 use super::library::LIBRARY;
 use super::resolve::{ResolvedConfig, resolve};
@@ -11,7 +12,7 @@ use super::show::source;
 use super::tree::Tree;
 use burnish_hydra::overrides::{Operation, Override};
 use burnish_hydra::suggest::{Addition, unknown_key};
-use burnish_hydra::{Adapt, ConfigError, Node, Problem, Request, Value, compose};
+use burnish_hydra::{Adapt, ConfigError, Node, Problem, Request, Value, compose_with};
 use std::cell::RefCell;
 
 /// The explanation of a key, and the notes on its configuration.
@@ -33,7 +34,8 @@ pub fn explain(known: &ConfigKind, request: &Request, choices: &Choices, key: &s
     let defaults = known.defaults()?.root;
     let verl = VerlAdapter::new(known.kind, &defaults);
     let recorder = Recorder { inner: &verl, key, chain: RefCell::default() };
-    let written = compose(request, known.file, &LIBRARY, &recorder)?;
+    let inserted = first_run::recipe(known.kind, request, &defaults)?;
+    let written = compose_with(request, known.file, &LIBRARY, &recorder, inserted)?;
     if !written.problems.is_empty() {
         return Err(ConfigError { problems: written.problems });
     }

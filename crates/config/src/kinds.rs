@@ -57,8 +57,8 @@ impl ConfigKind {
 }
 
 fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<()>, ConfigError> {
-    let Loaded { config: _, tree, ignored, renamed, processes } = load::load::<T>(request, choices)?;
-    Ok(Loaded { config: (), tree, ignored, renamed, processes })
+    let Loaded { config: _, tree, ignored, renamed, first_run, processes } = load::load::<T>(request, choices)?;
+    Ok(Loaded { config: (), tree, ignored, renamed, first_run, processes })
 }
 
 /// Returns the kind with this name.

@@ -24,6 +24,7 @@ mod choices;
 mod comment;
 mod compose;
 mod extract;
+mod first_run;
 mod library;
 mod likely_mistakes;
 mod load;

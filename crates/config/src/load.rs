@@ -7,7 +7,7 @@ use super::report::Report;
 use super::resolve::{ResolvedConfig, resolve};
 use super::schema::Schema;
 use super::tree::Tree;
-use super::{bounds, extract, likely_mistakes};
+use super::{bounds, extract, first_run, likely_mistakes};
 use burnish_hydra::{ConfigError, Request, interpolation};
 
 /// A loaded and checked configuration.
@@ -19,6 +19,8 @@ pub struct Loaded<T> {
     pub ignored: Vec<Ignored>,
     /// Keys that were written under an old name of verl.
     pub renamed: Vec<Renamed>,
+    /// The line that says which recipe runs, if the user names neither a model nor data.
+    pub first_run: Option<String>,
     /// The written number of processes.
     pub(super) processes: Processes,
 }
@@ -43,9 +45,11 @@ impl<T> Loaded<T> {
 /// # Errors
 /// All problems of the configuration, each with its place and advice.
 pub fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<T>, ConfigError> {
-    let ResolvedConfig { tree, ignored, renamed, mut problems, unresolved, processes, defaults: written } =
+    let ResolvedConfig { mut tree, ignored, renamed, first_run, mut problems, unresolved, processes, defaults: written } =
         resolve(T::KIND, request)?;
-    let (defaults, _) = interpolation::resolve(&written);
+    let (mut defaults, _) = interpolation::resolve(&written);
+    first_run::find_missing(T::KIND, &mut defaults);
+    problems.extend(first_run::find_missing(T::KIND, &mut tree.root));
     let (config, mut wrong) = match extract::extract::<T>(&tree.root, &defaults) {
         Ok(config) => (Some(config.completed(choices)), vec![]),
         Err(wrong) => (None, wrong),
@@ -67,7 +71,7 @@ pub fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<T>
     likely_mistakes.retain(|trap| problems.iter().all(|known| known.key != trap.key));
     problems.extend(likely_mistakes);
     match config {
-        Some(config) if problems.is_empty() => Ok(Loaded { config, tree, ignored, renamed, processes }),
+        Some(config) if problems.is_empty() => Ok(Loaded { config, tree, ignored, renamed, first_run, processes }),
         _ => Err(ConfigError { problems }),
     }
 }

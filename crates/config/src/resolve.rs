@@ -2,11 +2,12 @@
 
 use super::compat::{self, Ignored, Kind, Renamed, VerlAdapter};
 use super::compose::defaults as built_in;
+use super::first_run;
 use super::library::LIBRARY;
 use super::processes::Processes;
 use super::saved::{find_hidden, remember_secrets};
 use super::tree::Tree;
-use burnish_hydra::{ComposedTree, ConfigError, Node, Problem, Request, Value, compose, interpolation, scalar};
+use burnish_hydra::{ComposedTree, ConfigError, Node, Problem, Request, Value, compose_with, interpolation, scalar};
 use burnish_util::secret::hide;
 
 /// The settings of a request, resolved but not yet typed.
@@ -15,6 +16,8 @@ pub struct ResolvedConfig {
     pub tree: Tree,
     pub ignored: Vec<Ignored>,
     pub renamed: Vec<Renamed>,
+    /// The line that says which recipe runs, if the user names neither a model nor data.
+    pub first_run: Option<String>,
     /// The written number of processes.
     pub(super) processes: Processes,
     /// The problems found so far.
@@ -32,7 +35,10 @@ pub struct ResolvedConfig {
 pub fn resolve(kind: Kind, request: &Request) -> Result<ResolvedConfig, ConfigError> {
     let defaults = built_in(kind.default_file())?.root;
     let verl = VerlAdapter::new(kind, &defaults);
-    let ComposedTree { mut root, mut problems, mut ignored } = compose(request, kind.default_file(), &LIBRARY, &verl)?;
+    let inserted = first_run::recipe(kind, request, &defaults)?;
+    let first_run = inserted.as_ref().and_then(|_| first_run::note(kind));
+    let ComposedTree { mut root, mut problems, mut ignored } =
+        compose_with(request, kind.default_file(), &LIBRARY, &verl, inserted)?;
     verl.choose_lora(&mut root);
     ignored.extend(verl.choose_side(&mut root));
     problems.extend(verl.fill(&mut root));
@@ -56,7 +62,7 @@ pub fn resolve(kind: Kind, request: &Request) -> Result<ResolvedConfig, ConfigEr
     let mut written = interpolation::resolve_but_environment(&split.settings, &root);
     numbers_as_names(&mut written);
     let tree = Tree { root: resolved, written: Some(written) };
-    Ok(ResolvedConfig { tree, ignored, renamed, processes, problems, unresolved, defaults })
+    Ok(ResolvedConfig { tree, ignored, renamed, first_run, processes, problems, unresolved, defaults })
 }
 
 /// Keys of the names of a run.

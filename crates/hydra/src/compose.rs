@@ -5,10 +5,12 @@ use super::defaults_list::{self, ConfigFile};
 use super::error::{ConfigError, Problem};
 use super::ignored::Ignored;
 use super::library::Library;
-use super::lookup::{self, SearchPath};
+use super::lookup::{self, Inserted, SearchPath};
 use super::overrides::{self, Override};
+use super::provenance::Source;
 use super::request::Request;
 use super::tree::{Node, Value};
+use std::sync::Arc;
 
 /// Maximum number of wrong overrides that are reported, because the suggestion for each key takes time.
 const MOST_PROBLEMS: usize = 1000;
@@ -30,11 +32,27 @@ pub fn compose(
     library: &'static Library,
     adapt: &dyn Adapt,
 ) -> Result<ComposedTree, ConfigError> {
+    compose_with(request, default_name, library, adapt, None)
+}
+
+/// Like [`compose()`], with the settings of a file inserted beneath those that the user gives.
+///
+/// # Errors
+/// The errors of [`compose()`].
+pub fn compose_with(
+    request: &Request,
+    default_name: &str,
+    library: &'static Library,
+    adapt: &dyn Adapt,
+    inserted: Option<Inserted>,
+) -> Result<ComposedTree, ConfigError> {
     let (parsed, mut problems) = parse_overrides(&request.overrides);
     let (hydra, parsed): (Vec<_>, Vec<_>) = parsed.into_iter().partition(|o| is_hydras(&o.key));
     let (searchpath, hydra): (Vec<_>, Vec<_>) = hydra.into_iter().partition(|o| o.key == "hydra.searchpath");
     let from_override = searchpath.first().and_then(|one| one.value.as_ref());
-    let composed = files(request, default_name, library, from_override, parsed, adapt);
+    let found = lookup::primary(request, default_name, library);
+    let composed =
+        found.and_then(|(primary, search)| files(primary, SearchPath { inserted, ..search }, from_override, parsed, adapt));
     let ComposedFiles { mut root, mut ignored, values, problem } = match composed {
         Ok(composed) => composed,
         Err(problem) => return Err(ConfigError { problems: problems.into_iter().chain([problem]).collect() }),
@@ -66,14 +84,12 @@ struct ComposedFiles {
 }
 
 fn files(
-    request: &Request,
-    default_name: &str,
-    library: &'static Library,
+    primary: Arc<Source>,
+    mut search: SearchPath,
     searchpath: Option<&Node>,
     overrides: Vec<Override>,
     adapt: &dyn Adapt,
 ) -> Result<ComposedFiles, Problem> {
-    let (primary, mut search) = lookup::primary(request, default_name, library)?;
     let file = ConfigFile::read(primary)?;
     search.folders.extend(file.search_folders(searchpath)?);
     search.built_in_groups = file.uses_built_in(&search);

@@ -27,7 +27,7 @@ mod request;
 mod tree;
 
 pub use adapt::{Adapt, Plain};
-pub use compose::{ComposedTree, compose};
+pub use compose::{ComposedTree, compose, compose_with};
 pub use emit::inline;
 pub use error::{ConfigError, Problem};
 pub use ignored::{Ignored, summary};

@@ -6,8 +6,11 @@ use std::sync::Arc;
 /// Prefix of a name that selects the built-in file, never a file on disk.
 pub(crate) const BUILT_IN: &str = "built-in:";
 
-/// Name of the folder of the built-in files in messages.
-const BUILT_IN_FOLDER: &str = "built-in config/";
+/// Names of the folders of the built-in files and recipes in messages.
+const BUILT_IN_FOLDERS: [&str; 2] = ["built-in config/", "built-in recipes/"];
+
+/// The folder of recipes, which may begin the name of a built-in one.
+const RECIPES: &str = "recipes/";
 
 /// A path without `.yaml`, and the text of the file.
 pub(crate) type BuiltInFile = (&'static str, &'static str);
@@ -16,6 +19,8 @@ pub(crate) type BuiltInFile = (&'static str, &'static str);
 pub struct Library {
     /// The built-in files.
     pub files: &'static [BuiltInFile],
+    /// The built-in recipes: primary files that include built-in files.
+    pub recipes: &'static [BuiltInFile],
     /// Folders in the current directory in which `--config` is also looked up.
     pub usual_folders: &'static [&'static str],
     /// Built-in files that replace the files of another program.
@@ -48,8 +53,12 @@ pub struct Pack {
 impl Library {
     /// Returns the built-in file with this name.
     pub fn file(&self, name: &str) -> Option<Arc<Source>> {
-        let (name, text) = self.files.iter().find(|(known, _)| *known == name)?;
-        Some(Arc::new(Source { name: format!("{BUILT_IN_FOLDER}{name}.yaml"), text: text.to_string() }))
+        source(BUILT_IN_FOLDERS[0], self.files, name)
+    }
+
+    /// Returns the built-in recipe with this name, with or without the folder of recipes.
+    pub fn recipe(&self, name: &str) -> Option<Arc<Source>> {
+        source(BUILT_IN_FOLDERS[1], self.recipes, name.strip_prefix(RECIPES).unwrap_or(name))
     }
 
     /// Returns the built-in file that replaces a file of the other program.
@@ -74,20 +83,19 @@ impl Library {
 
     /// True if the source is a built-in file.
     pub fn is_built_in(&self, source: &Source) -> bool {
-        source.name.starts_with(BUILT_IN_FOLDER)
+        BUILT_IN_FOLDERS.iter().any(|folder| source.name.starts_with(folder))
     }
 
     /// True if a file on disk is an exact copy of a built-in one, as in a checkout of the project.
     pub fn is_copy_of_built_in(&self, source: &Source) -> bool {
-        self.files.iter().any(|(_, text)| *text == source.text)
+        self.files.iter().chain(self.recipes).any(|(_, text)| *text == source.text)
     }
 }
 
 impl Pack {
     /// Returns the file with this path.
     pub fn file(&self, path: &str) -> Option<Arc<Source>> {
-        let (_, text) = self.files.iter().find(|(known, _)| *known == path)?;
-        Some(Arc::new(Source { name: format!("{}{path}.yaml", self.name), text: text.to_string() }))
+        source(&self.name, &self.files, path)
     }
 
     /// True if the pack has a folder with this name.
@@ -99,6 +107,11 @@ impl Pack {
     pub(crate) fn names_below(&self, prefix: &str) -> impl Iterator<Item = &'static str> {
         self.files.iter().filter_map(move |(name, _)| name.strip_prefix(prefix))
     }
+}
+
+fn source(folder: &str, files: &[BuiltInFile], name: &str) -> Option<Arc<Source>> {
+    let (name, text) = files.iter().find(|(known, _)| *known == name)?;
+    Some(Arc::new(Source { name: format!("{folder}{name}.yaml"), text: text.to_string() }))
 }
 
 fn has_folder(files: &[BuiltInFile], name: &str) -> bool {

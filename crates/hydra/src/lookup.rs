@@ -21,6 +21,16 @@ pub struct SearchPath {
     pub pack: Option<&'static Pack>,
     /// The built-in files.
     pub library: &'static Library,
+    /// The file whose settings are inserted.
+    pub(crate) inserted: Option<Inserted>,
+}
+
+/// A file whose settings lie directly above those of a built-in file, beneath everything that the user gives.
+#[derive(Clone)]
+pub struct Inserted {
+    /// The name of the built-in file.
+    pub above: &'static str,
+    pub source: Arc<Source>,
 }
 
 /// Finds the requested file, or else the file `default_name`, and the search path of its included files.
@@ -39,7 +49,7 @@ pub fn primary(request: &Request, default_name: &str, library: &'static Library)
     };
     let search = |folders, primary: &str| {
         let primary = primary.into();
-        SearchPath { folders, primary, built_in_groups: false, pack: None, library }
+        SearchPath { folders, primary, built_in_groups: false, pack: None, library, inserted: None }
     };
     for pack in &library.packs {
         if let Some(name) = wanted.strip_prefix(pack.name.as_str())
@@ -74,6 +84,9 @@ pub fn primary(request: &Request, default_name: &str, library: &'static Library)
     }
     if let Some(source) = library.file(name) {
         return Ok((source, search(folders, name)));
+    }
+    if let Some(source) = library.recipe(name) {
+        return Ok((source, search(folders, name.rsplit('/').next().unwrap_or(name))));
     }
     let tried: Vec<String> = candidates.iter().map(|(_, path)| path.display().to_string()).collect();
     let (standing_in, own): (Vec<&str>, Vec<&str>) = library.names().partition(|name| name.contains('/'));

@@ -225,8 +225,8 @@ fn old_names_work_in_files_mappings_and_references() {
         (Kind::Rl, "", &["++actor_rollout_ref.actor={ppo_micro_batch_size: 4}"], micro, "4"),
         (Kind::Rl, "", &["++trainer={remove_previous_ckpt_in_save: true}"], "trainer.max_actor_ckpt_to_keep", "1"),
         (Kind::Rl, old_micro, &[], micro, "4"),
-        (Kind::Rl, old_micro, &["~actor_rollout_ref.actor.ppo_micro_batch_size"], micro, "128"),
-        (Kind::Rl, old_micro, &["actor_rollout_ref.actor.ppo_micro_batch_size=null"], micro, "128"),
+        (Kind::Rl, old_micro, &["~actor_rollout_ref.actor.ppo_micro_batch_size"], micro, "8"),
+        (Kind::Rl, old_micro, &["actor_rollout_ref.actor.ppo_micro_batch_size=null"], micro, "8"),
         (Kind::Rl, old_micro, &["actor_rollout_ref.actor.ppo_micro_batch_size=2", &format!("{micro}=16")], micro, "16"),
         (Kind::Rl, "actor_rollout_ref: {actor: {optim: {lr: 0.25, clip_grad: '${.lr}'}}}", &[], grad, "0.25"),
         (

@@ -6,6 +6,7 @@ use burnish::config::compat::{
     KeyTreatment, Kind, NULL_IS_UNSET, alike, compose_edition, editions, files, fits_key, leaves, module_names, row,
 };
 use burnish::config::{Node, PpoConfig, Request, ResolvedConfig, Tree, Value, load, resolve};
+use burnish::hydra::interpolation;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The built-in files with verl's defaults: the name, the file of verl that it replaces, and the kind of command that reads it.
@@ -147,10 +148,10 @@ const OWN: &[&str] = &[
     "data.train_max_samples -1",
     "data.val_max_samples -1",
     "data.prompt_key prompt",
-    "data.response_key extra_info",
+    "data.response_key response",
     "data.response_dict_keys [answer]",
     // The output path of verl's generation server, which its settings lack.
-    "data.output_path outputs/arithmetic/responses.parquet",
+    "data.output_path outputs/responses.parquet",
     // Processes: a single process waits for no other, and its gradients are one slice.
     "**.nccl_timeout 600",
     "trainer.balance_batch true",
@@ -243,13 +244,13 @@ fn preset(edition: usize, config: &str, kind: Kind) -> Option<String> {
     if editions::keys().all(|key| key.config != config || key.defaults[edition].is_none()) {
         return None;
     }
-    let own = resolve(kind, &Request::default()).unwrap().tree;
     let written = built_in(kind);
+    let (own, _) = interpolation::resolve(written.root());
     let mut differing = Node::new(Value::Map(Default::default()), written.root().origin.clone());
     for (key, (_, value)) in expected(edition, config, kind) {
         // A setting that follows another one in both needs no line.
         let follows = matches!(written.value(&key), Some(Value::Text(text)) if text.contains("${"));
-        if !follows && !own.value(&key).is_some_and(|ours| alike(ours, &value)) {
+        if !follows && !own.get(&key).is_some_and(|ours| alike(&ours.value, &value)) {
             differing.put(&key, Node::new(value, written.root().origin.clone()));
         }
     }
@@ -313,7 +314,7 @@ fn golden_verls_defaults_resolve_as_in_verl() {
     assert!(equal > 1000, "{equal}");
 }
 
-/// Our own defaults suit the arithmetic task. None of them remains where verl has another meaning or none.
+/// Our own defaults are general. None of them remains where verl has another meaning or none.
 #[test]
 fn no_task_value_is_left_in_verls_defaults() {
     let mut left: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

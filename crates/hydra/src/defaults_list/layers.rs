@@ -6,7 +6,7 @@ use super::entry::{DefaultsEntry, GroupOptions, Target};
 use super::file::ConfigFile;
 use crate::error::Problem;
 use crate::interpolation;
-use crate::lookup::SearchPath;
+use crate::lookup::{Inserted, SearchPath};
 use crate::overrides::{Operation, Override};
 use crate::provenance::{Origin, Source};
 use crate::suggest;
@@ -187,11 +187,32 @@ impl Layers<'_> {
             });
         }
         self.reading.pop();
-        if is_leaf {
-            let key = matches!(entry.target, Target::Group { .. }).then(|| (entry.key(), entry.origin.clone()));
-            return Ok(vec![Layer { file, package, key }]);
-        }
-        Ok(layers.into_iter().rev().flatten().collect())
+        let inserted = self.inserted(&entry, &file, &package)?;
+        let own: Vec<Layer> = match is_leaf {
+            true => {
+                let key = matches!(entry.target, Target::Group { .. }).then(|| (entry.key(), entry.origin.clone()));
+                vec![Layer { file, package, key }]
+            }
+            false => layers.into_iter().rev().flatten().collect(),
+        };
+        let Some(inserted) = inserted else { return Ok(own) };
+        // An option of a group that the user wrote lies above the inserted file, too.
+        let (built_in, users): (Vec<_>, Vec<_>) = own.into_iter().partition(|layer| self.is_built_in(&layer.file));
+        Ok(built_in.into_iter().chain([inserted]).chain(users).collect())
+    }
+
+    fn is_built_in(&self, file: &ConfigFile) -> bool {
+        let library = self.search.library;
+        library.is_built_in(&file.source) || library.is_copy_of_built_in(&file.source)
+    }
+
+    /// Returns the inserted file, if it lies above this one. Its own `defaults:` list has no effect.
+    fn inserted(&self, entry: &DefaultsEntry, file: &ConfigFile, package: &str) -> Result<Option<Layer>, Problem> {
+        let is_above = |inserted: &&Inserted| self.is_built_in(file) && entry.path() == inserted.above;
+        let inserted = self.search.inserted.as_ref().filter(is_above);
+        let read = |inserted: &Inserted| ConfigFile::read(inserted.source.clone());
+        let file = inserted.map(read).transpose()?;
+        Ok(file.map(|file| Layer { file: Rc::new(file), package: package.to_owned(), key: None }))
     }
 
     /// Returns true if an entry is for Hydra itself, and notes it.
