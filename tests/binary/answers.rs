@@ -64,6 +64,12 @@ impl Place {
         command.args([format!("data.train_files={file}"), format!("data.val_files={file}")]);
         command.arg(format!("actor_rollout_ref.model.path={}", self.path("model"))).args(settings).output().unwrap()
     }
+
+    /// Returns a number of the last run's step.
+    fn metric(&self, name: &str) -> f64 {
+        let rows = rows(&self.0.path().join("run"));
+        rows.iter().find_map(|(_, row)| row.get(name)?.as_f64()).unwrap_or_else(|| panic!("{name} in {rows:?}"))
+    }
 }
 
 fn stderr(output: &Output) -> String {
@@ -80,8 +86,7 @@ fn every_form_of_function_gets_the_answers_of_label_key() {
         let name = format!("custom_reward_function.name={form}");
         let trained = place.train(row, &[&own[..], &[&file, &name, "data.reward_fn_key=null"]].concat());
         assert!(trained.status.success(), "{form}: {}", stderr(&trained));
-        let metrics = &rows(&place.0.path().join("run"))[0].1;
-        assert_eq!(metrics["critic/score/mean"], 1.0, "{form}");
+        assert_eq!(place.metric("critic/score/mean"), 1.0, "{form}");
         let mut eval = trainer(&["eval", &format!("data.path={}", place.path("rows.jsonl")), "data.data_source_key=null"]);
         eval.args(own).args([&file, &name, &format!("data.tokenizer={}", place.path("model"))]);
         let scored = eval.output().unwrap();
@@ -141,7 +146,7 @@ fn texts_go_through_the_chat_template_in_every_command() {
         let dry = command.arg("rollout.prompt_length=40").output().unwrap();
         assert!(dry.status.success(), "{}", stderr(&dry));
         let said = String::from_utf8_lossy(&dry.stdout).into_owned() + &stderr(&dry);
-        (rows(&place.0.path().join("run"))[0].1["prompt_length/mean"].as_f64().unwrap(), said)
+        (place.metric("prompt_length/mean"), said)
     };
     let (verbatim, said) = lengths("data.apply_chat_template=false");
     let (rendered, rendered_said) = lengths("data.apply_chat_template=true");

@@ -75,6 +75,7 @@ targets! {
     models::manifests
     data::parquet
     data::json_lines
+    data::csv_and_gzip
     hub::hub_listings
     hub::hub_readmes
     hub::hub_indices

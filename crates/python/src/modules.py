@@ -17,11 +17,9 @@ def lacking(name, contents):
     def lacks(wanted):
         if wanted.startswith("__"):
             raise AttributeError(wanted)
-        there = ", ".join(contents) or "no names"
-        raise ImportError(
-            "%s.%s is missing: %s is not installed for %s, and the substitute for this module only has %s"
-            % (name, wanted, name.split(".")[0], sys.executable, there)
-        )
+        there = "the substitute for this module only has " + ", ".join(contents) if contents else "there is no substitute for it"
+        text = "%s.%s is missing: %s is not installed for %s, and %s"
+        raise ImportError(text % (name, wanted, name.split(".")[0], sys.executable, there))
 
     return lacks
 

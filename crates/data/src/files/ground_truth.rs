@@ -81,14 +81,14 @@ impl GroundTruthKey {
             Self::None => return Ok(&NO_ANSWER),
             Self::Column(column) => return row.column(column),
             Self::Field(column) => column,
-            Self::FieldOrSolution => match row.values.get(SOLUTION) {
-                Some(solution) if row.values.get(REWARD_MODEL).is_none_or(Value::is_null) => return Ok(solution),
-                _ => REWARD_MODEL,
-            },
+            Self::FieldOrSolution if row.values.get(REWARD_MODEL).is_none_or(Value::is_null) => {
+                let solution = row.column(SOLUTION).map_err(|error| with_remedies(error, &[(LABEL_KEY, SOLUTION)]));
+                return if needed { solution } else { Ok(solution.unwrap_or(&Value::Null)) };
+            }
+            Self::FieldOrSolution => REWARD_MODEL,
         };
         if needed {
-            let field = row.column(column).map_err(|error| with_remedies(error, &[self.setting()]))?.get("ground_truth");
-            return field.with_context(|| {
+            return row.column(column)?.get("ground_truth").with_context(|| {
                 format!("{column} has no field ground_truth: set it to the reference answer, or to null for a row without one")
             });
         }

@@ -276,7 +276,7 @@ fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<(Vec<R
 fn read_text(mut file: File, gzip: bool) -> Result<String> {
     let mut text = String::new();
     match gzip {
-        true => MultiGzDecoder::new(file).read_to_string(&mut text)?,
+        true => MultiGzDecoder::new(file).read_to_string(&mut text).context("this is not a whole gzip file of text")?,
         false => file.read_to_string(&mut text)?,
     };
     Ok(if text.starts_with(BYTE_ORDER_MARK) { text.split_off(BYTE_ORDER_MARK.len_utf8()) } else { text })
