@@ -87,7 +87,7 @@ fn commands_are_found_behind_every_launcher() {
     for launcher in LAUNCHERS {
         for command in COMMANDS {
             check(launcher, *command, "");
-            // An option without a value may stand directly before an interpreter.
+            // An option without a value may come directly before an interpreter.
             if command.1 != "trl" && !launcher.contains("OPTION '") {
                 check(launcher, *command, "--unknown");
             }
@@ -103,7 +103,7 @@ proptest! {
     #[test]
     fn texts_of_options_change_no_command(text in "[ -&(-~é]{0,30}", launcher in 0..LAUNCHERS.len(), command in 0..COMMANDS.len()) {
         check(LAUNCHERS[launcher], COMMANDS[command], &format!("--unknown='{text}'"));
-        // A text that begins with a dash is an option of its own.
+        // A text that begins with a dash is another option.
         let value = text.trim_start_matches('-');
         check(LAUNCHERS[launcher], COMMANDS[command], &format!("--unknown 'x{value}'"));
     }
@@ -123,6 +123,8 @@ fn words_of_other_programs_are_not_commands() {
         "echo python3 -m verl.trainer.main_ppo",
         "conda activate trl",
         "uv pip install trl",
+        "cat train_sft.py",
+        "vim run.sh",
     ] {
         assert_eq!(started(script), None, "{script}");
     }

@@ -1,4 +1,4 @@
-# A program of one's own around verl's trainer, with keys of its own and a server that runs beside it.
+# A user's program around verl's trainer, with more keys and a server.
 #% from-verl
 #% code 1
 #% recipe adv_estimator: grpo

@@ -1,4 +1,4 @@
-# A script of one's own that takes verl's keys, behind a choice of a file that verl does not have, and options of its own.
+# A user's script that takes verl's keys, with a group that verl does not have and further options.
 #% from-verl
 #% code 1
 #% recipe train_batch_size: 32

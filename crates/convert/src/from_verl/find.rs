@@ -1,4 +1,4 @@
-//! Finds the call of a program of verl, or of a program of one's own that takes verl's keys.
+//! Finds the call of a program of verl, or of a user's program that takes verl's keys.
 
 use super::programs::{OTHER, PROGRAMS, Program};
 use crate::shell::{TargetForm, targets};
@@ -14,7 +14,7 @@ pub(super) struct VerlCall<'a> {
     pub own: Option<String>,
 }
 
-/// Beginnings of names of one's own programs, and verl's program that they are built around.
+/// Beginnings of names of users' programs, and the program of verl that they are built around.
 const NAMES: &[(&str, &str)] = &[
     ("main_ppo", "main_ppo"),
     ("main_dapo", "main_dapo"),
@@ -63,7 +63,7 @@ fn of_verl(module: &str) -> Option<&'static Program> {
     named.or_else(|| is_other().then_some(&OTHER))
 }
 
-/// Returns the program of verl that a program of one's own is built around, by its name or by the keys of its call.
+/// Returns the program of verl that a user's program is built around, by its name or by the keys of its call.
 fn around(module: &str, words: &[String]) -> Option<&'static Program> {
     let last = module.rsplit('.').next().unwrap_or_default();
     let overrides = || words.iter().filter(|word| is_override(word)).map(|word| word.trim_start_matches(['+', '~']));

@@ -1,4 +1,4 @@
-//! Programs that start another program, and the words that stand before its command.
+//! Programs that start another program, and the words before its command.
 
 /// The form of the command behind a launcher's own words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) struct Launcher {
     pub verbs: &'static [&'static str],
     /// Number of other words before the command: a host, an image, a time.
     pub places: usize,
-    /// Options without a value, and letters that can stand together behind one dash. All other options take the next word, unless
+    /// Options without a value, and letters that can share one dash. All other options take the next word, unless
     /// it begins with a dash.
     pub flags: &'static str,
     /// Options with more than one value, or with several letters behind one dash and a value: `OPTION` or `OPTION:COUNT`.

@@ -185,7 +185,7 @@ impl<'a> Machine<'a> {
     pub(super) fn list(&mut self, list: &CompoundList) -> Result<Flow, ShellError> {
         for item in &list.0 {
             if matches!(item.1, SeparatorOperator::Async) {
-                // A command in the background has a state of its own, and cannot end the script.
+                // A command in the background does not change the state, and cannot end the script.
                 self.state.output = self.subshell(|machine| machine.and_or(&item.0))?.output;
                 self.state.status = Status::Is(true);
                 continue;

@@ -42,7 +42,10 @@ impl Machine<'_> {
             ("npu-smi" | "ascend-dmi", _) => return ascend,
             ("which", [name]) if name.contains("npu") => return ascend,
             (program, ["-c", code, ..]) if program.starts_with("python") && code.contains("torch_npu") => return ascend,
-            ("mkdir" | "rm" | "cp" | "mv" | "ln" | "touch" | "chmod" | "sleep" | "rsync" | "tar" | "unzip" | "wget", _)
+            ("mkdir" | "rm" | "cp" | "mv" | "ln" | "touch" | "chmod" | "sleep" | "flock", _) => {
+                return (Some(String::new()), Status::Is(true));
+            }
+            ("rsync" | "tar" | "unzip" | "wget", _)
             | ("pip" | "pip3" | "git" | "apt" | "apt-get" | "conda" | "module" | "ray" | "hf" | "huggingface-cli", _) => {
                 return (None, Status::Is(true));
             }

@@ -20,7 +20,7 @@ pub enum TargetForm {
     Module,
     /// A path of a Python script; empty if it is unknown.
     Script,
-    /// A program of its own, such as `trl`.
+    /// A program that Python installed, such as `trl`.
     Program,
 }
 
@@ -51,12 +51,17 @@ pub(super) enum Place {
 
 /// Finds the command in the words of a program.
 pub(super) fn locate(words: &[String]) -> Option<Place> {
-    let found = locate_at(words, 0, 0).or_else(|| {
-        let is_known = named(&name(words.first()?)).next().is_some();
-        let start = UNKNOWN.command(words, 1).filter(|_| !is_known)?;
+    let is_known = named(&name(words.first()?)).next().is_some();
+    let by_unknown = || {
+        let start = UNKNOWN.command(words, 1).filter(|start| !is_known && !has_ending(words.get(*start)))?;
         locate_at(words, start, 1)
-    });
-    found.or_else(|| further(words, 1, true))
+    };
+    locate_at(words, 0, 0).or_else(by_unknown).or_else(|| further(words, 1, is_known))
+}
+
+/// Returns true for a path of a script, which any program can read without running it.
+fn has_ending(word: Option<&String>) -> bool {
+    word.is_some_and(|word| word.ends_with(".py") || is_shell_script(word))
 }
 
 /// Finds the Python programs in the words of a program: the one that it starts, and those that this one may start.
