@@ -86,12 +86,17 @@ pub fn targets(words: &[String]) -> Vec<Target> {
     found
 }
 
-/// Finds the first interpreter from a position on, and what it starts. `with_scripts` also takes a path of a Python script.
+/// Finds the first interpreter from a position on, and what it starts. With `with_scripts`, and after the
+/// name of a launcher of Python, a path of a Python script counts too.
 fn further(words: &[String], from: usize, with_scripts: bool) -> Option<Place> {
+    let is_launcher = |word: &String| ["torchrun", "accelerate", "deepspeed"].contains(&name(word).as_str());
+    let is_module = |word: &String| word.contains('.') && named(word).next().is_some();
+    let launcher = (from..words.len()).find(|at| is_launcher(&words[*at]) || is_module(&words[*at])).unwrap_or(words.len());
     let is_interpreter = |at: &usize| {
         let name = name(&words[*at]);
+        let with_scripts = with_scripts || *at > launcher;
         is_python(&name)
-            || ["torchrun", "accelerate", "deepspeed"].contains(&name.as_str())
+            || is_launcher(&words[*at])
             || SHELLS.contains(&name.as_str()) && has_script(&words[at + 1..])
             || with_scripts && name.ends_with(".py") && !words[*at].contains(['=', ' ']) && !words[*at].starts_with('-')
     };
