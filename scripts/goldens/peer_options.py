@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Records every option of the commands of TRL and OpenRLHF that are converted here, with its default in each edition.
+"""Records every option of the commands of TRL and OpenRLHF that are converted here, with its default in every release.
 
-    pip download --no-deps -d FOLDER trl==0.11.4        # likewise every release named below
+    pip download --no-deps -d FOLDER trl==0.11.4        # likewise every release, and the releases of transformers named below
     python scripts/goldens/peer_options.py FOLDER
 
-writes crates/convert/src/from_trl/options.tsv and crates/convert/src/from_openrlhf/options.tsv. The dataclasses of TRL and of transformers are
-read as syntax trees; the parsers of OpenRLHF are built by argparse itself. Nothing else of the libraries is imported or run.
-TRL and transformers are licensed under Apache-2.0, Copyright The HuggingFace Team; OpenRLHF under Apache-2.0, Copyright its authors.
+writes crates/convert/src/from_trl/options.tsv and crates/convert/src/from_openrlhf/options.tsv from all wheels in the folder. The dataclasses of
+TRL and of transformers are read as syntax trees; the parsers of OpenRLHF are built by argparse itself. Nothing else of the libraries is
+imported or run. TRL and transformers are licensed under Apache-2.0, Copyright The HuggingFace Team; OpenRLHF under Apache-2.0, Copyright its
+authors.
 """
 
 import argparse
@@ -20,78 +21,94 @@ import sys
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Editions of TRL, with the release of transformers that it was used with; a field of the later one that the first lacks is
-# there, too: TRL 1.16 works with either.
-TRL = {"0.11": ("0.11.4", ["4.45.2"]), "0.21": ("0.21.0", ["4.55.4"]), "1.16": ("1.16.0", ["5.23.0", "4.57.6"])}
-SCRIPT = ("trl/scripts/utils.py", "ScriptArguments")
-MODEL = ("trl/trainer/model_config.py", "ModelConfig")
-MIXTURE = ("trl/scripts/utils.py", "DatasetMixtureConfig")
-OLD_SFT = ("trl/commands/cli_utils.py", "SFTScriptArguments")
-TRL_COMMANDS = {
-    ("rloo", "0.11"): [("trl/trainer/rloo_config.py", "RLOOConfig"), MODEL],
-    ("ppo", "0.11"): [("trl/trainer/ppov2_config.py", "PPOv2Config"), MODEL],
-    ("sft", "0.11"): [OLD_SFT, ("trl/trainer/sft_config.py", "SFTConfig"), MODEL],
-    ("rloo", "0.21"): [SCRIPT, ("trl/trainer/rloo_config.py", "RLOOConfig"), MODEL],
-    ("ppo", "0.21"): [SCRIPT, ("trl/trainer/ppo_config.py", "PPOConfig"), MODEL],
-    ("grpo", "0.21"): [("trl/scripts/grpo.py", "GRPOScriptArguments"), ("trl/trainer/grpo_config.py", "GRPOConfig"), MODEL],
-    ("sft", "0.21"): [SCRIPT, ("trl/trainer/sft_config.py", "SFTConfig"), MODEL],
-    ("rloo", "1.16"): [("trl/scripts/rloo.py", "RLOOScriptArguments"), ("trl/trainer/rloo_config.py", "RLOOConfig"), MODEL, MIXTURE],
-    ("grpo", "1.16"): [("trl/scripts/grpo.py", "GRPOScriptArguments"), ("trl/trainer/grpo_config.py", "GRPOConfig"), MODEL, MIXTURE],
-    ("sft", "1.16"): [SCRIPT, ("trl/trainer/sft_config.py", "SFTConfig"), MODEL, MIXTURE],
-    ("dpo", "1.16"): [SCRIPT, ("trl/trainer/dpo_config.py", "DPOConfig"), MODEL, MIXTURE],
-    ("reward", "1.16"): [SCRIPT, ("trl/trainer/reward_config.py", "RewardConfig"), MODEL, MIXTURE],
-    ("kto", "1.16"): [SCRIPT, ("trl/trainer/kto_config.py", "KTOConfig"), MODEL, MIXTURE],
-    ("orpo", "1.16"): [SCRIPT, ("trl/experimental/orpo/orpo_config.py", "ORPOConfig"), MODEL],
-    ("cpo", "1.16"): [SCRIPT, ("trl/experimental/cpo/cpo_config.py", "CPOConfig"), MODEL],
-    ("gkd", "1.16"): [SCRIPT, ("trl/experimental/gkd/gkd_config.py", "GKDConfig"), MODEL],
-    ("online_dpo", "1.16"): [SCRIPT, ("trl/experimental/online_dpo/online_dpo_config.py", "OnlineDPOConfig"), MODEL],
+# Releases of transformers since a release of TRL: of its time, then an earlier one that works too, whose further options count.
+TRANSFORMERS = {
+    "0.11.4": ["4.44.2"], "0.12.2": ["4.46.3"], "0.13.0": ["4.47.1"], "0.14.0": ["4.48.3"], "0.15.0": ["4.49.0"], "0.16.0": ["4.50.3"],
+    "0.17.0": ["4.51.3"], "0.18.0": ["4.52.4"], "0.19.0": ["4.53.3"], "0.21.0": ["4.55.4"], "0.22.0": ["4.56.2"], "0.24.0": ["4.57.1"],
+    "0.28.0": ["5.0.0", "4.57.1"], "1.1.0": ["5.6.0", "4.57.1"], "1.6.0": ["5.12.0", "4.57.1"], "1.10.0": ["5.18.0", "4.57.1"],
+    "1.16.0": ["5.24.0", "4.57.1"],
 }
-BASES = {
-    "OnPolicyConfig": "trl/trainer/utils.py",
-    "_BaseConfig": "trl/trainer/base_config.py",
-    "SFTConfig": "trl/trainer/sft_config.py",
-    "ScriptArguments": "trl/scripts/utils.py",
-    "TrainingArguments": "transformers/training_args.py",
-}
-# Defaults that are expressions, with their values.
+TRL = "cpo dpo gkd grpo kto online_dpo orpo ppo reward rloo sft".split()
+OPENRLHF = "train_dpo train_kd train_kto train_ppo train_ppo_ray train_prm train_rm train_sft".split()
+# Defaults that are expressions, with their values; a dict is by the first number of the version of transformers.
 EXPRESSIONS = {
     "default_optim": {"4": "adamw_torch", "5": "adamw_torch_fused"},
     "None if not is_torch_available() or is_torch_greater_or_equal_than_2_0 else 2": None,
     "factory:list": [],
     "factory:dict": {},
+    "FDivergenceType.REVERSE_KL": "reverse_kl",
     "REQUIRED": None,
 }
+LISTS = {"report_to", "optim_target_modules", "reward_clip_range", "debug"}
+TEXTS = {"include_num_input_tokens_seen", "dataset_config", "fsdp"}
 
-OPENRLHF = ["0.5.3", "0.9.10", "0.11.0", "0.11.2"]
-OPENRLHF_COMMANDS = ["train_dpo", "train_kd", "train_kto", "train_ppo", "train_ppo_ray", "train_prm", "train_rm", "train_sft"]
+
+def order(version):
+    return [int(part) for part in version.replace("post", "").split(".")]
 
 
 class Library:
-    """The files of a wheel."""
+    """The files of a wheel, and the classes of its Python files."""
 
-    def __init__(self, folder, name, version):
-        [wheel] = folder.rglob(f"{name}-{version}-*.whl")
-        self.archive = zipfile.ZipFile(wheel)
+    def __init__(self, path):
+        self.archive = zipfile.ZipFile(path)
         self.names = {item.split("/purelib/")[-1]: item for item in self.archive.namelist()}
-        self.version = version
+        self.version = path.name.split("-")[1]
 
-    def read(self, path):
-        return self.archive.read(self.names[path]).decode() if path in self.names else None
+    def tree(self, path):
+        return ast.parse(self.archive.read(self.names[path]))
+
+    def classes(self, pattern):
+        """{(path, class name): node} of the files whose path matches."""
+        files = [path for path in self.names if re.search(pattern, path)]
+        return {(path, node.name): node for path in files for node in self.tree(path).body if isinstance(node, ast.ClassDef)}
 
 
-def dataclass(libraries, path, name, found):
-    """The fields of a class and of those it inherits from, as {name: (kind, default)}."""
-    source = next((library, text) for library in libraries if (text := library.read(path)))
-    [node] = [node for node in ast.parse(source[1]).body if isinstance(node, ast.ClassDef) and node.name == name]
-    for base in node.bases:
-        if ast.unparse(base) in BASES:
-            dataclass(libraries, BASES[ast.unparse(base)], ast.unparse(base), found)
-    for item in node.body:
-        if isinstance(item, ast.AnnAssign):
-            if item.target.id.startswith("_") or item.target.id == "config":
+def wheels(folder, name):
+    found = [Library(path) for path in folder.rglob(f"{name}-*.whl")]
+    return sorted(found, key=lambda library: order(library.version))
+
+
+def trl_release(library, companions):
+    """{command: {option: (kind, default)}} of one release of TRL."""
+    commands = {}
+    own = library.classes(r"^trl/.*(_config|scripts/\w+|cli_utils|utils)\.py$")
+    for companion in reversed(companions):
+        known = {**companion.classes(r"^transformers/training_args\.py$"), **own}
+
+        def find(name, near=""):
+            places = [path for path, known_name in known if known_name == name]
+            best = min(places, key=lambda path: (path != near, "experimental" in path, len(path)), default=None)
+            return best and (best, known[best, name])
+
+        def fields(name, near=""):
+            path, node = find(name, near) or ("", None)
+            found = {}
+            for base in node.bases if node else []:
+                found.update(fields(ast.unparse(base).split(".")[-1], path))
+            for item in node.body if node else []:
+                if isinstance(item, ast.AnnAssign) and not item.target.id.startswith("_") and not (name == "TrainingArguments" and item.target.id == "framework"):
+                    found[item.target.id] = (kind(item.target.id, ast.unparse(item.annotation)), default(item.value, companion.version))
+            return found
+
+        for path, name in own:
+            stem = re.fullmatch(r".*/(\w+)_config\.py", path)
+            if not stem or not name.endswith("Config") or "TrainingArguments" not in ancestors(name, path, find):
                 continue
-            found[item.target.id] = (kind(ast.unparse(item.annotation)), default(item.value, source[0].version))
-    return found
+            command = stem[1].removesuffix("v2")
+            if command == "ppo" and stem[1] == "ppo" and any("ppov2_config" in other for other, _ in own):
+                continue
+            script = next((found for place, found in own if place == f"trl/scripts/{command}.py" and found.endswith("ScriptArguments")), None)
+            script = script or (f"{command.upper()}ScriptArguments" if find(f"{command.upper()}ScriptArguments") else "ScriptArguments")
+            for part, near in ((script, ""), (name, path), ("ModelConfig", ""), ("DatasetMixtureConfig", "")):
+                commands.setdefault(command, {}).update(fields(part, near))
+    return commands
+
+
+def ancestors(name, path, find):
+    found = find(name, path)
+    bases = [ast.unparse(base).split(".")[-1] for base in found[1].bases] if found else []
+    return set(bases).union(*(ancestors(base, found[0], find) for base in bases))
 
 
 def default(node, version):
@@ -112,19 +129,21 @@ def default(node, version):
         text = ast.unparse(node)
         if "__file__" in text:
             return "???"
-        found = EXPRESSIONS[text]
+        found = EXPRESSIONS.get(text)
         return found[version[0]] if isinstance(found, dict) and found else found
 
 
-def kind(annotation):
+def kind(name, annotation):
     """How the option is read: flag, int, float, list, tree (JSON or YAML), text."""
+    if name in TEXTS or name in LISTS:
+        return "text" if name in TEXTS else "list"
     parts = annotation.removeprefix("Optional[").rstrip("]").replace(" ", "")
     first = annotation.replace(" ", "").removeprefix("Optional[").removeprefix("Union[")
     if parts.split("|")[0] == "bool":
         return "flag"
     if first.lower().startswith(("list[", "tuple[")):
         return "list"
-    if "dict" in first.lower():
+    if "dict" in first.lower() or name.endswith(("_kwargs", "_config")) or name == "deepspeed":
         return "tree"
     for word in ("int", "float"):
         if parts.split("|")[0] == word and "str" not in parts:
@@ -132,43 +151,28 @@ def kind(annotation):
     return "list" if "list[str" in parts.lower() else "text"
 
 
-def trl(folder):
-    table = {}
-    for (command, edition), classes in TRL_COMMANDS.items():
-        version, companions = TRL[edition]
-        found = {}
-        for companion in reversed(companions):
-            libraries = [Library(folder, "trl", version), Library(folder, "transformers", companion)]
-            for path, name in classes:
-                dataclass(libraries, path, name, found)
-        for name, (how, value) in found.items():
-            table.setdefault((command, name), {})[edition] = (how, value)
-    return table
-
-
-def openrlhf(folder):
-    table = {}
-    for version in OPENRLHF:
-        library = Library(folder, "openrlhf", version)
-        for command in OPENRLHF_COMMANDS:
-            text = library.read(f"openrlhf/cli/{command}.py")
-            if text is None:
-                continue
-            [body] = [node.body for node in ast.parse(text).body if isinstance(node, ast.If)]
+def openrlhf_release(library):
+    """{command: {option: (kind, default)}} of one release of OpenRLHF."""
+    commands = {}
+    for path in library.names:
+        name = re.fullmatch(r"openrlhf/cli/(\w+)\.py", path)
+        if not name or name[1] == "__init__":
+            continue
+        commands[name[1]] = {}
+        for body in [node.body for node in library.tree(path).body if isinstance(node, ast.If) and name[1] in OPENRLHF]:
             start = next(i for i, node in enumerate(body) if "ArgumentParser()" in ast.unparse(node))
             end = next(i for i, node in enumerate(body) if "parse_args()" in ast.unparse(node))
             names = {"argparse": argparse, "datetime": datetime.datetime}
-            exec(compile(ast.Module(body[start:end], []), command, "exec"), names)
+            exec(compile(ast.Module(body[start:end], []), name[1], "exec"), names)
             for action in names["parser"]._actions[1:]:
+                value = list(action.default) if isinstance(action.default, tuple) else action.default
+                if isinstance(value, str) and re.fullmatch(r"[a-z_]+_\d{4}T\d\d:\d\d", value):
+                    value = "???"
+                if isinstance(value, float) and math.isinf(value):
+                    value = ".inf"
                 for option in action.option_strings:
-                    how, value = action_kind(action), action.default
-                    value = list(value) if isinstance(value, tuple) else value
-                    if isinstance(value, str) and re.fullmatch(r"[a-z]+_\d{4}T\d\d:\d\d", value):
-                        value = "???"
-                    if isinstance(value, float) and math.isinf(value):
-                        value = ".inf"
-                    table.setdefault((command, option.removeprefix("--")), {})[version] = (how, value)
-    return table
+                    commands[name[1]][option.removeprefix("--")] = (action_kind(action), value)
+    return commands
 
 
 def action_kind(action):
@@ -179,20 +183,69 @@ def action_kind(action):
     return {int: "int", float: "float"}.get(action.type, "text")
 
 
-def write(path, editions, table):
-    lines = ["\t".join(["command", "option", "kind", *editions])]
-    for (command, option), found in sorted(table.items()):
-        how = list(found.values())[-1][0]
-        cells = [json.dumps(found[edition][1]) if edition in found else "-" for edition in editions]
-        lines.append("\t".join([command, option, how, *cells]))
-    path.write_text("\n".join(lines) + "\n")
-    print(path, len(lines) - 1, "options")
+def grouped(releases, supported):
+    """Groups releases in a row with the same options of the supported commands and the same commands."""
+    groups = []
+    for version, commands in releases:
+        state = (set(commands), {command: commands[command] for command in supported if command in commands})
+        if groups and groups[-1][1] == state:
+            groups[-1][0].append(version)
+        else:
+            groups.append(([version], state))
+    return groups
+
+
+def histories(states, releases):
+    """The changes of an option: [(commands, cells)]. `states`: {command: per release None without the command, False without the
+    option, or the default as JSON}. Commands that agree wherever both exist share a row."""
+    merged = []
+    for command, own in sorted(states.items()):
+        for names, joint in merged:
+            if all(a is None or b is None or a == b for a, b in zip(joint, own)):
+                joint[:] = [b if a is None else a for a, b in zip(joint, own)]
+                names.append(command)
+                break
+        else:
+            merged.append(([command], list(own)))
+    for names, joint in merged:
+        cells, now = [], False
+        for release, state in zip(releases, joint):
+            if state is not None and state != now:
+                cells.append(release if state is False else f"{release}={state}")
+                now = state
+        yield names, cells
+
+
+def write(path, groups, supported):
+    releases = [names[0] for names, _ in groups]
+    lines = ["\t".join(["releases", *(" ".join(names) for names, _ in groups)])]
+    for command in sorted(set().union(*(commands for _, (commands, _) in groups))):
+        has = [command in commands for _, (commands, _) in groups]
+        turns = [release for i, release in enumerate(releases) if has[i] != (i > 0 and has[i - 1])]
+        lines.append("\t".join(["command", command, *turns]))
+    rows = []
+    for option in sorted({option for _, (_, table) in groups for options in table.values() for option in options}):
+        kinds = {}
+        for command in supported:
+            own = [table[command].get(option, False) if command in table else None for _, (_, table) in groups]
+            if newest := next((one for one in reversed(own) if one), None):
+                kinds.setdefault(newest[0], {})[command] = [json.dumps(one[1]) if one else one for one in own]
+        for how, states in kinds.items():
+            rows += [(option, names, "\t".join([" ".join(names), option, how, *cells])) for names, cells in histories(states, releases)]
+    path.write_text("\n".join(lines + [row for *_, row in sorted(rows)]) + "\n")
+    print(path, len(rows), "rows")
 
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    write(ROOT / "crates/convert/src/from_trl/options.tsv", list(TRL), trl(folder))
-    write(ROOT / "crates/convert/src/from_openrlhf/options.tsv", OPENRLHF, openrlhf(folder))
+    companions = {library.version: library for library in wheels(folder, "transformers")}
+    releases = []
+    for library in wheels(folder, "trl"):
+        since = max((version for version in TRANSFORMERS if order(version) <= order(library.version)), key=order)
+        releases.append((library.version, trl_release(library, [companions[version] for version in TRANSFORMERS[since]])))
+    write(ROOT / "crates/convert/src/from_trl/options.tsv", grouped(releases, TRL), TRL)
+    releases = [(library.version, openrlhf_release(library)) for library in wheels(folder, "openrlhf")]
+    write(ROOT / "crates/convert/src/from_openrlhf/options.tsv", grouped(releases, OPENRLHF), OPENRLHF)
 
 
 if __name__ == "__main__":

@@ -231,7 +231,7 @@ fn decided(peer: &'static Peer, words: &[String], edition: &str) -> String {
     }
 }
 
-fn sample(option: &OptionRow, default: &Value) -> String {
+pub(super) fn sample(option: &OptionRow, default: &Value) -> String {
     let number = |value: &Value| match value {
         Value::Int(number) => *number as f64,
         Value::Float(number) => *number,
@@ -248,7 +248,7 @@ fn sample(option: &OptionRow, default: &Value) -> String {
 }
 
 /// Keeps the options of a context that an edition has.
-fn context(peer: &'static Peer, trainer: &str, edition: usize) -> Vec<String> {
+pub(super) fn context(peer: &'static Peer, trainer: &str, edition: usize) -> Vec<String> {
     let (_, text) = CONTEXTS.iter().find(|(name, _)| *name == trainer).unwrap();
     let all = words(text);
     let start = all.iter().position(|word| word.starts_with("--") && word != "--module").unwrap();

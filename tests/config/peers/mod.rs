@@ -11,6 +11,7 @@ use burnish::convert::peers::{
 };
 use std::collections::BTreeSet;
 
+mod editions;
 mod effects;
 mod programs;
 mod recipes;

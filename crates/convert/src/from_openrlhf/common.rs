@@ -19,7 +19,7 @@ pub(super) fn derive(draft: &mut Draft) {
     let split = draft.values.text("data.dataset_split dataset_split train_split").unwrap_or_else(|| "train".into());
     set_files(draft, "data.train_files", set.as_deref(), &split, "data.dataset dataset");
     weights(draft, set.as_deref());
-    // 0.5.3 validates on another split of the same data set.
+    // Early releases validate on another split of the same data set.
     let own = (!draft.values.has(EVAL)).then(|| set.clone()).flatten();
     match draft.values.text(EVAL).or(own) {
         Some(set) => {

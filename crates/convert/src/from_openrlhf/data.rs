@@ -1,7 +1,11 @@
 //! Converts the options of the model and of prompts for reinforcement learning.
 
 use crate::peers::{Draft, int, set_files, text};
-use burnish_hydra::inline;
+use burnish_hydra::{Value, inline};
+
+const CHAT: &str = "data.apply_chat_template apply_chat_template";
+const TEMPLATE: &str = "data.input_template input_template";
+const LABEL: &str = "data.label_key label_key";
 
 pub(super) fn derive(draft: &mut Draft) {
     model(draft);
@@ -9,17 +13,38 @@ pub(super) fn derive(draft: &mut Draft) {
     let split = draft.values.text("data.prompt_split prompt_split").unwrap_or_else(|| "train".into());
     set_files(draft, "data.train_files", set.as_deref(), &split, "data.prompt_dataset prompt_data");
     samples(draft);
-    if let Some(set) = draft.values.text("eval.dataset eval_dataset") {
-        let split = draft.values.text("eval.split eval_split").unwrap_or_else(|| "train".into());
-        set_files(draft, "data.val_files", Some(&set), &split, "eval.dataset eval_dataset");
+    match draft.values.text("eval.dataset eval_dataset") {
+        Some(set) => {
+            let split = draft.values.text("eval.split eval_split").unwrap_or_else(|| "train".into());
+            set_files(draft, "data.val_files", Some(&set), &split, "eval.dataset eval_dataset");
+        }
+        None => draft.set("data.val_files", Value::Null, "eval.dataset eval_dataset"),
     }
-    if draft.values.flag("data.apply_chat_template apply_chat_template") {
-        draft.note("the chat template applies only to lists of messages: change a text prompt to [{role: user, content: …}]");
+    rendering(draft);
+    labels(draft);
+}
+
+/// Sets the rendering of prompts that are texts.
+fn rendering(draft: &mut Draft) {
+    let is_chat = draft.values.flag(CHAT);
+    draft.set("data.apply_chat_template", Value::Bool(is_chat), CHAT);
+    // OpenRLHF uses a template without the chat template, and only with `{}` for the prompt.
+    match draft.values.text(TEMPLATE).filter(|template| !is_chat && template.contains("{}")) {
+        Some(template) if template.matches("{}").count() == 1 && !template.replace("{}", "").contains(['{', '}']) => {
+            draft.copy("data.input_template", TEMPLATE);
+        }
+        Some(_) => draft.refuse(TEMPLATE, "only text around one `{}` is supported"),
+        None => {}
     }
-    if let Some(key) = draft.values.text("data.label_key label_key") {
-        draft.note(format!("move the labels of column `{key}` to the field ground_truth of a column reward_model"));
+}
+
+/// Sets the column of the correct answers; without one, OpenRLHF's functions get empty labels.
+fn labels(draft: &mut Draft) {
+    match draft.values.text(LABEL) {
+        Some(key) => draft.set("data.label_key", text(key), LABEL),
+        None => draft.set("data.label_key", text(""), LABEL),
     }
-    template(draft);
+    draft.set_because("data.reward_fn_key", Value::Null, "rows have no data source");
 }
 
 /// Sets the path of the model.
@@ -40,20 +65,19 @@ pub(super) fn samples(draft: &mut Draft) {
         let several =
             draft.values.text("data.prompt_dataset prompt_data data.dataset dataset").is_some_and(|set| set.contains(','));
         if several {
-            draft.note("data.train_max_samples limits all data sets together; OpenRLHF's data.max_samples limits each one");
+            draft.differ("data.train_max_samples limits all data sets together; OpenRLHF's data.max_samples limits each one");
         }
     }
 }
 
-/// Refuses a template around prompts. OpenRLHF uses it without the chat template, and only with `{}` for the prompt.
+/// Refuses a template around the prompts of pairs and judged steps, for which there is no setting.
 pub(super) fn template(draft: &mut Draft) {
-    let names = "data.input_template input_template";
-    let is_chat = draft.values.flag("data.apply_chat_template apply_chat_template");
-    let Some(template) = draft.values.text(names).filter(|template| !is_chat && template.contains("{}")) else { return };
-    if draft.values.is_given(names) {
-        draft.refuse(names, "apply the template to the prompts in the data");
+    let is_chat = draft.values.flag(CHAT);
+    let Some(template) = draft.values.text(TEMPLATE).filter(|template| !is_chat && template.contains("{}")) else { return };
+    if draft.values.is_given(TEMPLATE) {
+        draft.refuse(TEMPLATE, "apply the template to the prompts in the data");
     } else {
         let template = inline(&text(template));
-        draft.note(format!("this edition of OpenRLHF writes {template} around prompts: apply it to the prompts in the data"));
+        draft.differ(format!("this release of OpenRLHF writes {template} around prompts: apply it to the prompts in the data"));
     }
 }

@@ -4,6 +4,10 @@ use crate::peers::{Draft, float, list, text};
 use burnish_hydra::Value;
 
 const ESTIMATOR: &str = "algo.advantage.estimator advantage_estimator";
+/// The first release whose loss is the mean over all tokens; before, it was the mean over the means of responses.
+const AVERAGES_TOKENS: &str = "0.7.0";
+/// The first release that does not whiten the advantages of rloo.
+const WHITENS_LESS: &str = "0.8.5";
 const KL: &str = "algo.kl.init_coef init_kl_coef";
 
 /// OpenRLHF's names of estimators, with our names.
@@ -25,11 +29,11 @@ pub(super) fn derive(draft: &mut Draft) {
             draft.refuse(ESTIMATOR, format!("supported are {}", known.join(", ")));
         }
     }
-    if is_first_edition(draft) && name == "rloo" {
+    if draft.values.is_before(WHITENS_LESS) && name == "rloo" {
         draft.set_because(
             "algorithm.normalize_advantages",
             text("tokens"),
-            "OpenRLHF 0.5.3 whitens the advantages of every estimator",
+            "this release of OpenRLHF whitens the advantages of rloo",
         );
     }
     if let Some(steps) = draft.values.number("critic.freezing_steps freezing_actor_steps").filter(|steps| *steps > 0.0) {
@@ -40,11 +44,6 @@ pub(super) fn derive(draft: &mut Draft) {
     correction(draft);
 }
 
-/// Returns true for 0.5.3, which first averages losses over responses.
-fn is_first_edition(draft: &Draft) -> bool {
-    !draft.values.has("actor.eps_clip_low_high eps_clip_low_high")
-}
-
 fn policy(draft: &mut Draft) {
     let kind = draft.values.text("actor.policy_loss_type policy_loss_type");
     let is_gspo = kind.as_deref() == Some("gspo");
@@ -53,7 +52,7 @@ fn policy(draft: &mut Draft) {
         text(if is_gspo { "gspo" } else { "vanilla" }),
         "actor.policy_loss_type policy_loss_type",
     );
-    let by_response = is_gspo || is_first_edition(draft);
+    let by_response = is_gspo || draft.values.is_before(AVERAGES_TOKENS);
     match draft.values.text("actor.loss_agg_mode") {
         Some(mode) if !is_gspo => draft.set("@actor.loss_agg_mode", text(mode), "actor.loss_agg_mode"),
         _ => {

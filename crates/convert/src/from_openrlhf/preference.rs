@@ -63,7 +63,9 @@ fn rows(draft: &mut Draft) {
     }
     data::template(draft);
     if draft.values.flag("data.apply_chat_template apply_chat_template") {
-        draft.note("the chat template applies only to lists of messages; text prompts and responses stay unchanged");
+        draft.differ(
+            "--apply_chat_template: the chat template applies to lists of messages alone; OpenRLHF also renders text prompts and responses",
+        );
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn derive(draft: &mut Draft) {
 fn texts(draft: &mut Draft) {
     unset(draft, &["data.prompt_key", CHAT_TEMPLATE]);
     draft.set("data.text_key", draft.values.get(INPUT), &format!("{INPUT} {PRETRAIN}"));
-    draft.note("texts get the tokenizer's begin and end tokens; OpenRLHF does not add them");
+    draft.differ("texts get the tokenizer's begin and end tokens; OpenRLHF does not add them");
 }
 
 /// Sets the column of whole conversations.
@@ -45,7 +45,7 @@ fn conversations(draft: &mut Draft) {
     draft.set("data.messages_key", draft.values.get(INPUT), &format!("{INPUT} {MULTITURN}"));
     prefix(draft);
     if !draft.values.flag(MULTITURN) {
-        draft.note(
+        draft.differ(
             "every assistant turn is trained on, but OpenRLHF without multiturn trains only on the last one: write \"train\": false \
             into the other messages",
         );
@@ -57,7 +57,7 @@ fn continued(draft: &mut Draft) {
     draft.copy("data.completion_key", OUTPUT);
     draft.set("data.loss_mask", text("assistant"), MULTITURN);
     prefix(draft);
-    draft.note("the output column must be a list of one message; in OpenRLHF it is the message itself");
+    draft.differ("the output column must be a list of one message; in OpenRLHF it is the message itself");
 }
 
 fn prefix(draft: &mut Draft) {
@@ -99,7 +99,7 @@ fn templated(draft: &mut Draft) {
             draft.copy("data.completion_key", OUTPUT);
         }
     }
-    draft.note(
+    draft.differ(
         "the end token follows a response directly; OpenRLHF puts a space before it and tokenizes all together with the prompt",
     );
 }

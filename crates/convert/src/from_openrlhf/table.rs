@@ -82,7 +82,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     (
         "ds.param_dtype param_dtype bf16",
         "",
-        Read("`dtype` of the model: `auto` for bf16; `float32` in 0.5.3 without `--bf16`; fp16 is refused"),
+        Read("`dtype` of the model: `auto` for bf16; `float32` without `--bf16` in releases that have it; fp16 is refused"),
     ),
     ("ds.lora.rank lora_rank", "", Key("@model.lora_rank")),
     ("ds.lora.alpha lora_alpha", "", Key("@model.lora_alpha")),
@@ -123,7 +123,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
         "",
         Read("`data.response_key` with a template, else `data.completion_key`; if not given, `data.messages_key`"),
     ),
-    ("data.label_key label_key", "", Read("the rows must have it as the field `ground_truth` of the column `reward_model`")),
+    ("data.label_key label_key", "", Read("`data.label_key`; not given: `''`, rows without answers")),
     (
         "data.multiturn multiturn",
         "",
@@ -131,13 +131,23 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ),
     (
         "data.apply_chat_template apply_chat_template",
+        "train_ppo_ray train_ppo",
+        Read("`data.apply_chat_template`: a text becomes one user message; lists of messages always use the template"),
+    ),
+    (
+        "data.apply_chat_template apply_chat_template",
         "",
-        Read("the chat template applies only to lists of messages; a note in the recipe"),
+        Read("the chat template applies to lists of messages alone; a difference in the recipe"),
     ),
     (
         "data.input_template input_template",
         "train_sft train_kd",
         Read("`model.custom_chat_template` with the same text; ignored with `apply_chat_template`"),
+    ),
+    (
+        "data.input_template input_template",
+        "train_ppo_ray train_ppo",
+        Read("`data.input_template`; ignored with `apply_chat_template`"),
     ),
     (
         "data.input_template input_template",
@@ -160,7 +170,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     (
         "actor.loss_agg_mode",
         "",
-        Read("`actor_rollout_ref.actor.loss_agg_mode`; default `token-mean`; `seq-mean-token-mean` for `gspo` and in 0.5.3"),
+        Read("`actor_rollout_ref.actor.loss_agg_mode`; default `token-mean`; `seq-mean-token-mean` for `gspo` and before 0.7.0"),
     ),
     ("actor.eps_clip eps_clip", "", Key("@actor.clip_ratio")),
     ("actor.eps_clip_low_high eps_clip_low_high", "", Read("`actor_rollout_ref.actor.clip_ratio_low`, `clip_ratio_high`")),
@@ -211,7 +221,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     (
         "algo.advantage.estimator advantage_estimator",
         "",
-        Read("`algorithm.adv_estimator`, see [Estimators](#estimators); 0.5.3 also whitens advantages of `rloo`"),
+        Read("`algorithm.adv_estimator`, see [Estimators](#estimators); early releases also whiten the advantages of `rloo`"),
     ),
     ("algo.advantage.gamma gamma", "", Key("algorithm.gamma")),
     ("algo.advantage.lambd lambd", "", Key("algorithm.lam")),

@@ -29,7 +29,12 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
     ("bco", "TRL recommends KTO instead: `trainer dpo` with algorithm.loss_type=kto"),
     ("tpo", "there is no loss on three responses"),
     ("nash_md xpo", NOT_ONLINE),
-    ("gold distillation async_distillation minillm sdft sdpo ssd iw_opd server_distillation", NOT_TEACHER),
+    ("gold distillation async_distillation minillm sdft sdpo ssd iw_opd server_distillation self_distillation", NOT_TEACHER),
+    (
+        "a2po dppo gfpo gmpo papo grpo_with_replay_buffer",
+        "convert the command as `trl grpo`, and choose a similar loss (docs/algorithms.md)",
+    ),
+    ("iterative_sft", "use `trainer sft` for the rows of each round"),
     ("async_grpo", "use grpo, which is the same without the overlap of generation and training"),
     ("vllm-serve vllm_serve", "the built-in engine generates in the training process"),
     ("env chat skills", "this command does not train"),

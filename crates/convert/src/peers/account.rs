@@ -44,7 +44,7 @@ fn unnamed(draft: &Draft, ignored: &[Ignored]) -> Vec<(&'static str, Value)> {
     draft.values.given.iter().filter(|(name, _)| !is_named(name)).map(|(name, given)| (*name, given.clone())).collect()
 }
 
-/// Adds the name of an option to the settings that differ without the option; returns false if there are none.
+/// Adds the name of an option to the settings that differ without the option; returns false without such a setting.
 fn name_settings(draft: &mut Draft, name: &str, with: &Settings, without: &Settings) -> bool {
     let value = |settings: &Settings, key: &str| settings.get(key).map(|setting| setting.value.clone());
     let keys: BTreeSet<&String> = with.keys().chain(without.keys()).collect();

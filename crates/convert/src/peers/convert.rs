@@ -74,9 +74,8 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
     }
     names.extend(program.iter().flat_map(|program| &program.options).map(|option| option.name.as_str()));
     let edition = edition::choose(peer, trainer, source.edition, &names)?;
-    let mut notes: Vec<String> = edition.mixture.clone().into_iter().collect();
     let own = program.as_ref().map(|program| choose::values(program, options, trainer.name)).unwrap_or_default();
-    notes.extend(own.notes);
+    let mut notes: Vec<String> = own.notes;
     let mut given = ParsedOptions { values: own.defaults, ..ParsedOptions::default() };
     if let Some(root) = &root {
         let of_file = argparse::read_file(options, trainer.name, root)?;
@@ -136,6 +135,8 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
     };
     let (mut draft, mut ignored) = derived(Values::new(options, trainer.name, edition.index, given.values));
     account(peer, &mut draft, &mut ignored, |values| derived(values).0);
+    // Last, because the name of an option in this note does not account for the option.
+    draft.notes.splice(0..0, edition.mixture);
     let mut converted = PeerConversion {
         trainer: trainer.name,
         kind: trainer.kind,

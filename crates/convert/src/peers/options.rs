@@ -76,8 +76,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads the list that `scripts/goldens/peer_options.py` writes: a line of releases, a line for each command with the releases
-    /// that added and removed it, and a line for each option with its commands, its type and its defaults since a release.
+    /// Reads the list that `scripts/goldens/peer_options.py` writes. The first line has the releases. A line of a command has the
+    /// releases that added and removed the command. A line of an option has the commands, the type, and the default since a release.
     pub fn read(text: &'static str) -> Self {
         let mut lines = text.lines();
         let releases = lines.next().unwrap_or_default().split('\t').skip(1);

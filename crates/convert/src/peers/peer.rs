@@ -52,7 +52,7 @@ pub struct Peer {
 impl Peer {
     /// Returns the treatment of a command's option, from the first row that names both.
     pub fn treatment(&self, trainer: &str, option: &str) -> Option<OptionTreatment> {
-        let named = |row: &&TreatmentRow| row.0.split(' ').any(|name| name == option);
+        let named = |row: &&TreatmentRow| row.0.contains(option) && row.0.split(' ').any(|name| name == option);
         let concerns = |row: &&TreatmentRow| row.1.is_empty() || row.1.split(' ').any(|name| name == trainer);
         self.rows.iter().copied().flatten().find(|row| named(row) && concerns(row)).map(|row| row.2)
     }

@@ -44,12 +44,13 @@ pub(super) fn left_out(option: &OptionRow, given: &Value, reason: &'static str) 
     Ignored { key: option.name.into(), value, reason }
 }
 
-/// Returns true if a value differs from the newest default, which is what the program does. `false` changes an option that is on
-/// by default.
+/// Returns true if a value differs from the defaults, which is what the program does. Of a flag the newest default counts: `false`
+/// changes one that is on.
 fn is_changed(option: &OptionRow, given: &Value) -> bool {
-    let default = option.defaults().last().unwrap_or(Value::Null);
-    let is_on = default == Value::Bool(true);
-    !alike(&default, given) && (is_on || !is_off(given))
+    match option.defaults().last() {
+        Some(Value::Bool(newest)) => !alike(&Value::Bool(newest), given) && (newest || !is_off(given)),
+        _ => !is_off(given) && !option.defaults().any(|default| alike(&default, given)),
+    }
 }
 
 /// Returns true if a value is null, false or empty.

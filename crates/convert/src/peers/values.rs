@@ -42,6 +42,11 @@ impl Values {
         self.is_given(names) || names.split(' ').any(|name| self.edition_has(name))
     }
 
+    /// Returns true if the edition is older than a release.
+    pub fn is_before(&self, release: &str) -> bool {
+        self.options.edition_of(release).is_some_and(|edition| self.edition < edition)
+    }
+
     fn edition_has(&self, name: &str) -> bool {
         self.options.find(self.trainer, name).is_some_and(|option| option.has(self.edition))
     }
