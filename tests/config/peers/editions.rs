@@ -66,6 +66,12 @@ fn the_release_is_the_nearest_one() {
             None,
             &["TRL 0.17.0, the newest release that has --vllm_device", "temperature: 0.9", "kl_loss_coef: 0.04"],
         ),
+        (
+            &TRL,
+            "accelerate launch my_grpo.py --vllm_device auto --reward_funcs accuracy_reward".into(),
+            None,
+            &["TRL 0.17.0, the newest release that has --vllm_device", "accuracy_reward"],
+        ),
         (&TRL, "trl sft --packing".into(), Some("0.16"), &["TRL 0.16.1, which was asked for"]),
         (&TRL, "trl sft --packing".into(), Some("v0.12.0"), &["TRL 0.12.2,"]),
         (&OPENRLHF, format!("{RAY} --bf16"), Some("0.6.1"), &["OpenRLHF 0.6.1.post1,"]),

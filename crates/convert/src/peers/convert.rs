@@ -72,6 +72,9 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
     if let Some(Value::Map(entries)) = root.as_ref().map(|root| &root.value) {
         names.extend(entries.keys().map(String::as_str));
     }
+    if call.script.is_some() || words.is_empty() {
+        names.retain(|name| !peer.own_options.contains(name));
+    }
     names.extend(program.iter().flat_map(|program| &program.options).map(|option| option.name.as_str()));
     let edition = edition::choose(peer, trainer, source.edition, &names)?;
     let own = program.as_ref().map(|program| choose::values(program, options, trainer.name)).unwrap_or_default();
