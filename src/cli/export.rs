@@ -18,7 +18,8 @@ use burnish_util::shell;
 
 #[derive(Args)]
 pub(crate) struct ExportArgs {
-    /// A checkpoint folder, global_step_N, or the actor or critic in it; for a push, also a folder that was exported before
+    /// A run, whose last checkpoint is taken, a checkpoint (global_step_N), or the actor or critic in it; for a push, also a
+    /// folder that was exported before
     checkpoint: PathBuf,
     /// Take the best checkpoint of the run in the given folder
     #[arg(long)]
@@ -85,7 +86,11 @@ pub(super) fn run(args: &ExportArgs) -> Result<(), CliError> {
         Source::Checkpoint { part, form, output } => {
             let name = push.as_ref().map(Push::repo).or_else(|| output.file_name()?.to_str()).unwrap_or("model");
             export(part, form, output, name).map_err(CliError::run)?;
-            tracing::info!("{}", output.display());
+            tracing::info!(
+                "{} is written to {}",
+                if matches!(form, Form::Adapter) { "the adapter" } else { "the model" },
+                output.display()
+            );
             output
         }
     };

@@ -32,8 +32,11 @@ impl Problems {
         result.map_err(|error| self.0.push(error.into())).ok()
     }
 
-    /// Keeps a problem for each file that does not exist.
+    /// Keeps a problem for each file that does not exist, unless a problem of this key is known.
     pub(crate) fn note_missing_files(&mut self, key: &str, files: &[Location]) {
+        if self.0.iter().any(|error| error.to_string().contains(&format!("`{key}`"))) {
+            return;
+        }
         let missing = files.iter().flat_map(Location::paths).filter(|path| !path.exists());
         self.0.extend(missing.map(|path| anyhow!("{key}: {}: no such file", path.display())));
     }

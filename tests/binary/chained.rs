@@ -35,8 +35,8 @@ fn every_stage_starts_from_the_folder_of_the_one_before() {
     // An adapter is merged into its base model for the next stage, once.
     stage("sft", &at("sft"), Path::new("data/arithmetic/model"), &["model.lora_rank=2"]);
     let message = stage("rm", &at("rm"), &at("sft"), &[]);
-    let last = at("sft/global_step_2").display().to_string();
-    for part in ["model.path: ", &last, "the last checkpoint of", "is merged into its base model"] {
+    let best = at("sft/global_step_2").display().to_string();
+    for part in ["model.path: ", &best, "the best checkpoint of", "is merged into its base model"] {
         assert!(message.contains(part), "{part}: {message}");
     }
     let message = stage("dpo", &at("dpo"), &at("sft"), &[]);

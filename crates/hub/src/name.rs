@@ -25,6 +25,9 @@ pub(crate) const MAIN: &str = "main";
 /// The length limit of a repository's name.
 const LONGEST: usize = 96;
 
+/// Endings of data files that are not read; their reader says so.
+const UNREAD_FILES: &[&str] = &[".tsv", ".arrow", ".gz", ".txt"];
+
 /// Revisions that may be written with slashes.
 static SPECIAL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^refs/(?:convert/[\w.-]+|pr/\d+)").ok());
 
@@ -68,8 +71,7 @@ pub struct HubName {
 impl HubName {
     /// Reads the value of a setting for a model or data; `None` for a path.
     ///
-    /// A text is a path if it exists, begins with `/`, `./`, `../` or `~`, ends in `.parquet`, `.json` or `.jsonl`, or is not a valid
-    /// name. A text with `hf://` is never a path.
+    /// A text is a path if it exists, begins with `/`, `./`, `../` or `~`, ends like a data file, or is not a valid name. A text with `hf://` is never a path.
     ///
     /// # Errors
     /// If it begins with `hf://` and is not a name of this kind.
@@ -81,7 +83,8 @@ impl HubName {
         }
         // Without a revision, three words are a path: `data/arithmetic/model`.
         let folders = !text.contains('@') && text.matches('/').count() > 1;
-        let path = folders || text.starts_with(['/', '.', '~']) || data_format(text).is_some();
+        let is_file = data_format(text).is_some() || UNREAD_FILES.iter().any(|end| text.ends_with(end));
+        let path = folders || text.starts_with(['/', '.', '~']) || is_file;
         if path || Path::new(text).exists() {
             return Ok(None);
         }

@@ -123,10 +123,16 @@ impl TrainerInputs {
     fn longest(&self, config: &PpoConfig) -> (usize, &'static str) {
         match config.actor_rollout_ref.rollout.max_model_len {
             Some(longest) => (longest, "actor_rollout_ref.rollout.max_model_len"),
-            None => (
-                self.longest_prompt().saturating_add(config.data.max_response_length),
-                "data.max_prompt_length or data.max_response_length",
-            ),
+            None => {
+                let (prompt, response) = (self.longest_prompt(), config.data.max_response_length);
+                // Shorter prompts do not help if responses take most of the sequence.
+                let shorten = if prompt > response {
+                    "data.max_prompt_length or data.max_response_length"
+                } else {
+                    "data.max_response_length"
+                };
+                (prompt.saturating_add(response), shorten)
+            }
         }
     }
 
