@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::args::ConfigArgs;
 use super::error::CliError;
-use crate::pipelines::chat::{ChatOptions, is_dialogue, one_answer, open, talk};
+use crate::pipelines::chat::{ChatOptions, is_dialogue, one_answer, open, talk, whole_input};
 use burnish_config::schema::GenerationConfig;
 
 #[derive(Args)]
@@ -18,7 +18,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
     /// Temperature; 0 takes the most probable token [default: 0]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     temperature: Option<f64>,
     /// Smallest set of tokens with this total probability; 1 keeps all tokens
     #[arg(long, value_name = "SHARE")]
@@ -68,9 +68,13 @@ pub(super) fn run(args: &ChatArgs) -> Result<(), CliError> {
     let has_tools = args.tools.is_some() || args.overrides.iter().any(|word| TOOLS.iter().any(|key| word.contains(key)));
     let loaded = ConfigArgs { overrides: overrides(args, has_tools), ..ConfigArgs::default() }.load::<GenerationConfig>()?;
     let options = ChatOptions { model: &args.model, system: args.system.clone(), raw: args.raw };
+    let input = if is_dialogue() { None } else { Some(whole_input().map_err(CliError::setup)?) };
     let (partner, history) = open(loaded, options).map_err(CliError::setup)?;
-    let talked = if is_dialogue() { talk(partner, history) } else { one_answer(partner, history) };
-    talked.map_err(CliError::run)
+    match input {
+        None => talk(partner, history),
+        Some(text) => one_answer(partner, history, &text),
+    }
+    .map_err(CliError::run)
 }
 
 /// Returns the settings: the defaults of a chat, then the options, then the user's.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::common::trainer;
+use crate::common::{small_run, succeed, trainer};
 use crate::serve::Server;
 
 const MODEL: &str = "data/arithmetic/model";
@@ -51,6 +51,20 @@ fn a_chat_answers_as_the_server_does() {
     assert_eq!(stopped, format!("{short}\n"), "a stop text ends an answer and stays in it");
 }
 
+/// The folder of a run, and that of a checkpoint, name the model that was trained.
+#[test]
+fn a_run_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let steps =
+        ["trainer.total_training_steps=1", "trainer.save_freq=1", "trainer.val_before_train=false", "trainer.test_freq=-1"];
+    succeed(small_run(&run, &steps));
+    let checkpoint = run.join("global_step_1");
+    let of = |folder: &Path| answer(&[folder.to_str().unwrap(), "--raw"], "12+7=");
+    let direct = of(&checkpoint.join("actor/huggingface"));
+    assert_eq!((of(&run), of(&checkpoint)), (direct.clone(), direct));
+}
+
 #[test]
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -72,7 +86,7 @@ fn mistakes_are_named() {
         assert!(said.contains(part) && output.stdout.is_empty(), "{args:?}: {said}");
     }
     let empty = asked(&[MODEL], "");
-    assert!(!empty.status.success() && String::from_utf8_lossy(&empty.stderr).contains("standard input is empty"));
+    assert!(empty.status.code() == Some(2) && String::from_utf8_lossy(&empty.stderr).contains("standard input is empty"));
 }
 
 /// A model trained to use a calculator calls it; in a pipe, the call and its result are notes on standard error.

@@ -8,7 +8,7 @@ import time
 trainer, model, file = sys.argv[1:]
 pid, terminal = pty.fork()
 if pid == 0:
-    os.execv(trainer, [trainer, "chat", model, "--system", ""])
+    os.execv(trainer, [trainer, "chat", model, "--system", "", "rollout.ignore_eos=true"])
 
 screen = b""
 
@@ -45,8 +45,13 @@ say("1+2=")
 until(b"> ")
 say(f"/save {file}")
 until(b"2 messages are appended")
+# An answer of all positions is stopped, and the chat goes on.
+say("2+3=")
+time.sleep(0.2)
+os.write(terminal, b"\x03")
+until(b"> ")
 say("/reset")
-until(b"2 messages are forgotten")
+until(b"messages are forgotten")
 os.write(terminal, b"\x04")
 until(b"\n")
 _, status = os.waitpid(pid, 0)

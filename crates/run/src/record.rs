@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::info::{BestSoFar, RunInfo, State};
 use super::sample::{Sample, Samples};
 use super::stage::Stage;
-use super::watched::{Validations, Watched};
+use super::watched::{ValidationCurve, Validations, Watched};
 use super::{LOG, Output, Phase};
 use burnish_tracking::{Ending, Exit, Metrics, Progress, Session, Table, Trackers, metrics_file};
 use burnish_util::interrupt::{Interrupt, Interrupted};
@@ -210,7 +210,9 @@ impl Folder {
     fn summary(&self, step: u64, saved: Option<&Path>, validations: &Validations, no_signal: Option<(u64, &str)>) -> Vec<String> {
         let Self { dir, info, .. } = self;
         let mut lines = vec![format!("finished {step} steps in {}", self.worked())];
-        for curve in &validations.curves {
+        let mut curves: Vec<&ValidationCurve> = validations.curves.iter().collect();
+        curves.sort_by_key(|curve| !curve.is_accuracy());
+        for curve in curves {
             let best = info.best.as_ref().filter(|best| best.metric == curve.metric && best.step != curve.last.0);
             let best = best.map(|best| format!(" (best {} at step {})", four_digits(best.value), best.step));
             lines.push(format!("{}{}", curve.line(), best.unwrap_or_default()));

@@ -42,6 +42,11 @@ pub(super) struct ValidationCurve {
 const ACCURACIES: [&str; 2] = ["val/accuracy", "val/rewards/accuracies"];
 
 impl ValidationCurve {
+    /// Returns true for an accuracy, which says more than a loss.
+    pub(super) fn is_accuracy(&self) -> bool {
+        ACCURACIES.contains(&self.metric.as_str())
+    }
+
     /// Returns what the metric did: `val acc 0.5566 → 0.9727`.
     pub(super) fn line(&self) -> String {
         let name = shown_name(&self.metric);

@@ -131,18 +131,29 @@ fn told(end: AnswerEnd) -> Result<AnswerEnd> {
     Ok(end)
 }
 
-/// Answers the whole standard input as one message, and prints nothing but the answer.
+/// Reads the whole standard input as one message.
 ///
 /// # Errors
-/// If standard input is empty or not text, or the model cannot answer; [`Interrupted`] after Ctrl-C.
-pub(crate) fn one_answer(mut partner: Partner, mut history: History) -> Result<()> {
+/// If standard input is empty or not text.
+pub(crate) fn whole_input() -> Result<String> {
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).context("standard input")?;
     // The shell's `echo` ends a text with a line feed.
-    let text = text.strip_suffix('\n').map_or(text.as_str(), |text| text.strip_suffix('\r').unwrap_or(text));
+    if text.ends_with('\n') {
+        text.pop();
+        text.truncate(text.strip_suffix('\r').unwrap_or(&text).len());
+    }
     if text.is_empty() {
         bail!("standard input is empty: write `echo TEXT | trainer chat MODEL`, or run it in a terminal");
     }
+    Ok(text)
+}
+
+/// Answers one message, and prints nothing but the answer.
+///
+/// # Errors
+/// If the model cannot answer; [`Interrupted`] after Ctrl-C.
+pub(crate) fn one_answer(mut partner: Partner, mut history: History, text: &str) -> Result<()> {
     match exchange(&mut partner, &mut history, text)? {
         AnswerEnd::Stopped => Err(Interrupted("the answer was stopped".to_owned()).into()),
         AnswerEnd::Whole | AnswerEnd::Limit => Ok(()),

@@ -57,14 +57,20 @@ const SHOWN: &[ShownMetric] = &[
 
 const RANK_OF_TIME: u8 = 3;
 
-/// Prefixes of the metrics that the line of a validation shows.
-const VALIDATION: [&str; 6] =
-    ["val-core/", "val/loss", "val/accuracy", "val/margin", "val/rewards/accuracies", "val/rewards/margins"];
+/// Metrics in the line of a validation, with their labels. Those that begin with [`CORE`] come first, with their whole names.
+const VALIDATION: &[(&str, &str)] = &[
+    ("val/loss", "val loss"),
+    ("val/accuracy", "accuracy"),
+    ("val/rewards/accuracies", "accuracy"),
+    ("val/margin", "margin"),
+    ("val/rewards/margins", "margin"),
+];
+const CORE: &str = "val-core/";
 
 /// Width of samples, in columns, if standard output is a file; the maximum on a terminal.
 const WIDTH: usize = 120;
-/// Samples are shown at most this often in a run; other trackers get all of them.
-const TABLES: u64 = 4;
+/// Samples are shown in each of so many parts of a run, and not more often than every so many steps; other trackers get all.
+const TABLES: (u64, u64) = (4, 5);
 /// Smallest width of a number, in columns.
 const NUMBER: usize = 6;
 
@@ -121,29 +127,40 @@ impl Console {
             left_out = numbers.remove(least).0;
         }
         self.left_out = (width, left_out);
-        let validated: String = metrics
-            .iter()
-            .filter(|(name, _)| VALIDATION.iter().any(|start| name.starts_with(start)))
-            .map(|(name, value)| pair(name, bold.apply_to(four_digits(value)).to_string()))
-            .collect();
+        let core = metrics.iter().filter(|(name, _)| name.starts_with(CORE));
+        let labelled = VALIDATION.iter().filter_map(|(name, label)| Some((*label, metrics.get(name)?)));
+        let validated: Vec<String> =
+            core.chain(labelled).map(|(name, value)| pair(name, bold.apply_to(four_digits(value)).to_string())).collect();
         let mut lines = Vec::new();
         if has_numbers {
             let numbers: String = numbers.into_iter().map(|(_, text)| text).collect();
             lines.push(format!("{step_text}{numbers}"));
         }
-        if !validated.is_empty() {
-            lines.push(format!("{step_text}{validated}"));
+        let begin = measure_text_width(&step_text);
+        let mut line = step_text;
+        for part in validated {
+            let room = measure_text_width(&line);
+            if room > begin && room + measure_text_width(&part) > width {
+                lines.push(std::mem::replace(&mut line, " ".repeat(begin)));
+            }
+            line += &part;
+        }
+        if measure_text_width(&line) > begin {
+            lines.push(line);
         }
         lines
     }
 
-    /// Returns true if the samples of a step are shown: those of the first step, of each quarter of the run, and of the last step.
+    /// Returns true if the samples of a step are shown: those of the first step, of each part of the run, and of the last step.
     fn is_due(&mut self, step: u64, table: &'static str) -> bool {
         let next = self.next_table.entry(table).or_insert(0);
-        if step < *next && step != self.total_steps {
+        let (parts, least) = TABLES;
+        let apart = self.total_steps.div_ceil(parts).max(least);
+        let left = self.total_steps.saturating_sub(step);
+        if left > 0 && (step < *next || left < apart / 2) {
             return false;
         }
-        *next = step + self.total_steps.div_ceil(TABLES).max(1);
+        *next = step + apart;
         true
     }
 
@@ -190,6 +207,9 @@ mod tests {
         assert_eq!(lines, ["step 10/10  reward -0.5000  entropy  1.235", "step 10/10  val-core/a/acc/mean@1 0.7500"]);
         let lines = console.lines(3, &[("train/loss", f64::NAN)].into_iter().collect(), usize::MAX);
         assert_eq!(lines, ["step  3/10  loss    nan  0s left"]);
+        let values = [("val/loss", 0.5), ("val/rewards/accuracies", 0.75), ("val/rewards/margins", 0.25)];
+        let lines = console.lines(3, &values.into_iter().collect(), 45);
+        assert_eq!(lines, ["step  3/10  val loss 0.5000  accuracy 0.7500", "            margin 0.2500"].map(str::to_owned));
 
         let all = SHOWN
             .iter()
@@ -201,17 +221,17 @@ mod tests {
         for (width, expected) in [
             (
                 120,
-                "step  3/10  reward   1235  kl   1235  entropy   1235  length   1235  truncated   1235  grad_norm   1235  0s left",
+                "step  3/10  reward    1235  kl   1235  entropy   1235  length   1235  truncated   1235  grad_norm   1235  0s left",
             ),
-            (80, "step  3/10  reward   1235  kl   1235  entropy   1235  length   1235"),
-            (40, "step  3/10  reward   1235  kl   1235"),
-            (0, "step  3/10  reward   1235"),
+            (80, "step  3/10  reward    1235  kl   1235  entropy   1235  length   1235"),
+            (40, "step  3/10  reward    1235  kl   1235"),
+            (0, "step  3/10  reward    1235"),
         ] {
             assert_eq!(console.lines(3, &all, width), [expected], "{width} columns");
         }
         let short = || [("critic/score/mean", 1.0), ("actor/ppo_kl", 0.0)].into_iter().collect();
         assert_eq!(console.lines(3, &all, 60).len(), 1);
-        assert_eq!(console.lines(4, &short(), 60), ["step  4/10  reward  1.000"], "what was left out stays out");
+        assert_eq!(console.lines(4, &short(), 60), ["step  4/10  reward   1.000"], "what was left out stays out");
     }
 
     /// Numbers of one size have one width, and the lines of a run have their columns in one place.
@@ -226,6 +246,6 @@ mod tests {
         let places: Vec<_> = [0.916, 0.8164, 1.0, 12.5, 0.0].iter().zip(1..).map(|(reward, step)| place(step, *reward)).collect();
         assert!(places.iter().all(|place| *place == places[0]), "{places:?}");
         let shown: Vec<u64> = (1..=10).filter(|step| console.is_due(*step, "completions")).collect();
-        assert_eq!(shown, [1, 4, 7, 10]);
+        assert_eq!(shown, [1, 6, 10]);
     }
 }

@@ -112,10 +112,13 @@ mod tests {
         let text = drawn(7, &table, 60);
         assert_eq!(
             text,
-            "samples of step 7\n  \
-               query  response                            score  advantage\n  \
-               1+2=   \\u{1b}[2J said so                    none      0.2500\n  \
-               1+2=   long long long long long long long…  none       0.000"
+            [
+                "samples of step 7",
+                "  query  response                           score  advantage",
+                "  1+2=   \\u{1b}[2J said so                   none     0.2500",
+                "  1+2=   long long long long long long lo…   none      0.000",
+            ]
+            .join("\n")
         );
         for width in [0, 20, 40, 80, 200] {
             assert!(drawn(7, &table, width).lines().skip(1).all(|line| measure_text_width(line) <= width.max(2)), "{width}");

@@ -2,7 +2,7 @@
 
 use console::measure_text_width;
 
-/// Indentation of the lines after the first: the width of a level and the spaces around it.
+/// Least indentation of the lines after the first: the width of a level and the spaces around it.
 const INDENT: usize = 6;
 /// The beginning of a message that is a command to copy, which stays on one line.
 const COMMAND: &str = ": trainer ";
@@ -21,12 +21,13 @@ pub fn wrapped(text: &str, width: usize) -> String {
         // The indentation of the line and its level stay in front of the first word.
         let lead = line.len() - line.trim_start_matches(' ').len();
         out += &line[..lead];
+        let indent = lead.max(INDENT);
         let (mut column, mut is_first) = (lead, true);
         for word in line[lead..].split(' ') {
             let room = measure_text_width(word);
-            if !is_first && column + 1 + room > width && column > INDENT {
-                out += &format!("\n{}", " ".repeat(INDENT));
-                column = INDENT;
+            if !is_first && column + 1 + room > width && column > indent {
+                out += &format!("\n{}", " ".repeat(indent));
+                column = indent;
             } else if !is_first {
                 out.push(' ');
                 column += 1;
