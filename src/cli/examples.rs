@@ -67,6 +67,7 @@ const EXAMPLES: &[Row] = &[
             "trainer eval --config evaluation.yaml data.path=answers.parquet custom_reward_function.path=reward.py",
         ],
     ),
+    ("trainer chat", ["trainer chat checkpoints/project/grpo", "trainer chat MODEL --system 'Be brief.' --temperature 0.7"]),
     (
         "trainer serve",
         ["trainer serve --model Qwen/Qwen3-0.6B", "trainer serve --model exported --port 8080 --tool-format hermes"],

@@ -69,8 +69,8 @@ const CORE: &str = "val-core/";
 
 /// Width of samples, in columns, if standard output is a file; the maximum on a terminal.
 const WIDTH: usize = 120;
-/// Number of parts of a run, each of which begins with samples, and the least number of steps between samples. Other trackers get
-/// all samples.
+/// Number of parts of a run that begin with samples, and the least number of steps between samples. Other trackers get all
+/// samples.
 const TABLES: (u64, u64) = (4, 5);
 /// Smallest width of a number, in columns.
 const NUMBER: usize = 6;
