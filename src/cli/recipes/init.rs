@@ -12,7 +12,7 @@ use super::super::print::print;
 use super::columns::{self, FoundColumns};
 use super::lengths::{limit, measure, positions};
 use super::shipped::head;
-use super::starters::{STARTERS, Starter};
+use super::starters::{RL_BATCH, STAGE_BATCH, STARTERS, Starter};
 use burnish_config::compat::Kind;
 use burnish_config::kinds::KINDS;
 use burnish_config::recipe::{Entry, Recipe, Section};
@@ -162,6 +162,15 @@ fn rows(kind: Kind, data: &str) -> Result<Option<(Rows, FoundColumns)>, CliError
 fn settings_of_rows(draft: &mut Draft, model: &str, is_rl: bool, rows: &Rows, found: &FoundColumns) -> Result<(), CliError> {
     for (key, value) in &found.settings {
         draft.yaml(key, value, "")?;
+    }
+    let batch = if is_rl { RL_BATCH } else { STAGE_BATCH };
+    if rows.len() < batch {
+        let few = rows.len().to_string();
+        draft.yaml("data.train_batch_size", &few, "all rows")?;
+        match is_rl {
+            true => draft.yaml("actor_rollout_ref.actor.ppo_mini_batch_size", &few, "all rows")?,
+            false => draft.yaml("data.micro_batch_size_per_gpu", "1", "rows in memory at once")?,
+        }
     }
     let most = positions(model).unwrap_or(usize::MAX);
     let measured = measure(model, rows, found.prompt, &found.response);

@@ -13,6 +13,10 @@ pub(super) struct Starter {
 
 pub(super) type Setting = (&'static str, &'static str, &'static str);
 
+/// Rows of a step in the settings below; a file with fewer rows gives one step per epoch.
+pub(super) const RL_BATCH: usize = 64;
+pub(super) const STAGE_BATCH: usize = 32;
+
 /// Sizes of reinforcement learning.
 const RL: &[Setting] = &[
     ("data.train_batch_size", "64", "prompts of a step"),

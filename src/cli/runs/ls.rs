@@ -93,8 +93,10 @@ fn table(runs: &[Row]) -> String {
     };
     table.set_header(shown(["RUN", "STATE", "STEP", "SCORE", "AGE", "TOOK", "SIZE", "SETTINGS"].map(str::to_owned).to_vec()));
     for (((run, name), settings), bytes) in runs.iter().zip(names).zip(settings).zip(&bytes) {
+        let experiment = run.record.name();
+        let is_named = run.record.dir.file_name().is_some_and(|folder| folder.to_string_lossy() == experiment.as_str());
         table.add_row(shown(vec![
-            name,
+            if is_named { name } else { format!("{name} ({experiment})") },
             run.record.describe(),
             run.step(),
             run.score(),
