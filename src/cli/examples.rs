@@ -3,9 +3,9 @@
 use clap::Command;
 
 /// A command and its examples. The first name is that of the program.
-type Row = (&'static str, [&'static str; 2]);
+pub(super) type Row = (&'static str, [&'static str; 2]);
 
-const EXAMPLES: &[Row] = &[
+pub(super) const EXAMPLES: &[Row] = &[
     (
         "trainer",
         [
@@ -155,76 +155,4 @@ pub(super) fn add(command: Command, path: &str) -> Command {
         let path = format!("{path} {name}");
         command.mut_subcommand(name, |below| add(below, &path))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::{Cli, choices};
-    use burnish_config::Request;
-    use burnish_config::kinds::{KINDS, named};
-    use clap::CommandFactory;
-
-    fn commands(command: &Command, path: &str) -> Vec<String> {
-        let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
-        let below = below.flat_map(|below| commands(below, &format!("{path} {}", below.get_name())));
-        std::iter::once(path.to_owned()).chain(below).collect()
-    }
-
-    /// The words of the program in an example, without a redirection.
-    fn words(example: &str) -> Vec<String> {
-        let (_, line) = example.split_once("trainer").unwrap();
-        let line = line.split([')', '>']).next().unwrap();
-        let mut words = vec!["trainer".to_owned()];
-        for (i, part) in line.split('\'').enumerate() {
-            if i % 2 == 1 { words.push(part.to_owned()) } else { words.extend(part.split_whitespace().map(str::to_owned)) }
-        }
-        words
-    }
-
-    #[test]
-    fn every_command_has_examples_that_its_parser_takes() {
-        let known: Vec<String> = EXAMPLES.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let mut all = commands(&Cli::command(), "trainer");
-        all.sort();
-        let mut sorted = known.clone();
-        sorted.sort();
-        assert_eq!(sorted, all, "each command has one row");
-        for (name, examples) in EXAMPLES {
-            for example in examples {
-                let words = words(example);
-                assert!(words.join(" ").starts_with(name), "{example} is not an example of {name}");
-                let shows_help = words.iter().any(|word| word == "--help");
-                let parsed = Cli::command().try_get_matches_from(&words);
-                assert!(parsed.is_ok() || shows_help, "{example}: {}", parsed.unwrap_err());
-            }
-        }
-    }
-
-    /// An example of a command with settings passes all checks of a run that need no files of the user.
-    #[test]
-    fn settings_of_examples_are_valid() {
-        for example in EXAMPLES.iter().flat_map(|(_, examples)| examples) {
-            let mut words = words(example).split_off(1);
-            let known = words.first().map_or(&KINDS[0], |word| named(word).unwrap_or(&KINDS[0]));
-            if words[0] != "--config" && known.name != words[0] {
-                continue;
-            }
-            let at = words.iter().position(|word| word == "--config").unwrap();
-            let config = words[at + 1].clone();
-            words.retain(|word| word.contains('='));
-            let request = Request { config: Some(config), overrides: words, ..Request::default() };
-            known.load(&request, &choices(known.kind)).map_err(|error| format!("{example}: {error}")).unwrap();
-        }
-    }
-
-    #[test]
-    fn help_shows_the_examples_and_keeps_what_a_command_adds() {
-        let mut root = add(Cli::command(), "trainer");
-        let help = root.find_subcommand_mut("data").unwrap().render_help().to_string();
-        assert!(
-            help.contains("Examples:\n  trainer data gsm8k --output data/gsm8k\n") && help.contains("\nData sets:\n"),
-            "{help}"
-        );
-    }
 }

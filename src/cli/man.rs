@@ -48,7 +48,7 @@ pub(super) fn run(args: &ManArgs, mut root: Command) -> Result<(), CliError> {
 }
 
 /// Returns the pages of a command and of those below it, with their names.
-fn pages(command: &Command, name: &str) -> Vec<(String, String)> {
+pub(super) fn pages(command: &Command, name: &str) -> Vec<(String, String)> {
     let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
     let below = below.flat_map(|below| pages(below, &format!("{name}-{}", below.get_name())));
     std::iter::once((name.to_owned(), page(command, name))).chain(below).collect()
@@ -59,22 +59,4 @@ fn page(command: &Command, name: &str) -> String {
     // Writing to memory does not fail.
     _ = Man::new(command.clone()).title(name.to_uppercase()).section("1").render(&mut page);
     String::from_utf8_lossy(&page).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn every_command_has_a_page_with_its_options() {
-        let mut root = crate::cli::Cli::command();
-        root.build();
-        let pages = pages(&root, "trainer");
-        for (name, option) in [("trainer", "--dry-run"), ("trainer-runs-ls", "--project"), ("trainer-serve", "--port")] {
-            let (_, page) = pages.iter().find(|(known, _)| known == name).unwrap();
-            assert!(page.starts_with(".ie") || page.contains(".TH"), "{page}");
-            assert!(page.replace('\\', "").contains(option), "{name}");
-        }
-    }
 }

@@ -21,7 +21,7 @@ const HYDRA: &[(&[&str], &str)] = &[
 ];
 
 /// Flags of other trainers, and the settings that they mean: the first one that the command has counts.
-const FLAGS: &[(&[&str], &[&str])] = &[
+pub(super) const FLAGS: &[(&[&str], &[&str])] = &[
     (&["lr", "learning_rate", "actor_learning_rate"], &["actor_rollout_ref.actor.optim.lr", "optim.lr"]),
     (&["critic_learning_rate", "critic_lr"], &["critic.optim.lr"]),
     (
@@ -68,7 +68,7 @@ const FLAGS: &[(&[&str], &[&str])] = &[
 ];
 
 /// First words that mean another command, and the words to type.
-const COMMANDS: &[(&[&str], &str)] = &[
+pub(super) const COMMANDS: &[(&[&str], &str)] = &[
     (&["train", "rl"], "trainer --config ppo_trainer.yaml"),
     (&["ppo"], "trainer --config ppo_trainer.yaml algorithm.adv_estimator=gae"),
     (&["finetune", "fine-tune"], "trainer sft --config sft_trainer.yaml"),
@@ -214,70 +214,5 @@ impl<'a> ReadWords<'a> {
             }
         }
         read
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    fn refused(line: &str) -> Option<String> {
-        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        refusal(&super::super::Cli::command(), &words)
-    }
-
-    #[test]
-    fn a_flag_of_another_trainer_is_answered_with_a_setting_that_the_command_has() {
-        for (names, keys) in FLAGS {
-            let mut found = 0;
-            for known in KINDS {
-                let defaults = known.defaults().unwrap();
-                let Some(key) = keys.iter().find(|key| defaults.value(key).is_some()) else { continue };
-                found += 1;
-                for name in *names {
-                    let line = format!("{} --{}=7", &known.command["trainer ".len()..], name.replace('_', "-"));
-                    assert_eq!(refused(&line).map(|text| text.ends_with(&format!("type {key}=7"))), Some(true), "{line}");
-                }
-            }
-            assert!(found > 0, "no command has one of {keys:?}");
-        }
-    }
-
-    #[test]
-    fn words_of_first_commands_are_answered_with_what_to_type() {
-        for (line, typed) in [
-            ("grpo", Some("type `trainer --config ppo_trainer.yaml algorithm.adv_estimator=grpo`")),
-            ("ppo", Some("algorithm.adv_estimator=gae`")),
-            ("kto", Some("type `trainer dpo --config dpo_trainer.yaml algorithm.loss_type=kto")),
-            ("ppo_trainer.yaml", Some("type `trainer --config ppo_trainer.yaml`")),
-            ("sft_trainer", Some("type `trainer sft --config sft_trainer`")),
-            ("sft sft_trainer.yaml model.path=x", Some("type `trainer sft --config sft_trainer.yaml`")),
-            ("--config ppo_trainer.yaml grpo", Some("`grpo` is not an override: type algorithm.adv_estimator=grpo")),
-            ("--lr 1e-5", Some("type actor_rollout_ref.actor.optim.lr=1e-5")),
-            ("sft --config sft_trainer.yaml --lr 1e-5", Some("type optim.lr=1e-5")),
-            ("--multirun a=1,2", Some("one command is one run")),
-            ("dpoo", Some("Did you mean \"dpo\"?")),
-            ("--config ppo_trainer.yaml a.b=1 --dry-run", None),
-            ("help sft", None),
-            ("from-verl @x.sh -- --lr 1", None),
-            ("export RUN --output x", None),
-        ] {
-            let found = refused(line);
-            assert_eq!(found.is_some(), typed.is_some(), "{line}: {found:?}");
-            assert!(typed.is_none_or(|typed| found.as_ref().unwrap().contains(typed)), "{line}: {found:?}");
-        }
-    }
-
-    /// A word of the table is not a command, and the command to type is one.
-    #[test]
-    fn commands_to_type_exist() {
-        let root = super::super::Cli::command();
-        for (names, instead) in COMMANDS {
-            assert!(names.iter().all(|name| root.find_subcommand(name).is_none()), "{names:?}");
-            let words: Vec<&str> = instead.split(' ').skip(1).collect();
-            let is_command = words[0].starts_with("--") || root.find_subcommand(words[0]).is_some();
-            assert!(is_command && refused(&words.join(" ")).is_none(), "{instead}");
-        }
     }
 }

@@ -22,6 +22,8 @@ mod from_peer;
 mod from_trl;
 mod from_verl;
 mod generate;
+#[cfg(test)]
+mod help_tests;
 mod kept_recipe;
 mod kinds;
 mod listening;

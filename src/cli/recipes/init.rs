@@ -11,7 +11,7 @@ use super::super::error::CliError;
 use super::super::print::print;
 use super::columns::{self, FoundColumns};
 use super::lengths::{limit, measure, positions};
-use super::shipped::head;
+use super::shipped::{find, head};
 use super::starters::{RL_BATCH, STAGE_BATCH, STARTERS, Starter};
 use burnish_config::compat::Kind;
 use burnish_config::kinds::KINDS;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), CliError> {
 
 /// Returns the text of a shipped recipe and the subcommand that runs it.
 fn copied(args: &InitArgs, path: &Path) -> Result<(String, String), CliError> {
-    let (name, text) = super::find(&args.name)?;
+    let (name, text) = find(&args.name)?;
     if args.model.is_some() || args.data.is_some() || args.val.is_some() {
         let names: Vec<&str> = STARTERS.iter().map(|starter| starter.name).collect();
         return Err(CliError::setup(anyhow!(

@@ -1,5 +1,9 @@
 //! The recipes of the repository, built into the program.
 
+use super::super::error::CliError;
+use super::starters::STARTERS;
+use burnish_util::suggest::did_you_mean;
+
 /// A recipe: its path inside `recipes/`, without `.yaml`, and its text. A test compares this table with the folder.
 pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("arithmetic/dapo", include_str!("../../../recipes/arithmetic/dapo.yaml")),
@@ -32,6 +36,16 @@ pub(super) fn head(text: &str, name: &str) -> Option<String> {
     let is_further = |line: &&str| line.starts_with("           ");
     let words: Vec<&str> = std::iter::once(first).chain(lines.take_while(is_further)).flat_map(str::split_whitespace).collect();
     Some(words.join(" "))
+}
+
+/// Finds a shipped recipe by its name.
+pub(super) fn find(name: &str) -> Result<&'static (&'static str, &'static str), CliError> {
+    let bare = name.trim_start_matches("recipes/").trim_end_matches(".yaml");
+    SHIPPED.iter().find(|(known, _)| *known == bare).ok_or_else(|| {
+        let known = SHIPPED.iter().map(|(known, _)| *known).chain(STARTERS.iter().map(|starter| starter.name));
+        let meant = did_you_mean(bare, known);
+        CliError::Setup(format!("there is no recipe `{name}`.{meant} `trainer recipes` lists them"))
+    })
 }
 
 #[cfg(test)]

@@ -1,43 +1,9 @@
 //! `trainer runs`: lists, shows, compares and deletes runs.
 
+mod command;
 mod delete;
 mod diff;
 mod ls;
 mod row;
 
-use std::path::PathBuf;
-
-use clap::{Args, Subcommand};
-
-use super::error::CliError;
-use super::print::print;
-use burnish_report::folder::resolve;
-use burnish_report::show::show;
-
-#[derive(Subcommand)]
-pub(crate) enum RunsCommand {
-    /// List runs with their state, score, size and the settings in which they differ, the newest first
-    Ls(ls::LsArgs),
-    /// Print all details of a run
-    Show(ShowArgs),
-    /// Compare the settings and the results of two runs
-    Diff(diff::DiffArgs),
-    /// Delete runs with their checkpoints
-    Rm(delete::RmArgs),
-}
-
-#[derive(Args)]
-pub(crate) struct ShowArgs {
-    /// Folder of a run, a checkpoint or a file in it
-    #[arg(value_name = "RUN_DIR")]
-    run: PathBuf,
-}
-
-pub(super) fn run(command: RunsCommand) -> Result<(), CliError> {
-    match command {
-        RunsCommand::Ls(args) => ls::run(&args),
-        RunsCommand::Show(args) => print(&show(&resolve(&args.run).map_err(CliError::setup)?)),
-        RunsCommand::Diff(args) => diff::run(&args),
-        RunsCommand::Rm(args) => delete::run(&args),
-    }
-}
+pub(super) use command::{RunsCommand, run};

@@ -1,0 +1,39 @@
+//! The commands below `trainer runs`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::super::error::CliError;
+use super::super::print::print;
+use super::{delete, diff, ls};
+use burnish_report::folder::resolve;
+use burnish_report::show::show;
+
+#[derive(Subcommand)]
+pub(crate) enum RunsCommand {
+    /// List runs with their state, score, size and the settings in which they differ, the newest first
+    Ls(ls::LsArgs),
+    /// Print all details of a run
+    Show(ShowArgs),
+    /// Compare the settings and the results of two runs
+    Diff(diff::DiffArgs),
+    /// Delete runs with their checkpoints
+    Rm(delete::RmArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct ShowArgs {
+    /// Folder of a run, a checkpoint or a file in it
+    #[arg(value_name = "RUN_DIR")]
+    run: PathBuf,
+}
+
+pub(crate) fn run(command: RunsCommand) -> Result<(), CliError> {
+    match command {
+        RunsCommand::Ls(args) => ls::run(&args),
+        RunsCommand::Show(args) => print(&show(&resolve(&args.run).map_err(CliError::setup)?)),
+        RunsCommand::Diff(args) => diff::run(&args),
+        RunsCommand::Rm(args) => delete::run(&args),
+    }
+}
