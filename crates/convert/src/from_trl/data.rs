@@ -79,7 +79,7 @@ fn adapters(draft: &mut Draft) {
         return;
     }
     let rank = draft.values.number("lora_r").unwrap_or(16.0);
-    draft.copy("@model.lora_rank", "lora_r use_peft");
+    draft.copy("@model.lora_rank", "lora_r");
     if draft.values.flag("use_rslora") {
         let alpha = draft.values.number("lora_alpha").unwrap_or(32.0) * rank.sqrt();
         draft.set("@model.lora_alpha", float(alpha), "lora_alpha use_rslora");
@@ -94,6 +94,11 @@ fn adapters(draft: &mut Draft) {
         }
         [one] => draft.set("@model.target_modules", one.clone(), "lora_target_modules"),
         several => draft.set("@model.target_modules", list(several.to_vec()), "lora_target_modules"),
+    }
+    // PEFT's default differs from TRL's.
+    let of_peft = draft.program.as_ref().is_some_and(|program| program.options.iter().any(|option| option.name == "use_peft"));
+    if of_peft && !draft.values.is_given("lora_dropout") {
+        return;
     }
     if let Some(dropout) = draft.values.number("lora_dropout").filter(|dropout| *dropout > 0.0) {
         draft.note(format!("lora_dropout {dropout} is ignored: dropout is not implemented"));

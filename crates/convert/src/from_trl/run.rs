@@ -51,6 +51,9 @@ fn order_of_rows(draft: &mut Draft) {
 
 fn length(draft: &mut Draft, updates: f64) {
     let epochs = draft.values.number("num_train_epochs").unwrap_or(3.0);
+    if let Some(unknown) = draft.unknown.get("max_steps").cloned() {
+        draft.ask_user("trainer.total_training_steps", unknown);
+    }
     if let Some(steps) = draft.values.number("max_steps").filter(|steps| *steps > 0.0) {
         draft.set("trainer.total_training_steps", int((steps / updates).ceil() as i64), "max_steps");
     } else if !draft.settings.contains_key("trainer.total_training_steps") {

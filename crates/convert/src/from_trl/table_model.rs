@@ -40,7 +40,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ("model_init_kwargs", "", Refused("a model is loaded as its config.json describes: edit that file")),
     ("router_aux_loss_coef", "", Refused("mixture-of-experts models are not supported")),
     ("disable_dropout", "", Ignored("dropout is not implemented")),
-    ("config", "", Read("a YAML file of options; options of the command count for more")),
+    ("config", "", Ignored("its options are read like those of the command, which count for more")),
     ("tp_size", "", Ignored("a process trains on one device")),
     ("dataset_name", "", Read("`data.train_files`: the files of the split in a local folder, or a name on the Hub")),
     ("dataset_train_split", "", Read("the split of `data.train_files`")),

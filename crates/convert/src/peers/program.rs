@@ -1,4 +1,4 @@
-//! What a user's own program says about its training, as far as it can be read without running it.
+//! The training of a user's own program, as far as the program can be read without running it.
 
 use super::converted::RefusedOption;
 use burnish_hydra::Value;

@@ -110,7 +110,7 @@ impl<'a> Machine<'a> {
         value
     }
 
-    /// Returns an attribute of a value; `None` if there is none that can be known.
+    /// Returns an attribute of a value; `None` for one that only a run could tell.
     pub(super) fn member(&self, object: &PyValue<'a>, name: &str) -> Option<PyValue<'a>> {
         match object {
             PyValue::Path(path) if **path == *"sys" && name == "argv" => {

@@ -14,7 +14,7 @@ const STEPS: usize = 400_000;
 /// Limit of nested calls of the script's own functions.
 pub(super) const DEPTH: usize = 24;
 
-/// What a script does with libraries.
+/// Calls of libraries by a script, and the options that the script reads.
 #[derive(Debug, Default)]
 pub(crate) struct ScriptRead<'a> {
     /// Calls of functions and classes of libraries, in order.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 /// Limit of rounds of a loop.
 const ROUNDS: usize = 64;
 
-/// How a block ends.
+/// The end of a block.
 #[derive(Debug)]
 pub(super) enum Flow<'a> {
     Next,
@@ -176,7 +176,7 @@ impl<'a> Machine<'a> {
         self.either(block, |_| Flow::Next)
     }
 
-    /// Walks through two branches, of which a run takes one.
+    /// Walks through two branches. A run takes one of them.
     fn either(&mut self, one: impl FnOnce(&mut Self) -> Flow<'a>, other: impl FnOnce(&mut Self) -> Flow<'a>) -> Flow<'a> {
         let before = self.names();
         self.uncertain += 1;

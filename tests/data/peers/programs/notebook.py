@@ -2,7 +2,7 @@
 # expect: model.lora_rank=16
 # expect: data.train_batch_size=8
 # expect: trainer.total_training_steps=30
-# expect: optim.lr=2.0e-4
+# expect: optim.lr=0.0002
 # unread: load_in_4bit
 # unread: changed by .map
 # note: bf16

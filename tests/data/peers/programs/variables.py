@@ -4,7 +4,7 @@
 # expect: data.train_batch_size=16
 # expect: data.max_length=700
 # expect: model.lora_rank=24
-# expect: model.lora_alpha=48.0
+# expect: model.lora_alpha=48
 # expect: model.target_modules=[q_proj,v_proj]
 # expect: trainer.default_local_dir=runs/sft-24
 # expect: trainer.total_epochs=2

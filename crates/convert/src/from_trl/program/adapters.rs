@@ -46,7 +46,7 @@ pub(super) fn lora(reading: &mut Reading, call: &LibraryCall) {
         reading.refuse(unread.line, &unread.text, "arguments of LoraConfig that cannot be read");
     }
     option(reading, "use_peft", &PyValue::Bool(true), line, false);
-    let defaults = [("lora_r", PyValue::Int(8)), ("lora_alpha", PyValue::Int(8)), ("lora_dropout", PyValue::Float(0.0))];
+    let defaults = [("lora_r", PyValue::Int(8)), ("lora_alpha", PyValue::Int(8))];
     for (name, default) in defaults {
         option(reading, name, &default, line, false);
     }
@@ -55,11 +55,13 @@ pub(super) fn lora(reading: &mut Reading, call: &LibraryCall) {
         let is_default = match name.as_str() {
             "bias" => value.as_text() == Some("none"),
             "init_lora_weights" => matches!(value, PyValue::Bool(true)),
+            "lora_dropout" => value.number() == Some(0.0),
             _ => matches!(value, PyValue::None | PyValue::Bool(false)),
         };
         match NAMES.iter().find(|(theirs, _)| theirs == name) {
+            _ if is_default => {}
             Some((_, ours)) => option(reading, ours, value, line, false),
-            None if IGNORED.contains(&name.as_str()) || is_default => {}
+            None if IGNORED.contains(&name.as_str()) => {}
             None => reading.refuse(line, name, "this argument of LoraConfig is not supported"),
         }
     }

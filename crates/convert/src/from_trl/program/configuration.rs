@@ -64,11 +64,11 @@ pub(super) fn option(reading: &mut Reading, name: &str, value: &PyValue, line: u
         (_, Ok(value)) => Ok(value),
         (_, Err(PyValue::Option(of))) if *of == *name => return,
         (_, Err(PyValue::Option(of))) => Err(format!("the value of --{of}")),
-        (_, Err(PyValue::Unknown(unknown))) if is_of_device(name, &unknown.text) => {
+        (_, Err(value)) if is_of_device(name, &describe(&value)) => {
             let note = format!(
                 "{name} ({}) depends on the device: `{}`; here `dtype: auto` does",
                 reading.program.at(line),
-                unknown.text
+                describe(&value)
             );
             return reading.program.notes.push(note);
         }

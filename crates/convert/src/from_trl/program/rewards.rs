@@ -20,7 +20,7 @@ pub(super) fn read(reading: &mut Reading, value: &PyValue) {
     let trains = trainer.map(|call| call.line).filter(|line| reading.script.at_import.contains(line));
     if let Some(line) = trains.filter(|_| is_here) {
         let reason = "the file is imported for its reward function, and would train then: put the training below \
-            `if __name__ == \"__main__\":`, or the function into a file of its own";
+            `if __name__ == \"__main__\":`, or the function into a separate file";
         reading.refuse(line, "reward_funcs", reason);
     }
     reading.program.rewards = Some(rewards);

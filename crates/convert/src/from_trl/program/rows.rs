@@ -7,7 +7,7 @@ use crate::peers::ProgramRows;
 use crate::python::{LibraryCall, PyValue};
 use burnish_hydra::Value;
 
-/// Methods that leave the rows as they are.
+/// Methods that do not change the rows.
 const SAME: &[&str] = &[
     "with_format",
     "set_format",
