@@ -1,6 +1,6 @@
 //! A run or a checkpoint in place of a model: every setting that names a model takes both.
 //!
-//! Of a run, the best checkpoint by validation is taken if the run names one, else the last. A LoRA adapter is merged into its
+//! The best checkpoint of a run is taken if validation named one, else the last. A LoRA adapter is merged into its
 //! base model, once for each checkpoint, in the folder `merged` of the run.
 
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Rows of one's own columns: the correct answer, the prompt as a text, and what rewards read, in training and evaluation.
+//! Rows with columns of other names: the correct answer, the prompt as a text, and what rewards read, in training and evaluation.
 
 use std::fs;
 use std::path::Path;

@@ -45,7 +45,7 @@ say("1+2=")
 until(b"> ")
 say(f"/save {file}")
 until(b"2 messages are appended")
-# An answer of all positions is stopped, and the chat goes on.
+# An answer of all positions is stopped, and the chat continues.
 say("2+3=")
 time.sleep(0.2)
 os.write(terminal, b"\x03")

@@ -42,7 +42,7 @@ fn set_rows(draft: &mut Draft, key: &str, rows: ProgramRows, argument: &str) {
     };
     match found {
         Ok(files) => draft.set_because(key, one_or_list(files), argument),
-        Err(rows) => draft.ask_user(key, format!("{rows}, as files (.parquet, .json, .jsonl)")),
+        Err(rows) => draft.ask_user(key, format!("{rows}, as files ({DATA_ENDINGS})")),
     }
 }
 

@@ -117,7 +117,7 @@ impl ChatTemplate {
         self.environment.get_template(NAME).is_ok_and(|template| template.source().contains(text))
     }
 
-    /// Returns true if the template stands in for a missing one.
+    /// Returns true if the template replaces a missing one.
     pub(crate) fn is_default(&self) -> bool {
         self.is_default
     }
