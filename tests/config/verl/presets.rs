@@ -34,6 +34,10 @@ const FALLBACKS: &[(&str, &str, &str, &str, &str)] = &[
     ("2025-06", "sft_trainer", "trainer.device", "cuda", "trainer/fsdp_sft_trainer.py: get_device_name()"),
     ("", "sft_trainer", "model.init", "pretrained", "trainer/fsdp_sft_trainer.py: from_pretrained"),
     ("", "sft_trainer_engine", "model.init", "pretrained", "workers/engine: from_pretrained"),
+    ("", "ppo_trainer", "trainer.save_best", "false", "verl keeps no best checkpoint"),
+    ("", "ppo_megatron_trainer", "trainer.save_best", "false", "the same"),
+    ("", "sft_trainer", "trainer.save_best", "false", "the same"),
+    ("", "sft_trainer_engine", "trainer.save_best", "false", "the same"),
 ];
 
 /// Settings that some edition of verl lacks, with their value in that edition's preset; none of these values comes from the

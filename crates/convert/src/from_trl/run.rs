@@ -159,7 +159,10 @@ fn checkpoints(draft: &mut Draft, updates: f64) {
 fn best(draft: &mut Draft) {
     let loads = draft.values.flag("load_best_model_at_end");
     let named = draft.values.text("metric_for_best_model").or_else(|| loads.then(|| "loss".into()));
-    let Some(metric) = named.filter(|_| draft.is_stage()) else { return };
+    let Some(metric) = named.filter(|_| draft.is_stage()) else {
+        // TRL keeps the best checkpoint on request only.
+        return draft.set("trainer.save_best", Value::Bool(false), "load_best_model_at_end");
+    };
     if !evaluates(draft) {
         let option = if loads { "load_best_model_at_end" } else { "metric_for_best_model" };
         return draft.refuse(option, "needs an evaluation, such as --eval_strategy steps");
