@@ -9,4 +9,5 @@ mod peers;
 mod processes;
 mod schemas;
 mod settings;
+mod suggestions;
 mod verl;
