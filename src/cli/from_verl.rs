@@ -37,7 +37,7 @@ pub(crate) struct FromVerlArgs {
     pub(super) program: Option<String>,
     #[command(flatten)]
     pub(super) file: RecipeFile,
-    /// Edition of verl: 2025-06, 2026-01 or 2026-08 [default: the first of the last two that fits]
+    /// Edition or release of verl: 2025-06, 2026-01, 2026-08, or 0.3 to 0.9 [default: the first of the last two that fits]
     #[arg(long)]
     pub(super) edition: Option<String>,
 }

@@ -47,7 +47,9 @@ fn every_suggestion_when_typed_gets_past_the_error() {
                     };
                     match suggested(problem, key, value) {
                         Some(advice) => advised.push((problem, advice)),
-                        None => assert!(!problem.contains("no such key"), "{}: {key}{end} without advice:\n{problem}", known.name),
+                        None => {
+                            assert!(!problem.contains("no such key"), "{}: {key}{end} without advice:\n{problem}", known.name)
+                        }
                     }
                 }
                 tried += advised.len();

@@ -10,6 +10,30 @@ use std::sync::{Arc, LazyLock};
 /// The editions, oldest first: verl 0.4.1, 0.7.0 (with what its main branch had added by the end of that month) and 0.9.1.
 pub const EDITIONS: [&str; 3] = ["2025-06", "2026-01", "2026-08"];
 
+/// Releases of verl, each with the edition whose defaults are the nearest.
+const RELEASES: &[(&str, &str)] = &[
+    ("0.3", "2025-06"),
+    ("0.4", "2025-06"),
+    ("0.5", "2026-01"),
+    ("0.6", "2026-01"),
+    ("0.7", "2026-01"),
+    ("0.8", "2026-08"),
+    ("0.9", "2026-08"),
+];
+
+/// Defaults of releases that differ from those of their edition and change results: the release, the key, and the value.
+pub const RELEASE_DEFAULTS: &[(&str, &str, &str)] = &[("0.3", "actor_rollout_ref.actor.entropy_coeff", "0.001")];
+
+/// Returns the edition with this name, or the nearest edition to a release such as `0.5` or `v0.7.1`, with the release.
+pub fn find(name: &str) -> Option<(&'static str, Option<&'static str>)> {
+    if let Some(edition) = EDITIONS.into_iter().find(|edition| *edition == name) {
+        return Some((edition, None));
+    }
+    let numbers: Vec<&str> = name.trim_start_matches('v').splitn(3, '.').collect();
+    let minor = numbers.get(..2)?.join(".");
+    RELEASES.iter().find(|(release, _)| *release == minor).map(|(release, edition)| (*edition, Some(*release)))
+}
+
 /// One key of one of verl's configurations.
 #[derive(Debug, Clone, Copy)]
 pub struct VerlKey {
@@ -177,4 +201,25 @@ pub fn parse(text: &str) -> Option<Node> {
     let source = Arc::new(Source { name: "verl's defaults".into(), text: format!("x: {text}") });
     let node = yaml::parse(&source).ok()?.get("x").cloned()?;
     Some(Node { origin: Origin::Override(Arc::from(text)), ..node })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+
+    #[test]
+    fn a_release_is_the_nearest_edition() {
+        for (name, found) in [
+            ("2026-08", Some(("2026-08", None))),
+            ("0.3", Some(("2025-06", Some("0.3")))),
+            ("v0.4.1", Some(("2025-06", Some("0.4")))),
+            ("0.7.0", Some(("2026-01", Some("0.7")))),
+            ("0.9.1", Some(("2026-08", Some("0.9")))),
+            ("0.10", None),
+            ("0", None),
+            ("newest", None),
+        ] {
+            assert_eq!(find(name), found, "{name}");
+        }
+    }
 }

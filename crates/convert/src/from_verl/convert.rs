@@ -18,20 +18,36 @@ use burnish_hydra::{Adapt, ConfigError, Node, Origin, Problem, Value};
 /// # Errors
 /// If the text has no command of verl, or verl would refuse the command.
 pub fn convert(source: &VerlSource) -> Result<VerlConversion, ConfigError> {
-    let invocation = invocation(source)?;
+    let mut invocation = invocation(source)?;
     let editions: Vec<&'static str> = match source.edition {
-        Some(wanted) => EDITIONS.into_iter().filter(|edition| *edition == wanted).collect(),
+        Some(wanted) => {
+            let (edition, release) = editions::find(wanted).ok_or_else(|| {
+                let message = format!("`{wanted}` is not a known edition of verl");
+                Problem::new("", message).help(format!("known are {} and the releases 0.3 to 0.9", EDITIONS.join(", ")))
+            })?;
+            release.iter().for_each(|release| of_release(&mut invocation, edition, release));
+            vec![edition]
+        }
         // Exclude editions that lack a group or option of the command that the newest edition has.
         None => EDITIONS[1..].iter().copied().filter(|edition| has_groups(edition, &invocation.overrides)).collect(),
     };
     let mut attempts: Vec<_> = editions.into_iter().map(|edition| convert_for(edition, &invocation)).collect();
     // Choose the edition with the fewest unknown keys, the older one of two.
     let unknown = |attempt: &Result<VerlConversion, _>| attempt.as_ref().map_or(usize::MAX, |converted| converted.unknown_keys);
-    let best = (0..attempts.len()).min_by_key(|index| unknown(&attempts[*index])).ok_or_else(|| {
-        let message = format!("`{}` is not a known edition of verl", source.edition.unwrap_or_default());
-        Problem::new("", message).help(format!("known are {}", EDITIONS.join(", ")))
-    })?;
-    attempts.swap_remove(best)
+    let best = (0..attempts.len()).min_by_key(|index| unknown(&attempts[*index]));
+    attempts.swap_remove(best.unwrap_or(0))
+}
+
+/// Adds the defaults of a release that its edition does not have.
+fn of_release(call: &mut Invocation, edition: &str, release: &str) {
+    let mut differing = vec![];
+    for (_, key, value) in editions::RELEASE_DEFAULTS.iter().filter(|(of, ..)| *of == release && call.program.kind == Kind::Rl) {
+        // Overrides of the command come later and win.
+        call.overrides.insert(0, format!("{key}={value}"));
+        differing.push(format!("{key}={value}"));
+    }
+    let except = if differing.is_empty() { String::new() } else { format!(", with its {}", differing.join(", ")) };
+    call.notes.push(format!("verl {release}: the defaults are those of the nearest edition, {edition}{except}"));
 }
 
 /// Returns true if an edition has every group and option of the overrides that the newest edition has.
