@@ -22,6 +22,7 @@ mod end_to_end;
 mod estimators;
 mod extreme_sampling;
 mod files;
+mod first_steps;
 mod generation;
 mod golden_runs;
 mod golden_steps;
