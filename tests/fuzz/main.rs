@@ -68,6 +68,7 @@ targets! {
     settings::interpolations
     settings::verl_scripts
     peers::peer_commands
+    peers::peer_programs
     models::config_json
     models::safetensors
     models::tokenizer_json
@@ -102,6 +103,7 @@ fn words_may_be_repeated() {
         (settings::yaml(), 2),
         (settings::verl_scripts(), 2),
         (peers::peer_commands(), 2),
+        (peers::peer_programs(), 3),
         (models::config_json(), 1),
         (models::tokenizer_json(), 1),
         (models::chat_templates(), 1),

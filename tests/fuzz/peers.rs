@@ -65,3 +65,47 @@ pub fn peer_commands() -> Target {
         },
     }
 }
+
+/// Python programs of TRL.
+pub fn peer_programs() -> Target {
+    Target {
+        name: "peer_programs",
+        seeds: || files("tests/data/peers/programs", &[".py"]),
+        words: &[
+            "\nd['a'] = d\n",
+            "x = [x, x]\n",
+            "((((((((",
+            "not not not ",
+            "**kwargs",
+            "\n  ",
+            "if x:\n",
+            "for x in x:\n",
+            "f'{x}'",
+            "lambda: ",
+            "return ",
+            "def f(x):\n f(x)\n",
+            "= 1 << 99",
+            "!pip\n",
+            "trl.SFTTrainer(",
+            "parse_args()",
+            "'''",
+            "\0",
+        ],
+        cases: 300,
+        read: |input, _| {
+            let Ok(text) = std::str::from_utf8(input) else { return };
+            let file = |_: &str| Ok(text.to_string());
+            let source = PeerSource {
+                name: "command",
+                calls: vec![(1, ["python", "train.py", "--limit", "3", "--rate=x"].map(String::from).to_vec())],
+                unknowns: vec![],
+                options: None,
+                edition: None,
+                stage: None,
+                processes: None,
+                access: FileAccess { read: &file, files: &|_| None },
+            };
+            _ = convert(&TRL, &source).map_err(|error| error.to_string());
+        },
+    }
+}

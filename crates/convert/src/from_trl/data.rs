@@ -37,7 +37,10 @@ fn set_rows(draft: &mut Draft, key: &str, rows: ProgramRows, argument: &str) {
     let found = match rows {
         ProgramRows::Split { set, split } => files_of_split(draft, &set, &split).ok_or_else(|| format!("split {split} of {set}")),
         ProgramRows::Files(files) => Ok(files),
-        ProgramRows::Unknown(rows) => Err(rows),
+        ProgramRows::Unknown(rows) => {
+            let set = draft.values.text("dataset_name").map(|set| format!("--dataset_name {set}"));
+            Err(rows.replace("the rows of the options", set.as_deref().unwrap_or("the rows of the options")))
+        }
         ProgramRows::OfOptions => return,
     };
     match found {

@@ -15,7 +15,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
 const OVERLONG: &[(&str, i64)] = &[("max_completion_len", 1280), ("soft_punish_cache", 256)];
 
 pub(super) fn derive(draft: &mut Draft) {
-    let of_program = draft.program.as_ref().and_then(|program| program.rewards.clone());
+    let of_program = draft.program.as_ref().and_then(|program| program.rewards.clone()).filter(|rewards| !rewards.is_empty());
     let why = if of_program.is_some() { "reward_funcs" } else { "" };
     let rewards = of_program.unwrap_or_else(|| of_options(draft));
     let models: Vec<&String> =

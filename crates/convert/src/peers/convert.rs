@@ -13,6 +13,7 @@ use super::{edition, names, recipe, rows};
 use crate::shell::Unknown;
 use burnish_hydra::{self, ConfigError, Problem, Value, yaml};
 use indexmap::IndexMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Access to files of this machine.
@@ -76,6 +77,8 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
         names.retain(|name| !peer.own_options.contains(name));
     }
     names.extend(program.iter().flat_map(|program| &program.options).map(|option| option.name.as_str()));
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(*name));
     let edition = edition::choose(peer, trainer, source.edition, &names)?;
     let own = program.as_ref().map(|program| choose::values(program, options, trainer.name)).unwrap_or_default();
     let mut notes: Vec<String> = own.notes;

@@ -1,6 +1,6 @@
 //! The state of an evaluation: variables, limits, and what is recorded.
 
-use super::read::{PyScript, line_of};
+use super::script::{PyScript, line_of};
 use super::value::{LibraryCall, PyFunction, PyValue, UnknownValue};
 use indexmap::IndexMap;
 use rustpython_ruff_python_ast::Stmt;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// Limit of evaluated statements and expressions.
-const STEPS: usize = 400_000;
+const STEPS: usize = 100_000;
 
 /// Limit of nested calls of the script's own functions.
 pub(super) const DEPTH: usize = 24;

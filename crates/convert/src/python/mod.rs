@@ -9,14 +9,17 @@ mod arguments;
 mod builtins;
 mod calls;
 mod classes;
+mod depth;
 mod expressions;
 mod machine;
 mod methods;
 mod operators;
 mod read;
+mod script;
 mod statements;
 mod value;
 
 pub(crate) use machine::ScriptRead;
-pub(crate) use read::{PyScript, read};
+pub(crate) use read::read;
+pub(crate) use script::PyScript;
 pub(crate) use value::{LibraryCall, PyValue};

@@ -1,6 +1,8 @@
 //! Parses and evaluates a whole script.
 
+use super::depth::too_deep;
 use super::machine::{Machine, ScriptRead};
+use super::script::{PyScript, line_of};
 use burnish_hydra::Problem;
 use rustpython_ruff_python_ast::Mod;
 use rustpython_ruff_python_parser::{Mode, ParseOptions, parse};
@@ -8,20 +10,14 @@ use rustpython_ruff_python_parser::{Mode, ParseOptions, parse};
 /// The stack size of the evaluating thread: parser and evaluator recurse with every bracket and block.
 const STACK: usize = 256 << 20;
 
-/// A script to read.
-#[derive(Clone, Copy)]
-pub(crate) struct PyScript<'a> {
-    pub name: &'a str,
-    pub text: &'a str,
-    /// Words of the command after the name of the script.
-    pub words: &'a [String],
-}
-
 /// Evaluates a script and passes the recorded calls to `with`. Lines of a notebook such as `!pip install trl` are skipped.
 ///
 /// # Errors
 /// If the text is not Python, with the line.
 pub(crate) fn read<T: Send>(script: PyScript, with: impl FnOnce(ScriptRead) -> Result<T, Problem> + Send) -> Result<T, Problem> {
+    if let Some(line) = too_deep(script.text) {
+        return Err(Problem::new("", format!("{}:{line}: the expressions nest too deeply", script.name)));
+    }
     let evaluate = || {
         let parsed = parse(script.text, ParseOptions::from(Mode::Ipython)).map_err(|error| {
             let line = line_of(script.text, error.location.start().to_usize());
@@ -37,9 +33,4 @@ pub(crate) fn read<T: Send>(script: PyScript, with: impl FnOnce(ScriptRead) -> R
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, evaluate);
         thread.map_err(|_| failed())?.join().map_err(|_| failed())?
     })
-}
-
-/// Returns the line of a position in a text, from 1.
-pub(super) fn line_of(text: &str, at: usize) -> usize {
-    text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1
 }

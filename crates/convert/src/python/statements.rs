@@ -149,6 +149,9 @@ impl<'a> Machine<'a> {
         let first = (Some(&*one.test), one.body.as_slice());
         let others = one.elif_else_clauses.iter().map(|clause| (clause.test.as_ref(), clause.body.as_slice()));
         let branches: Vec<_> = std::iter::once(first).chain(others).collect();
+        if branches.len() > ROUNDS {
+            return Flow::Next;
+        }
         self.branches(&branches)
     }
 

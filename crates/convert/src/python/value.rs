@@ -7,6 +7,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// Limits of the parts of a value, and of their nesting.
+const PARTS: usize = 20_000;
+const NESTED: usize = 64;
+
 /// A value that only a run of the script could tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnknownValue {
@@ -202,8 +206,33 @@ impl<'a> PyValue<'a> {
         }
     }
 
+    /// Returns true for a value with few parts that does not contain itself.
+    fn is_small(&self) -> bool {
+        fn fits(value: &PyValue, left: &mut usize, depth: usize) -> bool {
+            if *left == 0 || depth == 0 {
+                return false;
+            }
+            *left -= 1;
+            match value {
+                PyValue::List(items) => items.borrow().iter().all(|item| fits(item, left, depth - 1)),
+                PyValue::Tuple(items) => items.iter().all(|item| fits(item, left, depth - 1)),
+                PyValue::Dict(entries) => {
+                    let entries = entries.borrow();
+                    entries.iter().all(|(key, value)| fits(key, left, depth - 1) && fits(value, left, depth - 1))
+                }
+                _ => true,
+            }
+        }
+        let mut left = PARTS;
+        fits(self, &mut left, NESTED)
+    }
+
     /// Compares two values; `None` if only a run could tell.
     pub(crate) fn equals(&self, other: &Self) -> Option<bool> {
+        if self.is_small() && other.is_small() { self.compare(other) } else { None }
+    }
+
+    fn compare(&self, other: &Self) -> Option<bool> {
         match (self, other) {
             (Self::None, Self::None) => Some(true),
             (Self::Text(one), Self::Text(other)) => Some(one == other),
@@ -211,7 +240,7 @@ impl<'a> PyValue<'a> {
             (one, other) if one.number().is_some() && other.number().is_some() => Some(one.number() == other.number()),
             (one, other) if one.items().is_some() && other.items().is_some() => {
                 let (one, other) = (one.items()?, other.items()?);
-                let pairs = || one.iter().zip(&other).map(|(one, other)| one.equals(other));
+                let pairs = || one.iter().zip(&other).map(|(one, other)| one.compare(other));
                 if one.len() != other.len() {
                     return Some(false);
                 }
@@ -258,6 +287,10 @@ impl<'a> PyValue<'a> {
     /// # Errors
     /// If the value, or a value in it, is not a literal; the error is that value.
     pub(crate) fn setting(&self) -> Result<Value, Self> {
+        if self.is_small() { self.literal() } else { Err(self.clone()) }
+    }
+
+    fn literal(&self) -> Result<Value, Self> {
         let node = |value: Value| Node::new(value, Origin::Override(Arc::from("")));
         Ok(match self {
             Self::None => Value::Null,
@@ -267,7 +300,7 @@ impl<'a> PyValue<'a> {
             Self::Text(text) => Value::Text(text.to_string()),
             Self::List(_) | Self::Tuple(_) => {
                 let items = self.items().unwrap_or_default();
-                Value::List(items.iter().map(|item| item.setting().map(node)).collect::<Result<_, _>>()?)
+                Value::List(items.iter().map(|item| item.literal().map(node)).collect::<Result<_, _>>()?)
             }
             Self::Dict(entries) => {
                 let mut map = IndexMap::new();
@@ -277,7 +310,7 @@ impl<'a> PyValue<'a> {
                         Self::Int(number) => number.to_string(),
                         other => return Err(other.clone()),
                     };
-                    map.insert(key, node(value.setting()?));
+                    map.insert(key, node(value.literal()?));
                 }
                 Value::Map(map.into_iter().collect())
             }

@@ -6,7 +6,7 @@
 # unread: changed by .map
 # unread: partial(…, slack=3)
 # unread: temperature
-# unread: colour 'blue'
+# unread: colour blue
 # unread: SFTTrainer
 # unread: callbacks
 # missing: data.train_files

@@ -1,7 +1,7 @@
 //! The configuration of adapters, in PEFT's names.
 
-use super::Reading;
-use super::configuration::{describe, option};
+use super::configuration::option;
+use super::reading::{Reading, describe};
 use crate::python::{LibraryCall, PyValue};
 
 /// Names of PEFT, with TRL's options and PEFT's defaults, which differ from TRL's.

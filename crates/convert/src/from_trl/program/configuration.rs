@@ -1,6 +1,6 @@
 //! The configuration of a trainer: a call of `*Config`, or the result of a parser.
 
-use super::Reading;
+use super::reading::{Reading, describe};
 use crate::peers::ProgramOption;
 use crate::python::{LibraryCall, PyValue};
 use burnish_hydra::Value;
@@ -101,19 +101,4 @@ fn loading(reading: &mut Reading, value: &PyValue, line: usize) -> Option<Value>
         return PyValue::dict(left).setting().ok();
     }
     value.setting().ok()
-}
-
-/// Returns a description of a value that is not a literal.
-pub(super) fn describe(value: &PyValue) -> String {
-    match value {
-        PyValue::Unknown(unknown) => unknown.text.clone(),
-        PyValue::Call(call) => format!("{}(…)", call.path),
-        PyValue::Function(function) => function.definition.name.to_string(),
-        PyValue::Class(class) => class.definition.name.to_string(),
-        PyValue::Path(path) => path.to_string(),
-        PyValue::Attribute(one) => format!("{}.{}", describe(&one.0), one.1),
-        PyValue::Item(one) => format!("{}[…]", describe(&one.0)),
-        PyValue::Option(name) => format!("--{name}"),
-        _ => "an object".into(),
-    }
 }

@@ -1,7 +1,7 @@
 //! The model of a trainer: a name, or an object that the script loads.
 
-use super::configuration::describe;
-use super::{Reading, adapters};
+use super::adapters;
+use super::reading::{Reading, describe};
 use crate::python::{LibraryCall, PyValue};
 use burnish_hydra::Value;
 use std::rc::Rc;
@@ -45,6 +45,11 @@ pub(super) fn read(reading: &mut Reading, value: &PyValue) {
     match name(reading, value) {
         Some(name) => reading.program.model = Some(name),
         None if is_of_options(value) => {}
+        None if reads_options(value) => {
+            let (line, text) = place(value);
+            let note = format!("{text} ({}) is taken as the model of the options", reading.program.at(line));
+            reading.program.notes.push(note);
+        }
         None => {
             let (line, text) = place(value);
             reading.refuse(line, &text, "the name of the model is known only when the script runs");
@@ -71,6 +76,12 @@ fn is_of_options(value: &PyValue) -> bool {
         PyValue::Call(call) => call.receiver.iter().chain(loaded(call)).any(is_of_options),
         _ => false,
     }
+}
+
+/// Returns true for a call that gets the parsed options.
+fn reads_options(value: &PyValue) -> bool {
+    let is_parsed = |value: &PyValue| matches!(value, PyValue::Call(call) if call.receiver.is_some() && (call.path.ends_with("Config") || call.path.ends_with("Arguments")));
+    matches!(value, PyValue::Call(call) if call.arguments.iter().any(is_parsed))
 }
 
 /// Returns the argument with the name of a model.

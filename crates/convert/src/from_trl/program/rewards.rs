@@ -1,8 +1,7 @@
 //! The argument `reward_funcs`: functions of the script, of its modules, and of TRL, and reward models.
 
-use super::Reading;
-use super::configuration::describe;
 use super::model::{place, plain_name};
+use super::reading::{Reading, describe};
 use super::trainers;
 use crate::peers::ProgramReward;
 use crate::python::{LibraryCall, PyValue};

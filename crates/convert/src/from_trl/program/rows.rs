@@ -1,8 +1,7 @@
 //! The data sets of a trainer.
 
-use super::Reading;
-use super::configuration::describe;
 use super::model::place;
+use super::reading::{Reading, describe};
 use crate::peers::ProgramRows;
 use crate::python::{LibraryCall, PyValue};
 use burnish_hydra::Value;

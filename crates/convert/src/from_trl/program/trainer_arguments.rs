@@ -1,8 +1,9 @@
 //! The arguments of a trainer.
 
-use super::configuration::{self, describe, option};
+use super::configuration::{self, option};
 use super::model::{place, plain_name};
-use super::{Reading, adapters, model, rewards, rows};
+use super::reading::{Reading, describe};
+use super::{adapters, model, rewards, rows};
 use crate::python::{LibraryCall, PyValue};
 
 const TEXTS: &str = "write the texts to a file, and set data.text_key";
