@@ -123,7 +123,7 @@ def run_ours(trainer, stage, folder, steps, batch, threads):
         f"model.path={folder / ('scored' if stage == 'rm' else 'model')}", f"model.tokenizer_path={folder / 'tokenizer'}",
         f"data.train_files={folder / (stage + '.jsonl')}", "data.val_files=null", f"data.train_batch_size={batch}",
         f"data.micro_batch_size_per_gpu={batch}", f"data.max_length={LONGEST}", "data.truncation=right", "optim.lr=1e-5",
-        f"trainer.total_training_steps={steps}", "trainer.save_freq=-1", "trainer.logger=[file]", f"trainer.default_local_dir={run}",
+        f"trainer.total_training_steps={steps}", "trainer.save_freq=null", "trainer.logger=[file]", f"trainer.default_local_dir={run}",
         "checkpoint.save_contents=[extra]",
     ]
     settings += ["data.completion_key=completion", "data.packing=bfd"] if stage == "sft" else []

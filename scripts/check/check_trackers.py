@@ -26,7 +26,7 @@ TRACKERS = ["tensorboard", "mlflow", "wandb", "swanlab", "trackio", "clearml"]
 SETTINGS = [
     "--config", "ppo_trainer.yaml", "data.train_batch_size=2", "actor_rollout_ref.rollout.n=2",
     "actor_rollout_ref.actor.ppo_mini_batch_size=2", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4",
-    "trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.save_freq=-1",
+    "trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.save_freq=null",
 ]
 # Settings of the user, which must not reach the run.
 FOREIGN = ("VERL_FILE_LOGGER", "TENSORBOARD_", "MLFLOW_", "WANDB_", "SWANLAB_", "TRACKIO_", "CLEARML_")

@@ -67,7 +67,7 @@ def step(args, folder, model, golden):
                f"optim.lr={adamw['lr']}", "optim.lr_scheduler_type=constant", "optim.lr_warmup_steps_ratio=0.0",
                f"optim.betas=[{adamw['betas'][0]},{adamw['betas'][1]}]", f"optim.eps={adamw['eps']}",
                f"optim.weight_decay={adamw['weight_decay']}", f"optim.clip_grad={adamw['clip_grad_norm']}",
-               "trainer.total_training_steps=1", "trainer.test_freq=1", "trainer.save_freq=-1", "trainer.logger=[file]",
+               "trainer.total_training_steps=1", "trainer.test_freq=1", "trainer.save_freq=null", "trainer.logger=[file]",
                "checkpoint.save_contents=[model]", "trainer.resume_mode=disable", f"trainer.device={args.device}",
                f"trainer.default_local_dir={folder}/run"]
     Run(command, folder / "log.txt").wait(args.timeout)

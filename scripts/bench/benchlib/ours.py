@@ -39,7 +39,7 @@ def step_settings(folder, model, tokenizer, data, prompts, samples, longest_prom
         f"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu={micro}",
         f"actor_rollout_ref.actor.optim.lr={lr}", "actor_rollout_ref.actor.optim.lr_scheduler_type=constant",
         "actor_rollout_ref.actor.optim.weight_decay=0.0",
-        f"trainer.total_training_steps={steps}", "trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.save_freq=-1",
+        f"trainer.total_training_steps={steps}", "trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.save_freq=null",
         "trainer.logger=[file]", "trainer.resume_mode=disable", f"trainer.device={device}", f"trainer.default_local_dir={folder}",
         *DTYPE[dtype],
     ]
