@@ -39,7 +39,8 @@ impl SourceLibrary {
     }
 }
 
-const LIBRARIES: [SourceLibrary; 3] = [SourceLibrary::Verl, SourceLibrary::Peer(&TRL), SourceLibrary::Peer(&OPENRLHF)];
+/// The libraries; TRL is last, because any Python program may be one of its.
+const LIBRARIES: [SourceLibrary; 3] = [SourceLibrary::Verl, SourceLibrary::Peer(&OPENRLHF), SourceLibrary::Peer(&TRL)];
 
 /// Examples for a text in which no command is found.
 const EXAMPLES: &str = "write a script as @run.sh, a recipe as recipe.yaml, or a command in quotes, such as \

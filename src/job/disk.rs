@@ -47,7 +47,13 @@ impl DiskPlan {
     pub(crate) fn describe(&self) -> String {
         let free = self.free.map_or(String::new(), |free| format!(", of {} free", size(free)));
         let all = if self.count > 1 { format!(" = {}", size(self.one.saturating_mul(self.count))) } else { String::new() };
-        format!("about {} each; {}{all}{free}", size(self.one), self.kept)
+        let refused = if self.fits() { "" } else { ": this machine would refuse this run" };
+        format!("about {} each; {}{all}{free}{refused}", size(self.one), self.kept)
+    }
+
+    /// Returns true if a checkpoint fits, or none is saved.
+    fn fits(&self) -> bool {
+        self.count == 0 || self.free.is_none_or(|free| free >= self.one)
     }
 
     /// Refuses a run whose first checkpoint does not fit, and warns if all of them together do not.
@@ -57,7 +63,7 @@ impl DiskPlan {
     pub(crate) fn check(&self) -> Result<()> {
         let Some(free) = self.free.filter(|_| self.count > 0) else { return Ok(()) };
         ensure!(
-            free >= self.one,
+            self.fits(),
             "trainer.default_local_dir: a checkpoint takes about {}, and {} are free there: name a folder on another disk, or save \
              nothing with trainer.save_freq=null",
             size(self.one),

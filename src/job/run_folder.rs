@@ -33,7 +33,11 @@ pub(crate) fn taken_instead(tree: &Tree) -> Option<PathBuf> {
         _ => return None,
     };
     let work = work(dir.as_path())?;
-    tracing::warn!("{dir} has {work}, which stays unchanged: this run is in {} ({why})", folder.display());
+    let last = Checkpoints::read_only(dir.as_path()).list().ok().and_then(|saved| saved.into_iter().map(|one| one.dir).next());
+    let to_continue = last.filter(|_| mode == "auto").map_or(String::new(), |last| {
+        format!("; to continue it instead: {MODE}=resume_path trainer.resume_from_path={}", last.display())
+    });
+    tracing::warn!("{dir} has {work}, which stays unchanged: this run is in {} ({why}){to_continue}", folder.display());
     Some(folder)
 }
 

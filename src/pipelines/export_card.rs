@@ -345,7 +345,7 @@ mod tests {
             "- training: `train.parquet`, `openai/gsm8k`\n",
             "algorithm.kl_ctrl.kl_coef: 0.05\n",
             "algorithm.adv_estimator: \"rloo\"\n",
-            "trainer --config recipe.yaml x.token=***\n",
+            "trainer --config recipe.yaml 'x.token=***'\n",
             "| 20 | 0.2 |\n",
             "AutoPeftModelForCausalLM.from_pretrained(\"org/my-model\")",
         ] {

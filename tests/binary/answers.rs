@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::common::{copy, rows, small_run, trainer};
+use crate::common::{copy, of_task, rows, small_run, trainer};
 
 /// One function in each form; each gives 1 if it gets what its library hands over, and fails otherwise.
 const FORMS: &str = r###"
@@ -141,7 +141,8 @@ fn texts_go_through_the_chat_template_in_every_command() {
         let output = place.train(row, &[&rule[..], &[more]].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         let generated = place.path("generated.parquet");
-        let mut command = trainer(&["generate", &format!("data.path={}", place.path("rows.jsonl")), more, "--dry-run"]);
+        let mut command = of_task("generate");
+        command.args([&format!("data.path={}", place.path("rows.jsonl")), more, "--dry-run"]);
         command.args([format!("model.path={}", place.path("model")), format!("data.output_path={generated}")]);
         let dry = command.arg("rollout.prompt_length=40").output().unwrap();
         assert!(dry.status.success(), "{}", stderr(&dry));

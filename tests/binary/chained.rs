@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use crate::common::{rows, small_run, succeed, trainer};
+use crate::common::{of_task, rows, small_run, succeed, trainer};
 
 const SMALL: &[&str] = &[
     "data.train_batch_size=8",
@@ -17,7 +17,7 @@ const SMALL: &[&str] = &[
 
 fn stage(command: &str, run: &Path, model: &Path, more: &[&str]) -> String {
     let settings = [format!("model.path={}", model.display()), format!("trainer.default_local_dir={}", run.display())];
-    let mut trainer = trainer(&[command, "--config", &format!("{command}_trainer.yaml")]);
+    let mut trainer = of_task(command);
     said(&succeed({
         trainer.args(SMALL).args(settings).args(more);
         trainer
@@ -63,7 +63,8 @@ fn every_stage_starts_from_the_folder_of_the_one_before() {
     let exported = said(&succeed(trainer(&["export", &at("rl").display().to_string(), "--output", &output])));
     assert!(exported.contains("global_step_1, the last checkpoint of"), "{exported}");
     assert!(at("exported/model.safetensors").is_file());
-    let mut generate = trainer(&["generate", "--config", "generation.yaml", "data.max_samples=4"]);
+    let mut generate = of_task("generate");
+    generate.arg("data.max_samples=4");
     generate.arg(format!("model.path={}", at("rl").display())).arg(format!("data.output_path={}", at("out.parquet").display()));
     generate.args(["data.path=data/arithmetic/test.parquet", "rollout.response_length=4"]);
     succeed(generate);

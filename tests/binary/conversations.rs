@@ -8,10 +8,11 @@ use std::time::Duration;
 use burnish::data::rows::read_rows;
 use serde_json::{Value, json};
 
-use super::common::{rows, succeed, trainer};
+use super::common::{of_task, rows, succeed, trainer};
 
 fn generate(output: &Path, more: &[&str]) -> Vec<Value> {
-    let mut command = trainer(&["generate", "rollout.prompt_length=32", "rollout.response_length=24"]);
+    let mut command = of_task("generate");
+    command.args(["rollout.prompt_length=32", "rollout.response_length=24"]);
     command.arg(format!("data.output_path={}", output.display())).args(more).env("DELAY", "0");
     succeed(command);
     read_rows(&[PathBuf::from(output)], &["responses"], &["messages"]).unwrap().into_iter().map(|row| row.values.into()).collect()

@@ -103,3 +103,36 @@ fn documented_conversions_train_in_an_empty_folder() {
         assert!(shown.contains("step 2/2"), "{command}: {shown}");
     }
 }
+
+const PROGRAM: &str = r#"
+import re
+from datasets import load_dataset
+from trl import GRPOConfig, GRPOTrainer
+
+DIGITS = re.compile(r"\d+")
+dataset = load_dataset("json", data_files="chat.jsonl", split="train")
+
+
+def my_reward(completions, solution, **kwargs):
+    return [float(DIGITS.findall(c[0]["content"]) == [s]) for c, s in zip(completions, solution)]
+
+
+args = GRPOConfig(output_dir="out", learning_rate=1e-4, per_device_train_batch_size=8, num_generations=4,
+                  max_completion_length=8, max_steps=2, report_to="none")
+trainer = GRPOTrainer(model="MODEL", reward_funcs=my_reward, args=args, train_dataset=dataset)
+trainer.train()
+"#;
+
+#[test]
+fn a_program_of_trl_trains_with_its_own_reward() {
+    let model = fs::canonicalize("data/arithmetic/model").unwrap().display().to_string();
+    let here = tempfile::tempdir().unwrap();
+    write(here.path(), "chat.jsonl", &rows(CHAT));
+    write(here.path(), "train.py", &PROGRAM.replace("MODEL", &model));
+    let mut run = trainer(&["run", "train.py", "trainer.device=cpu"]);
+    run.current_dir(here.path());
+    let output = run.output().unwrap();
+    let (shown, message) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && shown.contains("step 2/2"), "{shown}\n{message}");
+    assert!(message.contains("the training (train.py:"), "{message}");
+}

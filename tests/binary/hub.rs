@@ -289,7 +289,7 @@ fn what_cannot_be_had_is_one_clear_error() {
         let output = command.output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{message}");
-        for part in [&["`actor_rollout_ref.model.path`: ", "own.yaml:4:11"], told].concat() {
+        for part in [&["`actor_rollout_ref.model.path`: ", "own.yaml:5:11"], told].concat() {
             assert!(message.contains(part), "{part} in {message}");
         }
         assert_eq!(message.matches("error:").count(), 1, "{message}");

@@ -96,14 +96,16 @@ fn a_command_that_finds_nothing_to_train_leaves_the_record_as_it_is() {
         let files = ["run.json", "metrics.jsonl", "trainer.log", "samples.jsonl"].map(|name| run.join(name));
         let record = || files.each_ref().map(|file| fs::read(file).ok());
         let before = record();
-        let said = String::from_utf8(succeed(command(change)).stderr).unwrap();
+        let said = String::from_utf8(succeed(command("trainer.seed=1")).stderr).unwrap();
         assert!(said.contains("steps are done, nothing is left to train"), "{said}");
+        let said = String::from_utf8(succeed(command(change)).stderr).unwrap();
+        assert!(said.contains("stays unchanged: this run is in"), "{said}");
         assert!(record() == before, "{change} rewrote the record of {}", run.display());
         // A run that stopped between its last checkpoint and its end counts as finished.
         let mut info = json(run, "run.json");
         info["state"] = "running".into();
         fs::write(run.join("run.json"), info.to_string()).unwrap();
-        succeed(command(change));
+        succeed(command("trainer.seed=1"));
         assert_eq!(json(run, "run.json")["state"], "finished");
         assert_eq!(json(run, "run.json")["config"], info["config"], "{change}");
     }

@@ -130,7 +130,10 @@ fn damage_costs_one_checkpoint_and_no_correctness() {
 fn settings_may_change_where_the_checkpoint_still_means_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let run = undisturbed(folder.path());
-    let go_on = |more: &[&str]| small_run(&run, &[SAVED, &["trainer.total_training_steps=4"], more].concat());
+    // Without the checkpoint, other settings are those of a new run.
+    let from = format!("trainer.resume_from_path={}", run.join("global_step_3").display());
+    let resume = ["trainer.total_training_steps=4", "trainer.resume_mode=resume_path", &from];
+    let go_on = |more: &[&str]| small_run(&run, &[SAVED, &resume, more].concat());
     let message = fails(go_on(&["trainer.seed=2", "data.train_batch_size=16"]), 2);
     for part in ["trainer.seed: 1 -> 2", "data.train_batch_size: 8 -> 16", "load_contents", "resume_mode=disable"] {
         assert!(message.contains(part), "{part}: {message}");
@@ -257,7 +260,8 @@ fn numbers_that_are_not_finite_are_named_and_dumped_or_left_out() {
 fn two_runs_do_not_share_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
-    let mut first = small_run(&run, &["trainer.total_training_steps=1000", "trainer.val_before_train=false"]).spawn().unwrap();
+    let long = ["trainer.total_training_steps=1000", "trainer.val_before_train=false", "trainer.test_freq=-1"];
+    let mut first = small_run(&run, &long).spawn().unwrap();
     wait_for(&run.join("metrics.jsonl"));
     let message = fails(small_run(&run, SAVED), 2);
     first.kill().unwrap();
@@ -330,7 +334,9 @@ fn nobody_who_reads_is_no_reason_to_end_otherwise() {
         "nothing of it was printed"
     );
     let mut closed = Command::new("sh");
-    closed.args(["-c", "\"$0\" config show | true; \"$0\" nosuch=1 2>&1 | true"]).arg(env!("CARGO_BIN_EXE_trainer"));
+    closed
+        .args(["-c", "\"$0\" config show --config arithmetic/first.yaml | true; \"$0\" nosuch=1 2>&1 | true"])
+        .arg(env!("CARGO_BIN_EXE_trainer"));
     let said = closed.output().unwrap();
     assert!(said.stderr.is_empty(), "{}", String::from_utf8_lossy(&said.stderr));
 }

@@ -102,8 +102,10 @@ fn the_kl_controller_follows_the_settings() {
         if !run.exists() {
             copy(&base, &run);
         }
+        let from = format!("trainer.resume_from_path={}", run.join(format!("global_step_{}", steps - 1)).display());
         let steps = format!("trainer.total_training_steps={steps}");
-        let output = succeed(small_run(&run, &[&options[..], more, &[&steps]].concat()));
+        let resume = ["trainer.resume_mode=resume_path", &from, &steps];
+        let output = succeed(small_run(&run, &[&options[..], more, &resume].concat()));
         let coefficient = rows(&run).last().unwrap().1["actor/reward_kl_penalty_coeff"].as_f64().unwrap();
         (run, coefficient, String::from_utf8(output.stderr).unwrap())
     };

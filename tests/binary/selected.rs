@@ -9,7 +9,7 @@ use burnish::data::rows::{EVERY_COLUMN, read_rows};
 use burnish::data::{TemplateVariables, Tokenizer};
 use serde_json::{Value, json};
 
-use super::common::{succeed, trainer};
+use super::common::{of_task, succeed, trainer};
 use super::scripted::{BEGIN, END, call, scripted};
 
 fn rows(path: &Path) -> Vec<Value> {
@@ -32,7 +32,8 @@ fn scored(folder: &Path) -> (PathBuf, PathBuf) {
         json!({"data_source": "burnish/calculator", "prompt": prompt, "reward_model": {"ground_truth": "42"}})
     };
     std::fs::write(at("rows.jsonl"), (0..3).map(|i| format!("{}\n", row(i))).collect::<String>()).unwrap();
-    let mut generate = trainer(&["generate", "data.n_samples=8", "rollout.prompt_length=64", "rollout.response_length=60"]);
+    let mut generate = of_task("generate");
+    generate.args(["data.n_samples=8", "rollout.prompt_length=64", "rollout.response_length=60"]);
     generate.args(["rollout.agent.default_agent_loop=tool_agent", "rollout.multi_turn.max_assistant_turns=3"]);
     generate.arg("rollout.multi_turn.tool_config_path=data/calculator/tools.yaml");
     generate.arg(format!("data.path={}", at("rows.jsonl").display())).arg(format!("model.path={}", model.display()));

@@ -117,9 +117,12 @@ fn init_writes_a_recipe_that_runs() {
         let (code, text) = tell(&["run", &output, "--dry-run"]);
         assert!(code == 0, "{name}: {text}\n{}", std::fs::read_to_string(&output).unwrap());
     }
-    let copy = path("dapo.yaml");
-    assert_eq!(tell(&["init", "arithmetic/dapo", "--output", &copy]).0, 0);
-    assert_eq!(std::fs::read(&copy).unwrap(), std::fs::read(Path::new("recipes/arithmetic/dapo.yaml")).unwrap());
+    let copy = path("grpo.yaml");
+    assert_eq!(tell(&["init", "gsm8k/grpo", "--output", &copy]).0, 0);
+    assert_eq!(std::fs::read(&copy).unwrap(), std::fs::read(Path::new("recipes/gsm8k/grpo.yaml")).unwrap());
+    // A recipe with another one in its folder needs a copy of that one, too.
+    let (code, text) = tell(&["init", "arithmetic/dapo", "--output", &path("dapo.yaml")]);
+    assert!(code == 2 && text.contains("first type trainer init arithmetic/first --output"), "{text}");
     let (code, text) = tell(&["init", "arithmetic/dpo", "--model", MODEL, "--output", &path("x.yaml")]);
     assert!(code == 2 && text.contains("trainer init dpo --model MODEL"), "{text}");
     let (code, text) =

@@ -166,14 +166,9 @@ fn a_run_without_improvement_stops_early() {
         command
     };
     let run = |more: &[&str]| String::from_utf8(succeed(command(more)).stderr).unwrap();
-    for (mistake, said) in [
-        ("trainer.save_freq=2", "help: write trainer.save_freq=1"),
-        ("trainer.metric_for_best_model=eval_loss", "Did you mean \"val/loss\"?"),
-    ] {
-        let output = command(&[mistake]).output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(2) && stderr.contains(said) && !at.exists(), "{stderr}");
-    }
+    let output = command(&["trainer.metric_for_best_model=eval_loss"]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && stderr.contains("Did you mean \"val/loss\"?") && !at.exists(), "{stderr}");
     let said = run(&[]);
     assert!(said.contains("2 validations in a row without an improvement: the run ends after step 3"), "{said}");
     assert_eq!(rows(&at).len(), 3);

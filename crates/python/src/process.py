@@ -117,8 +117,21 @@ def load(path):
     loader = importlib.machinery.SourceFileLoader(name, path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     sys.modules[name] = module
-    loader.exec_module(module)
+    tree = parsed(path)
+    if tree is not None and is_program(tree):
+        run_definitions(tree, path, module.__dict__)
+    else:
+        loader.exec_module(module)
     return module
+
+
+def parsed(path):
+    """Returns the syntax tree of a file; None if the loader must report what is wrong with the text."""
+    try:
+        with open(path, "rb") as file:
+            return ast.parse(file.read(), path)
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def own_frame(frame):

@@ -53,7 +53,6 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
         Cut::Tokens(tokens) => format!("up to {tokens} tokens"),
     };
     let disk = DiskPlan::new(&settings, memory.checkpoint_bytes(), !inputs.val.is_empty());
-    disk.check()?;
     let before = [
         ("model", describe(&model.path, &decoder, model.init, adapter.as_ref())),
         ("device", trainer.device.to_string()),

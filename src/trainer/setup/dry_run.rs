@@ -48,9 +48,6 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     let judge =
         reward_model.map(|model| ("rewards", describe(&model.path, &model.decoder, config.reward_model.model.init, None)));
     let disk = DiskPlan::new(&settings, memory.checkpoint_bytes(), config.validates());
-    if !trainer.val_only {
-        disk.check()?;
-    }
     let lines: Vec<_> = [
         ("model", describe(&parts.model.path, &decoder, parts.model.init, adapter.as_ref())),
         ("device", trainer.device.to_string()),

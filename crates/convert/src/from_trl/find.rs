@@ -47,6 +47,9 @@ const COUNTED: &[&str] = &[
     "torch.distributed.launch",
 ];
 
+/// Folders of other libraries' commands.
+const FOREIGN: &[&str] = &["openrlhf/cli/", "verl/trainer/"];
+
 /// Finds the call among the words of a program.
 pub(super) fn find(words: &[String]) -> Option<TrainerCall> {
     let target = targets(words).into_iter().next()?;
@@ -57,6 +60,9 @@ pub(super) fn find(words: &[String]) -> Option<TrainerCall> {
         return Some(TrainerCall { stage, rest, script: None });
     }
     let path = target.name.replace('.', "/");
+    if FOREIGN.iter().any(|folder| path.contains(folder)) {
+        return None;
+    }
     let is_own = ["trl/scripts/", "examples/scripts/", "trl/commands/"].iter().any(|folder| path.contains(folder));
     let script = (!is_own).then(|| target.name.clone());
     Some(TrainerCall { stage: stage(stem(&target.name)), rest, script })

@@ -18,9 +18,11 @@ pub(super) fn read(reading: &mut Reading, value: &PyValue) {
     let trainer = reading.script.calls.iter().find(|call| trainers::find(call).is_some());
     let trains = trainer.map(|call| call.line).filter(|line| reading.script.at_import.contains(line));
     if let Some(line) = trains.filter(|_| is_here) {
-        let reason = "the file is imported for its reward function, and would train then: put the training below \
-            `if __name__ == \"__main__\":`, or the function into a separate file";
-        reading.refuse(line, "reward_funcs", reason);
+        let at = reading.program.at(line);
+        let note = format!(
+            "{file}: only imports, functions, classes and constants are loaded for the reward; the training ({at}) is not run"
+        );
+        reading.program.notes.push(note);
     }
     reading.program.rewards = Some(rewards);
 }
