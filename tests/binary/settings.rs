@@ -137,7 +137,7 @@ impl Runs<'_> {
     /// Returns true if these overrides already give a setting this value.
     fn is_so(&self, overrides: &[String], key: &str, change: &str) -> bool {
         let resolved = |overrides: Vec<String>| {
-            let request = Request { config: Some(format!("config/{}.yaml", self.spec.schema)), overrides, ..Request::default() };
+            let request = Request { config: Some(self.spec.config.clone()), overrides, ..Request::default() };
             let loaded = self.known.load(&request, &choices(self.known.kind)).ok()?;
             Some(loaded.tree.value(key)?.to_yaml())
         };

@@ -103,6 +103,7 @@ fn correction(draft: &mut Draft) {
     let level = draft.values.text("algo.advantage.is_correction_level").unwrap_or_else(|| "off".into());
     let mode = draft.values.text("algo.advantage.is_correction_mode").unwrap_or_default();
     let kind = match (by_name, level.as_str()) {
+        (true, _) if draft.values.flag("use_icepop") => "icepop".into(),
         (true, _) => {
             draft.values.text("algo.advantage.is_correction_type vllm_is_correction_type").unwrap_or_else(|| "tis".into())
         }
@@ -123,7 +124,9 @@ fn correction(draft: &mut Draft) {
     };
     let key = |name: &str| format!("algorithm.rollout_correction.{name}");
     let range = text(format!("{low:?}_{high:?}"));
-    let names = format!("{names} algo.advantage.is_correction_type vllm_is_correction_type algo.advantage.is_correction_level");
+    let names = format!(
+        "{names} use_icepop algo.advantage.is_correction_type vllm_is_correction_type algo.advantage.is_correction_level"
+    );
     draft.set(&key("rollout_is"), text("token"), &names);
     match kind.as_str() {
         "icepop" => draft.set(&key("rollout_is_threshold"), range, &names),

@@ -136,6 +136,11 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ),
     (
         "data.apply_chat_template apply_chat_template",
+        "train_dpo train_rm train_kto train_prm",
+        Ignored("lists of messages always go through the chat template; a text is read as it is"),
+    ),
+    (
+        "data.apply_chat_template apply_chat_template",
         "",
         Read("the chat template applies to lists of messages alone; a difference in the recipe"),
     ),
@@ -155,9 +160,9 @@ pub(super) const ROWS: &[TreatmentRow] = &[
         Read("refused: apply it to the prompts in the data; ignored with `apply_chat_template`"),
     ),
     ("data.tokenizer_chat_template tokenizer_chat_template", "", Key("model.custom_chat_template")),
-    ("data.image_key", "", Ignored("prompts are text only")),
-    ("data.max_images_per_prompt", "", Refused("prompts are text only")),
-    ("actor.freeze_visual_encoder", "", Ignored("prompts are text only")),
+    ("data.image_key image_key", "", Ignored("prompts are text only")),
+    ("data.max_images_per_prompt max_images_per_prompt", "", Refused("prompts are text only")),
+    ("actor.freeze_visual_encoder freeze_visual_encoder", "", Ignored("prompts are text only")),
     ("model.pretrain_mode_enable pretrain_mode", "", Read("`data.text_key`: the whole text of the input column is trained on")),
     ("pretrain_data", "", Refused(PRETRAIN)),
     ("pretrain_data_probs pretrain_split ptx_coef", "", Ignored(PRETRAIN)),
@@ -204,6 +209,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
         "",
         Read("`algorithm.rollout_correction`, see [Rollout correction](#rollout-correction)"),
     ),
+    ("use_icepop", "", Read("the correction masks tokens, as with `vllm_is_correction_type=icepop`")),
     ("algo.advantage.is_correction_type vllm_is_correction_type", "", Read("`rollout_correction.rollout_is` and `rollout_rs`")),
     (
         "algo.advantage.is_correction_level",

@@ -28,10 +28,11 @@ pub(super) const ROWS: &[TreatmentRow] = &[
         Refused("set trainer.metric_for_best_model to a metric such as val-core/…/acc/mean@1"),
     ),
     (
-        "ds.use_universal_ckpt use_ds_universal_ckpt",
+        "ds.use_universal_ckpt use_ds_universal_ckpt universal_ckpt",
         "",
         Ignored("always on: a checkpoint is the same for any number of processes"),
     ),
+    ("torch_compile", "", Ignored("operations are fused without a compiler")),
     ("critic.save_value_network save_value_network", "", Ignored("always on: a checkpoint contains policy and critic")),
     ("train.seed seed", "", Read("`trainer.seed` and `data.seed`")),
     ("train.full_determinism_enable full_determinism", "", Ignored("always on: the same seed gives the same bytes")),

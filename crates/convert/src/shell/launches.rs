@@ -1,7 +1,6 @@
 //! The launches of a script: rounds of a loop and further lines.
 
-use super::read::ScriptCalls;
-use super::text::{ProgramCall, ShellError, replace_unknowns, short};
+use super::text::{ProgramCall, ShellError, Unknown, replace_unknowns, short};
 use std::collections::HashSet;
 
 /// The limit of words that tell two launches apart.
@@ -9,6 +8,19 @@ const DIFFERENCES: usize = 3;
 
 /// The limit of launches in a message.
 const SHOWN: usize = 9;
+
+/// The programs that a script would start, in order.
+#[derive(Debug)]
+pub struct ScriptCalls {
+    pub calls: Vec<ProgramCall>,
+    pub unknowns: Vec<Unknown>,
+    /// Line of an `exit` that ends the script early.
+    pub ended: Option<usize>,
+    /// Launches after the first, which a caller does not convert.
+    pub further: Vec<Launch>,
+    /// Advice about the script as a whole.
+    pub notes: Vec<String>,
+}
 
 /// A launch that was not chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]

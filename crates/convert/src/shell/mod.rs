@@ -28,7 +28,7 @@ mod text;
 mod words;
 
 pub use env::ShellEnv;
-pub use launches::{Launch, message as message_of_launches};
-pub use read::{ScriptCalls, read};
+pub use launches::{Launch, ScriptCalls, message as message_of_launches};
+pub use read::read;
 pub use target::{Target, TargetForm, targets};
 pub use text::{ProgramCall, ShellError, Unknown, mark, replace_unknowns, unknowns_in};

@@ -1,27 +1,14 @@
 //! The evaluation of a whole script.
 
 use super::env::ShellEnv;
-use super::launches::{self, Launch};
+use super::launches::{self, ScriptCalls};
 use super::machine::Machine;
 use super::state::Flow;
-use super::text::{ProgramCall, ShellError, Unknown};
+use super::text::{ProgramCall, ShellError};
 use burnish_util::secret;
 
 /// The stack size of the evaluating thread: parser and evaluator recurse with every bracket and block.
 const STACK: usize = 256 << 20;
-
-/// The programs that a script would start, in order.
-#[derive(Debug)]
-pub struct ScriptCalls {
-    pub calls: Vec<ProgramCall>,
-    pub unknowns: Vec<Unknown>,
-    /// Line of an `exit` that ends the script early.
-    pub ended: Option<usize>,
-    /// Launches after the first, which a caller does not convert.
-    pub further: Vec<Launch>,
-    /// Advice about the script as a whole.
-    pub notes: Vec<String>,
-}
 
 /// Evaluates a script. `is_meant` returns true for the words of a program that the caller looks for.
 ///

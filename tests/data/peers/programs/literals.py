@@ -1,6 +1,5 @@
 # expect: actor_rollout_ref.model.path=team/start-1b
 # expect: data.train_files=hf://datasets/team/sums/hard/train
-# expect: data.val_files=null
 # expect: actor_rollout_ref.actor.optim.lr=3e-6
 # expect: data.train_batch_size=8
 # expect: actor_rollout_ref.rollout.n=4

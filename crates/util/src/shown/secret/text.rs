@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Captures, Regex};
 
+use super::memory::{remember, remember_setting};
 use super::names::{is_harmless_name, is_harmless_value, is_place, is_secret, is_secret_value};
-use super::{remember, remember_setting};
 
 /// A value in one of three forms: in double quotes, in single quotes, or a word.
 const VALUE: &str = r#"("[^"\n]{1,512}"|'[^'\n]{1,512}'|["']?[^\s,}\]&;"']{1,512})"#;
