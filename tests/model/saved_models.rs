@@ -49,7 +49,13 @@ fn save(run: &Path, steps: &[u64], best: Option<u64>, parts: &[&str], adapter: b
 
 fn loaded<T: Schema>(overrides: &[&str]) -> Loaded<T> {
     let overrides = overrides.iter().map(ToString::to_string).collect();
-    load::<T>(&Request { overrides, ..Request::built_in(T::DEFAULT_NAME) }, &choices(T::KIND)).unwrap()
+    let config = match T::DEFAULT_NAME.trim_end_matches("_trainer") {
+        "ppo" => "arithmetic/first.yaml".to_owned(),
+        "generation" => "arithmetic/first_generate.yaml".to_owned(),
+        "evaluation" => "evaluation.yaml".to_owned(),
+        kind => format!("arithmetic/first_{kind}.yaml"),
+    };
+    load::<T>(&Request { config: Some(config), overrides, ..Request::default() }, &choices(T::KIND)).unwrap()
 }
 
 /// Returns the path that a setting leads to and the recorded value, or the message of the error.

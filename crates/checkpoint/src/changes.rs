@@ -183,7 +183,8 @@ mod tests {
 
     fn tree<T: Schema>(overrides: &[&str]) -> Tree {
         let overrides = overrides.iter().map(ToString::to_string).collect();
-        let request = Request { config: Some(T::DEFAULT_NAME.into()), overrides, ..Request::default() };
+        let task = if T::DEFAULT_NAME == "sft_trainer" { "arithmetic/first_sft.yaml" } else { "arithmetic/first.yaml" };
+        let request = Request { config: Some(task.into()), overrides, ..Request::default() };
         load::<T>(&request, &Choices::default()).unwrap().tree
     }
 
