@@ -327,7 +327,7 @@ fn a_word_that_is_no_command_is_one_error_with_the_one_meant() {
         (&["evl", "--config", "evaluation.yaml"], Some("eval")),
         (&["rnus", "ls"], Some("runs")),
         (&["from_verl", "x"], Some("from-verl")),
-        (&["train", "data.seed=1"], None),
+        (&["something", "data.seed=1"], None),
         (&["algorithm.gamma"], None),
     ] {
         let output = trainer(args).output().unwrap();

@@ -117,7 +117,7 @@ def load(path):
     loader = importlib.machinery.SourceFileLoader(name, path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     sys.modules[name] = module
-    tree = parsed(path)
+    tree = parsed_file(path)
     if tree is not None and is_program(tree):
         run_definitions(tree, path, module.__dict__)
     else:
@@ -125,7 +125,7 @@ def load(path):
     return module
 
 
-def parsed(path):
+def parsed_file(path):
     """Returns the syntax tree of a file; None if the loader must report what is wrong with the text."""
     try:
         with open(path, "rb") as file:

@@ -4,7 +4,7 @@ import ast
 import builtins
 
 
-class Absent:
+class AbsentObject:
     """Replaces an object of a package that is not installed; a use of it is an error with the name of the package."""
 
     def __init__(self, name, error):
@@ -13,7 +13,7 @@ class Absent:
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return Absent("%s.%s" % (self._name, name), self._error)
+        return AbsentObject("%s.%s" % (self._name, name), self._error)
 
     def __call__(self, *given, **named):
         raise ImportError("%s cannot be used: %s" % (self._name, self._error))
@@ -32,7 +32,7 @@ class Absent:
 
 # Modules whose functions a constant may call.
 PLAIN_MODULES = {"re", "os", "math", "json", "string", "random", "pathlib", "collections", "functools", "itertools", "datetime"}
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+PROGRAM_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def is_program(tree):
@@ -43,29 +43,29 @@ def is_program(tree):
         return isinstance(node, ast.Call) and str(getattr(called, "attr", getattr(called, "id", ""))).endswith("Trainer")
 
     try:
-        return any(builds(node) for statement in top(tree.body) for node in walk_now(statement))
+        return any(builds(node) for statement in import_statements(tree.body) for node in walk_at_import(statement))
     except RecursionError:
         return False
 
 
-def top(statements):
+def import_statements(statements):
     """Returns the statements that run at an import."""
     for statement in statements:
-        if isinstance(statement, ast.If) and "__name__" in names_in([statement.test]):
+        if isinstance(statement, ast.If) and "__name__" in names_used([statement.test]):
             continue
         yield statement
 
 
-def walk_now(node):
+def walk_at_import(node):
     """Walks the parts of a statement that run with it, not the bodies of functions and classes."""
-    if isinstance(node, DEFINITIONS) or isinstance(node, ast.Lambda):
+    if isinstance(node, PROGRAM_DEFINITIONS) or isinstance(node, ast.Lambda):
         return
     yield node
     for child in ast.iter_child_nodes(node):
-        yield from walk_now(child)
+        yield from walk_at_import(child)
 
 
-def is_constant(statement):
+def is_program_constant(statement):
     """Returns true for an assignment that calls nothing but built-in functions and functions of plain modules."""
     if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)) or statement.value is None:
         return False
@@ -80,20 +80,20 @@ def is_constant(statement):
     return all(is_plain(node.func) for node in ast.walk(statement.value) if isinstance(node, ast.Call))
 
 
-def names_in(nodes):
+def names_used(nodes):
     return {node.id for kept in nodes for node in ast.walk(kept) if isinstance(node, ast.Name)}
 
 
 def run_definitions(tree, path, contents):
     """Runs the imports, functions, classes and constants of a program in `contents`."""
-    kept = [statement for statement in top(tree.body) if isinstance(statement, DEFINITIONS) or is_constant(statement)]
-    used = names_in(kept)
-    for statement in top(tree.body):
+    kept = [statement for statement in import_statements(tree.body) if isinstance(statement, PROGRAM_DEFINITIONS) or is_program_constant(statement)]
+    used = names_used(kept)
+    for statement in import_statements(tree.body):
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            run_imports(statement, path, contents, used)
+            run_program_imports(statement, path, contents, used)
         elif statement in kept:
             code = compile(ast.Module([statement], []), path, "exec")
-            if isinstance(statement, DEFINITIONS):
+            if isinstance(statement, PROGRAM_DEFINITIONS):
                 exec(code, contents)
                 continue
             try:
@@ -102,7 +102,7 @@ def run_definitions(tree, path, contents):
                 pass  # It needs a value that only the program computes; a function that reads the constant says so.
 
 
-def run_imports(statement, path, contents, used):
+def run_program_imports(statement, path, contents, used):
     """Runs the parts of an import whose names are used."""
     for alias in statement.names:
         bound = alias.asname or alias.name.split(".")[0]
@@ -117,4 +117,4 @@ def run_imports(statement, path, contents, used):
         try:
             exec(compile(ast.Module([one], []), path, "exec"), contents)
         except ImportError as error:
-            contents[bound] = Absent(bound, error)
+            contents[bound] = AbsentObject(bound, error)

@@ -1,6 +1,6 @@
 //! `trainer serve`: a language model behind HTTP, by OpenAI's protocol.
 //!
-//! The engine has its own thread, and accepts requests while others decode ([`hub::Hub`]). `begin` turns a request into sequences,
+//! The engine has its own thread, and accepts requests while others decode (`hub::Hub`). `begin` turns a request into sequences,
 //! `answering` turns sampled tokens into a reply, and `service` has the addresses. `agent::endpoint` has the protocol and the record of
 //! served conversations.
 

@@ -23,7 +23,7 @@ pub fn four_digits(value: f64) -> String {
     }
     let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
     match rounded.abs() {
-        size if size == 0.0 => "0.000".to_owned(),
+        0.0 => "0.000".to_owned(),
         size if size < 1e-3 => format!("{value:.3e}"),
         size => format!("{value:.*}", (3 - size.log10().floor() as i32).max(0) as usize),
     }
