@@ -12,6 +12,7 @@ use burnish_run::{RunInfo, State};
 
 const STEPS: &str = "trainer.total_training_steps";
 const EPOCHS: &str = "trainer.total_epochs";
+const PATIENCE: &str = "trainer.early_stopping_patience";
 /// Unset, this is the date of the first start.
 const DATE: &str = "data.chat_template_date";
 /// Largest number of differences in a message.
@@ -94,10 +95,14 @@ impl Earlier {
         }
     }
 
-    /// Returns true if the command asks for more steps than the run made.
+    /// Returns true if the command asks for more steps than the run made, or lets a run that ended early wait longer.
     fn asks_for_more(&self, tree: &Tree) -> bool {
         let now = settings(tree);
         let number = |settings: &BTreeMap<String, Value>, key: &str| settings.get(key).and_then(Value::as_f64);
+        let patience = |settings: &BTreeMap<String, Value>| number(settings, PATIENCE).unwrap_or(f64::INFINITY);
+        if self.info.step < self.info.total_steps && patience(&now) > patience(&self.settings) {
+            return true;
+        }
         match (number(&now, STEPS), number(&self.settings, STEPS)) {
             (Some(steps), _) => steps > self.info.total_steps as f64,
             (None, None) => number(&now, EPOCHS) > number(&self.settings, EPOCHS),

@@ -180,7 +180,8 @@ fn a_run_without_improvement_stops_early() {
     assert!(said.contains("the run ended early, after step 3") && rows(&at).len() == 3, "nothing is left to train: {said}");
     run(&["trainer.early_stopping_patience=4"]);
     assert_eq!(rows(&at).len(), 5, "with more patience it continues");
-    let said = run(&["algorithm.label_smoothing=0.5"]);
+    let from = format!("trainer.resume_from_path={}", at.join("global_step_5").display());
+    let said = run(&["algorithm.label_smoothing=0.5", "trainer.resume_mode=resume_path", &from]);
     assert!(said.contains("validation has changed: algorithm.label_smoothing") && rows(&at).len() == 8, "{said}");
     // A greater accuracy is better.
     let (accuracy, other) = ("val/mean_token_accuracy", folder.path().join("other"));

@@ -74,7 +74,7 @@ fn secret_names(resolved: &Node) -> Vec<Problem> {
     let found = NAMES.iter().filter_map(|key| Some((key, resolved.get(key).filter(|node| text(node))?)));
     let problem = |(key, node): (&&str, &Node)| {
         let message = format!("`{key}` contains a secret, but names of runs are shown, saved and sent to trackers");
-        Problem::new(*key, message).at(&node.origin).help(format!("choose a name without it: {key}=NAME"))
+        Problem::new(key, message).at(&node.origin).help(format!("choose a name without it: {key}=NAME"))
     };
     found.map(problem).collect()
 }

@@ -46,7 +46,8 @@ pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Re
             );
             let columns = unpaired_columns(config, rows)?;
             let cut = (data.max_length, data.truncation.to_layer());
-            let labelled = load_unpaired(&rows.files, tokenizer, &columns, cut, &chat_kwargs, &rows.reading)?;
+            let labelled = load_unpaired(&rows.files, tokenizer, &columns, cut, &chat_kwargs, &rows.reading)
+                .map_err(|error| with_pairs(config, rows, error))?;
             if rows.training {
                 warn_of_imbalance(config, labelled.iter().filter(|row| row.label).count(), labelled.len());
             }
@@ -102,6 +103,16 @@ fn has_pairs(config: &DpoConfig, files: &[PathBuf]) -> Result<bool> {
     let files = Files::read(files, &[], &[&data.completion_key, &data.label_key, &data.chosen_key])?;
     let has = |key: &str| files.has_column(key);
     Ok(has(&data.chosen_key) && !has(&data.completion_key) && !has(&data.label_key))
+}
+
+/// Adds to the error of files without labelled responses that pairs are read, too, if the setting names their column.
+fn with_pairs(config: &DpoConfig, rows: &Rows, error: Error) -> Error {
+    let data = &config.data;
+    let has = |key: &str| Files::read(&rows.files, &[], &[key]).is_ok_and(|files| files.has_column(key));
+    if has(&data.completion_key) || has(&data.label_key) || has(&data.chosen_key) {
+        return error;
+    }
+    anyhow!("{error:#}\n  or pairs instead of both: data.chosen_key={} is not a column", data.chosen_key)
 }
 
 /// Adds to the error of files with labelled responses instead of pairs the loss that learns from them.

@@ -35,11 +35,11 @@ pub(crate) fn read(text: &str) -> Result<(Vec<Columns>, Vec<String>)> {
         TYPES.iter().find(|read| filled().all(|text| read(text).is_some()))
     };
     let types: Vec<_> = (0..names.len()).map(read).collect();
-    let cell = |(text, (name, read)): (&str, (&String, &Option<&fn(&str) -> Option<Value>>))| {
-        let value = read.filter(|_| !text.is_empty()).and_then(|read| read(text));
-        (name.clone(), value.unwrap_or(Value::Null))
+    let cell = |column: usize, text: &str| {
+        let value = types[column].filter(|_| !text.is_empty()).and_then(|read| read(text));
+        (names[column].clone(), value.unwrap_or(Value::Null))
     };
-    let rows = records.iter().map(|record| record.iter().zip(names.iter().zip(&types)).map(cell).collect());
+    let rows = records.iter().map(|record| record.iter().enumerate().map(|(column, text)| cell(column, text)).collect());
     Ok((rows.collect(), BTreeSet::from_iter(names.clone()).into_iter().collect()))
 }
 
