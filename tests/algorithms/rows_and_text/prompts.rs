@@ -155,7 +155,8 @@ fn the_ground_truth_is_the_column_that_label_key_names() {
     let row = json!({"prompt": "1+1=", "label": ["2", 2.5], "none": null, "solution": "3", "reward_model": nested});
     let bare = json!({"prompt": "1+1=", "solution": "3", "reward_model": null});
     // The row, the key, whether the rewards read a ground truth, whether they read the column `solution`, and the result.
-    let cases: [(&Value, Option<&str>, bool, bool, Result<Value, &str>); 12] = [
+    type Case<'a> = (&'a Value, Option<&'a str>, bool, bool, Result<Value, &'a str>);
+    let cases: [Case; 12] = [
         (&row, None, true, false, Ok(json!("7"))),
         (&row, None, true, true, Ok(json!("7"))),
         (&row, None, false, false, Ok(json!("7"))),
@@ -173,7 +174,7 @@ fn the_ground_truth_is_the_column_that_label_key_names() {
         let needs = RowNeeds { ground_truth, solution, ..RowNeeds::default() };
         let place = GroundTruthKey::new(key, GroundTruthKey::default());
         let options = PromptOptions { needs, ground_truth: place, reward_fn_key: None, ..options() };
-        let read = load_prompts(&jsonl(folder.path(), &[row.clone()]), &tokenizer, &options);
+        let read = load_prompts(&jsonl(folder.path(), std::slice::from_ref(row)), &tokenizer, &options);
         match (read, expected) {
             (Ok(prompts), Ok(truth)) => assert_eq!((&prompts[0].ground_truth, prompts[0].data_source.as_str()), (&truth, "")),
             (read, expected) => {

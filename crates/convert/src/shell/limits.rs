@@ -73,7 +73,7 @@ pub(super) fn check(text: &str) -> Result<(), ShellError> {
 /// Replaces a backslash at the very end, which continues no line, by nothing, as bash does.
 fn ended(text: &str) -> std::borrow::Cow<'_, str> {
     let backslashes = text.len() - text.trim_end_matches('\\').len();
-    if backslashes % 2 == 0 { text.into() } else { text[..text.len() - 1].into() }
+    if backslashes.is_multiple_of(2) { text.into() } else { text[..text.len() - 1].into() }
 }
 
 /// Returns a text such as `<PATH>` that a line asks to replace.

@@ -266,7 +266,7 @@ impl Launcher {
                 }
             } else if !is_skipped && places > 0 {
                 places -= 1;
-            } else if !is_skipped && !(text.is_empty() && self.form != CommandForm::Python) {
+            } else if !(is_skipped || text.is_empty() && self.form != CommandForm::Python) {
                 return Some(at);
             }
             at += 1;
