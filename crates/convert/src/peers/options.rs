@@ -157,7 +157,7 @@ impl Options {
         let minor = |name: &str| numbers(name).filter(|known| known.len() > 1 && asked.len() > 1 && known[..2] == asked[..2]);
         let all = || self.editions.iter().enumerate().flat_map(|(index, names)| names.iter().map(move |name| (index, *name)));
         let of_minor = || all().filter_map(|(index, name)| Some((index, minor(name)?)));
-        let older = of_minor().filter(|(_, known)| known.starts_with(&asked) || *known < asked).next_back();
+        let older = of_minor().rfind(|(_, known)| known.starts_with(&asked) || *known < asked);
         older.or_else(|| of_minor().next()).map(|(index, _)| index)
     }
 }
