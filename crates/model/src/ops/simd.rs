@@ -102,7 +102,7 @@ macro_rules! multiversion {
 
 pub(super) use multiversion;
 
-/// Returns the name of the instructions that the CPU's operations use on this machine, as [`multiversion`] chooses them.
+/// Returns the name of the instructions that the CPU's operations use on this machine, as `multiversion` chooses them.
 pub fn cpu_kernels() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     {
