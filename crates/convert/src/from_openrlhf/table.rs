@@ -137,7 +137,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     (
         "data.apply_chat_template apply_chat_template",
         "train_dpo train_rm train_kto train_prm",
-        Ignored("lists of messages always go through the chat template; a text is read as it is"),
+        Ignored("lists of messages always go through the chat template; a text is read verbatim"),
     ),
     (
         "data.apply_chat_template apply_chat_template",

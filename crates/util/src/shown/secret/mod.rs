@@ -5,6 +5,8 @@
 
 mod memory;
 mod names;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use memory::{HIDDEN, hide, is_hidden, remember, remember_environment, remember_setting};
