@@ -73,12 +73,12 @@ fn copied(args: &InitArgs, path: &Path) -> Result<(String, String), CliError> {
     let included =
         text.lines().filter_map(|line| line.strip_prefix("  - ")).find(|line| !line.starts_with('/') && *line != "_self_");
     if let (Some(included), Some(folder)) = (included.filter(|name| !name.contains(':')), folder.parent()) {
-        let beside = path.with_file_name(format!("{included}.yaml"));
-        if !beside.is_file() {
+        let neighbour = path.with_file_name(format!("{included}.yaml"));
+        if !neighbour.is_file() {
             return Err(CliError::setup(anyhow!(
                 "{name} includes {included}.yaml, which is not in the same folder: first type trainer init {} --output {}",
                 folder.strip_prefix("recipes").unwrap_or(folder).join(included).display(),
-                word(&beside)
+                word(&neighbour)
             )));
         }
     }

@@ -77,8 +77,8 @@ fn read(peer: &Peer, source: CommandText, words: &[String], call: &TrainerCall) 
     let example = call.rest.checked_sub(1).and_then(|at| words.get(at)).filter(|word| word.ends_with(".py"));
     let example = example.filter(|word| word.contains("examples/"));
     let (Some(script), Some(read)) = (call.script.as_ref().or(example), peer.program) else { return Ok(FoundProgram::Absent) };
-    let beside = source.name.rsplit_once('/').map(|(folder, _)| format!("{folder}/{script}"));
-    let paths = [Some(script.clone()), beside.filter(|_| !script.starts_with('/'))];
+    let neighbour = source.name.rsplit_once('/').map(|(folder, _)| format!("{folder}/{script}"));
+    let paths = [Some(script.clone()), neighbour.filter(|_| !script.starts_with('/'))];
     let text = paths.into_iter().flatten().find_map(|path| Some(((source.read)(&path).ok()?, path)));
     let Some((text, name)) = text else { return Ok(FoundProgram::Absent) };
     let words = words.get(call.rest..).unwrap_or_default();
