@@ -6,7 +6,7 @@
 
 use burn::prelude::*;
 use burnish::model::decoder::Decoder;
-use burnish::model::ops::{self, Act, Head, Packed, Scoring, head_backward, head_stats};
+use burnish::model::ops::{self, Act, AttentionScoring, Head, Packed, head_backward, head_stats};
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, Gradients, Init};
 use burnish::optim::{AdamWConfig, Optimizer};
@@ -84,7 +84,7 @@ fn elementwise() {
 }
 
 fn attention() {
-    let scoring = Scoring { scale: 0.125, softcap: None, window: None };
+    let scoring = AttentionScoring { scale: 0.125, softcap: None, window: None };
     for (name, count, stem, branches) in
         [("attention 8x256", 8, 256, &[][..]), ("attention 32x64", 32, 64, &[]), ("attention 2x(128+8x64)", 2, 128, &[64; 8])]
     {

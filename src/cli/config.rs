@@ -16,15 +16,15 @@ use burnish_config::{ConfigError, Loaded, Request, ResolvedConfig, Tree, compose
 #[derive(Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Print the resolved configuration
-    Show(ShowArgs),
+    Show(ConfigShowArgs),
     /// Explain a key: its meaning, its allowed values, its value and where that was set; or find keys by a word
     Explain(ExplainArgs),
     /// Compare two configurations; exit code 1 if they differ
-    Diff(DiffArgs),
+    Diff(ConfigDiffArgs),
 }
 
 #[derive(Args)]
-pub(crate) struct ShowArgs {
+pub(crate) struct ConfigShowArgs {
     /// Format of the output
     #[arg(long, value_enum, default_value = "yaml")]
     format: Format,
@@ -51,7 +51,7 @@ pub(crate) struct ExplainArgs {
 }
 
 #[derive(Args)]
-pub(crate) struct DiffArgs {
+pub(crate) struct ConfigDiffArgs {
     /// A configuration: a name or a path, or in quotes `NAME OVERRIDE …`
     a: String,
     /// The configuration to compare with
@@ -121,7 +121,7 @@ fn found(known: &ConfigKind, word: &str) -> Result<Option<String>, ConfigError> 
     if is_word { search(known, &word.replace('-', "_")) } else { Ok(None) }
 }
 
-fn show(args: &ShowArgs) -> Result<(), CliError> {
+fn show(args: &ConfigShowArgs) -> Result<(), CliError> {
     let request = args.config.request();
     let tree = if args.untyped { compose_untyped(&request)? } else { args.kind.load(&request)? };
     print_data(&match (args.format, args.sources) {
@@ -132,7 +132,7 @@ fn show(args: &ShowArgs) -> Result<(), CliError> {
     })
 }
 
-fn differences(args: &DiffArgs) -> Result<(), CliError> {
+fn differences(args: &ConfigDiffArgs) -> Result<(), CliError> {
     let [a, b] = [&args.a, &args.b].map(|text| args.kind.resolve(&request(text)));
     let (a, b) = (a?, b?);
     let found = diff(&a, &b);

@@ -8,7 +8,7 @@ use safetensors::Dtype;
 
 use super::error::CliError;
 use crate::job::hub_names::model_folder;
-use crate::pipelines::export::{Form, export, find_part, is_exported};
+use crate::pipelines::export::{ExportForm, export, find_part, is_exported};
 use crate::pipelines::export_card::is_card;
 use burnish_checkpoint::{best, refuse_inside, step_of};
 use burnish_hub::{Environment, HubName, MAIN, Push, PushResult, PushTarget, RepoKind};
@@ -88,7 +88,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<(), CliError> {
             export(part, form, output, name).map_err(CliError::run)?;
             tracing::info!(
                 "{} is written to {}",
-                if matches!(form, Form::Adapter) { "the adapter" } else { "the model" },
+                if matches!(form, ExportForm::Adapter) { "the adapter" } else { "the model" },
                 output.display()
             );
             output
@@ -160,7 +160,7 @@ fn target(name: &str, args: &ExportArgs, source: &Source) -> Result<PushTarget> 
 enum Source {
     Checkpoint {
         part: PathBuf,
-        form: Form,
+        form: ExportForm,
         output: PathBuf,
     },
     /// A folder that is pushed unchanged.
@@ -198,7 +198,7 @@ fn already(output: &Path, args: &ExportArgs) -> String {
 }
 
 /// Returns the folder of the model and the form of the export.
-fn checkpoint(args: &ExportArgs) -> Result<(PathBuf, Form)> {
+fn checkpoint(args: &ExportArgs) -> Result<(PathBuf, ExportForm)> {
     let checkpoint = if args.best { best(&args.checkpoint).context("--best")? } else { args.checkpoint.clone() };
     let part = find_part(
         &checkpoint,
@@ -218,7 +218,7 @@ fn checkpoint(args: &ExportArgs) -> Result<(PathBuf, Form)> {
         for (option, given) in idle {
             ensure!(!given, "{option} has no effect with --lora keep: the adapter is written unchanged");
         }
-        return Ok((part, Form::Adapter));
+        return Ok((part, ExportForm::Adapter));
     }
     let (dtype, name) = match args.dtype.unwrap_or(DtypeArg::Float32) {
         DtypeArg::Float32 => (Dtype::F32, "float32"),
@@ -227,7 +227,7 @@ fn checkpoint(args: &ExportArgs) -> Result<(PathBuf, Form)> {
     };
     let base = args.base.as_deref().map(|base| model_folder("--base", base)).transpose()?;
     let shard = args.max_shard_size.unwrap_or(5_000_000_000);
-    Ok((part, Form::Weights { dtype, name, shard, base }))
+    Ok((part, ExportForm::Weights { dtype, name, shard, base }))
 }
 
 /// Units of a size: GB are 10^9 bytes and GiB 2^30, as in transformers.

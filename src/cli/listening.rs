@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
 
-use burnish_server::Limits;
+use burnish_server::ServerLimits;
 use burnish_util::secret::remember;
 
 #[derive(Args)]
@@ -19,16 +19,16 @@ pub(crate) struct ListenArgs {
     #[arg(long, default_value = "127.0.0.1")]
     pub host: String,
     /// Maximum size of a request body
-    #[arg(long, value_name = "BYTES", default_value_t = some(Limits::BODY))]
+    #[arg(long, value_name = "BYTES", default_value_t = some(ServerLimits::BODY))]
     pub(crate) max_request_bytes: NonZeroUsize,
     /// Maximum total size of the bodies of concurrent requests; further requests get status 503
-    #[arg(long, value_name = "BYTES", default_value_t = some(Limits::IN_FLIGHT))]
+    #[arg(long, value_name = "BYTES", default_value_t = some(ServerLimits::IN_FLIGHT))]
     pub(crate) max_bytes_in_flight: NonZeroUsize,
     /// Maximum number of connections; further ones get status 503
-    #[arg(long, value_name = "CONNECTIONS", default_value_t = some(Limits::CONNECTIONS))]
+    #[arg(long, value_name = "CONNECTIONS", default_value_t = some(ServerLimits::CONNECTIONS))]
     pub(crate) max_connections: NonZeroUsize,
     /// Time limit for the headers of a request, and again for its body; idle connections are closed after it
-    #[arg(long, value_name = "SECONDS", default_value_t = some(Limits::REQUEST_TIME.as_secs() as usize))]
+    #[arg(long, value_name = "SECONDS", default_value_t = some(ServerLimits::REQUEST_TIME.as_secs() as usize))]
     pub(crate) request_timeout: NonZeroUsize,
     /// Environment variable with a token, which clients must then send as `Authorization: Bearer TOKEN`
     #[arg(long, value_name = "NAME")]
@@ -41,8 +41,8 @@ pub(crate) struct ListenArgs {
 
 impl ListenArgs {
     /// Returns the limits of the server.
-    pub(super) fn limits(&self) -> Limits {
-        Limits {
+    pub(super) fn limits(&self) -> ServerLimits {
+        ServerLimits {
             connections: self.max_connections.get(),
             request_time: Duration::from_secs(self.request_timeout.get() as u64),
             body: self.max_request_bytes.get(),

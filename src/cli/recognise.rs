@@ -12,7 +12,7 @@ use burnish_convert::from_trl::TRL;
 use burnish_convert::from_verl;
 use burnish_convert::peers::Peer;
 use burnish_convert::shell;
-use burnish_hydra::{Source, Value, yaml};
+use burnish_hydra::{Value, YamlSource, yaml};
 use burnish_util::foreign;
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ const EXAMPLES: &str = "write a script as @run.sh, a recipe as recipe.yaml, or a
 /// If the file cannot be read or is not YAML.
 pub(super) fn is_recipe(path: &str) -> Result<bool, CliError> {
     let text = foreign::read_text(Path::new(path), foreign::SETTINGS).map_err(CliError::setup)?;
-    let root = yaml::parse(&Arc::new(Source { name: path.to_owned(), text })).map_err(burnish_config::ConfigError::from)?;
+    let root = yaml::parse(&Arc::new(YamlSource { name: path.to_owned(), text })).map_err(burnish_config::ConfigError::from)?;
     let Value::Map(entries) = &root.value else { return Ok(true) };
     let is_section = |name: &str| {
         let has = |known: &burnish_config::kinds::ConfigKind| known.defaults().is_ok_and(|tree| tree.value(name).is_some());

@@ -11,7 +11,7 @@ use super::error::CliError;
 use super::listening::{ListenArgs, named};
 use super::print::print;
 use crate::job::hub_names::NamedModel;
-use crate::pipelines::serve::{ModelOptions, Server, ServerOptions};
+use crate::pipelines::serve::{ModelOptions, ModelServer, ServeOptions};
 use burnish_agent::calls::{CallFormat, FORMATS, format_named};
 use burnish_config::schema::{Device, Dtype};
 use burnish_engine::NativeEngine;
@@ -98,7 +98,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<(), CliError> {
     server.run().map_err(CliError::run)
 }
 
-fn set_up(args: &ServeArgs) -> Result<(Server, std::net::SocketAddr)> {
+fn set_up(args: &ServeArgs) -> Result<(ModelServer, std::net::SocketAddr)> {
     ensure!(args.temperature >= 0.0 && args.temperature.is_finite(), "--temperature must be a number from 0");
     ensure!(args.top_p > 0.0 && args.top_p <= 1.0, "--top-p must be above 0 and at most 1");
     let template = |file: &PathBuf| std::fs::read_to_string(file).with_context(|| format!("--chat-template {}", file.display()));
@@ -132,7 +132,7 @@ fn set_up(args: &ServeArgs) -> Result<(Server, std::net::SocketAddr)> {
         dtype: args.dtype,
         device_keys: ("--device", "--dtype"),
     };
-    let server = Server::new(ServerOptions {
+    let server = ModelServer::new(ServeOptions {
         model,
         host: args.listen.host.clone(),
         port: args.port,

@@ -10,9 +10,9 @@ use super::error::CliError;
 use super::listening::{ListenArgs, named};
 use super::print::print;
 use crate::job::hub_names::NamedModel;
-use crate::pipelines::serve_rm::{Server, ServerOptions};
+use crate::pipelines::serve_rm::{RewardModelServer, ServeRmOptions};
 use burnish_config::schema::{Device, Dtype};
-use burnish_reward_model::steps::StepOptions;
+use burnish_reward_model::steps::StepScoringOptions;
 
 #[derive(Args)]
 pub(crate) struct ServeRmArgs {
@@ -59,16 +59,16 @@ pub(super) fn run(args: &ServeRmArgs) -> Result<(), CliError> {
     server.run().map_err(CliError::run)
 }
 
-fn set_up(args: &ServeRmArgs) -> Result<(Server, std::net::SocketAddr)> {
+fn set_up(args: &ServeRmArgs) -> Result<(RewardModelServer, std::net::SocketAddr)> {
     let token = args.listen.token()?;
     let open = token.is_none();
-    let server = Server::new(ServerOptions {
+    let server = RewardModelServer::new(ServeRmOptions {
         model: NamedModel::find("--model", &args.model)?,
         host: args.listen.host.clone(),
         port: args.port,
         max_len: args.max_len.map(NonZeroUsize::get),
         batch_size: args.batch_size.get(),
-        steps: StepOptions {
+        steps: StepScoringOptions {
             separator: args.step_separator.clone(),
             placeholder: args.placeholder_token.clone(),
             reward_tokens: args.reward_token.clone(),

@@ -2,19 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use burnish_run::Stage;
+use burnish_run::RunStage;
 use burnish_tracking::Metrics;
 
 /// Measures the phases of a step.
-pub struct Clock {
-    stage: Stage,
+pub struct StepClock {
+    stage: RunStage,
     start: Instant,
     phases: Vec<(&'static str, f64)>,
 }
 
-impl Clock {
+impl StepClock {
     /// Starts the clock. `stage` gets the name of each phase.
-    pub fn start(stage: &Stage) -> Self {
+    pub fn start(stage: &RunStage) -> Self {
         Self { stage: stage.clone(), start: Instant::now(), phases: Vec::new() }
     }
 

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::memory_estimate::MemoryEstimate;
-use burnish_config::schema::{Init, Location, OneOrMany};
+use burnish_config::schema::{Location, ModelInit, OneOrMany};
 use burnish_model::DecoderConfig;
 use burnish_model::lora::peft::PeftAdapter;
 use burnish_model::weights::{WeightFiles, weights_file};
@@ -19,14 +19,14 @@ pub fn report(lines: &[(&str, String)], memory: &MemoryEstimate) -> String {
 }
 
 /// Describes the model in one line.
-pub fn describe(path: &Location, decoder: &DecoderConfig, init: Init, adapter: Option<&PeftAdapter>) -> String {
+pub fn describe(path: &Location, decoder: &DecoderConfig, init: ModelInit, adapter: Option<&PeftAdapter>) -> String {
     let d = decoder;
     let weights = match adapter {
         Some(adapter) => {
             let (trained, count) = (adapter.num_parameters(), adapter.factors.len());
             format!("trained: {trained} in LoRA adapters of rank {} on {count} matrices", adapter.rank)
         }
-        None if init == Init::Random => match weights_file(path.as_path()) {
+        None if init == ModelInit::Random => match weights_file(path.as_path()) {
             Some(file) => format!("random weights: {file} exists and is not read"),
             None => "random weights".to_owned(),
         },
@@ -63,8 +63,8 @@ pub fn validation(rows: &str, count: usize, files: Option<&OneOrMany<Location>>)
 
 /// Checks that pretrained weights exist and that their number fits the model; reads only the headers. Skips weights on the Hub
 /// that are not in the cache.
-pub(crate) fn check_weights(model: &Location, init: Init, decoder: &DecoderConfig) -> Result<()> {
-    if init != Init::Pretrained || model.lacks_weights() {
+pub(crate) fn check_weights(model: &Location, init: ModelInit, decoder: &DecoderConfig) -> Result<()> {
+    if init != ModelInit::Pretrained || model.lacks_weights() {
         return Ok(());
     }
     let files = WeightFiles::open(model.as_path())?;

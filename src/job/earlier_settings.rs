@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use burnish_checkpoint::{Checkpoints, changes_the_run};
 use burnish_config::Tree;
-use burnish_run::{RunInfo, State};
+use burnish_run::{RunInfo, RunState};
 
 const STEPS: &str = "trainer.total_training_steps";
 const EPOCHS: &str = "trainer.total_epochs";
@@ -36,14 +36,14 @@ impl Earlier {
 
     /// Returns true if the run has finished and saved nothing, so that it can neither be continued nor found complete.
     pub(super) fn is_lost(&self) -> bool {
-        self.info.state == State::Finished && !self.has_checkpoints
+        self.info.state == RunState::Finished && !self.has_checkpoints
     }
 
     /// Returns why a command with these settings is another run than this finished one; `None` if it continues this run. More
     /// steps continue a run, also with changed settings, which the resumed run reports; another algorithm is another run, and so
     /// are settings that `has_own`: a run in a further folder has them.
     pub(super) fn other_than(&self, tree: &Tree, has_own: impl FnOnce() -> bool) -> Option<String> {
-        if self.info.state != State::Finished {
+        if self.info.state != RunState::Finished {
             return None;
         }
         if self.is_lost() {

@@ -17,7 +17,7 @@ use burnish_data::Tokenizer;
 use burnish_model::DecoderConfig;
 use burnish_model::hf_config::HfConfig;
 use burnish_model::lora::peft::PeftAdapter;
-use burnish_model::tensor_files::{Deferred, write_model};
+use burnish_model::tensor_files::{DeferredTensor, write_model};
 use burnish_model::tensor_values::to_f32;
 use burnish_model::weights::WeightFiles;
 use burnish_optim::learner::{ADAPTER, HUGGINGFACE};
@@ -120,9 +120,9 @@ impl Source {
     }
 
     /// Returns all tensors; each is read only when it is written.
-    fn tensors(&self, dtype: Dtype) -> Result<Vec<Deferred<'_>>> {
+    fn tensors(&self, dtype: Dtype) -> Result<Vec<DeferredTensor<'_>>> {
         let own = self.adapter.iter().flat_map(|adapter| &adapter.saved);
-        let own = own.map(|(name, (shape, values))| Ok(Deferred::new(name.clone(), shape.clone(), || values.clone())));
+        let own = own.map(|(name, (shape, values))| Ok(DeferredTensor::new(name.clone(), shape.clone(), || values.clone())));
         let is_replaced = |name: &String| {
             self.replaced.as_ref() == Some(name) || self.adapter.as_ref().is_some_and(|adapter| adapter.saved.contains_key(name))
         };
@@ -136,7 +136,7 @@ impl Source {
                 self.adapter.iter().for_each(|adapter| adapter.merge(&of, &mut values));
                 values
             };
-            Ok(Deferred::new(name, shape, values))
+            Ok(DeferredTensor::new(name, shape, values))
         });
         deferred.chain(own).map(|tensor| Ok(tensor?.with_dtype(dtype))).collect()
     }

@@ -2,11 +2,11 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use burnish_config::schema::{Device, Dtype, Init, OptimConfig};
+use burnish_config::schema::{Device, Dtype, ModelInit, OptimConfig};
 use burnish_data::Tokenizer;
 use burnish_distributed::Ranks;
 use burnish_model::{CausalLm, DecoderConfig};
-use burnish_optim::{Learner, Optimizer, Schedule, Settings, schedule};
+use burnish_optim::{Learner, Optimizer, OptimizerSettings, Schedule, schedule};
 
 /// Returns a model with an optimizer and its schedule. `section`: the key of their settings, which names the learner.
 ///
@@ -38,7 +38,7 @@ pub fn learner(
 pub fn optimizer(section: &str, optim: &OptimConfig) -> Result<Optimizer> {
     let (lr, betas, eps, weight_decay) = (optim.lr, optim.betas, optim.eps, optim.weight_decay);
     let (no_decay, options) = (optim.no_decay_name_list.clone(), optim.override_optimizer_config.clone());
-    let settings = Settings { lr, betas, eps, weight_decay, no_decay, options };
+    let settings = OptimizerSettings { lr, betas, eps, weight_decay, no_decay, options };
     let built = burnish_optim::find(&optim.optimizer).context("unknown optimizer")?.build(&settings);
     built.with_context(|| format!("{section}.override_optimizer_config"))
 }
@@ -70,10 +70,10 @@ pub(crate) fn rate_follows_length(optim: &OptimConfig) -> bool {
 }
 
 /// Converts an `init` to the model layer's type.
-pub(crate) fn model_init(init: Init, seed: u64) -> burnish_model::Init {
+pub(crate) fn model_init(init: ModelInit, seed: u64) -> burnish_model::Init {
     match init {
-        Init::Pretrained => burnish_model::Init::Pretrained,
-        Init::Random => burnish_model::Init::Random { seed },
+        ModelInit::Pretrained => burnish_model::Init::Pretrained,
+        ModelInit::Random => burnish_model::Init::Random { seed },
     }
 }
 

@@ -5,7 +5,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
 use burnish_agent::endpoint::{Api, ApiError, EndpointModel, HttpReply};
-use burnish_server::{Body, HttpError, HttpResponse, json_response};
+use burnish_server::{HttpError, HttpResponse, ResponseBody, json_response};
 
 const CHAT: &str = "/v1/chat/completions";
 const TEXT: &str = "/v1/completions";
@@ -77,7 +77,7 @@ pub fn models(model: &EndpointModel, name: Option<&str>) -> Result<HttpReply, Ap
 pub fn response(sent: HttpReply) -> HttpResponse {
     match sent {
         HttpReply::Json(body) => json_response(StatusCode::OK, &body),
-        HttpReply::Events(events) => events_of(Body::from(hyper::body::Bytes::from(events))),
+        HttpReply::Events(events) => events_of(ResponseBody::from(hyper::body::Bytes::from(events))),
         HttpReply::Error(refused) => {
             let status = StatusCode::from_u16(refused.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             let mut response = json_response(status, &refused.to_json());
@@ -90,7 +90,7 @@ pub fn response(sent: HttpReply) -> HttpResponse {
 }
 
 /// Returns a reply of server-sent events.
-pub(crate) fn events_of(body: Body) -> HttpResponse {
+pub(crate) fn events_of(body: ResponseBody) -> HttpResponse {
     let mut response = HttpResponse::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 
 use burnish_checkpoint::Checkpoints;
-use burnish_config::schema::{ResumeKeys, ResumeMode};
-use burnish_run::{RunInfo, State};
+use burnish_config::schema::{ResumeKeys, TrainerResumeMode};
+use burnish_run::{RunInfo, RunState};
 use burnish_util::shell;
 use burnish_util::time::unix_time;
 
@@ -14,9 +14,9 @@ use burnish_util::time::unix_time;
 pub(crate) fn find_checkpoint(checkpoints: &mut Checkpoints, keys: &ResumeKeys) -> Result<Option<PathBuf>> {
     let from = keys.from.as_ref();
     let mode = match keys.mode {
-        ResumeMode::Auto => burnish_checkpoint::ResumeMode::Auto,
-        ResumeMode::Disable => burnish_checkpoint::ResumeMode::Disable,
-        ResumeMode::ResumePath => burnish_checkpoint::ResumeMode::Path,
+        TrainerResumeMode::Auto => burnish_checkpoint::ResumeMode::Auto,
+        TrainerResumeMode::Disable => burnish_checkpoint::ResumeMode::Disable,
+        TrainerResumeMode::ResumePath => burnish_checkpoint::ResumeMode::Path,
     };
     if let Some(from) = from.filter(|_| mode != burnish_checkpoint::ResumeMode::Path) {
         tracing::warn!("ignored: trainer.resume_from_path={from}: it needs trainer.resume_mode=resume_path");
@@ -27,9 +27,9 @@ pub(crate) fn find_checkpoint(checkpoints: &mut Checkpoints, keys: &ResumeKeys) 
 /// Returns the checkpoint that a run will probably resume from. The start of the run decides.
 pub(crate) fn likely_checkpoint(keys: &ResumeKeys) -> Option<PathBuf> {
     match keys.mode {
-        ResumeMode::Disable => None,
-        ResumeMode::Auto => Checkpoints::read_only(&keys.dir).newest(),
-        ResumeMode::ResumePath => Some(keys.from.as_ref()?.as_path().to_owned()),
+        TrainerResumeMode::Disable => None,
+        TrainerResumeMode::Auto => Checkpoints::read_only(&keys.dir).newest(),
+        TrainerResumeMode::ResumePath => Some(keys.from.as_ref()?.as_path().to_owned()),
     }
 }
 
@@ -58,15 +58,15 @@ pub(crate) fn check_step(step: u64, total_steps: u64) -> Result<()> {
 }
 
 /// Returns the command that resumes from the checkpoint just saved.
-pub(crate) fn how_to_resume(mode: ResumeMode, saved: &Path) -> String {
+pub(crate) fn how_to_resume(mode: TrainerResumeMode, saved: &Path) -> String {
     let mode = match (mode, saved.parent()) {
-        (ResumeMode::Auto, _) => String::new(),
+        (TrainerResumeMode::Auto, _) => String::new(),
         // The run may be in another folder than the command names.
-        (ResumeMode::Disable, Some(dir)) => {
+        (TrainerResumeMode::Disable, Some(dir)) => {
             let dir = shell::word(dir);
             format!(" with trainer.resume_mode=auto trainer.default_local_dir={dir}")
         }
-        (ResumeMode::Disable | ResumeMode::ResumePath, _) => " with trainer.resume_mode=auto".to_owned(),
+        (TrainerResumeMode::Disable | TrainerResumeMode::ResumePath, _) => " with trainer.resume_mode=auto".to_owned(),
     };
     format!("the same command{mode} resumes from {}", saved.display())
 }
@@ -85,11 +85,11 @@ pub(crate) fn report_length(saved: u64, total_steps: u64, rate_follows_length: b
 /// A run that failed there, for example in its last validation, stays failed.
 pub(crate) fn note_finished(dir: &Path, step: u64, total_steps: u64) {
     let Ok(info) = RunInfo::read(dir) else { return };
-    if [State::Finished, State::Failed].contains(&info.state) || info.total_steps != total_steps {
+    if [RunState::Finished, RunState::Failed].contains(&info.state) || info.total_steps != total_steps {
         return;
     }
     let ended = info.ended.or_else(|| Some(unix_time()));
-    let info = RunInfo { state: State::Finished, step, error: None, phase: None, ended, ..info };
+    let info = RunInfo { state: RunState::Finished, step, error: None, phase: None, ended, ..info };
     if let Err(error) = info.write(dir) {
         tracing::warn!("cannot record that the run has finished: {error:#}");
     }

@@ -9,10 +9,10 @@ use anyhow::{Context, Error, Result, ensure};
 use burnish_config::schema::{self, REMOTE, RewardConfig, RewardKeys, RewardManager};
 use burnish_data::{GroundTruthKey, RowNeeds};
 use burnish_reward::math_verify::{self, MathVerify};
-use burnish_reward::python::{self, Pool, PoolOptions, Source, Style};
+use burnish_reward::python::{self, CodeSource, Pool, PoolOptions, Style};
 use burnish_reward::remote::{Remote, RemoteOptions};
 use burnish_reward::sandbox::{Sandbox, SandboxOptions};
-use burnish_reward::{OnError, Reward, RewardOptions, Rewards, RowPart, Runs, Service, Services, Tagged};
+use burnish_reward::{OnError, Reward, RewardOptions, RewardService, Rewards, RowPart, Runs, Services, Tagged};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::secret::remember;
 
@@ -37,7 +37,8 @@ impl<'a> RewardPlan<'a> {
     /// Returns true if a reward function uses the rule of each row's data source.
     pub(crate) fn asks_rules(&self) -> bool {
         let own = |name: &str| self.pool.as_ref().is_some_and(|pool| pool.functions().iter().any(|f| f.name == name));
-        let asks = |name: &str| burnish_reward::function(name).is_some_and(|function| function.needs.contains(&Service::Rules));
+        let asks =
+            |name: &str| burnish_reward::function(name).is_some_and(|function| function.needs.contains(&RewardService::Rules));
         self.keys.functions().iter().any(|name| asks(name) && !own(name))
     }
 
@@ -93,9 +94,9 @@ impl<'a> RewardPlan<'a> {
             own,
             services,
             on_error: match reward.on_error {
-                schema::OnError::Error => OnError::Error,
-                schema::OnError::Abstain => OnError::Abstain,
-                schema::OnError::Value => OnError::Value(reward.error_value as f32),
+                schema::OnRewardError::Error => OnError::Error,
+                schema::OnRewardError::Abstain => OnError::Abstain,
+                schema::OnRewardError::Value => OnError::Value(reward.error_value as f32),
             },
             reports_accuracy: keys.model == Some(true) || keys.remote_url.is_some(),
         };
@@ -131,7 +132,7 @@ impl<'a> RewardPlan<'a> {
     }
 
     fn math_verify(&self) -> Result<MathVerify> {
-        let source = Source::BuiltIn { name: "math-verify", code: math_verify::CODE, functions: math_verify::QUESTIONS };
+        let source = CodeSource::BuiltIn { name: "math-verify", code: math_verify::CODE, functions: math_verify::QUESTIONS };
         let pool = Pool::start(source, pool_options(self.keys.reward, &self.interrupt))?;
         Ok(MathVerify::new(move |question, arguments| pool.call(question, arguments)))
     }
@@ -191,7 +192,7 @@ pub(crate) fn check_rows(rewards: &Rewards, failures: Vec<Option<(String, Error)
 fn custom(keys: &RewardKeys, interrupt: &Interrupt) -> Result<Option<Arc<Pool>>> {
     let custom = keys.custom;
     let Some(path) = &custom.path else { return Ok(None) };
-    let source = Source::File {
+    let source = CodeSource::File {
         path: path.to_string(),
         names: custom.name.to_vec(),
         reward_kwargs: custom.reward_kwargs.clone().into_iter().collect(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Error, Result, anyhow};
 
-use super::clock::Clock;
+use super::clock::StepClock;
 use super::context::Context;
 use super::pipeline::{NothingUpdated, Pipeline};
 use super::resume::how_to_resume;
@@ -82,7 +82,7 @@ impl<P: Pipeline> Run<P> {
                 result => result.map_err(|error| self.naming_what_is_left(error))?,
             };
             if self.pipeline.validates() && self.at.settings.validates_at(self.at.step) {
-                let mut clock = Clock::start(self.at.record.stage());
+                let mut clock = StepClock::start(self.at.record.stage());
                 let validation = match clock.time("testing", || self.pipeline.validate(&mut self.at)) {
                     Err(error) if error.is::<NothingUpdated>() || error.is::<Interrupted>() => {
                         self.pipeline.complete(&mut metrics);
@@ -113,7 +113,7 @@ impl<P: Pipeline> Run<P> {
             }
             let is_best = self.best.as_ref().is_some_and(|best| best.step == self.at.step);
             if self.at.settings.saves_at(self.at.step) || is_best || stops_early {
-                let mut clock = Clock::start(self.at.record.stage());
+                let mut clock = StepClock::start(self.at.record.stage());
                 clock.time("save_checkpoint", || self.save())?;
                 save_time = clock.seconds("save_checkpoint");
             }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use super::earlier_settings::Earlier;
 use burnish_checkpoint::Checkpoints;
-use burnish_config::schema::{Location, ResumeMode};
+use burnish_config::schema::{Location, TrainerResumeMode};
 use burnish_config::{Tree, Value};
 use burnish_run::EarlierRun;
 
@@ -55,7 +55,7 @@ fn folder_of(dir: &Path, tree: &Tree) -> PathBuf {
 ///
 /// # Errors
 /// If the folder has a finished run or checkpoints, with the ways to start elsewhere.
-pub fn check(dir: &Path, mode: ResumeMode, from: Option<&Path>) -> Result<()> {
+pub fn check(dir: &Path, mode: TrainerResumeMode, from: Option<&Path>) -> Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
     if from.is_some_and(|from| from.parent().and_then(real) == real(dir)) {
         return Ok(());
@@ -65,7 +65,7 @@ pub fn check(dir: &Path, mode: ResumeMode, from: Option<&Path>) -> Result<()> {
     let Some(work) = work(dir).filter(|_| !is_only_begun) else { return Ok(()) };
     let free = next_free(dir);
     let other = match (mode, from) {
-        (ResumeMode::ResumePath, Some(_)) => format!("continue from its own checkpoint with {MODE}=auto"),
+        (TrainerResumeMode::ResumePath, Some(_)) => format!("continue from its own checkpoint with {MODE}=auto"),
         _ => format!("start a new run with {MODE}=disable, which chooses such a folder itself"),
     };
     bail!(

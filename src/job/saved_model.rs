@@ -13,7 +13,7 @@ use safetensors::Dtype;
 use super::merged_weights::{WeightForm, write_weights};
 use burnish_checkpoint::{Checkpoints, step_of, verify_part, verify_sizes};
 use burnish_optim::learner::{ADAPTER, HUGGINGFACE};
-use burnish_run::{RunInfo, State};
+use burnish_run::{RunInfo, RunState};
 use burnish_util::crc::IEEE;
 use burnish_util::fs::AtomicDir;
 
@@ -27,7 +27,7 @@ const OF_MODELS: &[&str] = &["config.json", "adapter_config.json", "tokenizer.js
 
 /// The checkpoint of a run that a command takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub(crate) enum CheckpointChoice {
     /// The best by validation if the run names one, else the last.
     BestOrLast,
     Last,
@@ -62,7 +62,7 @@ impl SavedModel {
         }
         let (checkpoint, of_run) = match step_of(path) {
             Ok(_) => (path.to_owned(), None),
-            Err(_) => match chosen(path, Choice::BestOrLast)? {
+            Err(_) => match chosen(path, CheckpointChoice::BestOrLast)? {
                 Some((checkpoint, why)) => (checkpoint, Some((path.to_owned(), why))),
                 None => return Ok(None),
             },
@@ -143,9 +143,9 @@ const SHARD: usize = 5_000_000_000;
 ///
 /// # Errors
 /// If the run has saved nothing, with the setting that decides it.
-pub(crate) fn chosen(run: &Path, choice: Choice) -> Result<Option<(PathBuf, &'static str)>> {
+pub(crate) fn chosen(run: &Path, choice: CheckpointChoice) -> Result<Option<(PathBuf, &'static str)>> {
     let checkpoints = Checkpoints::read_only(run);
-    let best = checkpoints.named_best().filter(|_| choice == Choice::BestOrLast);
+    let best = checkpoints.named_best().filter(|_| choice == CheckpointChoice::BestOrLast);
     if let Some(step) = best {
         return Ok(Some((checkpoints.path(step), "the best checkpoint")));
     }
@@ -157,7 +157,7 @@ pub(crate) fn chosen(run: &Path, choice: Choice) -> Result<Option<(PathBuf, &'st
     let freq = info.config.iter().find(|setting| setting.key == "trainer.save_freq");
     let freq = freq.map_or(String::new(), |setting| format!(": trainer.save_freq={}", setting.value));
     match info.state {
-        State::Finished => bail!("{} is the folder of a run that saved no checkpoint{freq}", run.display()),
+        RunState::Finished => bail!("{} is the folder of a run that saved no checkpoint{freq}", run.display()),
         state => bail!("{} is the folder of a run that has saved no checkpoint so far (it is {})", run.display(), state.name()),
     }
 }

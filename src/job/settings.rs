@@ -8,11 +8,11 @@ use anyhow::{Context as _, Result, bail};
 use super::early_stopping::EarlyStopping;
 use super::resume::{check_step, find_checkpoint};
 use super::run_folder;
-use burnish_checkpoint::{Checkpoints, Compared, check_changes, step_of};
+use burnish_checkpoint::{Checkpoints, RunFacts, check_changes, step_of};
 use burnish_config::Tree;
-use burnish_config::schema::{Frequency, OnNonfinite, ResumeKeys, ResumeMode};
-use burnish_run::{Output, RunInfo, Watched};
-use burnish_tracking::Session;
+use burnish_config::schema::{Frequency, OnNonfinite, ResumeKeys, TrainerResumeMode};
+use burnish_run::{Output, RunInfo, WatchedMetric};
+use burnish_tracking::TrackedRun;
 
 /// The settings that every training run has. A pipeline fills them in from its configuration.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ pub struct RunSettings {
     pub val_before_train: bool,
     pub val_only: bool,
     /// Metric that decides which checkpoint is the best.
-    pub watched: Watched,
+    pub watched: WatchedMetric,
     /// Rule that ends the run before its last step, by the same metric.
     pub early_stopping: Option<EarlyStopping>,
     /// True if `checkpoint.save_contents` has `extra`: the state of the run and the position in the data.
@@ -52,7 +52,7 @@ pub struct RunSettings {
     pub(crate) loads_extra: bool,
     pub(crate) load_contents_key: &'static str,
     /// Data that a checkpoint is compared with, in addition to the settings.
-    pub compared: Compared,
+    pub compared: RunFacts,
     /// True if a learning rate depends on the length of the run.
     pub(crate) rate_follows_length: bool,
     /// Steps called an epoch; at least 1.
@@ -115,7 +115,7 @@ impl RunSettings {
         if let Some(there) = dir.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {
             bail!("trainer.default_local_dir: cannot create {}: {} is not a folder", dir.display(), there.display());
         }
-        if self.resume.mode != ResumeMode::ResumePath && !dir.is_dir() {
+        if self.resume.mode != TrainerResumeMode::ResumePath && !dir.is_dir() {
             return Ok(None);
         }
         let Some(folder) = self.resume_from(&mut Checkpoints::read_only(dir))? else { return Ok(None) };
@@ -129,8 +129,8 @@ impl RunSettings {
     }
 
     /// Describes the run for its trackers.
-    pub(super) fn session(&self, tree: &Tree, resumed_step: Option<u64>, output: &Output) -> Session {
-        Session {
+    pub(super) fn session(&self, tree: &Tree, resumed_step: Option<u64>, output: &Output) -> TrackedRun {
+        TrackedRun {
             project: self.project.clone(),
             experiment: self.experiment.clone(),
             run_id: String::new(),

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use burnish_config::schema::{OnError, RewardKeys, RewardManager, Schema};
+use burnish_config::schema::{OnRewardError, RewardKeys, RewardManager, Schema};
 use burnish_config::{Tree, Value, defaults};
 use burnish_reward::Rewards;
 
@@ -116,7 +116,7 @@ pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards, others: ProcessKinds) ->
     let no_process = (no_python.0 && !others.servers, no_python.1);
     let no_remote = (keys.remote_url.is_none(), "reward_model.remote_url is null");
     let no_call = (no_python.0 && no_remote.0, "no reward function runs outside this process");
-    let no_value = (keys.reward.on_error != OnError::Value, "reward.on_error is not value");
+    let no_value = (keys.reward.on_error != OnRewardError::Value, "reward.on_error is not value");
     let no_sandbox = (rewards.services().sandbox.is_none(), "no data source has programs to run");
     let prime = (no_file.0 && keys.manager == Some(RewardManager::Prime), no_file.1);
     table(&[

@@ -27,10 +27,10 @@ macro_rules! words {
 
 words! {
     schema::StageTruncation => Overlong { Error, Filter, Left, Right }
-    schema::AssistantMask => AssistantMask { Auto, GenerationTags, Prefix }
-    schema::Packing => Packing { Bfd, BfdSplit, Wrapped }
+    schema::AssistantMaskMethod => AssistantMask { Auto, GenerationTags, Prefix }
+    schema::PackingMethod => Packing { Bfd, BfdSplit, Wrapped }
     schema::OnMalformedRow => OnMalformed { Error, Skip }
-    schema::Truncation => Truncation { Error, Left, Right, Middle }
+    schema::DataTruncation => Truncation { Error, Left, Right, Middle }
     schema::LogprobsMode => Logprobs { Processed, Raw }
     schema::BypassLossType => BypassLoss { PpoClip, Reinforce }
 }

@@ -17,7 +17,7 @@ use burnish_agent::Transcript;
 use burnish_config::Loaded;
 use burnish_config::schema::EvalConfig;
 use burnish_data::rows::{EVERY_COLUMN, Row, Rows};
-use burnish_data::{GroundTruthKey, MESSAGES, RowNeeds, Table, Tokenizer, data_source, named_source, with_remedies};
+use burnish_data::{GroundTruthKey, MESSAGES, RowNeeds, RowTable, Tokenizer, data_source, named_source, with_remedies};
 use burnish_reward::{Conversation, ResponseScore, ScoreInput};
 use burnish_util::fs::{check_writable, refuse_input, write_atomic};
 use burnish_util::interrupt::Interrupt;
@@ -116,7 +116,7 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
     if let Some(path) = &data.output_path {
         let path = path.as_path();
         let written = if path.extension().is_some_and(|extension| extension == "parquet") {
-            Table::read(&files).and_then(|table| table.write_with(path, SCORES, &by_row(&answered, &scores)))
+            RowTable::read(&files).and_then(|table| table.write_with(path, SCORES, &by_row(&answered, &scores)))
         } else {
             let lines = places.iter().zip(&inputs).zip(&scores);
             let lines: String = lines.map(|((place, input), score)| line(*place, input, score)).collect();

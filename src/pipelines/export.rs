@@ -9,7 +9,7 @@ use safetensors::Dtype;
 
 use super::export_card::card;
 use crate::job::merged_weights::{WeightForm, copy, is_weights, write_weights};
-use crate::job::saved_model::{ACTOR, CRITIC, Choice, chosen, holds_model, without_model};
+use crate::job::saved_model::{ACTOR, CRITIC, CheckpointChoice, chosen, holds_model, without_model};
 use burnish_checkpoint::{step_of, verify};
 use burnish_data::qwen2_steps::read_otherwise;
 use burnish_hub::CARD;
@@ -18,7 +18,7 @@ use burnish_util::fs::AtomicDir;
 
 /// The form of the export.
 #[derive(Clone, Debug)]
-pub enum Form {
+pub enum ExportForm {
     /// All weights, with an adapter merged into its base model.
     Weights {
         /// The type in safetensors' terms; config.json calls it `name`.
@@ -48,7 +48,7 @@ pub fn find_part(path: &Path, part: Option<&str>) -> Result<PathBuf> {
         ensure!(holds_model(&path), "{}", without_model(&path));
         return Ok(path);
     }
-    let of_run = if step_of(&path).is_ok() { None } else { chosen(&path, Choice::Last)? };
+    let of_run = if step_of(&path).is_ok() { None } else { chosen(&path, CheckpointChoice::Last)? };
     if let Some((checkpoint, why)) = &of_run {
         tracing::info!("{}, {why} of {}", checkpoint.display(), path.display());
     }
@@ -67,15 +67,15 @@ pub fn find_part(path: &Path, part: Option<&str>) -> Result<PathBuf> {
 ///
 /// # Errors
 /// If the base model has moved or changed, or if a file cannot be read or written.
-pub fn export(part: &Path, form: &Form, output: &Path, name: &str) -> Result<()> {
+pub fn export(part: &Path, form: &ExportForm, output: &Path, name: &str) -> Result<()> {
     ensure!(output.symlink_metadata().is_err(), "{} exists already", output.display());
     let staged = AtomicDir::stage(output)?;
     match form {
-        Form::Adapter => {
+        ExportForm::Adapter => {
             copy(&part.join(ADAPTER), staged.path(), |_| true)?;
             copy(&part.join(HUGGINGFACE), staged.path(), |name| name != "config.json" && !is_weights(name))?;
         }
-        Form::Weights { dtype, name, shard, base } => {
+        ExportForm::Weights { dtype, name, shard, base } => {
             write_weights(part, staged.path(), &WeightForm { dtype: *dtype, name, shard: *shard, base: base.as_deref() })?;
         }
     }
@@ -84,7 +84,7 @@ pub fn export(part: &Path, form: &Form, output: &Path, name: &str) -> Result<()>
     }
     let readme = staged.path().join(CARD);
     if !readme.exists() {
-        fs::write(&readme, card(part, matches!(form, Form::Adapter), name))
+        fs::write(&readme, card(part, matches!(form, ExportForm::Adapter), name))
             .with_context(|| format!("cannot write {}", readme.display()))?;
     }
     staged.commit()

@@ -6,14 +6,14 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::generate_conversations::{Talks, Tally, TurnSampling, written};
-use super::generate_inputs::Inputs;
+use super::generate_conversations::{ConversationRows, Tally, TurnSampling, written};
+use super::generate_inputs::GenerateInputs;
 use crate::job::agents;
 use crate::job::generation::{native_engine, sampling};
 use crate::job::models::{is_bfloat16, open_device};
 use burnish_config::Loaded;
 use burnish_config::schema::GenerationConfig;
-use burnish_data::{MESSAGES, Table, Tokenizer, completes_stop};
+use burnish_data::{MESSAGES, RowTable, Tokenizer, completes_stop};
 use burnish_engine::{Engine, GenerationRequest};
 use burnish_model::{CausalLm, Init};
 use burnish_registry::Choice;
@@ -35,12 +35,12 @@ pub struct Generation {
     config: GenerationConfig,
     model: CausalLm,
     tokenizer: Tokenizer,
-    table: Table,
+    table: RowTable,
     /// The token ids of each row's prompt.
     prompts: Vec<Vec<u32>>,
     rules: Option<TokenRules>,
     /// The conversations of the rows; `None` if every response is one turn.
-    talks: Option<Talks>,
+    talks: Option<ConversationRows>,
     progress: Progress,
 }
 
@@ -109,9 +109,9 @@ impl Generation {
     pub fn new(loaded: Loaded<GenerationConfig>, progress: Progress) -> Result<Self> {
         let dtypes = [("model.dtype", loaded.config.model.dtype)];
         let device = open_device("trainer.device", loaded.config.trainer.device, &dtypes)?;
-        let inputs = Inputs::read(loaded)?;
+        let inputs = GenerateInputs::read(loaded)?;
         inputs.memory().check_fits()?;
-        let Inputs { mut config, tokenizer, table, prompts, rules, talks, weights, .. } = inputs;
+        let GenerateInputs { mut config, tokenizer, table, prompts, rules, talks, weights, .. } = inputs;
         check_writable(config.data.output_path.as_path()).context("data.output_path")?;
         weights.fetch(&mut config)?;
         let model = CausalLm::load(config.model.path.as_path(), Init::Pretrained, &device).context("model.path")?;

@@ -15,7 +15,7 @@ use burnish_rollout::{Sampling, TurnSettings};
 use burnish_util::rng::Stream;
 
 /// The agents, and the rows of their conversations.
-pub(crate) struct Talks {
+pub(crate) struct ConversationRows {
     pub agents: Agents,
     /// One for each row of the file, in its order.
     pub prompts: Vec<Arc<Prompt>>,
@@ -30,7 +30,7 @@ pub(crate) struct TurnSampling<'a> {
     pub settings: TurnSettings<'a>,
 }
 
-impl Talks {
+impl ConversationRows {
     /// Runs the conversations of some rows to their ends. Returns them in the order p0 s0, p0 s1, …, p1 s0, …. Random streams and
     /// names of conversations contain the position of the row, so that they do not depend on other rows.
     ///

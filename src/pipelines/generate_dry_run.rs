@@ -2,11 +2,11 @@
 
 use anyhow::{Context, Result};
 
-use super::generate_inputs::Inputs;
+use super::generate_inputs::GenerateInputs;
 use crate::job::dry_run::{check_weights, describe, names, report};
 use crate::job::models::open_device;
 use burnish_config::Loaded;
-use burnish_config::schema::{GenerationConfig, Init};
+use burnish_config::schema::{GenerationConfig, ModelInit};
 
 /// Describes what a generation would do.
 ///
@@ -15,14 +15,14 @@ use burnish_config::schema::{GenerationConfig, Init};
 /// and type of each; the output file is not opened.
 pub fn dry_run(loaded: Loaded<GenerationConfig>) -> Result<String> {
     open_device("trainer.device", loaded.config.trainer.device, &[("model.dtype", loaded.config.model.dtype)])?;
-    let inputs = Inputs::read(loaded)?;
+    let inputs = GenerateInputs::read(loaded)?;
     let (data, rollout) = (&inputs.config.data, &inputs.config.rollout);
     let model = &inputs.config.model.path;
-    check_weights(model, Init::Pretrained, &inputs.decoder).context("model.path")?;
+    check_weights(model, ModelInit::Pretrained, &inputs.decoder).context("model.path")?;
     let (prompts, batch) = (inputs.prompts.len(), data.batch_size);
     let files: Vec<_> = data.path.iter().cloned().collect();
     let mut lines = vec![
-        ("model", describe(model, &inputs.decoder, Init::Pretrained, None)),
+        ("model", describe(model, &inputs.decoder, ModelInit::Pretrained, None)),
         ("device", inputs.config.trainer.device.to_string()),
         ("tokenizer", format!("{}: {} tokens", inputs.tokenizer_folder(), inputs.tokenizer.vocab_size())),
         ("prompts", format!("{prompts} from {}", names(&files))),

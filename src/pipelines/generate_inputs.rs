@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
-use super::generate_conversations::Talks;
+use super::generate_conversations::ConversationRows;
 use crate::job::agents::{AgentSettings, Agents, EndpointSettings, config_of_own_loops, of_conversations};
 use crate::job::generation::sampling;
 use crate::job::hub_names::{self, Weights};
@@ -22,7 +22,7 @@ use burnish_config::schema::{self, GenerationConfig, Location};
 use burnish_data::prompts::warn_of_ends;
 use burnish_data::rows::{MEDIA_COLUMNS, Row, Rows};
 use burnish_data::{
-    AGENT_NAME, GroundTruthKey, MESSAGES, Prompt, PromptForm, PromptOptions, PromptText, RowNeeds, RowSelection, Table,
+    AGENT_NAME, GroundTruthKey, MESSAGES, Prompt, PromptForm, PromptOptions, PromptText, RowNeeds, RowSelection, RowTable,
     TemplateVariables, Tokenizer, Truncation, columns_of_question, load_prompts, name_unread, with_remedies,
 };
 use burnish_model::DecoderConfig;
@@ -32,21 +32,21 @@ use burnish_util::fs::refuse_input;
 use burnish_util::interrupt::Interrupt;
 
 /// The inputs of a generation, without the weights.
-pub(super) struct Inputs {
+pub(super) struct GenerateInputs {
     pub config: GenerationConfig,
     pub decoder: DecoderConfig,
     pub tokenizer: Tokenizer,
-    pub table: Table,
+    pub table: RowTable,
     /// The token ids of each row's prompt.
     pub prompts: Vec<Vec<u32>>,
     pub rules: Option<TokenRules>,
     /// The conversations of the rows; `None` if every response is one turn.
-    pub talks: Option<Talks>,
+    pub talks: Option<ConversationRows>,
     /// The weights, which may still have to be downloaded.
     pub weights: Weights,
 }
 
-impl Inputs {
+impl GenerateInputs {
     /// Resolves Hub names; reads and checks the tokenizer, the prompts and the model's configuration.
     pub(super) fn read(mut loaded: Loaded<GenerationConfig>) -> Result<Self> {
         let weights = hub_names::find(&mut loaded)?;
@@ -99,7 +99,7 @@ impl Inputs {
             None => prompts(&files, &tokenizer, &config).context("data.path")?,
         };
         template_date::note(tokenizer.date(), &mut loaded.tree);
-        let mut table = Table::read(&files).context("data.path")?;
+        let mut table = RowTable::read(&files).context("data.path")?;
         let mut kept = vec![false; table.len()];
         prompts.iter().for_each(|(row, _)| kept[*row] = true);
         if kept.contains(&false) {
@@ -116,7 +116,7 @@ impl Inputs {
         }
         let keys = config.rollout.token_rules();
         let rules = token_rules(&keys, "rollout", &loaded.tree, &tokenizer, decoder.vocab_size)?;
-        let talks = agents.zip(conversations).map(|(agents, prompts)| Talks { agents, prompts });
+        let talks = agents.zip(conversations).map(|(agents, prompts)| ConversationRows { agents, prompts });
         let inputs = Self { config, decoder, tokenizer, table, prompts, rules, talks, weights };
         let (longest, shorten) = match inputs.config.rollout.max_model_len {
             Some(longest) => (longest, "rollout.max_model_len"),
@@ -224,7 +224,7 @@ fn conversations(
 ///
 /// # Errors
 /// If the conversations would replace the column of prompts.
-fn warn_of_columns(table: &Table, config: &GenerationConfig, has_agents: bool) -> Result<()> {
+fn warn_of_columns(table: &RowTable, config: &GenerationConfig, has_agents: bool) -> Result<()> {
     let has = |name: &str| table.names().any(|column| column == name);
     ensure!(
         !has_agents || config.data.prompt_key != MESSAGES,
@@ -293,7 +293,7 @@ fn reading(config: &GenerationConfig) -> RowSelection {
 /// Logs the number of truncated prompts. `prompts`: tokens and place of each.
 fn say_cut(prompts: impl Iterator<Item = (usize, String)>, config: &GenerationConfig) {
     let max = config.rollout.prompt_length;
-    let mut long = prompts.filter(|(tokens, _)| *tokens > max && config.data.truncation != schema::Truncation::Error);
+    let mut long = prompts.filter(|(tokens, _)| *tokens > max && config.data.truncation != schema::DataTruncation::Error);
     if let Some((_, first)) = long.next() {
         let count = long.count() + 1;
         tracing::warn!(

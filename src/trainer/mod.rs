@@ -29,7 +29,7 @@ use self::metrics::signal::{self, Signal};
 use self::metrics::{timing, trl_metrics};
 use self::sampling::{ReportedNames, SamplingSide, samples};
 use self::state::{TrainerState, nothing_updated};
-use crate::job::clock::Clock;
+use crate::job::clock::StepClock;
 use crate::job::device_memory::DeviceMemory;
 use crate::job::{Context, Pipeline};
 use burnish_algorithm::advantage::Need;
@@ -61,7 +61,7 @@ impl Pipeline for Trainer {
     /// Runs one iteration of the algorithm.
     fn step(&mut self, at: &mut Context) -> Result<Metrics> {
         let Self { config, sampling, learning, advantages, post_processing, reported, .. } = self;
-        let mut clock = Clock::start(at.record.stage());
+        let mut clock = StepClock::start(at.record.stage());
         let mut metrics = Metrics::new();
         metrics.set("training/global_step", at.step as f64);
         let mut batch = sampling.rollout(learning.policy(), reported, at, &mut clock, &mut metrics)?;

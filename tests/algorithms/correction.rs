@@ -3,7 +3,7 @@
 use burnish::algorithm::aggregate::{self, token_weights};
 use burnish::algorithm::loss::{LossColumns, PolicyObjective};
 use burnish::algorithm::policy_loss::{self, LossOptions, MiniBatch};
-use burnish::algorithm::rollout_correction::{BypassLoss, Corrected, RolloutCorrection, Settings};
+use burnish::algorithm::rollout_correction::{BypassLoss, Corrected, CorrectionSettings, RolloutCorrection};
 use serde_json::Value;
 
 use crate::cases::{Case, assert_close, assert_number, built_in, golden_file, goldens, number, rows};
@@ -16,10 +16,10 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-fn settings(json: &Value) -> Settings {
-    Settings {
+fn settings(json: &Value) -> CorrectionSettings {
+    CorrectionSettings {
         rollout_is: text(&json["rollout_is"]),
-        rollout_is_threshold: text(&json["rollout_is_threshold"]).or(Settings::default().rollout_is_threshold),
+        rollout_is_threshold: text(&json["rollout_is_threshold"]).or(CorrectionSettings::default().rollout_is_threshold),
         rollout_is_threshold_lower: None,
         rollout_is_batch_normalize: json["rollout_is_batch_normalize"] == true,
         rollout_rs: text(&json["rollout_rs"]),
@@ -56,7 +56,8 @@ fn golden_rollout_corrections() {
             let (kind, rest) = key.split_once('=').unwrap();
             let parts: Vec<&str> = rest.split(',').collect();
             let [name, threshold] = [0, 1].map(|i| Some(parts[i].to_owned()));
-            let mut settings = Settings { rollout_is_batch_normalize: parts.len() > 2, ..Settings::default() };
+            let mut settings =
+                CorrectionSettings { rollout_is_batch_normalize: parts.len() > 2, ..CorrectionSettings::default() };
             match kind {
                 "is" => (settings.rollout_is, settings.rollout_is_threshold) = (name, threshold),
                 _ => (settings.rollout_rs, settings.rollout_rs_threshold) = (name, threshold),
@@ -108,7 +109,7 @@ impl<'a> Batch<'a> {
         results
     }
 
-    fn apply(&self, settings: &Settings) -> Corrected {
+    fn apply(&self, settings: &CorrectionSettings) -> Corrected {
         let correction = RolloutCorrection::new(settings).unwrap();
         correction.apply(&self.offsets, &self.mask, &self.column("old_log_prob"), &self.column("rollout_log_prob"))
     }
@@ -134,7 +135,7 @@ fn golden_corrections_of_other_libraries() {
     for batch in Batch::all(&goldens) {
         for golden in batch.results("openrlhf") {
             let [low, high] = [0, 1].map(|i| number(&golden["bounds"][i]));
-            let mut settings = Settings { rollout_is: some("token"), ..Settings::default() };
+            let mut settings = CorrectionSettings { rollout_is: some("token"), ..CorrectionSettings::default() };
             match golden["type"].as_str().unwrap() {
                 "tis" => {
                     settings.rollout_is_threshold = Some(high.to_string());
@@ -157,11 +158,11 @@ fn golden_corrections_of_other_libraries() {
             let (low, high) = (golden["low"].as_f64(), number(&golden["high"]));
             let zeroes = kind == "mask";
             let threshold = if zeroes { format!("{}_{high}", low.unwrap_or(0.0)) } else { high.to_string() };
-            let ours = batch.apply(&Settings {
+            let ours = batch.apply(&CorrectionSettings {
                 rollout_is: some(level),
                 rollout_is_threshold: Some(threshold),
                 rollout_is_threshold_lower: low.filter(|_| !zeroes),
-                ..Settings::default()
+                ..CorrectionSettings::default()
             });
             assert_close(&format!("TRL {mode} {low:?} {high}"), &ours.weights.unwrap(), &flat(&golden["weights"]));
         }

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use burnish::reward::python::{PoolOptions, PythonColumn, PythonEstimator};
-use burnish::reward::reward_error::{FailureKind, RewardError};
+use burnish::reward::reward_error::{RewardError, RewardFailure};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -138,7 +138,7 @@ fn what_a_function_returns_is_checked() {
         for again in [false, true] {
             let error = Columns::of(case).estimate(&estimator, case).expect_err(body);
             let failure = error.downcast_ref::<RewardError>().unwrap_or_else(|| panic!("{body}: {error:#}"));
-            assert_eq!(failure.kind, FailureKind::Exception, "{body}");
+            assert_eq!(failure.kind, RewardFailure::Exception, "{body}");
             for part in *parts {
                 assert!(failure.message.contains(part), "{body}, {again}: {failure}");
             }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use burnish::reward::python::{Pool, PoolOptions, Source, functions};
-use burnish::reward::reward_error::{FailureKind, RewardError};
+use burnish::reward::python::{CodeSource, Pool, PoolOptions, functions};
+use burnish::reward::reward_error::{RewardError, RewardFailure};
 use burnish::reward::{Reward, RowPart, Runs, Score, ScoreInput};
 use burnish::util::interrupt::{Interrupt, Interrupted};
 use serde_json::{Map, Value, json};
@@ -29,7 +29,7 @@ impl File {
 
     fn start(&self, names: &[&str], options: PoolOptions) -> anyhow::Result<Arc<Pool>> {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        let source = Source::File { path: self.path(), names, reward_kwargs: Map::new(), positional: false };
+        let source = CodeSource::File { path: self.path(), names, reward_kwargs: Map::new(), positional: false };
         Pool::start(source, options).map(Arc::new)
     }
 }
@@ -130,7 +130,7 @@ if __name__ == "__main__":
     let inputs = [input(0, "95<|end|>", &[7, 8]), input(1, "96", &[9])];
     let call = |name: &str, kwargs: Value| {
         let reward_kwargs = kwargs.as_object().unwrap().clone();
-        let source = Source::File { path: file.path(), names: vec![name.to_owned()], reward_kwargs, positional: false };
+        let source = CodeSource::File { path: file.path(), names: vec![name.to_owned()], reward_kwargs, positional: false };
         let pool = Arc::new(Pool::start(source, options())?);
         score_all(&functions(&pool)[0], &inputs)
     };
@@ -174,7 +174,7 @@ fn functions_are_found_by_the_usual_names_and_called_in_order_for_verls_prime_ma
     let file = File::new(
         "def compute_score(task, completion, reference, extra):\n    return completion == reference and extra == None\n",
     );
-    let source = Source::File {
+    let source = CodeSource::File {
         path: format!("file://{}", file.path()),
         names: vec!["compute_score".into()],
         reward_kwargs: Map::new(),
@@ -219,7 +219,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     ];
     for (returned, expected) in wrong {
         let error = score(&pool, returned).unwrap_err();
-        assert_eq!(error.downcast_ref::<RewardError>().map(|failure| failure.kind), Some(FailureKind::Exception));
+        assert_eq!(error.downcast_ref::<RewardError>().map(|failure| failure.kind), Some(RewardFailure::Exception));
         assert!(error.to_string().contains(expected) && !error.to_string().contains("Traceback"), "{error}");
     }
 
@@ -250,11 +250,11 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
 
 #[test]
 fn misbehaviour_ends_the_call_and_nothing_else() {
-    use FailureKind::{Crash, Exception, Timeout};
+    use RewardFailure::{Crash, Exception, Timeout};
     let file = File::new(RUNS_CODE);
     let patient = file.start(DEFAULT, PoolOptions { memory_limit_mb: Some(256), ..options() }).unwrap();
     let hasty = file.start(DEFAULT, PoolOptions { timeout: Duration::from_millis(700), ..options() }).unwrap();
-    let cases: &[(&str, FailureKind, &[&str])] = &[
+    let cases: &[(&str, RewardFailure, &[&str])] = &[
         ("{}['gold']", Exception, &["my_reward.py failed:", "KeyError: 'gold'", "line 10, in compute_score"]),
         ("sys.exit(3)", Exception, &["SystemExit: 3", "must not end the process"]),
         ("x = 'x' * (1 << 30)", Exception, &["MemoryError", "256 MiB (reward.memory_limit_mb)"]),
@@ -316,7 +316,7 @@ fn processor_time_is_limited_and_idle_workers_that_die_are_replaced() {
     let pool = file.start(DEFAULT, PoolOptions { cpu_limit: Some(1), ..options() }).unwrap();
     let error = score(&pool, "exec('while True: pass')").unwrap_err();
     assert!(error.to_string().contains("used more than 1 s of CPU (reward.cpu_limit)"), "{error}");
-    assert!(error.downcast_ref::<RewardError>().is_some_and(|failure| failure.kind == FailureKind::Crash));
+    assert!(error.downcast_ref::<RewardError>().is_some_and(|failure| failure.kind == RewardFailure::Crash));
     score(&pool, "threading.Timer(0.05, os._exit, [1]).start()").unwrap();
     thread::sleep(Duration::from_millis(300));
     assert_eq!(score(&pool, "good").unwrap().score, Some(1.0));
@@ -352,7 +352,7 @@ fn a_file_that_cannot_be_used_is_refused_at_the_start() {
     assert!(error.to_string().contains("took longer than 1 s (reward.start_timeout)"), "{error}");
     let refused = |path: &str, name: &str| {
         let (path, names) = (path.to_owned(), vec![name.to_owned()]);
-        let source = Source::File { path, names, reward_kwargs: Map::new(), positional: false };
+        let source = CodeSource::File { path, names, reward_kwargs: Map::new(), positional: false };
         Pool::start(source, options()).map(drop).unwrap_err().to_string()
     };
     assert!(refused("no/such.py", "f").contains("file no/such.py does not exist"));
@@ -394,7 +394,7 @@ fn scores_do_not_depend_on_which_worker_gives_them() {
 #[test]
 fn code_of_ours_takes_and_returns_json() {
     let code = "def sum_of(numbers, start=0):\n    return {'sum': sum(numbers, start), 'nan': float('nan')}\n";
-    let pool = Pool::start(Source::BuiltIn { name: "sums", code, functions: &["sum_of"] }, options()).unwrap();
+    let pool = Pool::start(CodeSource::BuiltIn { name: "sums", code, functions: &["sum_of"] }, options()).unwrap();
     let large: Vec<u32> = (0..100_000).collect();
     let reply = pool.call(0, &json!({"numbers": large, "start": 1})).unwrap();
     assert_eq!(reply["value"], json!({"sum": 4_999_950_001_u64, "nan": "nan"}));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use burnish::algorithm::filter_groups::keep_groups;
 use burnish::algorithm::pf_ppo;
-use burnish::algorithm::reward_shaping::{Extras, NormalizeAdvantages, Overlong, RewardShaping, whiten_rewards};
+use burnish::algorithm::reward_shaping::{Extras, NormalizeAdvantages, OverlongBuffer, RewardShaping, whiten_rewards};
 use burnish::reward::gsm8k::{Method, compute_score};
 use burnish::reward::{self, FUNCTIONS, NO_ANSWER, Reward, RewardOptions, Rewards, Runs, Score, ScoreInput, repetition_penalty};
 use proptest::prelude::*;
@@ -246,8 +246,8 @@ fn shape(shaping: &RewardShaping, case: &Value) -> (Vec<Option<f64>>, Extras) {
     (scores, extras)
 }
 
-fn overlong(case: &Value) -> Option<Overlong> {
-    Some(Overlong {
+fn overlong(case: &Value) -> Option<OverlongBuffer> {
+    Some(OverlongBuffer {
         len: case["len"].as_u64()? as usize,
         max_resp_len: case["max_resp_len"].as_u64().unwrap() as usize,
         penalty_factor: case["penalty_factor"].as_f64().unwrap(),

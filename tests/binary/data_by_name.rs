@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use burnish::data::Table;
+use burnish::data::RowTable;
 use burnish::data::rows::read_rows;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::hub_server::HubServer;
 fn parquet(folder: &Path, row: &Value) -> Vec<u8> {
     let (lines, table) = (folder.join("rows.jsonl"), folder.join("rows.parquet"));
     fs::write(&lines, format!("{row}\n{row}\n")).unwrap();
-    Table::read(&[lines]).unwrap().write_columns(&table, &[], &[]).unwrap();
+    RowTable::read(&[lines]).unwrap().write_columns(&table, &[], &[]).unwrap();
     fs::read(table).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! The configuration language: composition, overrides, interpolation, types, messages.
 
 use burnish::cli::choices;
-use burnish::config::schema::{Device, EvalConfig, GenerationConfig, Interface, Truncation};
+use burnish::config::schema::{DataTruncation, Device, EvalConfig, GenerationConfig, Interface};
 use burnish::config::{
     BatchPlan, Choices, ConfigError, Kind, Loaded, MicroBatch, PpoConfig, Request, SftConfig, Value, embedded, load,
 };
@@ -162,7 +162,7 @@ fn overrides_reach_their_fields() {
     let config = &loaded.config;
     assert_eq!(config.data.train_files.iter().map(|file| file.to_string()).collect::<Vec<_>>(), ["a b.parquet", "c.json"]);
     assert_eq!(config.data.val_files.as_deref().map(<[_]>::len), Some(1));
-    assert_eq!(config.data.truncation, Truncation::Middle);
+    assert_eq!(config.data.truncation, DataTruncation::Middle);
     assert_eq!(config.trainer.logger.0, ["console"]);
     let actor = &config.actor_rollout_ref.actor;
     assert_eq!((actor.optim.lr, actor.clip_low(), actor.clip_high(), actor.optim.betas), (1000.0, 0.2, 0.28, [0.9, 0.95]));

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
 
-use burnish::server::{Handler, Hosts, HttpError, HttpResponse, Limits, json_response, serve};
+use burnish::server::{Handler, Hosts, HttpError, HttpResponse, ServerLimits, json_response, serve};
 use burnish::util::interrupt::Interrupt;
 use hyper::StatusCode;
 use hyper::body::Bytes;
@@ -33,7 +33,7 @@ impl Handler for Echo {
 static SERVER: LazyLock<SocketAddr> = LazyLock::new(|| {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let limits = Limits { body: 1 << 16, body_bound: "the bound of bytes,", ..Limits::SHOWING };
+    let limits = ServerLimits { body: 1 << 16, body_bound: "the bound of bytes,", ..ServerLimits::SHOWING };
     thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(serve(listener, Arc::new(Echo), Hosts::loopback(), limits, &Interrupt::default())).unwrap();

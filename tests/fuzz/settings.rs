@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use burnish::agent::config::{loops, tools, users};
 use burnish::config::yaml_file::YamlFile;
-use burnish::config::{Node, Origin, Source, Tree};
+use burnish::config::{Node, Origin, Tree, YamlSource};
 use burnish::convert::from_verl::{VerlSource as Script, convert};
 use burnish::convert::shell::ShellEnv;
 use burnish::hydra::{interpolation, overrides, yaml};
@@ -54,7 +54,7 @@ pub fn yaml() -> Target {
         read: |input, _| {
             let Ok(text) = String::from_utf8(input.to_vec()) else { return };
             _ = Tree::parse("fuzz.yaml", text.clone()).map(|tree| tree.to_yaml());
-            let Ok(node) = yaml::parse(&Arc::new(Source { name: "fuzz.yaml".into(), text })) else { return };
+            let Ok(node) = yaml::parse(&Arc::new(YamlSource { name: "fuzz.yaml".into(), text })) else { return };
             let (_, problems) = interpolation::resolve(&node);
             problems.iter().for_each(|problem| drop(problem.to_string()));
         },
@@ -80,7 +80,7 @@ pub fn agent_lists() -> Target {
 }
 
 fn node(text: &str) -> Node {
-    yaml::parse(&Arc::new(Source { name: "tree.yaml".into(), text: text.into() })).unwrap()
+    yaml::parse(&Arc::new(YamlSource { name: "tree.yaml".into(), text: text.into() })).unwrap()
 }
 
 const TREE: &str = "a: {b: 1, c: [1, 2, {d: x}], e: '${a.b}'}\nf: '${a.c[2].d} ${oc.env:HOME,none}'\ng: '${oc.select:a.z,5}'\n";

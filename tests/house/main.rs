@@ -7,3 +7,4 @@ mod layers;
 mod names;
 mod prose;
 mod report;
+mod type_names;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use burnish::report::gather::Gather;
 use burnish::report::page::page;
-use burnish::run::{BestSoFar, RecordedSetting, RunInfo, State};
+use burnish::run::{BestSoFar, RecordedSetting, RunInfo, RunState};
 use serde_json::{Value, json};
 
 /// A run of 40 steps with validations, samples, settings, a metric that is sometimes not finite, and texts that look like HTML.
@@ -46,7 +46,7 @@ fn write_run(dir: &Path, experiment: &str, rate: f64) {
     let samples = (0..16).map(|i| if i < 12 { sample(i) } else { talk(sample(i)) });
     std::fs::write(dir.join("samples.jsonl"), lines(samples.collect())).unwrap();
     let info = RunInfo {
-        state: State::Finished,
+        state: RunState::Finished,
         step: 40,
         total_steps: 40,
         ended: Some(1.8e9),

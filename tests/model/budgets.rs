@@ -8,7 +8,7 @@ use std::process::Command;
 
 use burn::tensor::Device;
 use burnish::model::token_stats::TokenGrads;
-use burnish::model::{CausalLm, Comparison, Divergence, Gradients, Init, Sequence};
+use burnish::model::{CausalLm, ComparisonTarget, Divergence, Gradients, Init, Sequence};
 use burnish::optim::{AdamWConfig, Learner, Optimizer, Schedule, schedule};
 use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Sampling};
 use burnish::util::rng::Stream;
@@ -93,7 +93,7 @@ fn sequences() -> [Sequence<'static>; 3] {
 }
 
 /// Adds the gradients of a micro-batch.
-fn micro_batch(model: &CausalLm, comparison: Option<Comparison>, gradients: &mut Gradients) {
+fn micro_batch(model: &CausalLm, comparison: Option<ComparisonTarget>, gradients: &mut Gradients) {
     model.backward(&sequences(), 1.0, comparison, gradients, |stats| {
         let log_prob = stats.log_prob.iter().map(|log_prob| log_prob.sin()).collect();
         TokenGrads { log_prob, entropy: vec![0.1; stats.entropy.len()], full_kl: vec![0.1; stats.full_kl.len()] }
@@ -248,8 +248,10 @@ fn training(device: &Device, over: &mut Over) {
     }
     // The comparison reads with the statistics; before that, matmuls for new shapes are chosen.
     let reference = learner.model.frozen();
-    let compared =
-        [("by the divergence", Comparison::Model(&reference, Divergence::ReverseKl)), ("with all tokens", Comparison::Uniform)];
+    let compared = [
+        ("by the divergence", ComparisonTarget::Model(&reference, Divergence::ReverseKl)),
+        ("with all tokens", ComparisonTarget::Uniform),
+    ];
     for (what, comparison) in compared {
         let [_, counts] =
             [0, 1].map(|_| count(device, || micro_batch(&learner.model, Some(comparison), &mut Gradients::default())));

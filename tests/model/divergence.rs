@@ -6,7 +6,7 @@ use std::path::Path;
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData, activation};
 use burnish::model::ops::{Compared, Head, head_backward, head_stats, head_top_k};
 use burnish::model::token_stats::{TokenGrads, TokenStats};
-use burnish::model::{CausalLm, Comparison, Divergence, Gradients, Init, Sequence, TopK};
+use burnish::model::{CausalLm, ComparisonTarget, Divergence, Gradients, Init, Sequence, TopK};
 use serde_json::Value;
 
 use crate::device::{device, is_same, on_cpu};
@@ -298,7 +298,7 @@ fn padding_of_a_vocabulary_takes_no_part() {
     let (student, teacher) = (load("llama3_rope_tied"), load("qwen2"));
     let run = |student: CausalLm, teacher: &CausalLm| {
         let (mut gradients, mut seen) = (Gradients::default(), TokenStats::default());
-        let comparison = Some(Comparison::Model(teacher, Divergence::Jsd { beta: 0.3 }));
+        let comparison = Some(ComparisonTarget::Model(teacher, Divergence::Jsd { beta: 0.3 }));
         student.trainable().backward(&sequences, 0.7, comparison, &mut gradients, |stats| {
             seen = stats.clone();
             TokenGrads { log_prob: vec![0.3; 8], entropy: vec![0.1; 8], full_kl: vec![1.0; 8] }

@@ -11,7 +11,7 @@ use burnish::model::weights::WeightFiles;
 use burnish::model::{CausalLm, Init, LoraSettings};
 use burnish::optim::learner::{ADAPTER, SavedParts};
 use burnish::optim::{AdamWConfig, Learner, Optimizer, Schedule, schedule};
-use burnish::pipelines::export::{Form, export, find_part};
+use burnish::pipelines::export::{ExportForm, export, find_part};
 use safetensors::Dtype;
 use serde_json::Value;
 
@@ -43,8 +43,8 @@ fn json(path: PathBuf) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-fn weights(dtype: Dtype, name: &'static str, shard: usize) -> Form {
-    Form::Weights { dtype, name, shard, base: None }
+fn weights(dtype: Dtype, name: &'static str, shard: usize) -> ExportForm {
+    ExportForm::Weights { dtype, name, shard, base: None }
 }
 
 /// A checkpoint of step 1 with the model in actor/ and, if given, one with a scalar head in critic/.
@@ -118,7 +118,7 @@ fn adapters_are_merged_or_kept() {
         let saved = checkpoint(&at("run"), &actor, Some(&critic));
 
         let part = find_part(&saved, None).unwrap();
-        export(&part, &Form::Adapter, &at("kept"), "name").unwrap();
+        export(&part, &ExportForm::Adapter, &at("kept"), "name").unwrap();
         let (kept, given) = (PeftAdapter::read(&at("kept")).unwrap(), PeftAdapter::read(&golden("lora").join(name)).unwrap());
         assert_eq!((kept.factors, kept.rank, kept.alpha), (given.factors, given.rank, given.alpha), "{name}");
         assert!(at("kept/generation_config.json").exists() && !at("kept/config.json").exists());
@@ -138,12 +138,12 @@ fn adapters_are_merged_or_kept() {
         std::fs::write(&config, moved).unwrap();
         let error = format!("{:#}", export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at("gone"), "name").unwrap_err());
         assert!(error.contains("base model is /no/such/base") && error.contains("--base"), "{error}");
-        let elsewhere = Form::Weights { dtype: Dtype::F32, name: "float32", shard: 1 << 30, base: Some(folder.clone()) };
+        let elsewhere = ExportForm::Weights { dtype: Dtype::F32, name: "float32", shard: 1 << 30, base: Some(folder.clone()) };
         export(&part, &elsewhere, &at("elsewhere"), "name").unwrap();
         assert!(tensors(&at("elsewhere")) == tensors(&at("actor")));
         let wrong = if name == "llama" { "qwen2" } else { "llama" };
         let wrong =
-            Form::Weights { dtype: Dtype::F32, name: "float32", shard: 1 << 30, base: Some(golden("models").join(wrong)) };
+            ExportForm::Weights { dtype: Dtype::F32, name: "float32", shard: 1 << 30, base: Some(golden("models").join(wrong)) };
         assert!(export(&part, &wrong, &at("wrong"), "name").is_err() && !at("wrong").exists());
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use burnish::distributed::Ranks;
 use burnish::model::{CausalLm, FAMILIES, Gradients, Init, weights};
-use burnish::optim::{Learner, Schedule, Settings, find, schedule};
+use burnish::optim::{Learner, OptimizerSettings, Schedule, find, schedule};
 use serde_json::Value;
 
 use crate::device::{device, for_the_cpu};
@@ -44,7 +44,7 @@ fn golden_optimizers_of_families() {
         let golden: Value = serde_json::from_slice(&std::fs::read(folder.join("golden.json")).unwrap()).unwrap();
         let config: Value = serde_json::from_slice(&std::fs::read(folder.join("config.json")).unwrap()).unwrap();
         seen.push((config["model_type"].as_str().unwrap().to_owned(), optimizer));
-        let settings = Settings {
+        let settings = OptimizerSettings {
             lr,
             betas: [0.9, 0.999],
             eps: 1e-8,

@@ -9,7 +9,7 @@ use burnish::algorithm::{aggregate, kl, policy_loss};
 use burnish::config::{self, Choices, PpoConfig, Request};
 use burnish::model::ops::Packed;
 use burnish::model::token_stats::TokenGrads;
-use burnish::model::{CausalLm, Comparison, Cut, Gradients, Init, Sequence};
+use burnish::model::{CausalLm, ComparisonTarget, Cut, Gradients, Init, Sequence};
 
 use crate::device::{cases, device, is_same, on_cpu};
 
@@ -71,7 +71,7 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
                 let mut at = vec![0];
                 micro.iter().for_each(|&i| at.push(at[at.len() - 1] + offsets[i + 1] - offsets[i]));
                 let batch: Vec<Sequence> = micro.iter().map(|&i| sequences[i]).collect();
-                model.backward(&batch, 0.9, reference_model.map(Comparison::from), &mut gradients, |stats| {
+                model.backward(&batch, 0.9, reference_model.map(ComparisonTarget::from), &mut gradients, |stats| {
                     let result = objective.evaluate(&LossColumns {
                         offsets: &at,
                         mask: &pick(&mask),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use burn::prelude::*;
 use burn::tensor::{FloatDType, activation};
 use burnish::model::ops::{
-    self, Act, BLOCK, CacheView, Compared, Divergence, Head, KeptTables, Packed, Scoring, Softcap, fused, head_backward,
+    self, Act, AttentionScoring, BLOCK, CacheView, Compared, Divergence, Head, KeptTables, Packed, Softcap, fused, head_backward,
     head_fused_backward, head_stats,
 };
 use burnish::model::token_stats::{TokenGrads, TokenStats};
@@ -139,15 +139,15 @@ fn linear() {
 
 #[test]
 fn attention() {
-    let plain = Scoring { scale: 1.0 / (8f32).sqrt(), softcap: None, window: None };
+    let plain = AttentionScoring { scale: 1.0 / (8f32).sqrt(), softcap: None, window: None };
     let alone: &[(usize, &[usize])] = &[(130, &[]), (1, &[]), (70, &[])];
     let trees: &[(usize, &[usize])] = &[(3, &[70, 0, 1, 9]), (5, &[]), (67, &[2, 131])];
     for (layout, heads, kv_heads) in cases([(trees, 6, 2), (alone, 4, 2), (trees, 3, 3), (alone, 5, 1)], 1) {
         for scoring in [
             plain,
-            Scoring { scale: 0.2, window: Some(7), ..plain },
-            Scoring { softcap: Some(3.0), ..plain },
-            Scoring { scale: 0.5, softcap: Some(20.0), window: Some(69) },
+            AttentionScoring { scale: 0.2, window: Some(7), ..plain },
+            AttentionScoring { softcap: Some(3.0), ..plain },
+            AttentionScoring { scale: 0.5, softcap: Some(20.0), window: Some(69) },
         ] {
             same_attention(layout, [heads, kv_heads, 8], scoring);
         }
@@ -160,11 +160,11 @@ fn attention() {
 /// 16. In the second, the first query of the stem sees the key 495 through the window, which ends one.
 #[test]
 fn attention_of_long_sequences() {
-    let plain = Scoring { scale: 1.0 / (8f32).sqrt(), softcap: None, window: None };
+    let plain = AttentionScoring { scale: 1.0 / (8f32).sqrt(), softcap: None, window: None };
     let scorings = [
-        Scoring { window: Some(18), ..plain },
-        Scoring { softcap: Some(3.0), ..plain },
-        Scoring { softcap: Some(20.0), window: Some(530), ..plain },
+        AttentionScoring { window: Some(18), ..plain },
+        AttentionScoring { softcap: Some(3.0), ..plain },
+        AttentionScoring { softcap: Some(20.0), window: Some(530), ..plain },
         plain,
     ];
     for scoring in cases(scorings, 2) {
@@ -174,7 +174,7 @@ fn attention_of_long_sequences() {
 
 /// Compares attention over a layout with plain attention, for heads with `d` elements. Rows are strided by 64 elements, like the
 /// results of matmuls on CUDA; `wgpu` makes no copy of such rows.
-fn same_attention(layout: &[(usize, &[usize])], [heads, kv_heads, d]: [usize; 3], scoring: Scoring) {
+fn same_attention(layout: &[(usize, &[usize])], [heads, kv_heads, d]: [usize; 3], scoring: AttentionScoring) {
     let (dev, mut packed) = (device(), Packed::default());
     for (stem, branches) in layout {
         packed.push(*stem, branches);
@@ -237,7 +237,7 @@ fn several_operations_in_one_kernel() {
                 Some(bias) => ops::layer_norm(x, weight.clone(), bias.clone(), 1e-5),
                 None => ops::rms_norm(x, weight.clone(), 1e-5, offset),
             };
-            let norm = fused::Norm { weight: weight.clone(), bias: bias.clone(), eps: 1e-5, offset };
+            let norm = fused::FusedNorm { weight: weight.clone(), bias: bias.clone(), eps: 1e-5, offset };
             for y in [None, Some(&y)] {
                 let (sum, normed) = fused::norm_of_sum(&x, y, &norm, FloatDType::F32).unwrap();
                 let want = y.map_or(x.clone(), |y| x.clone() + y.clone());
@@ -258,7 +258,8 @@ fn several_operations_in_one_kernel() {
         let biases = counts.map(|count| with_bias.then(|| rnd::<2>([1, count * d], &dev).reshape([count * d])));
         let weights = [(); 2].map(|()| with_norm.then(|| rnd::<2>([1, d], &dev).reshape([d])));
         let rotation = (half > 0).then(|| (rnd([n, half], &dev), rnd([n, half], &dev)));
-        let norms = weights.clone().map(|weight| weight.map(|weight| fused::Norm { weight, bias: None, eps: 1e-6, offset: 0.5 }));
+        let norms =
+            weights.clone().map(|weight| weight.map(|weight| fused::FusedNorm { weight, bias: None, eps: 1e-6, offset: 0.5 }));
         let got = fused::heads(products.clone(), sizes, biases.clone(), norms, rotation.as_ref());
         for (part, (got, product)) in got.into_iter().zip(products).enumerate() {
             let product = match &biases[part] {
@@ -287,7 +288,7 @@ fn decode_attention() {
     let (q, k, v) = (rnd([3, hq, d], &dev), rnd([blocks * BLOCK, hkv * d], &dev), rnd([blocks * BLOCK, hkv * d], &dev));
     let scale = 1.0 / (d as f32).sqrt();
     for (softcap, window) in [(None, None), (Some(0.7), None), (None, Some(6)), (Some(0.7), Some(19))] {
-        let scoring = Scoring { scale, softcap, window };
+        let scoring = AttentionScoring { scale, softcap, window };
         let run = |rows: &[usize], k: &Tensor<2>, v: &Tensor<2>, tables: &[&[usize]]| {
             let lens: Vec<usize> = rows.iter().map(|r| lens[*r]).collect();
             let q = Tensor::cat(rows.iter().map(|r| q.clone().narrow(0, *r, 1)).collect(), 0).cast(k.dtype());
@@ -420,7 +421,8 @@ fn head_at_once_is_the_head_in_two_passes() {
     }
 }
 
-/// Rows of logits against PyTorch in f64 (scripts/goldens/golden_full_kl.py): hidden states that are the logits, and a head of 1s.
+/// Rows of logits against PyTorch in f64 (scripts/goldens/golden_full_kl.py): hidden states that are the logits, and a head of
+/// 1s.
 #[test]
 fn golden_full_kl() {
     let golden: serde_json::Value = serde_json::from_str(include_str!("../golden/full-kl.json")).unwrap();

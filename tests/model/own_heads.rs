@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
-use burnish::model::tensor_files::{Deferred, write_model};
+use burnish::model::tensor_files::{DeferredTensor, write_model};
 use burnish::model::weights::{WeightFiles, read_safetensors};
 use burnish::model::{CausalLm, Init, Sequence};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ fn write(to: &Path, (name, embedding, head): (&str, &str, &str), tied: bool, sca
         let values = values[embedding].iter().map(|x| x * scale).collect();
         (head.to_owned(), shapes[embedding].shape().to_vec(), values)
     });
-    let tensors = own.chain(head).map(|(name, shape, values)| Deferred::new(name, shape, move || values.clone()));
+    let tensors = own.chain(head).map(|(name, shape, values)| DeferredTensor::new(name, shape, move || values.clone()));
     write_model(to, &tensors.collect::<Vec<_>>(), shard).unwrap();
 }
 
@@ -117,13 +117,13 @@ fn shards_and_their_index_must_be_of_one_model() {
         let shapes: Vec<(String, Vec<usize>)> =
             files.tensors().unwrap().iter().map(|(name, view)| (name.clone(), view.shape().to_vec())).collect();
         let shape = WeightFiles::open_file(&shards[0]).unwrap().tensors().unwrap()[name].shape().to_vec();
-        let twice = Deferred::new(name.clone(), shape, || values.iter().map(|x| x * factor).collect());
+        let twice = DeferredTensor::new(name.clone(), shape, || values.iter().map(|x| x * factor).collect());
         let own = shapes.into_iter().filter(|(own, _)| own != name);
         let own = own.map(|(name, shape)| {
             let values = again[&name].clone();
-            Deferred::new(name, shape, move || values.clone())
+            DeferredTensor::new(name, shape, move || values.clone())
         });
-        let tensors: Vec<Deferred> = own.chain([twice]).collect();
+        let tensors: Vec<DeferredTensor> = own.chain([twice]).collect();
         drop(files);
         fs::remove_file(&shards[1]).unwrap();
         burnish::model::tensor_files::write_safetensors(&shards[1], &tensors).unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use burnish::algorithm::ranking::{StepTarget, step_loss};
 use burnish::model::hf_config::Classifier;
 use burnish::model::token_stats::TokenGrads;
-use burnish::model::{CausalLm, Cut, Gradients, HeadInit, Init, Marked, NewHead, Readout, Sequence};
+use burnish::model::{CausalLm, Cut, Gradients, HeadInit, Init, MarkedSequence, NewHead, Readout, Sequence};
 
 use crate::device::{assert_same, cases, device};
 
@@ -39,7 +39,8 @@ fn scores_are_read_after_the_last_token() {
         let whole: Vec<Vec<u32>> = texts().iter().map(|text| [text.prompt, text.response].concat()).collect();
         let alone = model.final_scores(&whole.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let at = whole.iter().map(|text| [text.len() - 1]).collect::<Vec<_>>();
-        let marked: Vec<Marked> = texts().into_iter().zip(&at).map(|(sequence, at)| Marked { sequence, at }).collect();
+        let marked: Vec<MarkedSequence> =
+            texts().into_iter().zip(&at).map(|(sequence, at)| MarkedSequence { sequence, at }).collect();
         let mut scores = Vec::new();
         model.read(&marked, Readout::Labels, |part| scores.extend_from_slice(part));
         for (score, alone) in scores.iter().zip(&alone) {
@@ -49,7 +50,7 @@ fn scores_are_read_after_the_last_token() {
         let gradients = |size: usize| {
             let mut gradients = Gradients::default();
             for micro in Cut::Sequences(size).micro_batches(&texts()) {
-                let marked: Vec<Marked> = micro.iter().map(|&i| marked[i]).collect();
+                let marked: Vec<MarkedSequence> = micro.iter().map(|&i| marked[i]).collect();
                 model
                     .read_backward(&marked, Readout::Labels, &mut gradients, |_| micro.iter().map(|&i| 1.0 - i as f32).collect());
             }
@@ -90,7 +91,7 @@ fn logits_after_some_tokens_are_those_of_the_language_model() {
         });
         for what in [Readout::Vocabulary, Readout::Tokens(&all)] {
             let (mut gradients, mut next, mut losses) = (Gradients::default(), 0, Vec::new());
-            model.read_backward(&[Marked { sequence, at: &marks }], what, &mut gradients, |numbers| {
+            model.read_backward(&[MarkedSequence { sequence, at: &marks }], what, &mut gradients, |numbers| {
                 let rows = numbers.chunks_exact(all.len()).flat_map(|row| {
                     let label = StepTarget::Class(text[marks[next] + 1] as usize);
                     next += 1;

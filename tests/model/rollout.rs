@@ -4,7 +4,7 @@ use std::path::Path;
 
 use burnish::model::ops::Packed;
 use burnish::model::{CausalLm, Init, Sequence};
-use burnish::rollout::sampling::{History, LogitChanges, sample};
+use burnish::rollout::sampling::{LogitChanges, TokenHistory, sample};
 use burnish::rollout::{
     Engine, Finish, GenerationProgress, GenerationRequest, Logprobs, NativeEngine, Response, Sampling, Stops, TokenRules,
 };
@@ -247,8 +247,8 @@ fn progress_ends_with_everything() {
     assert_eq!(seen.last(), Some(&GenerationProgress { finished: 6, total: 6, tokens }));
 }
 
-/// The log-probabilities that vLLM reports for each token it may draw, from scripts/goldens/golden_rollout_log_probs.py; tokens that a
-/// filter removes are never drawn.
+/// The log-probabilities that vLLM reports for each token it may draw, from scripts/goldens/golden_rollout_log_probs.py; tokens
+/// that a filter removes are never drawn.
 #[test]
 fn golden_log_probs_of_generation() {
     let folder = std::env::var_os("BURNISH_GOLDENS").map(std::path::PathBuf::from);
@@ -285,7 +285,7 @@ fn golden_log_probs_of_generation() {
             };
             let processed = &case["processed_logprobs"];
             let expected = if logprobs == Logprobs::Raw { &case["raw_logprobs"] } else { processed };
-            let mut history = History::new(&prompt, &sampling);
+            let mut history = TokenHistory::new(&prompt, &sampling);
             response.iter().for_each(|&token| history.add(token));
             let changes = LogitChanges {
                 allowed: rules.allowed.as_deref(),

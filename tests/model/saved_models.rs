@@ -10,7 +10,7 @@ use burnish::config::schema::{
 };
 use burnish::config::{Loaded, Request, Value, load};
 use burnish::job::hub_names;
-use burnish::run::{RunInfo, State};
+use burnish::run::{RunInfo, RunState};
 
 /// Settings of reinforcement learning under which a run reads every model.
 const ALL_MODELS: &[&str] = &[
@@ -130,7 +130,7 @@ fn every_setting_of_a_model_takes_a_run_and_a_checkpoint() {
     save(&root.join("torn"), &[1], None, &[""], false);
     let settings = vec![("trainer.save_freq".to_owned(), serde_json::Value::Null, "here".to_owned())];
     fs::create_dir(root.join("unsaved")).unwrap();
-    let unsaved = RunInfo { state: State::Finished, ..RunInfo::new("ppo", "p", "e") }.with_settings(settings);
+    let unsaved = RunInfo { state: RunState::Finished, ..RunInfo::new("ppo", "p", "e") }.with_settings(settings);
     unsaved.write(&root.join("unsaved")).unwrap();
     let count = walk::<PpoConfig>(root, ALL_MODELS)
         + walk::<SftConfig>(root, &[TOKENIZER, ADAPTER])

@@ -50,7 +50,7 @@ pub struct Episode {
     pub extra: Map<String, Value>,
     /// The number of texts that looked like calls and could not be parsed.
     pub unreadable_calls: usize,
-    /// The number of calls beyond [`Limits::max_parallel_calls`](super::Limits), which were not run.
+    /// The number of calls beyond [`ConversationLimits::max_parallel_calls`](super::ConversationLimits), which were not run.
     pub dropped_calls: usize,
     /// Seconds that the conversation waited for tools, users and environments. Only time metrics may depend on this field.
     pub waited: f64,
@@ -123,7 +123,7 @@ pub struct CallRecord {
     pub name: String,
     /// The reason why the call has no result of the tool; the model was given an error text.
     #[serde(rename = "trouble")]
-    pub failure: Option<FailureKind>,
+    pub failure: Option<ReplyFailure>,
     /// True if the result was cut to `max_tool_response_length`.
     pub cut: bool,
     /// Duration in seconds. Only time metrics may depend on this field.
@@ -133,7 +133,7 @@ pub struct CallRecord {
 /// The reason why a call has no result of its tool, or a participant no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FailureKind {
+pub enum ReplyFailure {
     /// There is no tool of this name.
     UnknownTool,
     /// The arguments are not JSON.
@@ -146,7 +146,7 @@ pub enum FailureKind {
     Died,
 }
 
-impl FailureKind {
+impl ReplyFailure {
     /// All reasons.
     pub const ALL: [Self; 5] = [Self::UnknownTool, Self::Arguments, Self::Raised, Self::Timeout, Self::Died];
 

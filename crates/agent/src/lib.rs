@@ -26,7 +26,7 @@ mod transcript;
 pub mod users;
 
 pub use conversations::{Conversations, SharedOptions};
-pub use episode::{CallRecord, ENVIRONMENT_REWARD, EndReason, Episode, FAULT, FailureKind, TurnReward};
-pub use limits::{Limits, TruncateSide};
+pub use episode::{CallRecord, ENVIRONMENT_REWARD, EndReason, Episode, FAULT, ReplyFailure, TurnReward};
+pub use limits::{ConversationLimits, TruncateSide};
 pub use loops::{AgentLoop, NextAction, SampleRequest};
 pub use transcript::Transcript;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Limits of a conversation; `None` means unlimited.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ConversationLimits {
     /// The limit of turns of the model (`multi_turn.max_assistant_turns`).
     pub max_assistant_turns: Option<usize>,
     /// The limit of turns of tools and users (`multi_turn.max_user_turns`); all calls of one turn count as one.

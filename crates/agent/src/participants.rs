@@ -4,13 +4,13 @@
 use anyhow::Result;
 use serde_json::{Map, Value};
 
-use super::FailureKind;
+use super::ReplyFailure;
 use super::tools::ConversationView;
 
 /// A participant that failed, timed out, or died; its state is lost then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartyError {
-    pub failure: FailureKind,
+    pub failure: ReplyFailure,
     /// One line for people: what failed, and where.
     pub message: String,
     pub seconds: f64,

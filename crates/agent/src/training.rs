@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{EndReason, Episode, FAULT, FailureKind};
+use super::{EndReason, Episode, FAULT, ReplyFailure};
 use burnish_reward::Conversation;
-use burnish_reward::reward_error::{FailureKind as ScoreFailure, RewardError};
+use burnish_reward::reward_error::{RewardError, RewardFailure};
 use burnish_rollout::Response;
 
 impl Episode {
@@ -35,12 +35,12 @@ pub(super) fn failure(end: EndReason, extra: &Map<String, Value>) -> Option<Rewa
         return None;
     }
     let failure = fault.and_then(|fault| fault["trouble"].as_str());
-    let is = |kind: FailureKind| failure == Some(kind.name());
+    let is = |kind: ReplyFailure| failure == Some(kind.name());
     let kind = match end {
-        EndReason::Timeout => ScoreFailure::Timeout,
-        _ if is(FailureKind::Timeout) => ScoreFailure::Timeout,
-        _ if is(FailureKind::Died) => ScoreFailure::Crash,
-        _ => ScoreFailure::Exception,
+        EndReason::Timeout => RewardFailure::Timeout,
+        _ if is(ReplyFailure::Timeout) => RewardFailure::Timeout,
+        _ if is(ReplyFailure::Died) => RewardFailure::Crash,
+        _ => RewardFailure::Exception,
     };
     let message = match fault {
         None => "its loop says no more".to_owned(),
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use burnish_rollout::Finish;
 
-    fn ended(end: EndReason, fault: Value, score: Option<f64>) -> Option<Result<f64, (ScoreFailure, String)>> {
+    fn ended(end: EndReason, fault: Value, score: Option<f64>) -> Option<Result<f64, (RewardFailure, String)>> {
         let episode = Episode {
             prompt: vec![1],
             ids: vec![],
@@ -122,11 +122,11 @@ mod tests {
         let said = |kind, message: &str| Some(Err((kind, message.to_owned())));
         assert_eq!(ended(EndReason::Answer, Value::Null, None), None);
         assert_eq!(ended(EndReason::Done, Value::Null, Some(0.5)), Some(Ok(0.5)));
-        assert_eq!(ended(EndReason::Failed, json!("lost"), Some(0.0)), said(ScoreFailure::Exception, "lost"));
-        assert_eq!(ended(EndReason::Failed, Value::Null, None), said(ScoreFailure::Exception, "its loop says no more"));
+        assert_eq!(ended(EndReason::Failed, json!("lost"), Some(0.0)), said(RewardFailure::Exception, "lost"));
+        assert_eq!(ended(EndReason::Failed, Value::Null, None), said(RewardFailure::Exception, "its loop says no more"));
         let died = json!({"trouble": "died", "message": "env.py: killed"});
-        assert_eq!(ended(EndReason::Failed, died, None), said(ScoreFailure::Crash, "env.py: killed"));
-        assert_eq!(ended(EndReason::Timeout, json!("60 s"), None), said(ScoreFailure::Timeout, "60 s"));
+        assert_eq!(ended(EndReason::Failed, died, None), said(RewardFailure::Crash, "env.py: killed"));
+        assert_eq!(ended(EndReason::Timeout, json!("60 s"), None), said(RewardFailure::Timeout, "60 s"));
         // Only tools took too long: the conversation is scored up to there.
         assert_eq!(ended(EndReason::Timeout, Value::Null, None), None);
     }

@@ -37,7 +37,7 @@ impl Changes {
 
 /// Facts about a run that its checkpoint is compared with, in addition to the settings as written.
 #[derive(Clone, Debug, Default)]
-pub struct Compared {
+pub struct RunFacts {
     /// Parts of a checkpoint that are loaded and depend on settings.
     pub loaded: Vec<CheckpointPart>,
     /// Settings that have no effect in this run with any value.
@@ -46,7 +46,7 @@ pub struct Compared {
     pub sources: Sources,
 }
 
-impl Compared {
+impl RunFacts {
     /// Returns true if a setting, or the mapping that contains it, has no effect in this run.
     fn ignores(&self, key: &str) -> bool {
         let is_it = |one: &String| key.strip_prefix(one.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -58,7 +58,7 @@ impl Compared {
 ///
 /// # Errors
 /// If a change does not fit one of the loaded parts; the message names the ways out.
-pub fn check_changes(folder: &Path, now: &Tree, compared: &Compared) -> Result<Changes> {
+pub fn check_changes(folder: &Path, now: &Tree, compared: &RunFacts) -> Result<Changes> {
     let path = folder.join(CONFIG_FILE);
     if !foreign::is_there(&path)? {
         tracing::warn!("{} is missing, so changed settings cannot be detected", path.display());
@@ -110,7 +110,7 @@ struct SortedChanges {
 }
 
 /// Sorts the changes into refused ones and those that take effect.
-fn sort(saved: &Tree, sources: &Sources, now: &Tree, compared: &Compared) -> SortedChanges {
+fn sort(saved: &Tree, sources: &Sources, now: &Tree, compared: &RunFacts) -> SortedChanges {
     let mut sorted = SortedChanges::default();
     let is_refused = |effect| matches!(effect, Some(Refused(part)) if compared.loaded.contains(&part));
     // A value from the environment is saved resolved. Earlier versions, and secrets, save it as written.
@@ -193,8 +193,8 @@ mod tests {
         Tree::parse("config.yaml", tree.to_saved_yaml()).unwrap()
     }
 
-    fn that_loads(loaded: &[CheckpointPart]) -> Compared {
-        Compared { loaded: loaded.to_vec(), ..Compared::default() }
+    fn that_loads(loaded: &[CheckpointPart]) -> RunFacts {
+        RunFacts { loaded: loaded.to_vec(), ..RunFacts::default() }
     }
 
     /// Returns the changes by these overrides; with `hidden`, every value of both sides comes from `${oc.env:…}`.
@@ -226,7 +226,7 @@ mod tests {
                             "{key}, {hidden}: {said:?}"
                         ),
                     }
-                    let ignoring = Compared { ignored: vec![key.clone()], ..parts.clone() };
+                    let ignoring = RunFacts { ignored: vec![key.clone()], ..parts.clone() };
                     assert_eq!(sort(&before, &Sources::default(), &now, &ignoring), SortedChanges::default(), "{key} is ignored");
                 }
             }
@@ -270,7 +270,7 @@ mod tests {
             for key in paths {
                 let mut before = saved(&now);
                 before.set(&key, Value::Text("elsewhere".into()));
-                let here = Compared { sources: sources(&key, "1"), ..all.clone() };
+                let here = RunFacts { sources: sources(&key, "1"), ..all.clone() };
                 assert_eq!(sort(&before, &sources(&key, "1"), &now, &here), SortedChanges::default(), "{key}: the same content");
                 let spelled = sort(&before, &sources(&key, "2"), &now, &here);
                 let content = sort(&saved(&now), &sources(&key, "2"), &now, &here);

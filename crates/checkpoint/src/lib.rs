@@ -22,7 +22,7 @@ mod resume_effects;
 mod sources;
 
 pub use best::Best;
-pub use changes::{CONFIG_FILE, Changes, Compared, check_changes, effective_crc};
+pub use changes::{CONFIG_FILE, Changes, RunFacts, check_changes, effective_crc};
 pub use checkpoints::{CheckpointEntry, Checkpoints, best, refuse_inside, verify, verify_part, verify_sizes};
 pub use folder::{BEST_FILE, KEPT_FILE, TRACKER_FILE, step_of};
 pub use manifest::{FileEntry, Manifest};

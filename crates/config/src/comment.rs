@@ -6,7 +6,7 @@
 //! (`k3 (low_var_kl)`). Numbers that are not listed are refused (`bounds.rs`).
 
 use super::accepts::{self, Accepts};
-use burnish_hydra::{Node, Origin, Source};
+use burnish_hydra::{Node, Origin, YamlSource};
 
 /// The comment of a key.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -48,12 +48,12 @@ impl Comment {
 }
 
 /// Returns the comment at the head of a file, without the lines for tools.
-pub(crate) fn head(source: &Source) -> String {
+pub(crate) fn head(source: &YamlSource) -> String {
     join(source.text.lines().take_while(|line| line.starts_with('#')))
 }
 
 /// Returns the comment directly above a line; lines count from 1.
-pub(crate) fn above(source: &Source, line: usize) -> String {
+pub(crate) fn above(source: &YamlSource, line: usize) -> String {
     let above: Vec<&str> = source.text.lines().take(line - 1).collect();
     let start = above.iter().rposition(|line| !line.trim_start().starts_with('#')).map_or(0, |last| last + 1);
     join(above[start..].iter().copied())

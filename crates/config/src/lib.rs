@@ -35,7 +35,7 @@ mod saved;
 mod show;
 mod tree;
 
-pub use burnish_hydra::{ConfigError, Mark, Node, Origin, Problem, Request, Source, Value};
+pub use burnish_hydra::{ConfigError, Mark, Node, Origin, Problem, Request, Value, YamlSource};
 pub use choices::Choices;
 pub use compat::{Ignored, Kind, Renamed};
 pub use compose::{compose_untyped, defaults};

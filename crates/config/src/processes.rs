@@ -2,7 +2,7 @@
 //! launcher starts them.
 
 use super::library::LIBRARY;
-use burnish_hydra::{Ignored, Node, Origin, Problem, Source, Value};
+use burnish_hydra::{Ignored, Node, Origin, Problem, Value, YamlSource};
 
 /// verl's keys of the number of processes, which are not settings: machines, and processes per machine.
 const PROCESS_KEYS: [&str; 2] = ["trainer.nnodes", "trainer.n_gpus_per_node"];
@@ -59,7 +59,8 @@ fn count(value: &Value) -> Option<usize> {
 
 /// True if a value is a default of this program or of one of verl's files.
 fn is_verls(origin: &Origin) -> bool {
-    let is_theirs = |source: &Source| LIBRARY.packs.iter().any(|pack| pack.files.iter().any(|(_, text)| *text == source.text));
-    let is_ours = |source: &Source| LIBRARY.is_built_in(source) || LIBRARY.is_copy_of_built_in(source);
+    let is_theirs =
+        |source: &YamlSource| LIBRARY.packs.iter().any(|pack| pack.files.iter().any(|(_, text)| *text == source.text));
+    let is_ours = |source: &YamlSource| LIBRARY.is_built_in(source) || LIBRARY.is_copy_of_built_in(source);
     matches!(origin, Origin::File { source, .. } if is_ours(source) || is_theirs(source))
 }

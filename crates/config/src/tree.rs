@@ -1,7 +1,7 @@
 //! The resolved configuration.
 
 use super::library::LIBRARY;
-use burnish_hydra::{ConfigError, Node, Origin, Source, Value, yaml};
+use burnish_hydra::{ConfigError, Node, Origin, Value, YamlSource, yaml};
 use std::sync::Arc;
 
 /// The resolved configuration in the order of the built-in files, with the origin of every value.
@@ -28,7 +28,7 @@ impl Tree {
     /// # Errors
     /// If the text is not YAML.
     pub fn parse(name: &str, text: String) -> Result<Self, ConfigError> {
-        let source = Arc::new(Source { name: name.to_owned(), text });
+        let source = Arc::new(YamlSource { name: name.to_owned(), text });
         let root = yaml::parse(&source).map_err(|problem| ConfigError { problems: vec![problem] })?;
         Ok(Self { root, written: None })
     }
@@ -40,7 +40,7 @@ impl Tree {
 
     /// True if the value of the key comes from a built-in file and not from the user.
     pub fn is_built_in(&self, key: &str) -> bool {
-        let ours = |source: &Source| LIBRARY.is_built_in(source) || LIBRARY.is_copy_of_built_in(source);
+        let ours = |source: &YamlSource| LIBRARY.is_built_in(source) || LIBRARY.is_copy_of_built_in(source);
         self.origin(key).is_none_or(|origin| matches!(origin, Origin::File { source, .. } if ours(source)))
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use burnish_hydra::{ConfigError, Node, Origin, Problem, Source, Value, interpolation, yaml};
+use burnish_hydra::{ConfigError, Node, Origin, Problem, Value, YamlSource, interpolation, yaml};
 use burnish_util::foreign;
 
 /// Maximum size of a file, in bytes.
@@ -32,7 +32,7 @@ impl YamlFile {
     /// # Errors
     /// See [`read`](Self::read).
     pub fn parse(name: &str, text: String) -> Result<Self, ConfigError> {
-        let source = Arc::new(Source { name: name.to_owned(), text });
+        let source = Arc::new(YamlSource { name: name.to_owned(), text });
         let written = yaml::parse(&source).map_err(|problem| ConfigError { problems: vec![problem] })?;
         let (root, problems) = interpolation::resolve(&written);
         if !problems.is_empty() {

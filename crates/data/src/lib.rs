@@ -24,7 +24,7 @@ pub use files::conversations::{MESSAGES, WrittenConversation};
 pub use files::ground_truth::GroundTruthKey;
 pub use files::missing_columns::with_remedies;
 pub use files::row_selection::{OnMalformed, RowSelection, Take};
-pub use files::table::Table;
+pub use files::table::RowTable;
 pub use files::unread_columns::name_unread;
 pub use files::{media, rows, table};
 pub use prompt_text::{PromptForm, PromptText};

@@ -1,8 +1,8 @@
 //! Sums whose bits depend on the number of slices, never on the number of ranks.
 //!
 //! The slices of a mini-batch are the leaves of one binary tree: node (level, i) is the sum of (level − 1, 2i) and
-//! (level − 1, 2i + 1). A rank has a range of consecutive leaves and adds whole subtrees only. It is left with a few nodes (with one
-//! if slices / ranks is a power of two). The receiver of all ranks' nodes continues the addition on the same tree.
+//! (level − 1, 2i + 1). A rank has a range of consecutive leaves and adds whole subtrees only. It is left with a few nodes (with
+//! one if slices / ranks is a power of two). The receiver of all ranks' nodes continues the addition on the same tree.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::slices::share;
 
 /// A subtree: the leaves `index << level .. (index + 1) << level`, as far as they exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct Subtree {
     pub level: u32,
     pub index: usize,
 }
@@ -45,7 +45,7 @@ impl Add for () {
 /// Adds leaves in their order, and stores as few values as the tree allows: at most 1 + log₂ of their number.
 pub struct Sum<T> {
     leaves: usize,
-    nodes: Vec<(Node, T)>,
+    nodes: Vec<(Subtree, T)>,
 }
 
 impl<T: Add> Sum<T> {
@@ -54,12 +54,12 @@ impl<T: Add> Sum<T> {
     }
 
     /// Adds a node. All nodes to its left that belong to this sum must be added before.
-    pub fn push(&mut self, node: Node, value: T) {
+    pub fn push(&mut self, node: Subtree, value: T) {
         self.nodes.push((node, value));
         while let Some((node, value)) = self.nodes.pop() {
             let is_right = node.index % 2 == 1;
             let left = self.nodes.last_mut().filter(|(left, _)| left.level == node.level && left.index + 1 == node.index);
-            let parent = Node { level: node.level + 1, index: node.index / 2 };
+            let parent = Subtree { level: node.level + 1, index: node.index / 2 };
             // A left child without a sibling is its parent.
             let is_alone = !is_right && ((node.index + 1) << node.level) >= self.leaves && node.index > 0;
             match left.filter(|_| is_right) {
@@ -78,7 +78,7 @@ impl<T: Add> Sum<T> {
 
     /// Adds the next leaf.
     pub fn push_leaf(&mut self, index: usize, value: T) {
-        self.push(Node { level: 0, index }, value);
+        self.push(Subtree { level: 0, index }, value);
     }
 
     /// Returns the values of the remaining nodes, in the order of [`nodes_of`] their range.
@@ -103,14 +103,14 @@ pub fn leaves_of(rank: usize, ranks: usize, leaves: usize) -> Range<usize> {
 }
 
 /// Returns the nodes that remain after a range of leaves was added.
-pub fn nodes_of(run: Range<usize>, leaves: usize) -> Vec<Node> {
+pub fn nodes_of(run: Range<usize>, leaves: usize) -> Vec<Subtree> {
     let mut sum = Sum::new(leaves);
     run.for_each(|index| sum.push_leaf(index, ()));
     sum.nodes.into_iter().map(|(node, ())| node).collect()
 }
 
 /// Returns the sum of all leaves from the remaining nodes of each rank, rank after rank.
-pub fn join<T: Add>(nodes: &[Node], values: impl Iterator<Item = T>, leaves: usize) -> T {
+pub fn join<T: Add>(nodes: &[Subtree], values: impl Iterator<Item = T>, leaves: usize) -> T {
     let mut sum = Sum::new(leaves);
     nodes.iter().zip(values).for_each(|(&node, value)| sum.push(node, value));
     sum.whole()

@@ -20,13 +20,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const QUOTED: u64 = 300;
 
 /// A client for read requests to the Hub.
-pub(crate) struct Client {
+pub(crate) struct HubClient {
     pub environment: Environment,
     agent: Agent,
     authorization: Option<HeaderValue>,
 }
 
-impl Client {
+impl HubClient {
     /// Prepares requests without sending one.
     ///
     /// # Errors
@@ -130,8 +130,8 @@ impl Client {
     }
 }
 
-/// Calls `attempt` until it succeeds, returns a permanent error, or fails `times` times in a row without progress. `attempt` sets its
-/// flag if it made progress. `waits`: also repeats attempts without a reply.
+/// Calls `attempt` until it succeeds, returns a permanent error, or fails `times` times in a row without progress. `attempt` sets
+/// its flag if it made progress. `waits`: also repeats attempts without a reply.
 ///
 /// # Errors
 /// The error of the last attempt.

@@ -12,11 +12,11 @@ use ureq::http::Response;
 use ureq::http::header::CONTENT_RANGE;
 
 use super::cache::CachedRepo;
-use super::client::{Client, retrying};
+use super::client::{HubClient, retrying};
 use super::error::HubError;
 use super::listing::{Checksum, RemoteFile, content_path};
 use super::name::HubName;
-use super::progress::{Progress, size};
+use super::progress::{DownloadProgress, size};
 use burnish_util::foreign;
 
 /// The limit of attempts in a row without progress.
@@ -30,12 +30,12 @@ const BUFFER: usize = 1 << 18;
 /// # Errors
 /// If the download fails, or its size or checksum differ from the Hub's listing.
 pub(crate) fn download(
-    client: &Client,
+    client: &HubClient,
     name: &HubName,
     commit: &str,
     (path, file): (&str, &RemoteFile),
     repo: &CachedRepo,
-    bar: &mut Progress,
+    bar: &mut DownloadProgress,
 ) -> Result<(), HubError> {
     bar.file(path);
     let waiting = || bar.suspend(|| tracing::info!("{name}: waiting for another process that downloads {path}"));
@@ -82,12 +82,12 @@ fn length(part: &Path) -> Result<u64> {
 
 /// Downloads the missing bytes of a file.
 fn receive(
-    client: &Client,
+    client: &HubClient,
     name: &HubName,
     address: &str,
     file: &RemoteFile,
     part: &Path,
-    bar: &mut Progress,
+    bar: &mut DownloadProgress,
 ) -> Result<(), HubError> {
     let cannot = || format!("cannot write {}", part.display());
     let mut there = length(part)?;
@@ -108,13 +108,13 @@ fn receive(
 
 /// Appends the missing bytes; `there` counts the bytes of the file.
 fn append(
-    client: &Client,
+    client: &HubClient,
     name: &HubName,
     address: &str,
     file: &RemoteFile,
     out: &mut File,
     there: &mut u64,
-    bar: &mut Progress,
+    bar: &mut DownloadProgress,
 ) -> Result<(), HubError> {
     if *there == file.size {
         return Ok(());

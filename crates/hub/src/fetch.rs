@@ -10,7 +10,7 @@ use rustix::fs::statvfs;
 
 use super::cache::CachedRepo;
 use super::card;
-use super::client::Client;
+use super::client::HubClient;
 use super::dataset_files::{self, CONVERTED, ChosenData, Purpose};
 use super::download::download;
 use super::environment::Environment;
@@ -18,7 +18,7 @@ use super::error::{HubError, HubErrorKind};
 use super::listing::{Checksum, Listing, RemoteFile};
 use super::model_files::{self, ChosenModel, INDEX, ModelParts};
 use super::name::{HubName, RepoKind};
-use super::progress::{Progress, size};
+use super::progress::{DownloadProgress, size};
 use burnish_util::foreign;
 
 const README: &str = "README.md";
@@ -29,7 +29,7 @@ const SPARE: u64 = 64 << 20;
 
 /// Access to models and data sets of the Hub, with its cache.
 pub struct Hub {
-    client: Client,
+    client: HubClient,
     /// True to ask the Hub for the commit of each revision, even if the cache has one.
     refreshes: bool,
 }
@@ -70,7 +70,7 @@ impl Hub {
     /// # Errors
     /// If the token has characters that an HTTP header must not have.
     pub fn new(environment: Environment) -> Result<Self, HubError> {
-        Ok(Self { client: Client::new(environment)?, refreshes: false })
+        Ok(Self { client: HubClient::new(environment)?, refreshes: false })
     }
 
     /// Makes it ask for the newest commit of each revision.
@@ -197,7 +197,8 @@ impl Hub {
         }
     }
 
-    /// Returns the repository with the Hub's listing. If the Hub cannot be reached and the cached files are `usable`, returns `here`.
+    /// Returns the repository with the Hub's listing. If the Hub cannot be reached and the cached files are `usable`, returns
+    /// `here`.
     fn with_listing(&self, name: &HubName, here: Snapshot, usable: bool) -> Result<Snapshot, HubError> {
         match self.ask(name, &here.commit) {
             Err(error) if usable && error.kind != HubErrorKind::Permanent => {
@@ -265,7 +266,7 @@ impl Hub {
         let total: u64 = absent.iter().map(|(_, file)| file.size).sum();
         let started: u64 = absent.iter().filter_map(|(_, file)| Some(fs::metadata(repo.part(file)).ok()?.len())).sum();
         check_space(&repo.folder(), total.saturating_sub(started))?;
-        let mut bar = Progress::new(total, self.client.environment.has_bar);
+        let mut bar = DownloadProgress::new(total, self.client.environment.has_bar);
         for (path, file) in absent {
             // A file of another size is not the content.
             let content = repo.content(file);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::client::{Client, retrying};
+use super::client::{HubClient, retrying};
 use super::error::HubError;
 use super::name::{HubName, RepoKind};
 use burnish_util::foreign::is_inside;
@@ -94,7 +94,7 @@ impl Listing {
     ///
     /// # Errors
     /// If the request fails, the revision does not exist, or the reply is not a list of files.
-    pub(crate) fn request(client: &Client, name: &HubName, revision: &str) -> Result<(String, Self), HubError> {
+    pub(crate) fn request(client: &HubClient, name: &HubName, revision: &str) -> Result<(String, Self), HubError> {
         let path = format!("/api/{}/revision/{}?blobs=true", api_path(name), revision.replace('/', "%2F"));
         let address = client.environment.url(&path);
         let text = retrying(ATTEMPTS, false, |_| {

@@ -9,7 +9,7 @@ use burnish_util::terminal;
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The progress of a download.
-pub(crate) struct Progress {
+pub(crate) struct DownloadProgress {
     bar: ProgressBar,
     shown: bool,
     total: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Progress {
     logged: Instant,
 }
 
-impl Progress {
+impl DownloadProgress {
     /// Starts at 0 of `total` bytes. Shows a bar if `wanted` and if stderr is a terminal.
     pub(crate) fn new(total: u64, wanted: bool) -> Self {
         let shown = wanted && terminal::has_bar();
@@ -57,7 +57,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for DownloadProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -7,7 +7,7 @@ use super::ignored::Ignored;
 use super::library::Library;
 use super::lookup::{self, Inserted, SearchPath};
 use super::overrides::{self, Override};
-use super::provenance::Source;
+use super::provenance::YamlSource;
 use super::request::Request;
 use super::tree::{Node, Value};
 use std::sync::Arc;
@@ -84,7 +84,7 @@ struct ComposedFiles {
 }
 
 fn files(
-    primary: Arc<Source>,
+    primary: Arc<YamlSource>,
     mut search: SearchPath,
     searchpath: Option<&Node>,
     overrides: Vec<Override>,

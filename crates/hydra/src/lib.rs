@@ -32,6 +32,6 @@ pub use emit::inline;
 pub use error::{ConfigError, Problem};
 pub use ignored::{Ignored, summary};
 pub use library::{Library, Pack, StandIn};
-pub use provenance::{Mark, Origin, Source};
+pub use provenance::{Mark, Origin, YamlSource};
 pub use request::Request;
 pub use tree::{Node, Value, below, segments};

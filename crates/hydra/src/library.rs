@@ -1,6 +1,6 @@
 //! The built-in files of a program, which the program passes to this crate.
 
-use super::provenance::Source;
+use super::provenance::YamlSource;
 use std::sync::Arc;
 
 /// Prefix of a name that selects the built-in file, never a file on disk.
@@ -52,17 +52,17 @@ pub struct Pack {
 
 impl Library {
     /// Returns the built-in file with this name.
-    pub fn file(&self, name: &str) -> Option<Arc<Source>> {
+    pub fn file(&self, name: &str) -> Option<Arc<YamlSource>> {
         source(BUILT_IN_FOLDERS[0], self.files, name)
     }
 
     /// Returns the built-in recipe with this name, with or without the folder of recipes.
-    pub fn recipe(&self, name: &str) -> Option<Arc<Source>> {
+    pub fn recipe(&self, name: &str) -> Option<Arc<YamlSource>> {
         source(BUILT_IN_FOLDERS[1], self.recipes, name.strip_prefix(RECIPES).unwrap_or(name))
     }
 
     /// Returns the built-in file that replaces a file of the other program.
-    pub fn stand_in(&self, path: &str) -> Option<Arc<Source>> {
+    pub fn stand_in(&self, path: &str) -> Option<Arc<YamlSource>> {
         self.file(&format!("{}{path}", self.stand_in.files))
     }
 
@@ -82,19 +82,19 @@ impl Library {
     }
 
     /// True if the source is a built-in file.
-    pub fn is_built_in(&self, source: &Source) -> bool {
+    pub fn is_built_in(&self, source: &YamlSource) -> bool {
         BUILT_IN_FOLDERS.iter().any(|folder| source.name.starts_with(folder))
     }
 
     /// True if a file on disk is an exact copy of a built-in one, as in a checkout of the project.
-    pub fn is_copy_of_built_in(&self, source: &Source) -> bool {
+    pub fn is_copy_of_built_in(&self, source: &YamlSource) -> bool {
         self.files.iter().chain(self.recipes).any(|(_, text)| *text == source.text)
     }
 }
 
 impl Pack {
     /// Returns the file with this path.
-    pub fn file(&self, path: &str) -> Option<Arc<Source>> {
+    pub fn file(&self, path: &str) -> Option<Arc<YamlSource>> {
         source(&self.name, &self.files, path)
     }
 
@@ -109,9 +109,9 @@ impl Pack {
     }
 }
 
-fn source(folder: &str, files: &[BuiltInFile], name: &str) -> Option<Arc<Source>> {
+fn source(folder: &str, files: &[BuiltInFile], name: &str) -> Option<Arc<YamlSource>> {
     let (name, text) = files.iter().find(|(known, _)| *known == name)?;
-    Some(Arc::new(Source { name: format!("{folder}{name}.yaml"), text: text.to_string() }))
+    Some(Arc::new(YamlSource { name: format!("{folder}{name}.yaml"), text: text.to_string() }))
 }
 
 fn has_folder(files: &[BuiltInFile], name: &str) -> bool {

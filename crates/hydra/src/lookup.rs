@@ -2,7 +2,7 @@
 
 use super::error::Problem;
 use super::library::{BUILT_IN, Library, Pack};
-use super::provenance::Source;
+use super::provenance::YamlSource;
 use super::request::Request;
 use super::suggest;
 use std::fs::File;
@@ -30,14 +30,18 @@ pub struct SearchPath {
 pub struct Inserted {
     /// The name of the built-in file.
     pub above: &'static str,
-    pub source: Arc<Source>,
+    pub source: Arc<YamlSource>,
 }
 
 /// Finds the requested file, or else the file `default_name`, and the search path of its included files.
 ///
 /// # Errors
 /// If the file does not exist or cannot be read.
-pub fn primary(request: &Request, default_name: &str, library: &'static Library) -> Result<(Arc<Source>, SearchPath), Problem> {
+pub fn primary(
+    request: &Request,
+    default_name: &str,
+    library: &'static Library,
+) -> Result<(Arc<YamlSource>, SearchPath), Problem> {
     let wanted = request.config.as_deref().or(request.config_name.as_deref()).unwrap_or(default_name);
     let folders: Vec<PathBuf> = request.config_path.iter().chain(&request.config_dirs).cloned().collect();
     let usual = library.usual_folders.iter().map(PathBuf::from);
@@ -102,7 +106,7 @@ pub fn primary(request: &Request, default_name: &str, library: &'static Library)
 
 impl SearchPath {
     /// Returns the file `group/option`, unless it is already being read.
-    pub fn find(&self, path: &str, reading: &[Arc<Source>]) -> Result<Option<Arc<Source>>, Problem> {
+    pub fn find(&self, path: &str, reading: &[Arc<YamlSource>]) -> Result<Option<Arc<YamlSource>>, Problem> {
         let path = without_extension(path);
         if let Some(pack) = self.pack {
             return Ok(pack.file(path).filter(|source| !reading.iter().any(|open| open.name == source.name)));
@@ -160,7 +164,7 @@ fn without_extension(name: &str) -> &str {
 /// Maximum size of a configuration file, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-fn read(path: &Path) -> Result<Arc<Source>, Problem> {
+fn read(path: &Path) -> Result<Arc<YamlSource>, Problem> {
     let name = path.display().to_string();
     // The size limit also holds for a configuration from a pipe, as in `<(…)`.
     let read = || {
@@ -169,7 +173,7 @@ fn read(path: &Path) -> Result<Arc<Source>, Problem> {
         if text.len() as u64 > MOST_BYTES { Err(std::io::Error::other("it has more than 64 MiB")) } else { Ok(text) }
     };
     match read() {
-        Ok(text) => Ok(Arc::new(Source { name, text })),
+        Ok(text) => Ok(Arc::new(YamlSource { name, text })),
         Err(error) => Err(Problem::new("", format!("cannot read {name}: {error}"))),
     }
 }

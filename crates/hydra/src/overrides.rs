@@ -4,7 +4,7 @@ use super::error::Problem;
 use super::grammar::{self, SyntaxError};
 use super::interpolation;
 use super::merge::{self, Keys};
-use super::provenance::{Mark, Origin, Source};
+use super::provenance::{Mark, Origin, YamlSource};
 use super::suggest::{Addition, unknown_key};
 use super::tree::{Node, Value, below};
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub fn parse(text: &str) -> Result<Override, Problem> {
 /// Returns the line and column of a byte of an override, for messages.
 fn position(text: &str, at: usize) -> Origin {
     let mark = Mark { line: 1, column: 1 + text[..at.min(text.len())].chars().count() };
-    let source = Arc::new(Source { name: "override".into(), text: text.to_string() });
+    let source = Arc::new(YamlSource { name: "override".into(), text: text.to_string() });
     Origin::File { source, key: mark, value: mark }
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 /// A YAML text and its name in messages.
 #[derive(Debug, PartialEq)]
-pub struct Source {
+pub struct YamlSource {
     pub name: String,
     pub text: String,
 }
 
-/// A position in a [`Source`]; lines and columns count from 1.
+/// A position in a [`YamlSource`]; lines and columns count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     pub line: usize,
@@ -21,7 +21,7 @@ pub struct Mark {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Origin {
     File {
-        source: Arc<Source>,
+        source: Arc<YamlSource>,
         /// The position of the key; for an item of a list, the position of the value.
         key: Mark,
         value: Mark,

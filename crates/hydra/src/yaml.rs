@@ -3,7 +3,7 @@
 use super::error::Problem;
 use super::grammar::{DEEPEST, TOO_DEEP};
 use super::interpolation;
-use super::provenance::{Mark, Origin, Source};
+use super::provenance::{Mark, Origin, YamlSource};
 use super::scalar;
 use super::tree::{Map, Node, Value};
 use burnish_util::secret;
@@ -20,7 +20,7 @@ const MOST_TEXT: usize = 64 << 20;
 ///
 /// # Errors
 /// If there is a syntax error, a duplicate key, a tag, or a second document; the problem has its position.
-pub fn parse(source: &Arc<Source>) -> Result<Node, Problem> {
+pub fn parse(source: &Arc<YamlSource>) -> Result<Node, Problem> {
     // This must happen before the first message that could quote a line.
     secret::remember_in(&source.text);
     let mut reader =
@@ -50,7 +50,7 @@ pub fn parse(source: &Arc<Source>) -> Result<Node, Problem> {
 }
 
 struct Reader<'a> {
-    source: &'a Arc<Source>,
+    source: &'a Arc<YamlSource>,
     parser: Parser<'a, serde_saphyr::granit_parser::StrInput<'a>>,
     anchors: HashMap<usize, Anchored>,
     /// Number of values read so far.

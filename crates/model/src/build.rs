@@ -11,11 +11,11 @@ use super::weights::FreshHead;
 use burnish_util::rng::Stream;
 
 /// A source of parameters: maps (name, shape) to the values, row-major.
-pub(crate) type Values<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>> + 'a;
+pub(crate) type ParameterSource<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>> + 'a;
 
 impl Decoder {
     /// Builds the network from a source of parameters.
-    pub fn build(config: &DecoderConfig, device: &Device, values: &mut Values) -> Result<Self> {
+    pub fn build(config: &DecoderConfig, device: &Device, values: &mut ParameterSource) -> Result<Self> {
         Builder { c: config, device, values }.decoder()
     }
 
@@ -46,7 +46,7 @@ impl Decoder {
 struct Builder<'a> {
     c: &'a DecoderConfig,
     device: &'a Device,
-    values: &'a mut Values<'a>,
+    values: &'a mut ParameterSource<'a>,
 }
 
 impl Builder<'_> {

@@ -27,7 +27,7 @@ use super::memory::{BYTES, ElementCount};
 use super::noise::EmbeddingNoise;
 use super::ops::{Packed, attention, cast, index};
 use super::rope::cos_sin;
-use super::tensor_files::{Deferred, write_safetensors};
+use super::tensor_files::{DeferredTensor, write_safetensors};
 use super::weights::{FreshHead, WeightFiles, file_tensors, weights_file};
 use burnish_util::machine::check_fits;
 
@@ -228,7 +228,7 @@ impl CausalLm {
         let (weights, adapter) = (folder.join("model.safetensors"), self.adapter());
         let tensors = file_tensors(&self.net, &self.config);
         let merged = tensors.iter().map(|tensor| {
-            Deferred::new(tensor.name.clone(), tensor.shape.clone(), || {
+            DeferredTensor::new(tensor.name.clone(), tensor.shape.clone(), || {
                 let mut values = tensor.values();
                 adapter.iter().for_each(|adapter| adapter.merge(&tensor.name, &mut values));
                 values

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use super::hf_reader::HfReader;
 use super::naming::{self, Naming, TensorLocation};
-use super::ops::{Act, Scoring};
+use super::ops::{Act, AttentionScoring};
 use super::rope::RopeConfig;
 
 /// The order of normalisation and addition around a block's attention and MLP.
@@ -88,9 +88,9 @@ pub struct DecoderConfig {
 
 impl DecoderConfig {
     /// The scoring of attention in a layer.
-    pub fn scoring(&self, layer: usize) -> Scoring {
+    pub fn scoring(&self, layer: usize) -> AttentionScoring {
         let scale = self.attention_scale.unwrap_or(1.0 / (self.head_dim as f32).sqrt());
-        Scoring { scale, softcap: self.attention_softcap, window: self.windows[layer] }
+        AttentionScoring { scale, softcap: self.attention_softcap, window: self.windows[layer] }
     }
 
     /// The location of a parameter in files.

@@ -6,7 +6,9 @@ use burn::tensor::{Device, FloatDType, Tensor};
 use burn_cubecl::cubecl::server::Handle;
 
 use super::config::DecoderConfig;
-use super::ops::{BLOCK, CacheRows, CacheView, KeptTables, Scoring, cast, copy_rows, decode_attention, write_keys_and_values};
+use super::ops::{
+    AttentionScoring, BLOCK, CacheRows, CacheView, KeptTables, cast, copy_rows, decode_attention, write_keys_and_values,
+};
 #[cfg(feature = "gpu")]
 use super::ops::{block_tables::Tables, fused};
 
@@ -60,7 +62,7 @@ impl KvCache {
         q: Tensor<3>,
         new: [Tensor<2>; 2],
         at: &CacheView,
-        scoring: Scoring,
+        scoring: AttentionScoring,
     ) -> Tensor<3> {
         let (keys, values) = &mut self.layers[layer];
         decode_attention(q, new, [keys, values], at, &self.tables, scoring)
@@ -74,7 +76,7 @@ impl KvCache {
         q: Tensor<3>,
         new: [Tensor<2>; 2],
         tables: &Tables,
-        scoring: Scoring,
+        scoring: AttentionScoring,
     ) -> Tensor<3> {
         let (keys, values) = &mut self.layers[layer];
         fused::paged_attention(q, Some(new), [keys, values], tables, scoring)

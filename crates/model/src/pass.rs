@@ -113,9 +113,9 @@ impl Pass<'_> {
         fused::norm_of_sum(x, y, &self.weights(norm), dtype)
     }
 
-    pub fn weights(&self, norm: &Norm) -> fused::Norm {
+    pub fn weights(&self, norm: &Norm) -> fused::FusedNorm {
         let offset = if let NormKind::Rms { offset } = self.config.norm { offset } else { 0.0 };
         let bias = norm.bias.as_ref().map(|bias| bias.val());
-        fused::Norm { weight: norm.weight.val(), bias, eps: self.config.norm_eps, offset }
+        fused::FusedNorm { weight: norm.weight.val(), bias, eps: self.config.norm_eps, offset }
     }
 }

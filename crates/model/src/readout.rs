@@ -7,7 +7,7 @@ use super::causal_lm::CausalLm;
 use super::config::HeadKind;
 use super::gradients::Gradients;
 use super::ops::{add_rows, index, tensor_from_vec, to_host};
-use super::token_stats::{EMBEDDING, HEAD, Layout, Marked};
+use super::token_stats::{EMBEDDING, HEAD, Layout, MarkedSequence};
 
 /// The name of a classifier's bias.
 const BIAS: &str = "lm_head.bias";
@@ -28,7 +28,7 @@ pub enum Readout<'a> {
 impl CausalLm {
     /// Reads the head at every mark, in the order of the texts, without gradients. `see` gets the values of consecutive marks,
     /// [marks, values], and is called several times only for a whole vocabulary.
-    pub fn read(&self, marked: &[Marked], what: Readout, mut see: impl FnMut(&[f32])) {
+    pub fn read(&self, marked: &[MarkedSequence], what: Readout, mut see: impl FnMut(&[f32])) {
         let layout = Layout::reading(marked);
         if layout.reads() > 0 {
             let hidden = self.predicting_states(&layout);
@@ -43,7 +43,7 @@ impl CausalLm {
     /// `gradients`.
     pub fn read_backward(
         &self,
-        marked: &[Marked],
+        marked: &[MarkedSequence],
         what: Readout,
         gradients: &mut Gradients,
         mut loss: impl FnMut(&[f32]) -> Vec<f32>,

@@ -14,14 +14,14 @@ use serde_json::{Map, Value, json};
 use burnish_util::fs::write_json;
 
 /// A tensor whose values are computed when it is written to a file.
-pub struct Deferred<'a> {
+pub struct DeferredTensor<'a> {
     pub name: String,
     pub shape: Vec<usize>,
     dtype: Dtype,
     values: Box<dyn Fn() -> Vec<f32> + 'a>,
 }
 
-impl<'a> Deferred<'a> {
+impl<'a> DeferredTensor<'a> {
     /// A tensor of f32 values, row-major.
     pub fn new(name: String, shape: Vec<usize>, values: impl Fn() -> Vec<f32> + 'a) -> Self {
         Self { name, shape, dtype: Dtype::F32, values: Box::new(values) }
@@ -67,7 +67,7 @@ struct WriteErrors {
 
 /// A tensor in the form that `safetensors` expects.
 struct LazyView<'a> {
-    tensor: &'a Deferred<'a>,
+    tensor: &'a DeferredTensor<'a>,
     errors: &'a WriteErrors,
 }
 
@@ -119,7 +119,7 @@ impl View for LazyView<'_> {
 ///
 /// # Errors
 /// If the file cannot be written, or a value is out of the range of its dtype; [`NotFiniteError`] if a value is NaN or infinite.
-pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a Deferred<'a>>) -> Result<()> {
+pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a DeferredTensor<'a>>) -> Result<()> {
     let errors = WriteErrors::default();
     let views = tensors.into_iter().map(|tensor| (tensor.name.as_str(), LazyView { tensor, errors: &errors }));
     // transformers refuses files without this entry.
@@ -140,8 +140,8 @@ pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a 
 
 /// Writes the weights of a model in transformers' layout: `model.safetensors`, or shards and their index if that file would
 /// exceed `most` bytes. A tensor is never split.
-pub fn write_model(folder: &Path, tensors: &[Deferred], most: usize) -> Result<()> {
-    let (mut shards, mut room): (Vec<Vec<&Deferred>>, usize) = (vec![], 0);
+pub fn write_model(folder: &Path, tensors: &[DeferredTensor], most: usize) -> Result<()> {
+    let (mut shards, mut room): (Vec<Vec<&DeferredTensor>>, usize) = (vec![], 0);
     for tensor in tensors {
         match shards.last_mut().filter(|_| tensor.bytes() <= room) {
             Some(shard) => shard.push(tensor),
@@ -161,7 +161,7 @@ pub fn write_model(folder: &Path, tensors: &[Deferred], most: usize) -> Result<(
         write_safetensors(&folder.join(&name), shard.iter().copied())?;
         weight_map.extend(shard.iter().map(|tensor| (tensor.name.clone(), Value::from(name.as_str()))));
     }
-    let total_size: usize = tensors.iter().map(Deferred::bytes).sum();
+    let total_size: usize = tensors.iter().map(DeferredTensor::bytes).sum();
     weight_map.sort_keys();
     let index = json!({"metadata": {"total_size": total_size}, "weight_map": weight_map});
     write_json(&folder.join("model.safetensors.index.json"), &index)
@@ -176,8 +176,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for dtype in [Dtype::F32, Dtype::F16, Dtype::BF16] {
             for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1.0] {
-                let good = Deferred::new("a".to_owned(), vec![2], || vec![0.0, 1.0]).with_dtype(dtype);
-                let tried = Deferred::new("b".to_owned(), vec![2], move || vec![0.0, number]).with_dtype(dtype);
+                let good = DeferredTensor::new("a".to_owned(), vec![2], || vec![0.0, 1.0]).with_dtype(dtype);
+                let tried = DeferredTensor::new("b".to_owned(), vec![2], move || vec![0.0, number]).with_dtype(dtype);
                 let written = write_safetensors(&folder.path().join("x.safetensors"), &[good, tried]);
                 let refused = written.err().and_then(|error| Some(error.downcast_ref::<NotFiniteError>()?.tensor.clone()));
                 assert_eq!(refused, (!number.is_finite()).then(|| "b".to_owned()), "{dtype:?} {number}");

@@ -35,7 +35,7 @@ pub use super::ops::head::{TokenGrads, TokenStats};
 
 /// The target of a comparison with a policy's distributions, token by token.
 #[derive(Clone, Copy)]
-pub enum Comparison<'a> {
+pub enum ComparisonTarget<'a> {
     /// Another model on the same device. If one of the two has more rows of the vocabulary (padding), both ignore the additional
     /// rows.
     Model(&'a CausalLm, Divergence),
@@ -46,7 +46,7 @@ pub enum Comparison<'a> {
     Uniform,
 }
 
-impl<'a> From<&'a CausalLm> for Comparison<'a> {
+impl<'a> From<&'a CausalLm> for ComparisonTarget<'a> {
     /// The divergence KL(π ‖ π_ref) from a reference.
     fn from(reference: &'a CausalLm) -> Self {
         Self::Model(reference, Divergence::ReverseKl)
@@ -56,7 +56,7 @@ impl<'a> From<&'a CausalLm> for Comparison<'a> {
 /// A text and the tokens after which a head is read ([`Readout`](super::Readout)). That is the last token for the score of a
 /// text, or the end of each step for a process reward model. Texts with the same prompt share its pass.
 #[derive(Clone, Copy, Debug)]
-pub struct Marked<'a> {
+pub struct MarkedSequence<'a> {
     pub sequence: Sequence<'a>,
     /// Positions in prompt and response together, ascending, none before the prompt's last token.
     pub at: &'a [usize],
@@ -117,13 +117,13 @@ impl Layout {
     ///
     /// # Panics
     /// If a mark is before the last token of a prompt or after the end of a text.
-    pub(super) fn reading(marked: &[Marked]) -> Self {
-        let inputs = marked.iter().map(|Marked { sequence: Sequence { prompt, response, .. }, at }| {
+    pub(super) fn reading(marked: &[MarkedSequence]) -> Self {
+        let inputs = marked.iter().map(|MarkedSequence { sequence: Sequence { prompt, response, .. }, at }| {
             let last = at.last()?;
             Some((*prompt, &response[..last + 1 - prompt.len()]))
         });
         let (mut layout, places) = Self::packed(&inputs.collect::<Vec<_>>(), |_| 0);
-        for (Marked { sequence, at }, (last, first)) in marked.iter().zip(places) {
+        for (MarkedSequence { sequence, at }, (last, first)) in marked.iter().zip(places) {
             let prompt = sequence.prompt.len();
             layout.rows.extend(at.iter().map(|at| if at + 1 == prompt { last } else { first + at - prompt }));
         }
@@ -179,7 +179,7 @@ impl Layout {
 
 impl CausalLm {
     /// Returns statistics of every response token, without gradients. With a comparison, they include the divergence from it.
-    pub fn token_stats(&self, sequences: &[Sequence], temperature: f32, comparison: Option<Comparison>) -> TokenStats {
+    pub fn token_stats(&self, sequences: &[Sequence], temperature: f32, comparison: Option<ComparisonTarget>) -> TokenStats {
         self.token_stats_within(sequences, temperature, comparison, self.vocabulary())
     }
 
@@ -189,7 +189,7 @@ impl CausalLm {
         &self,
         sequences: &[Sequence],
         temperature: f32,
-        comparison: Option<Comparison>,
+        comparison: Option<ComparisonTarget>,
         vocabulary: usize,
     ) -> TokenStats {
         let (layout, sampled) = (Layout::for_sampled(sequences), Sampled::new(sequences));
@@ -223,7 +223,7 @@ impl CausalLm {
         &self,
         sequences: &[Sequence],
         temperature: f32,
-        comparison: Option<Comparison>,
+        comparison: Option<ComparisonTarget>,
         gradients: &mut Gradients,
         loss: impl FnOnce(&TokenStats) -> TokenGrads,
     ) {
@@ -248,7 +248,7 @@ impl CausalLm {
     pub fn backward_by_token(
         &self,
         sequences: &[Sequence],
-        comparison: Option<Comparison>,
+        comparison: Option<ComparisonTarget>,
         gradients: &mut Gradients,
         mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
     ) {
@@ -267,7 +267,7 @@ impl CausalLm {
         &self,
         sequences: &[Sequence],
         temperature: f32,
-        comparison: Option<Comparison>,
+        comparison: Option<ComparisonTarget>,
         gradients: &mut Gradients,
         through: impl FnOnce(Head, &[u32], Option<Compared>, Option<&mut Tensor<2>>) -> Tensor<2>,
     ) {
@@ -434,13 +434,13 @@ struct PreparedComparison<'a> {
 }
 
 impl<'a> PreparedComparison<'a> {
-    fn new(comparison: Option<Comparison<'a>>, layout: &Layout, temperature: f32, vocabulary: usize) -> Self {
+    fn new(comparison: Option<ComparisonTarget<'a>>, layout: &Layout, temperature: f32, vocabulary: usize) -> Self {
         let nothing = Self { head: None, top_k: None, uniform: false, vocabulary };
         match comparison {
             None => nothing,
-            Some(Comparison::Uniform) => Self { uniform: true, ..nothing },
-            Some(Comparison::TopK { teacher, least }) => Self { top_k: Some((teacher, least)), ..nothing },
-            Some(Comparison::Model(model, divergence)) => {
+            Some(ComparisonTarget::Uniform) => Self { uniform: true, ..nothing },
+            Some(ComparisonTarget::TopK { teacher, least }) => Self { top_k: Some((teacher, least)), ..nothing },
+            Some(ComparisonTarget::Model(model, divergence)) => {
                 let vocabulary = vocabulary.min(model.vocabulary());
                 let head = model.predicting(layout, temperature).within(vocabulary);
                 Self { head: Some((head, divergence)), vocabulary, ..nothing }

@@ -16,7 +16,7 @@ use super::decoder::Decoder;
 use super::naming::TensorLocation;
 use super::ops::to_host;
 use super::skipped_tensors::{SkippedTensor, skip_tensors};
-use super::tensor_files::Deferred;
+use super::tensor_files::DeferredTensor;
 use super::tensor_values::{count, finite_f32, numbers};
 use super::untied_head::{are_equal, embedding_names, head_names};
 use burnish_util::contained::caught;
@@ -217,7 +217,7 @@ pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
 }
 
 /// All parameters of a network, without adapters, in the form of its family's files.
-pub fn file_tensors<'a>(net: &Decoder, config: &'a DecoderConfig) -> Vec<Deferred<'a>> {
+pub fn file_tensors<'a>(net: &Decoder, config: &'a DecoderConfig) -> Vec<DeferredTensor<'a>> {
     /// The parameters that a tensor consists of.
     type Parts = Vec<(TensorLocation, Vec<usize>, Values)>;
     let mut all: Vec<(String, Vec<usize>, Parts)> = Vec::new();
@@ -234,7 +234,7 @@ pub fn file_tensors<'a>(net: &Decoder, config: &'a DecoderConfig) -> Vec<Deferre
     });
     let tensor = |(name, whole, parts): (String, Vec<usize>, Parts)| {
         let elements = whole.iter().product();
-        Deferred::new(name, whole, move || {
+        DeferredTensor::new(name, whole, move || {
             let mut tensor = vec![0.0; elements];
             parts.iter().for_each(|(place, shape, values)| place.into_file(&values(), shape, config, &mut tensor));
             tensor

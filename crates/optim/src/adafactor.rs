@@ -5,8 +5,8 @@ use burn::tensor::{Device, Tensor};
 use rayon::prelude::*;
 
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, Rule, Slot, State, Step, StoredTensor};
-use super::settings::{OptionRow, Settings};
+use super::rule::{Parameter, ParameterState, Rule, Slot, Step, StoredTensor};
+use super::settings::{OptimizerOption, OptimizerSettings};
 use burnish_model::ops::{f32s, flex_f32, sum_squares, tensor_from_vec};
 
 pub(super) const ADAFACTOR: OptimizerKind = OptimizerKind {
@@ -20,17 +20,17 @@ pub(super) const ADAFACTOR: OptimizerKind = OptimizerKind {
           When: the state of AdamW takes too much memory.",
     reads: &["weight_decay"],
     options: &[
-        OptionRow {
+        OptimizerOption {
             name: "eps",
             default: "[1e-30, 1e-3]",
             doc: "Constants added to the squared gradient, and used as the least size of the weights.",
         },
-        OptionRow { name: "clip_threshold", default: "1", doc: "Largest root mean square of an update, before lr." },
-        OptionRow { name: "decay_rate", default: "-0.8", doc: "Exponent of the decay of the second moment." },
-        OptionRow { name: "beta1", default: "null", doc: "Decay of the mean of updates; null disables it." },
-        OptionRow { name: "scale_parameter", default: "false", doc: "Scale lr by the root mean square of the weights." },
-        OptionRow { name: "relative_step", default: "false", doc: "Use min(0.01, 1/√t) instead of lr and its schedule." },
-        OptionRow { name: "warmup_init", default: "false", doc: "Begin relative_step at 1e-6·t." },
+        OptimizerOption { name: "clip_threshold", default: "1", doc: "Largest root mean square of an update, before lr." },
+        OptimizerOption { name: "decay_rate", default: "-0.8", doc: "Exponent of the decay of the second moment." },
+        OptimizerOption { name: "beta1", default: "null", doc: "Decay of the mean of updates; null disables it." },
+        OptimizerOption { name: "scale_parameter", default: "false", doc: "Scale lr by the root mean square of the weights." },
+        OptimizerOption { name: "relative_step", default: "false", doc: "Use min(0.01, 1/√t) instead of lr and its schedule." },
+        OptimizerOption { name: "warmup_init", default: "false", doc: "Begin relative_step at 1e-6·t." },
     ],
     build,
 };
@@ -46,7 +46,7 @@ struct Adafactor {
     warmup_init: bool,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Rule>> {
+fn build(settings: &OptimizerSettings) -> Result<Box<dyn Rule>> {
     let rule = Adafactor {
         eps: settings.list("eps", [1e-30, 1e-3])?,
         clip_threshold: settings.number("clip_threshold", 1.0, "a number above 0", |number| number > 0.0)?,
@@ -93,7 +93,14 @@ impl Rule for Adafactor {
         slots
     }
 
-    fn update(&self, at: Step, parameter: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
+    fn update(
+        &self,
+        at: Step,
+        parameter: Parameter,
+        w: Tensor<1>,
+        g: Tensor<1>,
+        kept: Option<ParameterState>,
+    ) -> (Tensor<1>, ParameterState) {
         let (device, beta2) = (w.device(), self.beta2(at.number));
         let mut old: Vec<Tensor<1>> = match kept {
             Some(kept) => kept.into_iter().map(|stored| stored.numbers(&device)).collect(),

@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 
 use super::adamw::{AdamWConfig, constants, step};
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, Rule, Slot, State, Step, state, tensors};
+use super::rule::{Parameter, ParameterState, Rule, Slot, Step, state, tensors};
 
 pub(super) const ADAM: OptimizerKind = OptimizerKind {
     name: "Adam",
@@ -30,7 +30,14 @@ impl Rule for Adam {
         true
     }
 
-    fn update(&self, at: Step, _: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
+    fn update(
+        &self,
+        at: Step,
+        _: Parameter,
+        w: Tensor<1>,
+        g: Tensor<1>,
+        kept: Option<ParameterState>,
+    ) -> (Tensor<1>, ParameterState) {
         let [m, v] = tensors(kept, &w.device(), || [w.zeros_like(), w.zeros_like()]);
         let decay = self.0.weight_decay;
         let config = AdamWConfig { weight_decay: 0.0, ..self.0 };

@@ -15,8 +15,8 @@ use super::kind::OptimizerKind;
 use super::optimizer::Optimizer;
 #[cfg(feature = "gpu")]
 use super::rule::TrainedParam;
-use super::rule::{Parameter, Rule, Slot, State, Step, state, tensors};
-use super::settings::Settings;
+use super::rule::{Parameter, ParameterState, Rule, Slot, Step, state, tensors};
+use super::settings::OptimizerSettings;
 #[cfg(feature = "gpu")]
 use burnish_model::ops::adamw_on_gpu;
 use burnish_model::ops::{AdamwStep, adamw_row, f32s, flex_f32};
@@ -43,8 +43,8 @@ pub struct AdamWConfig {
 }
 
 impl AdamWConfig {
-    pub(super) fn from_settings(settings: &Settings) -> Self {
-        let Settings { betas: [beta1, beta2], eps, weight_decay, .. } = *settings;
+    pub(super) fn from_settings(settings: &OptimizerSettings) -> Self {
+        let OptimizerSettings { betas: [beta1, beta2], eps, weight_decay, .. } = *settings;
         Self { beta1, beta2, eps, weight_decay }
     }
 }
@@ -68,14 +68,21 @@ impl Rule for AdamW {
         true
     }
 
-    fn update(&self, at: Step, _: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
+    fn update(
+        &self,
+        at: Step,
+        _: Parameter,
+        w: Tensor<1>,
+        g: Tensor<1>,
+        kept: Option<ParameterState>,
+    ) -> (Tensor<1>, ParameterState) {
         let [m, v] = tensors(kept, &w.device(), || [w.zeros_like(), w.zeros_like()]);
         let (w, m, v) = step(w, m, v, g, constants(&self.0, at.lr, at.number, at.grad_scale));
         (w, state([m, v]))
     }
 
     #[cfg(feature = "gpu")]
-    fn update_together(&self, at: Step, all: Vec<TrainedParam>) -> Vec<(Tensor<1>, State)> {
+    fn update_together(&self, at: Step, all: Vec<TrainedParam>) -> Vec<(Tensor<1>, ParameterState)> {
         let with_moments = |TrainedParam { weight: w, gradient: g, state, .. }| {
             let [m, v] = tensors(state, &w.device(), || [w.zeros_like(), w.zeros_like()]);
             [w, m, v, g]

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::adamw::{AdamW, AdamWConfig, constants};
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, Rule, Slot, State, Step, StoredTensor};
+use super::rule::{Parameter, ParameterState, Rule, Slot, Step, StoredTensor};
 use burnish_model::ops::{AdamwStep, tensor_from_vec, to_host};
 
 pub(super) const ADAMW_8BIT: OptimizerKind = OptimizerKind {
@@ -55,7 +55,14 @@ impl Rule for AdamW8bit {
         true
     }
 
-    fn update(&self, at: Step, parameter: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
+    fn update(
+        &self,
+        at: Step,
+        parameter: Parameter,
+        w: Tensor<1>,
+        g: Tensor<1>,
+        kept: Option<ParameterState>,
+    ) -> (Tensor<1>, ParameterState) {
         if parameter.size() < LEAST {
             return self.0.update(at, parameter, w, g, kept);
         }

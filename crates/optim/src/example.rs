@@ -4,8 +4,8 @@ use anyhow::Result;
 use burn::tensor::Tensor;
 
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, Rule, Slot, State, Step};
-use super::settings::Settings;
+use super::rule::{Parameter, ParameterState, Rule, Slot, Step};
+use super::settings::OptimizerSettings;
 
 pub(super) const SIGN_SGD: OptimizerKind = OptimizerKind {
     name: "SignSGD",
@@ -23,7 +23,7 @@ struct SignSgd {
     weight_decay: f64,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Rule>> {
+fn build(settings: &OptimizerSettings) -> Result<Box<dyn Rule>> {
     Ok(Box::new(SignSgd { weight_decay: settings.weight_decay }))
 }
 
@@ -36,7 +36,14 @@ impl Rule for SignSgd {
         true
     }
 
-    fn update(&self, at: Step, _: Parameter, w: Tensor<1>, g: Tensor<1>, _: Option<State>) -> (Tensor<1>, State) {
+    fn update(
+        &self,
+        at: Step,
+        _: Parameter,
+        w: Tensor<1>,
+        g: Tensor<1>,
+        _: Option<ParameterState>,
+    ) -> (Tensor<1>, ParameterState) {
         let decayed = w * (1.0 - at.lr * self.weight_decay) as f32;
         (decayed - g.sign() * at.lr as f32, vec![])
     }

@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use super::adamw_8bit::dynamic_map;
 use super::learner::SavedParts;
 use super::optimizer::SavedState;
-use super::rule::{Parameter, State, Step};
-use super::{ABSENT, AdamWConfig, Learner, OPTIMIZERS, Optimizer, OptimizerKind, Schedule, Settings, find, names, schedule};
+use super::rule::{Parameter, ParameterState, Step};
+use super::{
+    ABSENT, AdamWConfig, Learner, OPTIMIZERS, Optimizer, OptimizerKind, OptimizerSettings, Schedule, find, names, schedule,
+};
 use burnish_model::lora::LoraSettings;
 use burnish_model::ops::{tensor_from_vec, to_host};
 use burnish_model::weights::trained_shapes;
@@ -26,9 +28,9 @@ fn numbers(value: &Value) -> Vec<f32> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap() as f32).collect()
 }
 
-fn settings(options: Value) -> Settings {
+fn settings(options: Value) -> OptimizerSettings {
     let options = serde_json::from_value(options).unwrap();
-    Settings { lr: 1e-2, betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.0, no_decay: vec![], options }
+    OptimizerSettings { lr: 1e-2, betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.0, no_decay: vec![], options }
 }
 
 /// Returns the largest difference between two lists, relative to the largest value of the second if that is above 1.
@@ -50,7 +52,7 @@ fn golden_optimizers() {
         let betas = case.get("betas").map_or([0.9, 0.999], |betas| [0, 1].map(|i| betas[i].as_f64().unwrap()));
         let eps = case.get("eps").map_or(1e-8, |eps| eps.as_f64().unwrap());
         let weight_decay = case["weight_decay"].as_f64().unwrap();
-        let settings = Settings { betas, eps, weight_decay, ..settings(case["options"].clone()) };
+        let settings = OptimizerSettings { betas, eps, weight_decay, ..settings(case["options"].clone()) };
         let rule = (kind.build)(&settings).unwrap();
         let shape: Vec<usize> = case["shape"].as_array().unwrap().iter().map(|size| size.as_u64().unwrap() as usize).collect();
         let parameter = Parameter { name: "model.layers.0.mlp.up_proj.weight", shape: &shape };
@@ -62,7 +64,7 @@ fn golden_optimizers() {
             _ => values.to_vec(),
         };
         let mut w = column(&|i| (0.37 * i + 0.5).sin());
-        let mut state: Option<State> = None;
+        let mut state: Option<ParameterState> = None;
         for (index, theirs) in case["weights"].as_array().unwrap().iter().enumerate() {
             let number = index as u64 + 1;
             // The gradient is twice as large here, and clipping halves it.

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 
 use super::optimizer::Optimizer;
 use super::rule::Rule;
-use super::settings::{OptionRow, Settings};
+use super::settings::{OptimizerOption, OptimizerSettings};
 
 /// A row of [`OPTIMIZERS`](super::OPTIMIZERS).
 pub struct OptimizerKind {
@@ -16,9 +16,9 @@ pub struct OptimizerKind {
     /// Settings other than `lr` that the optimizer reads: some of `betas`, `eps` and `weight_decay`.
     pub reads: &'static [&'static str],
     /// Entries of `override_optimizer_config` that the optimizer accepts.
-    pub options: &'static [OptionRow],
+    pub options: &'static [OptimizerOption],
     /// Builds the update.
-    pub(super) build: fn(&Settings) -> Result<Box<dyn Rule>>,
+    pub(super) build: fn(&OptimizerSettings) -> Result<Box<dyn Rule>>,
 }
 
 impl OptimizerKind {
@@ -26,10 +26,10 @@ impl OptimizerKind {
     ///
     /// # Errors
     /// If an option is unknown or has an invalid value.
-    pub fn build(&'static self, settings: &Settings) -> Result<Optimizer> {
+    pub fn build(&'static self, settings: &OptimizerSettings) -> Result<Optimizer> {
         settings.check(self.options).context(self.name)?;
-        let rule = |settings: &Settings| (self.build)(settings).context(self.name);
-        let without_decay = Settings { weight_decay: 0.0, ..settings.clone() };
+        let rule = |settings: &OptimizerSettings| (self.build)(settings).context(self.name);
+        let without_decay = OptimizerSettings { weight_decay: 0.0, ..settings.clone() };
         Ok(Optimizer::new(self.name, rule(settings)?).with_exempt(settings.no_decay.clone(), rule(&without_decay)?))
     }
 }

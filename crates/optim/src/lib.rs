@@ -45,7 +45,7 @@ pub use learner::{Learner, Update};
 pub use optimizer::Optimizer;
 pub use rule::{Parameter, Rule, Slot, TrainedParam};
 pub use schedule::Schedule;
-pub use settings::{OptionRow, Settings};
+pub use settings::{OptimizerOption, OptimizerSettings};
 
 /// Every optimizer that `optim.optimizer` can name. The first is the default.
 pub static OPTIMIZERS: &[OptimizerKind] =

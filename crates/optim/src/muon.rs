@@ -5,8 +5,8 @@ use burn::tensor::Tensor;
 
 use super::adamw::{AdamW, AdamWConfig};
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, Rule, Slot, State, Step, state, tensors};
-use super::settings::{OptionRow, Settings};
+use super::rule::{Parameter, ParameterState, Rule, Slot, Step, state, tensors};
+use super::settings::{OptimizerOption, OptimizerSettings};
 
 pub(super) const MUON: OptimizerKind = OptimizerKind {
     name: "Muon",
@@ -22,16 +22,20 @@ pub(super) const MUON: OptimizerKind = OptimizerKind {
           When: pre-training has used it, or AdamW is slow to learn; match_rms_adamw takes the learning rate of AdamW.",
     reads: &["betas", "eps", "weight_decay"],
     options: &[
-        OptionRow { name: "momentum", default: "0.95", doc: "Decay of the mean of gradients." },
-        OptionRow { name: "nesterov", default: "true", doc: "Mix the gradient into its mean once more." },
-        OptionRow { name: "ns_steps", default: "5", doc: "Iterations of Newton-Schulz." },
-        OptionRow { name: "ns_coefficients", default: "[3.4445, -4.775, 2.0315]", doc: "Coefficients of each iteration." },
-        OptionRow {
+        OptimizerOption { name: "momentum", default: "0.95", doc: "Decay of the mean of gradients." },
+        OptimizerOption { name: "nesterov", default: "true", doc: "Mix the gradient into its mean once more." },
+        OptimizerOption { name: "ns_steps", default: "5", doc: "Iterations of Newton-Schulz." },
+        OptimizerOption { name: "ns_coefficients", default: "[3.4445, -4.775, 2.0315]", doc: "Coefficients of each iteration." },
+        OptimizerOption {
             name: "adjust_lr_fn",
             default: "original",
             doc: "Scale of the step by the shape: original, match_rms_adamw or spectral_unclamped.",
         },
-        OptionRow { name: "adamw_lr", default: "null", doc: "Peak learning rate of AdamW, with the same schedule; null is lr." },
+        OptimizerOption {
+            name: "adamw_lr",
+            default: "null",
+            doc: "Peak learning rate of AdamW, with the same schedule; null is lr.",
+        },
     ],
     build,
 };
@@ -51,7 +55,7 @@ struct Muon {
     adamw: AdamW,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Rule>> {
+fn build(settings: &OptimizerSettings) -> Result<Box<dyn Rule>> {
     let scale = settings.choice("adjust_lr_fn", &["original", "match_rms_adamw", "spectral_unclamped"])?;
     let adamw_lr = settings.optional_number("adamw_lr", "null or a number that is at least 0", |number| number >= 0.0)?;
     settings.require(adamw_lr.is_none() || settings.lr > 0.0, "`adamw_lr` follows the schedule of `lr`, which is 0")?;
@@ -95,7 +99,14 @@ impl Rule for Muon {
         matrix(parameter).is_none() && self.adamw.splits(parameter)
     }
 
-    fn update(&self, at: Step, parameter: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
+    fn update(
+        &self,
+        at: Step,
+        parameter: Parameter,
+        w: Tensor<1>,
+        g: Tensor<1>,
+        kept: Option<ParameterState>,
+    ) -> (Tensor<1>, ParameterState) {
         let Some([rows, columns]) = matrix(parameter) else {
             let at = Step { lr: at.lr * self.adamw_share, ..at };
             return self.adamw.update(at, parameter, w, g, kept);

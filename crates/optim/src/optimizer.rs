@@ -10,11 +10,11 @@ use safetensors::tensor::TensorView;
 
 use super::detached::{DetachedParam, detach, put_back};
 use super::file_tensors::{FileTensors, differs, place};
-use super::rule::{Parameter, Rule, Slot, State, StateDtype, Step, StoredTensor, TrainedParam};
+use super::rule::{Parameter, ParameterState, Rule, Slot, StateDtype, Step, StoredTensor, TrainedParam};
 use super::shards::Shards;
 use burnish_distributed::Ranks;
 use burnish_model::decoder::Decoder;
-use burnish_model::tensor_files::Deferred;
+use burnish_model::tensor_files::DeferredTensor;
 use burnish_model::tensor_values::{count, numbers};
 use burnish_model::weights::trained_shapes;
 use burnish_model::{DecoderConfig, Gradients};
@@ -35,7 +35,7 @@ pub(super) struct OptimizerState {
     /// Slots of the whole parameter.
     pub slots: Vec<Slot>,
     /// State of this rank's elements; empty if it has no elements of this parameter.
-    pub state: State,
+    pub state: ParameterState,
 }
 
 /// A function from a parameter's name, a slot and this rank's elements of it to the elements of all ranks.
@@ -190,16 +190,16 @@ impl Optimizer {
 
     /// Returns the state as named tensors, such as `NAME.exp_avg` (torch's names), for a checkpoint. Each rank has only its own
     /// elements: a [`Learner`](super::Learner) saves those of all.
-    pub fn tensors(&self) -> Vec<Deferred<'_>> {
+    pub fn tensors(&self) -> Vec<DeferredTensor<'_>> {
         self.tensors_by(&|_, _, own| own)
     }
 
     /// Returns the state as named tensors; `gather` turns this rank's elements into those of all ranks when a tensor is written.
-    pub(super) fn tensors_by<'a>(&'a self, gather: &'a Gather<'a>) -> Vec<Deferred<'a>> {
+    pub(super) fn tensors_by<'a>(&'a self, gather: &'a Gather<'a>) -> Vec<DeferredTensor<'a>> {
         let tensor = move |name: &'a String, kept: &'a OptimizerState, index: usize| {
             let slot = &kept.slots[index];
             let values = move || gather(name, slot, kept.state.get(index).map_or_else(Vec::new, StoredTensor::values));
-            let tensor = Deferred::new(format!("{name}.{}", slot.kind), vec![slot.size], values);
+            let tensor = DeferredTensor::new(format!("{name}.{}", slot.kind), vec![slot.size], values);
             if slot.dtype == StateDtype::U8 { tensor.with_dtype(Dtype::U8) } else { tensor }
         };
         let of =

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::gradient_sum::GradientSum;
 use super::shards::{GRAIN, ShardPart, Shards};
 use burnish_distributed::Ranks;
-use burnish_distributed::tree::{self, Node, leaves_of, nodes_of};
+use burnish_distributed::tree::{self, Subtree, leaves_of, nodes_of};
 use burnish_model::Gradients;
 use burnish_model::ops::{f32s, flex_f32, sum_squares, tensor_from_vec, to_host};
 
@@ -37,7 +37,8 @@ pub(crate) fn reduce(gradients: GradientSum, shards: &Shards, ranks: &Ranks) -> 
 /// Does the same as [`reduce`]; each rank receives `at_a_time` parts at a time.
 fn reduce_by(gradients: GradientSum, shards: &Shards, ranks: &Ranks, at_a_time: usize) -> Vec<Option<Reduced>> {
     let GradientSum { slices, sum } = gradients;
-    let nodes: Vec<Vec<Node>> = (0..ranks.size()).map(|rank| nodes_of(leaves_of(rank, ranks.size(), slices), slices)).collect();
+    let nodes: Vec<Vec<Subtree>> =
+        (0..ranks.size()).map(|rank| nodes_of(leaves_of(rank, ranks.size(), slices), slices)).collect();
     let mut own: Vec<_> =
         sum.into_values().into_iter().take(nodes[ranks.rank()].len()).map(|slice| on_host(slice.0, shards)).collect();
     assert_eq!(own.len(), nodes[ranks.rank()].len(), "every slice of this rank has been worked out");
@@ -86,7 +87,7 @@ fn reduce_by(gradients: GradientSum, shards: &Shards, ranks: &Ranks, at_a_time: 
 struct Exchange {
     slices: usize,
     /// Nodes of the tree that each rank is left with, rank after rank.
-    nodes: Vec<Node>,
+    nodes: Vec<Subtree>,
     /// For each rank, each of its nodes and each parameter: true if there is a gradient.
     present: Vec<Vec<Vec<bool>>>,
 }

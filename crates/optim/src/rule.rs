@@ -151,14 +151,14 @@ impl StoredTensor {
 }
 
 /// State of one parameter, in the order of its slots.
-pub(crate) type State = Vec<StoredTensor>;
+pub(crate) type ParameterState = Vec<StoredTensor>;
 
 /// Returns the tensors of a state; `first` before the first update.
 ///
 /// # Panics
 /// If the number of tensors of a state differs from the number of slots of its rule.
 pub(crate) fn tensors<const N: usize>(
-    state: Option<State>,
+    state: Option<ParameterState>,
     device: &Device,
     first: impl FnOnce() -> [Tensor<1>; N],
 ) -> [Tensor<1>; N] {
@@ -168,7 +168,7 @@ pub(crate) fn tensors<const N: usize>(
 }
 
 /// Creates a state of these tensors.
-pub(crate) fn state<const N: usize>(tensors: [Tensor<1>; N]) -> State {
+pub(crate) fn state<const N: usize>(tensors: [Tensor<1>; N]) -> ParameterState {
     tensors.map(StoredTensor::Numbers).into()
 }
 
@@ -178,7 +178,7 @@ pub struct TrainedParam<'a> {
     pub parameter: Parameter<'a>,
     pub weight: Tensor<1>,
     pub gradient: Tensor<1>,
-    pub state: Option<State>,
+    pub state: Option<ParameterState>,
 }
 
 /// An optimizer's update of parameters.
@@ -207,12 +207,12 @@ pub trait Rule: Send + Sync {
         parameter: Parameter,
         weight: Tensor<1>,
         gradient: Tensor<1>,
-        state: Option<State>,
-    ) -> (Tensor<1>, State);
+        state: Option<ParameterState>,
+    ) -> (Tensor<1>, ParameterState);
 
     /// Updates several parameters and returns their weights and states in the same order. Calls [`update`](Self::update) one by
     /// one, unless the rule has a faster way, such as a kernel for many parameters.
-    fn update_together(&self, step: Step, all: Vec<TrainedParam>) -> Vec<(Tensor<1>, State)> {
+    fn update_together(&self, step: Step, all: Vec<TrainedParam>) -> Vec<(Tensor<1>, ParameterState)> {
         let update = |t: TrainedParam| self.update(step, t.parameter, t.weight, t.gradient, t.state);
         all.into_iter().map(update).collect()
     }

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use serde_json::Value;
 
 /// An entry of `override_optimizer_config`.
-pub struct OptionRow {
+pub struct OptimizerOption {
     pub name: &'static str,
     /// Default value, as text.
     pub default: &'static str,
@@ -15,7 +15,7 @@ pub struct OptionRow {
 
 /// Settings of an optimizer.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct OptimizerSettings {
     /// Peak learning rate.
     pub lr: f64,
     pub betas: [f64; 2],
@@ -27,12 +27,12 @@ pub struct Settings {
     pub options: BTreeMap<String, Value>,
 }
 
-impl Settings {
+impl OptimizerSettings {
     /// Refuses options that an optimizer does not have.
     ///
     /// # Errors
     /// The first such option, with the known ones.
-    pub(super) fn check(&self, known: &[OptionRow]) -> Result<()> {
+    pub(super) fn check(&self, known: &[OptimizerOption]) -> Result<()> {
         let names: Vec<_> = known.iter().map(|row| row.name).collect();
         match self.options.keys().find(|name| !names.contains(&name.as_str())) {
             Some(name) if names.is_empty() => bail!("takes no options, so `{name}` is unknown"),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::learner::SavedParts;
-use super::{GradientSum, Learner, OPTIMIZERS, OptimizerKind, Parameter, Schedule, Settings, StatePart, find, schedule};
+use super::{GradientSum, Learner, OPTIMIZERS, OptimizerKind, OptimizerSettings, Parameter, Schedule, StatePart, find, schedule};
 use burnish_distributed::{Ranks, Slices, threads};
 use burnish_model::ops::tensor_from_vec;
 use burnish_model::weights::{trained_shapes, visit};
@@ -32,14 +32,14 @@ fn configuration(model: &str) -> TempDir {
     folder
 }
 
-fn settings(name: &str) -> Settings {
+fn settings(name: &str) -> OptimizerSettings {
     let options = match name {
         "SGD" => json!({"momentum": 0.9}),
         "Adafactor" => json!({"beta1": 0.9, "scale_parameter": true}),
         _ => json!({}),
     };
     let options = serde_json::from_value(options).unwrap();
-    Settings { lr: 1e-2, betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.1, no_decay: vec!["norm".into()], options }
+    OptimizerSettings { lr: 1e-2, betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.1, no_decay: vec!["norm".into()], options }
 }
 
 fn learner(kind: &'static OptimizerKind, configuration: &Path, ranks: Ranks) -> Learner {

@@ -4,8 +4,8 @@ use anyhow::Result;
 use burn::tensor::Tensor;
 
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, Rule, Slot, State, Step, state, tensors};
-use super::settings::{OptionRow, Settings};
+use super::rule::{Parameter, ParameterState, Rule, Slot, Step, state, tensors};
+use super::settings::{OptimizerOption, OptimizerSettings};
 
 pub(super) const SGD: OptimizerKind = OptimizerKind {
     name: "SGD",
@@ -16,9 +16,9 @@ pub(super) const SGD: OptimizerKind = OptimizerKind {
           When: the state must take no memory, or one number for each weight.",
     reads: &["weight_decay"],
     options: &[
-        OptionRow { name: "momentum", default: "0", doc: "Factor on the running sum of gradients; 0 disables it." },
-        OptionRow { name: "dampening", default: "0", doc: "Share of a gradient that does not enter that sum." },
-        OptionRow { name: "nesterov", default: "false", doc: "Nesterov's step; needs a momentum and a dampening of 0." },
+        OptimizerOption { name: "momentum", default: "0", doc: "Factor on the running sum of gradients; 0 disables it." },
+        OptimizerOption { name: "dampening", default: "0", doc: "Share of a gradient that does not enter that sum." },
+        OptimizerOption { name: "nesterov", default: "false", doc: "Nesterov's step; needs a momentum and a dampening of 0." },
     ],
     build,
 };
@@ -30,7 +30,7 @@ struct Sgd {
     weight_decay: f64,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Rule>> {
+fn build(settings: &OptimizerSettings) -> Result<Box<dyn Rule>> {
     let momentum = settings.number("momentum", 0.0, "a number that is at least 0", |number| number >= 0.0)?;
     let dampening = settings.number("dampening", 0.0, "a number", f64::is_finite)?;
     let nesterov = settings.flag("nesterov", false)?;
@@ -47,7 +47,14 @@ impl Rule for Sgd {
         true
     }
 
-    fn update(&self, at: Step, _: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
+    fn update(
+        &self,
+        at: Step,
+        _: Parameter,
+        w: Tensor<1>,
+        g: Tensor<1>,
+        kept: Option<ParameterState>,
+    ) -> (Tensor<1>, ParameterState) {
         let (lr, momentum) = (at.lr as f32, self.momentum as f32);
         let g = g * at.grad_scale as f32;
         let g = if self.weight_decay == 0.0 { g } else { g + w.clone() * self.weight_decay as f32 };

@@ -7,14 +7,14 @@ use serde::Serialize;
 const SIZE: u8 = b'#';
 
 /// A message from a worker.
-pub struct Message {
+pub struct WorkerMessage {
     /// The JSON text.
     pub line: Vec<u8>,
     /// Floats of all columns, one column after another, little-endian f32.
     pub columns: Vec<u8>,
 }
 
-impl Message {
+impl WorkerMessage {
     /// Returns the floats of the columns.
     pub fn numbers(&self) -> Vec<f32> {
         self.columns.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
@@ -42,7 +42,7 @@ impl Received {
     }
 
     /// Returns the message once it is complete.
-    pub(crate) fn take(&mut self) -> Option<Message> {
+    pub(crate) fn take(&mut self) -> Option<WorkerMessage> {
         let end = self.end?;
         let (start, size) = size(&self.bytes[..end]);
         if self.bytes.len() - end - 1 < size {
@@ -53,7 +53,7 @@ impl Received {
         columns.truncate(size);
         line.truncate(end);
         line.drain(..start);
-        Some(Message { line, columns })
+        Some(WorkerMessage { line, columns })
     }
 }
 

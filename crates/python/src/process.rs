@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
-use super::message::{Message, Received};
+use super::message::{Received, WorkerMessage};
 use super::printed::Printed;
 use super::words::Words;
 use burnish_util::interrupt::Interrupt;
@@ -79,7 +79,7 @@ impl Worker {
         columns: usize,
         timeout: Duration,
         interrupt: &Interrupt,
-    ) -> Result<Message, WorkerError> {
+    ) -> Result<WorkerMessage, WorkerError> {
         let begun = Instant::now();
         let (mut unsent, mut looked, mut closed) = (message, begun, None);
         loop {

@@ -11,10 +11,10 @@ const NAMES: &[&str] =
     &["trainer.experiment_name", "trainer.default_local_dir", "trainer.resume_mode", "trainer.resume_from_path"];
 
 /// A setting and its value in each run; `None` if a run has no such setting.
-pub type Difference = (String, Vec<Option<Value>>);
+pub type SettingDifference = (String, Vec<Option<Value>>);
 
 /// Returns the settings with different values, sorted by their keys. Runs without a record are left out of the comparison.
-pub fn differences(runs: &[&RecordedRun]) -> Vec<Difference> {
+pub fn differences(runs: &[&RecordedRun]) -> Vec<SettingDifference> {
     let mut values: BTreeMap<&str, Vec<Option<&Value>>> = BTreeMap::new();
     let has_settings = |run: &RecordedRun| run.info.as_ref().is_some_and(|info| !info.config.is_empty());
     for (index, run) in runs.iter().enumerate() {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::record::RecordedRun;
-use super::samples::Samples;
+use super::samples::SamplePositions;
 use super::series::Series;
 use super::tail::Tail;
 use burnish_run::SAMPLES;
@@ -21,7 +21,7 @@ struct Source {
     dir: PathBuf,
     series: Series,
     metrics: Tail,
-    samples: Samples,
+    samples: SamplePositions,
     samples_file: Tail,
 }
 
@@ -29,7 +29,7 @@ impl Source {
     fn new(dir: PathBuf) -> Self {
         let samples_file = Tail::new(dir.join(SAMPLES));
         let metrics = Tail::new(PathBuf::new());
-        Self { dir, series: Series::default(), metrics, samples: Samples::default(), samples_file }
+        Self { dir, series: Series::default(), metrics, samples: SamplePositions::default(), samples_file }
     }
 
     fn refresh(&mut self, record: &RecordedRun) -> Result<()> {
@@ -138,7 +138,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use burnish_run::{BestSoFar, RecordedSetting, RunInfo, State};
+    use burnish_run::{BestSoFar, RecordedSetting, RunInfo, RunState};
 
     fn data(gather: &mut Gather) -> (Value, Data) {
         let data = gather.data(false).unwrap();
@@ -149,7 +149,7 @@ mod tests {
     fn all_that_a_folder_says_is_in_the_data() {
         let dir = tempfile::tempdir().unwrap();
         let info = RunInfo {
-            state: State::Failed,
+            state: RunState::Failed,
             error: Some("</script>".into()),
             phase: Some("update_actor".into()),
             step: 2,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::series::{Series, read_end};
 use burnish_checkpoint::{CheckpointEntry, Checkpoints};
-use burnish_run::{INFO, METRICS, PHASE, Phase, ReadableRecord, RunInfo, State};
+use burnish_run::{INFO, METRICS, PHASE, Phase, ReadableRecord, RunInfo, RunState};
 use burnish_util::lock::is_locked;
 use burnish_util::shell::command_line;
 use burnish_util::time::unix_time;
@@ -190,13 +190,13 @@ pub(super) fn metrics(dir: &Path, info: Option<&RunInfo>) -> PathBuf {
     if !was_own || recorded.is_file() && !own.is_file() { recorded } else { own }
 }
 
-fn status(recorded: Option<State>, locked: Option<bool>, checkpoints: &[CheckpointEntry], metrics: &Path) -> RunStatus {
+fn status(recorded: Option<RunState>, locked: Option<bool>, checkpoints: &[CheckpointEntry], metrics: &Path) -> RunStatus {
     match (recorded, locked) {
-        (Some(State::Finished), _) => RunStatus::Finished,
-        (Some(State::Interrupted), _) => RunStatus::Interrupted,
-        (Some(State::Failed), _) => RunStatus::Failed,
-        (Some(State::Running), Some(false)) => RunStatus::Killed,
-        (Some(State::Running), _) | (None, Some(true)) => RunStatus::Running,
+        (Some(RunState::Finished), _) => RunStatus::Finished,
+        (Some(RunState::Interrupted), _) => RunStatus::Interrupted,
+        (Some(RunState::Failed), _) => RunStatus::Failed,
+        (Some(RunState::Running), Some(false)) => RunStatus::Killed,
+        (Some(RunState::Running), _) | (None, Some(true)) => RunStatus::Running,
         // There is no record of the end, but a run that saves checkpoints saves its last step.
         (None, _) => {
             let mut last = Series::default();

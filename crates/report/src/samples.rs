@@ -11,7 +11,7 @@ use super::tail::Lines;
 
 /// Positions of a run's samples in its file.
 #[derive(Debug, Default)]
-pub(crate) struct Samples(Vec<Sample>);
+pub(crate) struct SamplePositions(Vec<Sample>);
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
@@ -28,7 +28,7 @@ struct Head<'a> {
     kind: Cow<'a, str>,
 }
 
-impl Lines for Samples {
+impl Lines for SamplePositions {
     fn clear(&mut self) {
         self.0.clear();
     }
@@ -45,7 +45,7 @@ impl Lines for Samples {
     }
 }
 
-impl Samples {
+impl SamplePositions {
     /// Returns the number of bytes of all samples.
     pub(crate) fn bytes(&self) -> usize {
         self.0.iter().map(|sample| sample.length + 1).sum()
@@ -120,7 +120,7 @@ mod tests {
             .flat_map(|step| [(step, "train"), (step, "train"), (step, "val")])
             .filter(|(step, kind)| *kind == "train" || step % 5 == 0);
         std::fs::write(&path, all.map(line).collect::<String>()).unwrap();
-        let (mut tail, mut samples, mut out) = (Tail::new(path), Samples::default(), String::new());
+        let (mut tail, mut samples, mut out) = (Tail::new(path), SamplePositions::default(), String::new());
         tail.read(&mut samples).unwrap();
         let omitted = samples.write(tail.file(), budget, &mut out).unwrap();
         assert!(out.len() <= budget + 2, "{} of {budget}", out.len());

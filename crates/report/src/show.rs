@@ -131,14 +131,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use burnish_run::{RecordedSetting, State};
+    use burnish_run::{RecordedSetting, RunState};
     use burnish_util::fs::write_atomic;
 
     #[test]
     fn one_run_is_told_with_the_command_that_goes_on() {
         let dir = tempfile::tempdir().unwrap();
         let info = RunInfo {
-            state: State::Failed,
+            state: RunState::Failed,
             error: Some("no memory".into()),
             phase: Some("gen".into()),
             step: 3,

@@ -10,13 +10,13 @@ use super::record::{RecordedRun, metrics};
 use super::series::{Series, read_end};
 use crate::gather::Gather;
 use crate::show::show;
-use burnish_run::{INFO, METRICS, PHASE, Record, RunInfo, State};
+use burnish_run::{INFO, METRICS, PHASE, Record, RunInfo, RunState};
 use burnish_util::fs::write_atomic;
 use burnish_util::interrupt::Interrupted;
 use burnish_util::lock::lock;
 
 /// Creates a run of 9 steps whose record has this state.
-fn record(dir: &Path, state: Option<State>) -> RecordedRun {
+fn record(dir: &Path, state: Option<RunState>) -> RecordedRun {
     if let Some(state) = state {
         let info = RunInfo { state, step: 3, total_steps: 9, error: Some("no memory".into()), ..RunInfo::new("ppo", "p", "e") };
         info.write(dir).unwrap();
@@ -44,14 +44,14 @@ fn a_run_runs_while_its_folder_is_locked_and_no_longer() {
         (record.describe(), record.step(&series), record.ended().is_some())
     };
     assert_eq!(seen(None), ("running in gen".into(), Some(4), false));
-    assert_eq!(seen(Some(State::Running)), ("running in gen".into(), Some(4), false));
+    assert_eq!(seen(Some(RunState::Running)), ("running in gen".into(), Some(4), false));
     drop(held);
-    assert_eq!(seen(Some(State::Running)), ("killed in gen".into(), Some(4), true));
+    assert_eq!(seen(Some(RunState::Running)), ("killed in gen".into(), Some(4), true));
     save(dir, 2);
-    assert_eq!(seen(Some(State::Running)).0, "killed in gen, resumable");
-    assert_eq!(seen(Some(State::Failed)), ("failed, resumable".into(), Some(3), true));
-    assert_eq!(seen(Some(State::Interrupted)).0, "interrupted, resumable");
-    assert_eq!(seen(Some(State::Finished)), ("finished".into(), Some(3), true));
+    assert_eq!(seen(Some(RunState::Running)).0, "killed in gen, resumable");
+    assert_eq!(seen(Some(RunState::Failed)), ("failed, resumable".into(), Some(3), true));
+    assert_eq!(seen(Some(RunState::Interrupted)).0, "interrupted, resumable");
+    assert_eq!(seen(Some(RunState::Finished)), ("finished".into(), Some(3), true));
     fs::remove_file(dir.join(INFO)).unwrap();
     assert_eq!(seen(None).0, "killed in gen, resumable", "step 4 was done after the last save");
     save(dir, 4);

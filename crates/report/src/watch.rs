@@ -21,7 +21,7 @@ use super::page::page;
 use super::record::RecordedRun;
 use burnish_checkpoint::TRACKER_FILE;
 use burnish_run::{INFO, METRICS, PHASE, SAMPLES};
-use burnish_server::{Handler, Hosts, HttpError, HttpResponse, Limits, serve};
+use burnish_server::{Handler, Hosts, HttpError, HttpResponse, ServerLimits, serve};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::lock::is_locked;
 
@@ -60,7 +60,7 @@ impl Watch {
         // Requests read the files one after another, so one thread for that is enough.
         let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build()?;
         let pages = Arc::new(Pages(Mutex::new(self.view)));
-        let served = runtime.block_on(serve(self.listener, pages, Hosts::loopback(), Limits::SHOWING, interrupt));
+        let served = runtime.block_on(serve(self.listener, pages, Hosts::loopback(), ServerLimits::SHOWING, interrupt));
         runtime.shutdown_background();
         Ok(served?)
     }

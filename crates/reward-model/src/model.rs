@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::steps::Steps;
+use super::steps::StepScorer;
 use burnish_data::{Prompt, Tokenizer};
 use burnish_model::{CausalLm, Cut, Readout, Sequence};
 use burnish_reward::{Conversation, completion};
@@ -116,7 +116,7 @@ pub struct Reading {
     /// Number of positions of the model.
     pub positions: usize,
     /// Tokenizing and scoring of steps by a process reward model; `None` for a model that scores whole texts.
-    pub steps: Option<Steps>,
+    pub steps: Option<StepScorer>,
 }
 
 impl Reading {
@@ -147,7 +147,7 @@ impl Reading {
     }
 
     /// Returns the tokens of a response and the ends of its steps.
-    fn step_input(&self, steps: &Steps, prompt: &Prompt, response: &[u32]) -> Result<Input> {
+    fn step_input(&self, steps: &StepScorer, prompt: &Prompt, response: &[u32]) -> Result<Input> {
         let from = self.rewriting.as_ref().map_or(&steps.tokenizer, |rewriting| &rewriting.from);
         let said: Vec<u32> = response.iter().copied().filter(|id| !from.eos_ids().contains(id)).collect();
         let asked = match &self.rewriting {
@@ -200,7 +200,7 @@ impl RewardModel {
     /// Returns the score of each text, in the forward passes of [`Self::cut`].
     pub fn scores(&self, texts: &[&Input]) -> Vec<f32> {
         let steps = self.reading.steps.as_ref();
-        let readout = steps.map_or(Readout::Labels, Steps::readout);
+        let readout = steps.map_or(Readout::Labels, StepScorer::readout);
         let mut scores = vec![0.0; texts.len()];
         let sequences: Vec<Sequence> = texts.iter().map(|text| Sequence::new(&text.ids, &[])).collect();
         for micro in self.cut.micro_batches(&sequences) {

@@ -28,7 +28,7 @@ pub(crate) static STEP_SCORES: &[StepScore] = &[
 
 /// Options for judging responses step by step, as written in the settings.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct StepOptions {
+pub struct StepScoringOptions {
     /// Text between two steps.
     pub separator: String,
     /// Token at which a language model judges a step; `None` for a token classifier, which judges at the separator.
@@ -40,7 +40,7 @@ pub struct StepOptions {
 }
 
 /// Tokenizing and scoring of the steps for a process reward model.
-pub struct Steps {
+pub struct StepScorer {
     /// Tokenizer of the reward model.
     pub tokenizer: Tokenizer,
     separator: String,
@@ -89,12 +89,12 @@ pub fn load_judge(folder: &Path, init: Init, fresh_head: Option<u64>, placeholde
     }
 }
 
-impl Steps {
+impl StepScorer {
     /// Prepares the tokenizing and scoring of steps.
     ///
     /// # Errors
     /// If the options do not go together, or a text that must be one token is not.
-    pub fn new(options: &StepOptions, tokenizer: Tokenizer) -> Result<Self> {
+    pub fn new(options: &StepScoringOptions, tokenizer: Tokenizer) -> Result<Self> {
         let names: Vec<&str> = STEP_SCORES.iter().map(|score| score.name).collect();
         let score = STEP_SCORES.iter().find(|score| score.name == options.score);
         let score =
@@ -182,23 +182,24 @@ mod tests {
     #[test]
     fn steps_are_read_and_scored() {
         let tokenizer = Tokenizer::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/arithmetic/model")).unwrap();
-        let options = |score: &str| StepOptions { separator: "\n".into(), score: score.into(), ..StepOptions::default() };
-        let labels = Steps::new(&options("min"), tokenizer.clone()).unwrap();
+        let options =
+            |score: &str| StepScoringOptions { separator: "\n".into(), score: score.into(), ..StepScoringOptions::default() };
+        let labels = StepScorer::new(&options("min"), tokenizer.clone()).unwrap();
         let (ids, at) = labels.read("1+2=", "3\n4").unwrap();
         let text = tokenizer.encode("1+2=3\n4\n").unwrap();
         assert_eq!((&ids[ids.len() - text.len()..], at), (&text[..], vec![ids.len() - 3, ids.len() - 1]));
         let even = (0.5f64, 1.0 / (1.0 + (-2f64).exp()));
         for (score, want) in [("min", even.0), ("last", even.1), ("mean", (even.0 + even.1) / 2.0), ("prod", even.0 * even.1)] {
-            let found = Steps::new(&options(score), tokenizer.clone()).unwrap().score(&[1.0, 1.0, 0.0, 2.0]);
+            let found = StepScorer::new(&options(score), tokenizer.clone()).unwrap().score(&[1.0, 1.0, 0.0, 2.0]);
             assert!((f64::from(found) - want).abs() < 1e-6, "{score}: {found}");
         }
         let tokens =
-            StepOptions { placeholder: Some(" ".into()), reward_tokens: vec!["+".into(), "-".into()], ..options("last") };
-        let tokens = Steps::new(&tokens, tokenizer.clone()).unwrap();
+            StepScoringOptions { placeholder: Some(" ".into()), reward_tokens: vec!["+".into(), "-".into()], ..options("last") };
+        let tokens = StepScorer::new(&tokens, tokenizer.clone()).unwrap();
         let (ids, at) = tokens.read("1 2=", "3\n4").unwrap();
         assert_eq!((ids, at), (tokenizer.encode("1 2=3 \n4 ").unwrap(), vec![5, 8]));
         assert!((f64::from(tokens.score(&[0.0, 0.0, 2.0, 0.0])) - even.1).abs() < 1e-6);
-        let unknown = Steps::new(&options("sum"), tokenizer.clone()).err().unwrap().to_string();
+        let unknown = StepScorer::new(&options("sum"), tokenizer.clone()).err().unwrap().to_string();
         assert!(unknown.contains("one of min, last, mean, prod"), "{unknown}");
     }
 }

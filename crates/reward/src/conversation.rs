@@ -46,7 +46,7 @@ pub mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::reward_error::FailureKind;
+    use crate::reward_error::RewardFailure;
 
     /// A conversation with one call of a tool.
     pub struct TestConversation {
@@ -95,7 +95,7 @@ pub mod tests {
         }
 
         fn verdict(&self) -> Option<Result<f64, RewardError>> {
-            let failure = |message: &String| RewardError { kind: FailureKind::Timeout, message: message.clone() };
+            let failure = |message: &String| RewardError { kind: RewardFailure::Timeout, message: message.clone() };
             self.verdict.as_ref().map(|verdict| verdict.as_ref().map(|score| *score).map_err(failure))
         }
     }

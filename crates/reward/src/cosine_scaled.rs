@@ -10,7 +10,7 @@ use super::function_setting::{FunctionSetting, Takes};
 use super::score::Score;
 use super::score_input::ScoreInput;
 use super::scorers::find;
-use super::services::Service;
+use super::services::RewardService;
 
 pub(crate) const FUNCTION: Function = Function {
     name: "cosine_scaled_reward",
@@ -28,7 +28,7 @@ pub(crate) const FUNCTION: Function = Function {
         FunctionSetting { name: "max_value_correct", default: Some(1.0), takes: Takes::Number },
     ],
     reads: &[RowPart::DataSource, RowPart::GroundTruth],
-    needs: &[Service::Rules],
+    needs: &[RewardService::Rules],
     opens: None,
     check,
     run: score,

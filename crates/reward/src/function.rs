@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use super::function_setting::{FunctionSetting, Takes};
 use super::score::Score;
 use super::score_input::ScoreInput;
-use super::services::Service;
+use super::services::RewardService;
 use burnish_util::suggest::did_you_mean;
 
 /// A part of a row that a reward function may read.
@@ -29,7 +29,7 @@ pub struct Function {
     /// Parts of a row that the function reads.
     pub reads: &'static [RowPart],
     /// Services that the function uses.
-    pub needs: &'static [Service],
+    pub needs: &'static [RewardService],
     /// Tag that a response must begin with, unless the prompt already ends with it.
     pub opens: Option<&'static str>,
     /// Check of a row, like [`super::Scorer::check`].

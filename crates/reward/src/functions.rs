@@ -6,7 +6,7 @@ use super::function::{Function, RowPart};
 use super::function_setting::PREFILLED;
 use super::score::Score;
 use super::scorers::{SCORERS, find};
-use super::services::Service;
+use super::services::RewardService;
 use super::{
     cosine_scaled, gsm8k, integer_format, math_dapo, math_verify_functions, repetition_penalty, soft_overlong, think_format,
 };
@@ -25,7 +25,7 @@ pub static FUNCTIONS: &[Function] = &[
         doc: "The scorer of the row's data source.\nverl: default_compute_score.",
         settings: &[],
         reads: &[RowPart::DataSource, RowPart::GroundTruth],
-        needs: &[Service::Rules],
+        needs: &[RewardService::Rules],
         opens: None,
         check: |input| (find(input.data_source)?.check)(input),
         run: |input| (find(input.data_source)?.run)(input),

@@ -64,4 +64,4 @@ pub use score::{FunctionReward, ResponseScore};
 pub use score::{NO_ANSWER, Score};
 pub use score_input::{BatchJudge, Judge, ScoreInput, Scorer, truth_is_text};
 pub use scorers::{SCORERS, check_sources, find};
-pub use services::{Service, Services};
+pub use services::{RewardService, Services};

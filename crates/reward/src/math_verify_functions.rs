@@ -6,7 +6,7 @@ use super::function::{Function, RowPart};
 use super::math_verify::Question;
 use super::score::Score;
 use super::score_input::{ScoreInput, truth_is_text};
-use super::services::Service;
+use super::services::RewardService;
 
 /// Compares a response with the ground truth. `response` is `None` if it has no place for an answer.
 fn compare(input: &ScoreInput, question: Question, response: Option<&str>) -> Result<Score> {
@@ -23,7 +23,7 @@ pub(crate) const VERL: Function = Function {
           verl: utils/reward_score/math_verify.py.",
     settings: &[],
     reads: &[RowPart::GroundTruth],
-    needs: &[Service::MathVerify],
+    needs: &[RewardService::MathVerify],
     opens: None,
     check: truth_is_text,
     run: |input| compare(input, Question::Verl, Some(input.solution)),
@@ -37,7 +37,7 @@ pub(crate) const ACCURACY: Function = Function {
           TRL: accuracy_reward.",
     settings: &[],
     reads: &[RowPart::Solution],
-    needs: &[Service::MathVerify],
+    needs: &[RewardService::MathVerify],
     opens: None,
     check: truth_is_text,
     run: |input| compare(input, Question::Trl, Some(input.solution)),
@@ -50,7 +50,7 @@ pub(crate) const REASONING_ACCURACY: Function = Function {
           TRL: reasoning_accuracy_reward with its default delimiter.",
     settings: &[],
     reads: &[RowPart::Solution],
-    needs: &[Service::MathVerify],
+    needs: &[RewardService::MathVerify],
     opens: None,
     check: truth_is_text,
     run: |input| compare(input, Question::Trl, input.solution.rsplit_once("</think>").map(|(_, answer)| answer)),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The kind of a reward function's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FailureKind {
+pub enum RewardFailure {
     /// The function raised an error, or returned something that is not a reward.
     Exception,
     /// The function took too long.
@@ -18,7 +18,7 @@ pub enum FailureKind {
 /// The error of a reward function, as the root cause of an [`anyhow::Error`].
 #[derive(Debug)]
 pub struct RewardError {
-    pub kind: FailureKind,
+    pub kind: RewardFailure,
     pub message: String,
 }
 

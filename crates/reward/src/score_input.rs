@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::conversation::Conversation;
 use super::function_setting::PREFILLED;
 use super::score::Score;
-use super::services::{Service, Services};
+use super::services::{RewardService, Services};
 
 /// One response to be scored. Fields that are unknown are empty.
 #[derive(Clone, Copy)]
@@ -143,7 +143,7 @@ pub struct Scorer {
     /// Names of the data sources. A name that ends in `*` stands for all names that begin with the part before it.
     pub data_sources: &'static [&'static str],
     /// Services that the scorer uses.
-    pub needs: &'static [Service],
+    pub needs: &'static [RewardService],
     /// Tag that a response must begin with; see [`Function::opens`](super::Function::opens).
     pub opens: Option<&'static str>,
     /// Check of a row: fails if no response to the row can be scored.

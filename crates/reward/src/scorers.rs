@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::score_input::{Scorer, truth_is_text};
-use super::services::Service;
+use super::services::RewardService;
 use super::{arithmetic, calculator, geo3k, gsm8k, math_dapo, math_reward, prime_math, sandbox, search_r1};
 use burnish_util::suggest::did_you_mean;
 
@@ -70,7 +70,7 @@ pub static SCORERS: &[Scorer] = &[
         doc: "0.9 if the last \\boxed{} equals the ground truth as text, number or expression, and 0.1 for <think>…</think> before a \
               box; abstains if the ground truth is null. Comparisons that need algebra are made by math-verify",
         data_sources: &["hiyouga/geometry3k"],
-        needs: &[Service::MathVerify],
+        needs: &[RewardService::MathVerify],
         opens: Some("<think>"),
         check: truth_is_text,
         run: geo3k::score,
@@ -87,7 +87,7 @@ pub static SCORERS: &[Scorer] = &[
             "numina_cn_k12",
             "numina_olympiads",
         ],
-        needs: &[Service::MathVerify],
+        needs: &[RewardService::MathVerify],
         opens: None,
         check: prime_math::check,
         run: prime_math::score,
@@ -97,7 +97,7 @@ pub static SCORERS: &[Scorer] = &[
         doc: "The share of the first ten test cases that the program in the response passes, run by the service of \
               reward.sandbox_fusion.url; abstains if the ground truth is null",
         data_sources: &["codecontests", "apps", "codeforces", "taco"],
-        needs: &[Service::Sandbox],
+        needs: &[RewardService::Sandbox],
         opens: None,
         check: sandbox::check,
         run: sandbox::score,

@@ -6,7 +6,7 @@ use super::sandbox::Sandbox;
 
 /// A service that a scorer or function uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
+pub enum RewardService {
     /// A Sandbox Fusion service, which runs programs: `reward.sandbox_fusion.url`.
     Sandbox,
     /// math-verify in a Python process, which compares answers other than plain numbers.

@@ -6,7 +6,7 @@ use super::find;
 use super::functions::function;
 use super::math_verify::MathVerify;
 use super::sandbox::Sandbox;
-use super::services::{Service, Services};
+use super::services::{RewardService, Services};
 
 impl Services {
     /// Starts the services that the scorers of these data sources and the functions of these names need. A data source without a
@@ -26,19 +26,19 @@ impl Services {
             .filter_map(|source| Some((find(source).ok()?.needs, format!("the data source \"{source}\""))));
         let functions =
             functions.into_iter().filter_map(|name| Some((function(name)?.needs, format!("the reward function \"{name}\""))));
-        let asked: Vec<(&[Service], String)> = rules.chain(functions).collect();
+        let asked: Vec<(&[RewardService], String)> = rules.chain(functions).collect();
         let user = |service| asked.iter().find(|(needs, _)| needs.contains(&service)).map(|(_, user)| user);
-        if let (Some(user), None) = (user(Service::Sandbox), &sandbox) {
+        if let (Some(user), None) = (user(RewardService::Sandbox), &sandbox) {
             bail!(
                 "{user} scores programs by running them in a Sandbox Fusion service, never in this process: set reward.sandbox_fusion.url, \
                  such as http://localhost:8080/run_code"
             )
         }
-        let math_verify = match user(Service::MathVerify) {
+        let math_verify = match user(RewardService::MathVerify) {
             None => None,
             Some(user) => Some(math_verify().map_err(|error| cannot_verify(user, error))?),
         };
-        let programs = user(Service::Sandbox).is_some();
+        let programs = user(RewardService::Sandbox).is_some();
         Ok(Self { sandbox: sandbox.filter(|_| programs), math_verify })
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::reward_error::FailureKind;
+use super::reward_error::RewardFailure;
 
 /// Statistics since the last report. Scoring threads fill them, and a report empties them.
 #[derive(Debug, Default)]
@@ -52,12 +52,12 @@ impl Stats {
     }
 
     /// Counts a failure. A failure without a kind is an error of a built-in scorer, and counts as an exception.
-    pub fn failed(&self, kind: Option<FailureKind>) {
+    pub fn failed(&self, kind: Option<RewardFailure>) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match kind {
-            None | Some(FailureKind::Exception) => counts.exceptions += 1,
-            Some(FailureKind::Timeout) => counts.timeouts += 1,
-            Some(FailureKind::Crash) => counts.crashes += 1,
+            None | Some(RewardFailure::Exception) => counts.exceptions += 1,
+            Some(RewardFailure::Timeout) => counts.timeouts += 1,
+            Some(RewardFailure::Crash) => counts.crashes += 1,
         }
     }
 

@@ -3,7 +3,7 @@
 use anyhow::{Error, Result, anyhow};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::reward_error::{FailureKind, RewardError};
+use super::reward_error::{RewardError, RewardFailure};
 use super::score::Score;
 use burnish_util::interrupt::Interrupted;
 
@@ -11,7 +11,7 @@ use burnish_util::interrupt::Interrupted;
 enum WireResult {
     Score(Score),
     /// Kind of the [`RewardError`], if the error is one, and the whole text.
-    Failed(Option<FailureKind>, String),
+    Failed(Option<RewardFailure>, String),
     Interrupted(String),
 }
 

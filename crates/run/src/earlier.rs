@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::info::{INFO, RunInfo, State};
+use super::info::{INFO, RunInfo, RunState};
 use super::log_file::LOG;
 use super::phase::PHASE;
 use super::sample::SAMPLES;
@@ -27,7 +27,7 @@ impl EarlierRun {
         let info = found.info?;
         let is_filled = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
         let has_rows = is_filled(&info.cwd.join(&info.metrics)) || is_filled(&dir.join(METRICS));
-        Some(Self { info, is_finished: found.state == Some(State::Finished), has_rows })
+        Some(Self { info, is_finished: found.state == Some(RunState::Finished), has_rows })
     }
 
     /// Returns true if the run has finished.
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(fs::read_to_string(folder.join(METRICS)).unwrap(), "{}\n");
         assert_eq!(RunInfo::read(&folder).unwrap(), info);
         assert!(EarlierRun::read(dir.path()).is_none());
-        RunInfo { state: State::Finished, ..info }.write(dir.path()).unwrap();
+        RunInfo { state: RunState::Finished, ..info }.write(dir.path()).unwrap();
         let run = EarlierRun::read(dir.path()).unwrap();
         assert!(run.is_finished() && run.has_results());
         assert_ne!(run.move_aside(dir.path()).unwrap(), folder);

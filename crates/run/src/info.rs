@@ -56,7 +56,7 @@ pub struct RunInfo {
     /// Metrics file, relative to `cwd`.
     #[serde(with = "burnish_util::path_text")]
     pub metrics: PathBuf,
-    pub state: State,
+    pub state: RunState,
     /// Step after which validation measures something else than before; earlier values are not comparable.
     #[serde(default)]
     pub validated_after: Option<u64>,
@@ -79,7 +79,7 @@ pub struct ReadableRecord {
     /// Facts that can be read.
     pub info: Option<RunInfo>,
     /// State from the record, if it can be read.
-    pub state: Option<State>,
+    pub state: Option<RunState>,
     /// Parts that cannot be read, and the reason.
     pub problem: Option<String>,
 }
@@ -87,14 +87,14 @@ pub struct ReadableRecord {
 /// State of a run. A killed run still has the state running, but no process holds the lock of its folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum RunState {
     Running,
     Finished,
     Interrupted,
     Failed,
 }
 
-impl State {
+impl RunState {
     /// Returns the name of the state in run.json.
     pub fn name(self) -> &'static str {
         match self {
@@ -151,7 +151,7 @@ impl RunInfo {
             device: String::new(),
             model: String::new(),
             metrics: PathBuf::new(),
-            state: State::Running,
+            state: RunState::Running,
             error: None,
             phase: None,
             best: None,

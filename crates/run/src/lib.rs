@@ -22,13 +22,13 @@ mod stage;
 mod watched;
 
 pub use earlier::EarlierRun;
-pub use info::{BestSoFar, INFO, ReadableRecord, RecordedSetting, RunInfo, State};
+pub use info::{BestSoFar, INFO, ReadableRecord, RecordedSetting, RunInfo, RunState};
 pub use log_file::{LOG, LogFile, LogLine};
 pub use output::Output;
 pub use phase::{PHASE, Phase};
 pub use record::Record;
 pub use sample::{ConversationSample, SAMPLES, Sample};
-pub use stage::Stage;
-pub use watched::Watched;
+pub use stage::RunStage;
+pub use watched::WatchedMetric;
 
 pub use burnish_tracking::METRICS;

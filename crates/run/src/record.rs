@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::info::{BestSoFar, RunInfo, State};
-use super::sample::{Sample, Samples};
-use super::stage::Stage;
-use super::watched::{ValidationCurve, Validations, Watched};
+use super::info::{BestSoFar, RunInfo, RunState};
+use super::sample::{Sample, SamplesFile};
+use super::stage::RunStage;
+use super::watched::{ValidationCurve, Validations, WatchedMetric};
 use super::{LOG, Output, Phase};
-use burnish_tracking::{Ending, Exit, Metrics, Progress, Session, Table, Trackers, metrics_file};
+use burnish_tracking::{Ending, Exit, Metrics, Progress, StepTable, TrackedRun, Trackers, metrics_file};
 use burnish_util::interrupt::{Interrupt, Interrupted};
 use burnish_util::number::four_digits;
 use burnish_util::secret::hide;
@@ -21,10 +21,10 @@ use burnish_util::time::{human, unix_time};
 #[derive(Debug)]
 pub struct Record {
     trackers: Trackers,
-    stage: Stage,
+    stage: RunStage,
     progress: Progress,
     interrupt: Interrupt,
-    watched: Watched,
+    watched: WatchedMetric,
     validations: Validations,
     /// Value of [`Record::note_no_signal`].
     no_signal: Option<(u64, &'static str)>,
@@ -39,8 +39,8 @@ pub struct Record {
 struct Folder {
     dir: PathBuf,
     info: RunInfo,
-    samples: Samples,
-    stage: Stage,
+    samples: SamplesFile,
+    stage: RunStage,
     ended: bool,
 }
 
@@ -50,7 +50,13 @@ impl Record {
     ///
     /// # Errors
     /// If a tracker cannot be started, or a file of the record cannot be written.
-    pub fn begin(mut info: RunInfo, mut session: Session, loggers: &[String], watched: Watched, output: &Output) -> Result<Self> {
+    pub fn begin(
+        mut info: RunInfo,
+        mut session: TrackedRun,
+        loggers: &[String],
+        watched: WatchedMetric,
+        output: &Output,
+    ) -> Result<Self> {
         let dir = session.dir.clone();
         if let Some(step) = session.resumed_step {
             let found = RunInfo::read_damaged(&dir);
@@ -74,10 +80,10 @@ impl Record {
         // A metrics file outside the run's folder may lack earlier steps.
         validations.best = validations.best.or(info.best.take().filter(|best| best.step >= first));
         info.best.clone_from(&validations.best);
-        let samples = Samples::open(&dir, session.resumed_step)?;
+        let samples = SamplesFile::open(&dir, session.resumed_step)?;
         output.log.open(&dir, session.resumed_step.is_some())?;
         info.write(&dir)?;
-        let stage = Stage::unrecorded(output.progress.clone());
+        let stage = RunStage::unrecorded(output.progress.clone());
         stage.record(&dir)?;
         stage.step(info.step);
         stage.enter("start");
@@ -88,19 +94,19 @@ impl Record {
     }
 
     /// Creates a record that writes nothing to the run's folder and logs to the console alone.
-    pub fn console_only(session: &Session, watched: Watched, output: &Output) -> Self {
+    pub fn console_only(session: &TrackedRun, watched: WatchedMetric, output: &Output) -> Self {
         Self { trackers: Trackers::console(session), ..Self::with_output(watched, output) }
     }
 
     /// Creates a record that stores nothing, for a process whose run is recorded by another process.
-    pub fn silent(watched: Watched, output: &Output) -> Self {
+    pub fn silent(watched: WatchedMetric, output: &Output) -> Self {
         Self::with_output(watched, output)
     }
 
-    fn with_output(watched: Watched, output: &Output) -> Self {
+    fn with_output(watched: WatchedMetric, output: &Output) -> Self {
         Self {
             trackers: Trackers::default(),
-            stage: Stage::unrecorded(output.progress.clone()),
+            stage: RunStage::unrecorded(output.progress.clone()),
             progress: output.progress.clone(),
             interrupt: Interrupt::default(),
             watched,
@@ -118,7 +124,7 @@ impl Record {
     }
 
     /// Returns the stage that reports phases.
-    pub fn stage(&self) -> &Stage {
+    pub fn stage(&self) -> &RunStage {
         &self.stage
     }
 
@@ -132,7 +138,7 @@ impl Record {
     }
 
     /// Shows samples of a step as this table, and writes them to the samples file.
-    pub fn samples(&mut self, step: u64, samples: &[Sample], table: &Table) {
+    pub fn samples(&mut self, step: u64, samples: &[Sample], table: &StepTable) {
         let start = Instant::now();
         self.trackers.table(step, table);
         if let Some(folder) = &mut self.folder
@@ -163,9 +169,9 @@ impl Record {
     pub fn end(&mut self, step: u64, saved: Option<&Path>, result: &Result<()>) {
         self.progress.finish();
         let (exit, state) = match result {
-            Ok(()) => (Exit::Finished, State::Finished),
-            Err(error) if error.is::<Interrupted>() => (Exit::Interrupted, State::Interrupted),
-            Err(_) => (Exit::Failed, State::Failed),
+            Ok(()) => (Exit::Finished, RunState::Finished),
+            Err(error) if error.is::<Interrupted>() => (Exit::Interrupted, RunState::Interrupted),
+            Err(_) => (Exit::Failed, RunState::Failed),
         };
         let (at, no_signal) = (self.stage.now(), self.no_signal);
         if let Some(folder) = &mut self.folder {
@@ -184,11 +190,11 @@ impl Record {
 }
 
 impl Folder {
-    fn end(&mut self, step: u64, state: State, error: Option<String>, phase: &str) {
+    fn end(&mut self, step: u64, state: RunState, error: Option<String>, phase: &str) {
         self.ended = true;
         self.info.step = step;
         self.info.ended = Some(unix_time());
-        self.info.phase = (state == State::Failed).then(|| phase.to_owned());
+        self.info.phase = (state == RunState::Failed).then(|| phase.to_owned());
         self.info.state = state;
         self.info.error = error.map(|error| hide(&error).into_owned());
         self.write("how the run ended");
@@ -256,7 +262,7 @@ impl Drop for Folder {
     fn drop(&mut self) {
         if !self.ended && std::thread::panicking() {
             let (at, error) = (self.stage.now(), format!("the program panicked; see {LOG}"));
-            self.end(at.step.saturating_sub(1), State::Failed, Some(error), &at.phase);
+            self.end(at.step.saturating_sub(1), RunState::Failed, Some(error), &at.phase);
         }
     }
 }
@@ -265,8 +271,8 @@ impl Record {
     /// Begins the record of a run in `dir`, without trackers.
     pub fn untracked(info: RunInfo, dir: &Path, resumed_step: Option<u64>) -> Self {
         let output = Output { progress: Progress::hidden(), log: crate::LogFile::default() };
-        let watched = Watched { metric: None, greater_is_better: true };
-        Self::begin(info, Session::in_folder(dir.to_owned(), resumed_step), &[], watched, &output).unwrap()
+        let watched = WatchedMetric { metric: None, greater_is_better: true };
+        Self::begin(info, TrackedRun::in_folder(dir.to_owned(), resumed_step), &[], watched, &output).unwrap()
     }
 }
 
@@ -300,13 +306,13 @@ mod tests {
         }
         first.end(4, None, &Err(Interrupted("stop".into()).into()));
         let recorded = RunInfo::read(dir.path()).unwrap();
-        assert_eq!((recorded.state, recorded.step, &recorded.phase), (State::Interrupted, 4, &None));
+        assert_eq!((recorded.state, recorded.step, &recorded.phase), (RunState::Interrupted, 4, &None));
         assert_eq!(recorded.best.as_ref().map(|best| (best.value, best.step)), Some((0.5, 3)));
 
         begin(dir.path(), Some(4));
         let resumed = RunInfo::read(dir.path()).unwrap();
         assert_eq!((&resumed.id, resumed.started, resumed.resumed), (&recorded.id, recorded.started, vec![4]));
-        assert_eq!((resumed.state, &resumed.best), (State::Running, &recorded.best));
+        assert_eq!((resumed.state, &resumed.best), (RunState::Running, &recorded.best));
         begin(dir.path(), Some(2));
         let rewound = RunInfo::read(dir.path()).unwrap();
         assert_eq!(rewound.best.map(|best| (best.value, best.step)), Some((0.25, 1)), "step 3 is done again");
@@ -422,12 +428,12 @@ mod tests {
             // A row of the metrics file has the logged values.
             let mut record = begin(dir.path(), None);
             record.log(1, validated(number));
-            let watched = Watched { metric: None, greater_is_better: true };
+            let watched = WatchedMetric { metric: None, greater_is_better: true };
             let last = watched.in_file(&dir.path().join("metrics.jsonl"), 0..=1).last.unwrap();
             assert!(last == number || last.is_nan() && number.is_nan());
             record.end(1, None, &Err(anyhow!("after it")));
             let info = RunInfo::read(dir.path()).unwrap();
-            assert_eq!((info.state, info.error.as_deref()), (State::Failed, Some("after it")));
+            assert_eq!((info.state, info.error.as_deref()), (RunState::Failed, Some("after it")));
             assert_eq!(info.best.is_some(), !number.is_nan(), "NaN is never the best");
         }
     }
@@ -435,12 +441,12 @@ mod tests {
     /// An unreachable server delays the process, not the record.
     #[test]
     fn the_end_is_recorded_before_anybody_is_told() {
-        struct Looks(PathBuf, Arc<Mutex<Vec<State>>>);
+        struct Looks(PathBuf, Arc<Mutex<Vec<RunState>>>);
         impl Tracker for Looks {
             fn log(&mut self, _: u64, _: &Metrics) -> Result<()> {
                 Ok(())
             }
-            fn table(&mut self, _: u64, _: &Table) -> Result<()> {
+            fn table(&mut self, _: u64, _: &StepTable) -> Result<()> {
                 Ok(())
             }
             fn finish(&mut self, _: &Ending) -> Result<()> {
@@ -455,7 +461,7 @@ mod tests {
             record.trackers.add("looks", Box::new(Looks(dir.path().to_owned(), Arc::clone(&seen))));
             record.end(1, None, &result);
         }
-        assert_eq!(*seen.lock().unwrap(), [State::Finished, State::Failed, State::Interrupted]);
+        assert_eq!(*seen.lock().unwrap(), [RunState::Finished, RunState::Failed, RunState::Interrupted]);
     }
 
     #[test]
@@ -470,7 +476,7 @@ mod tests {
         record.stage().step(3);
         record.stage().enter("reward");
         record.end(2, None, &Err(anyhow!("no server")));
-        assert_eq!(left("no server"), (State::Failed, 2, "reward".to_owned()));
+        assert_eq!(left("no server"), (RunState::Failed, 2, "reward".to_owned()));
 
         let record = begin(dir.path(), None);
         record.stage().step(7);
@@ -481,7 +487,7 @@ mod tests {
             panic!("for the test");
         }));
         assert!(panicking.is_err());
-        assert_eq!(left("panicked"), (State::Failed, 6, "update_actor".to_owned()));
+        assert_eq!(left("panicked"), (RunState::Failed, 6, "update_actor".to_owned()));
     }
     #[test]
     fn a_run_without_a_signal_recommends_its_best_checkpoint_or_none() {

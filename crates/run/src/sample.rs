@@ -60,9 +60,9 @@ pub struct ConversationSample {
 
 /// The open samples file of an active run.
 #[derive(Debug)]
-pub(crate) struct Samples(StepLog);
+pub(crate) struct SamplesFile(StepLog);
 
-impl Samples {
+impl SamplesFile {
     /// Opens the file; see [`StepLog::open`].
     ///
     /// # Errors

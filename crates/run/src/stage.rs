@@ -11,12 +11,12 @@ use burnish_util::time::unix_time;
 
 /// Current step and phase of a run, shown on the progress bar and written to phase.json. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Stage {
+pub struct RunStage {
     progress: Progress,
     shared: Arc<Mutex<(Phase, Option<PhaseFile>)>>,
 }
 
-impl Stage {
+impl RunStage {
     /// Creates the stage of a run without a record.
     pub(crate) fn unrecorded(progress: Progress) -> Self {
         Self { progress, shared: Arc::default() }

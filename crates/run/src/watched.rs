@@ -13,7 +13,7 @@ use burnish_util::number::four_digits;
 
 /// The validation metric whose best value is recorded.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Watched {
+pub struct WatchedMetric {
     /// Name of the metric. `None` means the first metric that begins with `val-core/`, or `val/loss`, whose smallest value is the
     /// best.
     pub metric: Option<String>,
@@ -75,7 +75,7 @@ struct MetricsLine {
     data: Map<String, Value>,
 }
 
-impl Watched {
+impl WatchedMetric {
     /// Returns the watched metric of a row, its value, and true if greater is better.
     pub fn value_in<'a>(&self, mut row: impl Iterator<Item = (&'a str, f64)>) -> Option<(&'a str, f64, bool)> {
         match &self.metric {
@@ -135,8 +135,9 @@ mod tests {
         let rows = [(2, "0.8"), (4, "0.9"), (5, "\"NaN\""), (6, "0.9"), (7, "null"), (8, "\"Infinity\""), (9, "0.1")];
         let text = |(step, value): &(u64, &str)| format!("{{\"step\":{step},\"data\":{{\"a\":1,\"val-core/x\":{value}}}}}\n");
         std::fs::write(&file, rows.iter().map(text).collect::<String>() + "{\"step\":1,\"da").unwrap();
-        let watched = |metric: Option<&str>, greater_is_better| Watched { metric: metric.map(str::to_owned), greater_is_better };
-        let of = |watched: &Watched, until| watched.in_file(&file, 0..=until).best.map(|best| (best.value, best.step));
+        let watched =
+            |metric: Option<&str>, greater_is_better| WatchedMetric { metric: metric.map(str::to_owned), greater_is_better };
+        let of = |watched: &WatchedMetric, until| watched.in_file(&file, 0..=until).best.map(|best| (best.value, best.step));
         let first = watched(None, true);
         assert_eq!([1, 2, 3, 7].map(|until| of(&first, until)), [None, Some((0.8, 2)), Some((0.8, 2)), Some((0.9, 4))]);
         assert_eq!(of(&first, 9), Some((f64::INFINITY, 8)));

@@ -9,19 +9,19 @@ use hyper::body::{Bytes, Frame, SizeHint};
 use tokio::sync::mpsc::Receiver;
 
 /// The body of a response.
-pub enum Body {
+pub enum ResponseBody {
     Whole(Full<Bytes>),
     /// Pieces, until their sender is dropped. The channel closes when the client has left.
     Pieces(Receiver<Bytes>),
 }
 
-impl From<Bytes> for Body {
+impl From<Bytes> for ResponseBody {
     fn from(bytes: Bytes) -> Self {
         Self::Whole(Full::new(bytes))
     }
 }
 
-impl hyper::body::Body for Body {
+impl hyper::body::Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 

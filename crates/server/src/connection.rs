@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use super::handler::Handler;
 use super::hosts::Hosts;
 use super::http_error::{HttpError, HttpResponse};
-use super::limits::Limits;
+use super::limits::ServerLimits;
 use super::request::Bodies;
 use super::wire::{Line, wire};
 
@@ -33,7 +33,7 @@ const HEADERS: usize = 100;
 pub(crate) struct Shared<S> {
     pub(crate) handler: Arc<S>,
     pub hosts: Hosts,
-    pub limits: Limits,
+    pub limits: ServerLimits,
     pub bodies: Bodies,
     /// True once the server is asked to stop.
     pub stopping: watch::Receiver<bool>,

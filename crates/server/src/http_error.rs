@@ -5,10 +5,10 @@ use hyper::body::Bytes;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use serde_json::{Value, json};
 
-use super::body::Body;
+use super::body::ResponseBody;
 
 /// A response.
-pub type HttpResponse = hyper::Response<Body>;
+pub type HttpResponse = hyper::Response<ResponseBody>;
 
 /// An error response: `{"error": …}`.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,9 +16,9 @@ mod serve;
 mod wire;
 
 pub use bearer::Bearer;
-pub use body::Body;
+pub use body::ResponseBody;
 pub use handler::Handler;
 pub use hosts::Hosts;
 pub use http_error::{HttpError, HttpResponse, json_response};
-pub use limits::Limits;
+pub use limits::ServerLimits;
 pub use serve::serve;

@@ -9,7 +9,7 @@ const OTHER_FILES: u64 = 128;
 
 /// The limits of a server. The defaults suit a single user's machine.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Number of connections; further ones get status 503 and are closed.
     pub connections: usize,
     /// Time for all headers of a request, and again for its body. An idle connection is closed after this time, too.
@@ -22,7 +22,7 @@ pub struct Limits {
     pub in_flight: usize,
 }
 
-impl Limits {
+impl ServerLimits {
     pub const CONNECTIONS: usize = 1024;
     pub const REQUEST_TIME: Duration = Duration::from_secs(30);
     pub const BODY: usize = 16 << 20;

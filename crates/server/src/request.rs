@@ -11,23 +11,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::http_error::HttpError;
-use super::limits::Limits;
+use super::limits::ServerLimits;
 
 /// Receives the bodies of all requests.
 pub(crate) struct Bodies {
-    limits: Limits,
+    limits: ServerLimits,
     /// One permit for each byte that may still be received.
     room: Arc<Semaphore>,
 }
 
 /// A body, and its share of the bytes in flight.
-pub(crate) struct Body {
+pub(crate) struct RequestBody {
     pub bytes: Bytes,
     pub share: Option<OwnedSemaphorePermit>,
 }
 
 impl Bodies {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: ServerLimits) -> Self {
         Self { limits, room: Arc::new(Semaphore::new(limits.in_flight.min(Semaphore::MAX_PERMITS))) }
     }
 
@@ -35,7 +35,7 @@ impl Bodies {
     ///
     /// # Errors
     /// 400 without a clear length, 408, 413, and 503 if the bodies of other requests leave no room.
-    pub(crate) async fn receive(&self, head: &Parts, body: Incoming) -> Result<Body, HttpError> {
+    pub(crate) async fn receive(&self, head: &Parts, body: Incoming) -> Result<RequestBody, HttpError> {
         let announced = length(head)?;
         if announced.is_some_and(|length| length > self.limits.body as u64) {
             return Err(self.too_large());
@@ -45,7 +45,7 @@ impl Bodies {
         timeout(time, self.collect(body)).await.map_err(late)?
     }
 
-    async fn collect(&self, mut body: Incoming) -> Result<Body, HttpError> {
+    async fn collect(&self, mut body: Incoming) -> Result<RequestBody, HttpError> {
         let (mut bytes, mut share) = (Vec::new(), None::<OwnedSemaphorePermit>);
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| HttpError::malformed(format!("the body cannot be read: {error}")))?;
@@ -62,7 +62,7 @@ impl Bodies {
             }
             bytes.extend_from_slice(&data);
         }
-        Ok(Body { bytes: bytes.into(), share })
+        Ok(RequestBody { bytes: bytes.into(), share })
     }
 
     fn too_large(&self) -> HttpError {

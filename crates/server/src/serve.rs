@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use super::connection::{GRACE, Shared};
 use super::handler::Handler;
 use super::hosts::Hosts;
-use super::limits::Limits;
+use super::limits::ServerLimits;
 use super::request::Bodies;
 use super::wire::{Line, wire};
 use burnish_util::interrupt::Interrupt;
@@ -36,7 +36,7 @@ pub async fn serve<S: Handler>(
     listener: std::net::TcpListener,
     handler: Arc<S>,
     hosts: Hosts,
-    limits: Limits,
+    limits: ServerLimits,
     interrupt: &Interrupt,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use anyhow::Result;
 
-use super::{Ending, Metrics, Session, Table, Tracker, TrackerEntry};
+use super::{Ending, Metrics, StepTable, TrackedRun, Tracker, TrackerEntry};
 
 pub(super) const TRACKER: TrackerEntry = TrackerEntry {
     name: "rewards",
@@ -16,7 +16,7 @@ pub(super) const TRACKER: TrackerEntry = TrackerEntry {
 
 struct Rewards(File);
 
-fn open(session: &Session) -> Result<File> {
+fn open(session: &TrackedRun) -> Result<File> {
     Ok(File::options().create(true).append(true).open(session.dir.join("rewards.csv"))?)
 }
 
@@ -28,7 +28,7 @@ impl Tracker for Rewards {
         Ok(())
     }
 
-    fn table(&mut self, _step: u64, _table: &Table) -> Result<()> {
+    fn table(&mut self, _step: u64, _table: &StepTable) -> Result<()> {
         Ok(())
     }
 
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_step_is_a_line() {
         let folder = tempfile::tempdir().unwrap();
-        let mut tracker = (TRACKER.open)(&Session::in_folder(folder.path().into(), None)).unwrap();
+        let mut tracker = (TRACKER.open)(&TrackedRun::in_folder(folder.path().into(), None)).unwrap();
         let metrics = Metrics::from_iter([("critic/score/mean".to_owned(), 0.5)]);
         tracker.log(3, &metrics).unwrap();
         assert_eq!(std::fs::read_to_string(folder.path().join("rewards.csv")).unwrap(), "3,0.5\n");

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{Ending, Metrics, Session, Table, Tracker, TrackerEntry};
+use super::{Ending, Metrics, StepTable, TrackedRun, Tracker, TrackerEntry};
 use burnish_util::jsonl::StepLog;
 
 pub(super) const TRACKER: TrackerEntry = TrackerEntry {
@@ -27,7 +27,7 @@ impl Tracker for MetricsFile {
         self.0.append(&row(step, metrics)?)
     }
 
-    fn table(&mut self, _: u64, _: &Table) -> Result<()> {
+    fn table(&mut self, _: u64, _: &StepTable) -> Result<()> {
         Ok(())
     }
 
@@ -40,11 +40,11 @@ impl Tracker for MetricsFile {
 pub const METRICS: &str = "metrics.jsonl";
 
 /// Returns the path of a run's metrics file.
-pub fn place(session: &Session) -> PathBuf {
+pub fn place(session: &TrackedRun) -> PathBuf {
     path(session, |variable| std::env::var_os(variable).map(PathBuf::from))
 }
 
-fn path(session: &Session, variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
+fn path(session: &TrackedRun, variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
     let set = |name| variable(name).filter(|path| !path.as_os_str().is_empty());
     let in_root = |root: PathBuf| root.join(&session.project).join(format!("{}.jsonl", session.experiment));
     set("VERL_FILE_LOGGER_PATH")
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_environment_moves_the_file() {
-        let session = Session { project: "p".into(), experiment: "e".into(), ..Session::in_folder("local".into(), None) };
+        let session = TrackedRun { project: "p".into(), experiment: "e".into(), ..TrackedRun::in_folder("local".into(), None) };
         let place = |known: &[(&str, &str)]| {
             path(&session, |name| known.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value)))
         };

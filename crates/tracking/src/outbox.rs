@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::{Ending, Exit, Metrics, Table, Tracker};
+use super::{Ending, Exit, Metrics, StepTable, Tracker};
 
 /// Number of rows that can wait; if there are more, the oldest are dropped.
 const MOST_ROWS: usize = 100_000;
@@ -30,7 +30,7 @@ pub(super) struct QueuedRow {
 #[derive(Debug)]
 pub(super) enum Content {
     Metrics(Metrics),
-    Table(Table),
+    Table(StepTable),
 }
 
 /// A failed delivery.
@@ -119,7 +119,7 @@ impl Tracker for Outbox {
         self.push(step, Content::Metrics(metrics.clone()))
     }
 
-    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
+    fn table(&mut self, step: u64, table: &StepTable) -> Result<()> {
         self.push(step, Content::Table(table.clone()))
     }
 

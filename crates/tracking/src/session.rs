@@ -15,7 +15,7 @@ use burnish_util::fs::{read_json, write_atomic};
 
 /// A run, as its trackers see it.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub struct TrackedRun {
     /// `trainer.project_name`.
     pub project: String,
     /// `trainer.experiment_name`.
@@ -41,7 +41,7 @@ pub struct Session {
 /// File of short texts that trackers keep across resumes.
 const MEMORY: &str = "trackers.json";
 
-impl Session {
+impl TrackedRun {
     /// Removes the texts that an earlier run remembered in this folder, if this run is fresh.
     pub(super) fn begin(&self) -> Result<()> {
         if self.resumed_step.is_some() {
@@ -108,12 +108,12 @@ mod tests {
     #[test]
     fn what_is_remembered_lasts_until_a_fresh_run() {
         let dir = tempfile::tempdir().unwrap();
-        let fresh = Session::in_folder(dir.path().into(), None);
+        let fresh = TrackedRun::in_folder(dir.path().into(), None);
         fresh.begin().unwrap();
         assert_eq!(fresh.remembered("id"), None);
         fresh.remember("id", "one").unwrap();
         fresh.remember("other", "two").unwrap();
-        let resumed = Session { resumed_step: Some(3), ..fresh.clone() };
+        let resumed = TrackedRun { resumed_step: Some(3), ..fresh.clone() };
         resumed.begin().unwrap();
         assert_eq!(resumed.remembered("id").as_deref(), Some("one"));
         fresh.begin().unwrap();

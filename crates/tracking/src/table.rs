@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A table of one step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Table {
+pub struct StepTable {
     /// Name of the table, which becomes part of file names.
     pub name: &'static str,
     pub columns: Vec<String>,

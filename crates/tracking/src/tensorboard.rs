@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::{Cell, Ending, Metrics, Session, Table, Tracker, TrackerEntry};
+use super::{Cell, Ending, Metrics, StepTable, TrackedRun, Tracker, TrackerEntry};
 use burnish_util::crc::CASTAGNOLI;
-use burnish_util::protobuf::Message;
+use burnish_util::protobuf::ProtobufMessage;
 use burnish_util::time::unix_time;
 
 pub(super) const TRACKER: TrackerEntry = TrackerEntry {
@@ -29,7 +29,7 @@ struct EventFile {
 }
 
 impl EventFile {
-    fn create(session: &Session) -> Result<Self> {
+    fn create(session: &TrackedRun) -> Result<Self> {
         let chosen = std::env::var_os("TENSORBOARD_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let dir = chosen.unwrap_or_else(|| session.dir.join("tensorboard"));
         let (path, file) = create_new(&dir).with_context(|| format!("cannot create an event file in {}", dir.display()))?;
@@ -37,7 +37,7 @@ impl EventFile {
         events.write(&event(unix_time(), 0, |event| event.bytes(3, b"brain.Event:2")))?;
         let first_step = session.resumed_step.map_or(0, |step| step + 1);
         events.write(&event(unix_time(), first_step, |event| {
-            event.bytes(7, &Message::of(|session_log| session_log.varint(1, 1)))
+            event.bytes(7, &ProtobufMessage::of(|session_log| session_log.varint(1, 1)))
         }))?;
         Ok(events)
     }
@@ -52,7 +52,7 @@ impl Tracker for EventFile {
         self.write(&event(unix_time(), step, |event| event.bytes(5, &summary(metrics))))
     }
 
-    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
+    fn table(&mut self, step: u64, table: &StepTable) -> Result<()> {
         self.write(&event(unix_time(), step, |event| event.bytes(5, &text(table.name, &markdown(table)))))
     }
 
@@ -77,8 +77,8 @@ fn create_new(dir: &Path) -> io::Result<(PathBuf, File)> {
 
 /// Returns a `tensorflow.Event`: wall_time = 1, step = 2, and the one field that `fill` adds (file_version = 3, summary = 5,
 /// session_log = 7).
-fn event(wall_time: f64, step: u64, fill: impl FnOnce(&mut Message)) -> Vec<u8> {
-    Message::of(|event| {
+fn event(wall_time: f64, step: u64, fill: impl FnOnce(&mut ProtobufMessage)) -> Vec<u8> {
+    ProtobufMessage::of(|event| {
         event.fixed64(1, wall_time.to_bits());
         event.varint(2, step);
         fill(event);
@@ -88,36 +88,36 @@ fn event(wall_time: f64, step: u64, fill: impl FnOnce(&mut Message)) -> Vec<u8> 
 /// Returns a `tensorflow.Summary`: value = 1, repeated, each with tag = 1 and simple_value = 2.
 fn summary(metrics: &Metrics) -> Vec<u8> {
     let value = |name: &str, number: f64| {
-        Message::of(|value| {
+        ProtobufMessage::of(|value| {
             value.bytes(1, name.as_bytes());
             value.fixed32(2, (number as f32).to_bits());
         })
     };
-    Message::of(|summary| metrics.iter().for_each(|(name, number)| summary.bytes(1, &value(name, number))))
+    ProtobufMessage::of(|summary| metrics.iter().for_each(|(name, number)| summary.bytes(1, &value(name, number))))
 }
 
 /// Returns a `tensorflow.Summary` with one text, in the form that TensorBoard's text plugin reads. Its value has tag = 1, tensor
 /// = 8 and metadata = 9. The tensor has dtype = 1 (7 is a string), tensor_shape = 2 of one dim = 2 with size = 1, and string_val
 /// = 8. The metadata has plugin_data = 1 with plugin_name = 1.
 fn text(name: &str, text: &str) -> Vec<u8> {
-    let dim = Message::of(|dim| dim.varint(1, 1));
-    let shape = Message::of(|shape| shape.bytes(2, &dim));
-    let tensor = Message::of(|tensor| {
+    let dim = ProtobufMessage::of(|dim| dim.varint(1, 1));
+    let shape = ProtobufMessage::of(|shape| shape.bytes(2, &dim));
+    let tensor = ProtobufMessage::of(|tensor| {
         tensor.varint(1, 7);
         tensor.bytes(2, &shape);
         tensor.bytes(8, text.as_bytes());
     });
-    let plugin = Message::of(|plugin| plugin.bytes(1, b"text"));
-    let value = Message::of(|value| {
+    let plugin = ProtobufMessage::of(|plugin| plugin.bytes(1, b"text"));
+    let value = ProtobufMessage::of(|value| {
         value.bytes(1, name.as_bytes());
         value.bytes(8, &tensor);
-        value.bytes(9, &Message::of(|metadata| metadata.bytes(1, &plugin)));
+        value.bytes(9, &ProtobufMessage::of(|metadata| metadata.bytes(1, &plugin)));
     });
-    Message::of(|summary| summary.bytes(1, &value))
+    ProtobufMessage::of(|summary| summary.bytes(1, &value))
 }
 
 /// Returns a table in Markdown, which TensorBoard renders.
-fn markdown(table: &Table) -> String {
+fn markdown(table: &StepTable) -> String {
     let cell =
         |cell: &Cell| cell.to_string().replace('&', "&amp;").replace('<', "&lt;").replace('|', "&#124;").replace('\n', "<br>");
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn tables_are_markdown_whatever_their_texts() {
         let rows = vec![vec!["1|2\n<b>".into(), "&".into()]];
-        let table = Table { name: "texts", columns: vec!["query".into(), "response".into()], rows, brief: Vec::new() };
+        let table = StepTable { name: "texts", columns: vec!["query".into(), "response".into()], rows, brief: Vec::new() };
         assert_eq!(markdown(&table), "| query | response |\n| --- | --- |\n| 1&#124;2<br>&lt;b> | &amp; |\n");
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Ending, Metrics, Session, Table};
+use super::{Ending, Metrics, StepTable, TrackedRun};
 
 /// A destination of metrics.
 pub trait Tracker: Send {
@@ -16,7 +16,7 @@ pub trait Tracker: Send {
     ///
     /// # Errors
     /// The errors of [`Self::log`].
-    fn table(&mut self, step: u64, table: &Table) -> Result<()>;
+    fn table(&mut self, step: u64, table: &StepTable) -> Result<()>;
 
     /// Finishes; called once at the end of a run, unless the process is killed. A tracker that has to wait asks `ending` for the
     /// time limit.
@@ -32,9 +32,9 @@ pub struct TrackerEntry {
     pub name: &'static str,
     /// Documentation: the content that the tracker writes, and the place.
     pub doc: &'static str,
-    /// Settings that only this tracker reads, as full keys; [`Session::setting`] returns their values.
+    /// Settings that only this tracker reads, as full keys; [`TrackedRun::setting`] returns their values.
     pub reads: &'static [&'static str],
     /// Starts the tracker. An error ends the program before training. It is meant for problems that the user has to fix, not for
     /// a server that is down.
-    pub open: fn(&Session) -> Result<Box<dyn Tracker>>,
+    pub open: fn(&TrackedRun) -> Result<Box<dyn Tracker>>,
 }

@@ -6,7 +6,7 @@ use anyhow::{Error, Result};
 
 use super::console::{self, Console};
 use super::registry::named;
-use super::{Ending, Metrics, Session, Table, Tracker, TrackerEntry, file};
+use super::{Ending, Metrics, StepTable, TrackedRun, Tracker, TrackerEntry, file};
 
 /// Open trackers of a run; none by default.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Trackers {
     ///
     /// # Errors
     /// If a name is unknown or occurs twice, or if a tracker cannot be started.
-    pub fn open(names: &[String], session: &Session) -> Result<Self> {
+    pub fn open(names: &[String], session: &TrackedRun) -> Result<Self> {
         session.begin()?;
         let mut entries = named(names)?;
         // The metrics file is opened last: if another tracker cannot be started, the file stays unchanged.
@@ -43,12 +43,12 @@ impl Trackers {
     }
 
     /// Opens the console alone, for commands that must not write to a run's folder.
-    pub fn console(session: &Session) -> Self {
+    pub fn console(session: &TrackedRun) -> Self {
         let tracker = Box::new(Console::new(session));
         Self { open: vec![OpenTracker { name: console::TRACKER.name, tracker, failed: 0, last: None }] }
     }
 
-    fn from_entries(entries: Vec<&'static TrackerEntry>, session: &Session) -> Result<Self> {
+    fn from_entries(entries: Vec<&'static TrackerEntry>, session: &TrackedRun) -> Result<Self> {
         let open = |entry: &'static TrackerEntry| -> Result<OpenTracker> {
             Ok(OpenTracker { name: entry.name, tracker: (entry.open)(session)?, failed: 0, last: None })
         };
@@ -66,7 +66,7 @@ impl Trackers {
     }
 
     /// Logs a table to all trackers; see [`Tracker::table`].
-    pub fn table(&mut self, step: u64, table: &Table) {
+    pub fn table(&mut self, step: u64, table: &StepTable) {
         self.each(|tracker| tracker.table(step, table));
     }
 
@@ -120,7 +120,7 @@ mod tests {
             if step % 2 == 1 { bail!("no row of step {step}") } else { Ok(()) }
         }
 
-        fn table(&mut self, _: u64, table: &Table) -> Result<()> {
+        fn table(&mut self, _: u64, table: &StepTable) -> Result<()> {
             self.0.lock().unwrap().push(table.name.to_owned());
             Ok(())
         }

@@ -1,10 +1,10 @@
-//! Minimal protocol buffers for the file formats of trackers: [`Message`] writes fields, [`fields`] reads them.
+//! Minimal protocol buffers for the file formats of trackers: [`ProtobufMessage`] writes fields, [`fields`] reads them.
 
 /// A message under construction.
 #[derive(Clone, Debug, Default)]
-pub struct Message(Vec<u8>);
+pub struct ProtobufMessage(Vec<u8>);
 
-impl Message {
+impl ProtobufMessage {
     /// Builds a message with the fields that `fill` adds, and returns its bytes.
     pub fn of(fill: impl FnOnce(&mut Self)) -> Vec<u8> {
         let mut message = Self::default();
@@ -129,8 +129,8 @@ mod tests {
     /// Reads the example of the encoding's documentation, and every kind of field.
     #[test]
     fn fields_read_back_as_written() {
-        assert_eq!(Message::of(|message| message.varint(1, 150)), b"\x08\x96\x01");
-        let bytes = Message::of(|message| {
+        assert_eq!(ProtobufMessage::of(|message| message.varint(1, 150)), b"\x08\x96\x01");
+        let bytes = ProtobufMessage::of(|message| {
             message.varint(1, u64::MAX);
             message.fixed64(2, 1.5f64.to_bits());
             message.message(300, |inner| inner.text(1, "x"));

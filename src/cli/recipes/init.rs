@@ -17,7 +17,7 @@ use burnish_config::compat::Kind;
 use burnish_config::kinds::KINDS;
 use burnish_config::recipe::{Entry, Recipe, Section};
 use burnish_data::rows::Rows;
-use burnish_hydra::{Source, Value, yaml};
+use burnish_hydra::{Value, YamlSource, yaml};
 use burnish_util::fs::write_atomic;
 use burnish_util::shell::word;
 
@@ -214,7 +214,7 @@ impl Draft {
     }
 
     fn yaml(&mut self, key: &str, text: &str, comment: &str) -> Result<(), CliError> {
-        let root = yaml::parse(&Arc::new(Source { name: key.to_owned(), text: format!("value: {text}\n") }));
+        let root = yaml::parse(&Arc::new(YamlSource { name: key.to_owned(), text: format!("value: {text}\n") }));
         let root = root.map_err(burnish_config::ConfigError::from)?;
         let value = root.child("value").map_or(Value::Null, |node| node.value.clone());
         self.value(key, value, comment)

@@ -15,15 +15,15 @@ pub(crate) enum RunsCommand {
     /// List runs with their state, score, size and the settings in which they differ, the newest first
     Ls(ls::LsArgs),
     /// Print all details of a run
-    Show(ShowArgs),
+    Show(RunsShowArgs),
     /// Compare the settings and the results of two runs
-    Diff(diff::DiffArgs),
+    Diff(diff::RunsDiffArgs),
     /// Delete runs with their checkpoints
     Rm(delete::RmArgs),
 }
 
 #[derive(Args)]
-pub(crate) struct ShowArgs {
+pub(crate) struct RunsShowArgs {
     /// Folder of a run, a checkpoint or a file in it
     #[arg(value_name = "RUN_DIR")]
     run: PathBuf,

@@ -45,7 +45,7 @@ const WRITTEN: &[&str] = &[
 ];
 
 /// A run to delete.
-struct Doomed {
+struct DeletedRun {
     dir: PathBuf,
     files: Vec<PathBuf>,
     /// Entries of the folder that the run did not write.
@@ -56,7 +56,8 @@ struct Doomed {
 }
 
 pub(super) fn run(args: &RmArgs) -> Result<(), CliError> {
-    let doomed: Vec<Doomed> = args.runs.iter().map(|dir| Doomed::find(dir)).collect::<Result<_>>().map_err(CliError::setup)?;
+    let doomed: Vec<DeletedRun> =
+        args.runs.iter().map(|dir| DeletedRun::find(dir)).collect::<Result<_>>().map_err(CliError::setup)?;
     let lines: String = doomed.iter().map(|run| format!("{}  {}\n", run.dir.display(), size(run.bytes))).collect();
     if !args.yes {
         ensure_asked(&lines)?;
@@ -81,7 +82,7 @@ fn ensure_asked(lines: &str) -> Result<(), CliError> {
     }
 }
 
-impl Doomed {
+impl DeletedRun {
     /// Refuses what is not the folder of a run that has ended.
     fn find(dir: &Path) -> Result<Self> {
         let kind = fs::symlink_metadata(dir).with_context(|| format!("{}", dir.display()))?;
@@ -137,7 +138,7 @@ fn is_written(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burnish_run::{RunInfo, State};
+    use burnish_run::{RunInfo, RunState};
 
     #[test]
     fn only_files_of_runs_that_ended_are_deleted() {
@@ -145,7 +146,7 @@ mod tests {
         let at = |name: &str| root.path().join(name);
         let begin = |name: &str| {
             fs::create_dir_all(at(name).join("global_step_2/actor")).unwrap();
-            RunInfo { state: State::Finished, ..RunInfo::new("ppo", "p", "e") }.write(&at(name)).unwrap();
+            RunInfo { state: RunState::Finished, ..RunInfo::new("ppo", "p", "e") }.write(&at(name)).unwrap();
             fs::write(at(name).join("global_step_2/actor/x"), "12345").unwrap();
         };
         ["whole", "mixed", "runs"].into_iter().for_each(begin);
@@ -158,7 +159,7 @@ mod tests {
             ("link", "is a link"),
             ("whole/global_step_2", "is not the folder of a run"),
         ] {
-            let error = Doomed::find(&at(name)).err().map(|error| format!("{error:#}")).unwrap();
+            let error = DeletedRun::find(&at(name)).err().map(|error| format!("{error:#}")).unwrap();
             assert!(error.contains(part), "{name}: {error}");
         }
         // One run that is refused keeps all of them.

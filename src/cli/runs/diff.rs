@@ -8,7 +8,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 
 use super::super::error::CliError;
 use super::super::print::print;
-use super::row::{Row, names};
+use super::row::{RunRow, names};
 use burnish_report::compare::{differences, shown};
 use burnish_report::disk::{bytes_of, size};
 use burnish_report::folder::resolve;
@@ -16,7 +16,7 @@ use burnish_util::number::short;
 use burnish_util::terminal;
 
 #[derive(Args)]
-pub(crate) struct DiffArgs {
+pub(crate) struct RunsDiffArgs {
     /// Folder of a run, a checkpoint or a file in it
     #[arg(value_name = "RUN_DIR")]
     a: PathBuf,
@@ -25,8 +25,8 @@ pub(crate) struct DiffArgs {
     b: PathBuf,
 }
 
-pub(super) fn run(args: &DiffArgs) -> Result<(), CliError> {
-    let [a, b] = [&args.a, &args.b].map(|path| resolve(path).map(|dir| Row::read(&dir)).map_err(CliError::setup));
+pub(super) fn run(args: &RunsDiffArgs) -> Result<(), CliError> {
+    let [a, b] = [&args.a, &args.b].map(|path| resolve(path).map(|dir| RunRow::read(&dir)).map_err(CliError::setup));
     let runs = [a?, b?];
     let (_, folders) = names(&runs.each_ref());
     let settings = differences(&runs.each_ref().map(|run| &run.record));
@@ -41,14 +41,14 @@ pub(super) fn run(args: &DiffArgs) -> Result<(), CliError> {
         lines.push(["settings".to_owned(), "the same".to_owned(), "the same".to_owned()]);
     }
     let results = lines.len();
-    let mut add = |name: &str, of: &dyn Fn(&Row) -> String| lines.push([name.to_owned(), of(&runs[0]), of(&runs[1])]);
+    let mut add = |name: &str, of: &dyn Fn(&RunRow) -> String| lines.push([name.to_owned(), of(&runs[0]), of(&runs[1])]);
     add("state", &|run| run.record.describe());
-    add("step", &Row::step);
-    add("score", &Row::score);
-    add("took", &Row::took);
+    add("step", &RunRow::step);
+    add("score", &RunRow::score);
+    add("took", &RunRow::took);
     add("size", &|run| size(bytes_of(&run.record.dir)));
     for name in metrics(&runs) {
-        let last = |run: &Row| run.series.last(&name).map_or_else(super::row::unknown, |(_, value)| short(value));
+        let last = |run: &RunRow| run.series.last(&name).map_or_else(super::row::unknown, |(_, value)| short(value));
         lines.push([name.clone(), last(&runs[0]), last(&runs[1])]);
     }
     let mut table = Table::new();
@@ -83,7 +83,7 @@ const FIRST: &[&str] = &[
 ];
 
 /// Returns the names of metrics that one of the runs has, in the order of [`FIRST`], then those of validation.
-fn metrics(runs: &[Row; 2]) -> Vec<String> {
+fn metrics(runs: &[RunRow; 2]) -> Vec<String> {
     let mut validation: Vec<String> = runs
         .iter()
         .flat_map(|run| run.series.names())

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::super::error::CliError;
 use super::super::print::{print, print_data};
-use super::row::{Row, names};
+use super::row::{RunRow, names};
 use burnish_report::compare::{differing, shown};
 use burnish_report::disk::{bytes_of, size};
 use burnish_report::folder::find;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &LsArgs) -> Result<(), CliError> {
         [] => vec![PathBuf::from(if Path::new("checkpoints").is_dir() { "checkpoints" } else { "." })],
         given => given.to_vec(),
     };
-    let mut runs: Vec<Row> = find(&folders).into_iter().map(|dir| Row::read(&dir)).collect();
+    let mut runs: Vec<RunRow> = find(&folders).into_iter().map(|dir| RunRow::read(&dir)).collect();
     let found = runs.len();
     runs.retain(|run| is_wanted(args, run));
     runs.sort_by(|a, b| b.began().total_cmp(&a.began()));
@@ -58,7 +58,7 @@ pub(super) fn run(args: &LsArgs) -> Result<(), CliError> {
     }
 }
 
-fn is_wanted(args: &LsArgs, run: &Row) -> bool {
+fn is_wanted(args: &LsArgs, run: &RunRow) -> bool {
     let info = run.record.info.as_ref();
     let settings = || info.into_iter().flat_map(|info| &info.config).map(|set| format!("{}={}", set.key, shown(&set.value)));
     let texts = |text: &str| {
@@ -70,7 +70,7 @@ fn is_wanted(args: &LsArgs, run: &Row) -> bool {
     project && args.with.iter().all(|text| texts(text))
 }
 
-fn object(run: &Row) -> serde_json::Value {
+fn object(run: &RunRow) -> serde_json::Value {
     let mut object = run.record.head(&run.series);
     object["reward"] =
         json!(run.reward().map(|(metric, value)| json!({"metric": metric, "value": json_number::to_value(value)})));
@@ -79,7 +79,7 @@ fn object(run: &Row) -> serde_json::Value {
     object
 }
 
-fn table(runs: &[Row]) -> String {
+fn table(runs: &[RunRow]) -> String {
     let records: Vec<_> = runs.iter().map(|run| &run.record).collect();
     let (settings, bytes) = (differing(&records), records.iter().map(|record| bytes_of(&record.dir)));
     let bytes: Vec<u64> = bytes.collect();

@@ -12,13 +12,13 @@ use burnish_util::time::{human, unix_time};
 /// loss of supervised runs.
 const REWARDS: &[&str] = &["critic/score/mean", "critic/rewards/mean", "train/loss"];
 
-pub(super) struct Row {
+pub(super) struct RunRow {
     pub record: RecordedRun,
     /// The metrics of the last steps.
     pub series: Series,
 }
 
-impl Row {
+impl RunRow {
     pub(super) fn read(dir: &Path) -> Self {
         let record = RecordedRun::read(dir);
         let mut series = Series::default();
@@ -64,14 +64,14 @@ impl Row {
 }
 
 /// Returns the folder that holds all these runs, and the name of each run below it. A single run keeps its whole path.
-pub(super) fn names(runs: &[&Row]) -> (Option<PathBuf>, Vec<String>) {
-    let parent = |run: &&Row| run.record.dir.parent().map(Path::to_owned);
+pub(super) fn names(runs: &[&RunRow]) -> (Option<PathBuf>, Vec<String>) {
+    let parent = |run: &&RunRow| run.record.dir.parent().map(Path::to_owned);
     let shared = |above: PathBuf, other: PathBuf| above.ancestors().find(|dir| other.starts_with(dir)).map(Path::to_owned);
     let mut parents = runs.iter().map(parent);
     let first = parents.next().flatten().filter(|_| runs.len() > 1);
     let above = parents.try_fold(first, |above, other| Some(Some(shared(above?, other?)?))).flatten();
     let above = above.filter(|above| !above.as_os_str().is_empty());
-    let below = |run: &&Row| {
+    let below = |run: &&RunRow| {
         let dir = above.as_ref().and_then(|above| run.record.dir.strip_prefix(above).ok()).unwrap_or(&run.record.dir);
         dir.display().to_string()
     };

@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::start::{Agents, ENVIRONMENT, PromptParts, SERVER, SINGLE_TURN, TEXT_ENVIRONMENT, TOOLS};
 use burnish_agent::AgentLoop;
-use burnish_agent::Limits;
+use burnish_agent::ConversationLimits;
 use burnish_agent::calls::CallFormat;
 use burnish_agent::calls::response::template_named;
 use burnish_agent::loops::{
-    Begin, CustomLoop, Deferred, EnvironmentReward, EpisodeRecord, OpenAiLoop, OpenAiOptions, ResponseTemplateChat, SingleTurn,
-    TemplateChat, TextEnvironmentLoop, ToolAgent, TrlLoop, params_from,
+    Begin, CustomLoop, DeferredLoop, EnvironmentReward, EpisodeRecord, OpenAiLoop, OpenAiOptions, ResponseTemplateChat,
+    SingleTurn, TemplateChat, TextEnvironmentLoop, ToolAgent, TrlLoop, params_from,
 };
 use burnish_agent::participants::User;
 use burnish_agent::recorded::RecordedTools;
@@ -45,7 +45,7 @@ impl Agents {
         Ok(match prompt.agent.as_str() {
             "" | SINGLE_TURN => Box::new(SingleTurn::new(record(&prompt.ids), Arc::new(parts.tokenizer.clone()))),
             TOOLS => self.tool_agent(prompt, record(&prompt.ids), request_id)?,
-            ENVIRONMENT => Box::new(Deferred::new(record(&[]), self.environment(prompt.clone(), request_id)?)),
+            ENVIRONMENT => Box::new(DeferredLoop::new(record(&[]), self.environment(prompt.clone(), request_id)?)),
             TEXT_ENVIRONMENT => self.text_environment(prompt)?,
             SERVER => self.server_agent(prompt, request_id)?,
             own if self.own_loops().iter().any(|one| one.name == own) => {
@@ -104,7 +104,7 @@ impl Agents {
     ///
     /// # Errors
     /// If two tools have the same name, or a tool needs what only a row has.
-    pub(crate) fn all_tools(&self, request_id: &str) -> Result<(Box<dyn Toolbox>, &Limits)> {
+    pub(crate) fn all_tools(&self, request_id: &str) -> Result<(Box<dyn Toolbox>, &ConversationLimits)> {
         let session = self.host.as_ref().map(Host::session);
         Ok((Box::new(self.toolbox(&json!({}), session.as_ref(), request_id)?), &self.limits))
     }

@@ -17,7 +17,7 @@ use crate::job::openai::{self, ApiPath, check_method, names, not_there};
 use burnish_agent::endpoint::{Api, ApiError, EndpointModel, HttpReply};
 use burnish_agent::program::{Inbox, ProgramHandle};
 use burnish_agent::session::{ApiAccess, PythonProgram, random_token};
-use burnish_server::{Handler, Hosts, HttpError, HttpResponse, Limits, serve};
+use burnish_server::{Handler, Hosts, HttpError, HttpResponse, ServerLimits, serve};
 use burnish_util::interrupt::Interrupt;
 
 /// Maximum number of connections: a program may have several.
@@ -49,10 +49,10 @@ impl AgentServer {
         let programs = Arc::new(Programs { model, desks: Mutex::default() });
         let (site, interrupt) = (programs.clone(), Interrupt::default());
         let stop = interrupt.clone();
-        let limits = Limits {
+        let limits = ServerLimits {
             connections: CONNECTIONS,
-            request_time: Limits::REQUEST_TIME,
-            body: Limits::BODY,
+            request_time: ServerLimits::REQUEST_TIME,
+            body: ServerLimits::BODY,
             body_bound: "what a program may send: bytes",
             in_flight: IN_FLIGHT,
         };

@@ -18,7 +18,7 @@ use burnish_agent::session::{Host, SessionOptions, StartMethod};
 use burnish_agent::tokens::SpecialTokenEscaper;
 use burnish_agent::tools::built_in::SharedTool;
 use burnish_agent::tools::mcp;
-use burnish_agent::{Limits, TruncateSide};
+use burnish_agent::{ConversationLimits, TruncateSide};
 use burnish_config::schema::{self, AgentKeys, ProcessKeys};
 use burnish_data::{AgentRows, TemplateVariables, Tokenizer};
 use burnish_rollout::Sampling;
@@ -51,7 +51,7 @@ pub struct AgentSettings<'a> {
 pub struct Agents {
     /// Dotted key of the group of the settings of conversations.
     pub(super) group: &'static str,
-    pub(super) limits: Limits,
+    pub(super) limits: ConversationLimits,
     /// Loop of rows that name none.
     pub(super) default: String,
     /// True if every row has that loop, even if it names another.
@@ -138,9 +138,9 @@ impl Agents {
             cpu_limit: process.cpu_limit,
             pass_env: process.pass_env.to_vec(),
             start_method: match keys.agent.start_method {
-                schema::StartMethod::Auto => StartMethod::Auto,
-                schema::StartMethod::Fork => StartMethod::Fork,
-                schema::StartMethod::Spawn => StartMethod::Spawn,
+                schema::AgentStartMethod::Auto => StartMethod::Auto,
+                schema::AgentStartMethod::Fork => StartMethod::Fork,
+                schema::AgentStartMethod::Spawn => StartMethod::Spawn,
             },
             interrupt: interrupt.clone(),
         };
@@ -151,15 +151,15 @@ impl Agents {
         let (multi_turn, agent) = (keys.multi_turn, keys.agent);
         Ok(Some(Self {
             group,
-            limits: Limits {
+            limits: ConversationLimits {
                 max_assistant_turns: multi_turn.assistant_turns(),
                 max_user_turns: multi_turn.user_turns(),
                 max_parallel_calls: multi_turn.max_parallel_calls,
                 max_tool_response_length: multi_turn.max_tool_response_length,
                 truncate: match multi_turn.tool_response_truncate_side {
-                    schema::TruncateSide::Left => TruncateSide::Left,
-                    schema::TruncateSide::Middle => TruncateSide::Middle,
-                    schema::TruncateSide::Right => TruncateSide::Right,
+                    schema::ToolResponseTruncateSide::Left => TruncateSide::Left,
+                    schema::ToolResponseTruncateSide::Middle => TruncateSide::Middle,
+                    schema::ToolResponseTruncateSide::Right => TruncateSide::Right,
                 },
                 prompt_length: settings.prompt_length,
                 response_length: settings.response_length,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::history::History;
+use super::history::ChatHistory;
 use super::shown::note;
 use burnish_util::suggest::did_you_mean;
 
@@ -14,7 +14,7 @@ struct ChatCommand {
     /// Its argument in the help.
     argument: &'static str,
     doc: &'static str,
-    run: fn(&mut History, &str) -> Result<Next>,
+    run: fn(&mut ChatHistory, &str) -> Result<Next>,
 }
 
 /// The action after a command.
@@ -38,7 +38,7 @@ const COMMANDS: &[ChatCommand] = &[
 ];
 
 /// Runs a line that begins with a slash. Returns `None` for a message; a message may begin with two slashes.
-pub(super) fn run(history: &mut History, line: &str) -> Option<Result<Next>> {
+pub(super) fn run(history: &mut ChatHistory, line: &str) -> Option<Result<Next>> {
     let rest = line.strip_prefix('/').filter(|rest| !rest.starts_with('/'))?;
     let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
@@ -59,13 +59,13 @@ fn help() -> Result<Next> {
     Ok(Next::Continue)
 }
 
-fn reset(history: &mut History) -> Result<Next> {
+fn reset(history: &mut ChatHistory) -> Result<Next> {
     note(&format!("{} messages are forgotten", history.len()))?;
     history.truncate(0);
     Ok(Next::Continue)
 }
 
-fn system(history: &mut History, text: &str) -> Result<Next> {
+fn system(history: &mut ChatHistory, text: &str) -> Result<Next> {
     if history.is_raw {
         note("texts are continued without messages, so a system message would have no effect")?;
         return Ok(Next::Continue);
@@ -79,7 +79,7 @@ fn system(history: &mut History, text: &str) -> Result<Next> {
     Ok(Next::Continue)
 }
 
-fn save(history: &mut History, file: &str) -> Result<Next> {
+fn save(history: &mut ChatHistory, file: &str) -> Result<Next> {
     let said = match (file, history.len()) {
         ("", _) => "write /save FILE".to_owned(),
         (_, 0) => "there are no messages to save yet".to_owned(),

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::commands::{self, Next};
-use super::history::History;
-use super::partner::{Answer, AnswerEnd, Listener, Partner};
+use super::history::ChatHistory;
+use super::partner::{AnswerEnd, ChatAnswer, Listener, Partner};
 use super::shown::{AnswerWriter, is_dialogue, note};
 use burnish_agent::endpoint::for_template;
 use burnish_util::interrupt::Interrupted;
@@ -30,7 +30,7 @@ impl Listener for AnswerWriter {
 ///
 /// # Errors
 /// If the terminal or the engine fails.
-pub(crate) fn talk(mut partner: Partner, mut history: History) -> Result<()> {
+pub(crate) fn talk(mut partner: Partner, mut history: ChatHistory) -> Result<()> {
     let name = partner.name().to_owned();
     note(&format!("{name}: /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends the chat"))?;
     while let Some(line) = message()? {
@@ -75,7 +75,7 @@ fn message() -> Result<Option<String>> {
 }
 
 /// Answers a message, running tools until an answer has no call. The history gets all messages.
-fn exchange(partner: &mut Partner, history: &mut History, text: &str) -> Result<AnswerEnd> {
+fn exchange(partner: &mut Partner, history: &mut ChatHistory, text: &str) -> Result<AnswerEnd> {
     // In a pipe, only the last turn is the answer.
     let mut writer = AnswerWriter::new(partner.has_tools() && !is_dialogue());
     if history.is_raw {
@@ -105,7 +105,7 @@ fn exchange(partner: &mut Partner, history: &mut History, text: &str) -> Result<
 }
 
 /// Runs the calls of an answer and shows both. Returns false if the user stopped the tools.
-fn run_calls(partner: &mut Partner, history: &mut History, answer: &Answer) -> Result<bool> {
+fn run_calls(partner: &mut Partner, history: &mut ChatHistory, answer: &ChatAnswer) -> Result<bool> {
     for call in &answer.calls {
         note(&format!("→ {}({})", call.name, call.arguments))?;
     }
@@ -153,7 +153,7 @@ pub(crate) fn whole_input() -> Result<String> {
 ///
 /// # Errors
 /// If the model cannot answer; [`Interrupted`] after Ctrl-C.
-pub(crate) fn one_answer(mut partner: Partner, mut history: History, text: &str) -> Result<()> {
+pub(crate) fn one_answer(mut partner: Partner, mut history: ChatHistory, text: &str) -> Result<()> {
     match exchange(&mut partner, &mut history, text)? {
         AnswerEnd::Stopped => Err(Interrupted("the answer was stopped".to_owned()).into()),
         AnswerEnd::Whole | AnswerEnd::Limit => Ok(()),

@@ -8,14 +8,14 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 /// The messages of a chat, and its system message.
-pub(crate) struct History {
+pub(crate) struct ChatHistory {
     pub(super) system: Option<String>,
     messages: Vec<Value>,
     /// True if every text is continued alone, without messages.
     pub(super) is_raw: bool,
 }
 
-impl History {
+impl ChatHistory {
     pub(super) fn new(system: Option<String>, is_raw: bool) -> Self {
         Self { system, messages: Vec::new(), is_raw }
     }

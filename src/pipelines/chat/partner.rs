@@ -10,8 +10,8 @@ use tokio::sync::oneshot::Receiver;
 use tokio::time::timeout;
 
 use crate::job::agents::Agents;
-use crate::pipelines::serve::{CheckedModel, Event, Facts, Hub, Service, engine_thread};
-use burnish_agent::Limits;
+use crate::pipelines::serve::{CheckedModel, Facts, RequestHub, SequenceEvent, ServeState, engine_thread};
+use burnish_agent::ConversationLimits;
 use burnish_agent::calls::ToolCall;
 use burnish_agent::endpoint::{Api, ChoiceText, EndpointModel};
 use burnish_agent::loops::answer_calls;
@@ -27,7 +27,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// A model that answers.
 pub(crate) struct Partner {
-    service: Arc<Service>,
+    service: Arc<ServeState>,
     /// The error that ended the engine.
     broken: Receiver<Error>,
     runtime: Runtime,
@@ -42,13 +42,13 @@ pub(crate) struct Partner {
 /// The tools of a chat.
 pub(super) struct ChatTools {
     tools: Box<dyn Toolbox>,
-    limits: Limits,
+    limits: ConversationLimits,
     most_calls: usize,
     most_turns: Option<usize>,
 }
 
 /// An answer of the model.
-pub(super) struct Answer {
+pub(super) struct ChatAnswer {
     /// The message in OpenAI's form.
     pub message: Value,
     pub calls: Vec<ToolCall>,
@@ -73,7 +73,7 @@ pub(super) trait Listener {
 }
 
 impl ChatTools {
-    pub(super) fn new(tools: Box<dyn Toolbox>, limits: Limits, keys: &MultiTurnConfig) -> Self {
+    pub(super) fn new(tools: Box<dyn Toolbox>, limits: ConversationLimits, keys: &MultiTurnConfig) -> Self {
         Self { tools, limits, most_calls: keys.max_parallel_calls.max(1), most_turns: keys.assistant_turns() }
     }
 }
@@ -89,10 +89,10 @@ impl Partner {
         interrupt: Interrupt,
     ) -> Result<Self> {
         let (model, endpoint) = checked.load()?;
-        let hub = Arc::new(Hub::new(1, 0));
+        let hub = Arc::new(RequestHub::new(1, 0));
         let broken = engine_thread::start(model, endpoint.eos.clone(), rules, engine, hub.clone())?;
         let facts = Facts { model: endpoint, seed, token: Bearer(None) };
-        let service = Arc::new(Service::new(facts, hub, 0));
+        let service = Arc::new(ServeState::new(facts, hub, 0));
         let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
         Ok(Self { service, broken, runtime, stop, tools, _agents: agents, interrupt })
     }
@@ -125,7 +125,7 @@ impl Partner {
     ///
     /// # Errors
     /// If the messages are too long or the template refuses them, or if the engine stopped.
-    pub(super) fn answer(&mut self, messages: &[Value], listener: &mut dyn Listener) -> Result<Answer> {
+    pub(super) fn answer(&mut self, messages: &[Value], listener: &mut dyn Listener) -> Result<ChatAnswer> {
         let schemas = self.tools.as_ref().map(|tools| tools.tools.schemas().to_vec()).unwrap_or_default();
         self.ask(Api::Chat, json!({"messages": messages, "tools": schemas}), listener)
     }
@@ -134,11 +134,11 @@ impl Partner {
     ///
     /// # Errors
     /// If the text is too long, or the engine stopped.
-    pub(super) fn continued(&mut self, text: &str, listener: &mut dyn Listener) -> Result<Answer> {
+    pub(super) fn continued(&mut self, text: &str, listener: &mut dyn Listener) -> Result<ChatAnswer> {
         self.ask(Api::Text, json!({"prompt": text}), listener)
     }
 
-    fn ask(&mut self, api: Api, mut body: Value, listener: &mut dyn Listener) -> Result<Answer> {
+    fn ask(&mut self, api: Api, mut body: Value, listener: &mut dyn Listener) -> Result<ChatAnswer> {
         body["stream"] = true.into();
         body["stop"] = self.stop.clone().into();
         body["include_stop_str_in_output"] = true.into();
@@ -153,19 +153,19 @@ impl Partner {
         loop {
             if self.interrupt.take() {
                 let message = json!({"role": "assistant", "content": text.sent()});
-                return Ok(Answer { message, calls: Vec::new(), end: AnswerEnd::Stopped });
+                return Ok(ChatAnswer { message, calls: Vec::new(), end: AnswerEnd::Stopped });
             }
             let event = self.runtime.block_on(async { timeout(POLL, begun.ticket.next()).await });
             let Ok(event) = event else { continue };
             match event.map(|(_, event)| event) {
                 // Calls are known at the end of an answer.
-                Some(Event::Token(_)) if reads_calls => {}
-                Some(Event::Token(id)) => listener.text(&text.token(tokenizer, options, &ends, id))?,
-                Some(Event::End(response)) => {
+                Some(SequenceEvent::Token(_)) if reads_calls => {}
+                Some(SequenceEvent::Token(id)) => listener.text(&text.token(tokenizer, options, &ends, id))?,
+                Some(SequenceEvent::End(response)) => {
                     let reply = model.reply(&begun.asked, response).map_err(refused)?;
                     listener.text(&text.rest(tokenizer, options, &reply))?;
                     let end = if reply.finish == "length" { AnswerEnd::Limit } else { AnswerEnd::Whole };
-                    return Ok(Answer { message: begun.answered.message(0, &reply), calls: reply.calls, end });
+                    return Ok(ChatAnswer { message: begun.answered.message(0, &reply), calls: reply.calls, end });
                 }
                 None => return Err(self.broken.try_recv().unwrap_or_else(|_| anyhow!("the engine stopped"))),
             }
@@ -177,7 +177,7 @@ impl Partner {
     ///
     /// # Errors
     /// If a tool ends the chat.
-    pub(super) fn run_calls(&mut self, answer: &Answer, messages: &[Value]) -> Result<(Vec<Value>, usize)> {
+    pub(super) fn run_calls(&mut self, answer: &ChatAnswer, messages: &[Value]) -> Result<(Vec<Value>, usize)> {
         let Some(ChatTools { tools, limits, most_calls, .. }) = &mut self.tools else { return Ok((Vec::new(), 0)) };
         let run = &answer.calls[..answer.calls.len().min(*most_calls)];
         let results = answer_calls(&mut **tools, run, messages, limits);

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::history::History;
+use super::history::ChatHistory;
 use super::partner::{ChatTools, Partner};
 use crate::job::agents::{AgentSettings, Agents, EndpointSettings};
 use crate::job::generation::{native_engine, sampling};
@@ -56,7 +56,7 @@ const UNUSED: &[(&str, &str)] = &[
 ///
 /// # Errors
 /// If the folder does not hold a model, or a setting is wrong.
-pub(crate) fn open(loaded: Loaded<GenerationConfig>, options: ChatOptions) -> Result<(Partner, History)> {
+pub(crate) fn open(loaded: Loaded<GenerationConfig>, options: ChatOptions) -> Result<(Partner, ChatHistory)> {
     let config = &loaded.config;
     let rollout = &config.rollout;
     let keys = rollout.conversations();
@@ -137,7 +137,7 @@ pub(crate) fn open(loaded: Loaded<GenerationConfig>, options: ChatOptions) -> Re
     let rules = token_rules(&rollout.token_rules(), "rollout", &loaded.tree, checked.tokenizer(), checked.vocab_size())?;
     let engine = native_engine(&rollout.sampling());
     let seed = config.trainer.seed;
-    let history = History::new(options.system, is_raw);
+    let history = ChatHistory::new(options.system, is_raw);
     let partner = Partner::start(checked, engine, rules, (seed, rollout.stop.clone()), (tools, agents), interrupt)?;
     Ok((partner, history))
 }

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::teacher::Teacher;
 use crate::pipelines::sft;
-use crate::pipelines::stage::{Batch, Measured};
+use crate::pipelines::stage::{Measured, StageBatch};
 use burnish_algorithm::top_k_divergence;
-use burnish_config::schema::{DistillAlgorithmConfig, DivergenceKind};
+use burnish_config::schema::{DistillAlgorithmConfig, DistillDivergence};
 use burnish_data::SftExample;
 use burnish_model::token_stats::TokenGrads;
-use burnish_model::{CausalLm, Comparison, Divergence, Gradients, TokenStats};
+use burnish_model::{CausalLm, ComparisonTarget, Divergence, Gradients, TokenStats};
 use burnish_tracking::Metrics;
 
 /// The two parts of the loss.
@@ -24,17 +24,17 @@ pub(super) struct KdLoss {
 impl KdLoss {
     pub(super) fn of(algorithm: &DistillAlgorithmConfig) -> Self {
         let divergence = match algorithm.loss_type {
-            DivergenceKind::ForwardKl => Divergence::ForwardKl,
-            DivergenceKind::ReverseKl => Divergence::ReverseKl,
-            DivergenceKind::CrossEntropy => Divergence::CrossEntropy,
-            DivergenceKind::Jsd => Divergence::jsd(algorithm.beta),
+            DistillDivergence::ForwardKl => Divergence::ForwardKl,
+            DistillDivergence::ReverseKl => Divergence::ReverseKl,
+            DistillDivergence::CrossEntropy => Divergence::CrossEntropy,
+            DistillDivergence::Jsd => Divergence::jsd(algorithm.beta),
         };
         let least = algorithm.log_prob_min_clamp.map(|least| least as f32);
         Self { divergence, temperature: algorithm.temperature as f32, kd_coef: algorithm.kd_coef, least }
     }
 
-    /// Returns the passes over a micro-batch: one for both parts, or one for each if the divergence has a temperature other than the
-    /// likelihood's.
+    /// Returns the passes over a micro-batch: one for both parts, or one for each if the divergence has a temperature other than
+    /// the likelihood's.
     fn parts(self) -> Vec<Part> {
         let (nll, kd) = (1.0 - self.kd_coef, self.kd_coef);
         let part = |temperature, nll, kd| Part { temperature, nll, kd };
@@ -82,7 +82,7 @@ fn divergences(stats: &TokenStats, k: Option<usize>) -> (Vec<f32>, Vec<f32>) {
 
 /// Sums over the trained tokens of a slice, each with its weight.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Sums {
+pub struct DistillSums {
     loss: f64,
     nll: Option<f64>,
     divergence: Option<f64>,
@@ -98,15 +98,15 @@ pub struct Sums {
 pub(super) fn pass(
     loss: &KdLoss,
     teacher: Option<&Teacher>,
-    batch: &Batch<SftExample>,
+    batch: &StageBatch<SftExample>,
     of_all: f64,
     slice: &[usize],
     model: &CausalLm,
     mut gradients: Option<&mut Gradients>,
-) -> Sums {
+) -> DistillSums {
     // The index of the first row among the teacher's stored examples.
     let offset = if batch.training { 0 } else { teacher.map_or(0, Teacher::training_examples) };
-    let mut sums = Sums::default();
+    let mut sums = DistillSums::default();
     for micro in batch.micro_batches(slice) {
         let of_micro = batch.sequences_of(&micro);
         let weights = micro.iter().flat_map(|&i| sft::weights(batch.examples[i]));
@@ -118,8 +118,8 @@ pub(super) fn pass(
                 .and_then(|teacher| teacher.tokens(&of_micro, &places, model, part.temperature));
             let comparison = match (&tokens, teacher) {
                 _ if part.kd.is_none() => None,
-                (Some(teacher), _) => Some(Comparison::TopK { teacher, least: loss.least }),
-                (None, teacher) => teacher.and_then(Teacher::model).map(|model| Comparison::Model(model, loss.divergence)),
+                (Some(teacher), _) => Some(ComparisonTarget::TopK { teacher, least: loss.least }),
+                (None, teacher) => teacher.and_then(Teacher::model).map(|model| ComparisonTarget::Model(model, loss.divergence)),
             };
             let k = tokens.as_ref().map(|top| top.k);
             match gradients.as_deref_mut() {
@@ -134,7 +134,7 @@ pub(super) fn pass(
     sums
 }
 
-impl Sums {
+impl DistillSums {
     fn add(&mut self, part: Part, weights: &[f64], stats: &TokenStats, k: Option<usize>) {
         // The value of an untrained token may be NaN, which a weight of 0 would not remove.
         let sum = |column: &[f32]| -> f64 {
@@ -230,7 +230,7 @@ mod tests {
         let part = Part { temperature: 1.0, nll: None, kd: Some(0.5) };
         let weights = [0.5, 0.25, 0.0];
         let loss = |weights: &[f64], k| {
-            let mut sums = Sums::default();
+            let mut sums = DistillSums::default();
             sums.add(part, weights, &stats, k);
             (sums.loss, sums.divergence.unwrap())
         };

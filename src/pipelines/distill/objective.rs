@@ -6,15 +6,15 @@ use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
 use crate::pipelines::sft;
-use crate::pipelines::stage::{Batch, Inputs, Measured, Objective, Rows};
+use crate::pipelines::stage::{Measured, Objective, RowFiles, StageBatch, StageInputs};
 use burnish_config::DistillConfig;
-use burnish_config::schema::DivergenceKind;
+use burnish_config::schema::DistillDivergence;
 use burnish_data::{SftExample, Tokenizer};
 use burnish_distributed::Ranks;
 use burnish_model::{CausalLm, Gradients, Sequence};
 use burnish_registry::Choice;
 
-use super::loss::{self, KdLoss, Sums};
+use super::loss::{self, DistillSums, KdLoss};
 use super::teacher::{self, Teacher};
 
 /// Returns every name that the registries know, for the configuration of a distillation.
@@ -33,7 +33,7 @@ impl Objective for Distill {
     type Example = SftExample;
     /// The sum of the weights of all tokens.
     type Whole = f64;
-    type Found = Sums;
+    type Found = DistillSums;
 
     fn unused_options(config: &DistillConfig) -> Result<Vec<UnusedOption>> {
         const WITHOUT: &str = "algorithm.kd_coef is 0";
@@ -50,7 +50,7 @@ impl Objective for Distill {
             (off, "algorithm.beta", WITHOUT),
             (off, "algorithm.temperature", WITHOUT),
             (off, "algorithm.log_prob_min_clamp", WITHOUT),
-            (algorithm.loss_type != DivergenceKind::Jsd, "algorithm.beta", "it needs algorithm.loss_type=jsd"),
+            (algorithm.loss_type != DistillDivergence::Jsd, "algorithm.beta", "it needs algorithm.loss_type=jsd"),
             (!sparse, "algorithm.log_prob_min_clamp", "it needs teacher.top_k or teacher.logits_file"),
             (teacher.logits_file.is_none(), "teacher.logits_dtype", "it needs teacher.logits_file"),
             (teacher.is_stored(), "teacher.logits_dtype", "teacher.logits_file exists already, and has its own format"),
@@ -59,7 +59,7 @@ impl Objective for Distill {
         Ok(rows.into_iter().chain(sft::unused_options(&config.data)).collect())
     }
 
-    fn read(config: &DistillConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<SftExample>> {
+    fn read(config: &DistillConfig, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<SftExample>> {
         sft::read(&config.data, tokenizer, rows)
     }
 
@@ -71,36 +71,36 @@ impl Objective for Distill {
         sft::weights(example).into_iter().map(f64::from).collect()
     }
 
-    fn build(config: &DistillConfig, inputs: &Inputs<SftExample>, model: &CausalLm, ranks: &Ranks) -> Result<Self> {
+    fn build(config: &DistillConfig, inputs: &StageInputs<SftExample>, model: &CausalLm, ranks: &Ranks) -> Result<Self> {
         let open = || Teacher::open(config, inputs, model, ranks);
         let teacher = (!config.algorithm.is_without_teacher()).then(open).transpose()?;
         Ok(Self { teacher, loss: KdLoss::of(&config.algorithm) })
     }
 
-    fn whole(&self, batch: &Batch<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
+    fn whole(&self, batch: &StageBatch<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
         sft::total_weight(&batch.examples)
     }
 
     fn pass(
         &self,
-        batch: &Batch<SftExample>,
+        batch: &StageBatch<SftExample>,
         of_all: &f64,
         slice: &[usize],
         model: &CausalLm,
         gradients: Option<&mut Gradients>,
-    ) -> Sums {
+    ) -> DistillSums {
         loss::pass(&self.loss, self.teacher.as_ref(), batch, *of_all, slice, model, gradients)
     }
 
-    fn measured(&self, _batch: &Batch<SftExample>, _of_all: f64, found: Vec<Sums>) -> Measured {
-        found.into_iter().reduce(Sums::and).unwrap_or_default().measured()
+    fn measured(&self, _batch: &StageBatch<SftExample>, _of_all: f64, found: Vec<DistillSums>) -> Measured {
+        found.into_iter().reduce(DistillSums::and).unwrap_or_default().measured()
     }
 
     fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Result<()> {
         if config.algorithm.is_without_teacher() { Ok(()) } else { teacher::memory(config, memory) }
     }
 
-    fn describe(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Vec<(&'static str, String)>> {
+    fn describe(config: &DistillConfig, inputs: &StageInputs<SftExample>) -> Result<Vec<(&'static str, String)>> {
         let teacher = match config.algorithm.is_without_teacher() {
             true => "none: algorithm.kd_coef is 0".to_owned(),
             false => teacher::describe(config, inputs)?,

@@ -1,5 +1,5 @@
-//! A file of a teacher's top-k tokens at every trained token: tensors `ids` and `log_probs`, [tokens, k], and in its metadata the teacher,
-//! the rows and the temperature.
+//! A file of a teacher's top-k tokens at every trained token: tensors `ids` and `log_probs`, [tokens, k], and in its metadata the
+//! teacher, the rows and the temperature.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use burnish_util::foreign;
 use burnish_util::fs::write_atomic;
 
 /// The requirements of a run on a file.
-pub(super) struct Asked {
+pub(super) struct FileRequirements {
     /// Hashes of the tokens and masks of all examples, and of the teacher if the settings name one.
     rows: String,
     teacher: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct Asked {
     trained: Vec<Vec<bool>>,
 }
 
-impl Asked {
+impl FileRequirements {
     pub(super) fn new(
         examples: &[&SftExample],
         teacher: Option<String>,
@@ -77,14 +77,14 @@ pub(super) fn fingerprint(folder: &Path) -> Result<String> {
 }
 
 /// The teacher's tokens of every example, with neutral entries at untrained tokens.
-pub(super) struct Stored {
+pub(super) struct StoredTopK {
     trained: Vec<Vec<bool>>,
     /// The index of the first trained token of each example.
     starts: Vec<usize>,
     all: TopK,
 }
 
-impl Stored {
+impl StoredTopK {
     /// Creates space for these examples.
     pub(super) fn empty(examples: &[&SftExample], k: usize) -> Self {
         Self::of(examples.iter().map(|example| trained(example)).collect(), k)
@@ -151,7 +151,7 @@ impl Stored {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn write(&self, path: &Path, asked: &Asked, dtype: LogitsDtype) -> Result<()> {
+    pub(super) fn write(&self, path: &Path, asked: &FileRequirements, dtype: LogitsDtype) -> Result<()> {
         let TopK { k, ids, log_probs } = &self.all;
         let shape = vec![ids.len() / k, *k];
         let (ids_dtype, ids): (_, Vec<u8>) = match asked.vocabulary <= 1 << 16 {
@@ -181,7 +181,7 @@ impl Stored {
     /// # Errors
     /// If the file has another format, or belongs to another teacher, other rows, another temperature or another k. If its values
     /// fail the checksum or cannot be a teacher's.
-    pub(super) fn read(path: &Path, asked: &Asked) -> Result<Self> {
+    pub(super) fn read(path: &Path, asked: &FileRequirements) -> Result<Self> {
         let name = path.display();
         let remedy = format!("delete {name} to have it written again, with teacher.path");
         let tokens: usize = asked.trained.iter().flatten().filter(|&&trained| trained).count();
@@ -242,8 +242,9 @@ impl Stored {
     }
 }
 
-/// Returns the first position whose tokens cannot be a teacher's top-k tokens, and the reason. `rounding`: the error of their summed
-/// probabilities; half precision keeps a logarithm to 2^-11 of its size. A probability may be 0, but not all at one position.
+/// Returns the first position whose tokens cannot be a teacher's top-k tokens, and the reason. `rounding`: the error of their
+/// summed probabilities; half precision keeps a logarithm to 2^-11 of its size. A probability may be 0, but not all at one
+/// position.
 fn impossible(all: &TopK, rounding: f64) -> Option<(usize, String)> {
     let places = all.ids.chunks_exact(all.k).zip(all.log_probs.chunks_exact(all.k));
     let wrong = |(ids, log_probs): (&[u32], &[f32])| {

@@ -2,13 +2,13 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::stored::{self, Asked, Stored};
+use super::stored::{self, FileRequirements, StoredTopK};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{check_model, is_bfloat16};
 use crate::job::second_model::SecondModel;
 use crate::job::teacher::check_tokens;
 use crate::pipelines::sft;
-use crate::pipelines::stage::{Inputs, decoder};
+use crate::pipelines::stage::{StageInputs, decoder};
 use burnish_config::DistillConfig;
 use burnish_config::schema::StageConfig;
 use burnish_data::SftExample;
@@ -31,7 +31,7 @@ enum Source {
         model: Box<CausalLm>,
         top_k: Option<usize>,
     },
-    Stored(Stored),
+    Stored(StoredTopK),
 }
 
 impl Teacher {
@@ -39,7 +39,12 @@ impl Teacher {
     ///
     /// # Errors
     /// If the teacher has other tokens than the student, or if weights or a file cannot be read or do not fit.
-    pub(super) fn open(config: &DistillConfig, inputs: &Inputs<SftExample>, student: &CausalLm, ranks: &Ranks) -> Result<Self> {
+    pub(super) fn open(
+        config: &DistillConfig,
+        inputs: &StageInputs<SftExample>,
+        student: &CausalLm,
+        ranks: &Ranks,
+    ) -> Result<Self> {
         ranks.agree(check(config, inputs))?;
         let own = &config.teacher;
         let source = match &own.logits_file {
@@ -53,7 +58,7 @@ impl Teacher {
                     })?;
                 }
                 // A new file is read back, so that this run learns from the same values as later runs.
-                let read = || Stored::read(file.as_path(), &asked(config, inputs, student)?).context("teacher.logits_file");
+                let read = || StoredTopK::read(file.as_path(), &asked(config, inputs, student)?).context("teacher.logits_file");
                 Source::Stored(ranks.agree(read())?)
             }
             None => Source::Model { model: Box::new(ranks.agree(load(config, student))?), top_k: own.top_k },
@@ -73,8 +78,8 @@ impl Teacher {
         }
     }
 
-    /// Returns the top-k tokens for every predicted token of these examples, if only they count. `places`: the indices of the examples in
-    /// a file.
+    /// Returns the top-k tokens for every predicted token of these examples, if only they count. `places`: the indices of the
+    /// examples in a file.
     pub(super) fn tokens(&self, sequences: &[Sequence], places: &[usize], student: &CausalLm, temperature: f32) -> Option<TopK> {
         match &self.source {
             Source::Stored(stored) => Some(stored.examples(places)),
@@ -87,15 +92,21 @@ impl Teacher {
 }
 
 /// Returns the requirements of this run on a file.
-fn asked(config: &DistillConfig, inputs: &Inputs<SftExample>, student: &CausalLm) -> Result<Asked> {
+fn asked(config: &DistillConfig, inputs: &StageInputs<SftExample>, student: &CausalLm) -> Result<FileRequirements> {
     let own = &config.teacher;
     let examples: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
     let teacher = own.path.as_ref().map(|path| stored::fingerprint(path.as_path())).transpose().context(KEY)?;
-    Asked::new(&examples, teacher, config.algorithm.temperature, own.top_k, student.config.vocab_size)
+    FileRequirements::new(&examples, teacher, config.algorithm.temperature, own.top_k, student.config.vocab_size)
 }
 
 /// Computes the teacher's tokens for all examples in one pass that the ranks share. `vocabulary`: the student's vocabulary size.
-fn written(teacher: &CausalLm, config: &DistillConfig, inputs: &Inputs<SftExample>, vocabulary: usize, ranks: &Ranks) -> Stored {
+fn written(
+    teacher: &CausalLm,
+    config: &DistillConfig,
+    inputs: &StageInputs<SftExample>,
+    vocabulary: usize,
+    ranks: &Ranks,
+) -> StoredTopK {
     let keys = config.stage().data;
     let cut = match keys.use_dynamic_bsz {
         true => Cut::Tokens(keys.max_token_len_per_gpu),
@@ -106,7 +117,7 @@ fn written(teacher: &CausalLm, config: &DistillConfig, inputs: &Inputs<SftExampl
     let sequences: Vec<Vec<Sequence>> = examples.iter().map(|example| sft::sequences(example)).collect();
     let vocabulary = vocabulary.min(teacher.config.vocab_size);
     tracing::info!("the teacher writes its top-{k} tokens for {} examples", examples.len());
-    let mut stored = Stored::empty(&examples, k);
+    let mut stored = StoredTopK::empty(&examples, k);
     let micro_batches = cut.micro_batches_of(&sequences);
     let own = &micro_batches[ranks.share(micro_batches.len())];
     for micro in own {
@@ -128,7 +139,7 @@ fn load(config: &DistillConfig, student: &CausalLm) -> Result<CausalLm> {
 ///
 /// # Errors
 /// If config.json cannot be read, the tokens differ, or the positions do not suffice.
-fn check(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Option<DecoderConfig>> {
+fn check(config: &DistillConfig, inputs: &StageInputs<SftExample>) -> Result<Option<DecoderConfig>> {
     let Some(path) = &config.teacher.path else { return Ok(None) };
     let theirs = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
     let longest = inputs.train.iter().chain(&inputs.val).flat_map(sft::sequences).map(|s| s.len()).max();
@@ -156,7 +167,7 @@ pub(super) fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Res
 }
 
 /// Describes the teacher for users, after the checks of a run.
-pub(super) fn describe(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<String> {
+pub(super) fn describe(config: &DistillConfig, inputs: &StageInputs<SftExample>) -> Result<String> {
     let decoder = check(config, inputs)?;
     let own = &config.teacher;
     let model = || own.path.as_ref().map_or_else(|| "a teacher".to_owned(), ToString::to_string);

@@ -2,14 +2,14 @@
 
 use burnish_algorithm::preference::{Answer, length_desensitised};
 use burnish_algorithm::rounding::settled;
-use burnish_data::examples::{Pair, Unpaired};
+use burnish_data::examples::{TokenizedPair, Unpaired};
 use burnish_model::{CausalLm, Sequence, TokenStats};
 
 /// A row in tokens.
 #[derive(Clone, Debug)]
 pub enum PreferenceExample {
     Pair {
-        pair: Pair,
+        pair: TokenizedPair,
         /// Prompt and chosen response in one sequence, if the loss reads the log-probabilities of prompts.
         whole: Option<Vec<u32>>,
     },
@@ -18,7 +18,7 @@ pub enum PreferenceExample {
 
 impl PreferenceExample {
     /// Creates the example of a pair.
-    pub fn pair(pair: Pair, reads_prompts: bool) -> Self {
+    pub fn pair(pair: TokenizedPair, reads_prompts: bool) -> Self {
         let [(prompt, chosen), _] = pair.sides();
         let whole = reads_prompts.then(|| [prompt, chosen].concat());
         Self::Pair { pair, whole }

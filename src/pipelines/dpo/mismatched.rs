@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::example::{PreferenceExample, split};
 use super::reference::Reference;
-use crate::pipelines::stage::Batch;
+use crate::pipelines::stage::StageBatch;
 use burnish_algorithm::preference::kl;
 use burnish_algorithm::rounding::settled;
 use burnish_data::examples::Unpaired;
@@ -14,7 +14,7 @@ use burnish_model::{CausalLm, Sequence};
 
 /// Computes KTO's z over a whole batch: the prompt of each row with the response of its partner row. Collective: each rank
 /// compares the rows of its slices.
-pub(super) fn z(batch: &Batch<PreferenceExample>, reference: &Reference, model: &CausalLm, ranks: &Ranks) -> f64 {
+pub(super) fn z(batch: &StageBatch<PreferenceExample>, reference: &Reference, model: &CausalLm, ranks: &Ranks) -> f64 {
     let rows = rows(batch);
     let count = rows.len();
     let before = || (0..count).map(|i| (i + count - 1) % count).collect();
@@ -42,7 +42,7 @@ pub(super) fn z(batch: &Batch<PreferenceExample>, reference: &Reference, model: 
 }
 
 /// Warns once, by `said`, about a batch with a single prompt.
-pub(crate) fn warn_of_one_prompt(batch: &Batch<PreferenceExample>, said: &AtomicBool) {
+pub(crate) fn warn_of_one_prompt(batch: &StageBatch<PreferenceExample>, said: &AtomicBool) {
     let rows = rows(batch);
     if rows.windows(2).any(|two| !two[0].shares_prompt(two[1])) || said.swap(true, Ordering::Relaxed) {
         return;
@@ -57,16 +57,17 @@ pub(crate) fn warn_of_one_prompt(batch: &Batch<PreferenceExample>, said: &Atomic
     );
 }
 
-fn rows<'a>(batch: &Batch<'a, PreferenceExample>) -> Vec<&'a Unpaired> {
+fn rows<'a>(batch: &StageBatch<'a, PreferenceExample>) -> Vec<&'a Unpaired> {
     batch.examples.iter().map(|example| example.labelled()).collect()
 }
 
-/// Returns, for each of `count` rows, another row whose prompt is not the `same`; `None` if there is only one prompt. The last row
-/// precedes the first.
+/// Returns, for each of `count` rows, another row whose prompt is not the `same`; `None` if there is only one prompt. The last
+/// row precedes the first.
 ///
 /// The partner is the previous row, as in TRL. If neighbours share a prompt, the distance is the length of the longest run of one
-/// prompt. Chosen responses then get chosen partners, rejected ones get rejected partners, and every response is used about equally
-/// often in any order of rows. If that row has the same prompt too, the partner is the nearest row before it with another prompt.
+/// prompt. Chosen responses then get chosen partners, rejected ones get rejected partners, and every response is used about
+/// equally often in any order of rows. If that row has the same prompt too, the partner is the nearest row before it with another
+/// prompt.
 fn partners(count: usize, same: impl Fn(usize, usize) -> bool) -> Option<Vec<usize>> {
     let before = |i: usize, by: usize| (i + count - by) % count;
     let first = (0..count).find(|&i| !same(i, before(i, 1)))?;

@@ -6,13 +6,13 @@ use anyhow::Result;
 
 use super::example::PreferenceExample;
 use super::loss::Loss;
-use super::pass::{Found, Passes, Whole};
+use super::pass::{BatchFacts, DpoSliceResult, Passes};
 use super::reference::{self, Reference};
 use super::{mismatched, rows};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
-use crate::pipelines::stage::{Batch, Inputs, Measured, Objective, Rows};
+use crate::pipelines::stage::{Measured, Objective, RowFiles, StageBatch, StageInputs};
 use burnish_algorithm::preference;
 use burnish_config::DpoConfig;
 use burnish_data::Tokenizer;
@@ -38,14 +38,14 @@ pub struct Dpo {
 impl Objective for Dpo {
     type Config = DpoConfig;
     type Example = PreferenceExample;
-    type Whole = Whole;
-    type Found = Found;
+    type Whole = BatchFacts;
+    type Found = DpoSliceResult;
 
     fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
         rows::unused_options(config)
     }
 
-    fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<PreferenceExample>> {
+    fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<PreferenceExample>> {
         reference::check(config, tokenizer)?;
         rows::read(config, tokenizer, rows)
     }
@@ -61,7 +61,7 @@ impl Objective for Dpo {
         }
     }
 
-    fn build(config: &DpoConfig, inputs: &Inputs<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> Result<Self> {
+    fn build(config: &DpoConfig, inputs: &StageInputs<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> Result<Self> {
         let loss = Loss::of(config)?;
         let reference = Reference::build(config, &loss, inputs, model, ranks)?;
         let ld_alpha = config.algorithm.ld_alpha.filter(|_| loss.compares()).unwrap_or(1.0);
@@ -70,26 +70,26 @@ impl Objective for Dpo {
         Ok(Self { passes, beta: config.algorithm.beta, said, said_of_one_prompt })
     }
 
-    fn whole(&self, batch: &Batch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> Whole {
+    fn whole(&self, batch: &StageBatch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> BatchFacts {
         self.passes.whole(batch, model, ranks)
     }
 
     fn pass(
         &self,
-        batch: &Batch<PreferenceExample>,
-        whole: &Whole,
+        batch: &StageBatch<PreferenceExample>,
+        whole: &BatchFacts,
         slice: &[usize],
         model: &CausalLm,
         gradients: Option<&mut Gradients>,
-    ) -> Found {
+    ) -> DpoSliceResult {
         self.passes.pass(batch, whole, slice, model, gradients)
     }
 
-    fn measured(&self, batch: &Batch<PreferenceExample>, whole: Whole, found: Vec<Found>) -> Measured {
+    fn measured(&self, batch: &StageBatch<PreferenceExample>, whole: BatchFacts, found: Vec<DpoSliceResult>) -> Measured {
         self.passes.measured(batch, whole, found)
     }
 
-    fn warn(&self, batch: &Batch<PreferenceExample>, measured: &Measured) {
+    fn warn(&self, batch: &StageBatch<PreferenceExample>, measured: &Measured) {
         if self.passes.loss.reads_mismatched() {
             mismatched::warn_of_one_prompt(batch, &self.said_of_one_prompt);
         }
@@ -107,7 +107,7 @@ impl Objective for Dpo {
         Ok(())
     }
 
-    fn describe(config: &DpoConfig, _inputs: &Inputs<PreferenceExample>) -> Result<Vec<(&'static str, String)>> {
+    fn describe(config: &DpoConfig, _inputs: &StageInputs<PreferenceExample>) -> Result<Vec<(&'static str, String)>> {
         let loss = Loss::of(config)?;
         let names: Vec<&str> = loss.entries().iter().map(|entry| entry.name).collect();
         let reference = match (&config.reference.model.path, loss.reads_reference()) {

@@ -10,7 +10,7 @@ use super::loss::Loss;
 use super::mismatched;
 use super::reference::Reference;
 use super::tokens::Tokens;
-use crate::pipelines::stage::{Batch, Measured};
+use crate::pipelines::stage::{Measured, StageBatch};
 use burnish_algorithm::preference::{Answer, AnswerGrads, PairCounts};
 use burnish_distributed::Ranks;
 use burnish_model::token_stats::TokenGrads;
@@ -24,7 +24,7 @@ pub(crate) struct Passes {
 }
 
 /// Facts about the whole batch that a pass over a slice needs.
-pub struct Whole {
+pub struct BatchFacts {
     counts: PairCounts,
     /// KTO's z, if the loss reads it.
     z: f64,
@@ -33,20 +33,20 @@ pub struct Whole {
 
 /// The result of a preliminary pass without gradient, for a loss that needs all responses when no micro-batch has all of them.
 struct Ahead {
-    found: Found,
+    found: DpoSliceResult,
     /// The gradients of every row.
     grads: Vec<Vec<AnswerGrads>>,
 }
 
 /// The result of a pass over a slice.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Found {
+pub struct DpoSliceResult {
     /// The statistics of the responses of each row, by its index in the batch: two for a pair, or one.
     answers: BTreeMap<usize, Vec<Answer>>,
     tokens: Tokens,
 }
 
-impl Found {
+impl DpoSliceResult {
     /// Joins the results of the slices of a batch.
     fn joined(slices: Vec<Self>) -> Self {
         let tokens = slices.iter().map(|slice| slice.tokens).reduce(Tokens::and).unwrap_or_default();
@@ -61,28 +61,28 @@ impl Found {
 
 impl Passes {
     /// Runs the preliminary passes without gradient. Collective.
-    pub(super) fn whole(&self, batch: &Batch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> Whole {
+    pub(super) fn whole(&self, batch: &StageBatch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> BatchFacts {
         let reads_z = self.loss.reads_mismatched();
         let z = if reads_z { mismatched::z(batch, &self.reference, model, ranks) } else { 0.0 };
-        let whole = Whole { counts: counts(&batch.examples), z, ahead: None };
+        let whole = BatchFacts { counts: counts(&batch.examples), z, ahead: None };
         if !batch.training || !self.loss.needs_batch() || batch.is_one_micro_batch() {
             return whole;
         }
-        let found = Found::joined(batch.over_slices(ranks, |slice| self.pass(batch, &whole, slice, model, None)));
+        let found = DpoSliceResult::joined(batch.over_slices(ranks, |slice| self.pass(batch, &whole, slice, model, None)));
         let grads = self.loss.evaluate(&batch.examples, &found.answers(), &whole.counts, z).grads;
-        Whole { ahead: Some(Ahead { found, grads }), ..whole }
+        BatchFacts { ahead: Some(Ahead { found, grads }), ..whole }
     }
 
     /// Passes over a slice. All responses of a row pass together, and their shared prompt passes once.
     pub(super) fn pass(
         &self,
-        batch: &Batch<PreferenceExample>,
-        whole: &Whole,
+        batch: &StageBatch<PreferenceExample>,
+        whole: &BatchFacts,
         slice: &[usize],
         model: &CausalLm,
         mut gradients: Option<&mut Gradients>,
-    ) -> Found {
-        let mut found = Found::default();
+    ) -> DpoSliceResult {
+        let mut found = DpoSliceResult::default();
         let goes_again = gradients.is_some() && whole.ahead.is_some();
         let reference = |&i: &usize| (i, self.reference.log_probs(batch, i, self.ld_alpha));
         let references = slice.iter().filter(|_| !goes_again).map(reference).collect();
@@ -108,9 +108,14 @@ impl Passes {
     }
 
     /// Returns the loss of a batch and its metrics.
-    pub(super) fn measured(&self, batch: &Batch<PreferenceExample>, whole: Whole, found: Vec<Found>) -> Measured {
-        let Whole { counts, z, ahead } = whole;
-        let found = ahead.map_or_else(|| Found::joined(found), |ahead| ahead.found);
+    pub(super) fn measured(
+        &self,
+        batch: &StageBatch<PreferenceExample>,
+        whole: BatchFacts,
+        found: Vec<DpoSliceResult>,
+    ) -> Measured {
+        let BatchFacts { counts, z, ahead } = whole;
+        let found = ahead.map_or_else(|| DpoSliceResult::joined(found), |ahead| ahead.found);
         let answers = found.answers();
         let metrics = self.loss.metrics(&batch.examples, &answers, z).into_iter().chain(found.tokens.metrics()).collect();
         Measured { loss: self.loss.evaluate(&batch.examples, &answers, &counts, z).loss, metrics }
@@ -119,11 +124,11 @@ impl Passes {
     /// Computes the statistics of a micro-batch's responses from those of its tokens.
     fn score(
         &self,
-        batch: &Batch<PreferenceExample>,
+        batch: &StageBatch<PreferenceExample>,
         micro: &[usize],
         stats: &TokenStats,
         references: &BTreeMap<usize, Vec<f32>>,
-        found: &mut Found,
+        found: &mut DpoSliceResult,
     ) -> Vec<Vec<Answer>> {
         let mut at = 0;
         let answers = |&i: &usize| {
@@ -139,7 +144,7 @@ impl Passes {
     /// Returns the gradient of every token of a micro-batch. `grads`: the gradients of the responses of each row.
     fn token_grads<'a>(
         &self,
-        batch: &Batch<PreferenceExample>,
+        batch: &StageBatch<PreferenceExample>,
         micro: &[usize],
         grads: impl Iterator<Item = &'a [AnswerGrads]>,
     ) -> TokenGrads {

@@ -4,10 +4,10 @@ use anyhow::{Context, Result};
 
 use super::example::PreferenceExample;
 use super::loss::Loss;
-use super::stored::{Key, Stored};
+use super::stored::{Key, StoredLogProbs};
 use crate::job::models::is_bfloat16;
 use crate::job::second_model::SecondModel;
-use crate::pipelines::stage::{Batch, Inputs, decoder};
+use crate::pipelines::stage::{StageBatch, StageInputs, decoder};
 use burnish_config::DpoConfig;
 use burnish_data::Tokenizer;
 use burnish_distributed::Ranks;
@@ -20,8 +20,9 @@ const KEY: &str = "ref.model.path";
 pub(super) enum Reference {
     /// The loss does not read a reference.
     None,
-    /// The stored sums of its log-probabilities of all responses; the model itself only for a loss that compares responses to other prompts.
-    Stored(Stored, Option<CausalLm>),
+    /// The stored sums of its log-probabilities of all responses; the model itself only for a loss that compares responses to
+    /// other prompts.
+    Stored(StoredLogProbs, Option<CausalLm>),
     Model(CausalLm),
 }
 
@@ -33,7 +34,7 @@ impl Reference {
     pub(super) fn build(
         config: &DpoConfig,
         loss: &Loss,
-        inputs: &Inputs<PreferenceExample>,
+        inputs: &StageInputs<PreferenceExample>,
         model: &CausalLm,
         ranks: &Ranks,
     ) -> Result<Self> {
@@ -47,8 +48,8 @@ impl Reference {
         let ld_alpha = config.algorithm.ld_alpha.unwrap_or(1.0);
         let key = Key::of(&reference, &inputs.train, &inputs.val, ld_alpha);
         let stored = match &config.reference.log_prob_path {
-            Some(path) => ranks.first(|| Stored::read(path.as_path(), &key).context("ref.log_prob_path"))?,
-            None => Stored::beside(config.trainer.default_local_dir.as_path(), &key, ranks, || {
+            Some(path) => ranks.first(|| StoredLogProbs::read(path.as_path(), &key).context("ref.log_prob_path"))?,
+            None => StoredLogProbs::beside(config.trainer.default_local_dir.as_path(), &key, ranks, || {
                 let log_probs = |example: &PreferenceExample| {
                     ranks.beat();
                     example.log_probs(&reference, ld_alpha)
@@ -63,7 +64,7 @@ impl Reference {
     }
 
     /// Returns the reference model.
-    fn model(config: &DpoConfig, inputs: &Inputs<PreferenceExample>, model: &CausalLm) -> Result<CausalLm> {
+    fn model(config: &DpoConfig, inputs: &StageInputs<PreferenceExample>, model: &CausalLm) -> Result<CausalLm> {
         check(config, &inputs.tokenizer)?;
         Ok(match &config.reference.model.path {
             // Without a first update, or with an adapter, the reference shares the weights of the policy and takes no memory.
@@ -77,7 +78,7 @@ impl Reference {
     }
 
     /// Returns the sums of log-probabilities of the responses of an example, by its index in the batch.
-    pub(super) fn log_probs(&self, batch: &Batch<PreferenceExample>, i: usize, ld_alpha: f64) -> Vec<f32> {
+    pub(super) fn log_probs(&self, batch: &StageBatch<PreferenceExample>, i: usize, ld_alpha: f64) -> Vec<f32> {
         let (example, row) = (batch.examples[i], batch.rows[i]);
         match self {
             Self::None => vec![0.0; example.answers().len()],

@@ -8,19 +8,19 @@ use super::example::PreferenceExample;
 use super::loss::Loss;
 use crate::job::unused_options::UnusedOption;
 use crate::job::words::ToLayer;
-use crate::pipelines::stage::{ChatKeys, Rows};
+use crate::pipelines::stage::{ChatKeys, RowFiles};
 use burnish_config::DpoConfig;
 use burnish_config::schema::{Schema, StageTruncation};
 use burnish_config::{Value, defaults};
 use burnish_data::Tokenizer;
 use burnish_data::examples::{PairColumns, PairOptions, ScoredPart, UnpairedColumns, load_pairs, load_unpaired};
-use burnish_data::rows::Rows as Files;
+use burnish_data::rows::Rows;
 
 /// Reads and tokenizes rows. Rows that are left out are counted and named in the log.
 ///
 /// # Errors
 /// If a file or row cannot be read; the message names it.
-pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<PreferenceExample>> {
+pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<PreferenceExample>> {
     let data = &config.data;
     let prompt: Vec<_> = data.prompt_key.iter().map(|key| ("data.prompt_key", key.as_str())).collect();
     chat_keys(config).check::<DpoConfig>(&rows.files, &prompt)?;
@@ -78,7 +78,7 @@ fn pair_columns(config: &DpoConfig) -> PairColumns {
 }
 
 /// Returns the columns of labelled responses. Files without such columns are pairs, unless the settings name the columns.
-fn unpaired_columns(config: &DpoConfig, rows: &Rows) -> Result<UnpairedColumns> {
+fn unpaired_columns(config: &DpoConfig, rows: &RowFiles) -> Result<UnpairedColumns> {
     let data = &config.data;
     if has_pairs(config, &rows.files)? {
         return Ok(UnpairedColumns::Pairs(pair_columns(config)));
@@ -100,15 +100,15 @@ fn has_pairs(config: &DpoConfig, files: &[PathBuf]) -> Result<bool> {
     if named {
         return Ok(false);
     }
-    let files = Files::read(files, &[], &[&data.completion_key, &data.label_key, &data.chosen_key])?;
+    let files = Rows::read(files, &[], &[&data.completion_key, &data.label_key, &data.chosen_key])?;
     let has = |key: &str| files.has_column(key);
     Ok(has(&data.chosen_key) && !has(&data.completion_key) && !has(&data.label_key))
 }
 
 /// Adds to the error of files without labelled responses that pairs are read, too, if the setting names their column.
-fn with_pairs(config: &DpoConfig, rows: &Rows, error: Error) -> Error {
+fn with_pairs(config: &DpoConfig, rows: &RowFiles, error: Error) -> Error {
     let data = &config.data;
-    let has = |key: &str| Files::read(&rows.files, &[], &[key]).is_ok_and(|files| files.has_column(key));
+    let has = |key: &str| Rows::read(&rows.files, &[], &[key]).is_ok_and(|files| files.has_column(key));
     if has(&data.completion_key) || has(&data.label_key) || has(&data.chosen_key) {
         return error;
     }
@@ -116,11 +116,11 @@ fn with_pairs(config: &DpoConfig, rows: &Rows, error: Error) -> Error {
 }
 
 /// Adds to the error of files with labelled responses instead of pairs the loss that learns from them.
-fn with_loss_of_labels(config: &DpoConfig, rows: &Rows, error: Error) -> Error {
+fn with_loss_of_labels(config: &DpoConfig, rows: &RowFiles, error: Error) -> Error {
     let data = &config.data;
     let columns = [data.completion_key.as_str(), &data.label_key, &data.chosen_key];
-    let has_labels = Files::read(&rows.files, &[], &columns)
-        .is_ok_and(|files| columns.map(|key| files.has_column(key)) == [true, true, false]);
+    let has_labels =
+        Rows::read(&rows.files, &[], &columns).is_ok_and(|files| columns.map(|key| files.has_column(key)) == [true, true, false]);
     if has_labels { anyhow!("{error:#}\n  or algorithm.loss_type=kto, which learns from labelled responses") } else { error }
 }
 

@@ -26,7 +26,7 @@ const LARGEST: u64 = 1 << 34;
 
 /// The sums of log-probabilities of all responses, example after example.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Stored {
+pub(crate) struct StoredLogProbs {
     pub train: Vec<f32>,
     pub val: Vec<f32>,
 }
@@ -82,7 +82,7 @@ fn rows(examples: &[PreferenceExample]) -> String {
     format!("{:x}", hash.finalize())
 }
 
-impl Stored {
+impl StoredLogProbs {
     /// Reads the file in the folder of a run. If no file fits, all `ranks` compute the values together and rank 0 writes it.
     ///
     /// # Errors

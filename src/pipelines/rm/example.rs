@@ -1,13 +1,13 @@
 //! A row of a reward model in tokens.
 
 use burnish_algorithm::ranking::StepTarget;
-use burnish_data::examples::Pair;
+use burnish_data::examples::TokenizedPair;
 use burnish_model::Sequence;
 
 /// A row in tokens.
 #[derive(Clone, Debug)]
 pub enum RmExample {
-    Pair(Pair),
+    Pair(TokenizedPair),
     Steps(StepExample),
 }
 

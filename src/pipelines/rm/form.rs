@@ -4,13 +4,13 @@ use anyhow::{Context, Result};
 
 use burnish_algorithm::ranking::{self, RankingLoss};
 use burnish_config::RmConfig;
-use burnish_config::schema::{Init, InitHead};
+use burnish_config::schema::{InitHead, ModelInit};
 use burnish_data::Tokenizer;
 use burnish_model::hf_config::{Classifier, HfConfig};
 use burnish_model::{CausalLm, HeadInit, NewHead, Readout};
 
 /// The task of a reward model.
-pub(super) enum Form {
+pub(super) enum RewardModelForm {
     /// Scoring texts, from pairs.
     Pairs {
         loss: &'static RankingLoss,
@@ -65,9 +65,9 @@ pub(super) fn loss(config: &RmConfig) -> Result<&'static RankingLoss> {
 /// If the loss is unknown.
 pub(super) fn head(config: &RmConfig) -> Result<Option<(usize, Classifier)>> {
     Ok(match (loss(config)?.form, &config.data.placeholder_token) {
-        (ranking::Form::Pairs(_), _) => Some((1, Classifier::Sequences)),
-        (ranking::Form::Steps, None) => Some((2, Classifier::Tokens)),
-        (ranking::Form::Steps, Some(_)) => None,
+        (ranking::RankingForm::Pairs(_), _) => Some((1, Classifier::Sequences)),
+        (ranking::RankingForm::Steps, None) => Some((2, Classifier::Tokens)),
+        (ranking::RankingForm::Steps, Some(_)) => None,
     })
 }
 
@@ -76,7 +76,7 @@ pub(super) fn head(config: &RmConfig) -> Result<Option<(usize, Classifier)>> {
 /// # Errors
 /// If the loss is unknown, or config.json cannot be read.
 pub(crate) fn draws_head(config: &RmConfig) -> Result<bool> {
-    if head(config)?.is_none() || config.model.init == Init::Random {
+    if head(config)?.is_none() || config.model.init == ModelInit::Random {
         return Ok(head(config)?.is_some());
     }
     Ok(HfConfig::read(config.model.path.as_path()).context("model.path")?.classifier().is_none())
@@ -105,14 +105,16 @@ pub(crate) fn step_readout(config: &RmConfig, tokenizer: &Tokenizer) -> Result<S
     Ok(StepReadout::Tokens(ids))
 }
 
-impl Form {
+impl RewardModelForm {
     /// # Errors
     /// If the loss is unknown, or one of `algorithm.reward_tokens` is not a token.
     pub(super) fn of(config: &RmConfig, tokenizer: &Tokenizer) -> Result<Self> {
         let loss = loss(config)?;
         Ok(match loss.form {
-            ranking::Form::Pairs(_) => Self::Pairs { loss, center: config.algorithm.center_rewards_coefficient.unwrap_or(0.0) },
-            ranking::Form::Steps => Self::Steps(step_readout(config, tokenizer)?),
+            ranking::RankingForm::Pairs(_) => {
+                Self::Pairs { loss, center: config.algorithm.center_rewards_coefficient.unwrap_or(0.0) }
+            }
+            ranking::RankingForm::Steps => Self::Steps(step_readout(config, tokenizer)?),
         })
     }
 

@@ -7,15 +7,15 @@ use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
 use super::example::RmExample;
-use super::form::{self, Form, fresh_head};
+use super::form::{self, RewardModelForm, fresh_head};
 use super::padding::Padding;
 use super::pairs::{self, Pairs};
 use super::rows;
-use super::steps::{self, Steps};
+use super::steps::{self, StepLosses};
 use crate::job::models::model_init;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
-use crate::pipelines::stage::{Batch, Inputs, Measured, Objective, Rows};
+use crate::pipelines::stage::{Measured, Objective, RowFiles, StageBatch, StageInputs};
 use burnish_algorithm::ranking;
 use burnish_config::RmConfig;
 use burnish_config::schema::{InitHead, StageConfig};
@@ -32,16 +32,16 @@ pub fn choices() -> Vec<Choice> {
 
 /// The loss of pairs or of steps.
 pub struct Rm {
-    form: Form,
+    form: RewardModelForm,
     /// `None` for a language model, whose tokenizer stays unchanged.
     padding: Option<Padding>,
 }
 
 /// The result of a pass over a slice; one of the two is empty.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Found {
+pub struct RmSliceResult {
     pairs: Pairs,
-    steps: Steps,
+    steps: StepLosses,
 }
 
 impl Objective for Rm {
@@ -49,7 +49,7 @@ impl Objective for Rm {
     type Example = RmExample;
     /// The number of pairs or judged steps; the loss is a mean over them.
     type Whole = f64;
-    type Found = Found;
+    type Found = RmSliceResult;
 
     fn unused_options(config: &RmConfig) -> Result<Vec<UnusedOption>> {
         rows::unused_options(config)
@@ -59,7 +59,7 @@ impl Objective for Rm {
         Ok(form::draws_head(config)? && config.algorithm.init_head != InitHead::Zeros)
     }
 
-    fn read(config: &RmConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<RmExample>> {
+    fn read(config: &RmConfig, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<RmExample>> {
         rows::read(config, tokenizer, rows)
     }
 
@@ -98,48 +98,51 @@ impl Objective for Rm {
         model.context("model.path")
     }
 
-    fn prepared(config: &RmConfig, inputs: &Inputs<RmExample>, model: CausalLm) -> Result<CausalLm> {
+    fn prepared(config: &RmConfig, inputs: &StageInputs<RmExample>, model: CausalLm) -> Result<CausalLm> {
         Ok(match form::head(config)? {
             Some(_) => model.padded_by(Padding::choose(config.stage().model.tokenizer_folder(), inputs)?.id()),
             None => model,
         })
     }
 
-    fn build(config: &RmConfig, inputs: &Inputs<RmExample>, _model: &CausalLm, _ranks: &Ranks) -> Result<Self> {
-        let form = Form::of(config, &inputs.tokenizer)?;
+    fn build(config: &RmConfig, inputs: &StageInputs<RmExample>, _model: &CausalLm, _ranks: &Ranks) -> Result<Self> {
+        let form = RewardModelForm::of(config, &inputs.tokenizer)?;
         let choose = |_| Padding::choose(config.stage().model.tokenizer_folder(), inputs);
         let padding = form::head(config)?.map(choose).transpose()?;
         padding.iter().for_each(Padding::announce);
         Ok(Self { form, padding })
     }
 
-    fn whole(&self, batch: &Batch<RmExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
+    fn whole(&self, batch: &StageBatch<RmExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
         batch.examples.iter().map(|example| example.text().map_or(1, |text| text.at.len())).sum::<usize>() as f64
     }
 
     fn pass(
         &self,
-        batch: &Batch<RmExample>,
+        batch: &StageBatch<RmExample>,
         count: &f64,
         slice: &[usize],
         model: &CausalLm,
         gradients: Option<&mut Gradients>,
-    ) -> Found {
+    ) -> RmSliceResult {
         match &self.form {
-            Form::Pairs { loss, center } => {
-                Found { pairs: pairs::pass(loss, *center, batch, *count, slice, model, gradients), ..Found::default() }
+            RewardModelForm::Pairs { loss, center } => RmSliceResult {
+                pairs: pairs::pass(loss, *center, batch, *count, slice, model, gradients),
+                ..RmSliceResult::default()
+            },
+            RewardModelForm::Steps(read) => {
+                RmSliceResult { steps: steps::pass(read, batch, *count, slice, model, gradients), ..RmSliceResult::default() }
             }
-            Form::Steps(read) => Found { steps: steps::pass(read, batch, *count, slice, model, gradients), ..Found::default() },
         }
     }
 
-    fn measured(&self, batch: &Batch<RmExample>, count: f64, found: Vec<Found>) -> Measured {
+    fn measured(&self, batch: &StageBatch<RmExample>, count: f64, found: Vec<RmSliceResult>) -> Measured {
         match &self.form {
-            Form::Pairs { loss, center } => {
+            RewardModelForm::Pairs { loss, center } => {
                 let pairs = found.into_iter().flat_map(|slice| slice.pairs).collect();
                 pairs::measured(loss, *center, count, pairs, !batch.training)
             }
-            Form::Steps(_) => steps::measured(count, found.into_iter().flat_map(|slice| slice.steps).collect()),
+            RewardModelForm::Steps(_) => steps::measured(count, found.into_iter().flat_map(|slice| slice.steps).collect()),
         }
     }
 
@@ -147,8 +150,8 @@ impl Objective for Rm {
         self.padding.iter().try_for_each(|padding| padding.write(folder))
     }
 
-    fn describe(config: &RmConfig, inputs: &Inputs<RmExample>) -> Result<Vec<(&'static str, String)>> {
-        Ok(vec![("learns", Form::of(config, &inputs.tokenizer)?.describe())])
+    fn describe(config: &RmConfig, inputs: &StageInputs<RmExample>) -> Result<Vec<(&'static str, String)>> {
+        Ok(vec![("learns", RewardModelForm::of(config, &inputs.tokenizer)?.describe())])
     }
 }
 
@@ -173,7 +176,7 @@ mod tests {
             })
         };
         let examples: Vec<RmExample> = (0..4).map(example).collect();
-        let form = Form::Steps(StepReadout::Tokens(vec![3, 9]));
+        let form = RewardModelForm::Steps(StepReadout::Tokens(vec![3, 9]));
         cuts::check(&Rm { form, padding: None }, &examples);
     }
 }

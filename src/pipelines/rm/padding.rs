@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
 use super::example::RmExample;
-use crate::pipelines::stage::Inputs;
+use crate::pipelines::stage::StageInputs;
 use burnish_config::schema::Location;
 use burnish_data::Tokenizer;
 use burnish_data::tokenizer::TOKENIZER_CONFIG;
@@ -39,7 +39,7 @@ impl Padding {
     ///
     /// # Errors
     /// If tokenizer_config.json cannot be read.
-    pub(super) fn choose(folder: &Location, inputs: &Inputs<RmExample>) -> Result<Self> {
+    pub(super) fn choose(folder: &Location, inputs: &StageInputs<RmExample>) -> Result<Self> {
         let examples = inputs.train.iter().chain(&inputs.val);
         let ends =
             examples.flat_map(RmExample::sequences).filter_map(|text| text.response.last().or(text.prompt.last()).copied());
@@ -84,8 +84,8 @@ impl Padding {
         }
     }
 
-    /// Writes the chosen pad token into the tokenizer files of a checkpoint's model. If none of these files exists, the first one is
-    /// created.
+    /// Writes the chosen pad token into the tokenizer files of a checkpoint's model. If none of these files exists, the first one
+    /// is created.
     ///
     /// # Errors
     /// If a file cannot be read or written.

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use super::example::RmExample;
-use crate::pipelines::stage::{Batch, Measured};
+use crate::pipelines::stage::{Measured, StageBatch};
 use burnish_algorithm::ranking::{PairScores, PairTally, RankingLoss, pair_loss};
-use burnish_model::{CausalLm, Gradients, Marked, Readout};
+use burnish_model::{CausalLm, Gradients, MarkedSequence, Readout};
 
 /// The scores of pairs, by their index in the batch.
 pub(super) type Pairs = BTreeMap<usize, PairScores>;
 
-/// Passes over a slice of a batch of `count` pairs; the loss is the mean over the pairs. Both sides of a pair pass together, and their
-/// common prefix passes once.
+/// Passes over a slice of a batch of `count` pairs; the loss is the mean over the pairs. Both sides of a pair pass together, and
+/// their common prefix passes once.
 pub(super) fn pass(
     loss: &RankingLoss,
     center: f64,
-    batch: &Batch<RmExample>,
+    batch: &StageBatch<RmExample>,
     count: f64,
     slice: &[usize],
     model: &CausalLm,
@@ -25,7 +25,8 @@ pub(super) fn pass(
     for micro in batch.micro_batches(slice) {
         let sequences = batch.sequences_of(&micro);
         let last: Vec<[usize; 1]> = sequences.iter().map(|side| [side.len() - 1]).collect();
-        let marked: Vec<Marked> = sequences.iter().zip(&last).map(|(&sequence, at)| Marked { sequence, at }).collect();
+        let marked: Vec<MarkedSequence> =
+            sequences.iter().zip(&last).map(|(&sequence, at)| MarkedSequence { sequence, at }).collect();
         let mut learn = |scores: &[f32]| -> Vec<f32> {
             let of_pair = |(&i, scores): (&usize, &[f32])| {
                 let margin = margin(batch.examples[i]);
@@ -44,8 +45,8 @@ pub(super) fn pass(
     pairs
 }
 
-/// Returns the loss of a batch, summed in the order of its rows, so that no sum depends on slices and micro-batches. `spread`: also
-/// report the spread of the scores.
+/// Returns the loss of a batch, summed in the order of its rows, so that no sum depends on slices and micro-batches. `spread`:
+/// also report the spread of the scores.
 pub(super) fn measured(loss: &RankingLoss, center: f64, count: f64, pairs: Pairs, spread: bool) -> Measured {
     let (mut sum, mut tally) = (0.0, PairTally::default());
     for pair in pairs.into_values() {

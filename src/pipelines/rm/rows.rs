@@ -6,12 +6,12 @@ use super::example::{RmExample, StepExample};
 use super::form::{StepReadout, draws_head, loss, step_readout};
 use crate::job::unused_options::UnusedOption;
 use crate::job::words::ToLayer;
-use crate::pipelines::stage::{ChatKeys, Rows};
-use burnish_algorithm::ranking::{Form, StepTarget};
+use crate::pipelines::stage::{ChatKeys, RowFiles};
+use burnish_algorithm::ranking::{RankingForm, StepTarget};
 use burnish_config::RmConfig;
 use burnish_config::schema::StageTruncation;
 use burnish_data::examples::{
-    PairColumns, PairOptions, ScoredPart, StepLabel, StepOptions, StepRows, Steps, load_pairs, load_steps,
+    LabelledSteps, PairColumns, PairOptions, ScoredPart, StepLabel, StepOptions, StepRows, load_pairs, load_steps,
 };
 use burnish_data::{RowSelection, Tokenizer};
 
@@ -19,15 +19,15 @@ use burnish_data::{RowSelection, Tokenizer};
 ///
 /// # Errors
 /// If a file or row cannot be read; the message names it.
-pub(super) fn read(config: &RmConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<RmExample>> {
+pub(super) fn read(config: &RmConfig, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<RmExample>> {
     match loss(config)?.form {
-        Form::Pairs(_) => {
+        RankingForm::Pairs(_) => {
             let prompt: Vec<_> = config.data.prompt_key.iter().map(|key| ("data.prompt_key", key.as_str())).collect();
             chat_keys(config).check::<RmConfig>(&rows.files, &prompt)?;
             let pairs = load_pairs(&rows.files, tokenizer, &PairOptions { reading: rows.reading, ..pair_options(config)? })?;
             Ok(pairs.into_iter().map(RmExample::Pair).collect())
         }
-        Form::Steps => {
+        RankingForm::Steps => {
             let readout = step_readout(config, tokenizer)?;
             let texts = load_steps(&rows.files, tokenizer, &step_options(config, rows))?;
             texts.into_iter().map(|text| judged(text, &readout, config).map(RmExample::Steps)).collect()
@@ -62,7 +62,7 @@ fn chat_keys(config: &RmConfig) -> ChatKeys<'_> {
     }
 }
 
-fn step_options(config: &RmConfig, of: &Rows) -> StepOptions {
+fn step_options(config: &RmConfig, of: &RowFiles) -> StepOptions {
     let data = &config.data;
     let rows = match &data.placeholder_token {
         Some(placeholder) => StepRows::Placeholders {
@@ -82,7 +82,7 @@ fn step_options(config: &RmConfig, of: &Rows) -> StepOptions {
 }
 
 /// Returns the text with its judgements as the targets of the loss.
-fn judged(text: Steps, readout: &StepReadout, config: &RmConfig) -> Result<StepExample> {
+fn judged(text: LabelledSteps, readout: &StepReadout, config: &RmConfig) -> Result<StepExample> {
     let vocabulary = config.algorithm.reward_tokens.is_none();
     let target = |(step, label)| {
         target(label, readout).with_context(|| {
@@ -117,7 +117,7 @@ fn target(label: StepLabel, readout: &StepReadout) -> Result<StepTarget> {
 /// If the loss is unknown, or config.json cannot be read.
 pub(super) fn unused_options(config: &RmConfig) -> Result<Vec<UnusedOption>> {
     let loss = loss(config)?;
-    let steps = matches!(loss.form, Form::Steps);
+    let steps = matches!(loss.form, RankingForm::Steps);
     let (lists, placeholders) =
         (steps && config.data.placeholder_token.is_none(), steps && config.data.placeholder_token.is_some());
     const PAIRS: &str = "algorithm.loss_type reads no pairs";

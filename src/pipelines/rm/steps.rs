@@ -4,27 +4,28 @@ use std::collections::BTreeMap;
 
 use super::example::{RmExample, StepExample};
 use super::form::StepReadout;
-use crate::pipelines::stage::{Batch, Measured};
+use crate::pipelines::stage::{Measured, StageBatch};
 use burnish_algorithm::ranking::{StepTally, StepTarget, step_loss};
-use burnish_model::{CausalLm, Gradients, Marked};
+use burnish_model::{CausalLm, Gradients, MarkedSequence};
 
 /// The loss of every step, and true if the model judged it correctly, by the index of the text in the batch.
-pub(super) type Steps = BTreeMap<usize, Vec<(f64, bool)>>;
+pub(super) type StepLosses = BTreeMap<usize, Vec<(f64, bool)>>;
 
 /// Passes over a slice of a batch of `count` judged steps; the loss is the mean over the steps.
 pub(super) fn pass(
     read: &StepReadout,
-    batch: &Batch<RmExample>,
+    batch: &StageBatch<RmExample>,
     count: f64,
     slice: &[usize],
     model: &CausalLm,
     mut gradients: Option<&mut Gradients>,
-) -> Steps {
+) -> StepLosses {
     let width = read.numbers(model);
-    let mut found = Steps::new();
+    let mut found = StepLosses::new();
     for micro in batch.micro_batches(slice) {
         let texts: Vec<(usize, &StepExample)> = micro.iter().filter_map(|&i| Some((i, batch.examples[i].text()?))).collect();
-        let marked: Vec<Marked> = texts.iter().map(|(_, text)| Marked { sequence: text.sequence(), at: &text.at }).collect();
+        let marked: Vec<MarkedSequence> =
+            texts.iter().map(|(_, text)| MarkedSequence { sequence: text.sequence(), at: &text.at }).collect();
         let mut steps = texts.iter().flat_map(|(i, text)| text.targets.iter().map(move |target| (*i, *target)));
         let mut learn = |numbers: &[f32]| -> Vec<f32> {
             let step = |(row, (i, target)): (&[f32], (usize, StepTarget))| {
@@ -43,7 +44,7 @@ pub(super) fn pass(
 }
 
 /// Returns the loss of a batch, summed in the order of its rows, so that no sum depends on slices and micro-batches.
-pub(super) fn measured(count: f64, steps: Steps) -> Measured {
+pub(super) fn measured(count: f64, steps: StepLosses) -> Measured {
     let (mut sum, mut tally) = (0.0, StepTally::default());
     for (loss, right) in steps.into_values().flatten() {
         sum += loss;

@@ -6,29 +6,29 @@ use std::sync::atomic::Ordering;
 use hyper::body::Bytes;
 use tokio::sync::mpsc::{Sender, channel};
 
-use super::begin::Begun;
-use super::hub::Event;
+use super::begin::StartedRequest;
+use super::hub::SequenceEvent;
 use super::request_log::{ANSWERED, RequestLog};
-use super::service::Service;
+use super::service::ServeState;
 use crate::job::openai::{events_of, response};
 use burnish_agent::endpoint::{Api, ApiError, ChunkWriter, Completion, HttpReply, for_template, reply_json};
 use burnish_rollout::Response;
-use burnish_server::{Body, HttpResponse};
+use burnish_server::{HttpResponse, ResponseBody};
 
 /// The number of chunks that wait for a slow client; sampling does not wait for the client.
 const PIECES: usize = 64;
 
-impl Service {
+impl ServeState {
     /// Replies when all tokens are sampled.
     ///
     /// # Errors
     /// If the engine stopped, or its tokens cannot be decoded.
-    pub(super) async fn whole(&self, mut begun: Begun, log: &mut Option<RequestLog>) -> Result<HttpResponse, ApiError> {
+    pub(super) async fn whole(&self, mut begun: StartedRequest, log: &mut Option<RequestLog>) -> Result<HttpResponse, ApiError> {
         let count = begun.answered.prompts.len() * begun.asked.options.n;
         let mut replies: Vec<Option<Completion>> = vec![None; count];
         while replies.iter().any(Option::is_none) {
             let (index, event) = begun.ticket.next().await.ok_or_else(broke_off)?;
-            if let Event::End(response) = event {
+            if let SequenceEvent::End(response) = event {
                 add(log.as_mut(), response.ids.len());
                 replies[index] = Some(self.reply(&begun, index, response)?);
             }
@@ -38,7 +38,7 @@ impl Service {
     }
 
     /// Streams chunks while tokens are sampled.
-    pub(super) fn pieces(self: Arc<Self>, begun: Begun, log: RequestLog) -> HttpResponse {
+    pub(super) fn pieces(self: Arc<Self>, begun: StartedRequest, log: RequestLog) -> HttpResponse {
         let (pieces, receive) = channel(PIECES);
         tokio::spawn(async move {
             let mut log = log;
@@ -52,11 +52,11 @@ impl Service {
                 }
             }
         });
-        events_of(Body::Pieces(receive))
+        events_of(ResponseBody::Pieces(receive))
     }
 
     /// Sends the chunks. Returns false if the client has left.
-    async fn send(&self, mut begun: Begun, pieces: &Sender<Bytes>, log: &mut RequestLog) -> Result<bool, ApiError> {
+    async fn send(&self, mut begun: StartedRequest, pieces: &Sender<Bytes>, log: &mut RequestLog) -> Result<bool, ApiError> {
         let tokenizer = self.facts.model.renderer.tokenizer();
         let (options, reads_calls) = (begun.asked.options.clone(), begun.asked.tools.is_some());
         let mut writer = ChunkWriter::new(begun.answered.clone(), options, reads_calls, &self.facts.model.eos);
@@ -75,11 +75,11 @@ impl Service {
                 () = pieces.closed() => return Ok(false),
             };
             match event {
-                Event::Token(id) => {
+                SequenceEvent::Token(id) => {
                     add(Some(log), 1);
                     chunks = writer.token(tokenizer, index, id);
                 }
-                Event::End(response) => {
+                SequenceEvent::End(response) => {
                     let reply = self.reply(&begun, index, response)?;
                     chunks = writer.end(tokenizer, index, &reply);
                     left -= 1;
@@ -92,8 +92,8 @@ impl Service {
     }
 
     /// Decodes the sampled tokens, and records them if they belong to a conversation.
-    fn reply(&self, begun: &Begun, index: usize, response: Response) -> Result<Completion, ApiError> {
-        let Begun { answered, asked, starts, .. } = begun;
+    fn reply(&self, begun: &StartedRequest, index: usize, response: Response) -> Result<Completion, ApiError> {
+        let StartedRequest { answered, asked, starts, .. } = begun;
         let reply = self.facts.model.reply(asked, response)?;
         self.counts.tokens.fetch_add(reply.response.ids.len() as u64, Ordering::Relaxed);
         if let Some((key, start)) = asked.conversation.as_ref().zip(starts.get(index / asked.options.n.max(1))) {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::hub::{Ticket, Wanted};
-use super::service::Service;
+use super::hub::{SequenceRequest, Ticket};
+use super::service::ServeState;
 use burnish_agent::endpoint::{Api, ApiError, ContinuationKind, ParsedRequest, PromptTokens, ReplyHead, SamplingStart, digest};
 use burnish_util::rng::Stream;
 use burnish_util::time::unix_time;
 
 /// A request whose sequences are sampled.
-pub(crate) struct Begun {
+pub(crate) struct StartedRequest {
     pub answered: ReplyHead,
     /// The request without its prompts.
     pub asked: ParsedRequest,
@@ -19,12 +19,12 @@ pub(crate) struct Begun {
     pub ticket: Ticket,
 }
 
-impl Service {
+impl ServeState {
     /// Parses a request and submits its sequences. Tokenizing takes time.
     ///
     /// # Errors
     /// If the request is wrong or too long, or if too many requests wait.
-    pub(crate) fn begin(&self, api: Api, body: &[u8], header: Option<&str>) -> Result<Begun, ApiError> {
+    pub(crate) fn begin(&self, api: Api, body: &[u8], header: Option<&str>) -> Result<StartedRequest, ApiError> {
         let model = &self.facts.model;
         let mut asked = model.read(api, body, header)?;
         let defaults = *model.renderer.defaults();
@@ -56,7 +56,7 @@ impl Service {
                     }
                     (None, None) => Stream::new(self.facts.seed, "serve", &[number, place[0], place[1]]),
                 };
-                wanted.push(Wanted { ids: ids.clone(), sampling, stream, stop: stop.clone() });
+                wanted.push(SequenceRequest { ids: ids.clone(), sampling, stream, stop: stop.clone() });
             }
         }
         let ticket = self.hub.submit(wanted, options.stream, asked.conversation.as_deref());
@@ -65,7 +65,7 @@ impl Service {
         let (created, name) = (unix_time() as u64, model.name.clone());
         let id = format!("{prefix}-{:x}{number:06x}", model.created);
         let answered = ReplyHead { api, id, model: name, created, prompts: ids };
-        Ok(Begun { answered, asked, starts, ticket })
+        Ok(StartedRequest { answered, asked, starts, ticket })
     }
 
     /// Returns the continuation of a conversation that a prompt belongs to.

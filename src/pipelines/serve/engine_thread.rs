@@ -1,4 +1,4 @@
-//! The thread of the engine, which samples the sequences of a [`Hub`].
+//! The thread of the engine, which samples the sequences of a [`RequestHub`].
 
 use std::sync::Arc;
 use std::thread;
@@ -6,7 +6,7 @@ use std::thread;
 use anyhow::{Error, Result};
 use tokio::sync::oneshot::{Receiver, channel};
 
-use super::hub::Hub;
+use super::hub::RequestHub;
 use burnish_engine::{Engine, NativeEngine};
 use burnish_model::CausalLm;
 use burnish_model::device::GpuStream;
@@ -24,13 +24,13 @@ pub(crate) fn start(
     eos: Vec<u32>,
     rules: Option<TokenRules>,
     mut engine: NativeEngine,
-    hub: Arc<Hub>,
+    hub: Arc<RequestHub>,
 ) -> Result<Receiver<Error>> {
     let (broke_off, broken) = channel();
     let order = GpuStream::current();
     // This thread is not joined: the end of the process ends it, even within a step.
     let sample = move || {
-        let _closes = Closes(hub.clone());
+        let _closes = CloseOnDrop(hub.clone());
         let token = |sequence, token| hub.token(sequence, token);
         let settings = TurnSettings { eos: &eos, stops: None, rules: rules.as_ref(), progress: None, token: Some(&token) };
         if let Err(error) = order.run(|| engine.converse(&model, &settings, &*hub)) {
@@ -42,9 +42,9 @@ pub(crate) fn start(
 }
 
 /// Closes the hub when the engine's thread ends, also by a panic.
-struct Closes(Arc<Hub>);
+struct CloseOnDrop(Arc<RequestHub>);
 
-impl Drop for Closes {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.close();
     }

@@ -15,14 +15,14 @@ const IDLE: Duration = Duration::from_millis(500);
 
 /// An event of a sequence.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum SequenceEvent {
     /// A sampled token; only for streaming clients.
     Token(u32),
     End(Response),
 }
 
 /// A sequence to sample.
-pub struct Wanted {
+pub struct SequenceRequest {
     pub ids: Arc<[u32]>,
     pub sampling: Sampling,
     pub stream: Stream,
@@ -31,13 +31,13 @@ pub struct Wanted {
 
 /// The sequences of a request, and their events with the index of each sequence. Dropping the ticket ends the sequences.
 pub struct Ticket {
-    events: UnboundedReceiver<(usize, Event)>,
+    events: UnboundedReceiver<(usize, SequenceEvent)>,
     left: Arc<AtomicBool>,
 }
 
 impl Ticket {
     /// Returns the next event; `None` if the engine stopped or every sequence has ended.
-    pub async fn next(&mut self) -> Option<(usize, Event)> {
+    pub async fn next(&mut self) -> Option<(usize, SequenceEvent)> {
         self.events.recv().await
     }
 }
@@ -50,7 +50,7 @@ impl Drop for Ticket {
 
 /// The receiver of a sequence.
 struct Client {
-    events: UnboundedSender<(usize, Event)>,
+    events: UnboundedSender<(usize, SequenceEvent)>,
     index: usize,
     streams: bool,
     /// The conversation for which the engine keeps the sequence.
@@ -68,7 +68,7 @@ struct State {
 }
 
 /// The connection of requests and engine.
-pub struct Hub {
+pub struct RequestHub {
     state: Mutex<State>,
     news: Condvar,
     /// The maximum number of sequences that wait or are sampled.
@@ -77,16 +77,16 @@ pub struct Hub {
     most_kept: usize,
 }
 
-impl Hub {
+impl RequestHub {
     pub fn new(most: usize, most_kept: usize) -> Self {
         Self { state: Mutex::default(), news: Condvar::new(), most, most_kept }
     }
 
-    /// Submits sequences. `streams`: true to receive every token at once. `conversation`: a key under which a single sequence is kept,
-    /// so that the next request of that conversation reuses its keys and values.
+    /// Submits sequences. `streams`: true to receive every token at once. `conversation`: a key under which a single sequence is
+    /// kept, so that the next request of that conversation reuses its keys and values.
     ///
     /// Returns `None` if too many sequences wait or the engine stopped.
-    pub fn submit(&self, wanted: Vec<Wanted>, streams: bool, conversation: Option<&str>) -> Option<Ticket> {
+    pub fn submit(&self, wanted: Vec<SequenceRequest>, streams: bool, conversation: Option<&str>) -> Option<Ticket> {
         let mut guard = self.lock();
         let state = &mut *guard;
         if state.closed || state.clients.len().saturating_add(wanted.len()) > self.most {
@@ -95,7 +95,7 @@ impl Hub {
         let (events, receive) = unbounded_channel();
         let left = Arc::new(AtomicBool::new(false));
         let keep = conversation.filter(|_| wanted.len() == 1 && self.most_kept > 0);
-        for (index, Wanted { ids, sampling, stream, stop }) in wanted.into_iter().enumerate() {
+        for (index, SequenceRequest { ids, sampling, stream, stop }) in wanted.into_iter().enumerate() {
             let known = keep.and_then(|key| state.kept.iter().position(|(kept, _)| kept == key));
             let sequence = match known.and_then(|at| state.kept.remove(at)) {
                 Some((_, sequence)) => sequence,
@@ -128,7 +128,7 @@ impl Hub {
         let state = self.lock();
         if let Some(client) = state.clients.get(&sequence).filter(|client| client.streams) {
             // A client that has left is ignored.
-            _ = client.events.send((client.index, Event::Token(token)));
+            _ = client.events.send((client.index, SequenceEvent::Token(token)));
         }
     }
 
@@ -146,7 +146,7 @@ impl Hub {
     }
 }
 
-impl Turns for Hub {
+impl Turns for RequestHub {
     fn ended(&self, sequence: usize, turn: Response) {
         let mut state = self.lock();
         let client = state.clients.remove(&sequence);
@@ -165,7 +165,7 @@ impl Turns for Hub {
         }
         state.arrivals.extend(over.into_iter().map(|sequence| Arrival { sequence, turn: None }));
         if let Some(client) = client {
-            _ = client.events.send((client.index, Event::End(turn)));
+            _ = client.events.send((client.index, SequenceEvent::End(turn)));
         }
     }
 
@@ -183,8 +183,8 @@ mod tests {
     use super::*;
     use burnish_rollout::Finish;
 
-    fn wanted(ids: &[u32]) -> Wanted {
-        Wanted { ids: ids.into(), sampling: Sampling::PLAIN, stream: Stream::new(1, "test", &[]), stop: None }
+    fn wanted(ids: &[u32]) -> SequenceRequest {
+        SequenceRequest { ids: ids.into(), sampling: Sampling::PLAIN, stream: Stream::new(1, "test", &[]), stop: None }
     }
 
     fn response() -> Response {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     /// Returns the indices of sequences with a turn, and of ended sequences.
-    fn arrived(hub: &Hub) -> (Vec<usize>, Vec<usize>) {
+    fn arrived(hub: &RequestHub) -> (Vec<usize>, Vec<usize>) {
         let arrivals = hub.arrived(false).unwrap();
         let (turns, over): (Vec<_>, Vec<_>) = arrivals.iter().partition(|arrival| arrival.turn.is_some());
         let numbers = |arrivals: Vec<&Arrival>| arrivals.iter().map(|arrival| arrival.sequence).collect();
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_conversation_keeps_its_sequence() {
-        let hub = Hub::new(4, 1);
+        let hub = RequestHub::new(4, 1);
         let mut first = hub.submit(vec![wanted(&[1])], true, Some("a")).unwrap();
         let _second = hub.submit(vec![wanted(&[1]), wanted(&[1])], false, Some("a")).unwrap();
         assert!(hub.submit(vec![wanted(&[1]), wanted(&[1])], false, None).is_none(), "four at most");
@@ -211,8 +211,8 @@ mod tests {
             hub.ended(sequence, response());
         }
         assert_eq!(arrived(&hub), (vec![], vec![1, 2]));
-        assert!(matches!(first.events.try_recv(), Ok((0, Event::Token(7)))));
-        assert!(matches!(first.events.try_recv(), Ok((0, Event::End(_)))));
+        assert!(matches!(first.events.try_recv(), Ok((0, SequenceEvent::Token(7)))));
+        assert!(matches!(first.events.try_recv(), Ok((0, SequenceEvent::End(_)))));
         assert!(first.events.try_recv().is_err());
         // The sequence continues; another conversation replaces it when it ends.
         let _again = hub.submit(vec![wanted(&[1, 7, 2])], false, Some("a")).unwrap();
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn who_leaves_ends_the_sequence() {
-        let hub = Hub::new(4, 0);
+        let hub = RequestHub::new(4, 0);
         let ticket = hub.submit(vec![wanted(&[1])], false, None).unwrap();
         let turn = hub.arrived(true).unwrap()[0].turn.clone().unwrap();
         assert!(!turn.is_cancelled());

@@ -1,8 +1,8 @@
 //! `trainer serve`: a language model behind HTTP, by OpenAI's protocol.
 //!
-//! The engine has its own thread, and accepts requests while others decode (`hub::Hub`). `begin` turns a request into sequences,
-//! `answering` turns sampled tokens into a reply, and `service` has the addresses. `agent::endpoint` has the protocol and the record of
-//! served conversations.
+//! The engine has its own thread, and accepts requests while others decode (`hub::RequestHub`). `begin` turns a request into
+//! sequences, `answering` turns sampled tokens into a reply, and `service` has the addresses. `agent::endpoint` has the protocol
+//! and the record of served conversations.
 
 mod answering;
 mod begin;
@@ -14,7 +14,7 @@ mod request_log;
 mod server;
 mod service;
 
-pub(crate) use hub::{Event, Hub};
+pub(crate) use hub::{RequestHub, SequenceEvent};
 pub(crate) use model::{CheckedModel, ModelOptions};
-pub(crate) use server::{Server, ServerOptions};
-pub(crate) use service::{Facts, Service};
+pub(crate) use server::{ModelServer, ServeOptions};
+pub(crate) use service::{Facts, ServeState};

@@ -11,7 +11,7 @@ use burnish_util::time::{human, unix_time};
 pub(super) const ANSWERED: &str = "200";
 
 /// The counters of the server.
-pub(super) struct Counts {
+pub(super) struct RequestCounts {
     pub begun: Instant,
     /// Requests for responses, which give streams of random values their numbers.
     pub requests: AtomicU64,
@@ -25,7 +25,7 @@ pub(super) struct Counts {
     pub left: AtomicU64,
 }
 
-impl Counts {
+impl RequestCounts {
     pub(super) fn new() -> Self {
         let [requests, answered, prompt_tokens, tokens, refused, left] = Default::default();
         Self { begun: Instant::now(), requests, answered, prompt_tokens, tokens, refused, left }
@@ -48,7 +48,7 @@ impl Counts {
 
 /// A request in progress. Its line is logged when it is dropped; a request that is dropped before its end was left by its client.
 pub(super) struct RequestLog {
-    counts: Arc<Counts>,
+    counts: Arc<RequestCounts>,
     begun: Instant,
     /// Method and path.
     request: String,
@@ -58,7 +58,7 @@ pub(super) struct RequestLog {
 }
 
 impl RequestLog {
-    pub(super) fn new(counts: Arc<Counts>, request: String) -> Self {
+    pub(super) fn new(counts: Arc<RequestCounts>, request: String) -> Self {
         Self { counts, begun: Instant::now(), request, tokens: None, end: None }
     }
 

@@ -7,19 +7,19 @@ use anyhow::{Context, Result, bail};
 use tokio::runtime;
 
 use super::engine_thread;
-use super::hub::Hub;
+use super::hub::RequestHub;
 use super::model::ModelOptions;
-use super::service::{Facts, Service};
+use super::service::{Facts, ServeState};
 use burnish_engine::NativeEngine;
 use burnish_model::CausalLm;
-use burnish_server::{Bearer, Hosts, Limits, serve};
+use burnish_server::{Bearer, Hosts, ServerLimits, serve};
 use burnish_util::interrupt::Interrupt;
 
 /// The number of threads that tokenize: each can need a few hundred times the memory of its text.
 const TOKENIZING: usize = 4;
 
 /// The options of the server.
-pub(crate) struct ServerOptions {
+pub(crate) struct ServeOptions {
     pub model: ModelOptions,
     pub host: String,
     /// The port; 0 takes any free one.
@@ -28,7 +28,7 @@ pub(crate) struct ServerOptions {
     pub allowed_hosts: Vec<String>,
     /// The bearer token that clients must send; `None` if they need none.
     pub token: Option<String>,
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// The seed of requests without one.
     pub seed: u64,
     pub engine: NativeEngine,
@@ -41,24 +41,24 @@ pub(crate) struct ServerOptions {
 }
 
 /// A server that has loaded its model and bound its address.
-pub(crate) struct Server {
+pub(crate) struct ModelServer {
     model: CausalLm,
     facts: Facts,
-    hub: Arc<Hub>,
+    hub: Arc<RequestHub>,
     listener: TcpListener,
     interrupt: Interrupt,
     hosts: Hosts,
-    limits: Limits,
+    limits: ServerLimits,
     engine: NativeEngine,
     recorded_tokens: usize,
 }
 
-impl Server {
+impl ModelServer {
     /// Binds the address before the model is loaded, so that early clients wait.
     ///
     /// # Errors
     /// If the folder does not hold a model, the address is taken, or the device is not available.
-    pub(crate) fn new(options: ServerOptions) -> Result<Self> {
+    pub(crate) fn new(options: ServeOptions) -> Result<Self> {
         let checked = options.model.check()?;
         let (host, port) = (options.host.as_str(), options.port);
         let listener = TcpListener::bind((host, port)).with_context(|| format!("cannot listen at {host}:{port}"))?;
@@ -67,7 +67,7 @@ impl Server {
         let facts = Facts { model: endpoint, seed: options.seed, token: Bearer(options.token) };
         // A kept sequence occupies a slot of the engine.
         let kept = options.kept_conversations.min(options.engine.max_num_seqs);
-        let hub = Arc::new(Hub::new(options.most_waiting, kept));
+        let hub = Arc::new(RequestHub::new(options.most_waiting, kept));
         let (engine, limits, recorded_tokens) = (options.engine, options.limits, options.recorded_tokens);
         let interrupt = Interrupt::on_signals()?;
         Ok(Self { model, facts, hub, listener, interrupt, hosts, limits, engine, recorded_tokens })
@@ -93,7 +93,7 @@ impl Server {
     pub(crate) fn run(self) -> Result<()> {
         let Self { model, facts, hub, listener, interrupt, hosts, limits, engine, recorded_tokens } = self;
         let broken = engine_thread::start(model, facts.model.eos.clone(), None, engine, hub.clone())?;
-        let service = Arc::new(Service::new(facts, hub, recorded_tokens));
+        let service = Arc::new(ServeState::new(facts, hub, recorded_tokens));
         let counts = service.counts.clone();
         let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(TOKENIZING).build()?;
         let served = runtime.block_on(async {

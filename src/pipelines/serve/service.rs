@@ -9,9 +9,9 @@ use hyper::http::request::Parts;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use super::hub::Hub;
+use super::hub::RequestHub;
 use super::page::page;
-use super::request_log::{ANSWERED, Counts, RequestLog, log_refused};
+use super::request_log::{ANSWERED, RequestCounts, RequestLog, log_refused};
 use crate::job::openai::{self, ApiPath, check_method, names, not_there, unescaped};
 use burnish_agent::endpoint::{Api, ApiError, CONVERSATION_HEADER, EndpointModel, HttpReply, ServedConversations};
 use burnish_server::{Bearer, Handler, HttpError, HttpResponse};
@@ -31,14 +31,14 @@ pub struct Facts {
 }
 
 /// The state that all requests share.
-pub struct Service {
+pub struct ServeState {
     pub(crate) facts: Facts,
-    pub(crate) hub: Arc<Hub>,
-    pub(super) counts: Arc<Counts>,
+    pub(crate) hub: Arc<RequestHub>,
+    pub(super) counts: Arc<RequestCounts>,
     record: Mutex<ServedConversations>,
 }
 
-impl Handler for Service {
+impl Handler for ServeState {
     fn admit(&self, head: &Parts) -> Result<(), HttpError> {
         let path = head.uri.path();
         match ApiPath::parse(path) {
@@ -81,11 +81,11 @@ impl Handler for Service {
     }
 }
 
-impl Service {
+impl ServeState {
     /// `most_tokens`: the number of tokens of conversations that are kept.
-    pub fn new(facts: Facts, hub: Arc<Hub>, most_tokens: usize) -> Self {
+    pub fn new(facts: Facts, hub: Arc<RequestHub>, most_tokens: usize) -> Self {
         let record = Mutex::new(ServedConversations::new(most_tokens));
-        Self { facts, hub, counts: Arc::new(Counts::new()), record }
+        Self { facts, hub, counts: Arc::new(RequestCounts::new()), record }
     }
 
     pub(super) fn record(&self) -> MutexGuard<'_, ServedConversations> {

@@ -9,4 +9,4 @@ mod service;
 mod texts;
 
 pub use request::queries;
-pub use server::{Server, ServerOptions};
+pub use server::{RewardModelServer, ServeRmOptions};

@@ -10,7 +10,7 @@ use tokio::runtime;
 use tokio::sync::mpsc;
 
 use super::scoring;
-use super::service::Service;
+use super::service::ServeRmState;
 use super::texts::Texts;
 use crate::job::hub_names::NamedModel;
 use crate::job::models::{check_model, is_bfloat16, open_device};
@@ -20,8 +20,8 @@ use burnish_model::device::GpuStream;
 use burnish_model::hf_config::HfConfig;
 use burnish_model::{Cut, Init};
 use burnish_reward_model::model::{Reading, RewardModel};
-use burnish_reward_model::steps::{StepOptions, Steps, judging_decoder, load_judge};
-use burnish_server::{Bearer, Hosts, Limits, serve};
+use burnish_reward_model::steps::{StepScorer, StepScoringOptions, judging_decoder, load_judge};
+use burnish_server::{Bearer, Hosts, ServerLimits, serve};
 use burnish_util::interrupt::Interrupt;
 
 /// The number of requests that can wait for the model; further requests wait to enter the queue.
@@ -32,7 +32,7 @@ const TOKENIZING: usize = 4;
 const STACK: usize = 8 << 20;
 
 /// The options of the server.
-pub struct ServerOptions {
+pub struct ServeRmOptions {
     /// The reward model with its tokenizer.
     pub model: NamedModel,
     pub host: String,
@@ -40,16 +40,16 @@ pub struct ServerOptions {
     pub port: u16,
     /// Further names by which clients may address the server.
     pub(crate) allowed_hosts: Vec<String>,
-    /// The maximum number of tokens of a query; longer queries are truncated at the end. `None` refuses queries beyond the model's
-    /// positions.
+    /// The maximum number of tokens of a query; longer queries are truncated at the end. `None` refuses queries beyond the
+    /// model's positions.
     pub max_len: Option<usize>,
     /// The number of queries per pass.
     pub batch_size: usize,
     /// The judging by a process reward model.
-    pub steps: StepOptions,
+    pub steps: StepScoringOptions,
     pub device: Device,
     pub dtype: Dtype,
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// The maximum number of queries in one request.
     pub(crate) max_queries: usize,
     /// The bearer token that clients must send; `None` if they need none.
@@ -57,20 +57,20 @@ pub struct ServerOptions {
 }
 
 /// A server that has loaded its model and bound its address.
-pub struct Server {
+pub struct RewardModelServer {
     model: RewardModel,
     texts: Texts,
     listener: TcpListener,
     interrupt: Interrupt,
-    options: ServerOptions,
+    options: ServeRmOptions,
 }
 
-impl Server {
+impl RewardModelServer {
     /// Binds the address before the model is loaded, so that early clients wait.
     ///
     /// # Errors
     /// If the folder does not hold a reward model, the address is taken, or the device is not available.
-    pub fn new(mut options: ServerOptions) -> Result<Self> {
+    pub fn new(mut options: ServeRmOptions) -> Result<Self> {
         let folder = options.model.folder();
         let placeholder = options.steps.placeholder.is_some();
         let (decoder, judges_steps) = judging_decoder(&HfConfig::read(folder)?, placeholder)?;
@@ -81,7 +81,7 @@ impl Server {
         ensure!(longest <= positions, "--max-len {longest}: {} has max_position_embeddings {positions}", folder.display());
         let (host, port) = (options.host.as_str(), options.port);
         let listener = TcpListener::bind((host, port)).with_context(|| format!("cannot listen at {host}:{port}"))?;
-        let steps = || Steps::new(&options.steps, tokenizer.clone()).map(Some);
+        let steps = || StepScorer::new(&options.steps, tokenizer.clone()).map(Some);
         let [of_model, of_texts] = if judges_steps { [steps()?, steps()?] } else { [None, None] };
         let device = open_device("--device", options.device, &[("--dtype", options.dtype)])?;
         options.model.fetch_weights()?;
@@ -114,7 +114,7 @@ impl Server {
         let pass = move || order.run(|| scoring::run(jobs, batch_size, |texts| model.scores(texts)));
         thread::Builder::new().name("model".to_owned()).stack_size(STACK).spawn(pass)?;
         let hosts = Hosts::for_server(&options.host, &options.allowed_hosts, options.token.is_some());
-        let service = Service {
+        let service = ServeRmState {
             reports_cut: texts.cuts(),
             read: Box::new(move |query| texts.read(query)),
             jobs: send.clone(),

@@ -27,7 +27,7 @@ const CUT: &str = "reward_model_cut";
 type Read = Box<dyn Fn(&Query) -> Result<Input> + Send + Sync>;
 
 /// The state that all requests share.
-pub(super) struct Service {
+pub(super) struct ServeRmState {
     pub read: Read,
     pub jobs: mpsc::Sender<Job<Input>>,
     pub model: String,
@@ -36,18 +36,18 @@ pub(super) struct Service {
     pub(crate) max_queries: usize,
     pub token: Bearer,
     pub started: Instant,
-    pub counts: Counts,
+    pub counts: QueryCounts,
 }
 
 /// The counters of the server.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct QueryCounts {
     requests: AtomicU64,
     queries: AtomicU64,
     refused: AtomicU64,
 }
 
-impl Handler for Service {
+impl Handler for ServeRmState {
     fn admit(&self, head: &Parts) -> Result<(), HttpError> {
         let (method, path) = (&head.method, head.uri.path());
         let elsewhere = |status| HttpError::new(status, format!("{method} {path}: there is POST {REWARD} and GET {HEALTH}"));
@@ -74,7 +74,7 @@ impl Handler for Service {
     }
 }
 
-impl Service {
+impl ServeRmState {
     /// Scores the queries of a body, and returns the reply.
     async fn scores(self: &Arc<Self>, body: Bytes) -> Result<Value, HttpError> {
         let service = self.clone();

@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use super::request::Query;
 use burnish_data::Tokenizer;
 use burnish_reward_model::model::Input;
-use burnish_reward_model::steps::Steps;
+use burnish_reward_model::steps::StepScorer;
 
 /// A bound of the bytes per token: whitespace and unknown words can be long tokens.
 const LEAST: usize = 32;
@@ -20,11 +20,11 @@ pub(super) struct Texts {
     /// The maximum bytes of a query that is tokenized; a longer text always has more tokens than the model has positions.
     bytes: usize,
     /// The judging by a process reward model.
-    steps: Option<Steps>,
+    steps: Option<StepScorer>,
 }
 
 impl Texts {
-    pub(super) fn new(tokenizer: Tokenizer, max_len: Option<usize>, positions: usize, steps: Option<Steps>) -> Self {
+    pub(super) fn new(tokenizer: Tokenizer, max_len: Option<usize>, positions: usize, steps: Option<StepScorer>) -> Self {
         let bytes = positions.saturating_mul(tokenizer.longest_token().max(LEAST));
         Self { tokenizer, max_len, positions, bytes, steps }
     }
@@ -37,7 +37,8 @@ impl Texts {
     /// Returns the tokens of a query. A process reward model judges the steps after the query's prompt, if it has one.
     ///
     /// # Errors
-    /// If there are no tokens or too many. A far too long query is not tokenized, because tokenizing takes a few hundred times its memory.
+    /// If there are no tokens or too many. A far too long query is not tokenized, because tokenizing takes a few hundred times
+    /// its memory.
     pub(super) fn read(&self, query: &Query) -> Result<Input> {
         let Self { positions, bytes, .. } = *self;
         let text = query.text.as_str();

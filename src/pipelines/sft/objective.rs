@@ -8,14 +8,14 @@ use super::rows;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
-use crate::pipelines::stage::{Batch, Inputs, Measured, Objective, Rows};
+use crate::pipelines::stage::{Measured, Objective, RowFiles, StageBatch, StageInputs};
 use burnish_algorithm::token_loss::{self, TokenLoss};
 use burnish_config::SftConfig;
 use burnish_config::schema::SftAlgorithmConfig;
 use burnish_data::{SftExample, Tokenizer};
 use burnish_distributed::Ranks;
 use burnish_model::token_stats::{TokenGrads, TokenStats};
-use burnish_model::{CausalLm, Comparison, EmbeddingNoise, Gradients, Sequence};
+use burnish_model::{CausalLm, ComparisonTarget, EmbeddingNoise, Gradients, Sequence};
 use burnish_registry::Choice;
 use burnish_tracking::Metrics;
 
@@ -37,7 +37,7 @@ impl Objective for Sft {
     type Example = SftExample;
     /// The sum of the weights of all tokens.
     type Whole = f64;
-    type Found = Sums;
+    type Found = SftSums;
 
     fn unused_options(config: &SftConfig) -> Result<Vec<UnusedOption>> {
         Ok(rows::unused_options(&config.data))
@@ -47,7 +47,7 @@ impl Objective for Sft {
         Ok(config.algorithm.neftune_noise_alpha.is_some())
     }
 
-    fn read(config: &SftConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<SftExample>> {
+    fn read(config: &SftConfig, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<SftExample>> {
         rows::read(&config.data, tokenizer, rows)
     }
 
@@ -59,7 +59,7 @@ impl Objective for Sft {
         weights(example).into_iter().map(f64::from).collect()
     }
 
-    fn build(config: &SftConfig, _inputs: &Inputs<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> Result<Self> {
+    fn build(config: &SftConfig, _inputs: &StageInputs<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> Result<Self> {
         let loss = token_loss::find(&config.algorithm.loss_type).context("unknown algorithm.loss_type")?;
         let SftAlgorithmConfig { loss_type: _, label_smoothing, neftune_noise_alpha } = config.algorithm;
         Ok(Self { loss, label_smoothing, neftune_noise_alpha, seed: config.trainer.seed })
@@ -72,20 +72,20 @@ impl Objective for Sft {
         Ok(())
     }
 
-    fn whole(&self, batch: &Batch<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
+    fn whole(&self, batch: &StageBatch<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
         total_weight(&batch.examples)
     }
 
     fn pass(
         &self,
-        batch: &Batch<SftExample>,
+        batch: &StageBatch<SftExample>,
         of_all: &f64,
         slice: &[usize],
         model: &CausalLm,
         mut gradients: Option<&mut Gradients>,
-    ) -> Sums {
-        let mut sums = Sums::default();
-        let smoothed = (self.label_smoothing > 0.0).then_some(Comparison::Uniform);
+    ) -> SftSums {
+        let mut sums = SftSums::default();
+        let smoothed = (self.label_smoothing > 0.0).then_some(ComparisonTarget::Uniform);
         for micro in batch.micro_batches(slice) {
             let of_micro = batch.sequences_of(&micro);
             let weights: Vec<f32> = micro.iter().flat_map(|&i| weights(batch.examples[i])).collect();
@@ -103,24 +103,24 @@ impl Objective for Sft {
         sums
     }
 
-    fn measured(&self, _batch: &Batch<SftExample>, of_all: f64, found: Vec<Sums>) -> Measured {
-        found.into_iter().reduce(Sums::and).unwrap_or_default().measured(of_all)
+    fn measured(&self, _batch: &StageBatch<SftExample>, of_all: f64, found: Vec<SftSums>) -> Measured {
+        found.into_iter().reduce(SftSums::and).unwrap_or_default().measured(of_all)
     }
 }
 
 impl Sft {
     /// Returns the noise on the embedded tokens of a micro-batch, from one random stream for each document and step.
-    fn noise(&self, batch: &Batch<SftExample>, micro: &[usize]) -> Option<EmbeddingNoise> {
+    fn noise(&self, batch: &StageBatch<SftExample>, micro: &[usize]) -> Option<EmbeddingNoise> {
         let documents = |&i: &usize| (0..batch.examples[i].documents.len()).map(move |document| (i, document));
         let keys = micro.iter().flat_map(documents).map(|(i, document)| [batch.rows[i] as u64, document as u64]).collect();
         self.neftune_noise_alpha.map(|alpha| EmbeddingNoise { alpha, seed: self.seed, step: batch.step, keys })
     }
 
-    /// Adds some tokens to the sums, and returns the gradient of the batch's loss by their statistics. `of_all`: the sum of the weights of the whole
-    /// batch.
+    /// Adds some tokens to the sums, and returns the gradient of the batch's loss by their statistics. `of_all`: the sum of the
+    /// weights of the whole batch.
     ///
     /// With label smoothing ε the loss of a token is (1 − ε)·loss + ε·mean_v(−log π_v) over the vocabulary, as in transformers.
-    fn add(&self, sums: &mut Sums, stats: &TokenStats, weights: &[f32], of_all: f64) -> TokenGrads {
+    fn add(&self, sums: &mut SftSums, stats: &TokenStats, weights: &[f32], of_all: f64) -> TokenGrads {
         let zeros = || vec![0.0; weights.len()];
         let (smoothing, mut grads) =
             (self.label_smoothing, TokenGrads { log_prob: zeros(), entropy: zeros(), ..TokenGrads::default() });
@@ -146,7 +146,7 @@ impl Sft {
 
 /// Sums over the trained tokens of a slice.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Sums {
+pub struct SftSums {
     /// Σ weight · loss.
     loss: f64,
     entropy: f64,
@@ -154,7 +154,7 @@ pub struct Sums {
     tokens: usize,
 }
 
-impl Sums {
+impl SftSums {
     /// Adds the sums of both.
     fn and(self, other: Self) -> Self {
         Self {

@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 
 use crate::job::unused_options::UnusedOption;
 use crate::job::words::ToLayer;
-use crate::pipelines::stage::{ChatKeys, Rows};
+use crate::pipelines::stage::{ChatKeys, RowFiles};
 use burnish_config::SftConfig;
 use burnish_config::schema::{self, LossPart, OneOrMany, SftDataConfig};
 use burnish_data::examples::{LossMask, SftColumns, SftOptions, load_sft, pack};
@@ -14,7 +14,7 @@ use burnish_data::{SftExample, Tokenizer};
 ///
 /// # Errors
 /// If a file or row cannot be read; the message names it.
-pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<SftExample>> {
+pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<SftExample>> {
     let columns = columns(data);
     let mask = loss_mask(data, &columns);
     ensure!(
@@ -24,7 +24,7 @@ pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, ro
         form(data)
     );
     let keys = chat_keys(data);
-    let splits = matches!(data.packing, Some(schema::Packing::BfdSplit | schema::Packing::Wrapped));
+    let splits = matches!(data.packing, Some(schema::PackingMethod::BfdSplit | schema::PackingMethod::Wrapped));
     let options = SftOptions {
         columns,
         chat: keys.columns(),
@@ -124,7 +124,7 @@ pub(in crate::pipelines) fn unused_options(data: &SftDataConfig) -> Vec<UnusedOp
         "data.chat_template_date",
     ];
     let assistant = "data.loss_mask is not the assistant's";
-    let splits = matches!(data.packing, Some(schema::Packing::BfdSplit | schema::Packing::Wrapped));
+    let splits = matches!(data.packing, Some(schema::PackingMethod::BfdSplit | schema::PackingMethod::Wrapped));
     // A completion can contain turns of other roles.
     let finds = mask.assistant || matches!(columns, SftColumns::Completion { .. }) && data.loss_mask.contains(&LossPart::Auto);
     let rows = [

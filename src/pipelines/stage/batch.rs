@@ -8,7 +8,7 @@ use burnish_model::{Cut, Sequence};
 use burnish_tracking::Metrics;
 
 /// The examples of one optimizer step, or of a validation: every rank has all of them.
-pub struct Batch<'a, E> {
+pub struct StageBatch<'a, E> {
     pub examples: Vec<&'a E>,
     /// The sequences of each example.
     pub sequences: Vec<Vec<Sequence<'a>>>,
@@ -31,7 +31,7 @@ pub struct Measured {
     pub metrics: Metrics,
 }
 
-impl<'a, E> Batch<'a, E> {
+impl<'a, E> StageBatch<'a, E> {
     /// Returns the micro-batches of a slice, as indices of `examples`; an example is never split.
     pub fn micro_batches(&self, slice: &[usize]) -> Vec<Vec<usize>> {
         self.cut.micro_batches_within(&self.sequences, slice)

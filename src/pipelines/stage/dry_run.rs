@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 
-use super::inputs::Inputs;
+use super::inputs::StageInputs;
 use super::objective::Objective;
-use super::read::{Found, find, longest};
+use super::read::{StageSources, find, longest};
 use super::settings::{cut, run_settings, unused_options};
 use crate::job::disk::DiskPlan;
 use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
@@ -29,7 +29,7 @@ use burnish_model::{Cut, Sequence};
 /// If a run would be refused before its first step for a reason other than its weights.
 pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Result<String> {
     let device = rank_device(loaded.config.stage().trainer.device, ranks);
-    let Found { weights, inputs, .. } = ranks.agree(find::<O>(&mut loaded, device))?;
+    let StageSources { weights, inputs, .. } = ranks.agree(find::<O>(&mut loaded, device))?;
     weights.leave();
     let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     let sources = named.checksums_to_resume(&loaded.config.stage().trainer.resume())?;
@@ -90,7 +90,7 @@ fn mixture(shares: &[Share], files: &OneOrMany<Location>) -> Option<(&'static st
 /// If the configuration of a model does not fit.
 pub(super) fn estimate<O: Objective>(
     config: &O::Config,
-    inputs: &Inputs<O::Example>,
+    inputs: &StageInputs<O::Example>,
     sharding: &ShardingPlan,
 ) -> Result<MemoryEstimate> {
     let (keys, cut, mut sampler) = (config.stage(), cut(config), inputs.sampler.clone());

@@ -10,7 +10,7 @@ use burnish_model::DecoderConfig;
 use burnish_model::hf_config::HfConfig;
 
 /// The inputs of a stage.
-pub struct Inputs<E> {
+pub struct StageInputs<E> {
     pub tokenizer: Tokenizer,
     pub train: Vec<E>,
     /// The validation examples; empty if `data.val_files` is null.
@@ -20,7 +20,7 @@ pub struct Inputs<E> {
 }
 
 /// The files whose rows become examples.
-pub struct Rows {
+pub struct RowFiles {
     pub files: Vec<PathBuf>,
     pub training: bool,
     pub reading: RowSelection,

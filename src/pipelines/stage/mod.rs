@@ -1,7 +1,7 @@
 //! The pipeline of every stage around reinforcement learning: rows become examples, and each step learns from a batch of them.
 //!
 //! A stage is an [`Objective`]: its settings, its examples, and the loss of a batch. The rest is the same for all of them and is
-//! here: [`Inputs`] are read and checked before the weights, [`start`] builds a run, [`dry_run()`] only describes it.
+//! here: [`StageInputs`] are read and checked before the weights, [`start`] builds a run, [`dry_run()`] only describes it.
 
 mod batch;
 mod chat_keys;
@@ -14,9 +14,9 @@ mod pipeline;
 mod read;
 mod settings;
 
-pub use batch::{Batch, Measured};
+pub use batch::{Measured, StageBatch};
 pub use chat_keys::ChatKeys;
 pub use dry_run::dry_run;
-pub use inputs::{Inputs, Rows, decoder};
+pub use inputs::{RowFiles, StageInputs, decoder};
 pub use objective::Objective;
 pub use pipeline::{Stage, start};

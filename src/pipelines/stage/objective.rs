@@ -1,8 +1,8 @@
 //! The interface of a stage: its examples and its loss.
 //!
 //! A batch is cut into slices, and each rank passes over its slices. [`whole`](Objective::whole) computes facts about the whole
-//! batch, [`pass`](Objective::pass) returns sums or row statistics of one slice, and [`measured`](Objective::measured) turns the results of
-//! all slices into the loss and the metrics. These depend at most on the slices, never on the ranks.
+//! batch, [`pass`](Objective::pass) returns sums or row statistics of one slice, and [`measured`](Objective::measured) turns the
+//! results of all slices into the loss and the metrics. These depend at most on the slices, never on the ranks.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use burn::tensor::Device;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::batch::{Batch, Measured};
-use super::inputs::{Inputs, Rows, decoder};
+use super::batch::{Measured, StageBatch};
+use super::inputs::{RowFiles, StageInputs, decoder};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::model_init;
 use crate::job::unused_options::UnusedOption;
@@ -49,7 +49,7 @@ pub trait Objective: Sized {
     ///
     /// # Errors
     /// If a file or row cannot be read (the message names it), or if there are no rows.
-    fn read(config: &Self::Config, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<Self::Example>>;
+    fn read(config: &Self::Config, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<Self::Example>>;
 
     /// Returns the sequences of an example for the model; their responses are predicted.
     fn sequences(example: &Self::Example) -> Vec<Sequence<'_>>;
@@ -89,7 +89,7 @@ pub trait Objective: Sized {
     ///
     /// # Errors
     /// If a file cannot be read or does not fit.
-    fn prepared(_config: &Self::Config, _inputs: &Inputs<Self::Example>, model: CausalLm) -> Result<CausalLm> {
+    fn prepared(_config: &Self::Config, _inputs: &StageInputs<Self::Example>, model: CausalLm) -> Result<CausalLm> {
         Ok(model)
     }
 
@@ -98,18 +98,18 @@ pub trait Objective: Sized {
     ///
     /// # Errors
     /// If a file cannot be read or does not fit, on all ranks.
-    fn build(config: &Self::Config, inputs: &Inputs<Self::Example>, model: &CausalLm, ranks: &Ranks) -> Result<Self>;
+    fn build(config: &Self::Config, inputs: &StageInputs<Self::Example>, model: &CausalLm, ranks: &Ranks) -> Result<Self>;
 
     /// Computes the facts about the whole batch that passes over its slices need, by passes without gradient if necessary.
     /// Collective; all ranks return the same value.
-    fn whole(&self, batch: &Batch<Self::Example>, model: &CausalLm, ranks: &Ranks) -> Self::Whole;
+    fn whole(&self, batch: &StageBatch<Self::Example>, model: &CausalLm, ranks: &Ranks) -> Self::Whole;
 
-    /// Passes over one slice, which may be empty, on a single rank. A step gives `gradients`, a validation does not. With `gradients` the
-    /// model is [`trainable`](CausalLm::trainable), and the slice's part of d loss / d parameters is added to them, where loss is that of
-    /// the whole batch. The result does not depend on micro-batches.
+    /// Passes over one slice, which may be empty, on a single rank. A step gives `gradients`, a validation does not. With
+    /// `gradients` the model is [`trainable`](CausalLm::trainable), and the slice's part of d loss / d parameters is added to
+    /// them, where loss is that of the whole batch. The result does not depend on micro-batches.
     fn pass(
         &self,
-        batch: &Batch<Self::Example>,
+        batch: &StageBatch<Self::Example>,
         whole: &Self::Whole,
         slice: &[usize],
         model: &CausalLm,
@@ -117,10 +117,10 @@ pub trait Objective: Sized {
     ) -> Self::Found;
 
     /// Returns the loss of a batch and its metrics, from the results of its slices in their order.
-    fn measured(&self, batch: &Batch<Self::Example>, whole: Self::Whole, found: Vec<Self::Found>) -> Measured;
+    fn measured(&self, batch: &StageBatch<Self::Example>, whole: Self::Whole, found: Vec<Self::Found>) -> Measured;
 
     /// Warns once about a result of a step or a validation that the user should know.
-    fn warn(&self, _batch: &Batch<Self::Example>, _measured: &Measured) {}
+    fn warn(&self, _batch: &StageBatch<Self::Example>, _measured: &Measured) {}
 
     /// Adds the memory of further models of the stage, such as a reference.
     ///
@@ -139,7 +139,7 @@ pub trait Objective: Sized {
     }
 
     /// Returns further lines of a dry run: (name, text).
-    fn describe(_config: &Self::Config, _inputs: &Inputs<Self::Example>) -> Result<Vec<(&'static str, String)>> {
+    fn describe(_config: &Self::Config, _inputs: &StageInputs<Self::Example>) -> Result<Vec<(&'static str, String)>> {
         Ok(vec![])
     }
 }

@@ -7,11 +7,11 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::batch::{Batch, Measured};
+use super::batch::{Measured, StageBatch};
 use super::dry_run::estimate;
-use super::inputs::Inputs;
+use super::inputs::StageInputs;
 use super::objective::Objective;
-use super::read::{Found, find};
+use super::read::{StageSources, find};
 use super::settings::{cut, run_settings, unused_options};
 use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner, state_part};
 use crate::job::disk::DiskPlan;
@@ -42,7 +42,7 @@ pub struct Stage<O: Objective> {
     config: O::Config,
     objective: O,
     learner: Learner,
-    inputs: Inputs<O::Example>,
+    inputs: StageInputs<O::Example>,
     /// CRC-32, in hexadecimal, of the validation examples.
     validation_crc: String,
     state: StageState,
@@ -175,13 +175,13 @@ impl<O: Objective> Pipeline for Stage<O> {
 
 impl<O: Objective> Stage<O> {
     /// Returns a batch of the first `count` validation examples, after a step.
-    fn validation(&self, count: usize, step: u64) -> Batch<'_, O::Example> {
+    fn validation(&self, count: usize, step: u64) -> StageBatch<'_, O::Example> {
         let examples = self.inputs.val.iter().take(count).collect();
         batch::<O>(examples, (0..count).collect(), false, step, cut(&self.config), &self.learner.ranks)
     }
 
     /// Returns the result of a pass without gradients.
-    fn validated(&self, batch: &Batch<O::Example>) -> Measured {
+    fn validated(&self, batch: &StageBatch<O::Example>) -> Measured {
         let (model, ranks) = (self.learner.model.inference(), &self.learner.ranks);
         let whole = self.objective.whole(batch, &model, ranks);
         let found = batch.over_slices(ranks, |slice| self.objective.pass(batch, &whole, slice, &model, None));
@@ -196,8 +196,8 @@ impl<O: Objective> Stage<O> {
     }
 }
 
-/// Builds everything that the run of a stage needs and finds the checkpoint that it resumes from. The holder of `interrupt` can ask
-/// the run to stop.
+/// Builds everything that the run of a stage needs and finds the checkpoint that it resumes from. The holder of `interrupt` can
+/// ask the run to stop.
 ///
 /// # Errors
 /// If a setting, a file or a checkpoint does not fit; nothing is trained then.
@@ -238,8 +238,8 @@ fn open<O: Objective>(
     loaded: &mut Loaded<O::Config>,
     device: Device,
     ranks: &Ranks,
-) -> Result<(Inputs<O::Example>, CausalLm, Vec<String>)> {
-    let Found { weights, device, inputs } = find::<O>(loaded, device)?;
+) -> Result<(StageInputs<O::Example>, CausalLm, Vec<String>)> {
+    let StageSources { weights, device, inputs } = find::<O>(loaded, device)?;
     let config = &loaded.config;
     let keys = config.stage();
     let sharding = ShardingPlan::new(ranks, keys.trainer.gradient_slices, &keys.trainer.resume());
@@ -279,12 +279,12 @@ pub(super) fn batch<'a, O: Objective>(
     step: u64,
     cut: Cut,
     ranks: &Ranks,
-) -> Batch<'a, O::Example> {
+) -> StageBatch<'a, O::Example> {
     let sequences: Vec<Vec<Sequence>> = examples.iter().map(|example| O::sequences(example)).collect();
     let lengths: Vec<usize> = sequences.iter().map(|own| own.iter().map(Sequence::len).sum()).collect();
     let groups: Vec<usize> = (0..examples.len()).collect();
     let slices = ranks.slices().cut(&lengths, &groups);
-    Batch { examples, sequences, rows, training, step, cut, slices }
+    StageBatch { examples, sequences, rows, training, step, cut, slices }
 }
 
 /// Returns the metrics of a validation.

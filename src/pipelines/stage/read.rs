@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, anyhow};
 
-use super::inputs::{Inputs, Rows};
+use super::inputs::{RowFiles, StageInputs};
 use super::objective::Objective;
 use crate::job::hub_names::{self, Weights};
 use crate::job::models::{check_model, open_device};
@@ -11,22 +11,22 @@ use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date::dated;
 use crate::job::words::ToLayer;
 use burnish_config::Loaded;
-use burnish_config::schema::{Device, Init, Location, StageConfig};
+use burnish_config::schema::{Device, Location, ModelInit, StageConfig};
 use burnish_data::{RowSelection, Sampler, Take, Tokenizer};
 use burnish_model::Sequence;
 
 /// Everything that a run reads before its weights.
-pub(super) struct Found<E> {
+pub(super) struct StageSources<E> {
     pub weights: Weights,
     pub device: burn::tensor::Device,
-    pub inputs: Inputs<E>,
+    pub inputs: StageInputs<E>,
 }
 
 /// Resolves names, opens the device and reads the inputs.
 ///
 /// # Errors
 /// All problems of these that do not depend on each other.
-pub(super) fn find<O: Objective>(loaded: &mut Loaded<O::Config>, device: Device) -> Result<Found<O::Example>> {
+pub(super) fn find<O: Objective>(loaded: &mut Loaded<O::Config>, device: Device) -> Result<StageSources<O::Example>> {
     let mut problems = Problems::default();
     let weights = problems.note(hub_names::find(loaded));
     let config = &loaded.config;
@@ -39,7 +39,7 @@ pub(super) fn find<O: Objective>(loaded: &mut Loaded<O::Config>, device: Device)
         }
     };
     match (weights, device, inputs) {
-        (Some(weights), Some(device), Some(inputs)) => Ok(Found { weights, device, inputs }),
+        (Some(weights), Some(device), Some(inputs)) => Ok(StageSources { weights, device, inputs }),
         _ => Err(problems.into_error()),
     }
 }
@@ -54,7 +54,7 @@ fn note_missing_rows(config: &impl StageConfig, problems: &mut Problems) {
 }
 
 /// Reads the inputs, and checks that they fit the model in config.json.
-fn read<O: Objective>(config: &O::Config) -> Result<Inputs<O::Example>> {
+fn read<O: Objective>(config: &O::Config) -> Result<StageInputs<O::Example>> {
     let keys = config.stage();
     let folder = keys.model.tokenizer_folder();
     let mut problems = Problems::default();
@@ -82,7 +82,7 @@ fn read<O: Objective>(config: &O::Config) -> Result<Inputs<O::Example>> {
         Some(steps) => steps as u64,
         None => sampler.batches_per_epoch().saturating_mul(keys.trainer.total_epochs as u64),
     };
-    Ok(Inputs { tokenizer, train, val, sampler, total_steps })
+    Ok(StageInputs { tokenizer, train, val, sampler, total_steps })
 }
 
 /// Reads the tokenizer, with the end tokens of the model and the date of the chat template.
@@ -93,7 +93,7 @@ fn tokenizer(config: &impl StageConfig) -> Result<Tokenizer> {
         .context("model.tokenizer_path (by default model.path)")?
         .with_ends_of(keys.model.path.as_path())
         .context("model.path")?;
-    if keys.model.tokenizer_path.is_some() && keys.model.init == Init::Pretrained {
+    if keys.model.tokenizer_path.is_some() && keys.model.init == ModelInit::Pretrained {
         note_other_tokenizer("model.tokenizer_path", &tokenizer, keys.model.path.as_path())?;
     }
     dated(tokenizer, keys.data.chat_template_date, Some(&keys.trainer.resume()))
@@ -111,7 +111,7 @@ fn training<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result<(
     let (shuffle, seed) = (data.shuffle, data.seed.unwrap_or(keys.trainer.seed));
     let read = |files, most: Option<usize>| {
         let take = most.map(|most| Take { most, shuffle, seed });
-        let rows = Rows { files, training: true, reading: RowSelection { take, on_malformed } };
+        let rows = RowFiles { files, training: true, reading: RowSelection { take, on_malformed } };
         O::read(config, tokenizer, &rows).context("data.train_files")
     };
     let most = usize::try_from(data.train_max_samples).ok();
@@ -148,7 +148,7 @@ fn validation<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result
     let seed = keys.data.seed.unwrap_or(keys.trainer.seed);
     let take = usize::try_from(keys.data.val_max_samples).ok().map(|most| Take { most, shuffle: false, seed });
     let reading = RowSelection { take, on_malformed: keys.data.on_malformed_row.to_layer() };
-    O::read(config, tokenizer, &Rows { files: files.paths(), training: false, reading }).context("data.val_files")
+    O::read(config, tokenizer, &RowFiles { files: files.paths(), training: false, reading }).context("data.val_files")
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use crate::job::sharding_plan::ShardingPlan;
 use crate::job::unused_options::{UnusedOption, table};
 use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
 use crate::job::{EarlyStopping, RunSettings, lora_settings};
-use burnish_checkpoint::Compared;
+use burnish_checkpoint::RunFacts;
 use burnish_config::schema::CheckpointContent::Extra;
-use burnish_config::schema::{Init, ResumeMode, StageConfig, StageKeys, StageTrainerConfig};
+use burnish_config::schema::{ModelInit, StageConfig, StageKeys, StageTrainerConfig, TrainerResumeMode};
 use burnish_model::Cut;
-use burnish_run::Watched;
+use burnish_run::WatchedMetric;
 
 /// Returns the settings that a stage shares with every training run; the size of the model is not known yet.
 pub(super) fn run_settings<C: StageConfig>(config: &C, steps_per_epoch: u64, total_steps: u64) -> RunSettings {
@@ -43,7 +43,7 @@ pub(super) fn run_settings<C: StageConfig>(config: &C, steps_per_epoch: u64, tot
         saves_extra: checkpoint.save_contents.contains(&Extra),
         loads_extra: checkpoint.load_contents.contains(&Extra),
         load_contents_key: "checkpoint.load_contents",
-        compared: Compared { loaded: loaded(&checkpoint.load_contents), ..Compared::default() },
+        compared: RunFacts { loaded: loaded(&checkpoint.load_contents), ..RunFacts::default() },
         rate_follows_length: rate_follows_length(&optim.optim()),
         steps_per_epoch,
         total_steps,
@@ -53,10 +53,10 @@ pub(super) fn run_settings<C: StageConfig>(config: &C, steps_per_epoch: u64, tot
 }
 
 /// Returns the metric that selects the best step. As in transformers, a lower value is better if the name ends in `loss`.
-fn watched(trainer: &StageTrainerConfig) -> Watched {
+fn watched(trainer: &StageTrainerConfig) -> WatchedMetric {
     let metric = trainer.metric_for_best_model.clone();
     let is_loss = metric.as_ref().is_some_and(|metric| metric.ends_with("loss"));
-    Watched { metric, greater_is_better: trainer.greater_is_better.unwrap_or(!is_loss) }
+    WatchedMetric { metric, greater_is_better: trainer.greater_is_better.unwrap_or(!is_loss) }
 }
 
 /// Returns the options without effect.
@@ -68,14 +68,14 @@ pub(super) fn unused_options<O: Objective>(config: &O::Config, sharding: &Shardi
     let dynamic = data.use_dynamic_bsz;
     let lora = model.lora();
     let new_adapter = lora.rank > 0 && lora.adapter_path.is_none();
-    let draws = data.shuffle && data.seed.is_none() || model.init == Init::Random || new_adapter || O::draws(config)?;
+    let draws = data.shuffle && data.seed.is_none() || model.init == ModelInit::Random || new_adapter || O::draws(config)?;
     let unvalidated = (data.val_files.is_none(), "there is no validation, data.val_files is null");
     let undelayed = (!trainer.test_freq.is_due_before(trainer.eval_delay), "trainer.test_freq selects no step before it");
     let unwatched = (trainer.metric_for_best_model.is_none(), "trainer.metric_for_best_model is null");
     let never_early = (trainer.test_freq.is_never(), "trainer.test_freq=-1 validates only after the last step");
     let no_patience = (trainer.early_stopping_patience.is_none(), "trainer.early_stopping_patience is null");
     let counted = (trainer.total_training_steps.is_some(), "trainer.total_training_steps is the length of the run");
-    let afresh = (trainer.resume_mode == ResumeMode::Disable, "trainer.resume_mode=disable loads no checkpoint");
+    let afresh = (trainer.resume_mode == TrainerResumeMode::Disable, "trainer.resume_mode=disable loads no checkpoint");
     let rows = table(&[
         ((!dynamic, "it needs data.use_dynamic_bsz=true"), &["data.max_token_len_per_gpu"]),
         ((dynamic, "data.use_dynamic_bsz=true cuts by data.max_token_len_per_gpu"), &["data.micro_batch_size_per_gpu"]),

@@ -10,8 +10,8 @@ use burnish_algorithm::loss::PolicyObjective;
 use burnish_algorithm::options::{OptionValue, Options};
 use burnish_algorithm::pf_ppo::{self, Reweighting};
 use burnish_algorithm::policy_loss::{self, LossOptions, PolicyLoss};
-use burnish_algorithm::reward_shaping::{NormalizeAdvantages, Overlong, RewardShaping};
-use burnish_algorithm::rollout_correction::{BypassLoss, RolloutCorrection, Settings};
+use burnish_algorithm::reward_shaping::{NormalizeAdvantages, OverlongBuffer, RewardShaping};
+use burnish_algorithm::rollout_correction::{BypassLoss, CorrectionSettings, RolloutCorrection};
 use burnish_config::BatchPlan;
 use burnish_config::schema::{self, PpoConfig, RewardManager};
 use burnish_util::json_number;
@@ -27,7 +27,7 @@ pub(crate) struct Correction {
 /// A setting of `algorithm.rollout_correction` that makes no sense.
 pub(crate) fn corrections(config: &PpoConfig) -> Result<Correction> {
     let Some(settings) = &config.algorithm.rollout_correction else { return Ok(Correction { correction: None, bypass: false }) };
-    let correction = RolloutCorrection::new(&Settings {
+    let correction = RolloutCorrection::new(&CorrectionSettings {
         rollout_is: settings.rollout_is.clone().filter(|_| config.reads_importance_weights()),
         rollout_is_threshold: settings.rollout_is_threshold.as_ref().map(ToString::to_string),
         rollout_is_threshold_lower: settings.rollout_is_threshold_lower,
@@ -92,7 +92,7 @@ pub(crate) fn shaping(config: &PpoConfig) -> RewardShaping {
     let (rewards, algorithm) = (&config.reward_model, &config.algorithm);
     let buffer = &rewards.reward_kwargs.overlong_buffer_cfg;
     RewardShaping {
-        overlong: (rewards.reward_manager == Some(RewardManager::Dapo) && buffer.enable).then_some(Overlong {
+        overlong: (rewards.reward_manager == Some(RewardManager::Dapo) && buffer.enable).then_some(OverlongBuffer {
             len: buffer.len,
             max_resp_len: rewards.reward_kwargs.max_resp_len,
             penalty_factor: buffer.penalty_factor,
@@ -171,9 +171,9 @@ fn setting(settings: &Value, key: &str) -> Result<OptionValue> {
 
 pub(crate) fn normalize_advantages(config: &PpoConfig) -> Option<NormalizeAdvantages> {
     match config.algorithm.normalize_advantages {
-        schema::NormalizeAdvantages::None => None,
-        schema::NormalizeAdvantages::Sequences => Some(NormalizeAdvantages::Sequence),
-        schema::NormalizeAdvantages::Tokens => Some(NormalizeAdvantages::Token),
+        schema::AdvantageNormalization::None => None,
+        schema::AdvantageNormalization::Sequences => Some(NormalizeAdvantages::Sequence),
+        schema::AdvantageNormalization::Tokens => Some(NormalizeAdvantages::Token),
     }
 }
 

@@ -93,14 +93,14 @@ columns! {
 
 /// The columns written so far, and the offsets that cut token columns into trajectories.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Columns {
+pub struct BatchColumns {
     /// Trajectory i has the response tokens `offsets[i]..offsets[i + 1]`.
     offsets: Vec<usize>,
     /// Values in the order of [`Column::ALL`].
     values: [Option<Vec<f32>>; Column::ALL.len()],
 }
 
-impl Columns {
+impl BatchColumns {
     /// Returns a table without columns, for responses of these lengths.
     pub fn new(lengths: impl Iterator<Item = usize>) -> Self {
         let mut offsets = vec![0];
@@ -201,7 +201,7 @@ impl Columns {
     }
 }
 
-impl Index<Column> for Columns {
+impl Index<Column> for BatchColumns {
     type Output = [f32];
 
     /// # Panics
@@ -211,7 +211,7 @@ impl Index<Column> for Columns {
     }
 }
 
-impl IndexMut<Column> for Columns {
+impl IndexMut<Column> for BatchColumns {
     /// # Panics
     /// If the column has not been written.
     fn index_mut(&mut self, column: Column) -> &mut [f32] {
@@ -232,8 +232,8 @@ mod tests {
     use super::*;
 
     /// Trajectories of these lengths with the columns of `written`; all values differ.
-    fn table(lengths: &[usize], written: &[bool], first: f32) -> Columns {
-        let mut columns = Columns::new(lengths.iter().copied());
+    fn table(lengths: &[usize], written: &[bool], first: f32) -> BatchColumns {
+        let mut columns = BatchColumns::new(lengths.iter().copied());
         for (place, &column) in Column::ALL.iter().enumerate().filter(|(place, _)| written[*place]) {
             let count = if column.per() == Per::Token { columns.tokens() } else { columns.trajectories() };
             columns.set(column, (0..count).map(|i| first + (place * 1000 + i) as f32).collect());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     /// All values of a table, trajectory by trajectory.
-    fn rows(columns: &Columns) -> Vec<Vec<(Column, Vec<f32>)>> {
+    fn rows(columns: &BatchColumns) -> Vec<Vec<(Column, Vec<f32>)>> {
         let row = |i| columns.of_trajectory(i).map(|(column, values)| (column, values.to_vec())).collect();
         (0..columns.trajectories()).map(row).collect()
     }

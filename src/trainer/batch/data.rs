@@ -3,7 +3,7 @@
 use std::ops::{Index, IndexMut, Range};
 use std::sync::Arc;
 
-use super::columns::{Column, Columns};
+use super::columns::{BatchColumns, Column};
 use burnish_agent::Episode;
 use burnish_data::Prompt;
 use burnish_model::Sequence;
@@ -23,7 +23,7 @@ pub struct Batch {
     pub scores: Vec<ResponseScore>,
     /// Conversation of each response; `None` for a response of one turn.
     pub episodes: Vec<Option<Arc<Episode>>>,
-    columns: Columns,
+    columns: BatchColumns,
 }
 
 impl Batch {
@@ -37,7 +37,7 @@ impl Batch {
         scores: Vec<ResponseScore>,
         episodes: Vec<Option<Arc<Episode>>>,
     ) -> Self {
-        let mut columns = Columns::new(responses.iter().map(|response| response.ids.len()));
+        let mut columns = BatchColumns::new(responses.iter().map(|response| response.ids.len()));
         columns.set(Column::Mask, responses.iter().zip(&episodes).flat_map(|(r, e)| sampled(r, e.as_deref())).collect());
         columns.set(Column::RolloutLogProb, responses.iter().flat_map(|r| r.rollout_log_probs.iter().copied()).collect());
         columns.set(Column::SampledLogProb, responses.iter().flat_map(|r| r.log_probs.iter().copied()).collect());
@@ -91,7 +91,7 @@ impl Batch {
     }
 
     /// Columns written so far.
-    pub fn columns(&self) -> &Columns {
+    pub fn columns(&self) -> &BatchColumns {
         &self.columns
     }
 

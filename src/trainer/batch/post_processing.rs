@@ -13,7 +13,7 @@ use crate::trainer::algorithms::RunEstimator;
 use burnish_algorithm::advantage::Need;
 use burnish_algorithm::gather;
 use burnish_config::PpoConfig;
-use burnish_reward::python::{Processed, PythonPostProcessing, ScoredResponses};
+use burnish_reward::python::{Processed, PythonPostProcessing, ScoredBatch};
 use burnish_tracking::Metrics;
 use burnish_util::interrupt::Interrupt;
 
@@ -55,7 +55,7 @@ pub(crate) fn process(function: &PythonPostProcessing, batch: &mut Batch, at: &C
     if kept.is_empty() {
         return Ok(());
     }
-    let responses = ScoredResponses {
+    let responses = ScoredBatch {
         step: at.step,
         lengths: kept.iter().map(|&i| batch.tokens(i).len()).collect(),
         index: kept.iter().map(|&i| batch.group[i].to_string()).collect(),

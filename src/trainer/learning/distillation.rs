@@ -9,7 +9,7 @@ use burnish_algorithm::kl::KlPenalty;
 use burnish_algorithm::loss::{LossColumns, LossResult, PolicyObjective};
 use burnish_algorithm::policy_loss::Metric;
 use burnish_algorithm::top_k_divergence;
-use burnish_model::{CausalLm, Comparison, Divergence, Sequence, TokenStats, TopK};
+use burnish_model::{CausalLm, ComparisonTarget, Divergence, Sequence, TokenStats, TopK};
 
 /// The teacher and the loss.
 pub struct Distillation {
@@ -52,10 +52,10 @@ impl Distillation {
     }
 
     /// Returns the comparison for the policy's head. `tokens`: from [`Self::top_k`].
-    pub(super) fn comparison<'a>(&'a self, tokens: Option<&'a TopK>) -> Option<Comparison<'a>> {
+    pub(super) fn comparison<'a>(&'a self, tokens: Option<&'a TopK>) -> Option<ComparisonTarget<'a>> {
         match (&self.measure, tokens) {
-            (TeacherMeasure::Whole(divergence), _) => Some(Comparison::Model(&self.teacher, *divergence)),
-            (TeacherMeasure::TopK { least, .. }, Some(teacher)) => Some(Comparison::TopK { teacher, least: *least }),
+            (TeacherMeasure::Whole(divergence), _) => Some(ComparisonTarget::Model(&self.teacher, *divergence)),
+            (TeacherMeasure::TopK { least, .. }, Some(teacher)) => Some(ComparisonTarget::TopK { teacher, least: *least }),
             _ => None,
         }
     }

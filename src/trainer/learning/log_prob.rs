@@ -7,7 +7,7 @@ use super::side::LearningSide;
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
 use burnish_algorithm::aggregate::{token_weights, trained_sequences};
-use burnish_model::{CausalLm, Comparison, Cut, Sequence, TokenStats};
+use burnish_model::{CausalLm, ComparisonTarget, Cut, Sequence, TokenStats};
 use burnish_tracking::Metrics;
 
 impl LearningSide {
@@ -83,7 +83,7 @@ impl LearningSide {
         chosen: impl Fn(TokenStats) -> [Vec<f32>; N],
     ) -> [Vec<f32>; N] {
         let (model, reference) = (model.inference(), reference.map(CausalLm::inference));
-        let comparison = reference.as_ref().map(Comparison::from);
+        let comparison = reference.as_ref().map(ComparisonTarget::from);
         self.pass(batch, cut, |sequences| chosen(model.token_stats(sequences, self.temperature, comparison)))
     }
 

@@ -12,14 +12,14 @@ use super::side::LearningSide;
 use super::totals::Totals;
 use crate::job::Context;
 use crate::trainer::batch::Batch;
-use crate::trainer::batch::columns::{Column, Columns};
+use crate::trainer::batch::columns::{BatchColumns, Column};
 use crate::trainer::batch::nonfinite::{NonfiniteValue, nonfinite_sequence, on_nonfinite};
 use burnish_algorithm::aggregate::token_weights;
 use burnish_algorithm::loss::{LossColumns, LossResult};
 use burnish_algorithm::policy_loss;
 use burnish_algorithm::scatter;
 use burnish_model::token_stats::TokenGrads;
-use burnish_model::{CausalLm, Comparison, Gradients, Sequence, TokenStats};
+use burnish_model::{CausalLm, ComparisonTarget, Gradients, Sequence, TokenStats};
 use burnish_optim::{GradientSum, Update};
 use burnish_tracking::Metrics;
 use burnish_util::rng::Stream;
@@ -67,7 +67,7 @@ impl LearningSide {
     }
 
     /// Returns the columns of a mini-batch with the weights of its tokens. `size`: its trajectories, including dropped ones.
-    fn weighted(&self, mut columns: Columns, size: usize) -> Columns {
+    fn weighted(&self, mut columns: BatchColumns, size: usize) -> BatchColumns {
         let scale = self.config.actor_rollout_ref.actor.loss_scale_factor;
         let width = self.config.data.max_response_length;
         let weights = |mode| token_weights(mode, columns.offsets(), &columns[Column::Mask], size, scale, width);
@@ -120,7 +120,7 @@ impl LearningSide {
             let sequences = mini.sequences_of(micro);
             let tokens = self.distillation.as_ref().and_then(|d| d.top_k(model, &sequences, self.temperature));
             let teacher = self.distillation.as_ref().and_then(|d| d.comparison(tokens.as_ref()));
-            let comparison = teacher.or_else(|| reference.as_ref().map(Comparison::from));
+            let comparison = teacher.or_else(|| reference.as_ref().map(ComparisonTarget::from));
             model.backward(&sequences, self.temperature, comparison, gradients, |stats| {
                 if !is_prepared {
                     self.prepare(mini, &mini.in_order(stats, micro), totals);
@@ -143,7 +143,7 @@ impl LearningSide {
     }
 
     /// Returns the loss of a micro-batch with its derivatives. `stats`: of the current policy.
-    fn loss(&self, columns: &Columns, stats: &TokenStats, totals: &mut Totals) -> LossResult {
+    fn loss(&self, columns: &BatchColumns, stats: &TokenStats, totals: &mut Totals) -> LossResult {
         // If the teacher's is the only loss, there are no advantages.
         let none = columns.get(Column::Advantages).is_none().then(|| vec![0.0; columns.tokens()]);
         let x = LossColumns {
@@ -172,7 +172,7 @@ impl LearningSide {
     }
 
     /// Returns `None` if a single update per step makes the old policy the current one, and every ratio exactly 1.
-    fn old_log_prob<'a>(&self, columns: &'a Columns) -> Option<&'a [f32]> {
+    fn old_log_prob<'a>(&self, columns: &'a BatchColumns) -> Option<&'a [f32]> {
         match self.bypass {
             true => columns.get(Column::RolloutLogProb),
             false => columns.get(Column::OldLogProb).filter(|_| !self.plan.on_policy()),
@@ -236,7 +236,7 @@ struct ActorMiniBatch<'a> {
     /// Prompt of each trajectory.
     groups: Vec<usize>,
     sequences: Vec<Sequence<'a>>,
-    columns: Columns,
+    columns: BatchColumns,
     /// Key that is unique in the run: step, epoch and index in the epoch.
     place: [u64; 3],
 }

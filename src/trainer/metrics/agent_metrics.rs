@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::batch_metrics::spread;
 use crate::trainer::batch::Batch;
 use burnish_agent::loops::BRANCHES;
-use burnish_agent::{CallRecord, EndReason, Episode, FailureKind};
+use burnish_agent::{CallRecord, EndReason, Episode, ReplyFailure};
 use burnish_tracking::Metrics;
 
 /// Maximum number of tools with separate metrics: names come from the model, and a run may have any number of tools.
@@ -69,12 +69,12 @@ fn of_calls(calls: &[&CallRecord], conversations: f64, metrics: &mut Metrics) {
     metrics.set("tools/call_frequency", calls.len() as f64 / conversations);
     metrics.set("tools/failure_frequency", share(calls, &failed));
     metrics.set("tools/cut_frequency", share(calls, &|call| call.cut));
-    for failure in FailureKind::ALL {
+    for failure in ReplyFailure::ALL {
         let count = calls.iter().filter(|call| call.failure == Some(failure)).count();
         metrics.set(format!("tools/trouble/{}", failure.name()), count as f64);
     }
     let mut tools: BTreeMap<&str, Vec<&CallRecord>> = BTreeMap::new();
-    for &call in calls.iter().filter(|call| call.failure != Some(FailureKind::UnknownTool)) {
+    for &call in calls.iter().filter(|call| call.failure != Some(ReplyFailure::UnknownTool)) {
         tools.entry(&call.name).or_default().push(call);
     }
     for (name, calls) in tools.into_iter().take(MOST_TOOLS) {
@@ -116,7 +116,7 @@ impl ToolWatch {
             ));
         }
         if !calls.is_empty() && self.answered == 0 && !std::mem::replace(&mut self.said_failed, true) {
-            let mut kinds: BTreeMap<(Option<FailureKind>, &str), usize> = BTreeMap::new();
+            let mut kinds: BTreeMap<(Option<ReplyFailure>, &str), usize> = BTreeMap::new();
             calls.iter().for_each(|call| *kinds.entry((call.failure, &call.name)).or_default() += 1);
             let most = kinds.into_iter().max_by_key(|(_, count)| *count);
             let most = most.and_then(|((failure, name), count)| Some(format!("{count} times {} of {name:?}", failure?.name())));
@@ -136,13 +136,13 @@ mod tests {
     use super::*;
     use crate::trainer::batch::tests::{conversations, episode, two_responses};
 
-    fn call(name: &str, failure: Option<FailureKind>) -> CallRecord {
+    fn call(name: &str, failure: Option<ReplyFailure>) -> CallRecord {
         CallRecord { name: name.to_owned(), failure, cut: false, seconds: 0.25 }
     }
 
     fn batch() -> Batch {
         let mut first = episode(&[true, false, false, true]);
-        first.calls = vec![call("a", None), call("a", Some(FailureKind::Timeout)), call("zz", Some(FailureKind::UnknownTool))];
+        first.calls = vec![call("a", None), call("a", Some(ReplyFailure::Timeout)), call("zz", Some(ReplyFailure::UnknownTool))];
         let mut second = episode(&[true; 4]);
         (second.end, second.calls, second.waited, second.unreadable_calls) = (EndReason::UnreadableCall, vec![], 2.0, 1);
         conversations(vec![first, second])
@@ -183,7 +183,7 @@ mod tests {
         let unread = conversations(batch().episodes[1..].iter().flatten().map(|episode| Episode::clone(episode)).collect());
         let mut failed = episode(&[true]);
         failed.calls =
-            vec![call("a", Some(FailureKind::Raised)), call("b", Some(FailureKind::Died)), call("b", Some(FailureKind::Died))];
+            vec![call("a", Some(ReplyFailure::Raised)), call("b", Some(ReplyFailure::Died)), call("b", Some(ReplyFailure::Died))];
         let failed = conversations(vec![failed]);
         let mut watch = ToolWatch::default();
         assert!(watch.warnings(&two_responses()).is_empty());

@@ -1,6 +1,6 @@
 //! The times of a step, also per token, its throughput and its memory: `timing_per_token_ms/*`, `perf/*`.
 
-use crate::job::clock::{Clock, resident_gib};
+use crate::job::clock::{StepClock, resident_gib};
 use crate::job::device_memory::DeviceMemory;
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
@@ -13,7 +13,7 @@ use burnish_tracking::Metrics;
 /// `compute_timing_metrics`). Times and memory are rank 0's. `perf/throughput` is per rank, as verl's is per GPU.
 /// `perf/max_memory_allocated_gb` is the peak since the start, of the GPU's memory if there is a GPU, else of the process's
 /// resident memory.
-pub(crate) fn of_step(clock: &Clock, batch: &Batch, gpu: Option<&DeviceMemory>, ranks: &Ranks, metrics: &mut Metrics) {
+pub(crate) fn of_step(clock: &StepClock, batch: &Batch, gpu: Option<&DeviceMemory>, ranks: &Ranks, metrics: &mut Metrics) {
     let step = clock.elapsed();
     clock.report(metrics);
     metrics.set("timing_s/step", step);

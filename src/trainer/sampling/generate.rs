@@ -6,7 +6,7 @@ use super::reported::ReportedNames;
 use super::sample::SampleRequest;
 use super::side::SamplingSide;
 use crate::job::Context;
-use crate::job::clock::Clock;
+use crate::job::clock::StepClock;
 use crate::trainer::batch::columns::Column;
 use crate::trainer::batch::{Batch, turn_rewards};
 use burnish_algorithm::filter_groups::keep_groups;
@@ -26,7 +26,7 @@ impl SamplingSide {
         policy: &CausalLm,
         reported: &mut ReportedNames,
         at: &Context,
-        clock: &mut Clock,
+        clock: &mut StepClock,
         metrics: &mut Metrics,
     ) -> Result<Batch> {
         let filter = self.config.algorithm.filter_groups.clone();

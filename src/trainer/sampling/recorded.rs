@@ -7,7 +7,7 @@ use crate::job::Context;
 use crate::job::agents::{Agents, files_crc};
 use burnish_agent::recorded::{RecordBase, Recorder, RecordingOptions};
 use burnish_checkpoint::effective_crc;
-use burnish_config::schema::ResumeMode;
+use burnish_config::schema::TrainerResumeMode;
 use burnish_model::CausalLm;
 
 impl SamplingSide {
@@ -35,7 +35,7 @@ impl SamplingSide {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let how = RecordingOptions {
-            resumes: at.settings.resume.mode != ResumeMode::Disable,
+            resumes: at.settings.resume.mode != TrainerResumeMode::Disable,
             keeps: at.settings.save_freq.is_some_and(|freq| !freq.is_never()),
             interrupt: at.interrupt.clone(),
         };

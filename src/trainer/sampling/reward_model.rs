@@ -7,13 +7,13 @@ use burn::tensor::Device;
 
 use crate::job::models::{check_model, is_bfloat16, model_init};
 use burnish_config::PpoConfig;
-use burnish_config::schema::{Init, Location, RewardModelConfig, RewardModelModelConfig};
+use burnish_config::schema::{Location, ModelInit, RewardModelConfig, RewardModelModelConfig};
 use burnish_data::{Prompt, Tokenizer};
 use burnish_model::hf_config::HfConfig;
 use burnish_model::memory::LargestBatch;
 use burnish_model::{Cut, DecoderConfig};
 use burnish_reward_model::model::{Reading, RewardModel, Rewriting};
-use burnish_reward_model::steps::{StepOptions, Steps, judges_by_labels, judging_decoder, load_judge};
+use burnish_reward_model::steps::{StepScorer, StepScoringOptions, judges_by_labels, judging_decoder, load_judge};
 
 const PATH: &str = "reward_model.model.path";
 const INPUT_TOKENIZER: &str = "reward_model.model.input_tokenizer";
@@ -35,7 +35,7 @@ impl RewardModelPlan {
     pub fn read(config: &PpoConfig, policy: &Tokenizer, prompts: &[&Arc<Prompt>], longest: usize) -> Result<Option<Self>> {
         let settings = &config.reward_model;
         let Some(path) = settings.model.path.clone().filter(|_| settings.enable) else { return Ok(None) };
-        let random = settings.model.init == Init::Random;
+        let random = settings.model.init == ModelInit::Random;
         let decoder = || {
             let (hf, placeholder) = (HfConfig::read(path.as_path())?, settings.placeholder_token.is_some());
             // A language model without weights gets a new head.
@@ -73,7 +73,7 @@ impl RewardModelPlan {
         }
         let steps = judges_steps.then(|| {
             let tokenizer = rewriting.as_ref().map_or(policy, |rewriting| &rewriting.to);
-            Steps::new(&step_options(settings), tokenizer.clone()).context("reward_model.step_score")
+            StepScorer::new(&step_options(settings), tokenizer.clone()).context("reward_model.step_score")
         });
         let reading = Reading { rewriting, max_length: settings.max_length, positions, steps: steps.transpose()? };
         let longest = longest.min(settings.max_length.unwrap_or(positions));
@@ -93,7 +93,7 @@ impl RewardModelPlan {
     /// Loads the weights.
     pub fn load(self, config: &PpoConfig, device: &Device) -> Result<RewardModel> {
         let (settings, seed) = (&config.reward_model, config.trainer.seed);
-        let fresh_head = (settings.model.init == Init::Random).then_some(seed);
+        let fresh_head = (settings.model.init == ModelInit::Random).then_some(seed);
         let init = model_init(settings.model.init, seed);
         let placeholder = settings.placeholder_token.is_some();
         let model = load_judge(self.path.as_path(), init, fresh_head, placeholder, device).context(PATH)?;
@@ -118,8 +118,8 @@ pub(crate) fn judges_steps(config: &PpoConfig) -> bool {
     settings.enable && (settings.placeholder_token.is_some() || read().is_some_and(|hf| judges_by_labels(&hf)))
 }
 
-fn step_options(settings: &RewardModelConfig) -> StepOptions {
-    StepOptions {
+fn step_options(settings: &RewardModelConfig) -> StepScoringOptions {
+    StepScoringOptions {
         separator: settings.step_separator.clone(),
         placeholder: settings.placeholder_token.clone(),
         reward_tokens: settings.reward_tokens.as_ref().map(|tokens| tokens.0.clone()).unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use super::scoring::{DecodedResponse, HandOver, Scoring};
+use super::scoring::{DecodedResponse, OnResponse, Scoring};
 use super::side::SamplingSide;
 use crate::job::Context;
 use crate::job::agents::Agents;
@@ -125,7 +125,7 @@ fn sample_plain(
     policy: &CausalLm,
     share: &Share,
     settings: &TurnSettings,
-    finished: HandOver,
+    finished: OnResponse,
 ) -> Result<()> {
     let SampleRequest { n, sampling, .. } = *share.request;
     let copies = if sampling.temperature <= 0.0 { n } else { 1 };
@@ -163,7 +163,7 @@ fn sample_conversations(
     share: &Share,
     settings: &TurnSettings,
     ConversationSettings { agents, ends_run, waiting }: &ConversationSettings,
-    finished: HandOver,
+    finished: OnResponse,
 ) -> Result<()> {
     let sampling = share.request.sampling;
     let (mut places, mut loops) = (Vec::new(), Vec::new());

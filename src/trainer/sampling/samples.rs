@@ -16,7 +16,7 @@ use burnish_data::{Prompt, Tokenizer};
 use burnish_reward::{ResponseScore, completion};
 use burnish_rollout::Finish;
 use burnish_run::{ConversationSample, Sample};
-use burnish_tracking::{Cell, Table};
+use burnish_tracking::{Cell, StepTable};
 use burnish_util::fs::write_atomic;
 use burnish_util::json_number;
 use burnish_util::python_tagged::plain;
@@ -93,7 +93,7 @@ pub(super) fn question(prompt: &Prompt) -> String {
 
 /// Sends samples to the trackers and to the run's record. `questions`: what the terminal shows of their prompts.
 pub(super) fn show(samples: &[Sample], questions: Vec<String>, name: &'static str, at: &mut Context) {
-    let table = Table { brief: questions, ..table(samples, name) };
+    let table = StepTable { brief: questions, ..table(samples, name) };
     at.record.samples(at.step, samples, &table);
 }
 
@@ -163,7 +163,7 @@ fn mean_advantage(batch: &Batch, i: usize, advantages: &[f32]) -> f64 {
 
 /// Returns query, response and score, as in TRL's table; the reward functions, if there are several; the advantage, if there is
 /// one. For conversations the response is the turns; the number of turns and the reason of the end are columns.
-fn table(samples: &[Sample], name: &'static str) -> Table {
+fn table(samples: &[Sample], name: &'static str) -> StepTable {
     let first = samples.first();
     let components: Vec<&String> = first.iter().flat_map(|sample| sample.components.keys()).collect();
     let advantage = first.is_some_and(|sample| sample.advantage.is_some());
@@ -185,7 +185,7 @@ fn table(samples: &[Sample], name: &'static str) -> Table {
         row.extend(sample.advantage.map(|advantage| Cell::from(Some(advantage))));
         row
     };
-    Table { name, columns, rows: samples.iter().map(row).collect(), brief: Vec::new() }
+    StepTable { name, columns, rows: samples.iter().map(row).collect(), brief: Vec::new() }
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub struct DecodedResponse {
 }
 
 /// A function that receives a response, of one turn or a conversation, and its index among all responses.
-pub(crate) type HandOver<'a> = &'a (dyn Fn(usize, Response, Option<Episode>) + Sync);
+pub(crate) type OnResponse<'a> = &'a (dyn Fn(usize, Response, Option<Episode>) + Sync);
 
 /// The scoring of the responses of one batch.
 pub struct Scoring<'a> {
@@ -54,7 +54,7 @@ impl Scoring<'_> {
         &self,
         workers: usize,
         ranks: &Ranks,
-        generate: impl FnOnce(HandOver) -> Result<()>,
+        generate: impl FnOnce(OnResponse) -> Result<()>,
     ) -> Result<(Vec<DecodedResponse>, Duration)> {
         let mut ended: Vec<Mutex<Option<Result<DecodedResponse>>>> = Vec::new();
         ended.resize_with(self.prompts.len() * self.n, Mutex::default);

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 
 use super::memory_plan::{MemoryPlan, plan_memory};
 use super::run_settings::run_settings;
-use super::start::{Found, find};
+use super::start::{TrainerSources, find};
 use super::unused_options;
 use crate::job::disk::DiskPlan;
 use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
@@ -25,7 +25,7 @@ use burnish_util::interrupt::Interrupt;
 /// weights it checks only the number, and it does not try to write files.
 pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     let device = rank_device(loaded.config.trainer.device, ranks);
-    let Found { weights, inputs, .. } = ranks.agree(find(&mut loaded, device, &Interrupt::default()))?;
+    let TrainerSources { weights, inputs, .. } = ranks.agree(find(&mut loaded, device, &Interrupt::default()))?;
     weights.leave();
     let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     let sources = named.checksums_to_resume(&loaded.config.trainer.resume())?;

@@ -12,7 +12,7 @@ use crate::job::sharding_plan::ShardingPlan;
 use crate::trainer::algorithms;
 use crate::trainer::learning::{reference_model, teacher};
 use burnish_algorithm::kl;
-use burnish_config::schema::{Init, TEACHER};
+use burnish_config::schema::{ModelInit, TEACHER};
 use burnish_config::{MicroBatch, PpoConfig, UpdatePlan};
 use burnish_model::hf_config::HfConfig;
 use burnish_model::memory::LargestBatch;
@@ -100,8 +100,8 @@ fn add_reference(
     let other = reference_model::decoder(config, inputs)?;
     let mut line = None;
     if let Some((path, decoder)) = &other {
-        check_weights(path, Init::Pretrained, decoder).context(reference_model::KEY)?;
-        line = Some(("reference", describe(path, decoder, Init::Pretrained, None)));
+        check_weights(path, ModelInit::Pretrained, decoder).context(reference_model::KEY)?;
+        line = Some(("reference", describe(path, decoder, ModelInit::Pretrained, None)));
     }
     let other = other.as_ref().map(|(_, decoder)| decoder);
     if other.is_some() || !is_adapted {
@@ -114,8 +114,8 @@ fn add_reference(
 /// Adds the teacher, if there is one, and returns a line about it.
 fn add_teacher(memory: &mut MemoryEstimate, config: &PpoConfig, inputs: &TrainerInputs, sizes: &Sizes) -> Result<Option<Line>> {
     let Some((path, decoder)) = teacher::decoder(config, inputs)? else { return Ok(None) };
-    check_weights(path, Init::Pretrained, &decoder).context(TEACHER)?;
-    let line = ("teacher", describe(path, &decoder, Init::Pretrained, None));
+    check_weights(path, ModelInit::Pretrained, &decoder).context(TEACHER)?;
+    let line = ("teacher", describe(path, &decoder, ModelInit::Pretrained, None));
     match config.distillation.passes_before() {
         true => memory.teacher_of_samples(&decoder, sizes.of_frozen(config)),
         false => memory.teacher(decoder, config.distillation.compares_heads()),

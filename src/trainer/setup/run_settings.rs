@@ -4,10 +4,10 @@ use crate::job::RunSettings;
 use crate::job::checkpoint_parts::loaded;
 use crate::job::models::rate_follows_length;
 use crate::trainer::learning::LOAD_CONTENTS;
-use burnish_checkpoint::{CheckpointPart, Compared};
+use burnish_checkpoint::{CheckpointPart, RunFacts};
 use burnish_config::PpoConfig;
 use burnish_config::schema::CheckpointContent::Extra;
-use burnish_run::Watched;
+use burnish_run::WatchedMetric;
 
 /// Returns the settings that every training run has; the size of the model is not known yet.
 pub(crate) fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) -> RunSettings {
@@ -31,12 +31,12 @@ pub(crate) fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps
         on_nonfinite: trainer.on_nonfinite,
         val_before_train: trainer.val_before_train,
         val_only: trainer.val_only,
-        watched: Watched { metric: trainer.metric_for_best_model.clone(), greater_is_better: trainer.greater_is_better },
+        watched: WatchedMetric { metric: trainer.metric_for_best_model.clone(), greater_is_better: trainer.greater_is_better },
         early_stopping: None,
         saves_extra: actor.checkpoint.save_contents.contains(&Extra),
         loads_extra: actor.checkpoint.load_contents.contains(&Extra),
         load_contents_key: LOAD_CONTENTS,
-        compared: Compared { loaded: loaded_parts(config), ..Compared::default() },
+        compared: RunFacts { loaded: loaded_parts(config), ..RunFacts::default() },
         rate_follows_length: rate_follows_length(&actor.optim) || critic_follows,
         steps_per_epoch: steps_per_epoch.max(1),
         total_steps,

@@ -57,15 +57,15 @@ pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrup
     Ok(run)
 }
 
-/// Returns a trainer, the settings of its run, its peak memory with the phase of the peak, and the disk that checkpoints take. Not
-/// collective.
+/// Returns a trainer, the settings of its run, its peak memory with the phase of the peak, and the disk that checkpoints take.
+/// Not collective.
 fn build(
     loaded: &mut Loaded<PpoConfig>,
     device: Device,
     interrupt: &Interrupt,
     ranks: &Ranks,
 ) -> Result<(Trainer, RunSettings, (ElementCount, &'static str), String)> {
-    let Found { weights, device, mut inputs } = find(loaded, device, interrupt)?;
+    let TrainerSources { weights, device, mut inputs } = find(loaded, device, interrupt)?;
     let config = &loaded.config;
     let sharding = ShardingPlan::new(ranks, config.trainer.gradient_slices, &config.trainer.resume());
     let memory = plan_memory(config, &inputs, &sharding)?.memory;
@@ -115,7 +115,7 @@ fn build(
 }
 
 /// Everything that a run reads before its weights.
-pub(super) struct Found {
+pub(super) struct TrainerSources {
     pub weights: Weights,
     pub device: burn::tensor::Device,
     pub inputs: TrainerInputs,
@@ -125,7 +125,7 @@ pub(super) struct Found {
 ///
 /// # Errors
 /// All problems of these that do not depend on each other.
-pub(super) fn find(loaded: &mut Loaded<PpoConfig>, device: Device, interrupt: &Interrupt) -> Result<Found> {
+pub(super) fn find(loaded: &mut Loaded<PpoConfig>, device: Device, interrupt: &Interrupt) -> Result<TrainerSources> {
     let mut problems = Problems::default();
     let weights = problems.note(hub_names::find(loaded));
     let config = &loaded.config;
@@ -138,7 +138,7 @@ pub(super) fn find(loaded: &mut Loaded<PpoConfig>, device: Device, interrupt: &I
         }
     };
     match (weights, device, inputs) {
-        (Some(weights), Some(device), Some(inputs)) => Ok(Found { weights, device, inputs }),
+        (Some(weights), Some(device), Some(inputs)) => Ok(TrainerSources { weights, device, inputs }),
         _ => Err(problems.into_error()),
     }
 }

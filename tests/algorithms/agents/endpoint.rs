@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use burnish::agent::endpoint::{
-    Api, ChatRequest, ChunkWriter, PromptRenderer, PromptText, ReplyHead, RequestDefaults, ResponseParser, TextRequest,
+    Api, ChatRequest, ChunkWriter, CompletionPrompt, PromptRenderer, ReplyHead, RequestDefaults, ResponseParser, TextRequest,
     reply_json,
 };
 use burnish::data::Tokenizer;
@@ -39,8 +39,8 @@ fn the_official_client_is_understood() {
     assert!(second.options.stream && second.options.usage_in_stream && !second.reads_calls);
     let texts = requests().into_iter().filter(|(path, ..)| path == "/v1/completions");
     let texts: Vec<TextRequest> = texts.map(|(_, key, body)| TextRequest::parse(&body, key.as_deref(), 8).unwrap()).collect();
-    assert!(texts[0].options.log_probs && texts[0].prompts == [PromptText::Text("1+1=".to_owned())]);
-    assert_eq!(texts[1].prompts, [PromptText::Ids(vec![1, 2]), PromptText::Ids(vec![3])]);
+    assert!(texts[0].options.log_probs && texts[0].prompts == [CompletionPrompt::Text("1+1=".to_owned())]);
+    assert_eq!(texts[1].prompts, [CompletionPrompt::Ids(vec![1, 2]), CompletionPrompt::Ids(vec![3])]);
 }
 
 /// A streamed reply has the same content as a whole one.
@@ -49,7 +49,7 @@ fn a_stream_adds_up_to_the_answer() {
     let tokenizer = Tokenizer::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/arithmetic/model")).unwrap();
     let defaults = RequestDefaults { sampling: Sampling::PLAIN, longest: 64, vocab: tokenizer.vocab_size(), most: 8 };
     let renderer = PromptRenderer::new(tokenizer.clone(), Map::new(), defaults);
-    let prompt = renderer.text(&PromptText::Text("1+1=".to_owned())).unwrap();
+    let prompt = renderer.text(&CompletionPrompt::Text("1+1=".to_owned())).unwrap();
     let mut ids = tokenizer.encode("12+34=46").unwrap();
     ids.push(tokenizer.eos_id());
     for (stop, expected, stopped_by) in [("", "12+34=46", Value::Null), (r#", "stop": ["=4", "9"]"#, "12+34", json!("=4"))] {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use burnish::agent::FailureKind;
+use burnish::agent::ReplyFailure;
 use burnish::agent::calls::ToolCall;
 use burnish::agent::config::{ToolConfig, tools};
 use burnish::agent::tools::built_in::{BuiltInTools, SharedTool};
@@ -51,16 +51,16 @@ fn ask_all(made: &[SharedTool], calls: &[ValidCall], timeout: Duration) -> Vec<T
     tools.call(calls, &ConversationView::EMPTY).unwrap()
 }
 
-fn ask(made: &[SharedTool], name: &str, arguments: Value) -> (String, Option<FailureKind>) {
+fn ask(made: &[SharedTool], name: &str, arguments: Value) -> (String, Option<ReplyFailure>) {
     let answer = ask_all(made, &[call(name, arguments)], Duration::from_secs(20)).remove(0);
     (answer.text, answer.failure)
 }
 
-fn told(words: &str) -> (String, Option<FailureKind>) {
+fn told(words: &str) -> (String, Option<ReplyFailure>) {
     (words.to_owned(), None)
 }
 
-fn failed(name: &str, words: &str, failure: FailureKind) -> (String, Option<FailureKind>) {
+fn failed(name: &str, words: &str, failure: ReplyFailure) -> (String, Option<ReplyFailure>) {
     (format!("Error executing tool '{name}': {words}"), Some(failure))
 }
 
@@ -102,12 +102,12 @@ fn tools_of_servers_are_called() {
         assert_eq!(function["parameters"], json!({"type": "object", "properties": {"text": text}, "required": ["text"]}));
 
         assert_eq!(ask(&made, "echo", json!({"text": "ä\n\"\u{2028}"})), told("ä\n\"\u{2028}"), "{server}");
-        assert_eq!(ask(&made, "fail", json!({})), failed("fail", "it is broken", FailureKind::Raised));
-        assert_eq!(ask(&made, "refuse", json!({})), failed("refuse", "no, never (-32602)", FailureKind::Raised));
+        assert_eq!(ask(&made, "fail", json!({})), failed("fail", "it is broken", ReplyFailure::Raised));
+        assert_eq!(ask(&made, "refuse", json!({})), failed("refuse", "no, never (-32602)", ReplyFailure::Raised));
         assert_eq!(ask(&made, "picture", json!({})), told("[image image/png, 3 bytes, not shown] a dot"));
         assert_eq!(ask(&made, "odd", json!({})), told(""));
         let object = "the arguments must be an object of names and values";
-        assert_eq!(ask(&made, "echo", json!([1])), failed("echo", object, FailureKind::Raised));
+        assert_eq!(ask(&made, "echo", json!([1])), failed("echo", object, ReplyFailure::Raised));
         assert_eq!(ask(&made, "huge", json!({"size": 10_000_000})).0.len(), 10_000_000);
         if server["url"].as_str().is_none_or(|url| !url.ends_with("/mcp") && !url.ends_with("/moved")) {
             // A ping gets a reply; capabilities that need a user are not offered.
@@ -137,7 +137,7 @@ fn tools_of_servers_are_called() {
         let late = ask_all(&made, &[call("silent", json!({}))], Duration::from_millis(300)).remove(0);
         assert_eq!(
             (&*late.text, late.failure),
-            ("Error executing tool 'silent': timed out after 0.3 s", Some(FailureKind::Timeout))
+            ("Error executing tool 'silent': timed out after 0.3 s", Some(ReplyFailure::Timeout))
         );
         assert_eq!(ask(&made, "echo", json!({"text": "still"})), told("still"));
     }
@@ -153,7 +153,7 @@ fn what_misbehaves_costs_its_own_call() {
 
     // A server that has ended is started again for the next call. The current call is reported as lost, since the server may have
     // done it.
-    assert_eq!(ask(&made, "die", json!({})), failed("die", "its server died", FailureKind::Died));
+    assert_eq!(ask(&made, "die", json!({})), failed("die", "its server died", ReplyFailure::Died));
     assert_eq!(ask(&made, "count", json!({})), told("1 0"), "a new server");
     // If the tool declares that it changes nothing, the call is made again.
     let path = folder.path().join("died");
@@ -162,18 +162,18 @@ fn what_misbehaves_costs_its_own_call() {
     // An abandoned call is cancelled.
     let quick = Duration::from_millis(300);
     let late = ask_all(&made, &[call("silent", json!({}))], quick).remove(0);
-    assert_eq!(late.failure, Some(FailureKind::Timeout));
+    assert_eq!(late.failure, Some(ReplyFailure::Timeout));
     let begun = Instant::now();
     while ask(&made, "count", json!({})).0.ends_with(" 0") {
         assert!(begun.elapsed() < Duration::from_secs(20), "never cancelled");
     }
     // A server that does not reply is killed after a while, and the next call succeeds.
     let late = ask_all(&made, &[call("hang", json!({}))], quick).remove(0);
-    assert_eq!(late.failure, Some(FailureKind::Timeout));
-    assert_eq!(ask(&made, "echo", json!({"text": "there"})).1, Some(FailureKind::Died), "it was asked, and killed");
+    assert_eq!(late.failure, Some(ReplyFailure::Timeout));
+    assert_eq!(ask(&made, "echo", json!({"text": "there"})).1, Some(ReplyFailure::Died), "it was asked, and killed");
     assert_eq!(ask(&made, "echo", json!({"text": "there"})), told("there"));
     // A line without an end.
-    assert_eq!(ask(&made, "line", json!({})), failed("line", "its server died", FailureKind::Died));
+    assert_eq!(ask(&made, "line", json!({})), failed("line", "its server died", ReplyFailure::Died));
     assert_eq!(ask(&made, "echo", json!({"text": "there"})), told("there"));
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use burnish::agent::{EndReason, Episode, TurnReward};
-use burnish::reward::python::{Pool, PoolOptions, Source, functions};
+use burnish::reward::python::{CodeSource, Pool, PoolOptions, functions};
 use burnish::reward::{Runs, ScoreInput};
 use burnish::rollout::Finish;
 use serde_json::{Map, Value, json};
@@ -67,7 +67,7 @@ fn reward_functions_see_the_conversation() {
     let one = ScoreInput { solution: "6", extra_info: &extra_info, prompt: &prompt, ..ScoreInput::default() };
     let inputs = [ScoreInput { conversation: Some(&episode), ..one }, one];
     for name in ["verl", "verl_batch", "trl"] {
-        let source = Source::File {
+        let source = CodeSource::File {
             path: path.to_str().unwrap().to_owned(),
             names: vec![name.to_owned()],
             reward_kwargs: Map::<String, Value>::new(),

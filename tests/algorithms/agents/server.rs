@@ -12,7 +12,9 @@ use burnish::agent::participants::PartyError;
 use burnish::agent::program::{Inbox, ProgramHandle, ProgramResult};
 use burnish::agent::session::{ApiAccess, Host, ProgramFunction, PythonProgram, SessionOptions, Setup};
 use burnish::agent::tokens::SpecialTokenEscaper;
-use burnish::agent::{AgentLoop, EndReason, Episode, FAULT, FailureKind, Limits, NextAction, SampleRequest, TruncateSide};
+use burnish::agent::{
+    AgentLoop, ConversationLimits, EndReason, Episode, FAULT, NextAction, ReplyFailure, SampleRequest, TruncateSide,
+};
 use burnish::data::Tokenizer;
 use burnish::rollout::{Finish, Response, Sampling};
 use serde_json::{Map, Value, json};
@@ -39,7 +41,7 @@ fn options(scores: bool) -> OpenAiOptions {
         created: 0,
         memory: Default::default(),
     };
-    let limits = Limits {
+    let limits = ConversationLimits {
         max_assistant_turns: None,
         max_user_turns: None,
         max_parallel_calls: 1,
@@ -244,7 +246,7 @@ fn requests_are_refused_by_name() {
         body[field] = value.clone();
         let (episode, _) = run(options(true), &[], move |desk| {
             let message = ask(desk, &body).unwrap_err();
-            Err(PartyError { failure: FailureKind::Raised, message, seconds: 0.0 })
+            Err(PartyError { failure: ReplyFailure::Raised, message, seconds: 0.0 })
         });
         let fault = episode.extra[FAULT].as_str().unwrap();
         assert!(fault.contains(part), "{field}: {fault}");
@@ -267,7 +269,7 @@ fn the_end_of_the_response_is_no_failure_of_the_program() {
         let mut list = vec![user("1")];
         loop {
             let answer = ask(desk, &messages(&list)).map_err(|message| PartyError {
-                failure: FailureKind::Raised,
+                failure: ReplyFailure::Raised,
                 message,
                 seconds: 0.0,
             })?;

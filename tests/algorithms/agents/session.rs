@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use burnish::agent::FailureKind;
+use burnish::agent::ReplyFailure;
 use burnish::agent::calls::ToolCall;
 use burnish::agent::participants::{TextEnvironment, User};
 use burnish::agent::session::{
@@ -112,7 +112,7 @@ fn a_tool_of_verl_keeps_what_it_knows_in_its_conversation() {
     let two = answers(&mut first, &both);
     assert_eq!(texts(&two), ["Current parsed answer='5' reward=0.0", "Error executing tool 'calc_gsm8k_reward': 'answer'"]);
     assert_eq!([two[0].reward, two[1].reward], [Some(-0.05), Some(0.0)]);
-    assert_eq!([two[0].failure, two[1].failure], [None, Some(FailureKind::Raised)]);
+    assert_eq!([two[0].failure, two[1].failure], [None, Some(ReplyFailure::Raised)]);
     assert_eq!(two[1].extra["tried"], 3);
     // Another conversation does not see it.
     assert_eq!(answers(&mut tools(&host, row(), TIME), &right)[0].extra["tried"], 1);
@@ -269,7 +269,7 @@ class AgentExecutor(MultiTurnAgentExecutor):
     let host = host(&Setup { agent: Some(file.path()), ..Setup::default() });
     let params = json!({"max_tokens": 9}).as_object().unwrap().clone();
     let mut agent = PythonTextEnvironment::new(host.session(), params, TIME);
-    assert_eq!(agent.step("", "").unwrap().unwrap_err().failure, FailureKind::Raised);
+    assert_eq!(agent.step("", "").unwrap().unwrap_err().failure, ReplyFailure::Raised);
     assert_eq!(agent.reset("Play", &json!("win")).unwrap().unwrap(), "Play\n");
     let step = agent.step("Play\n", "lose").unwrap().unwrap();
     assert_eq!((step.reward, step.score, step.feedback.as_str(), step.done), (0.5, Some(2.0), "[1]", false));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use burnish::agent::FailureKind;
+use burnish::agent::ReplyFailure;
 use burnish::agent::session::{EnvironmentClass, Host, PythonEnvironment, PythonTools, RowTools, SessionOptions, Setup};
 use burnish::agent::tools::{ToolResult, Toolbox};
 use serde_json::{Map, json};
@@ -120,7 +120,7 @@ fn each_call_has_the_whole_time_in_every_form() {
 #[test]
 fn a_call_that_is_killed_takes_no_other_with_it_that_had_not_begun() {
     let file = File::new(&FORMS.replace("SECONDS", "0.01"));
-    for (x, failure) in [(98, FailureKind::Timeout), (99, FailureKind::Died)] {
+    for (x, failure) in [(98, ReplyFailure::Timeout), (99, ReplyFailure::Died)] {
         // An `async` call has begun with the others, and ends with their process.
         for name in ["plain", "blocks", "class", "awaits"].into_iter().filter(|name| *name != "awaits" || x == 98) {
             let mut tools = tools(&file, Duration::from_secs(1));
@@ -135,7 +135,7 @@ fn a_call_that_is_killed_takes_no_other_with_it_that_had_not_begun() {
     // The environment ended with its process, and an error says so.
     let mut tools = tools(&file, Duration::from_secs(1));
     let answers = ask(&mut tools, &[("method", 1), ("method", 98), ("method", 3)]);
-    assert_eq!((answers[0].text.as_str(), answers[1].failure), ("1", Some(FailureKind::Timeout)));
+    assert_eq!((answers[0].text.as_str(), answers[1].failure), ("1", Some(ReplyFailure::Timeout)));
     assert!(answers[2].text.contains("lost with its process"), "{:?}", answers[2]);
 }
 
@@ -152,7 +152,7 @@ fn errors_are_told_up_to_a_length() {
     for name in ["fails", "fails_oddly"] {
         let answers = tools.call(&[call(name, "{}"), call(name, "{}")], &seen(&[])).unwrap();
         for answer in answers {
-            assert_eq!(answer.failure, Some(FailureKind::Raised));
+            assert_eq!(answer.failure, Some(ReplyFailure::Raised));
             assert!(
                 answer.text.len() < 20_000 && answer.text.contains(if name == "fails" { "(5000000 characters)" } else { "Odd" })
             );

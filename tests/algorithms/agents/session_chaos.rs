@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use burnish::agent::FailureKind;
+use burnish::agent::ReplyFailure;
 use burnish::agent::session::{Host, RowTools, SessionOptions};
 use burnish::agent::tools::Toolbox;
 use burnish::util::interrupt::Interrupt;
@@ -169,25 +169,25 @@ const MORE: Duration = Duration::from_secs(1);
 
 /// The outcome of a call for each function: the kind of failure, a part of the result's text, and whether the conversation
 /// continues in the same process.
-const TABLE: &[(&str, Option<FailureKind>, &str, bool)] = &[
-    ("sleeps", Some(FailureKind::Timeout), "timed out after 2 s", false),
-    ("sleeps_in_c", Some(FailureKind::Timeout), "timed out after 2 s", false),
-    ("spins", Some(FailureKind::Timeout), "timed out after 2 s", false),
-    ("awaits", Some(FailureKind::Timeout), "timed out after 2 s", false),
-    ("swallows", Some(FailureKind::Timeout), "timed out after 2 s", false),
-    ("prints_forever", Some(FailureKind::Timeout), "timed out after 2 s", false),
-    ("exits", Some(FailureKind::Died), "its process died", false),
-    ("faults", Some(FailureKind::Died), "its process died", false),
-    ("kills_itself", Some(FailureKind::Died), "its process died", false),
-    ("kills_its_group", Some(FailureKind::Died), "its process died", false),
-    ("aborts", Some(FailureKind::Died), "its process died", false),
-    ("closes", Some(FailureKind::Died), "its process died", false),
-    ("forks_and_exits", Some(FailureKind::Died), "its process died", false),
-    ("allocates", Some(FailureKind::Raised), "{'error': ''}", true),
-    ("system_exit", Some(FailureKind::Raised), "{'error': 'no more'}", true),
-    ("base_exception", Some(FailureKind::Raised), "{'error': 'base'}", true),
-    ("recurses", Some(FailureKind::Raised), "recursion", true),
-    ("longest_answer", Some(FailureKind::Raised), "too long", true),
+const TABLE: &[(&str, Option<ReplyFailure>, &str, bool)] = &[
+    ("sleeps", Some(ReplyFailure::Timeout), "timed out after 2 s", false),
+    ("sleeps_in_c", Some(ReplyFailure::Timeout), "timed out after 2 s", false),
+    ("spins", Some(ReplyFailure::Timeout), "timed out after 2 s", false),
+    ("awaits", Some(ReplyFailure::Timeout), "timed out after 2 s", false),
+    ("swallows", Some(ReplyFailure::Timeout), "timed out after 2 s", false),
+    ("prints_forever", Some(ReplyFailure::Timeout), "timed out after 2 s", false),
+    ("exits", Some(ReplyFailure::Died), "its process died", false),
+    ("faults", Some(ReplyFailure::Died), "its process died", false),
+    ("kills_itself", Some(ReplyFailure::Died), "its process died", false),
+    ("kills_its_group", Some(ReplyFailure::Died), "its process died", false),
+    ("aborts", Some(ReplyFailure::Died), "its process died", false),
+    ("closes", Some(ReplyFailure::Died), "its process died", false),
+    ("forks_and_exits", Some(ReplyFailure::Died), "its process died", false),
+    ("allocates", Some(ReplyFailure::Raised), "{'error': ''}", true),
+    ("system_exit", Some(ReplyFailure::Raised), "{'error': 'no more'}", true),
+    ("base_exception", Some(ReplyFailure::Raised), "{'error': 'base'}", true),
+    ("recurses", Some(ReplyFailure::Raised), "recursion", true),
+    ("longest_answer", Some(ReplyFailure::Raised), "too long", true),
     ("long_answer", None, "yyyy", true),
     ("prints", None, "printed", true),
     ("closes_output", None, "closed", true),
@@ -266,7 +266,7 @@ fn what_is_done_of_a_turn_counts_although_another_call_of_it_hangs() {
     let mut tools = tools(&host, RowTools::default(), Duration::from_secs(1));
     let calls = [call("counted", "{}"), call("awaits", "{}"), call("counted", "{}")];
     let answers = tools.call(&calls, &seen(&[])).unwrap();
-    assert_eq!(answers.iter().map(|answer| answer.failure).collect::<Vec<_>>(), [None, Some(FailureKind::Timeout), None]);
+    assert_eq!(answers.iter().map(|answer| answer.failure).collect::<Vec<_>>(), [None, Some(ReplyFailure::Timeout), None]);
     assert_eq!((answers[0].text.as_str(), answers[2].text.as_str()), ("1", "2"));
     // A tool's text on the connection is not trusted; after it, the next call has a result again.
     let _ = tools.call(&[call("writes", "{}")], &seen(&[])).unwrap();
@@ -282,7 +282,7 @@ fn a_host_that_is_killed_is_started_again() {
     let host = chaos(&file);
     let mut tools = tools(&host, RowTools::default(), Duration::from_secs(5));
     let answer = tools.call(&[call("kills_host", "{}")], &seen(&[])).unwrap().remove(0);
-    assert_eq!(answer.failure, Some(FailureKind::Died));
+    assert_eq!(answer.failure, Some(ReplyFailure::Died));
     assert_eq!(tools.call(&[call("counted", "{}")], &seen(&[])).unwrap()[0].text, "1");
 }
 

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
 
-use burnish::agent::FailureKind;
+use burnish::agent::ReplyFailure;
 use burnish::agent::session::{Host, RowTools, SessionOptions, StartMethod};
 use burnish::agent::tools::{ToolResult, Toolbox};
 
@@ -160,7 +160,7 @@ fn what_files_leave_open_is_not_shared() {
 fn a_file_that_loads_once_only_fails_its_conversations() {
     let file = file(0, "os.mkdir(FOLDER + '/once')", "return x");
     let answers = asked(&start(&file, StartMethod::Spawn), 1);
-    assert!(answers.iter().all(|answer| answer.failure == Some(FailureKind::Died)), "{answers:?}");
+    assert!(answers.iter().all(|answer| answer.failure == Some(ReplyFailure::Died)), "{answers:?}");
     fs::remove_dir(file.path().replace("my_agent.py", "once")).unwrap();
     assert_eq!(asked(&start(&file, StartMethod::Fork), 1)[0].failure, None);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use burnish::agent::tokens::{
-    Continuation, Sequence, SpecialTokenEscaper, continued, is_prefix_preserving, trl_suffix, writes_tools,
+    Continuation, ConversationTokens, SpecialTokenEscaper, continued, is_prefix_preserving, trl_suffix, writes_tools,
 };
 use burnish::agent::tools::schema::reduced;
 use burnish::data::{Literal, TemplateVariables, Tokenizer};
@@ -119,7 +119,7 @@ fn play(continuation: &Continuation, case: &Value) -> Vec<String> {
     // The prompt of gpt-oss has a date: two ids stand for it.
     let prompt = if ids(&case["prompt_ids"]).len() > 2 { continuation.prompt(&messages).unwrap() } else { vec![9, 10] };
     differs("prompt", json!(prompt), &case["prompt_ids"]);
-    let mut sequence = Sequence::new(prompt);
+    let mut sequence = ConversationTokens::new(prompt);
     for step in list(&case["steps"]) {
         if let Some(turn) = step.get("assistant") {
             let log_probs = numbers(&step["log_probs"]);

@@ -1,7 +1,7 @@
 //! TRL's DPOTrainer with its collator, RewardTrainer, and the rows of CPO and ORPO.
 
 use burnish::data::Tokenizer;
-use burnish::data::examples::{Overlong, Pair, PairColumns, PairOptions, ReadRows, ScoredPart, read_pairs};
+use burnish::data::examples::{Overlong, PairColumns, PairOptions, ReadRows, ScoredPart, TokenizedPair, read_pairs};
 use serde_json::{Value, json};
 
 use super::differences::{Difference, Seen};
@@ -18,7 +18,12 @@ pub fn columns(row: &Value) -> PairColumns {
 }
 
 /// The pair of a row; `None` if it is left out.
-fn pair(row: &Value, tokenizer: &Tokenizer, answers: ScoredPart, (max_length, truncation): (usize, Overlong)) -> Option<Pair> {
+fn pair(
+    row: &Value,
+    tokenizer: &Tokenizer,
+    answers: ScoredPart,
+    (max_length, truncation): (usize, Overlong),
+) -> Option<TokenizedPair> {
     let folder = tempfile::tempdir().unwrap();
     let options = PairOptions {
         columns: columns(row),
@@ -49,7 +54,7 @@ fn preferences_are_trls_golden() {
         let tokenizer = setting.tokenizer(&result["options"]["template"]);
         let (max, overlong) = cut(&result["options"]);
         let whole = |row| pair(row, &tokenizer, ScoredPart::AfterPrompt, (usize::MAX, overlong));
-        let kept: Vec<(&Value, Pair)> = rows.iter().filter_map(|row| Some((row, whole(row)?))).collect();
+        let kept: Vec<(&Value, TokenizedPair)> = rows.iter().filter_map(|row| Some((row, whole(row)?))).collect();
         let kept: Vec<_> = kept.into_iter().filter(|(_, pair)| overlong == Overlong::Left || pair.prompt.len() < max).collect();
         let theirs = result["rows"].as_array().unwrap();
         assert_eq!(kept.len(), theirs.len(), "{name}");
@@ -101,7 +106,7 @@ fn reward_pairs_are_trls_golden() {
     setting.each("trl_reward", |rows, result, name| {
         let tokenizer = setting.tokenizer(&result["options"]["template"]);
         let cut = (cut(&result["options"]).0, Overlong::Filter);
-        let whole = |pair: Pair| {
+        let whole = |pair: TokenizedPair| {
             let sides = pair.sides().map(|(given, predicted)| [given, predicted].concat());
             json!({"chosen_ids": sides[0], "rejected_ids": sides[1]})
         };

@@ -34,7 +34,7 @@ fn write_jsonl(path: &Path, rows: &[Value]) {
 fn write_table(path: &Path, rows: &[Value]) {
     let lines = path.with_extension("jsonl");
     write_jsonl(&lines, rows);
-    Table::read(std::slice::from_ref(&lines)).unwrap().write_columns(path, &[], &[]).unwrap();
+    RowTable::read(std::slice::from_ref(&lines)).unwrap().write_columns(path, &[], &[]).unwrap();
     fs::remove_file(lines).unwrap();
 }
 

@@ -39,9 +39,9 @@ fn a_table_is_written_with_a_column_more() {
     ];
     let out = folder.path().join("deep/out.parquet");
     let replies = [json!(["p", "q"]), json!([]), json!(["é"])];
-    Table::read(&jsonl(folder.path(), &rows)).unwrap().write_with(&out, "r", &replies).unwrap();
+    RowTable::read(&jsonl(folder.path(), &rows)).unwrap().write_with(&out, "r", &replies).unwrap();
     let again = folder.path().join("again.parquet");
-    Table::read(&[out.clone(), out]).unwrap().write_with(&again, "s", &[0, 1, 2, 3, 4, 5].map(Value::from)).unwrap();
+    RowTable::read(&[out.clone(), out]).unwrap().write_with(&again, "s", &[0, 1, 2, 3, 4, 5].map(Value::from)).unwrap();
     let read = read_rows(&[again], &["a", "b", "e", "r", "s"], &[]).unwrap();
     for (i, row) in read.iter().enumerate() {
         let mut expected = rows[i % 3].clone();
@@ -53,7 +53,7 @@ fn a_table_is_written_with_a_column_more() {
         assert_eq!(Value::Object(row.values.clone()), expected);
     }
     let mixed = jsonl(folder.path(), &[json!({"a": 1}), json!({"a": "x"})]);
-    assert!(error(Table::read(&mixed).map(drop)).contains("column \"a\": the values have several types, such as 1 and \"x\""));
+    assert!(error(RowTable::read(&mixed).map(drop)).contains("column \"a\": the values have several types, such as 1 and \"x\""));
 }
 
 /// A file may declare bytes as text in its arrow schema, but not in its own: the parquet reader then trusts the arrow schema. The
@@ -78,7 +78,7 @@ fn bytes_that_are_called_text_are_checked() {
         write("é".as_bytes(), kind.clone());
         assert_eq!(read_rows(&files, &["prompt"], &[]).unwrap()[1].values["prompt"], "é", "{kind}");
         write(b"\xff\xfe1+1=, and more bytes than a view holds", kind);
-        for message in [error(read_rows(&files, &["prompt"], &[])), error(Table::read(&files).map(drop))] {
+        for message in [error(read_rows(&files, &["prompt"], &[])), error(RowTable::read(&files).map(drop))] {
             assert!(message.contains("rows.parquet") && message.to_lowercase().contains("utf-8"), "{message}");
         }
     }
@@ -128,7 +128,7 @@ fn numbers_are_read_as_they_are_or_refused() {
         ("{\"x\": 354224848179261915075}", "column \"x\": the integer 354224848179261915075"),
     ] {
         fs::write(&path, text).unwrap();
-        let message = error(Table::read(std::slice::from_ref(&path)));
+        let message = error(RowTable::read(std::slice::from_ref(&path)));
         assert!(message.contains(told), "{message}");
     }
 }

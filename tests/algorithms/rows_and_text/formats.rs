@@ -6,7 +6,7 @@ use arrow::array::{
     Date32Array, Decimal128Array, DurationMicrosecondArray, Int64Builder, MapBuilder, StringBuilder, Time64MicrosecondArray,
     TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
 };
-use burnish::reward::python::{Pool, PoolOptions, Source, functions};
+use burnish::reward::python::{CodeSource, Pool, PoolOptions, functions};
 use burnish::reward::{Runs, ScoreInput};
 use flate2::write::GzEncoder;
 
@@ -49,7 +49,7 @@ fn text_files_are_read_as_datasets_reads_them() {
         let (a, b): (Vec<Value>, Vec<Value>) = (values("a"), values("b"));
         assert_eq!((a, b), (vec![json!(1), json!(2)], vec![json!("x"), json!(null)]), "{name}");
         if !["large.jsonl", "unread.jsonl"].contains(&name) {
-            assert_eq!(Table::read(&[path]).unwrap().len(), 2, "{name}");
+            assert_eq!(RowTable::read(&[path]).unwrap().len(), 2, "{name}");
         }
     }
     for (name, text, told) in [
@@ -119,7 +119,7 @@ fn columns_of_every_type_are_handed_to_functions() {
                 log_extra(name, [repr(v) for v in columns[name]])\n    return [0.0] * len(completions)\n";
     fs::write(&reward, code).unwrap();
     let path = reward.display().to_string();
-    let source = Source::File { path, names: vec!["f".into()], reward_kwargs: Map::new(), positional: false };
+    let source = CodeSource::File { path, names: vec!["f".into()], reward_kwargs: Map::new(), positional: false };
     let pool = Arc::new(Pool::start(source, PoolOptions::default()).unwrap());
     let Runs::Together(function) = functions(&pool).remove(0).runs else { panic!("a function of a batch") };
     for (file, names) in [(&parquet, columns.each_ref().map(|(name, ..)| *name).to_vec()), (&jsonl, vec!["float"])] {

@@ -9,6 +9,6 @@ mod users;
 
 pub use entries::ConfigFileError;
 pub use loops::{LoopConfig, loops};
-pub use servers::{HttpTransport, ServerAddress, ServerConfig, servers};
+pub use servers::{HttpTransport, McpServerConfig, ServerAddress, servers};
 pub use tools::{McpConfig, ToolConfig, ToolKind, tools};
 pub use users::{UserConfig, users};

@@ -10,7 +10,7 @@ use super::entries::{ConfigFileError, fields, kind_of, text, wrong};
 
 /// A server in such a file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ServerConfig {
+pub struct McpServerConfig {
     pub name: String,
     pub address: ServerAddress,
     /// The server's own time limit of a call; `None` for the general limit. The file has milliseconds.
@@ -72,7 +72,7 @@ const IGNORED: &[&str] =
 /// # Errors
 /// The first mistake: no servers, an unknown key, a value of the wrong type, a server with neither or both of program and
 /// address, or a variable that is not set.
-pub fn servers(file: &Value, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ServerConfig>, ConfigFileError> {
+pub fn servers(file: &Value, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<McpServerConfig>, ConfigFileError> {
     let Value::Object(outer) = file else {
         return Err(wrong("", format!("the file must be a mapping with the key `mcpServers`, not {}", kind_of(file))));
     };
@@ -107,7 +107,7 @@ fn server(
     fields: &Map<String, Value>,
     place: &str,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<ServerConfig, ConfigFileError> {
+) -> Result<McpServerConfig, ConfigFileError> {
     let expand = |key: &str, text: &str| expanded(text, variable).map_err(|message| wrong(&format!("{place}.{key}"), message));
     let own = |key: &str| text(fields, place, key)?.map(|text| expand(key, text)).transpose();
     let pairs = |key: &str| -> Result<Vec<(String, String)>, ConfigFileError> {
@@ -165,7 +165,7 @@ fn server(
     };
     let ignored = fields.keys().filter(|key| IGNORED.contains(&key.as_str())).cloned().collect();
     let is_separate = fields.contains_key("auth_token");
-    Ok(ServerConfig { name: name.to_owned(), address, timeout, is_separate, ignored })
+    Ok(McpServerConfig { name: name.to_owned(), address, timeout, is_separate, ignored })
 }
 
 /// Returns the transport of a server, from either of its keys.
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(file: &Value) -> Result<Vec<ServerConfig>, ConfigFileError> {
+    fn read(file: &Value) -> Result<Vec<McpServerConfig>, ConfigFileError> {
         servers(file, &|name| (name == "TOKEN").then(|| "t0k".to_owned()))
     }
 

@@ -36,7 +36,7 @@ pub use model::{EndpointModel, ModelMemory, ParsedRequest, digest};
 pub use options::{RequestDefaults, RequestOptions};
 pub use render::{PromptRenderer, PromptTokens};
 pub use reply_json::{Api, ReplyHead, reply_json};
-pub use request::{ChatRequest, PromptText, TextRequest};
+pub use request::{ChatRequest, CompletionPrompt, TextRequest};
 pub use sampling_check::check_sampling;
 pub use served_conversations::{ContinuationKind, SamplingStart, ServedConversations};
 pub use stream::ChunkWriter;

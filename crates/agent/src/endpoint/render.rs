@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::error::ApiError;
 use super::messages::for_template;
 use super::options::RequestDefaults;
-use super::request::{ChatRequest, PromptText};
+use super::request::{ChatRequest, CompletionPrompt};
 use crate::tokens::SpecialTokenEscaper;
 use burnish_data::{TemplateVariables, Tokenizer};
 
@@ -90,13 +90,13 @@ impl PromptRenderer {
     ///
     /// # Errors
     /// If the text is far too long, has no tokens, or has unknown ids.
-    pub fn text(&self, prompt: &PromptText) -> Result<PromptTokens, ApiError> {
+    pub fn text(&self, prompt: &CompletionPrompt) -> Result<PromptTokens, ApiError> {
         let ids = match prompt {
-            PromptText::Text(text) => {
+            CompletionPrompt::Text(text) => {
                 self.fits("prompt", text)?;
                 self.tokenizer.encode_begun(text).map_err(|error| ApiError::field("prompt", format!("{error:#}")))?
             }
-            PromptText::Ids(ids) => {
+            CompletionPrompt::Ids(ids) => {
                 let vocab = self.defaults.vocab;
                 if let Some(id) = ids.iter().find(|id| **id as usize >= vocab) {
                     return Err(ApiError::field(

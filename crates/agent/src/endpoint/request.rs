@@ -37,7 +37,7 @@ pub struct ChatRequest {
 pub struct TextRequest {
     pub model: Option<String>,
     /// The prompts, at least one.
-    pub prompts: Vec<PromptText>,
+    pub prompts: Vec<CompletionPrompt>,
     pub conversation: Option<String>,
     pub options: RequestOptions,
     /// Unknown fields, which are ignored.
@@ -46,7 +46,7 @@ pub struct TextRequest {
 
 /// The prompt of a text completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PromptText {
+pub enum CompletionPrompt {
     Text(String),
     Ids(Vec<u32>),
 }
@@ -166,18 +166,20 @@ fn response_format(format: Option<Value>) -> Result<(), ApiError> {
     }
 }
 
-fn prompts(prompt: Option<Value>) -> Result<Vec<PromptText>, ApiError> {
+fn prompts(prompt: Option<Value>) -> Result<Vec<CompletionPrompt>, ApiError> {
     let wrong =
         || ApiError::field("prompt", "`prompt` must be a text, a list of texts, a list of token ids, or a list of such lists");
     let one = |value: &Value| match value {
-        Value::String(text) => Some(PromptText::Text(text.clone())),
-        list => ids(list).filter(|ids| !ids.is_empty()).map(PromptText::Ids),
+        Value::String(text) => Some(CompletionPrompt::Text(text.clone())),
+        list => ids(list).filter(|ids| !ids.is_empty()).map(CompletionPrompt::Ids),
     };
     match prompt {
         None => Err(ApiError::field("prompt", "`prompt` is missing")),
-        Some(Value::String(text)) => Ok(vec![PromptText::Text(text)]),
+        Some(Value::String(text)) => Ok(vec![CompletionPrompt::Text(text)]),
         Some(Value::Array(list)) if list.is_empty() => Err(wrong()),
-        Some(Value::Array(list)) if list[0].is_number() => Ok(vec![PromptText::Ids(ids(&Value::Array(list)).ok_or_else(wrong)?)]),
+        Some(Value::Array(list)) if list[0].is_number() => {
+            Ok(vec![CompletionPrompt::Ids(ids(&Value::Array(list)).ok_or_else(wrong)?)])
+        }
         Some(Value::Array(list)) => list.iter().map(one).collect::<Option<_>>().ok_or_else(wrong),
         Some(other) => Err(ApiError::field("prompt", format!("`prompt` must be text or token ids, not {}", shown(&other)))),
     }
@@ -229,11 +231,11 @@ mod tests {
                 .map(|request| request.prompts)
                 .map_err(|refused| refused.message)
         };
-        let text = |text: &str| PromptText::Text(text.to_owned());
+        let text = |text: &str| CompletionPrompt::Text(text.to_owned());
         assert_eq!(read(r#""a""#), Ok(vec![text("a")]));
-        assert_eq!(read(r#"["a", [1]]"#), Ok(vec![text("a"), PromptText::Ids(vec![1])]));
-        assert_eq!(read("[1, 2]"), Ok(vec![PromptText::Ids(vec![1, 2])]));
-        assert_eq!(read("[[1, 2], [3]]"), Ok(vec![PromptText::Ids(vec![1, 2]), PromptText::Ids(vec![3])]));
+        assert_eq!(read(r#"["a", [1]]"#), Ok(vec![text("a"), CompletionPrompt::Ids(vec![1])]));
+        assert_eq!(read("[1, 2]"), Ok(vec![CompletionPrompt::Ids(vec![1, 2])]));
+        assert_eq!(read("[[1, 2], [3]]"), Ok(vec![CompletionPrompt::Ids(vec![1, 2]), CompletionPrompt::Ids(vec![3])]));
         for wrong in ["[]", "[1, \"a\"]", "[-1]", "[4294967296]", "[[]]", "{}", "null", r#"["a", "a", "a", "a"]"#] {
             assert!(read(wrong).is_err(), "{wrong}");
         }

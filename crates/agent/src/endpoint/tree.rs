@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::messages::is_same;
-use crate::tokens::{Appended, Sequence};
+use crate::tokens::{Appended, ConversationTokens};
 use burnish_rollout::{Finish, Response};
 
 /// The tokens of a conversation from its beginning to a turn without successor.
@@ -12,7 +12,7 @@ use burnish_rollout::{Finish, Response};
 pub struct Trajectory {
     /// The first request as the prompt; then sampled turns, and the text of later requests between them.
     #[serde(flatten)]
-    pub tokens: Sequence,
+    pub tokens: ConversationTokens,
     /// The finish of the last turn.
     pub finish: Finish,
     /// The messages, the model's last; empty for text completions.
@@ -136,7 +136,7 @@ impl TurnTree {
         let prompt = first.context.len();
         // The last message of a turn is the model's.
         let asked = first.messages.len().saturating_sub(1);
-        let tokens = Sequence::new(first.context.clone());
+        let tokens = ConversationTokens::new(first.context.clone());
         let mut whole = Trajectory { tokens, finish: last.response.finish, messages: Vec::new(), asked };
         for turn in path.into_iter().rev() {
             if let Some(after) = turn.after {

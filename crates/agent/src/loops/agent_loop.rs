@@ -14,7 +14,7 @@ use burnish_rollout::{Response, Sampling, TurnStops};
 /// calls `next` with it, until `next` returns [`NextAction::End`]. Then it calls [`finish`](Self::finish) once.
 pub trait AgentLoop: Send {
     /// Takes the sampled turn and returns the next action. Blocks while tools, users or environments work, within the time limits
-    /// of [`Limits`](super::super::Limits).
+    /// of [`ConversationLimits`](super::super::ConversationLimits).
     ///
     /// # Errors
     /// Errors that end the run: an interrupt, a template that fails. Failures of a tool or an environment are not errors here:

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::super::calls::ToolCall;
 use super::super::tools::{ConversationView, ToolResult, Toolbox, ValidCall, truncated};
-use super::super::{Limits, TruncateSide};
+use super::super::{ConversationLimits, TruncateSide};
 use super::tool_agent::checked;
 
 /// Runs the calls of a message, and returns the texts for the model in the same order. `messages` are those before the results.
@@ -13,7 +13,12 @@ use super::tool_agent::checked;
 ///
 /// # Errors
 /// Errors that end a run.
-pub fn answer_calls(tools: &mut dyn Toolbox, calls: &[ToolCall], messages: &[Value], limits: &Limits) -> Result<Vec<String>> {
+pub fn answer_calls(
+    tools: &mut dyn Toolbox,
+    calls: &[ToolCall],
+    messages: &[Value],
+    limits: &ConversationLimits,
+) -> Result<Vec<String>> {
     let checked: Vec<_> = calls.iter().map(|call| checked(call.clone(), tools.schemas())).collect();
     let sound: Vec<_> = checked.iter().flatten().cloned().collect();
     let seen = ConversationView { messages, ..ConversationView::EMPTY };

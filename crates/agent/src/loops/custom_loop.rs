@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use super::super::participants::{LoopCode, LoopOutput, LoopRequest, PartyError};
 use super::super::tokens::Appended;
-use super::super::{EndReason, Episode, FailureKind};
+use super::super::{EndReason, Episode, ReplyFailure};
 use super::agent_loop::{AgentLoop, NextAction, SampleRequest, StopCondition};
 use super::budget::room;
 use super::episode_record::EpisodeRecord;
@@ -127,7 +127,7 @@ impl CustomLoop {
     fn done(&mut self, output: LoopOutput) -> Result<NextAction> {
         if let Err(message) = self.checked(&output) {
             let fault = PartyError {
-                failure: FailureKind::Raised,
+                failure: ReplyFailure::Raised,
                 message: format!("the agent loop {}: {message}", self.name),
                 seconds: 0.0,
             };
@@ -273,7 +273,7 @@ impl AgentLoop for CustomLoop {
                 }
                 LoopRequest::Turn { .. } if self.served.len() + self.unserved >= MOST_TURNS => {
                     let message = format!("the agent loop {} asks for more than {MOST_TURNS} turns", self.name);
-                    return self.failed(PartyError { failure: FailureKind::Raised, message, seconds: 0.0 });
+                    return self.failed(PartyError { failure: ReplyFailure::Raised, message, seconds: 0.0 });
                 }
                 LoopRequest::Turn { ids, params } => match self.ask(ids, &params) {
                     Ok(ask) => return Ok(NextAction::Generate(ask)),

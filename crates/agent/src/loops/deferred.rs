@@ -12,19 +12,19 @@ use burnish_rollout::Response;
 pub type Begin = Box<dyn FnOnce(EpisodeRecord) -> Result<Box<dyn AgentLoop>> + Send>;
 
 /// A conversation that starts at its first `next`.
-pub struct Deferred {
+pub struct DeferredLoop {
     waiting: Option<(EpisodeRecord, Begin)>,
     begun: Option<Box<dyn AgentLoop>>,
 }
 
-impl Deferred {
+impl DeferredLoop {
     /// Wraps a conversation that `begin` starts.
     pub fn new(record: EpisodeRecord, begin: Begin) -> Self {
         Self { waiting: Some((record, begin)), begun: None }
     }
 }
 
-impl AgentLoop for Deferred {
+impl AgentLoop for DeferredLoop {
     fn next(&mut self, turn: Option<Response>) -> Result<NextAction> {
         if let Some((record, begin)) = self.waiting.take() {
             self.begun = Some(begin(record)?);

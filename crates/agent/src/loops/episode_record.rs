@@ -9,17 +9,17 @@ use std::mem;
 use serde_json::{Map, Value};
 
 use super::super::participants::PartyError;
-use super::super::tokens::{Appended, Sequence};
+use super::super::tokens::{Appended, ConversationTokens};
 use super::super::tools::ConversationView;
-use super::super::{CallRecord, EndReason, Episode, FAULT, FailureKind, Limits, TurnReward};
+use super::super::{CallRecord, ConversationLimits, EndReason, Episode, FAULT, ReplyFailure, TurnReward};
 use super::agent_loop::{NextAction, SampleRequest};
 use super::budget::{bound_reached, room};
 use burnish_rollout::{Finish, Response};
 
 /// The record of a running conversation.
 pub struct EpisodeRecord {
-    limits: Limits,
-    sequence: Sequence,
+    limits: ConversationLimits,
+    sequence: ConversationTokens,
     messages: Vec<Value>,
     /// The number of messages in the prompt.
     asked: usize,
@@ -49,12 +49,12 @@ pub struct EpisodeRecord {
 }
 
 impl EpisodeRecord {
-    /// Begins a conversation with these messages, rendered as these tokens. Only the last [`Limits::prompt_length`] tokens are
-    /// kept.
-    pub fn new(messages: Vec<Value>, prompt: Vec<u32>, limits: Limits) -> Self {
+    /// Begins a conversation with these messages, rendered as these tokens. Only the last [`ConversationLimits::prompt_length`]
+    /// tokens are kept.
+    pub fn new(messages: Vec<Value>, prompt: Vec<u32>, limits: ConversationLimits) -> Self {
         let mut record = Self {
             limits,
-            sequence: Sequence::default(),
+            sequence: ConversationTokens::default(),
             asked: messages.len(),
             messages,
             assistant_turns: 0,
@@ -83,12 +83,12 @@ impl EpisodeRecord {
     pub fn begin_with(&mut self, mut prompt: Vec<u32>) -> bool {
         let beyond = prompt.len().saturating_sub(self.limits.prompt_length);
         prompt.drain(..beyond);
-        self.sequence = Sequence::new(prompt);
+        self.sequence = ConversationTokens::new(prompt);
         beyond > 0
     }
 
     /// Returns the limits of the conversation.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &ConversationLimits {
         &self.limits
     }
 
@@ -260,7 +260,7 @@ impl EpisodeRecord {
     /// Ends the conversation because a participant failed.
     pub fn fault(&mut self, fault: PartyError) -> NextAction {
         self.waited(fault.seconds);
-        let end = if fault.failure == FailureKind::Timeout { EndReason::Timeout } else { EndReason::Failed };
+        let end = if fault.failure == ReplyFailure::Timeout { EndReason::Timeout } else { EndReason::Failed };
         self.failed(end, fault.message)
     }
 
@@ -298,7 +298,7 @@ impl EpisodeRecord {
         let kept = room(&self.limits, self.sequence.prompt.len(), 0);
         let mut sequence = mem::take(&mut self.sequence);
         sequence.truncate(kept);
-        let Sequence { prompt, ids, sampled, log_probs, rollout_log_probs } = sequence;
+        let ConversationTokens { prompt, ids, sampled, log_probs, rollout_log_probs } = sequence;
         place(&mut self.rewards, &sampled);
         Episode {
             prompt,

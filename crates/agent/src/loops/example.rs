@@ -52,7 +52,7 @@ mod tests {
     use burnish_rollout::Finish;
 
     use super::*;
-    use crate::{Limits, TruncateSide};
+    use crate::{ConversationLimits, TruncateSide};
 
     /// A character is a token.
     struct Characters;
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_response_is_two_turns_with_a_message_between() {
-        let limits = Limits {
+        let limits = ConversationLimits {
             max_assistant_turns: None,
             max_user_turns: None,
             max_parallel_calls: 1,

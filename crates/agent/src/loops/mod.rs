@@ -31,7 +31,7 @@ pub use answer_calls::answer_calls;
 pub use chat::{Chat, TemplateChat};
 pub use codec::Codec;
 pub use custom_loop::CustomLoop;
-pub use deferred::{Begin, Deferred};
+pub use deferred::{Begin, DeferredLoop};
 pub use episode_record::EpisodeRecord;
 pub use openai_loop::{BRANCHES, BeginProgram, OpenAiLoop, OpenAiOptions};
 pub use sampling_params::params_from;

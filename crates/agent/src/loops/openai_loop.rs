@@ -9,9 +9,9 @@
 //! of concurrent requests does not matter. The others are counted under [`BRANCHES`] in [`Episode::extra`]. The random stream of
 //! a turn depends on its conversation and the ids before it, for the same reason.
 //!
-//! [`Limits::prompt_length`] limits the first request of a trajectory; `response_length` and `max_model_len` limit the rest. A
-//! request that does not fit is refused with OpenAI's code for it. A program that fails because of a refusal has reached the end
-//! of its response, as if it had returned.
+//! [`ConversationLimits::prompt_length`] limits the first request of a trajectory; `response_length` and `max_model_len` limit
+//! the rest. A request that does not fit is refused with OpenAI's code for it. A program that fails because of a refusal has
+//! reached the end of its response, as if it had returned.
 
 use std::collections::HashMap;
 use std::mem;
@@ -26,8 +26,8 @@ use super::super::endpoint::{
 };
 use super::super::participants::PartyError;
 use super::super::program::{Inbox, ModelRequest, ProgramEvent, ProgramResult};
-use super::super::tokens::Sequence;
-use super::super::{EndReason, Episode, FAULT, FailureKind, Limits, TurnReward};
+use super::super::tokens::ConversationTokens;
+use super::super::{ConversationLimits, EndReason, Episode, FAULT, ReplyFailure, TurnReward};
 use super::agent_loop::{AgentLoop, NextAction, SampleRequest, StopCondition};
 use super::budget::room;
 use super::token_messages::messages_from_tokens;
@@ -48,7 +48,7 @@ const KEY: &str = "";
 pub struct OpenAiOptions {
     /// The model; `n` of a request is at most 1.
     pub model: Arc<EndpointModel>,
-    pub limits: Limits,
+    pub limits: ConversationLimits,
     /// True if the program's return value is the score, false if it is an additional reward next to reward functions.
     pub scores: bool,
 }
@@ -198,7 +198,7 @@ impl OpenAiLoop {
     }
 
     /// Returns the token limit of a response, at least 1.
-    fn room(&mut self, start: &SamplingStart, limits: &Limits) -> Result<usize, ApiError> {
+    fn room(&mut self, start: &SamplingStart, limits: &ConversationLimits) -> Result<usize, ApiError> {
         let (prompt, response) = (start.prompt, start.ids.len().saturating_sub(start.prompt));
         let bound = |bound: Option<usize>| bound.filter(|bound| *bound > 0);
         let turns = bound(limits.max_assistant_turns).unwrap_or(MOST_TURNS);
@@ -246,7 +246,7 @@ impl OpenAiLoop {
             let has_left = || (self.left >= MOST_TURNS).then(|| format!("left {MOST_TURNS} requests before their replies"));
             if let Some(what) = was_refused.or_else(has_left) {
                 let message = format!("the program {what}, and was ended");
-                self.ended = Some(Err(PartyError { failure: FailureKind::Raised, message, seconds: 0.0 }));
+                self.ended = Some(Err(PartyError { failure: ReplyFailure::Raised, message, seconds: 0.0 }));
                 return Ok(NextAction::End);
             }
             match inbox.next() {
@@ -271,10 +271,10 @@ impl OpenAiLoop {
         let failed = |message: String| (EndReason::Failed, None, Map::new(), Some(message));
         match (self.ended.take(), response) {
             (None, _) => failed("the conversation was left before its end".to_owned()),
-            (Some(Err(fault)), Some(_)) if fault.failure == FailureKind::Raised && self.full.is_some() && !scores => {
+            (Some(Err(fault)), Some(_)) if fault.failure == ReplyFailure::Raised && self.full.is_some() && !scores => {
                 (self.full.unwrap_or(EndReason::Length), None, Map::new(), None)
             }
-            (Some(Err(fault)), _) if fault.failure == FailureKind::Timeout => {
+            (Some(Err(fault)), _) if fault.failure == ReplyFailure::Timeout => {
                 (EndReason::Timeout, None, Map::new(), Some(fault.message))
             }
             (Some(Err(fault)), _) => failed(format!("{}{because}", fault.message)),
@@ -337,12 +337,12 @@ impl AgentLoop for OpenAiLoop {
         let response = all.into_iter().next();
         let (end, reward, mut extra, fault) = self.verdict(response.as_ref());
         let Trajectory { tokens, finish, messages, asked } = response.unwrap_or_else(|| Trajectory {
-            tokens: Sequence::new(mem::take(&mut self.row.1)),
+            tokens: ConversationTokens::new(mem::take(&mut self.row.1)),
             finish: Finish::Length,
             messages: Vec::new(),
             asked: 0,
         });
-        let Sequence { prompt, ids, sampled, log_probs, rollout_log_probs } = tokens;
+        let ConversationTokens { prompt, ids, sampled, log_probs, rollout_log_probs } = tokens;
         extra.remove(FAULT);
         extra.extend(fault.map(|fault| (FAULT.to_owned(), fault.into())));
         extra.insert(BRANCHES.to_owned(), branches.into());

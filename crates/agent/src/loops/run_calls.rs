@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::super::tools::{ToolResult, Toolbox, ValidCall};
-use super::super::{CallRecord, FailureKind};
+use super::super::{CallRecord, ReplyFailure};
 use super::episode_record::EpisodeRecord;
 use burnish_util::excerpt;
 
@@ -18,7 +18,7 @@ const LONGEST_ERROR: usize = 10_000;
 pub(crate) type CheckedCall = Result<ValidCall, Box<(String, ToolResult)>>;
 
 /// Returns the error text for a call that is not run.
-pub(super) fn refusal(text: String, reward: Option<f64>, failure: FailureKind) -> ToolResult {
+pub(super) fn refusal(text: String, reward: Option<f64>, failure: ReplyFailure) -> ToolResult {
     ToolResult { text, reward, failure: Some(failure), seconds: 0.0, extra: serde_json::Map::new() }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! The environment changes the prompt. Then each turn is sampled and passed to the environment as text, and the environment's
 //! feedback is appended verbatim, until the environment is done or no tokens remain. OpenRLHF's `max_len` is both
-//! [`Limits::max_model_len`](super::super::Limits) and `response_length`; `prompt_length` is `max_len` − `max_new_tokens`. Turn
-//! limits apply too, if they are set. Feedback contains the special tokens of the next turn, so they are encoded as special
-//! tokens.
+//! [`ConversationLimits::max_model_len`](super::super::ConversationLimits) and `response_length`; `prompt_length` is `max_len` −
+//! `max_new_tokens`. Turn limits apply too, if they are set. Feedback contains the special tokens of the next turn, so they are
+//! encoded as special tokens.
 //!
 //! Feedback is appended after the last turn too, as in OpenRLHF; tokens beyond the limit are cut off at the end. The score is the
 //! sum of the rewards of all steps. The last step's `scores` (or the sum, without them) are under `scores` in [`Episode::extra`],
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::super::participants::TextEnvironment;
 use super::super::tokens::Appended;
-use super::super::{EndReason, Episode, Limits};
+use super::super::{ConversationLimits, EndReason, Episode};
 use super::agent_loop::{AgentLoop, NextAction};
 use super::codec::Codec;
 use super::episode_record::EpisodeRecord;
@@ -44,7 +44,7 @@ impl TextEnvironmentLoop {
         messages: Vec<Value>,
         prompt: String,
         label: Value,
-        limits: Limits,
+        limits: ConversationLimits,
         codec: Arc<dyn Codec>,
         environment: Box<dyn TextEnvironment>,
     ) -> Self {

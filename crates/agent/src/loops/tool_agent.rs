@@ -10,7 +10,8 @@
 //! - A user's closing message is in the messages but not in the tokens. Other messages of a user are appended only if they fit,
 //!   like tool results. verl 0.7 appends both, so that the response ends with tokens that are not trained.
 //! - With [`ToolAgent::tells_unreadable`], a model whose calls cannot be parsed gets an error message and continues. verl takes
-//!   such a turn for the final response. That is the default here too, with a separate end reason ([`EndReason::UnreadableCall`]).
+//!   such a turn for the final response. That is the default here too, with a separate end reason
+//!   ([`EndReason::UnreadableCall`]).
 //! - Reaching the length of the model ends the conversation like reaching the response length; verl's engine fails then.
 
 use std::borrow::Cow;
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 use super::super::calls::{ParsedTurn, ToolCall};
 use super::super::participants::User;
 use super::super::tools::{ConversationView, Toolbox, ValidCall, truncated};
-use super::super::{EndReason, Episode, FailureKind};
+use super::super::{EndReason, Episode, ReplyFailure};
 use super::agent_loop::{AgentLoop, NextAction};
 use super::arguments::read_arguments;
 use super::chat::Chat;
@@ -84,7 +85,7 @@ impl ToolAgent {
             &mut self.record,
             &mut *self.tools,
             calls,
-            |name| refusal(format!("Error executing tool '{name}': it gave no answer"), Some(0.0), FailureKind::Raised),
+            |name| refusal(format!("Error executing tool '{name}': it gave no answer"), Some(0.0), ReplyFailure::Raised),
             |text| match truncated(text, longest, side) {
                 Cow::Owned(shorter) => Some(shorter),
                 Cow::Borrowed(_) => None,
@@ -217,13 +218,13 @@ pub(super) fn checked(call: ToolCall, schemas: &[Value]) -> CheckedCall {
     if !names(schemas).any(|known| known == name) {
         let known: Vec<String> = names(schemas).map(quoted).collect();
         let text = format!("Unknown function '{name}'. Available tools: [{}]", known.join(", "));
-        return Err(Box::new((call.name, refusal(text, Some(0.0), FailureKind::UnknownTool))));
+        return Err(Box::new((call.name, refusal(text, Some(0.0), ReplyFailure::UnknownTool))));
     }
     match read_arguments(&call.arguments) {
         Ok(arguments) => Ok(ValidCall { written: call, arguments }),
         Err(error) => {
             let text = format!("Invalid JSON in arguments for '{name}': {error}");
-            Err(Box::new((call.name, refusal(text, Some(0.0), FailureKind::Arguments))))
+            Err(Box::new((call.name, refusal(text, Some(0.0), ReplyFailure::Arguments))))
         }
     }
 }

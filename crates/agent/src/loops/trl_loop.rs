@@ -19,7 +19,7 @@ use super::super::calls::ToolCall;
 use super::super::participants::{Outcome, PartyError};
 use super::super::tokens::Appended;
 use super::super::tools::{ToolResult, Toolbox, ValidCall};
-use super::super::{ENVIRONMENT_REWARD, EndReason, Episode, FailureKind};
+use super::super::{ENVIRONMENT_REWARD, EndReason, Episode, ReplyFailure};
 use super::agent_loop::{AgentLoop, NextAction};
 use super::episode_record::EpisodeRecord;
 use super::run_calls::{CheckedCall, names, refusal, run_calls};
@@ -91,7 +91,7 @@ impl TrlLoop {
     fn answer_calls(&mut self, calls: Vec<ToolCall>) -> Result<NextAction> {
         let names: Vec<String> = calls.iter().map(|call| call.name.clone()).collect();
         let calls = calls.into_iter().map(|call| checked(call, self.tools.schemas())).collect();
-        let missing = |name: &str| error(&format!("Tool {name} gave no answer."), FailureKind::Raised);
+        let missing = |name: &str| error(&format!("Tool {name} gave no answer."), ReplyFailure::Raised);
         let answers = run_calls(&mut self.record, &mut *self.tools, calls, missing, |_| None)?;
         let before = self.record.messages().len();
         for (answer, name) in answers.into_iter().zip(names) {
@@ -151,7 +151,7 @@ impl AgentLoop for TrlLoop {
 /// Returns the error of an environment that must score the conversation, but returned no reward.
 fn no_reward() -> PartyError {
     let message = "get_reward of the environment returned None, and there is no other reward".to_owned();
-    PartyError { failure: FailureKind::Raised, message, seconds: 0.0 }
+    PartyError { failure: ReplyFailure::Raised, message, seconds: 0.0 }
 }
 
 /// Reads a call from a message.
@@ -167,7 +167,7 @@ fn call(written: &Value) -> ToolCall {
 /// Returns the call if the tool exists; otherwise the error text for the model.
 fn checked(call: ToolCall, schemas: &[Value]) -> CheckedCall {
     if !names(schemas).any(|known| known == call.name) {
-        let answer = error(&format!("Tool {} not found.", call.name), FailureKind::UnknownTool);
+        let answer = error(&format!("Tool {} not found.", call.name), ReplyFailure::UnknownTool);
         return Err(Box::new((call.name, answer)));
     }
     let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
@@ -175,6 +175,6 @@ fn checked(call: ToolCall, schemas: &[Value]) -> CheckedCall {
 }
 
 /// Returns an error in TRL's wording: `str({"error": message})`.
-fn error(message: &str, failure: FailureKind) -> ToolResult {
+fn error(message: &str, failure: ReplyFailure) -> ToolResult {
     refusal(format!("{{'error': {}}}", quoted(message)), None, failure)
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::stopwatch::{Pause, Stopwatch};
-use crate::FailureKind;
+use crate::ReplyFailure;
 use crate::endpoint::{Api, HttpReply};
 use crate::participants::{Outcome, PartyError};
 
@@ -78,7 +78,7 @@ impl Inbox {
         // Handles report the end before they are dropped, unless no program runs.
         self.events.recv().unwrap_or_else(|_| {
             let message = "its program was lost".to_owned();
-            ProgramEvent::Ended(Ok(Err(PartyError { failure: FailureKind::Died, message, seconds: 0.0 })))
+            ProgramEvent::Ended(Ok(Err(PartyError { failure: ReplyFailure::Died, message, seconds: 0.0 })))
         })
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use super::socket::Client;
+use super::socket::SocketClient;
 use super::words::WORDS;
 use burnish_python::printed::Printed;
 use burnish_python::process::MOST_BYTES;
@@ -46,7 +46,7 @@ pub(super) enum ReplyError {
 }
 
 impl Channel {
-    pub(super) fn new(pid: Pid, client: Client) -> Self {
+    pub(super) fn new(pid: Pid, client: SocketClient) -> Self {
         let printed = Printed::new(client.printed, WORDS.file);
         let (connection, end) = (client.connection, end_of(pid));
         Self { pid, connection, is_open: true, end, printed, received: Vec::new(), searched: 0 }

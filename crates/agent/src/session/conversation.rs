@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::channel::ReplyError;
 use super::host::{ForkedProcess, Host};
 use super::words::WORDS;
-use crate::FailureKind;
+use crate::ReplyFailure;
 use crate::participants::{Outcome, PartyError};
 use burnish_python::message::seed;
 use burnish_python::process::MOST_BYTES;
@@ -81,7 +81,7 @@ impl Host {
 impl Session {
     /// Sends an operation to the process, and returns its reply. Equal arguments get equal random seeds.
     ///
-    /// After [`FailureKind::Timeout`] and [`FailureKind::Died`] the process is gone with everything that it started; the next
+    /// After [`ReplyFailure::Timeout`] and [`ReplyFailure::Died`] the process is gone with everything that it started; the next
     /// request starts a new process without the old state.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl ConversationProcess {
         {
             return Ok(Err(fault));
         }
-        let Some(forked) = &mut self.process else { return Ok(Err(fault(FailureKind::Died, String::new(), Instant::now()))) };
+        let Some(forked) = &mut self.process else { return Ok(Err(fault(ReplyFailure::Died, String::new(), Instant::now()))) };
         let begun = Instant::now();
         time.begin(begun);
         let mut line = line.as_slice();
@@ -146,13 +146,13 @@ impl ConversationProcess {
                 Some(Value::Object(reply)) if reply.contains_key("raised") => {
                     let text = reply["raised"].as_str().unwrap_or_default();
                     let hint = WORDS.memory_hint(text, self.host.options().memory_limit_mb).replace('\n', " ");
-                    return Ok(Err(fault(FailureKind::Raised, format!("{text}{hint}"), begun)));
+                    return Ok(Err(fault(ReplyFailure::Raised, format!("{text}{hint}"), begun)));
                 }
                 // The user's code writes to the connection, so nothing on it can be trusted any more.
                 _ => {
                     self.end();
                     let text = "its process sent an unreadable reply, and was ended".to_owned();
-                    return Ok(Err(fault(FailureKind::Died, text, begun)));
+                    return Ok(Err(fault(ReplyFailure::Died, text, begun)));
                 }
             }
         }
@@ -174,7 +174,7 @@ impl ConversationProcess {
             Ok(forked) => self.process.insert(forked),
             Err(error) => {
                 interrupt.check()?;
-                return Ok(Err(fault(FailureKind::Died, format!("{error:#}"), begun)));
+                return Ok(Err(fault(ReplyFailure::Died, format!("{error:#}"), begun)));
             }
         };
         let Some(place) = place else { return Ok(Ok(())) };
@@ -192,7 +192,7 @@ impl ConversationProcess {
         let why = said["raised"].as_str().unwrap_or("its process sent an unreadable reply");
         let message = format!("the agent files could not be loaded for a conversation: {why}");
         place.failed(&message);
-        Ok(Err(fault(FailureKind::Died, message, begun)))
+        Ok(Err(fault(ReplyFailure::Died, message, begun)))
     }
 
     /// Ends a process that did not reply, and returns the reason.
@@ -205,12 +205,12 @@ impl ConversationProcess {
             ReplyError::Interrupted(interrupted) => return Err(interrupted),
             ReplyError::TimedOut(place) => {
                 let place = place.map(|place| format!(", at {place}")).unwrap_or_default();
-                (FailureKind::Timeout, format!("timed out after {seconds} s{place}"))
+                (ReplyFailure::Timeout, format!("timed out after {seconds} s{place}"))
             }
-            ReplyError::TooLong => (FailureKind::Raised, format!("its reply has more than {MOST_BYTES} bytes")),
+            ReplyError::TooLong => (ReplyFailure::Raised, format!("its reply has more than {MOST_BYTES} bytes")),
             ReplyError::Gone => {
                 let how = status.map(|status| WORDS.ended(status, self.cpu(time)));
-                (FailureKind::Died, format!("its process {}{last}", how.unwrap_or_else(|| "died".to_owned())))
+                (ReplyFailure::Died, format!("its process {}{last}", how.unwrap_or_else(|| "died".to_owned())))
             }
         };
         Ok(Err(fault(failure, format!("{message}; its state is lost"), begun)))
@@ -240,6 +240,6 @@ impl Drop for ConversationProcess {
     }
 }
 
-fn fault(failure: FailureKind, message: String, begun: Instant) -> PartyError {
+fn fault(failure: ReplyFailure, message: String, begun: Instant) -> PartyError {
     PartyError { failure, message, seconds: begun.elapsed().as_secs_f64() }
 }

@@ -10,7 +10,7 @@ use super::conversation::{Session, TimeLimit};
 use super::view::number;
 use crate::participants::{Outcome, PartyError};
 use crate::program::{Inbox, ProgramHandle, ProgramResult, Stopwatch};
-use crate::{FailureKind, Limits};
+use crate::{ConversationLimits, ReplyFailure};
 
 /// The time limit of a program without one.
 const ENDLESS: Duration = Duration::from_secs(u32::MAX as u64);
@@ -30,7 +30,7 @@ struct EndOnDrop(ProgramHandle);
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
         let message = "the thread of the program ended early".to_owned();
-        self.0.end(Ok(Err(PartyError { failure: FailureKind::Died, message, seconds: 0.0 })));
+        self.0.end(Ok(Err(PartyError { failure: ReplyFailure::Died, message, seconds: 0.0 })));
     }
 }
 
@@ -45,9 +45,10 @@ pub struct PythonProgram {
 
 impl PythonProgram {
     /// Creates the program for a row, which receives all its columns. `request_id` names the conversation, the same in each run.
-    /// The program may take [`Limits::call_timeout`] between two responses of the model, and `conversation_timeout` in total.
-    pub fn new(session: Session, row: Map<String, Value>, request_id: String, limits: &Limits) -> Self {
-        let Limits { call_timeout, conversation_timeout, .. } = *limits;
+    /// The program may take [`ConversationLimits::call_timeout`] between two responses of the model, and `conversation_timeout`
+    /// in total.
+    pub fn new(session: Session, row: Map<String, Value>, request_id: String, limits: &ConversationLimits) -> Self {
+        let ConversationLimits { call_timeout, conversation_timeout, .. } = *limits;
         Self { session, row, request_id, call_timeout, conversation_timeout }
     }
 
@@ -87,7 +88,7 @@ impl PythonProgram {
                 let extra = said["extra"].as_object_mut().map(std::mem::take).unwrap_or_default();
                 Ok(ProgramResult { reward: number(&said["reward"]), extra })
             }
-            Err(fault) if fault.failure == FailureKind::Timeout => {
+            Err(fault) if fault.failure == ReplyFailure::Timeout => {
                 let message = match self.late(watch) {
                     true => format!(
                         "the program took longer than actor_rollout_ref.rollout.agent.conversation_timeout: it {}",

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::conversation::Session;
 use super::view::number;
-use crate::FailureKind;
+use crate::ReplyFailure;
 use crate::participants::{LoopCode, LoopOutput, LoopRequest, Outcome, PartyError};
 
 /// An agent loop of verl.
@@ -60,7 +60,7 @@ impl LoopCode for PythonLoop {
             if self.taken > self.timeout {
                 let most = self.timeout.as_secs_f64();
                 let message = format!("it requested no turn within the {most} s of agent.call_timeout, only tokens");
-                return Ok(Err(PartyError { failure: FailureKind::Timeout, message, seconds }));
+                return Ok(Err(PartyError { failure: ReplyFailure::Timeout, message, seconds }));
             }
             Some(LoopRequest::Tokens(asked.take()))
         } else if let Some(asked) = reply.get("generate") {
@@ -75,14 +75,14 @@ impl LoopCode for PythonLoop {
                         "its run returned {} outputs: return one, because one response to a prompt is trained",
                         outputs.len()
                     );
-                    return Ok(Err(PartyError { failure: FailureKind::Raised, message, seconds }));
+                    return Ok(Err(PartyError { failure: ReplyFailure::Raised, message, seconds }));
                 }
                 None => None,
             }
         };
         Ok(wanted.ok_or_else(|| {
             let message = format!("its ids are not token ids: {}", shortened(&reply.to_string()));
-            PartyError { failure: FailureKind::Raised, message, seconds }
+            PartyError { failure: ReplyFailure::Raised, message, seconds }
         }))
     }
 }

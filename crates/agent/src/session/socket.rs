@@ -25,7 +25,7 @@ pub(super) struct Socket {
 }
 
 /// A process that has connected.
-pub(super) struct Client {
+pub(super) struct SocketClient {
     pub connection: UnixStream,
     /// The pipe with its output.
     pub printed: OwnedFd,
@@ -67,7 +67,7 @@ impl Socket {
     ///
     /// # Errors
     /// A socket that cannot be used.
-    pub(super) fn wait_for(&self, token: &str, at_most: Duration) -> Result<Option<Client>> {
+    pub(super) fn wait_for(&self, token: &str, at_most: Duration) -> Result<Option<SocketClient>> {
         let begun = Instant::now();
         loop {
             let left = at_most.saturating_sub(begun.elapsed());
@@ -111,7 +111,7 @@ fn wait(from: &impl AsFd, at_most: Duration) {
 }
 
 /// Returns the client at the other end, if it presents the token.
-fn accepted(connection: UnixStream, token: &str, at_most: Duration) -> Option<Client> {
+fn accepted(connection: UnixStream, token: &str, at_most: Duration) -> Option<SocketClient> {
     let begun = Instant::now();
     let (mut received_token, mut printed) = (Vec::new(), None);
     while received_token.len() <= token.len() && !received_token.ends_with(b"\n") {
@@ -139,7 +139,7 @@ fn accepted(connection: UnixStream, token: &str, at_most: Duration) -> Option<Cl
     connection.set_nonblocking(true).ok()?;
     rustix::io::ioctl_fionbio(&printed, true).ok()?;
     rustix::io::fcntl_setfd(&printed, rustix::io::FdFlags::CLOEXEC).ok()?;
-    Some(Client { connection, printed })
+    Some(SocketClient { connection, printed })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::conversation::Session;
 use super::view::number;
-use crate::FailureKind;
+use crate::ReplyFailure;
 use crate::participants::{EnvironmentStep, Outcome, PartyError, TextEnvironment};
 
 /// An agent instance of OpenRLHF.
@@ -58,5 +58,5 @@ impl TextEnvironment for PythonTextEnvironment {
 
 fn no_answer(begun: Instant) -> PartyError {
     let message = "the agent returned an invalid value".to_owned();
-    PartyError { failure: FailureKind::Raised, message, seconds: begun.elapsed().as_secs_f64() }
+    PartyError { failure: ReplyFailure::Raised, message, seconds: begun.elapsed().as_secs_f64() }
 }

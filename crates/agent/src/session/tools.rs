@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::conversation::{Session, TimeLimit};
 use super::setup::{OfferedEnvironment, Offers};
 use super::view::{fields, number};
-use crate::FailureKind;
+use crate::ReplyFailure;
 use crate::participants::PartyError;
 use crate::tools::{ConversationView, ToolResult, Toolbox, ValidCall};
 
@@ -55,11 +55,11 @@ impl PythonTools {
     }
 
     /// Returns the result for a call that the process did not finish.
-    fn failed(&self, name: &str, fault: &PartyError, failure: FailureKind) -> ToolResult {
+    fn failed(&self, name: &str, fault: &PartyError, failure: ReplyFailure) -> ToolResult {
         let told = match fault.failure {
             // The model does not need the place where the tool hung.
-            FailureKind::Timeout => format!("timed out after {} s", self.timeout.as_secs_f64()),
-            FailureKind::Died => "its process died".to_owned(),
+            ReplyFailure::Timeout => format!("timed out after {} s", self.timeout.as_secs_f64()),
+            ReplyFailure::Died => "its process died".to_owned(),
             _ => fault.message.clone(),
         };
         ToolResult {
@@ -142,7 +142,7 @@ impl PythonTools {
                     }
                     None => {
                         let message = "its process returned an invalid result".to_owned();
-                        PartyError { failure: FailureKind::Raised, message, seconds: begun.elapsed().as_secs_f64() }
+                        PartyError { failure: ReplyFailure::Raised, message, seconds: begun.elapsed().as_secs_f64() }
                     }
                 }
             }
@@ -154,7 +154,7 @@ impl PythonTools {
         let is_late = |one: &Progress| one.begun.is_some_and(|begun| begun.elapsed() >= self.timeout);
         let any_late = progress.iter().any(|one| one.answer.is_none() && is_late(one));
         for ((at, name), one) in open.iter().zip(names).zip(progress) {
-            let ended_along = fault.failure == FailureKind::Timeout && any_late && !is_late(&one);
+            let ended_along = fault.failure == ReplyFailure::Timeout && any_late && !is_late(&one);
             answers[*at] = match one {
                 Progress { answer: Some(answer), .. } => Some(answer),
                 Progress { begun: None, .. } if is_known => None,
@@ -162,8 +162,8 @@ impl PythonTools {
                     let message = "its process was ended, because another call of the turn took too long".to_owned();
                     Some(self.failed(
                         name,
-                        &PartyError { failure: FailureKind::Raised, message, ..fault.clone() },
-                        FailureKind::Died,
+                        &PartyError { failure: ReplyFailure::Raised, message, ..fault.clone() },
+                        ReplyFailure::Died,
                     ))
                 }
                 _ => Some(self.failed(name, &fault, fault.failure)),
@@ -178,7 +178,7 @@ fn read(answer: &Value) -> Option<ToolResult> {
     Some(ToolResult {
         text: answer["text"].as_str()?.to_owned(),
         reward: number(&answer["reward"]),
-        failure: answer["raised"].is_string().then_some(FailureKind::Raised),
+        failure: answer["raised"].is_string().then_some(ReplyFailure::Raised),
         seconds: number(&answer["seconds"])?,
         extra: Map::new(),
     })

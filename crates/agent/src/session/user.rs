@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::conversation::Session;
 use super::view::{fields, number};
-use crate::FailureKind;
+use crate::ReplyFailure;
 use crate::participants::{Outcome, PartyError, User, UserReply};
 use crate::tools::ConversationView;
 
@@ -40,7 +40,7 @@ impl User for PythonUser {
         let seconds = begun.elapsed().as_secs_f64();
         let (Some(text), Some(ends)) = (reply["text"].as_str(), reply["ends"].as_bool()) else {
             let message = format!("the interaction {} returned an invalid value", self.name);
-            return Ok(Err(PartyError { failure: FailureKind::Raised, message, seconds }));
+            return Ok(Err(PartyError { failure: ReplyFailure::Raised, message, seconds }));
         };
         Ok(Ok(UserReply { text: text.to_owned(), ends, score: number(&reply["score"]), seconds }))
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::appended::Appended;
 use super::renderer::Renderer;
-use super::rules::TokenRules;
+use super::rules::FamilyTokenRules;
 
 /// The text of tools and users in the synthetic conversation: letters only, so that no template or tokenizer changes it.
 const SAID: &str = "syntheticanswer";
@@ -19,7 +19,7 @@ type Append<'a> = &'a dyn Fn(&[Value], &[u32], &[Value]) -> Result<Appended>;
 /// The parts of a continuation that the check uses.
 pub(crate) struct ContinuationCheck<'a> {
     pub renderer: &'a Renderer,
-    pub rules: &'a dyn TokenRules,
+    pub rules: &'a dyn FamilyTokenRules,
     /// The reason why no family's rules are used.
     pub plain: Option<&'a str>,
     pub append: Append<'a>,

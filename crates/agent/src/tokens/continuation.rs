@@ -9,7 +9,7 @@ use super::families::FAMILIES;
 use super::families::plain::PLAIN;
 use super::group::role;
 use super::renderer::Renderer;
-use super::rules::{TokenRules, TurnBoundary};
+use super::rules::{FamilyTokenRules, TurnBoundary};
 use burnish_data::{TemplateVariables, Tokenizer};
 
 /// The roles of messages that can be appended.
@@ -18,7 +18,7 @@ const ROLES: &[&str] = &["assistant", "system", "tool", "user"];
 /// Continues the conversations of one model; can be shared between threads.
 pub struct Continuation {
     renderer: Renderer,
-    rules: Box<dyn TokenRules>,
+    rules: Box<dyn FamilyTokenRules>,
     /// The reason why no family's rules are used.
     plain: Option<String>,
     literal: bool,

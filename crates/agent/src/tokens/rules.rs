@@ -15,7 +15,7 @@ pub struct TokenFamily {
     /// A summary of the rules.
     pub doc: &'static str,
     /// Looks up the tokens that the rules use; an error if the tokenizer lacks one.
-    pub rules: fn(&Tokenizer) -> Result<Box<dyn TokenRules>>,
+    pub rules: fn(&Tokenizer) -> Result<Box<dyn FamilyTokenRules>>,
 }
 
 /// The place where messages are appended.
@@ -28,7 +28,7 @@ pub struct TurnBoundary<'a> {
 }
 
 /// The token rules of a family. The defaults are those for a model that verl does not know.
-pub trait TokenRules: Send + Sync {
+pub trait FamilyTokenRules: Send + Sync {
     /// Returns the arguments of a synthetic call without arguments, in the form that the template takes.
     fn no_arguments(&self) -> Value {
         json!({})

@@ -7,7 +7,7 @@ use burnish_rollout::Response;
 
 /// A conversation in tokens: its prompt, and a response of alternating model turns and inserted messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sequence {
+pub struct ConversationTokens {
     pub prompt: Vec<u32>,
     /// The ids of the response.
     pub ids: Vec<u32>,
@@ -19,7 +19,7 @@ pub struct Sequence {
     pub rollout_log_probs: Vec<f32>,
 }
 
-impl Sequence {
+impl ConversationTokens {
     /// Begins a conversation.
     pub fn new(prompt: Vec<u32>) -> Self {
         Self { prompt, ..Self::default() }
@@ -81,7 +81,7 @@ mod tests {
             rollout_log_probs: vec![-2.0; ids.len()],
             finish: Finish::Stop,
         };
-        let mut sequence = Sequence::new(vec![1, 2]);
+        let mut sequence = ConversationTokens::new(vec![1, 2]);
         sequence.push_turn(&turn(&[3, 4]));
         sequence.apply(&Appended { remove: 1, ids: vec![5] });
         sequence.push_turn(&turn(&[6]));

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::FailureKind;
+use crate::ReplyFailure;
 use crate::calls::ToolCall;
 
 /// The tools of one conversation.
@@ -62,7 +62,7 @@ pub struct ToolResult {
     pub text: String,
     pub reward: Option<f64>,
     #[serde(rename = "trouble")]
-    pub failure: Option<FailureKind>,
+    pub failure: Option<ReplyFailure>,
     pub seconds: f64,
     /// The tool's values for reward functions.
     pub extra: Map<String, Value>,

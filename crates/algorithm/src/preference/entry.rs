@@ -39,7 +39,8 @@ impl PreferenceLoss {
         matches!(self.form, Form::Row { .. })
     }
 
-    /// Returns true if the loss compares a response with another one or with a reference; the likelihood of chosen responses does not.
+    /// Returns true if the loss compares a response with another one or with a reference; the likelihood of chosen responses does
+    /// not.
     pub fn compares(&self) -> bool {
         !matches!(self.form, Form::Nll)
     }
@@ -60,7 +61,7 @@ pub enum Form {
     /// The mean over pairs that are matched within the whole mini-batch.
     Matched(fn(&[AnsweredPair]) -> Vec<Match>, fn(&Pair) -> Dual),
     /// The mean over answers with a label of a formula.
-    Row { loss: fn(&Row) -> Dual, kl: Kl },
+    Row { loss: fn(&PreferenceRow) -> Dual, kl: Kl },
     /// Nothing but the negative log-likelihood of [`PreferenceLoss::nll`].
     Nll,
 }
@@ -159,7 +160,7 @@ impl Pair<'_> {
 }
 
 /// An answer with its label, and the settings that its loss reads.
-pub struct Row<'a> {
+pub struct PreferenceRow<'a> {
     /// Δ, the first input.
     pub ratio: Dual,
     /// z, the second input where it has a gradient.

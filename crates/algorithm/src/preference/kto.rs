@@ -1,7 +1,7 @@
 //! KTO: answers with a label rather than pairs.
 
 use super::dual::Dual;
-use super::entry::{BETA, Form, Kl, OF_ROWS, PreferenceLoss, Row};
+use super::entry::{BETA, Form, Kl, OF_ROWS, PreferenceLoss, PreferenceRow};
 
 const DESIRABLE: &str = "algorithm.desirable_weight";
 const UNDESIRABLE: &str = "algorithm.undesirable_weight";
@@ -52,7 +52,7 @@ pub(crate) const KTO_VANILLA: PreferenceLoss = PreferenceLoss {
     ..KTO
 };
 
-fn kto(row: &Row) -> Dual {
+fn kto(row: &PreferenceRow) -> Dual {
     let (value, weight) = match row.desirable {
         true => (row.ratio - row.kl, row.options.number("desirable_weight")),
         false => (row.kl - row.ratio, row.options.number("undesirable_weight")),

@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::dual::Dual;
-use super::entry::{Form, Kl, PreferenceLoss, Row};
+use super::entry::{Form, Kl, PreferenceLoss, PreferenceRow};
 use crate::options::Options;
 
 /// A response and its label.
@@ -34,7 +34,7 @@ pub struct EvaluatedRows {
 }
 
 impl RowObjective {
-    fn form(&self) -> (fn(&Row) -> Dual, Kl) {
+    fn form(&self) -> (fn(&PreferenceRow) -> Dual, Kl) {
         match self.loss.form {
             Form::Row { loss, kl } => (loss, kl),
             _ => panic!("{} is a loss of pairs", self.loss.name),
@@ -74,7 +74,7 @@ impl RowObjective {
                 Kl::OtherLabel => Dual::input(z[own], 1),
             };
             let ratio = Dual::input(row.ratio(), 0);
-            let loss = formula(&Row { ratio, kl, desirable: row.desirable, options: &self.options }) * share;
+            let loss = formula(&PreferenceRow { ratio, kl, desirable: row.desirable, options: &self.options }) * share;
             all.loss += loss.value;
             *grad += loss.by[0];
             by_kl[own] += loss.by[1];

@@ -1,6 +1,6 @@
 //! The cross-entropy of the label of a step, for process reward models.
 
-use super::{Form, RankingLoss};
+use super::{RankingForm, RankingLoss};
 
 pub(super) const LOSS: RankingLoss = RankingLoss {
     name: "cross_entropy",
@@ -21,7 +21,7 @@ pub(super) const LOSS: RankingLoss = RankingLoss {
         "data.input_key",
         "algorithm.reward_tokens",
     ],
-    form: Form::Steps,
+    form: RankingForm::Steps,
 };
 
 /// The judgement of a step.

@@ -7,12 +7,12 @@ pub struct RankingLoss {
     pub doc: &'static str,
     /// The settings that not every loss reads.
     pub reads: &'static [&'static str],
-    pub form: Form,
+    pub form: RankingForm,
 }
 
 /// The data of a loss.
 #[derive(Clone, Copy)]
-pub enum Form {
+pub enum RankingForm {
     /// Pairs of texts. The function maps r⁺ − r⁻, and the margin by which it should be above 0, to the loss and its derivative by
     /// r⁺ − r⁻.
     Pairs(fn(f64, f64) -> (f64, f64)),

@@ -1,7 +1,7 @@
 //! OpenRLHF's form of the loss of pairs, which has no margin.
 
 use super::softplus::softplus_of_minus;
-use super::{Form, RankingLoss};
+use super::{RankingForm, RankingLoss};
 
 pub(super) const LOSS: RankingLoss = RankingLoss {
     name: "logexp",
@@ -13,5 +13,5 @@ pub(super) const LOSS: RankingLoss = RankingLoss {
           stable.\n\
           When: to repeat a run of OpenRLHF whose rows have margins that it did not read.",
     reads: &["data.chosen_key", "data.rejected_key", "algorithm.center_rewards_coefficient"],
-    form: Form::Pairs(|gap, _margin| softplus_of_minus(gap)),
+    form: RankingForm::Pairs(|gap, _margin| softplus_of_minus(gap)),
 };

@@ -1,8 +1,8 @@
 //! Losses of reward models, in f64, on the few scores that a model gives to a pair of texts or to a step.
 //!
 //! An outcome reward model scores whole texts and learns from pairs: [`pair_loss`]. A process reward model judges every step of a
-//! text and learns from labelled steps: [`step_loss`]. A loss is one file and one line in [`RANKING_LOSSES`]; means over the batch
-//! are the caller's, so that no loss depends on how a batch is cut.
+//! text and learns from labelled steps: [`step_loss`]. A loss is one file and one line in [`RANKING_LOSSES`]; means over the
+//! batch are the caller's, so that no loss depends on how a batch is cut.
 
 mod cross_entropy;
 mod entry;
@@ -13,7 +13,7 @@ mod softplus;
 mod tally;
 
 pub use cross_entropy::{StepTarget, step_loss};
-pub use entry::{Form, RankingLoss};
+pub use entry::{RankingForm, RankingLoss};
 pub use pairs::{PairLoss, PairScores, pair_loss};
 pub use tally::{PairTally, StepTally};
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Form, RankingLoss};
+use super::{RankingForm, RankingLoss};
 
 /// The scores of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct PairLoss {
 /// # Panics
 /// If the loss is not one of pairs.
 pub fn pair_loss(loss: &RankingLoss, x: PairScores, center: f64) -> PairLoss {
-    let Form::Pairs(of_gap) = loss.form else { panic!("{} is not a loss of pairs", loss.name) };
+    let RankingForm::Pairs(of_gap) = loss.form else { panic!("{} is not a loss of pairs", loss.name) };
     let (value, slope) = of_gap(x.chosen - x.rejected, x.margin);
     let sum = x.chosen + x.rejected;
     let pull = 2.0 * center * sum;

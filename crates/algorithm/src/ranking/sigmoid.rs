@@ -2,7 +2,7 @@
 
 use super::entry::OF_PAIRS;
 use super::softplus::softplus_of_minus;
-use super::{Form, RankingLoss};
+use super::{RankingForm, RankingLoss};
 
 pub(super) const LOSS: RankingLoss = RankingLoss {
     name: "sigmoid",
@@ -13,5 +13,5 @@ pub(super) const LOSS: RankingLoss = RankingLoss {
           OpenRLHF: PairWiseLoss, with margin_loss_enable where there is a margin.\n\
           When: the default.",
     reads: OF_PAIRS,
-    form: Form::Pairs(|gap, margin| softplus_of_minus(gap - margin)),
+    form: RankingForm::Pairs(|gap, margin| softplus_of_minus(gap - margin)),
 };

@@ -15,7 +15,7 @@ mod stop_properly;
 mod whiten_rewards;
 
 pub use normalize_advantages::NormalizeAdvantages;
-pub use overlong::{Extras, Overlong};
+pub use overlong::{Extras, OverlongBuffer};
 pub use scores::RewardShaping;
 pub use shaping::Shaping;
 pub use whiten_rewards::whiten_rewards;

@@ -20,7 +20,7 @@ pub type Extras = Vec<(String, Vec<Option<f64>>)>;
 
 /// The settings of the step `overlong_buffer`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Overlong {
+pub struct OverlongBuffer {
     /// L in tokens, above 0 and at most `max_resp_len`.
     pub len: usize,
     /// The length at which the penalty reaches its full size.
@@ -30,7 +30,7 @@ pub struct Overlong {
     pub log: bool,
 }
 
-impl Overlong {
+impl OverlongBuffer {
     fn penalty(&self, length: usize) -> f64 {
         let exceed = length as f64 - (self.max_resp_len as f64 - self.len as f64);
         // A short response must lose 0 and not −0.
@@ -54,11 +54,11 @@ impl Overlong {
 
 #[cfg(test)]
 mod tests {
-    use super::Overlong;
+    use super::OverlongBuffer;
 
     #[test]
     fn the_penalty_begins_at_the_buffer_and_is_whole_at_the_limit() {
-        let overlong = Overlong { len: 4, max_resp_len: 10, penalty_factor: 0.5, log: false };
+        let overlong = OverlongBuffer { len: 4, max_resp_len: 10, penalty_factor: 0.5, log: false };
         assert_eq!([0, 6, 7, 10, 12].map(|length| overlong.penalty(length)), [0.0, 0.0, -0.125, -0.5, -0.75]);
     }
 }

@@ -1,12 +1,12 @@
 //! The steps that work on one score per sequence, in their order.
 
-use super::overlong::{Extras, Overlong};
+use super::overlong::{Extras, OverlongBuffer};
 use super::{missing_eos, normalize_reward, reward_clip, stop_properly};
 
 /// The steps that are applied to the scores of a batch, in the order of the fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RewardShaping {
-    pub overlong: Option<Overlong>,
+    pub overlong: Option<OverlongBuffer>,
     /// For responses that the length limit cut off: from 0 to 1 multiplies the score, below 0 replaces it.
     pub stop_properly: Option<f64>,
     /// The amount that is subtracted for a response that did not end by itself.
@@ -45,7 +45,7 @@ mod tests {
 
     fn all_on() -> RewardShaping {
         RewardShaping {
-            overlong: Some(Overlong { len: 4, max_resp_len: 10, penalty_factor: 2.0, log: true }),
+            overlong: Some(OverlongBuffer { len: 4, max_resp_len: 10, penalty_factor: 2.0, log: true }),
             stop_properly: Some(0.5),
             missing_eos_penalty: Some(1.0),
             normalize: false,
@@ -71,8 +71,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// With every combination of steps, abstained sequences stay without a score and out of the statistics, the order of sequences
-        /// does not matter, and every score is a number.
+        /// With every combination of steps, abstained sequences stay without a score and out of the statistics, the order of
+        /// sequences does not matter, and every score is a number.
         #[test]
         fn abstained_sequences_are_as_if_they_were_not_there(
             batch in prop::collection::vec((prop::option::weighted(0.7, -3.0..3.0f64), 0..20usize, any::<bool>()), 0..8),

@@ -2,7 +2,7 @@
 
 use super::off_policy;
 use super::rejection::{self, Rejection};
-use super::trained::{Report, Trained};
+use super::trained::{CorrectionMetrics, Trained};
 use super::weights::Importance;
 
 /// The correction of the difference (`algorithm.rollout_correction`). The default corrects nothing and only reports.
@@ -47,7 +47,7 @@ impl RolloutCorrection {
             let weights = self.importance.as_ref().map(|_| vec![0.0; mask.len()]);
             return Corrected { weights, mask: mask.to_vec(), metrics: Vec::new() };
         }
-        let mut report = Report::default();
+        let mut report = CorrectionMetrics::default();
         let weights = self.importance.as_ref().map(|importance| batch.scatter(&importance.weigh(&batch, &mut report)));
         let keep = rejection::keep(&self.rejections, self.veto, &batch, &mut report);
         let keep = batch.scatter(&keep.iter().map(|&kept| f64::from(u8::from(kept))).collect::<Vec<_>>());

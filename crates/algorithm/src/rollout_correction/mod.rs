@@ -53,4 +53,4 @@ mod weights;
 
 pub use correction::{BypassLoss, Corrected, RolloutCorrection, off_policy_metrics};
 pub use rejection::{CRITERIA, Criterion};
-pub use settings::Settings;
+pub use settings::CorrectionSettings;

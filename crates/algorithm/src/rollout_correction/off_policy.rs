@@ -1,9 +1,9 @@
 //! Metrics of the distance between the two policies.
 
-use super::trained::{MAX_LOG_RATIO, Report, Trained, max, mean, mean_of, min, sum};
+use super::trained::{CorrectionMetrics, MAX_LOG_RATIO, Trained, max, mean, mean_of, min, sum};
 
 /// Reports verl's `compute_offpolicy_metrics`: perplexities per sequence, divergences per token, and E[r²] − 1.
-pub(super) fn report(batch: &Trained, report: &mut Report) {
+pub(super) fn report(batch: &Trained, report: &mut CorrectionMetrics) {
     let training = batch.reduce(&batch.training, mean);
     report.add("training_ppl", mean_of(&training, |l| (-l).exp()));
     report.add("training_log_ppl", -mean(&training));

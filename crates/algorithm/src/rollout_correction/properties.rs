@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{BypassLoss, CRITERIA, Corrected, RolloutCorrection, Settings, off_policy_metrics};
+use super::{BypassLoss, CRITERIA, Corrected, CorrectionSettings, RolloutCorrection, off_policy_metrics};
 use crate::aggregate::{self, token_weights};
 use crate::loss::{LossColumns, PolicyObjective};
 use crate::options::Options;
@@ -37,14 +37,14 @@ fn columns(batch: &[Vec<(bool, [f32; 3])>]) -> Columns {
 }
 
 fn correction(is: &str, is_threshold: &str, rs: &str, rs_threshold: &str) -> RolloutCorrection {
-    RolloutCorrection::new(&Settings {
+    RolloutCorrection::new(&CorrectionSettings {
         rollout_is: (!is.is_empty()).then(|| is.to_owned()),
         rollout_is_threshold: Some(is_threshold.to_owned()),
         rollout_is_batch_normalize: true,
         rollout_rs: (!rs.is_empty()).then(|| rs.to_owned()),
         rollout_rs_threshold: Some(rs_threshold.to_owned()),
         rollout_token_veto_threshold: Some(0.2),
-        ..Settings::default()
+        ..CorrectionSettings::default()
     })
     .unwrap()
 }
@@ -194,7 +194,7 @@ fn weights_that_are_all_zero_have_no_effective_sample() {
     assert!(off_policy_metrics(&[0, 1], &[0.0], &[f32::NAN], &[f32::NAN]).is_empty());
 }
 
-type Change<'a> = &'a dyn Fn(&mut Settings);
+type Change<'a> = &'a dyn Fn(&mut CorrectionSettings);
 
 #[test]
 fn wrong_settings_name_the_key_and_what_to_write() {
@@ -222,11 +222,11 @@ fn wrong_settings_name_the_key_and_what_to_write() {
         (&|s| s.rollout_token_veto_threshold = Some(0.0), &["rollout_token_veto_threshold is 0", "above 0"]),
     ];
     for (change, expected) in cases {
-        let mut settings = Settings {
+        let mut settings = CorrectionSettings {
             rollout_is: Some("token".into()),
             rollout_rs: Some("token_k1,token_k2".into()),
             rollout_rs_threshold: Some("2".into()),
-            ..Settings::default()
+            ..CorrectionSettings::default()
         };
         assert!(RolloutCorrection::new(&settings).is_ok());
         change(&mut settings);
@@ -234,7 +234,7 @@ fn wrong_settings_name_the_key_and_what_to_write() {
         assert!(message.starts_with("algorithm.rollout_correction.") || message.starts_with("the lower bound of"), "{message}");
         assert!(expected.iter().all(|part| message.contains(part)), "{message}");
     }
-    assert_eq!(RolloutCorrection::new(&Settings::default()).unwrap(), RolloutCorrection::default());
+    assert_eq!(RolloutCorrection::new(&CorrectionSettings::default()).unwrap(), RolloutCorrection::default());
 }
 
 #[test]
@@ -251,8 +251,11 @@ fn criteria_have_one_name_each_and_say_what_they_are() {
 #[test]
 fn weights_beyond_floating_point_are_bounded() {
     for level in ["token", "sequence"] {
-        let settings =
-            Settings { rollout_is: Some(level.into()), rollout_is_threshold: Some("inf".into()), ..Settings::default() };
+        let settings = CorrectionSettings {
+            rollout_is: Some(level.into()),
+            rollout_is_threshold: Some("inf".into()),
+            ..CorrectionSettings::default()
+        };
         let correction = RolloutCorrection::new(&settings).unwrap();
         let corrected = correction.apply(&[0, 2], &[1.0, 1.0], &[-1.0, -1.0], &[-500.0, -500.0]);
         assert_eq!(corrected.weights.unwrap(), [20f32.exp(); 2], "{level}");

@@ -1,10 +1,10 @@
 //! Rejection: tokens and sequences on which the two policies are too far apart are not trained.
 
-use super::trained::{Report, Trained, max, mean, min, share, std_of_sequences, std_of_tokens, sum};
+use super::trained::{CorrectionMetrics, Trained, max, mean, min, share, std_of_sequences, std_of_tokens, sum};
 
 /// The divergence of the two policies at one token, computed from log r.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Divergence {
+pub(super) enum PolicyDivergence {
     /// −log r, of either sign; it has a lower and an upper bound, given as ratios.
     K1,
     /// (log r)²/2.
@@ -13,7 +13,7 @@ pub(super) enum Divergence {
     K3,
 }
 
-impl Divergence {
+impl PolicyDivergence {
     fn of(self, log_ratio: f64) -> f64 {
         match self {
             Self::K1 => -log_ratio,
@@ -42,10 +42,10 @@ pub struct Criterion {
     pub older_name: Option<&'static str>,
     pub doc: &'static str,
     over: Over,
-    pub(super) divergence: Divergence,
+    pub(super) divergence: PolicyDivergence,
 }
 
-const fn criterion(name: &'static str, doc: &'static str, over: Over, divergence: Divergence) -> Criterion {
+const fn criterion(name: &'static str, doc: &'static str, over: Over, divergence: PolicyDivergence) -> Criterion {
     Criterion { name, older_name: None, doc, over, divergence }
 }
 
@@ -53,19 +53,19 @@ const fn criterion(name: &'static str, doc: &'static str, over: Over, divergence
 pub static CRITERIA: &[Criterion] = &[
     Criterion {
         older_name: Some("token"),
-        ..criterion("token_k1", "Rejects tokens by their ratio.\nFormula: lo ≤ 1/r ≤ hi.", Over::Token, Divergence::K1)
+        ..criterion("token_k1", "Rejects tokens by their ratio.\nFormula: lo ≤ 1/r ≤ hi.", Over::Token, PolicyDivergence::K1)
     },
     criterion(
         "token_k2",
         "Rejects tokens by their squared log-ratio: too likely and too unlikely alike.\nFormula: (log r)²/2 ≤ hi.",
         Over::Token,
-        Divergence::K2,
+        PolicyDivergence::K2,
     ),
     criterion(
         "token_k3",
         "Rejects tokens by k3, which is stricter where the trained policy is the more confident.\nFormula: r − 1 − log r ≤ hi.",
         Over::Token,
-        Divergence::K3,
+        PolicyDivergence::K3,
     ),
     Criterion {
         older_name: Some("sequence"),
@@ -73,20 +73,20 @@ pub static CRITERIA: &[Criterion] = &[
             "seq_sum_k1",
             "Rejects sequences by the ratio of their probabilities; longer ones are rejected sooner.\nFormula: lo ≤ Π 1/r ≤ hi.",
             Over::SequenceSum,
-            Divergence::K1,
+            PolicyDivergence::K1,
         )
     },
     criterion(
         "seq_sum_k2",
         "Rejects sequences by the sum of k2.\nFormula: Σ (log r)²/2 ≤ hi.",
         Over::SequenceSum,
-        Divergence::K2,
+        PolicyDivergence::K2,
     ),
     criterion(
         "seq_sum_k3",
         "Rejects sequences by the sum of k3.\nFormula: Σ (r − 1 − log r) ≤ hi.",
         Over::SequenceSum,
-        Divergence::K3,
+        PolicyDivergence::K3,
     ),
     Criterion {
         older_name: Some("geometric"),
@@ -95,32 +95,32 @@ pub static CRITERIA: &[Criterion] = &[
             "Rejects sequences by their geometric mean ratio, which is independent of their length; bounds near 1.\n\
              Formula: lo ≤ (Π 1/r)^(1/length) ≤ hi.",
             Over::SequenceMean,
-            Divergence::K1,
+            PolicyDivergence::K1,
         )
     },
     criterion(
         "seq_mean_k2",
         "Rejects sequences by the mean of k2.\nFormula: mean of (log r)²/2 ≤ hi.",
         Over::SequenceMean,
-        Divergence::K2,
+        PolicyDivergence::K2,
     ),
     criterion(
         "seq_mean_k3",
         "Rejects sequences by the mean of k3, an estimate of their KL divergence.\nFormula: mean of r − 1 − log r ≤ hi.",
         Over::SequenceMean,
-        Divergence::K3,
+        PolicyDivergence::K3,
     ),
     criterion(
         "seq_max_k2",
         "Rejects sequences by their worst token, by k2.\nFormula: max of (log r)²/2 ≤ hi.",
         Over::SequenceMax,
-        Divergence::K2,
+        PolicyDivergence::K2,
     ),
     criterion(
         "seq_max_k3",
         "Rejects sequences by their worst token, by k3.\nFormula: max of r − 1 − log r ≤ hi.",
         Over::SequenceMax,
-        Divergence::K3,
+        PolicyDivergence::K3,
     ),
 ];
 
@@ -134,7 +134,7 @@ pub(crate) struct Rejection {
 
 impl Rejection {
     /// Returns true for each trained token that passes. verl: compute_rollout_rejection_mask, compute_rs_metrics.
-    fn judge(&self, batch: &Trained, report: &mut Report) -> Vec<bool> {
+    fn judge(&self, batch: &Trained, report: &mut CorrectionMetrics) -> Vec<bool> {
         let Criterion { name, over, divergence, .. } = *self.criterion;
         let tokens: Vec<f64> = batch.bounded_log_ratio().into_iter().map(|l| divergence.of(l)).collect();
         let per_sequence = match over {
@@ -162,7 +162,7 @@ impl Rejection {
         add("seq_min", min(&per_sequence));
         add("seq_max_deviation", per_sequence.iter().fold(0.0, |most, v| v.abs().max(most)));
         add("seq_fraction_high", share(&per_sequence, |v| v > self.upper));
-        if divergence == Divergence::K1 {
+        if divergence == PolicyDivergence::K1 {
             add("seq_fraction_low", share(&per_sequence, |v| v < self.lower));
         }
         add("masked_fraction", share(&keep, |kept| !kept));
@@ -172,7 +172,7 @@ impl Rejection {
 }
 
 /// Returns true for each trained token that passes every criterion and whose sequence passes the veto.
-pub(super) fn keep(rejections: &[Rejection], veto: Option<f64>, batch: &Trained, report: &mut Report) -> Vec<bool> {
+pub(super) fn keep(rejections: &[Rejection], veto: Option<f64>, batch: &Trained, report: &mut CorrectionMetrics) -> Vec<bool> {
     let mut keep = vec![true; batch.log_ratio.len()];
     for rejection in rejections {
         let passes = rejection.judge(batch, report);

@@ -3,13 +3,13 @@
 use anyhow::{Context, Result, bail, ensure};
 
 use super::correction::RolloutCorrection;
-use super::rejection::{CRITERIA, Criterion, Divergence, Rejection};
+use super::rejection::{CRITERIA, Criterion, PolicyDivergence, Rejection};
 use super::weights::{Importance, Level};
 
 /// The keys of `algorithm.rollout_correction`, as verl and its older releases name them. Thresholds are text: a number, or
 /// `low_high`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct CorrectionSettings {
     /// `token` or `sequence`.
     pub rollout_is: Option<String>,
     /// The upper bound of the weights; with `low_high`, weights outside the bounds become 0.
@@ -28,7 +28,7 @@ pub struct Settings {
     pub rollout_token_veto_threshold: Option<f64>,
 }
 
-impl Default for Settings {
+impl Default for CorrectionSettings {
     /// Returns verl's defaults, with which nothing is corrected.
     fn default() -> Self {
         Self {
@@ -49,7 +49,7 @@ impl RolloutCorrection {
     /// order. Thresholds of unused criteria and weights are ignored.
     ///
     /// Deviation: verl drops weights silently when `rollout_is_threshold` is null, and refuses a lower bound of 0.
-    pub fn new(settings: &Settings) -> Result<Self> {
+    pub fn new(settings: &CorrectionSettings) -> Result<Self> {
         let importance = settings.rollout_is.as_deref().map(|level| importance(level, settings)).transpose()?;
         let rejections = settings.rollout_rs.as_deref().map_or_else(|| Ok(Vec::new()), |names| rejections(names, settings))?;
         if let Some(veto) = settings.rollout_token_veto_threshold {
@@ -59,7 +59,7 @@ impl RolloutCorrection {
     }
 }
 
-fn importance(level: &str, settings: &Settings) -> Result<Importance> {
+fn importance(level: &str, settings: &CorrectionSettings) -> Result<Importance> {
     let level = match level {
         "token" => Level::Token,
         "sequence" => Level::Sequence,
@@ -89,7 +89,7 @@ fn importance(level: &str, settings: &Settings) -> Result<Importance> {
     Ok(Importance { level, upper, lower, zero_outside: low.is_some(), batch_normalize })
 }
 
-fn rejections(names: &str, settings: &Settings) -> Result<Vec<Rejection>> {
+fn rejections(names: &str, settings: &CorrectionSettings) -> Result<Vec<Rejection>> {
     let mut found: Vec<(&str, &'static Criterion)> = Vec::new();
     for name in parts(names) {
         let Some(criterion) = CRITERIA.iter().find(|c| c.name == name || c.older_name == Some(name)) else {
@@ -117,11 +117,11 @@ fn rejections(names: &str, settings: &Settings) -> Result<Vec<Rejection>> {
     each.map(|((name, criterion), threshold)| rejection(name, criterion, threshold, settings)).collect()
 }
 
-fn rejection(name: &str, criterion: &'static Criterion, threshold: &str, settings: &Settings) -> Result<Rejection> {
+fn rejection(name: &str, criterion: &'static Criterion, threshold: &str, settings: &CorrectionSettings) -> Result<Rejection> {
     let from = format!("{}, for `{name}`,", key("rollout_rs_threshold"));
     let (low, high) = bounds(threshold, &from)?;
     positive(high, &from)?;
-    if criterion.divergence != Divergence::K1 {
+    if criterion.divergence != PolicyDivergence::K1 {
         ensure!(low.is_none(), "{from} is `{threshold}`; k2 and k3 are never negative and take one number, the upper bound");
         return Ok(Rejection { criterion, lower: f64::NEG_INFINITY, upper: high });
     }

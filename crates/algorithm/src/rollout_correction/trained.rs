@@ -81,9 +81,9 @@ impl Trained {
 
 /// Metrics in the order in which they were added.
 #[derive(Default)]
-pub(super) struct Report(pub Vec<(String, f64)>);
+pub(super) struct CorrectionMetrics(pub Vec<(String, f64)>);
 
-impl Report {
+impl CorrectionMetrics {
     pub(super) fn add(&mut self, name: &str, value: f64) {
         self.0.push((format!("rollout_corr/{name}"), value));
     }

@@ -1,7 +1,9 @@
 //! Importance weights: the loss of a token is multiplied by the ratio of its probabilities under the policy that is trained and
 //! the policy that generated.
 
-use super::trained::{MAX_LOG_RATIO, Report, Trained, max, mean, mean_of, min, share, std_of_sequences, std_of_tokens, sum};
+use super::trained::{
+    CorrectionMetrics, MAX_LOG_RATIO, Trained, max, mean, mean_of, min, share, std_of_sequences, std_of_tokens, sum,
+};
 
 /// The level of a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +28,7 @@ pub(super) struct Importance {
 
 impl Importance {
     /// Returns the weight of each trained token. verl: compute_rollout_correction_weights.
-    pub(super) fn weigh(&self, batch: &Trained, report: &mut Report) -> Vec<f64> {
+    pub(super) fn weigh(&self, batch: &Trained, report: &mut CorrectionMetrics) -> Vec<f64> {
         let log_ratio = match self.level {
             Level::Token => batch.log_ratio.clone(),
             Level::Sequence => batch.reduce(&batch.log_ratio, sum),
@@ -78,7 +80,7 @@ impl Importance {
         }
     }
 
-    fn report_tokens(&self, raw: &[f64], weights: &[f64], report: &mut Report) {
+    fn report_tokens(&self, raw: &[f64], weights: &[f64], report: &mut CorrectionMetrics) {
         let (first, second) = (mean(weights), mean_of(weights, |w| w * w));
         report.add("rollout_is_mean", first);
         report.add("rollout_is_std", std_of_tokens(weights));
@@ -90,7 +92,7 @@ impl Importance {
 }
 
 /// Reports statistics of the mean weight of each sequence, bounded and unbounded.
-fn report_sequences(weights: &[f64], raw: &[f64], lower: f64, upper: f64, report: &mut Report) {
+fn report_sequences(weights: &[f64], raw: &[f64], lower: f64, upper: f64, report: &mut CorrectionMetrics) {
     report.add("rollout_is_seq_mean", mean(weights));
     report.add("rollout_is_seq_std", std_of_sequences(weights));
     report.add("rollout_is_seq_max", max(weights));

@@ -3,7 +3,7 @@
 use super::kind::Kind;
 use super::patterns::fits_key;
 use super::values::alike;
-use burnish_hydra::{Node, Origin, Source, Value, yaml};
+use burnish_hydra::{Node, Origin, Value, YamlSource, yaml};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
@@ -198,7 +198,7 @@ fn is_written(text: &str, value: &Value) -> bool {
 
 /// Parses a default; its origin is its text.
 pub fn parse(text: &str) -> Option<Node> {
-    let source = Arc::new(Source { name: "verl's defaults".into(), text: format!("x: {text}") });
+    let source = Arc::new(YamlSource { name: "verl's defaults".into(), text: format!("x: {text}") });
     let node = yaml::parse(&source).ok()?.get("x").cloned()?;
     Some(Node { origin: Origin::Override(Arc::from(text)), ..node })
 }

@@ -4,7 +4,7 @@
 use super::lora::lora_keys;
 use super::optim::OptimConfig;
 use super::rollout::RolloutConfig;
-use super::types::{Dtype, Init, Location, OneOrMany, OpenMapping, choices};
+use super::types::{Dtype, Location, ModelInit, OneOrMany, OpenMapping, choices};
 use serde::{Deserialize, Serialize};
 
 /// The policy and everything that runs it.
@@ -25,7 +25,7 @@ pub struct ActorRolloutRefConfig {
 pub struct ModelConfig {
     pub path: Location,
     pub override_config: OpenMapping,
-    pub init: Init,
+    pub init: ModelInit,
     pub dtype: Dtype,
     pub enable_gradient_checkpointing: bool,
     pub lora_rank: usize,

@@ -33,7 +33,7 @@ pub struct AgentConfig {
     pub call_timeout: f64,
     pub conversation_timeout: Option<f64>,
     pub memory_limit_mb: Option<u64>,
-    pub start_method: StartMethod,
+    pub start_method: AgentStartMethod,
     pub functions_path: Option<Location>,
     pub functions: Vec<String>,
     pub environment: EnvironmentConfig,
@@ -64,7 +64,7 @@ pub struct ServerConfig {
 
 choices! {
     /// The start method of processes with users' Python files.
-    pub enum StartMethod {
+    pub enum AgentStartMethod {
         Auto = "auto",
         Fork = "fork",
         Spawn = "spawn",

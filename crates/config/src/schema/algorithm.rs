@@ -26,7 +26,7 @@ pub struct AlgorithmConfig {
     pub reward_clip_range: Option<[f64; 2]>,
     pub turn_rewards: TurnRewards,
     pub whiten_rewards: bool,
-    pub normalize_advantages: NormalizeAdvantages,
+    pub normalize_advantages: AdvantageNormalization,
     pub filter_groups: FilterGroupsConfig,
     pub use_pf_ppo: bool,
     pub pf_ppo: PfPpoConfig,
@@ -71,7 +71,7 @@ choices! {
 
 choices! {
     /// The set over which advantages are normalised to mean 0 and standard deviation 1.
-    pub enum NormalizeAdvantages {
+    pub enum AdvantageNormalization {
         None = "none",
         Sequences = "sequences",
         Tokens = "tokens",

@@ -29,7 +29,7 @@ pub struct DataConfig {
     pub seed: Option<u64>,
     pub filter_overlong_prompts: bool,
     pub on_malformed_row: OnMalformedRow,
-    pub truncation: Truncation,
+    pub truncation: DataTruncation,
     pub apply_chat_template_kwargs: OpenMapping,
     pub chat_template_date: Option<String>,
 }
@@ -45,7 +45,7 @@ choices! {
 
 choices! {
     /// The treatment of a prompt or an example that is too long.
-    pub enum Truncation {
+    pub enum DataTruncation {
         Error = "error",
         Left = "left",
         Right = "right",

@@ -48,7 +48,7 @@ choices! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DistillAlgorithmConfig {
-    pub loss_type: DivergenceKind,
+    pub loss_type: DistillDivergence,
     pub beta: f64,
     pub temperature: f64,
     pub kd_coef: f64,
@@ -57,7 +57,7 @@ pub struct DistillAlgorithmConfig {
 
 choices! {
     /// A divergence between a teacher T and the student π.
-    pub enum DivergenceKind {
+    pub enum DistillDivergence {
         ForwardKl = "forward_kl",
         ReverseKl = "reverse_kl",
         Jsd = "jsd",
@@ -125,7 +125,7 @@ impl Schema for DistillConfig {
             report.wrong("teacher.top_k", message, "write teacher.top_k=32");
         }
         let sparse = teacher.top_k.is_some() || teacher.logits_file.is_some();
-        if sparse && algorithm.loss_type != DivergenceKind::ForwardKl {
+        if sparse && algorithm.loss_type != DistillDivergence::ForwardKl {
             let message = "with the teacher's top-k tokens, `algorithm.loss_type` must be forward_kl, KL(T ‖ π)";
             report.wrong(
                 "algorithm.loss_type",

@@ -1,7 +1,7 @@
 //! Responses to the prompts of a file. Meaning and defaults: `config/generation.yaml`.
 
 use super::agent::{AgentConfig, AgentKeys};
-use super::data::{OnMalformedRow, Truncation};
+use super::data::{DataTruncation, OnMalformedRow};
 use super::loadable::Schema;
 use super::location_setting::LocationSetting;
 use super::multi_turn::MultiTurnConfig;
@@ -49,7 +49,7 @@ pub struct GenerationDataConfig {
     pub output_path: Location,
     pub batch_size: usize,
     pub on_malformed_row: OnMalformedRow,
-    pub truncation: Truncation,
+    pub truncation: DataTruncation,
     pub apply_chat_template_kwargs: OpenMapping,
     pub chat_template_date: Option<String>,
 }

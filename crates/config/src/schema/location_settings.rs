@@ -5,7 +5,7 @@ use super::evaluation::EvalConfig;
 use super::generation::GenerationConfig;
 use super::location_setting::{LocationKind, LocationSetting};
 use super::ppo::PpoConfig;
-use super::types::{Init, Location, OneOrMany};
+use super::types::{Location, ModelInit, OneOrMany};
 
 type LocationSettings<'a> = Vec<LocationSetting<'a>>;
 
@@ -26,8 +26,8 @@ pub(super) fn many<'a>(
     files.map(move |(index, location)| LocationSetting { key: format!("{key}.{index}"), kind, location })
 }
 
-pub(super) fn model(init: Init) -> LocationKind {
-    LocationKind::Model { weights: init == Init::Pretrained }
+pub(super) fn model(init: ModelInit) -> LocationKind {
+    LocationKind::Model { weights: init == ModelInit::Pretrained }
 }
 
 impl PpoConfig {

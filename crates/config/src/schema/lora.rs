@@ -1,6 +1,6 @@
 //! The five LoRA keys of every trained model.
 
-use super::types::{Init, Location, OneOrMany};
+use super::types::{Location, ModelInit, OneOrMany};
 use crate::Report;
 
 /// The LoRA keys of a group.
@@ -48,12 +48,12 @@ impl LoraKeys<'_> {
     }
 
     /// Reports impossible LoRA settings.
-    pub(super) fn validate(&self, init: Init, report: &mut Report) {
+    pub(super) fn validate(&self, init: ModelInit, report: &mut Report) {
         let [alpha, ..] = self.new_adapter_keys;
         if self.rank > 0 && self.alpha == 0.0 {
             report.wrong(alpha, format!("`{alpha}` must be above 0, not 0, or the adapter changes nothing"), "");
         }
-        if init == Init::Random && self.is_on() {
+        if init == ModelInit::Random && self.is_on() {
             let key = format!("{}.lora_rank", self.group);
             let message = format!("LoRA adapts a pretrained model, but `{}.init` is random", self.group);
             report.wrong(&key, message, format!("write {}.init=pretrained, or {key}=0", self.group));

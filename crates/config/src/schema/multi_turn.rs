@@ -16,7 +16,7 @@ pub struct MultiTurnConfig {
     pub max_user_turns: Option<usize>,
     pub max_parallel_calls: usize,
     pub max_tool_response_length: usize,
-    pub tool_response_truncate_side: TruncateSide,
+    pub tool_response_truncate_side: ToolResponseTruncateSide,
     pub tool_config_path: Option<Location>,
     pub function_tool_path: Option<Location>,
     pub interaction_config_path: Option<Location>,
@@ -37,7 +37,7 @@ impl MultiTurnConfig {
 
 choices! {
     /// The removed part of a long tool result, by the names of verl 0.8 and later.
-    pub enum TruncateSide {
+    pub enum ToolResponseTruncateSide {
         Left = "left",
         Middle = "middle",
         Right = "right",

@@ -1,7 +1,7 @@
 //! `reward_model.*`, `reward.*` and `custom_reward_function.*`. Meaning and defaults: `config/reward_model/`, `config/reward/`,
 //! `config/custom_reward_function/`.
 
-use super::types::{Dtype, Init, Location, OneOrMany, OpenMapping, choices};
+use super::types::{Dtype, Location, ModelInit, OneOrMany, OpenMapping, choices};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ pub struct OverlongBufferConfig {
 pub struct RewardModelModelConfig {
     pub input_tokenizer: Option<Location>,
     pub path: Option<Location>,
-    pub init: Init,
+    pub init: ModelInit,
     pub dtype: Dtype,
 }
 
@@ -101,7 +101,7 @@ pub struct RewardConfig {
     pub num_workers: usize,
     pub timeout: f64,
     pub start_timeout: f64,
-    pub on_error: OnError,
+    pub on_error: OnRewardError,
     pub error_value: f64,
     pub python: Location,
     pub pass_env: Vec<String>,
@@ -171,7 +171,7 @@ impl RewardConfig {
 
 choices! {
     /// The treatment of a response that a reward function fails to score.
-    pub enum OnError {
+    pub enum OnRewardError {
         Error = "error",
         Abstain = "abstain",
         Value = "value",

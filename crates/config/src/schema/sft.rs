@@ -35,8 +35,8 @@ stage_data! {
         chat_template_kwargs_key: String,
         loss_mask: OneOrMany<LossPart>,
         loss_roles: OneOrMany<String>,
-        assistant_mask: AssistantMask,
-        packing: Option<Packing>,
+        assistant_mask: AssistantMaskMethod,
+        packing: Option<PackingMethod>,
         packing_length: Option<usize>,
     }
 }
@@ -57,7 +57,7 @@ choices! {
 
 choices! {
     /// The method to find the assistant's tokens.
-    pub enum AssistantMask {
+    pub enum AssistantMaskMethod {
         Auto = "auto",
         GenerationTags = "generation_tags",
         Prefix = "prefix",
@@ -66,7 +66,7 @@ choices! {
 
 choices! {
     /// The method to pack rows into units of the batch.
-    pub enum Packing {
+    pub enum PackingMethod {
         Bfd = "bfd",
         BfdSplit = "bfd_split",
         Wrapped = "wrapped",
@@ -104,12 +104,12 @@ impl SftDataConfig {
             );
         }
         let others = self.loss_roles.iter().find(|role| *role != "assistant");
-        if let Some(role) = others.filter(|_| self.assistant_mask == AssistantMask::GenerationTags) {
+        if let Some(role) = others.filter(|_| self.assistant_mask == AssistantMaskMethod::GenerationTags) {
             let message = format!("`data.loss_roles` has `{role}`, but a chat template marks only the assistant's messages");
             report.wrong("data.assistant_mask", message, "write data.assistant_mask=prefix");
         }
         let (unit, longest) = (self.unit_length(), self.max_length);
-        if self.packing == Some(Packing::Bfd) && unit < longest {
+        if self.packing == Some(PackingMethod::Bfd) && unit < longest {
             let message = format!("`data.packing_length` is {unit}, but one row may have {longest} tokens");
             report.wrong("data.packing_length", message, "write data.packing_length=null or more, or data.packing=bfd_split");
         }

@@ -10,8 +10,8 @@ use super::location_setting::{LocationKind, LocationSetting};
 use super::location_settings::{many, model, one};
 use super::lora::lora_keys;
 use super::optim::StageOptimConfig;
-use super::trainer::{OnNonfinite, ResumeKeys, ResumeMode};
-use super::types::{Device, Dtype, Frequency, Init, Location, OneOrMany, OpenMapping, choices};
+use super::trainer::{OnNonfinite, ResumeKeys, TrainerResumeMode};
+use super::types::{Device, Dtype, Frequency, Location, ModelInit, OneOrMany, OpenMapping, choices};
 use super::validate_data::template_date;
 use super::validate_trainer;
 use crate::Report;
@@ -139,7 +139,7 @@ pub(super) use stage_data;
 #[serde(deny_unknown_fields)]
 pub struct StageModelConfig {
     pub path: Location,
-    pub init: Init,
+    pub init: ModelInit,
     pub dtype: Dtype,
     pub enable_gradient_checkpointing: bool,
     pub tokenizer_path: Option<Location>,
@@ -179,7 +179,7 @@ pub struct StageTrainerConfig {
     pub gradient_slices: Option<usize>,
     pub balance_batch: bool,
     pub nccl_timeout: u64,
-    pub resume_mode: ResumeMode,
+    pub resume_mode: TrainerResumeMode,
     pub resume_from_path: Option<Location>,
     pub max_ckpt_to_keep: Option<usize>,
     pub metric_for_best_model: Option<String>,

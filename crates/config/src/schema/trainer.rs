@@ -31,7 +31,7 @@ pub struct TrainerConfig {
     pub eval_delay: u64,
     pub critic_warmup: usize,
     pub default_local_dir: Location,
-    pub resume_mode: ResumeMode,
+    pub resume_mode: TrainerResumeMode,
     pub resume_from_path: Option<Location>,
     pub max_actor_ckpt_to_keep: Option<usize>,
     pub(crate) max_critic_ckpt_to_keep: Option<usize>,
@@ -65,7 +65,7 @@ choices! {
 pub struct ResumeKeys {
     /// `trainer.default_local_dir`.
     pub dir: PathBuf,
-    pub mode: ResumeMode,
+    pub mode: TrainerResumeMode,
     /// `trainer.resume_from_path`.
     pub from: Option<Location>,
 }
@@ -79,7 +79,7 @@ impl TrainerConfig {
 
 choices! {
     /// The checkpoint from which a run starts.
-    pub enum ResumeMode {
+    pub enum TrainerResumeMode {
         /// The newest checkpoint, or a fresh start without a checkpoint.
         Auto = "auto",
         Disable = "disable",

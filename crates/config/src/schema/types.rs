@@ -420,7 +420,7 @@ impl Dtype {
 
 choices! {
     /// The source of a model's weights.
-    pub enum Init {
+    pub enum ModelInit {
         /// The weight files of its folder.
         Pretrained = "pretrained",
         /// Random weights from `trainer.seed`; only config.json and the tokenizer are read.

@@ -1,7 +1,7 @@
 //! Checks of the run that the types cannot express.
 
 use super::ppo::PpoConfig;
-use super::trainer::{ResumeKeys, ResumeMode, TrainerConfig};
+use super::trainer::{ResumeKeys, TrainerConfig, TrainerResumeMode};
 use crate::Report;
 
 /// Checks the settings of checkpoints: kept ones, the best one, and the one to resume from.
@@ -26,7 +26,7 @@ fn without_validation(trainer: &TrainerConfig, report: &mut Report) {
 
 /// Checks that a checkpoint is named if the run must resume from it.
 pub(super) fn resume(keys: &ResumeKeys, report: &mut Report) {
-    if keys.mode == ResumeMode::ResumePath && keys.from.is_none() {
+    if keys.mode == TrainerResumeMode::ResumePath && keys.from.is_none() {
         let help = "write trainer.resume_from_path=…/global_step_N";
         report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);
     }

@@ -1,11 +1,11 @@
 //! OpenRLHF as a [`Peer`].
 
 use super::{data, find, loss, optimizer, preference, reward, run, sft, size, table, table_engine, table_preference};
-use crate::peers::{Draft, Options, Peer, PeerTrainer};
+use crate::peers::{Draft, Peer, PeerOptions, PeerTrainer};
 use burnish_config::compat::Kind;
 use std::sync::LazyLock;
 
-static OPTIONS: LazyLock<Options> = LazyLock::new(|| Options::read(include_str!("options.tsv")));
+static OPTIONS: LazyLock<PeerOptions> = LazyLock::new(|| PeerOptions::read(include_str!("options.tsv")));
 
 /// OpenRLHF.
 pub static OPENRLHF: Peer = Peer {

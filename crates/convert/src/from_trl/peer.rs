@@ -4,10 +4,10 @@ use super::{
     data, distill, find, grpo, online_dpo, optimizer, original, preference, program, run, sft, stages, table_model,
     table_preference, table_rl, table_sft, table_trainer,
 };
-use crate::peers::{Draft, Options, Peer};
+use crate::peers::{Draft, Peer, PeerOptions};
 use std::sync::LazyLock;
 
-static OPTIONS: LazyLock<Options> = LazyLock::new(|| Options::read(include_str!("options.tsv")));
+static OPTIONS: LazyLock<PeerOptions> = LazyLock::new(|| PeerOptions::read(include_str!("options.tsv")));
 
 /// TRL.
 pub static TRL: Peer = Peer {

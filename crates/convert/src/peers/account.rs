@@ -4,7 +4,7 @@ use super::draft::{Draft, Setting};
 use super::peer::Peer;
 use super::recipe::ordered;
 use super::rows::{UNCHANGED, left_out};
-use super::values::Values;
+use super::values::OptionValues;
 use burnish_config::compat::{Ignored, alike};
 use burnish_hydra::Value;
 use indexmap::IndexMap;
@@ -16,7 +16,12 @@ const NO_EFFECT: &str = "without effect together with the other options";
 
 /// Names the given options that the draft and the ignored options do not name: at the settings that would differ without the
 /// option, else as ignored. `without` converts the same command with other values.
-pub(super) fn account<'a>(peer: &Peer, draft: &mut Draft<'a>, ignored: &mut Vec<Ignored>, without: impl Fn(Values) -> Draft<'a>) {
+pub(super) fn account<'a>(
+    peer: &Peer,
+    draft: &mut Draft<'a>,
+    ignored: &mut Vec<Ignored>,
+    without: impl Fn(OptionValues) -> Draft<'a>,
+) {
     let before = draft.settings.clone();
     for (name, given) in unnamed(draft, ignored) {
         let Some(option) = (peer.options)().find(draft.values.trainer, name) else { continue };

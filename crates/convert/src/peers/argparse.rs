@@ -1,7 +1,7 @@
 //! Parses the words of a call like `argparse` and transformers' `HfArgumentParser`.
 
 use super::names::{find, find_whole};
-use super::options::{OptionRow, OptionSyntax, Options};
+use super::options::{OptionRow, OptionSyntax, PeerOptions};
 use super::secrets;
 use super::value::{flag, from_number, number, parse};
 use crate::shell::{Unknown, unknowns_in};
@@ -29,7 +29,7 @@ pub(super) fn names(words: &[String]) -> Vec<&str> {
 /// # Errors
 /// If a value is missing or has a wrong type, or a word does not belong to an option.
 pub(super) fn read(
-    options: &'static Options,
+    options: &'static PeerOptions,
     trainer: &'static str,
     edition: usize,
     words: &[String],
@@ -95,7 +95,7 @@ pub(super) fn read(
 ///
 /// # Errors
 /// If it is not a mapping, or a value has a wrong type.
-pub(super) fn read_file(options: &'static Options, trainer: &'static str, root: &Node) -> Result<ParsedOptions, Problem> {
+pub(super) fn read_file(options: &'static PeerOptions, trainer: &'static str, root: &Node) -> Result<ParsedOptions, Problem> {
     let Value::Map(entries) = &root.value else {
         return Err(Problem::new("", "the file must be a mapping of options to values").at(&root.origin));
     };

@@ -4,7 +4,7 @@ use super::argparse::typed;
 use super::call::TrainerCall;
 use super::converted::RefusedOption;
 use super::names::find_whole;
-use super::options::Options;
+use super::options::PeerOptions;
 use super::peer::Peer;
 use super::program::{ProgramText, ReadProgram};
 use burnish_hydra::{Problem, Value, inline};
@@ -98,7 +98,7 @@ pub(super) struct ProgramValues {
 }
 
 /// Reads the options of a program as those of a command.
-pub(super) fn values(program: &ReadProgram, options: &'static Options, trainer: &'static str) -> ProgramValues {
+pub(super) fn values(program: &ReadProgram, options: &'static PeerOptions, trainer: &'static str) -> ProgramValues {
     let mut values = ProgramValues { refused: program.refused.clone(), notes: program.notes.clone(), ..ProgramValues::default() };
     for option in &program.options {
         let at = program.at(option.line);

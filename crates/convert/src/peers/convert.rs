@@ -8,7 +8,7 @@ use super::converted::{PeerConversion, RefusedOption};
 use super::draft::Draft;
 use super::peer::Peer;
 use super::trainer::PeerTrainer;
-use super::values::Values;
+use super::values::OptionValues;
 use super::{edition, names, recipe, rows};
 use crate::shell::Unknown;
 use burnish_hydra::{self, ConfigError, Problem, Value, yaml};
@@ -116,7 +116,7 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
     }
     let defaults = burnish_config::defaults(trainer.kind.default_file())?;
     let processes = source.processes.or(launch.processes).unwrap_or(1).max(1);
-    let derived = |values: Values| {
+    let derived = |values: OptionValues| {
         let mut draft = Draft {
             values,
             trainer,
@@ -139,7 +139,7 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
         }
         (draft, ignored)
     };
-    let (mut draft, mut ignored) = derived(Values::new(options, trainer.name, edition.index, given.values));
+    let (mut draft, mut ignored) = derived(OptionValues::new(options, trainer.name, edition.index, given.values));
     account(peer, &mut draft, &mut ignored, |values| derived(values).0);
     // Last, because the name of an option in this note does not account for the option.
     draft.notes.splice(0..0, edition.mixture);
@@ -182,7 +182,7 @@ fn config_file(words: &mut Vec<String>) -> Option<String> {
 
 fn parse(path: &str, source: &PeerSource) -> Result<burnish_hydra::Node, Problem> {
     let text = (source.access.read)(path).map_err(|error| Problem::new("", error))?;
-    yaml::parse(&Arc::new(burnish_hydra::Source { name: path.to_string(), text }))
+    yaml::parse(&Arc::new(burnish_hydra::YamlSource { name: path.to_string(), text }))
 }
 
 fn trainer(peer: &'static Peer, stage: &str) -> Result<&'static PeerTrainer, Problem> {

@@ -5,7 +5,7 @@ use super::converted::{MissingValue, RefusedOption};
 use super::program::ReadProgram;
 use super::secrets::shown;
 use super::trainer::PeerTrainer;
-use super::values::Values;
+use super::values::OptionValues;
 use burnish_config::compat::Kind;
 use burnish_hydra::{Node, Value};
 use burnish_util::excerpt::beginning;
@@ -23,7 +23,7 @@ pub struct Setting {
 
 /// A recipe under construction: the values of the options, and the resulting settings.
 pub struct Draft<'a> {
-    pub values: Values,
+    pub values: OptionValues,
     pub trainer: &'static PeerTrainer,
     pub call: &'a TrainerCall,
     /// Number of processes that the command starts.

@@ -1,7 +1,7 @@
 //! The edition of a command: the release of the library whose defaults count for options that the command does not give.
 
 use super::names::{Meaning, meaning};
-use super::options::Options;
+use super::options::PeerOptions;
 use super::peer::Peer;
 use super::trainer::PeerTrainer;
 use burnish_hydra::Problem;
@@ -87,7 +87,7 @@ fn listed(names: &[&str]) -> String {
 }
 
 /// Returns the name of an option with the releases that have it, such as `--vllm_mode (since 0.18.0)`.
-fn lifetime(options: &Options, trainer: &str, name: &str) -> String {
+fn lifetime(options: &PeerOptions, trainer: &str, name: &str) -> String {
     let Some(option) = options.find(trainer, name) else { return format!("--{name}") };
     let editions: Vec<usize> = option.editions().collect();
     let newest = options.editions(trainer).next_back();
@@ -95,7 +95,7 @@ fn lifetime(options: &Options, trainer: &str, name: &str) -> String {
 }
 
 /// Describes the releases of an option: `since 0.18.0`, or `0.14.0 to 0.17.0`. `newest` is the newest edition of the command.
-pub(super) fn range(options: &Options, first: Option<&usize>, last: Option<&usize>, newest: Option<usize>) -> String {
+pub(super) fn range(options: &PeerOptions, first: Option<&usize>, last: Option<&usize>, newest: Option<usize>) -> String {
     let (Some(first), Some(last)) = (first, last) else { return String::new() };
     let from = options.first_release(*first);
     if Some(*last) == newest { format!("since {from}") } else { format!("{from} to {}", options.release(*last)) }

@@ -1,8 +1,8 @@
 //! Conversion of other libraries' commands to recipes, shared by TRL and OpenRLHF.
 //!
 //! A [`Peer`] describes a library: a table with the treatment of each option, its options with the defaults of its code
-//! ([`Options`]), and a function for settings that depend on several options. [`convert`] finds the command in a text, reads its
-//! words as argparse does, and writes the recipe. [`page`] renders the table for the documentation.
+//! ([`PeerOptions`]), and a function for settings that depend on several options. [`convert`] finds the command in a text, reads
+//! its words as argparse does, and writes the recipe. [`page`] renders the table for the documentation.
 
 pub mod page;
 
@@ -34,10 +34,10 @@ pub use converted::{MissingValue, PeerConversion, RefusedOption};
 pub use data_files::{files_of_split, one_or_list, set_all_files, set_files, sets};
 pub use draft::{Draft, in_section};
 pub use optimizer::{optimizer, optimizer_names, set_optimizer};
-pub use options::{OptionRow, OptionSyntax, Options};
+pub use options::{OptionRow, OptionSyntax, PeerOptions};
 pub use peer::{OptionTreatment, Peer, TreatmentRow};
 pub use program::{ProgramOption, ProgramReward, ProgramRows, ProgramText, ReadProgram};
 pub use schedule::{find_schedule, names as schedule_names};
 pub use trainer::PeerTrainer;
 pub use value::{float, int, list, map, text};
-pub use values::Values;
+pub use values::OptionValues;

@@ -1,6 +1,6 @@
 //! The meaning of an option's name in a command, like `argparse` and transformers' `HfArgumentParser`.
 
-use super::options::{OptionRow, OptionSyntax, Options};
+use super::options::{OptionRow, OptionSyntax, PeerOptions};
 use burnish_hydra::suggest::closest;
 
 /// The meaning of a name in one edition.
@@ -15,7 +15,7 @@ pub(super) enum Meaning {
 }
 
 /// Returns the meaning of a name in an edition.
-pub(super) fn meaning(options: &'static Options, trainer: &'static str, name: &str, edition: usize) -> Meaning {
+pub(super) fn meaning(options: &'static PeerOptions, trainer: &'static str, name: &str, edition: usize) -> Meaning {
     if in_edition(options, trainer, name, edition).is_some() {
         return Meaning::Known;
     }
@@ -28,7 +28,7 @@ pub(super) fn meaning(options: &'static Options, trainer: &'static str, name: &s
 /// Finds an option by its name, with dashes for underscores, with `no_` before a flag, or by a prefix that is unambiguous in one
 /// edition. The edition of the command comes first, then the newest. The bool is true for a negated flag.
 pub(super) fn find(
-    options: &'static Options,
+    options: &'static PeerOptions,
     trainer: &'static str,
     name: &str,
     edition: usize,
@@ -42,11 +42,11 @@ pub(super) fn find(
 }
 
 /// Finds an option of a file, whose names are whole.
-pub(super) fn find_whole(options: &'static Options, trainer: &'static str, name: &str) -> Option<&'static OptionRow> {
+pub(super) fn find_whole(options: &'static PeerOptions, trainer: &'static str, name: &str) -> Option<&'static OptionRow> {
     options.find(trainer, name).or_else(|| options.find(trainer, &name.replace('-', "_")))
 }
 
-fn exact(options: &'static Options, trainer: &'static str, name: &str, plain: &str) -> Option<(&'static OptionRow, bool)> {
+fn exact(options: &'static PeerOptions, trainer: &'static str, name: &str, plain: &str) -> Option<(&'static OptionRow, bool)> {
     let whole = options.find(trainer, name).or_else(|| options.find(trainer, plain)).map(|option| (option, false));
     let negated = || {
         let option = plain.strip_prefix("no_").and_then(|name| options.find(trainer, name))?;
@@ -57,7 +57,7 @@ fn exact(options: &'static Options, trainer: &'static str, name: &str, plain: &s
 
 /// Finds an option of one edition.
 fn in_edition(
-    options: &'static Options,
+    options: &'static PeerOptions,
     trainer: &'static str,
     name: &str,
     edition: usize,
@@ -70,7 +70,12 @@ fn in_edition(
 }
 
 /// Finds the only option of an edition whose name begins like this.
-fn begun(options: &'static Options, trainer: &'static str, plain: &str, edition: usize) -> Option<(&'static OptionRow, bool)> {
+fn begun(
+    options: &'static PeerOptions,
+    trainer: &'static str,
+    plain: &str,
+    edition: usize,
+) -> Option<(&'static OptionRow, bool)> {
     let only = |start: &str, is_flag: bool| {
         let starts = |option: &&OptionRow| {
             option.name.starts_with(start) && (!is_flag || option.syntax == OptionSyntax::Flag) && option.has(edition)
@@ -84,7 +89,7 @@ fn begun(options: &'static Options, trainer: &'static str, plain: &str, edition:
 }
 
 /// Returns the message about an option that no edition has, with the most similar one.
-pub(super) fn unknown_option(options: &'static Options, trainer: &'static str, name: &str, peer: &str) -> String {
+pub(super) fn unknown_option(options: &'static PeerOptions, trainer: &'static str, name: &str, peer: &str) -> String {
     let bare = name.trim_start_matches('-');
     let message = format!("no release of {peer} that is known here has this option of {trainer}");
     match closest(bare, options.of(trainer).map(|option| option.name)) {

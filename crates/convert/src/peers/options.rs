@@ -65,7 +65,7 @@ impl OptionRow {
 
 /// All options of a library.
 #[derive(Debug)]
-pub struct Options {
+pub struct PeerOptions {
     /// The releases with the same options, for each edition, oldest first.
     editions: Vec<Vec<&'static str>>,
     /// All commands, supported or not, with the editions that have them.
@@ -75,9 +75,10 @@ pub struct Options {
     index: HashMap<(&'static str, &'static str), usize>,
 }
 
-impl Options {
+impl PeerOptions {
     /// Reads the list that `scripts/goldens/peer_options.py` writes. The first line has the releases. A line of a command has the
-    /// releases that added and removed the command. A line of an option has the commands, the type, and the default since a release.
+    /// releases that added and removed the command. A line of an option has the commands, the type, and the default since a
+    /// release.
     pub fn read(text: &'static str) -> Self {
         let mut lines = text.lines();
         let releases = lines.next().unwrap_or_default().split('\t').skip(1);

@@ -2,7 +2,7 @@
 
 use super::draft::in_section;
 use super::edition;
-use super::options::Options;
+use super::options::PeerOptions;
 use super::peer::{OptionTreatment, Peer, TreatmentRow};
 use super::schedule;
 use burnish_config::compat::Kind;
@@ -36,7 +36,7 @@ pub fn page(peer: &Peer) -> String {
     page + "\n### Schedules\n\n" + &schedule::table()
 }
 
-fn line(peer: &Peer, options: &Options, (names, commands, treatment): &TreatmentRow) -> String {
+fn line(peer: &Peer, options: &PeerOptions, (names, commands, treatment): &TreatmentRow) -> String {
     let names: Vec<&str> = names.split(' ').collect();
     let concerned = |trainer: &&str| commands.is_empty() || commands.split(' ').any(|name| name == *trainer);
     let trainers: Vec<&str> = peer.trainers.iter().map(|trainer| trainer.name).filter(concerned).collect();

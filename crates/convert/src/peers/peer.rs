@@ -2,7 +2,7 @@
 
 use super::call::{LaunchInfo, TrainerCall};
 use super::draft::Draft;
-use super::options::Options;
+use super::options::PeerOptions;
 use super::program::{ProgramText, ReadProgram};
 use super::trainer::PeerTrainer;
 use burnish_hydra::Problem;
@@ -33,7 +33,7 @@ pub struct Peer {
     pub command: &'static str,
     /// Example of a command, for error messages.
     pub example: &'static str,
-    pub options: fn() -> &'static Options,
+    pub options: fn() -> &'static PeerOptions,
     pub rows: &'static [&'static [TreatmentRow]],
     pub trainers: &'static [PeerTrainer],
     /// Options that users' own scripts define too, so that they do not show the release.
@@ -44,8 +44,8 @@ pub struct Peer {
     pub find: fn(&[String]) -> Option<TrainerCall>,
     /// Reads the options of the launcher before a call.
     pub launch: fn(&TrainerCall, &[String]) -> LaunchInfo,
-    /// Reads a user's own program; `None` if the library's programs are not read. Its result is `None` for a program that does not
-    /// train.
+    /// Reads a user's own program; `None` if the library's programs are not read. Its result is `None` for a program that does
+    /// not train.
     pub program: Option<ReadProgramFn>,
     /// Sets the keys that depend on several options.
     pub derive: fn(&mut Draft),

@@ -5,7 +5,7 @@ use super::value::{float, int, text};
 use burnish_hydra::{Value, inline};
 
 /// A schedule of transformers.
-pub struct Schedule {
+pub struct PeerSchedule {
     theirs: &'static str,
     /// Our value of `lr_scheduler_type`.
     pub ours: &'static str,
@@ -45,34 +45,34 @@ enum OptionMeaning {
 }
 use OptionMeaning::{Only, Rate, Same, Steps};
 
-impl Schedule {
+impl PeerSchedule {
     const fn plain(name: &'static str) -> Self {
         Self { theirs: name, ours: name, warms_up: true, sets: &[], options: &[] }
     }
 }
 
-const SCHEDULES: &[Schedule] = &[
-    Schedule::plain("linear"),
-    Schedule { options: &[("num_cycles", "num_cycles", Same)], ..Schedule::plain("cosine") },
-    Schedule { ours: "cosine", options: MIN_LR, ..Schedule::plain("cosine_with_min_lr") },
-    Schedule {
+const SCHEDULES: &[PeerSchedule] = &[
+    PeerSchedule::plain("linear"),
+    PeerSchedule { options: &[("num_cycles", "num_cycles", Same)], ..PeerSchedule::plain("cosine") },
+    PeerSchedule { ours: "cosine", options: MIN_LR, ..PeerSchedule::plain("cosine_with_min_lr") },
+    PeerSchedule {
         ours: "cosine",
         sets: &[("zero_indexed_step", DefaultValue::No)],
         options: MIN_LR,
-        ..Schedule::plain("cosine_warmup_with_min_lr")
+        ..PeerSchedule::plain("cosine_warmup_with_min_lr")
     },
-    Schedule {
+    PeerSchedule {
         sets: &[("num_cycles", DefaultValue::Number(1.0))],
         options: &[("num_cycles", "num_cycles", Same)],
-        ..Schedule::plain("cosine_with_restarts")
+        ..PeerSchedule::plain("cosine_with_restarts")
     },
-    Schedule {
+    PeerSchedule {
         sets: &[("min_lr", DefaultValue::Number(1e-7))],
         options: &[("lr_end", "min_lr", Same), ("power", "power", Same)],
-        ..Schedule::plain("polynomial")
+        ..PeerSchedule::plain("polynomial")
     },
-    Schedule { options: &[("timescale", "timescale", Steps)], ..Schedule::plain("inverse_sqrt") },
-    Schedule {
+    PeerSchedule { options: &[("timescale", "timescale", Steps)], ..PeerSchedule::plain("inverse_sqrt") },
+    PeerSchedule {
         ours: "wsd",
         options: &[
             ("num_decay_steps", "lr_wsd_decay_steps", Steps),
@@ -83,17 +83,17 @@ const SCHEDULES: &[Schedule] = &[
             ("num_cycles", "num_cycles", Same),
             ("warmup_type", "", Only("linear")),
         ],
-        ..Schedule::plain("warmup_stable_decay")
+        ..PeerSchedule::plain("warmup_stable_decay")
     },
-    Schedule { warms_up: false, ..Schedule::plain("constant") },
-    Schedule { ours: "constant", ..Schedule::plain("constant_with_warmup") },
+    PeerSchedule { warms_up: false, ..PeerSchedule::plain("constant") },
+    PeerSchedule { ours: "constant", ..PeerSchedule::plain("constant_with_warmup") },
 ];
 
 const MIN_LR: &[(&str, &str, OptionMeaning)] =
     &[("min_lr", "min_lr", Same), ("min_lr_rate", "min_lr_ratio", Same), ("num_cycles", "num_cycles", Same)];
 
 /// Returns the schedule for a name of transformers; `None` if it is not supported.
-pub fn find_schedule(name: &str) -> Option<&'static Schedule> {
+pub fn find_schedule(name: &str) -> Option<&'static PeerSchedule> {
     SCHEDULES.iter().find(|schedule| schedule.theirs == name)
 }
 
@@ -102,7 +102,7 @@ pub fn names() -> String {
     SCHEDULES.iter().map(|schedule| schedule.theirs).collect::<Vec<_>>().join(", ")
 }
 
-impl Schedule {
+impl PeerSchedule {
     /// Sets the schedule of an optimizer; `from` is the option with its name.
     pub fn set(&self, draft: &mut Draft, section: &str, from: &str) {
         draft.set(&format!("{section}.lr_scheduler_type"), text(self.ours), from);

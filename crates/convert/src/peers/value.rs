@@ -1,6 +1,6 @@
 //! Short constructors of values, and conversions from and to text.
 
-use burnish_hydra::{Node, Origin, Problem, Source, Value, yaml};
+use burnish_hydra::{Node, Origin, Problem, Value, YamlSource, yaml};
 use std::sync::Arc;
 
 fn node(value: Value) -> Node {
@@ -37,7 +37,7 @@ pub(super) fn read(text: &str) -> Value {
 /// # Errors
 /// If the text is not YAML.
 pub(super) fn parse(text: &str) -> Result<Value, Problem> {
-    let source = Arc::new(Source { name: "the value".into(), text: format!("x: {text}") });
+    let source = Arc::new(YamlSource { name: "the value".into(), text: format!("x: {text}") });
     Ok(yaml::parse(&source)?.get("x").map_or(Value::Null, |node| node.value.clone()))
 }
 

@@ -1,22 +1,27 @@
 //! The values of a call's options: given values, and the defaults of the edition.
 
-use super::options::Options;
+use super::options::PeerOptions;
 use super::value;
 use burnish_hydra::{Value, inline};
 use indexmap::IndexMap;
 
 /// The values of a call's options.
 #[derive(Clone)]
-pub struct Values {
+pub struct OptionValues {
     pub trainer: &'static str,
     /// Index of the edition.
     pub edition: usize,
-    options: &'static Options,
+    options: &'static PeerOptions,
     pub given: IndexMap<&'static str, Value>,
 }
 
-impl Values {
-    pub fn new(options: &'static Options, trainer: &'static str, edition: usize, given: IndexMap<&'static str, Value>) -> Self {
+impl OptionValues {
+    pub fn new(
+        options: &'static PeerOptions,
+        trainer: &'static str,
+        edition: usize,
+        given: IndexMap<&'static str, Value>,
+    ) -> Self {
         Self { trainer, edition, options, given }
     }
 

@@ -1,7 +1,7 @@
 //! Parsers of the words of the command: `argparse`, and the parsers of dataclasses of transformers and TRL.
 
 use super::classes::Arguments;
-use super::machine::Machine;
+use super::machine::PyMachine;
 use super::value::{LibraryCall, PyClass, PyField, PyFunction, PyObject, PyValue, UnknownValue};
 use crate::shell::unknowns_in;
 use indexmap::IndexMap;
@@ -32,7 +32,7 @@ enum Taken {
     List,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> PyMachine<'a> {
     /// Calls a method of a parser; `None` if the object is not a parser.
     pub(super) fn parsed(
         &mut self,

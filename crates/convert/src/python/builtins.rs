@@ -1,7 +1,7 @@
 //! Builtins and functions of the standard library that have a value.
 
 use super::classes::{Arguments, fields};
-use super::machine::Machine;
+use super::machine::PyMachine;
 use super::operators::as_text;
 use super::value::{PyObject, PyValue};
 use std::cell::RefCell;
@@ -67,7 +67,7 @@ pub(super) fn is_builtin(name: &str) -> bool {
     BUILTINS.contains(&name)
 }
 
-impl<'a> Machine<'a> {
+impl<'a> PyMachine<'a> {
     /// Calls a builtin by its full name: `None` if there is no such builtin, `Some(None)` if its result is unknown.
     #[expect(clippy::option_option, reason = "an unknown result differs from an unknown function")]
     pub(super) fn builtin(&mut self, path: &str, arguments: &Arguments<'a>) -> Option<Option<PyValue<'a>>> {

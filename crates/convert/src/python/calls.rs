@@ -1,8 +1,8 @@
 //! Calls: of the script's functions and classes, of builtins, of methods, and of libraries.
 
 use super::classes::Arguments;
-use super::machine::{DEPTH, Frame, Machine};
-use super::statements::Flow;
+use super::machine::{DEPTH, Frame, PyMachine};
+use super::statements::PyFlow;
 use super::value::{LibraryCall, PyFunction, PyValue, UnknownValue};
 use rustpython_ruff_python_ast::{Expr, ExprCall};
 use std::cell::RefCell;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// Functions of libraries that call a function of the script with the words of the command.
 const LAUNCHERS: [&str; 5] = ["fire.Fire", "fire.core.Fire", "typer.run", "tyro.cli", "defopt.run"];
 
-impl<'a> Machine<'a> {
+impl<'a> PyMachine<'a> {
     pub(super) fn call(&mut self, call: &'a ExprCall) -> PyValue<'a> {
         if let Expr::Attribute(one) = &*call.func {
             let object = self.evaluate(&one.value);
@@ -165,7 +165,7 @@ impl<'a> Machine<'a> {
         let frame = self.frames.pop().unwrap_or_default();
         let early = frame.names.get("return ").cloned();
         let last = match flow {
-            Flow::Return(value) => value,
+            PyFlow::Return(value) => value,
             _ => match early {
                 // The function ends early under a condition, else without a value.
                 Some(early) => return early,

@@ -1,6 +1,6 @@
 //! Classes of the script, their instances, and attributes.
 
-use super::machine::Machine;
+use super::machine::PyMachine;
 use super::value::{LibraryCall, PyClass, PyField, PyFunction, PyObject, PyValue, UnknownValue};
 use indexmap::IndexMap;
 use rustpython_ruff_python_ast::{Expr, Stmt, StmtClassDef};
@@ -15,7 +15,7 @@ pub(super) struct Arguments<'a> {
     pub unread: Vec<UnknownValue>,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> PyMachine<'a> {
     /// Reads the definition of a class.
     pub(super) fn class(&mut self, definition: &'a StmtClassDef) -> PyValue<'a> {
         let bases = definition.arguments.as_ref().map_or(&[][..], |arguments| &arguments.args);

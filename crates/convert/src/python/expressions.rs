@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::machine::Machine;
+use super::machine::PyMachine;
 use super::value::PyValue;
 use rustpython_ruff_python_ast::{
     Comprehension, Expr, ExprAttribute, ExprFString, ExprSubscript, FStringPart, InterpolatedStringElement, Number, UnaryOp,
@@ -13,7 +13,7 @@ const NAMES: [&str; 3] = ["dataset_name", "dataset_config", "model_name_or_path"
 /// Limit of the items of a comprehension or a range.
 const ITEMS: usize = 1024;
 
-impl<'a> Machine<'a> {
+impl<'a> PyMachine<'a> {
     pub(super) fn evaluate(&mut self, expression: &'a Expr) -> PyValue<'a> {
         if !self.step() {
             return self.unknown(expression);

@@ -48,7 +48,7 @@ pub(super) struct Frame<'a> {
     pub global: BTreeSet<String>,
 }
 
-pub(super) struct Machine<'a> {
+pub(super) struct PyMachine<'a> {
     pub script: PyScript<'a>,
     /// Frame of the module, then one for each running function.
     pub frames: Vec<Frame<'a>>,
@@ -64,7 +64,7 @@ pub(super) struct Machine<'a> {
     steps: usize,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> PyMachine<'a> {
     pub(super) fn new(script: PyScript<'a>) -> Self {
         Self {
             script,

@@ -1,12 +1,12 @@
 //! Methods of texts, lists and dicts.
 
 use super::classes::Arguments;
-use super::machine::Machine;
+use super::machine::PyMachine;
 use super::operators::as_text;
 use super::value::PyValue;
 use std::rc::Rc;
 
-impl<'a> Machine<'a> {
+impl<'a> PyMachine<'a> {
     /// Calls a method; `None` if the value has no such method, or its result is unknown.
     pub(super) fn method(&mut self, object: &PyValue<'a>, name: &str, arguments: &Arguments<'a>) -> Option<PyValue<'a>> {
         match object {

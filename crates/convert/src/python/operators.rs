@@ -1,13 +1,13 @@
 //! Operators on known values.
 
-use super::machine::Machine;
+use super::machine::PyMachine;
 use super::value::PyValue;
 use rustpython_ruff_python_ast::{CmpOp, Operator};
 
 /// Limit of the length of a text or list that an operator makes.
 const LENGTH: usize = 100_000;
 
-impl<'a> Machine<'a> {
+impl<'a> PyMachine<'a> {
     /// Applies a binary operator; `None` if a value is unknown.
     pub(super) fn operate(&self, left: &PyValue<'a>, op: Operator, right: &PyValue<'a>) -> Option<PyValue<'a>> {
         match (left, op, right) {

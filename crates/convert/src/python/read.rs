@@ -1,7 +1,7 @@
 //! Parses and evaluates a whole script.
 
 use super::depth::too_deep;
-use super::machine::{Machine, ScriptRead};
+use super::machine::{PyMachine, ScriptRead};
 use super::script::{PyScript, line_of};
 use burnish_hydra::Problem;
 use rustpython_ruff_python_ast::Mod;
@@ -24,7 +24,7 @@ pub(crate) fn read<T: Send>(script: PyScript, with: impl FnOnce(ScriptRead) -> R
             Problem::new("", format!("{}:{line}: this is not Python: {}", script.name, error.error))
         })?;
         let Mod::Module(module) = parsed.syntax() else { return with(ScriptRead::default()) };
-        let mut machine = Machine::new(script);
+        let mut machine = PyMachine::new(script);
         machine.module(&module.body);
         with(machine.read)
     };

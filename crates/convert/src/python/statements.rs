@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::machine::Machine;
+use super::machine::PyMachine;
 use super::value::{PyFunction, PyValue, UnknownValue};
 use indexmap::IndexMap;
 use rustpython_ruff_python_ast::{Expr, Stmt, StmtFor, StmtIf, StmtTry};
@@ -11,7 +11,7 @@ const ROUNDS: usize = 64;
 
 /// The end of a block.
 #[derive(Debug)]
-pub(super) enum Flow<'a> {
+pub(super) enum PyFlow<'a> {
     Next,
     Return(PyValue<'a>),
     /// An exception, or the end of the program.
@@ -20,49 +20,49 @@ pub(super) enum Flow<'a> {
     Continue,
 }
 
-impl<'a> Machine<'a> {
-    pub(super) fn block(&mut self, body: &'a [Stmt]) -> Flow<'a> {
+impl<'a> PyMachine<'a> {
+    pub(super) fn block(&mut self, body: &'a [Stmt]) -> PyFlow<'a> {
         for statement in body {
             if !self.step() {
-                return Flow::Raise;
+                return PyFlow::Raise;
             }
             match self.statement(statement) {
-                Flow::Next => {}
+                PyFlow::Next => {}
                 flow => return flow,
             }
         }
-        Flow::Next
+        PyFlow::Next
     }
 
-    fn statement(&mut self, statement: &'a Stmt) -> Flow<'a> {
+    fn statement(&mut self, statement: &'a Stmt) -> PyFlow<'a> {
         match statement {
             Stmt::Expr(one) => {
                 let value = self.evaluate(&one.value);
                 let ends = value.as_call().is_some_and(|call| ["sys.exit", "exit", "quit"].contains(&&*call.path));
-                if ends { Flow::Raise } else { Flow::Next }
+                if ends { PyFlow::Raise } else { PyFlow::Next }
             }
             Stmt::Assign(one) => {
                 let value = self.evaluate(&one.value);
                 one.targets.iter().for_each(|target| self.assign(target, value.clone()));
-                Flow::Next
+                PyFlow::Next
             }
             Stmt::AnnAssign(one) => {
                 if let Some(value) = &one.value {
                     let value = self.evaluate(value);
                     self.assign(&one.target, value);
                 }
-                Flow::Next
+                PyFlow::Next
             }
             Stmt::AugAssign(one) => {
                 let (left, right) = (self.evaluate(&one.target), self.evaluate(&one.value));
                 let value = self.operate(&left, one.op, &right).unwrap_or_else(|| self.unknown(one));
                 self.assign(&one.target, value);
-                Flow::Next
+                PyFlow::Next
             }
-            Stmt::Return(one) => Flow::Return(one.value.as_ref().map_or(PyValue::None, |value| self.evaluate(value))),
-            Stmt::Raise(_) => Flow::Raise,
-            Stmt::Break(_) => Flow::Break,
-            Stmt::Continue(_) => Flow::Continue,
+            Stmt::Return(one) => PyFlow::Return(one.value.as_ref().map_or(PyValue::None, |value| self.evaluate(value))),
+            Stmt::Raise(_) => PyFlow::Raise,
+            Stmt::Break(_) => PyFlow::Break,
+            Stmt::Continue(_) => PyFlow::Continue,
             Stmt::If(one) => self.condition(one),
             Stmt::For(one) => self.rounds(one),
             Stmt::While(one) => {
@@ -92,12 +92,12 @@ impl<'a> Machine<'a> {
                     self.read.functions.insert(one.name.to_string());
                 }
                 self.bind(&one.name, PyValue::Function(Rc::new(PyFunction { definition: one, line, around })));
-                Flow::Next
+                PyFlow::Next
             }
             Stmt::ClassDef(one) => {
                 let class = self.class(one);
                 self.bind(&one.name, class);
-                Flow::Next
+                PyFlow::Next
             }
             Stmt::Import(one) => {
                 for alias in &one.names {
@@ -110,7 +110,7 @@ impl<'a> Machine<'a> {
                     };
                     self.bind(name, PyValue::Path(Rc::from(path)));
                 }
-                Flow::Next
+                PyFlow::Next
             }
             Stmt::ImportFrom(one) => {
                 let module = one.module.as_ref().map_or("", |module| module.as_str());
@@ -119,12 +119,12 @@ impl<'a> Machine<'a> {
                     let path = if module.is_empty() { alias.name.to_string() } else { format!("{module}.{}", alias.name) };
                     self.bind(name, PyValue::Path(Rc::from(path)));
                 }
-                Flow::Next
+                PyFlow::Next
             }
             Stmt::Global(one) => {
                 let names: Vec<String> = one.names.iter().map(ToString::to_string).collect();
                 self.frame().global.extend(names);
-                Flow::Next
+                PyFlow::Next
             }
             Stmt::Delete(one) => {
                 for target in &one.targets {
@@ -132,31 +132,31 @@ impl<'a> Machine<'a> {
                         self.frame().names.shift_remove(name.id.as_str());
                     }
                 }
-                Flow::Next
+                PyFlow::Next
             }
             Stmt::Match(one) => {
                 self.evaluate(&one.subject);
                 for case in &one.cases {
                     self.perhaps(|machine| machine.block(&case.body));
                 }
-                Flow::Next
+                PyFlow::Next
             }
-            _ => Flow::Next,
+            _ => PyFlow::Next,
         }
     }
 
-    fn condition(&mut self, one: &'a StmtIf) -> Flow<'a> {
+    fn condition(&mut self, one: &'a StmtIf) -> PyFlow<'a> {
         let first = (Some(&*one.test), one.body.as_slice());
         let others = one.elif_else_clauses.iter().map(|clause| (clause.test.as_ref(), clause.body.as_slice()));
         let branches: Vec<_> = std::iter::once(first).chain(others).collect();
         if branches.len() > ROUNDS {
-            return Flow::Next;
+            return PyFlow::Next;
         }
         self.branches(&branches)
     }
 
-    fn branches(&mut self, branches: &[(Option<&'a Expr>, &'a [Stmt])]) -> Flow<'a> {
-        let Some(((test, body), rest)) = branches.split_first() else { return Flow::Next };
+    fn branches(&mut self, branches: &[(Option<&'a Expr>, &'a [Stmt])]) -> PyFlow<'a> {
+        let Some(((test, body), rest)) = branches.split_first() else { return PyFlow::Next };
         let Some(test) = test else { return self.block(body) };
         match self.test(test) {
             Some(true) => {
@@ -175,12 +175,12 @@ impl<'a> Machine<'a> {
     }
 
     /// Walks through a block that may not be executed.
-    fn perhaps(&mut self, block: impl FnOnce(&mut Self) -> Flow<'a>) -> Flow<'a> {
-        self.either(block, |_| Flow::Next)
+    fn perhaps(&mut self, block: impl FnOnce(&mut Self) -> PyFlow<'a>) -> PyFlow<'a> {
+        self.either(block, |_| PyFlow::Next)
     }
 
     /// Walks through two branches. A run takes one of them.
-    fn either(&mut self, one: impl FnOnce(&mut Self) -> Flow<'a>, other: impl FnOnce(&mut Self) -> Flow<'a>) -> Flow<'a> {
+    fn either(&mut self, one: impl FnOnce(&mut Self) -> PyFlow<'a>, other: impl FnOnce(&mut Self) -> PyFlow<'a>) -> PyFlow<'a> {
         let before = self.names();
         self.uncertain += 1;
         let first = one(self);
@@ -188,23 +188,23 @@ impl<'a> Machine<'a> {
         let second = other(self);
         self.uncertain -= 1;
         match (first, second) {
-            (Flow::Raise | Flow::Break | Flow::Continue, flow) => flow,
-            (flow, Flow::Raise | Flow::Break | Flow::Continue) => {
+            (PyFlow::Raise | PyFlow::Break | PyFlow::Continue, flow) => flow,
+            (flow, PyFlow::Raise | PyFlow::Break | PyFlow::Continue) => {
                 self.frame().names = after;
                 flow
             }
             // One branch leaves the function: the rest of the function follows the other one.
-            (Flow::Return(value), Flow::Return(other)) => Flow::Return(self.merge(value, other)),
-            (Flow::Return(value), Flow::Next) => {
+            (PyFlow::Return(value), PyFlow::Return(other)) => PyFlow::Return(self.merge(value, other)),
+            (PyFlow::Return(value), PyFlow::Next) => {
                 self.returned(value);
-                Flow::Next
+                PyFlow::Next
             }
-            (Flow::Next, Flow::Return(value)) => {
+            (PyFlow::Next, PyFlow::Return(value)) => {
                 self.frame().names = after;
                 self.returned(value);
-                Flow::Next
+                PyFlow::Next
             }
-            (Flow::Next, Flow::Next) => {
+            (PyFlow::Next, PyFlow::Next) => {
                 for (name, value) in after {
                     let merged = match self.frame().names.get(&name).cloned() {
                         Some(other) => self.merge(value, other),
@@ -212,7 +212,7 @@ impl<'a> Machine<'a> {
                     };
                     self.frame().names.insert(name, merged);
                 }
-                Flow::Next
+                PyFlow::Next
             }
         }
     }
@@ -246,7 +246,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn rounds(&mut self, one: &'a StmtFor) -> Flow<'a> {
+    fn rounds(&mut self, one: &'a StmtFor) -> PyFlow<'a> {
         let items = self.evaluate(&one.iter);
         let Some(items) = self.iterate(&items).filter(|items| items.len() <= ROUNDS) else {
             let item = self.unknown(&*one.target);
@@ -256,8 +256,8 @@ impl<'a> Machine<'a> {
         for item in items {
             self.assign(&one.target, item);
             match self.block(&one.body) {
-                Flow::Next | Flow::Continue => {}
-                Flow::Break => return Flow::Next,
+                PyFlow::Next | PyFlow::Continue => {}
+                PyFlow::Break => return PyFlow::Next,
                 flow => return flow,
             }
         }
@@ -265,13 +265,13 @@ impl<'a> Machine<'a> {
     }
 
     /// Walks through a `try`: its handlers run only after an exception.
-    fn attempt(&mut self, one: &'a StmtTry) -> Flow<'a> {
+    fn attempt(&mut self, one: &'a StmtTry) -> PyFlow<'a> {
         let flow = match self.block(&one.body) {
-            Flow::Next => self.block(&one.orelse),
+            PyFlow::Next => self.block(&one.orelse),
             flow => flow,
         };
         match self.block(&one.finalbody) {
-            Flow::Next => flow,
+            PyFlow::Next => flow,
             flow => flow,
         }
     }

@@ -1,7 +1,7 @@
 //! Arithmetic: `$((1 + 2))`, `(( i++ ))`.
 
 use super::limits;
-use super::machine::Machine;
+use super::machine::ShellMachine;
 use super::state::Variable;
 use super::text::{ShellError, is_known, short};
 use brush_parser::arithmetic;
@@ -22,7 +22,7 @@ enum ArithmeticError {
     Invalid(&'static str),
 }
 
-impl Machine<'_> {
+impl ShellMachine<'_> {
     /// Returns the result of a formula, or an unknown.
     pub(super) fn arithmetic(&mut self, formula: &str) -> Result<String, ShellError> {
         self.step(formula.len())?;

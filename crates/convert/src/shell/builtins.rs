@@ -1,10 +1,10 @@
 //! Builtins of the shell.
 
-use super::machine::Machine;
+use super::machine::ShellMachine;
 use super::printf::printf;
 use super::programs::joined;
 use super::simple::DECLARING;
-use super::state::{Flow, Status, Variable};
+use super::state::{ShellFlow, Status, Variable};
 use super::text::{ShellError, is_known};
 use super::words::unescaped;
 use std::path::Path;
@@ -12,9 +12,9 @@ use std::path::Path;
 /// Builtins without an effect on the evaluated state.
 const WITHOUT_EFFECT: &[&str] = &[":", "trap", "shopt", "ulimit", "umask", "wait", "alias", "unalias", "hash", "disown", "jobs"];
 
-impl Machine<'_> {
+impl ShellMachine<'_> {
     /// Runs a builtin; `None` if the name is not one.
-    pub(crate) fn builtin(&mut self, name: &str, words: &[String]) -> Result<Option<Flow>, ShellError> {
+    pub(crate) fn builtin(&mut self, name: &str, words: &[String]) -> Result<Option<ShellFlow>, ShellError> {
         let first = words.first().map(String::as_str);
         let count = || first.and_then(|word| word.parse().ok()).unwrap_or(1);
         match name {
@@ -79,14 +79,14 @@ impl Machine<'_> {
             }
             "return" => {
                 self.end(first);
-                return Ok(Some(Flow::Return));
+                return Ok(Some(ShellFlow::Return));
             }
             "exit" => {
                 self.end(first);
-                return Ok(Some(Flow::Exit));
+                return Ok(Some(ShellFlow::Exit));
             }
-            "break" => return Ok(Some(Flow::Break(count()))),
-            "continue" => return Ok(Some(Flow::Continue(count()))),
+            "break" => return Ok(Some(ShellFlow::Break(count()))),
+            "continue" => return Ok(Some(ShellFlow::Continue(count()))),
             "eval" => {
                 let text = words.join(" ");
                 if is_known(&text) {
@@ -111,13 +111,13 @@ impl Machine<'_> {
                     Some(flow) => flow,
                     None => self.program(words, line)?,
                 };
-                return Ok(Some(if name == "exec" { Flow::Exit } else { flow }));
+                return Ok(Some(if name == "exec" { ShellFlow::Exit } else { flow }));
             }
             "exec" => {}
             name if WITHOUT_EFFECT.contains(&name) => {}
             _ => return Ok(None),
         }
-        Ok(Some(Flow::Next))
+        Ok(Some(ShellFlow::Next))
     }
 
     /// Removes a variable, a function, or an element such as `NAME[2]`.
@@ -200,18 +200,18 @@ impl Machine<'_> {
     }
 
     /// Evaluates a sourced file.
-    fn source(&mut self, words: &[String]) -> Result<Flow, ShellError> {
-        let Some(file) = words.first() else { return Ok(Flow::Next) };
+    fn source(&mut self, words: &[String]) -> Result<ShellFlow, ShellError> {
+        let Some(file) = words.first() else { return Ok(ShellFlow::Next) };
         let Some(text) = self.file(file) else {
             self.state.status = Status::Unknown;
-            return Ok(Flow::Next);
+            return Ok(ShellFlow::Next);
         };
         let own = (words.len() > 1).then(|| std::mem::replace(&mut self.state.arguments, words[1..].to_vec()));
         let flow = self.inside(&text)?;
         if let Some(own) = own {
             self.state.arguments = own;
         }
-        Ok(if flow == Flow::Return { Flow::Next } else { flow })
+        Ok(if flow == ShellFlow::Return { ShellFlow::Next } else { flow })
     }
 
     /// Returns the text of a file that the script wrote, or of a small text file below the folder of the script or the working

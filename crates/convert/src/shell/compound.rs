@@ -1,7 +1,7 @@
 //! Blocks: `if`, `case`, loops, groups. An unknown condition evaluates both branches.
 
-use super::machine::Machine;
-use super::state::{Flow, State, Status, Variable};
+use super::machine::ShellMachine;
+use super::state::{ShellFlow, ShellState, Status, Variable};
 use super::text::{ShellError, is_known};
 use brush_parser::ast::{CaseClauseCommand, CaseItemPostAction, CompoundCommand, CompoundList, DoGroupCommand, RedirectList};
 use std::collections::BTreeSet;
@@ -9,8 +9,12 @@ use std::collections::BTreeSet;
 /// The limit of rounds of a `while` loop. A loop that waits for something ends only in a real run.
 const ROUNDS: usize = 2000;
 
-impl Machine<'_> {
-    pub(crate) fn compound(&mut self, command: &CompoundCommand, redirects: Option<&RedirectList>) -> Result<Flow, ShellError> {
+impl ShellMachine<'_> {
+    pub(crate) fn compound(
+        &mut self,
+        command: &CompoundCommand,
+        redirects: Option<&RedirectList>,
+    ) -> Result<ShellFlow, ShellError> {
         let (input, output) = (self.state.input.clone(), self.state.output.clone());
         if let Some(list) = redirects {
             self.redirect(list.0.iter())?;
@@ -20,7 +24,7 @@ impl Machine<'_> {
             CompoundCommand::Subshell(shell) => {
                 let after = self.subshell(|machine| machine.list(&shell.list))?;
                 (self.state.output, self.state.status) = (after.output, after.status);
-                Flow::Next
+                ShellFlow::Next
             }
             CompoundCommand::IfClause(clause) => {
                 let elses = clause.elses.iter().flatten().map(|one| (one.condition.as_ref(), &one.body));
@@ -49,7 +53,7 @@ impl Machine<'_> {
                 self.at(Some(&formula.loc));
                 let value = self.arithmetic(&formula.expr.value)?;
                 self.state.status = if is_known(&value) { Status::Is(value != "0") } else { Status::Unknown };
-                Flow::Next
+                ShellFlow::Next
             }
             CompoundCommand::ArithmeticForClause(clause) => {
                 let text = |formula: &Option<brush_parser::ast::UnexpandedArithmeticExpr>| {
@@ -63,11 +67,11 @@ impl Machine<'_> {
                     self.step(1)?;
                     let holds = condition.as_ref().map_or(Ok("1".into()), |formula| self.arithmetic(formula))?;
                     if !is_known(&holds) {
-                        self.both_branches("inside `for`", |machine| machine.list(&clause.body.list), |_| Ok(Flow::Next))?;
-                        break Flow::Next;
+                        self.both_branches("inside `for`", |machine| machine.list(&clause.body.list), |_| Ok(ShellFlow::Next))?;
+                        break ShellFlow::Next;
                     }
                     if holds == "0" {
-                        break Flow::Next;
+                        break ShellFlow::Next;
                     }
                     if let Some(flow) = after_iteration(self.list(&clause.body.list)?) {
                         break flow;
@@ -77,7 +81,7 @@ impl Machine<'_> {
                     }
                 }
             }
-            CompoundCommand::Coprocess(_) => Flow::Next,
+            CompoundCommand::Coprocess(_) => ShellFlow::Next,
         };
         if redirects.is_some() {
             self.state.input = input;
@@ -87,11 +91,11 @@ impl Machine<'_> {
     }
 
     /// Runs the first arm whose condition holds.
-    fn arms(&mut self, arms: &[(Option<&CompoundList>, &CompoundList)]) -> Result<Flow, ShellError> {
+    fn arms(&mut self, arms: &[(Option<&CompoundList>, &CompoundList)]) -> Result<ShellFlow, ShellError> {
         for (index, (condition, body)) in arms.iter().enumerate() {
             let Some(condition) = condition else { return self.list(body) };
             let flow = self.condition(condition)?;
-            if flow != Flow::Next {
+            if flow != ShellFlow::Next {
                 return Ok(flow);
             }
             match self.state.status {
@@ -109,10 +113,10 @@ impl Machine<'_> {
             }
         }
         self.state.status = Status::Is(true);
-        Ok(Flow::Next)
+        Ok(ShellFlow::Next)
     }
 
-    fn case(&mut self, clause: &CaseClauseCommand) -> Result<Flow, ShellError> {
+    fn case(&mut self, clause: &CaseClauseCommand) -> Result<ShellFlow, ShellError> {
         self.at(Some(&clause.loc));
         let value = self.text(&clause.value)?;
         let value = self.without_unset(&value);
@@ -128,10 +132,10 @@ impl Machine<'_> {
             match matches {
                 Some(false) => {}
                 Some(true) => {
-                    let flow = body.map_or(Ok(Flow::Next), |body| self.list(body))?;
+                    let flow = body.map_or(Ok(ShellFlow::Next), |body| self.list(body))?;
                     falls_through = matches!(item.post_action, CaseItemPostAction::UnconditionallyExecuteNextCaseItem);
                     let continues = matches!(item.post_action, CaseItemPostAction::ContinueEvaluatingCases);
-                    if flow != Flow::Next || !(falls_through || continues) {
+                    if flow != ShellFlow::Next || !(falls_through || continues) {
                         return Ok(flow);
                     }
                 }
@@ -140,16 +144,16 @@ impl Machine<'_> {
                     let place = "inside `case` with an unknown word";
                     return self.both_branches(
                         place,
-                        |machine| body.map_or(Ok(Flow::Next), |body| machine.list(body)),
+                        |machine| body.map_or(Ok(ShellFlow::Next), |body| machine.list(body)),
                         |machine| machine.deeper(|machine| machine.case(&rest)),
                     );
                 }
             }
         }
-        Ok(Flow::Next)
+        Ok(ShellFlow::Next)
     }
 
-    fn iterate(&mut self, name: &str, words: Vec<String>, body: &DoGroupCommand) -> Result<Flow, ShellError> {
+    fn iterate(&mut self, name: &str, words: Vec<String>, body: &DoGroupCommand) -> Result<ShellFlow, ShellError> {
         for word in words {
             self.step(word.len())?;
             self.set(name, Variable::Text(word));
@@ -157,10 +161,10 @@ impl Machine<'_> {
                 return Ok(flow);
             }
         }
-        Ok(Flow::Next)
+        Ok(ShellFlow::Next)
     }
 
-    fn repeat(&mut self, condition: &CompoundList, wanted: bool, body: &DoGroupCommand) -> Result<Flow, ShellError> {
+    fn repeat(&mut self, condition: &CompoundList, wanted: bool, body: &DoGroupCommand) -> Result<ShellFlow, ShellError> {
         let line = self.line;
         for round in 0.. {
             if round == ROUNDS {
@@ -169,7 +173,7 @@ impl Machine<'_> {
             }
             self.step(1)?;
             let flow = self.condition(condition)?;
-            if flow != Flow::Next {
+            if flow != ShellFlow::Next {
                 return Ok(flow);
             }
             match self.state.status {
@@ -181,43 +185,43 @@ impl Machine<'_> {
                 Status::Is(_) => break,
                 Status::Unknown => {
                     let place = "inside a loop with an unknown condition";
-                    self.both_branches(place, |machine| machine.list(&body.list), |_| Ok(Flow::Next))?;
+                    self.both_branches(place, |machine| machine.list(&body.list), |_| Ok(ShellFlow::Next))?;
                     break;
                 }
             }
         }
         self.state.status = Status::Is(true);
-        Ok(Flow::Next)
+        Ok(ShellFlow::Next)
     }
 
     /// Evaluates both branches and merges their states. If one branch leaves the script or block, only the other continues.
     pub(crate) fn both_branches(
         &mut self,
         place: &str,
-        one: impl FnOnce(&mut Self) -> Result<Flow, ShellError>,
-        other: impl FnOnce(&mut Self) -> Result<Flow, ShellError>,
-    ) -> Result<Flow, ShellError> {
+        one: impl FnOnce(&mut Self) -> Result<ShellFlow, ShellError>,
+        other: impl FnOnce(&mut Self) -> Result<ShellFlow, ShellError>,
+    ) -> Result<ShellFlow, ShellError> {
         let (before, line) = (self.state.clone(), self.line);
         let first = one(self)?;
         let after = std::mem::replace(&mut self.state, before);
         let second = other(self)?;
         match (first, second) {
-            (Flow::Next, Flow::Next) => {
+            (ShellFlow::Next, ShellFlow::Next) => {
                 let inside = std::mem::replace(&mut self.line, line);
                 self.merge(after, place);
                 self.line = inside;
-                Ok(Flow::Next)
+                Ok(ShellFlow::Next)
             }
-            (Flow::Next, _) => {
+            (ShellFlow::Next, _) => {
                 self.state = after;
-                Ok(Flow::Next)
+                Ok(ShellFlow::Next)
             }
             (_, flow) => Ok(flow),
         }
     }
 
     /// Marks variables that differ between the two states as unknown.
-    fn merge(&mut self, other: State, place: &str) {
+    fn merge(&mut self, other: ShellState, place: &str) {
         let names: BTreeSet<String> = self.state.variables.keys().chain(other.variables.keys()).cloned().collect();
         for name in names {
             let (here, there) = (self.lookup(&name), self.lookup_in(&other, &name));
@@ -255,12 +259,12 @@ impl Machine<'_> {
 }
 
 /// Returns the flow after an iteration; `None` stands for the next iteration.
-fn after_iteration(flow: Flow) -> Option<Flow> {
+fn after_iteration(flow: ShellFlow) -> Option<ShellFlow> {
     match flow {
-        Flow::Next | Flow::Continue(0 | 1) => None,
-        Flow::Continue(loops) => Some(Flow::Continue(loops - 1)),
-        Flow::Break(0 | 1) => Some(Flow::Next),
-        Flow::Break(loops) => Some(Flow::Break(loops - 1)),
-        Flow::Return | Flow::Exit => Some(flow),
+        ShellFlow::Next | ShellFlow::Continue(0 | 1) => None,
+        ShellFlow::Continue(loops) => Some(ShellFlow::Continue(loops - 1)),
+        ShellFlow::Break(0 | 1) => Some(ShellFlow::Next),
+        ShellFlow::Break(loops) => Some(ShellFlow::Break(loops - 1)),
+        ShellFlow::Return | ShellFlow::Exit => Some(flow),
     }
 }

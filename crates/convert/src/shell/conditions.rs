@@ -1,6 +1,6 @@
 //! Conditions: `[ … ]`, `[[ … ]]`. `None` stands for an unknown condition.
 
-use super::machine::Machine;
+use super::machine::ShellMachine;
 use super::state::Variable;
 use super::text::{ShellError, is_known};
 use brush_parser::ast::{BinaryPredicate as Binary, ExtendedTestExpr as Extended, TestExpr, UnaryPredicate as Unary};
@@ -11,7 +11,7 @@ use std::path::Path;
 /// The limit of words in `[ … ]`: the parser recurses with every word.
 const LONGEST_TEST: usize = 64;
 
-impl Machine<'_> {
+impl ShellMachine<'_> {
     /// Returns true if `[ … ]` or `test …` with these words holds.
     pub(super) fn test(&mut self, words: &[String]) -> Result<Option<bool>, ShellError> {
         if words.len() > LONGEST_TEST {

@@ -1,10 +1,10 @@
 //! Builtins that parse their input or the arguments: `read`, `mapfile`, `getopts`.
 
-use super::machine::Machine;
+use super::machine::ShellMachine;
 use super::state::{Status, Variable};
 use super::text::is_known;
 
-impl Machine<'_> {
+impl ShellMachine<'_> {
     /// Runs `read [-r] [-d DELIMITER] [-a NAME] NAME …` on a known input.
     pub(crate) fn read_into(&mut self, words: &[String]) {
         let ReadOptions { names, array, delimiter, is_raw } = ReadOptions::new(words);

@@ -2,7 +2,7 @@
 
 use super::env::ShellEnv;
 use super::limits;
-use super::state::{Flow, State, Status, Variable};
+use super::state::{ShellFlow, ShellState, Status, Variable};
 use super::text::{ProgramCall, ShellError, Unknown, mark};
 use brush_parser::SourceSpan;
 use brush_parser::ast::{AndOr, AndOrList, Command, CompoundList, Pipeline, SeparatorOperator};
@@ -26,11 +26,11 @@ const UNKNOWNS: usize = 1000;
 const LONGEST_TIME: Duration = Duration::from_secs(10);
 
 /// The evaluator of a script.
-pub(crate) struct Machine<'a> {
+pub(crate) struct ShellMachine<'a> {
     pub env: &'a ShellEnv<'a>,
     /// True if the script may be for another machine, so that a test for a missing file is unknown.
     pub(crate) is_elsewhere: bool,
-    pub state: State,
+    pub state: ShellState,
     pub calls: Vec<ProgramCall>,
     pub unknowns: Vec<Unknown>,
     /// Lines of `while` loops that were left because they do not end.
@@ -55,9 +55,9 @@ pub(crate) struct Machine<'a> {
     start: Instant,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> ShellMachine<'a> {
     pub(super) fn new(env: &'a ShellEnv<'a>, is_elsewhere: bool) -> Self {
-        let state = State {
+        let state = ShellState {
             variables: HashMap::new(),
             references: HashMap::new(),
             arguments: env.arguments.to_vec(),
@@ -151,19 +151,19 @@ impl<'a> Machine<'a> {
     }
 
     /// Evaluates a whole script.
-    pub(super) fn script(&mut self, text: &str) -> Result<Flow, ShellError> {
+    pub(super) fn script(&mut self, text: &str) -> Result<ShellFlow, ShellError> {
         let program = limits::parse(text)?;
         for list in &program.complete_commands {
             let flow = self.list(list)?;
-            if flow != Flow::Next {
+            if flow != ShellFlow::Next {
                 return Ok(flow);
             }
         }
-        Ok(Flow::Next)
+        Ok(ShellFlow::Next)
     }
 
     /// Evaluates the text of `eval`, `$(…)` or `source`. Its errors name the current line of the script.
-    pub(super) fn inside(&mut self, text: &str) -> Result<Flow, ShellError> {
+    pub(super) fn inside(&mut self, text: &str) -> Result<ShellFlow, ShellError> {
         let (line, outer) = (self.line, std::mem::replace(&mut self.is_inside, true));
         let flow = self.deeper(|machine| machine.script(text));
         self.is_inside = outer;
@@ -172,7 +172,10 @@ impl<'a> Machine<'a> {
     }
 
     /// Evaluates commands in a subshell, and returns its final state. The own state keeps only the files.
-    pub(crate) fn subshell(&mut self, run: impl FnOnce(&mut Self) -> Result<Flow, ShellError>) -> Result<State, ShellError> {
+    pub(crate) fn subshell(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<ShellFlow, ShellError>,
+    ) -> Result<ShellState, ShellError> {
         let (before, hidden) = (self.state.clone(), self.hidden.clone());
         run(self)?;
         self.hidden = hidden;
@@ -182,7 +185,7 @@ impl<'a> Machine<'a> {
         Ok(after)
     }
 
-    pub(super) fn list(&mut self, list: &CompoundList) -> Result<Flow, ShellError> {
+    pub(super) fn list(&mut self, list: &CompoundList) -> Result<ShellFlow, ShellError> {
         for item in &list.0 {
             if matches!(item.1, SeparatorOperator::Async) {
                 // A command in the background does not change the state, and cannot end the script.
@@ -191,19 +194,19 @@ impl<'a> Machine<'a> {
                 continue;
             }
             let flow = self.and_or(&item.0)?;
-            if flow != Flow::Next {
+            if flow != ShellFlow::Next {
                 return Ok(flow);
             }
         }
-        Ok(Flow::Next)
+        Ok(ShellFlow::Next)
     }
 
-    fn and_or(&mut self, list: &AndOrList) -> Result<Flow, ShellError> {
+    fn and_or(&mut self, list: &AndOrList) -> Result<ShellFlow, ShellError> {
         let last = list.additional.len();
         let mut flow = self.operand(&list.first, last > 0)?;
         let mut was_last = last == 0 && !list.first.bang;
         for (index, next) in list.additional.iter().enumerate() {
-            if flow != Flow::Next {
+            if flow != ShellFlow::Next {
                 break;
             }
             let (wanted, operator, pipeline) = match next {
@@ -218,17 +221,17 @@ impl<'a> Machine<'a> {
                 Status::Is(_) => {}
                 Status::Unknown => {
                     let place = format!("after `{operator}` with an unknown left side");
-                    self.both_branches(&place, |machine| machine.operand(pipeline, true), |_| Ok(Flow::Next))?;
+                    self.both_branches(&place, |machine| machine.operand(pipeline, true), |_| Ok(ShellFlow::Next))?;
                     self.state.status = Status::Unknown;
                 }
             }
         }
-        let fails = flow == Flow::Next && self.state.status == Status::Is(false) && was_last;
-        Ok(if fails && self.state.ends_on_failure && self.tested == 0 { Flow::Exit } else { flow })
+        let fails = flow == ShellFlow::Next && self.state.status == Status::Is(false) && was_last;
+        Ok(if fails && self.state.ends_on_failure && self.tested == 0 { ShellFlow::Exit } else { flow })
     }
 
     /// Runs a part of `… && … || …`. Only a failure of the last part can end the script.
-    fn operand(&mut self, pipeline: &Pipeline, is_tested: bool) -> Result<Flow, ShellError> {
+    fn operand(&mut self, pipeline: &Pipeline, is_tested: bool) -> Result<ShellFlow, ShellError> {
         self.tested += usize::from(is_tested || pipeline.bang);
         let flow = self.pipeline(pipeline);
         self.tested -= usize::from(is_tested || pipeline.bang);
@@ -236,14 +239,14 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs the condition of a block.
-    pub(super) fn condition(&mut self, list: &CompoundList) -> Result<Flow, ShellError> {
+    pub(super) fn condition(&mut self, list: &CompoundList) -> Result<ShellFlow, ShellError> {
         self.tested += 1;
         let flow = self.list(list);
         self.tested -= 1;
         flow
     }
 
-    pub(super) fn pipeline(&mut self, pipeline: &Pipeline) -> Result<Flow, ShellError> {
+    pub(super) fn pipeline(&mut self, pipeline: &Pipeline) -> Result<ShellFlow, ShellError> {
         self.step(1)?;
         let flow = match pipeline.seq.as_slice() {
             [command] => self.command(command)?,
@@ -264,7 +267,7 @@ impl<'a> Machine<'a> {
                     }
                 }
                 self.state.input = input;
-                Flow::Next
+                ShellFlow::Next
             }
         };
         if let Status::Is(status) = self.state.status
@@ -275,20 +278,20 @@ impl<'a> Machine<'a> {
         Ok(flow)
     }
 
-    fn command(&mut self, command: &Command) -> Result<Flow, ShellError> {
+    fn command(&mut self, command: &Command) -> Result<ShellFlow, ShellError> {
         self.deeper(|machine| match command {
             Command::Simple(simple) => machine.simple(simple),
             Command::Compound(compound, redirects) => machine.compound(compound, redirects.as_ref()),
             Command::Function(function) => {
                 let body = std::rc::Rc::new(function.body.clone());
                 machine.state.functions.insert(function.fname.value.clone(), body);
-                Ok(Flow::Next)
+                Ok(ShellFlow::Next)
             }
             Command::ExtendedTest(test, _) => {
                 machine.at(Some(&test.loc));
                 let holds = machine.extended_test(&test.expr)?;
                 machine.state.status = holds.map_or(Status::Unknown, Status::Is);
-                Ok(Flow::Next)
+                Ok(ShellFlow::Next)
             }
         })
     }

@@ -1,8 +1,8 @@
 //! Evaluation of launch scripts without running a program: `brush-parser` returns bash's syntax tree, and [`read`] evaluates it
 //! and lists the programs that the script would start.
 //!
-//! A value that depends on a real run becomes an [`Unknown`] in the words. An unknown condition evaluates both branches; variables
-//! that differ afterwards are unknown. Steps, nesting and the length of the variables are limited.
+//! A value that depends on a real run becomes an [`Unknown`] in the words. An unknown condition evaluates both branches;
+//! variables that differ afterwards are unknown. Steps, nesting and the length of the variables are limited.
 
 mod arithmetic;
 mod builtins;
@@ -30,5 +30,5 @@ mod words;
 pub use env::ShellEnv;
 pub use launches::{Launch, ScriptCalls, message as message_of_launches};
 pub use read::read;
-pub use target::{Target, TargetForm, targets};
+pub use target::{StartedProgram, TargetForm, targets};
 pub use text::{ProgramCall, ShellError, Unknown, mark, replace_unknowns, unknowns_in};

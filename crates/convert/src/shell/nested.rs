@@ -2,14 +2,14 @@
 
 use super::launchers::VALUED_OF_SHELLS;
 use super::limits;
-use super::machine::Machine;
-use super::state::Flow;
+use super::machine::ShellMachine;
+use super::state::ShellFlow;
 use super::target::{self, Place};
 use super::text::{ShellError, is_known};
 
-impl Machine<'_> {
+impl ShellMachine<'_> {
     /// Evaluates the script that a shell in the words would run; `None` without such a shell, or if its text is unknown.
-    pub(super) fn nested(&mut self, words: &[String]) -> Result<Option<Flow>, ShellError> {
+    pub(super) fn nested(&mut self, words: &[String]) -> Result<Option<ShellFlow>, ShellError> {
         let Some((text, arguments)) = self.text_in(words).filter(|(text, _)| is_known(text)) else { return Ok(None) };
         let after = self.subshell(|machine| {
             machine.state.arguments = arguments;

@@ -1,9 +1,9 @@
 //! Variables and arguments: `$NAME`, `${NAME:-default}`, `${NAME[@]}`, `${NAME##*/}`, `$1`, `"$@"`.
 
-use super::machine::Machine;
+use super::machine::ShellMachine;
 use super::patterns::{MatchPlace, replaced, without};
 use super::pieces::{ExpansionMode, Fields};
-use super::state::{State, Status, Variable};
+use super::state::{ShellState, Status, Variable};
 use super::text::{ShellError, is_known, replace_unknowns, unknowns_in};
 use brush_parser::word::{
     Parameter, ParameterExpr as Expr, ParameterTestType, ParameterTransformOp as Transform, SpecialParameter as Special,
@@ -17,12 +17,12 @@ struct Values {
     is_set: bool,
 }
 
-impl Machine<'_> {
+impl ShellMachine<'_> {
     pub(super) fn lookup(&self, name: &str) -> Option<Variable> {
         self.lookup_in(&self.state, name)
     }
 
-    pub(crate) fn lookup_in(&self, state: &State, name: &str) -> Option<Variable> {
+    pub(crate) fn lookup_in(&self, state: &ShellState, name: &str) -> Option<Variable> {
         let name = state.referred(name);
         match state.variables.get(name) {
             Some(value) => value.clone(),

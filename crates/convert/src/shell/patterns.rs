@@ -1,6 +1,6 @@
 //! Patterns: `*`, `?`, `[a-z]`.
 
-use super::machine::Machine;
+use super::machine::ShellMachine;
 use super::text::is_known;
 use brush_parser::pattern::pattern_to_regex_str;
 use regex::Regex;
@@ -22,7 +22,7 @@ fn regex(pattern: &str, before: &str, after: &str) -> Option<Regex> {
     Regex::new(&format!("(?s){before}(?:{inner}){after}")).ok()
 }
 
-impl Machine<'_> {
+impl ShellMachine<'_> {
     /// Returns true if a text matches a pattern; `None` if the result is unknown.
     pub(super) fn fits(&self, text: &str, pattern: &str) -> Option<bool> {
         Some(is_known(text) && regex(pattern, "^", "$")?.is_match(text)).filter(|_| is_known(text))

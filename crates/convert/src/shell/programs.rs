@@ -1,14 +1,14 @@
 //! External programs: the list of their calls, and the output of those that are simple enough to predict.
 
-use super::machine::Machine;
-use super::state::{Flow, Status};
+use super::machine::ShellMachine;
+use super::state::{ShellFlow, Status};
 use super::text::{ProgramCall, ShellError, is_known, short};
 use super::words::unescaped;
 use burnish_util::strftime::strftime;
 
-impl Machine<'_> {
+impl ShellMachine<'_> {
     /// Records an external command, and appends its output if it can be predicted.
-    pub(super) fn program(&mut self, words: &[String], line: usize) -> Result<Flow, ShellError> {
+    pub(super) fn program(&mut self, words: &[String], line: usize) -> Result<ShellFlow, ShellError> {
         if let Some(flow) = self.nested(words)? {
             return Ok(flow);
         }
@@ -26,9 +26,9 @@ impl Machine<'_> {
         Ok(self.finish(status))
     }
 
-    pub(super) fn finish(&mut self, status: Status) -> Flow {
+    pub(super) fn finish(&mut self, status: Status) -> ShellFlow {
         self.state.status = status;
-        Flow::Next
+        ShellFlow::Next
     }
 
     /// Predicts the output and the status of a program.

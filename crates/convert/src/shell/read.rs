@@ -2,8 +2,8 @@
 
 use super::env::ShellEnv;
 use super::launches::{self, ScriptCalls};
-use super::machine::Machine;
-use super::state::Flow;
+use super::machine::ShellMachine;
+use super::state::ShellFlow;
 use super::text::{ProgramCall, ShellError};
 use burnish_util::secret;
 
@@ -12,12 +12,12 @@ const STACK: usize = 256 << 20;
 
 /// Evaluates a script. `is_meant` returns true for the words of a program that the caller looks for.
 ///
-/// A script may be written for another machine, and exit because a file is missing on this one. If no program that the caller looks
-/// for is started, a second evaluation therefore treats tests for missing files as unknown.
+/// A script may be written for another machine, and exit because a file is missing on this one. If no program that the caller
+/// looks for is started, a second evaluation therefore treats tests for missing files as unknown.
 ///
 /// # Errors
-/// If the text is not a shell script, exceeds the limits of steps, size or depth, or starts no program on the requested line or with
-/// the requested number.
+/// If the text is not a shell script, exceeds the limits of steps, size or depth, or starts no program on the requested line or
+/// with the requested number.
 pub fn read(script: &str, env: &ShellEnv, is_meant: &(dyn Fn(&[String]) -> bool + Sync)) -> Result<ScriptCalls, ShellError> {
     secret::remember_in(script);
     let is_meant = |call: &ProgramCall| env.line.is_none_or(|line| line == call.line) && is_meant(&call.words);
@@ -60,12 +60,12 @@ fn evaluate(
     is_elsewhere: bool,
     is_meant: &dyn Fn(&ProgramCall) -> bool,
 ) -> Result<ScriptCalls, ShellError> {
-    let mut machine = Machine::new(env, is_elsewhere);
+    let mut machine = ShellMachine::new(env, is_elsewhere);
     let mut notes = vec![];
     let flow = match machine.script(script) {
         Err(error) if error.is_endless && machine.calls.iter().any(is_meant) => {
             notes.push(format!("{}:{}: {}; the launches before that are known", env.name, error.line, error.message));
-            Flow::Next
+            ShellFlow::Next
         }
         result => result?,
     };
@@ -75,6 +75,6 @@ fn evaluate(
             env.name
         )
     }));
-    let ended = (flow == Flow::Exit).then_some(machine.line);
+    let ended = (flow == ShellFlow::Exit).then_some(machine.line);
     Ok(ScriptCalls { calls: machine.calls, unknowns: machine.unknowns, ended, further: vec![], notes })
 }

@@ -1,9 +1,9 @@
 //! Simple commands: assignments, calls of functions, builtins and programs.
 
-use super::machine::Machine;
+use super::machine::ShellMachine;
 use super::pieces::ExpansionMode;
 use super::programs::joined;
-use super::state::{Flow, Status, Variable};
+use super::state::{ShellFlow, Status, Variable};
 use super::text::{ShellError, is_known, joined_lines};
 use brush_parser::ast::{
     Assignment, AssignmentName, AssignmentValue, CommandPrefixOrSuffixItem as Item, IoFileRedirectKind as Kind,
@@ -16,8 +16,8 @@ pub(crate) const DECLARING: &[&str] = &["export", "local", "declare", "typeset",
 /// The variable with the active functions, innermost first.
 const FUNCTIONS: &str = "FUNCNAME";
 
-impl Machine<'_> {
-    pub(super) fn simple(&mut self, command: &SimpleCommand) -> Result<Flow, ShellError> {
+impl ShellMachine<'_> {
+    pub(super) fn simple(&mut self, command: &SimpleCommand) -> Result<ShellFlow, ShellError> {
         self.step(1)?;
         self.substituted = None;
         let prefix: Vec<&Item> = command.prefix.iter().flat_map(|prefix| &prefix.0).collect();
@@ -44,7 +44,7 @@ impl Machine<'_> {
                 self.assign(one)?;
             }
             self.state.status = self.substituted.take().unwrap_or(Status::Is(true));
-            return Ok(Flow::Next);
+            return Ok(ShellFlow::Next);
         }
         let (input, output) = (self.state.input.clone(), self.state.output.clone());
         let redirects =
@@ -86,7 +86,7 @@ impl Machine<'_> {
     }
 
     /// Runs a function or a builtin, or records the call of a program.
-    fn call(&mut self, words: &[String], line: usize) -> Result<Flow, ShellError> {
+    fn call(&mut self, words: &[String], line: usize) -> Result<ShellFlow, ShellError> {
         let (name, rest) = (words[0].as_str(), &words[1..]);
         if let Some(function) = self.state.functions.get(name).cloned() {
             let arguments = std::mem::replace(&mut self.state.arguments, rest.to_vec());
@@ -104,7 +104,7 @@ impl Machine<'_> {
             self.state.arguments = arguments;
             self.state.references = references;
             self.set(FUNCTIONS, Variable::list(callers));
-            return Ok(if flow == Flow::Return { Flow::Next } else { flow });
+            return Ok(if flow == ShellFlow::Return { ShellFlow::Next } else { flow });
         }
         let before = std::mem::replace(&mut self.state.status, Status::Is(true));
         if matches!(name, "return" | "exit") {

@@ -22,7 +22,7 @@ pub(super) enum Status {
 
 /// The control flow after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
+pub(crate) enum ShellFlow {
     Next,
     /// Leaves this number of loops.
     Break(usize),
@@ -32,7 +32,7 @@ pub(crate) enum Flow {
 }
 
 #[derive(Clone)]
-pub(super) struct State {
+pub(super) struct ShellState {
     /// Variables that the script set or unset (`None`); all others come from the environment.
     pub variables: HashMap<String, Option<Variable>>,
     /// Namerefs of `declare -n`: the reference, and the name of its variable.
@@ -55,7 +55,7 @@ pub(super) struct State {
     pub(crate) ends_on_failure: bool,
 }
 
-impl State {
+impl ShellState {
     /// Follows a nameref.
     pub(super) fn referred<'a>(&'a self, name: &'a str) -> &'a str {
         // A chain longer than all names is a cycle, which bash refuses.

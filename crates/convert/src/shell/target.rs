@@ -13,7 +13,7 @@ const DEEPEST: usize = 30;
 /// The limit of words that are tried behind an unknown launcher.
 const TRIED: usize = 100;
 
-/// The kind of name of a [`Target`].
+/// The kind of name of a [`StartedProgram`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetForm {
     /// A module, as in `python -m NAME`.
@@ -26,7 +26,7 @@ pub enum TargetForm {
 
 /// A Python program that a command starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct StartedProgram {
     /// Index of the word with the name.
     pub at: usize,
     pub name: String,
@@ -38,7 +38,7 @@ pub struct Target {
 /// The command behind all launchers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
-    Target(Target),
+    Target(StartedProgram),
     /// Index of the name of a shell.
     Shell(usize),
     /// Index of the path of a shell script.
@@ -65,7 +65,7 @@ fn has_ending(word: Option<&String>) -> bool {
 }
 
 /// Finds the Python programs in the words of a program: the one that it starts, and those that this one may start.
-pub fn targets(words: &[String]) -> Vec<Target> {
+pub fn targets(words: &[String]) -> Vec<StartedProgram> {
     let mut found = vec![];
     let mut place = locate(words);
     while let Some(next) = place {
@@ -137,7 +137,7 @@ fn is_shell_script(path: &str) -> bool {
 }
 
 fn target(at: usize, name: String, form: TargetForm) -> Place {
-    Place::Target(Target { at, name, form, launchers: vec![] })
+    Place::Target(StartedProgram { at, name, form, launchers: vec![] })
 }
 
 /// Finds the program that Python starts.

@@ -1,7 +1,7 @@
 //! Words: quotes, braces and substitutions.
 
 use super::limits;
-use super::machine::Machine;
+use super::machine::ShellMachine;
 use super::patterns::escaped;
 use super::pieces::{ExpansionMode, Fields};
 use super::state::Status;
@@ -15,7 +15,7 @@ use brush_parser::word::{
 /// The limit of words from the braces of one word.
 const MOST_WORDS: usize = 1000;
 
-impl Machine<'_> {
+impl ShellMachine<'_> {
     /// Expands a word into words.
     pub(super) fn fields(&mut self, word: &Word) -> Result<Vec<String>, ShellError> {
         self.at(word.loc.as_ref());

@@ -24,10 +24,10 @@ mod unpaired;
 
 pub use document::{Document, SftExample};
 pub use overlong::Overlong;
-pub use pair::{Pair, PairColumns, PairOptions, ScoredPart, load_pairs, read_pairs};
+pub use pair::{PairColumns, PairOptions, ScoredPart, TokenizedPair, load_pairs, read_pairs};
 pub use place::RowPlace;
 pub use row_variables::ChatColumns;
 pub use sft::{AssistantMask, LossMask, Packing, SftColumns, SftOptions, load_sft, pack, read_sft};
-pub use steps::{StepLabel, StepMark, StepOptions, StepRows, Steps, load_steps, read_steps};
+pub use steps::{LabelledSteps, StepLabel, StepMark, StepOptions, StepRows, load_steps, read_steps};
 pub use tally::{ReadRows, Tally};
 pub use unpaired::{Unpaired, UnpairedColumns, load_unpaired, read_unpaired};

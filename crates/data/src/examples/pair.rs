@@ -22,9 +22,9 @@ use crate::template::coverage::{SYSTEM, fit_to_template, note_of_system, with_sy
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
-/// A pair in tokens. The model reads its [`Pair::sides`].
+/// A pair in tokens. The model reads its [`TokenizedPair::sides`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pair {
+pub struct TokenizedPair {
     /// Common beginning of both sides; may be empty.
     pub prompt: Vec<u32>,
     /// Never empty, like `rejected`.
@@ -37,7 +37,7 @@ pub struct Pair {
     cut: [usize; 2],
 }
 
-impl Pair {
+impl TokenizedPair {
     /// Returns the chosen and the rejected side, each as context (at least one token) and predicted tokens.
     pub fn sides(&self) -> [(&[u32], &[u32]); 2] {
         [(&self.chosen, self.cut[0]), (&self.rejected, self.cut[1])].map(|(answer, cut)| side(&self.prompt, answer, cut))
@@ -75,7 +75,7 @@ pub struct PairColumns {
 pub enum ScoredPart {
     /// The tokens after the prompt (preference losses), so the prompt boundary matters.
     AfterPrompt,
-    /// The whole side (reward models), tokenized as one text; `Pair::prompt` is the common beginning.
+    /// The whole side (reward models), tokenized as one text; `TokenizedPair::prompt` is the common beginning.
     Whole,
 }
 
@@ -106,7 +106,7 @@ const NO_PROMPT: &str = "have no prompt, and answers without a common beginning:
 ///
 /// # Errors
 /// If a file or row cannot be read (with its place), or more than half of the rows are skipped.
-pub fn load_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOptions) -> Result<Vec<Pair>> {
+pub fn load_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOptions) -> Result<Vec<TokenizedPair>> {
     read_pairs(files, tokenizer, options)?.checked("pairs")
 }
 
@@ -114,7 +114,7 @@ pub fn load_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOption
 ///
 /// # Errors
 /// If a file or row cannot be read, with its place.
-pub fn read_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOptions) -> Result<ReadRows<Pair>> {
+pub fn read_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOptions) -> Result<ReadRows<TokenizedPair>> {
     let (rows, of, with) = (options.reading.apply(open(files, &options.columns)?), options.clone(), tokenizer.clone());
     let (read, malformed) = rows.each_or(options.reading.on_malformed, move |_, row| read(&row, &with, &of))?;
     Ok(ReadRows::from_outcomes(read, malformed))
@@ -134,7 +134,7 @@ pub(super) fn open(files: &[PathBuf], columns: &PairColumns) -> Result<Rows> {
     Ok(rows)
 }
 
-fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<RowOutcome<Pair>> {
+fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<RowOutcome<TokenizedPair>> {
     let texts = PairTexts::read(row, tokenizer, &options.columns, &options.chat_kwargs)?;
     let (place, mut notes) = (RowPlace::for_row(row), Vec::new());
     notes.extend(texts.note(row));
@@ -150,7 +150,7 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<RowOu
         }
     };
     let margin = options.columns.margin_key.as_ref().map(|key| margin(row, key)).transpose()?.flatten();
-    let pair = Pair { prompt, chosen, rejected, margin, row: place.clone(), cut: [0; 2] };
+    let pair = TokenizedPair { prompt, chosen, rejected, margin, row: place.clone(), cut: [0; 2] };
     let longest = pair.longest();
     let result = cut(pair, options)?;
     notes.extend((result.is_ok() && longest > options.max_length).then_some(CUT));
@@ -158,7 +158,7 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<RowOu
 }
 
 /// Cuts the sides to `max_length`. The inner error is the reason for skipping the pair.
-fn cut(mut pair: Pair, options: &PairOptions) -> Result<Result<Pair, &'static str>> {
+fn cut(mut pair: TokenizedPair, options: &PairOptions) -> Result<Result<TokenizedPair, &'static str>> {
     let (max, given, longest) = (options.max_length, pair.prompt.len(), pair.longest());
     if given == 0 && (pair.chosen.is_empty() || pair.rejected.is_empty()) {
         return Ok(Err(NO_ANSWER));

@@ -17,7 +17,7 @@ use crate::tokens::tokenizer::Tokenizer;
 
 /// A text in tokens, with labels at some of them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Steps {
+pub struct LabelledSteps {
     pub ids: Vec<u32>,
     /// Labels in token order, at least one.
     pub marks: Vec<StepMark>,
@@ -81,7 +81,7 @@ const LOST_STEPS: &str = "lose labelled steps beyond data.max_length";
 ///
 /// # Errors
 /// If a file or row cannot be read (with its place), or more than half of the rows are skipped.
-pub fn load_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOptions) -> Result<Vec<Steps>> {
+pub fn load_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOptions) -> Result<Vec<LabelledSteps>> {
     read_steps(files, tokenizer, options)?.checked("rows")
 }
 
@@ -89,7 +89,7 @@ pub fn load_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOption
 ///
 /// # Errors
 /// If a file or row cannot be read, with its place.
-pub fn read_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOptions) -> Result<ReadRows<Steps>> {
+pub fn read_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOptions) -> Result<ReadRows<LabelledSteps>> {
     let settings: Vec<(&str, &str)> = match &options.rows {
         StepRows::Lists { prompt_key, completions_key, labels_key, .. } => {
             vec![("data.prompt_key", prompt_key), ("data.completions_key", completions_key), ("data.labels_key", labels_key)]
@@ -107,7 +107,7 @@ pub fn read_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOption
     Ok(ReadRows::from_outcomes(read, malformed))
 }
 
-fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<RowOutcome<Steps>> {
+fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<RowOutcome<LabelledSteps>> {
     media::refuse(row)?;
     let (mut ids, mut marks) = match &options.rows {
         StepRows::Lists { prompt_key, completions_key, labels_key, separator, last_only } => {
@@ -134,7 +134,7 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<RowOu
     let result = match left {
         0 if judged == 0 => Err(NO_STEP),
         0 => Err(NO_STEP_LEFT),
-        _ => Ok(Steps { ids, marks, row: place.clone() }),
+        _ => Ok(LabelledSteps { ids, marks, row: place.clone() }),
     };
     let notes = [(tokens > max, CUT), (left < judged, LOST_STEPS)];
     let notes = notes.into_iter().filter(|(holds, _)| *holds && left > 0).map(|(_, note)| note).collect();

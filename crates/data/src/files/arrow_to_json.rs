@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use burnish_util::python_tagged::{float, has_tag, tagged};
 use serde_json::Value;
 
-use super::column_selection::{Columns, MEDIA_COLUMNS};
+use super::column_selection::{MEDIA_COLUMNS, RowValues};
 
 /// Bytes of a JSON value, without its text and elements.
 pub(crate) const VALUE: u64 = size_of::<Value>() as u64;
@@ -24,7 +24,7 @@ const TAGGED: u64 = 256;
 ///
 /// # Errors
 /// If a value cannot be represented in JSON.
-pub(crate) fn row(batch: &RecordBatch, i: usize, first: usize) -> Result<Columns> {
+pub(crate) fn row(batch: &RecordBatch, i: usize, first: usize) -> Result<RowValues> {
     let cell = |(field, column): (&Arc<t::Field>, &Arc<dyn Array>)| {
         // Only the presence of an image matters, not its bytes.
         let value = to_json(column, i, 0).with_context(|| format!("row {}, column \"{}\"", first + i, field.name()))?;

@@ -9,7 +9,7 @@ pub const MEDIA_COLUMNS: &[&str] = &["images", "image", "videos", "video", "audi
 pub const EVERY_COLUMN: &[&str] = &["*"];
 
 /// Values of a row by column.
-pub(crate) type Columns = Map<String, Value>;
+pub(crate) type RowValues = Map<String, Value>;
 
 /// The columns to read.
 pub(crate) struct ColumnSelection {

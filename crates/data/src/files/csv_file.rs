@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use super::column_selection::Columns;
+use super::column_selection::RowValues;
 
 /// The types of columns, in the order in which they are tried; each reads a value, or cannot.
 const TYPES: [fn(&str) -> Option<Value>; 4] = [
@@ -23,7 +23,7 @@ const TYPES: [fn(&str) -> Option<Value>; 4] = [
 ///
 /// # Errors
 /// If a line has more or fewer values than the first one, or two columns have one name.
-pub(crate) fn read(text: &str) -> Result<(Vec<Columns>, Vec<String>)> {
+pub(crate) fn read(text: &str) -> Result<(Vec<RowValues>, Vec<String>)> {
     let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
     let names: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
     if let Some(name) = names.iter().enumerate().find_map(|(i, name)| names[..i].contains(name).then_some(name)) {

@@ -11,13 +11,13 @@ use rayon::prelude::*;
 use super::row_selection::{Malformed, OnMalformed, TooLongError};
 use super::rows::{Row, Rows};
 use crate::template::limits::{GivenUpError, RENDERING};
-use burnish_util::contained::{BEFORE_PART, ContainedError, Limits, caught, contained};
+use burnish_util::contained::{BEFORE_PART, ContainedError, WorkLimits, caught, contained};
 
 /// Number of rows per work item of a thread, since handing over takes as long as some rows.
 const TOGETHER: usize = 64;
 
 /// The limits of a work item: only the stack, with room for a template, which has its own limits.
-const WORK: Limits = Limits { memory: usize::MAX, time: None, stack: RENDERING.stack + BEFORE_PART };
+const WORK: WorkLimits = WorkLimits { memory: usize::MAX, time: None, stack: RENDERING.stack + BEFORE_PART };
 
 impl Rows {
     /// Calls `work` with the position of each row in all files and the row. Returns the results in order. Errors name the row's

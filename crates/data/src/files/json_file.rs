@@ -1,5 +1,5 @@
-//! Reads JSON rows as Hugging Face's `datasets` does: JSON lines, one JSON array of objects, or objects one after another. NaN and
-//! infinity, which Python writes, are numbers.
+//! Reads JSON rows as Hugging Face's `datasets` does: JSON lines, one JSON array of objects, or objects one after another. NaN
+//! and infinity, which Python writes, are numbers.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Deserializer, Value};
 
-use super::column_selection::{ColumnSelection, Columns};
+use super::column_selection::{ColumnSelection, RowValues};
 use burnish_util::exact_json::{Exact, may_exceed_64_bits};
 use burnish_util::python_tagged::{NUMBERS, tagged};
 
@@ -15,16 +15,16 @@ use burnish_util::python_tagged::{NUMBERS, tagged};
 ///
 /// # Errors
 /// If the text is not rows of JSON, or a selected column has an integer beyond 64 bits.
-pub(crate) fn read(text: &str, selection: &ColumnSelection) -> Result<(Vec<Columns>, Vec<String>)> {
+pub(crate) fn read(text: &str, selection: &ColumnSelection) -> Result<(Vec<RowValues>, Vec<String>)> {
     let text = with_tagged_numbers(text);
-    let rows: Vec<Columns> = if text.trim_start().starts_with('[') {
+    let rows: Vec<RowValues> = if text.trim_start().starts_with('[') {
         serde_json::from_str(&text).context("not an array of objects")?
     } else {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let parse = |(i, line)| serde_json::from_str(line).with_context(|| format!("line {} is not a JSON object", i + 1));
-        let rows = match lines.map(parse).collect::<Result<Vec<Columns>>>() {
+        let rows = match lines.map(parse).collect::<Result<Vec<RowValues>>>() {
             Ok(rows) => Some(rows),
-            Err(error) => match Deserializer::from_str(&text).into_iter::<Columns>().collect::<Result<Vec<_>, _>>() {
+            Err(error) => match Deserializer::from_str(&text).into_iter::<RowValues>().collect::<Result<Vec<_>, _>>() {
                 // One object of several lines is hardly a row.
                 Ok(rows) => Some(rows).filter(|rows| rows.len() > 1),
                 Err(_) => return Err(error),
@@ -38,7 +38,7 @@ pub(crate) fn read(text: &str, selection: &ColumnSelection) -> Result<(Vec<Colum
     if may_exceed_64_bits(&text) {
         check_integers(&text, |column| selection.has(column))?;
     }
-    let known: BTreeSet<&String> = rows.iter().flat_map(Columns::keys).collect();
+    let known: BTreeSet<&String> = rows.iter().flat_map(RowValues::keys).collect();
     let known = known.into_iter().cloned().collect();
     Ok((rows, known))
 }
@@ -75,9 +75,9 @@ fn with_tagged_numbers(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns true if the object is a whole table by columns, with row numbers as keys: the default of pandas' `to_json`.
-fn is_table(object: &Columns) -> bool {
+fn is_table(object: &RowValues) -> bool {
     let is_number = |key: &str| key.bytes().all(|byte| byte.is_ascii_digit());
-    let has_rows = |rows: &Columns| rows.contains_key("0") && rows.keys().all(|key| is_number(key));
+    let has_rows = |rows: &RowValues| rows.contains_key("0") && rows.keys().all(|key| is_number(key));
     let is_column = |column: &Value| column.as_object().is_some_and(has_rows);
     !object.is_empty() && object.values().all(is_column)
 }
@@ -113,7 +113,7 @@ fn check_integers(text: &str, is_selected: impl Fn(&str) -> bool) -> Result<()> 
 
 /// Returns the texts of objects one after another; `None` if the text is something else.
 fn objects(text: &str) -> Option<Vec<&str>> {
-    let mut stream = Deserializer::from_str(text).into_iter::<Columns>();
+    let mut stream = Deserializer::from_str(text).into_iter::<RowValues>();
     let mut texts = Vec::new();
     loop {
         let start = stream.byte_offset();

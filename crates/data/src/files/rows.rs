@@ -13,13 +13,13 @@ use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
 use super::arrow_to_json;
-use super::column_selection::{ColumnSelection, Columns};
+use super::column_selection::{ColumnSelection, RowValues};
 pub use super::column_selection::{EVERY_COLUMN, MEDIA_COLUMNS};
 use super::csv_file;
 use super::json_file;
 use super::missing_columns::MissingColumns;
 use super::parquet_file::ParquetFile;
-use burnish_util::contained::{Limits, contained};
+use burnish_util::contained::{WorkLimits, contained};
 use burnish_util::data_format::{DATA_ENDINGS, DataFormat, format_of};
 use burnish_util::machine;
 use burnish_util::python_tagged::is_missing;
@@ -27,7 +27,7 @@ use burnish_util::python_tagged::is_missing;
 /// One row: its values, and its place for messages.
 #[derive(Clone, Debug)]
 pub struct Row {
-    pub values: Columns,
+    pub values: RowValues,
     pub file: Arc<Path>,
     /// Position of the row in `file`, from 0.
     pub index: usize,
@@ -76,7 +76,7 @@ struct FilePart {
 /// The storage of a block of rows.
 pub(crate) enum RowStorage {
     Arrow(RecordBatch),
-    Json(Vec<Columns>),
+    Json(Vec<RowValues>),
 }
 
 impl RowStorage {
@@ -237,10 +237,10 @@ const LEAST_MEMORY: usize = 4 << 30;
 const MEMORY_PER_BYTE: usize = 100;
 
 /// Returns the limits for reading a data file: never all memory of the machine.
-pub(crate) fn limits(file: &File) -> Limits {
+pub(crate) fn limits(file: &File) -> WorkLimits {
     let size = file.metadata().map_or(0, |metadata| metadata.len()) as usize;
     let most = machine::memory().map_or(usize::MAX, |most| usize::try_from(most / 4 * 3).unwrap_or(usize::MAX));
-    Limits { memory: LEAST_MEMORY.saturating_add(size.saturating_mul(MEMORY_PER_BYTE)).min(most), ..Limits::READING }
+    WorkLimits { memory: LEAST_MEMORY.saturating_add(size.saturating_mul(MEMORY_PER_BYTE)).min(most), ..WorkLimits::READING }
 }
 
 /// Returns the rows, and the names of all columns.

@@ -23,12 +23,12 @@ use burnish_util::foreign;
 use burnish_util::fs::write_atomic;
 
 /// All rows of some files.
-pub struct Table {
+pub struct RowTable {
     fields: Vec<FieldRef>,
     batches: Vec<RecordBatch>,
 }
 
-impl Table {
+impl RowTable {
     /// Reads and concatenates `files`, which must all be parquet with the same columns, or all JSON or CSV.
     pub fn read(files: &[PathBuf]) -> Result<Self> {
         let parquet = |file: &PathBuf| format_of(file).is_some_and(|(format, _)| format == DataFormat::Parquet);

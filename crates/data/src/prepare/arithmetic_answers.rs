@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::files::table::Table;
+use crate::files::table::RowTable;
 use burnish_util::rng::Stream;
 
 /// A problem with its answers.
@@ -41,7 +41,7 @@ pub(super) fn write_answers(
         }
         let columns: Vec<(&str, &[Value])> =
             columns.iter().zip(&values).map(|(name, values)| (*name, values.as_slice())).collect();
-        Table::without_columns(count)?.write_columns(&path, &[], &columns)?;
+        RowTable::without_columns(count)?.write_columns(&path, &[], &columns)?;
         Ok((path, count))
     };
     let pair = |p: &AnsweredProblem| vec![p.question(), p.result.to_string().into(), p.wrong(seed).to_string().into()];

@@ -13,7 +13,7 @@ use super::arithmetic::choose;
 use super::calculator_tokenizer::write_calculator_tokenizer;
 use super::preparer::{PrepareArgs, PrepareReport, Preparer};
 use super::schema::{VerlRow, write_with};
-use crate::files::table::Table;
+use crate::files::table::RowTable;
 use burnish_util::rng::Stream;
 
 pub(super) static CALCULATOR: Preparer = Preparer {
@@ -97,7 +97,7 @@ fn calculator(output: &Path, options: &CalculatorOptions) -> Result<PrepareRepor
         let path = output.join("demonstrations").join(format!("{split}.parquet"));
         let talks: Vec<Value> = problems.iter().map(|problem| problem.demonstration(options)).collect();
         let tools = vec![Value::from(TOOLS); problems.len()];
-        Table::without_columns(problems.len())?.write_columns(&path, &[], &[("messages", &talks), ("tools", &tools)])?;
+        RowTable::without_columns(problems.len())?.write_columns(&path, &[], &[("messages", &talks), ("tools", &tools)])?;
         files.push((path, problems.len()));
     }
     write_calculator_tokenizer(&output.join("tokenizer"))?;

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::json;
 
-use super::char_tokenizer::{Steps, write_tokenizer};
+use super::char_tokenizer::{TokenizerSteps, write_tokenizer};
 use crate::tokens::qwen2_steps;
 
 const SPECIAL: [&str; 4] = ["<pad>", "<|im_start|>", "<|im_end|>", "<unk>"];
@@ -88,7 +88,7 @@ pub(super) fn write_calculator_tokenizer(folder: &Path) -> Result<()> {
         "clean_up_tokenization_spaces": false,
         "model_max_length": 1024,
     });
-    let steps = Steps {
+    let steps = TokenizerSteps {
         normalizer: qwen2_steps::normalizer(),
         pre_tokenizer: qwen2_steps::pre_tokenizer(),
         decoder: json!({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true}),

@@ -26,7 +26,7 @@ pub fn write_char_tokenizer(folder: &Path) -> Result<()> {
         "clean_up_tokenization_spaces": false,
         "model_max_length": 1024,
     });
-    let steps = Steps {
+    let steps = TokenizerSteps {
         normalizer: Value::Null,
         pre_tokenizer: json!({"type": "Split", "pattern": {"Regex": "[\\s\\S]"}, "behavior": "Isolated", "invert": false}),
         decoder: json!({"type": "Fuse"}),
@@ -36,7 +36,7 @@ pub fn write_char_tokenizer(folder: &Path) -> Result<()> {
 }
 
 /// The steps of tokenizer.json from text to tokens and back.
-pub(super) struct Steps {
+pub(super) struct TokenizerSteps {
     pub normalizer: Value,
     pub pre_tokenizer: Value,
     pub decoder: Value,
@@ -53,7 +53,7 @@ pub(super) fn write_tokenizer(
     folder: &Path,
     (special, words): (&[&str], &[&str]),
     characters: impl Iterator<Item = String>,
-    steps: &Steps,
+    steps: &TokenizerSteps,
     config: &Value,
 ) -> Result<()> {
     let whole = || special.iter().map(|token| (*token, true)).chain(words.iter().map(|word| (*word, false)));

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::preparer::{PrepareArgs, PrepareReport, Preparer};
 use super::published::find_file;
 use crate::files::rows::Rows;
-use crate::files::table::Table;
+use crate::files::table::RowTable;
 
 pub(super) static DAPO_MATH: Preparer = Preparer {
     name: "dapo_math",
@@ -50,7 +50,7 @@ fn take_over(from: &Path, to: &Path, unique: bool) -> Result<(PathBuf, usize)> {
     };
     let mut seen = HashSet::new();
     let first: Vec<bool> = rows.each(of_row)?.into_iter().map(|row| seen.insert(row)).collect();
-    let mut table = Table::read(&files)?;
+    let mut table = RowTable::read(&files)?;
     if unique {
         table.retain(first)?;
     } else if seen.len() < first.len() {

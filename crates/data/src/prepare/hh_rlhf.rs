@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::pairs::{Pair, write_pairs, write_texts};
+use super::pairs::{PairRow, write_pairs, write_texts};
 use super::preparer::{PrepareArgs, PrepareReport, Preparer};
 use super::published::split_files;
 use super::row_mapping::{RowMapping, text};
@@ -56,9 +56,9 @@ fn quarters(rows: usize) -> (usize, usize) {
     (share(75.0), if last == 0 { 0 } else { rows - last })
 }
 
-fn pair(row: &Row) -> Result<Pair> {
+fn pair(row: &Row) -> Result<PairRow> {
     let of = |name: &str| text(row, name).map(str::to_owned);
-    Ok(Pair { prompt: of("prompt")?, chosen: of("chosen")?, rejected: of("rejected")? })
+    Ok(PairRow { prompt: of("prompt")?, chosen: of("chosen")?, rejected: of("rejected")? })
 }
 
 fn row(row: &Row, split: &str, index: usize) -> Result<VerlRow> {

@@ -5,19 +5,19 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::files::table::Table;
+use crate::files::table::RowTable;
 
 /// A prompt with a better and a worse response.
 #[derive(Clone, Debug)]
-pub(super) struct Pair {
+pub(super) struct PairRow {
     pub prompt: String,
     pub chosen: String,
     pub rejected: String,
 }
 
 /// Writes the pairs atomically.
-pub(super) fn write_pairs(path: &Path, pairs: &[Pair]) -> Result<()> {
-    let column = |text: fn(&Pair) -> &String| -> Vec<Value> { pairs.iter().map(|pair| text(pair).as_str().into()).collect() };
+pub(super) fn write_pairs(path: &Path, pairs: &[PairRow]) -> Result<()> {
+    let column = |text: fn(&PairRow) -> &String| -> Vec<Value> { pairs.iter().map(|pair| text(pair).as_str().into()).collect() };
     write_texts(
         path,
         &[("prompt", column(|p| &p.prompt)), ("chosen", column(|p| &p.chosen)), ("rejected", column(|p| &p.rejected))],
@@ -28,5 +28,5 @@ pub(super) fn write_pairs(path: &Path, pairs: &[Pair]) -> Result<()> {
 pub(super) fn write_texts(path: &Path, columns: &[(&str, Vec<Value>)]) -> Result<()> {
     let rows = columns.first().map_or(0, |(_, values)| values.len());
     let columns: Vec<(&str, &[Value])> = columns.iter().map(|(name, values)| (*name, values.as_slice())).collect();
-    Table::without_columns(rows)?.write_columns(path, &[], &columns)
+    RowTable::without_columns(rows)?.write_columns(path, &[], &columns)
 }

@@ -9,7 +9,7 @@ use super::preparer::{PrepareArgs, PrepareReport};
 use super::published::split_files;
 use super::schema::{VerlRow, write_with_table};
 use crate::files::rows::{Row, Rows};
-use crate::files::table::Table;
+use crate::files::table::RowTable;
 
 /// The row mapping of a data set: columns and a function.
 pub(super) struct RowMapping<F> {
@@ -37,7 +37,7 @@ impl<F: Fn(&Row, &str, usize) -> Result<VerlRow> + Clone + Send + Sync + 'static
 
     /// Maps the rows of `files`, writes them to `path`, and returns their number.
     pub(super) fn write(&self, files: &[PathBuf], split: &str, path: &Path) -> Result<usize> {
-        let table = Table::read(files)?;
+        let table = RowTable::read(files)?;
         let rows = Rows::read(files, self.reads, &[])?;
         let (row, split): (_, Arc<str>) = (self.row.clone(), split.into());
         let rows = rows.each(move |index, published| row(&published, &split, index))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
-use crate::files::table::Table;
+use crate::files::table::RowTable;
 
 /// One row in verl's schema.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,18 +42,18 @@ pub fn write_rows(path: &Path, rows: Vec<VerlRow>) -> Result<()> {
 /// # Errors
 /// The errors of [`write_rows`].
 pub(super) fn write_with(path: &Path, rows: Vec<VerlRow>, more: &[(&str, &[Value])]) -> Result<()> {
-    write_all(&Table::without_columns(rows.len())?, &[], path, rows, more)
+    write_all(&RowTable::without_columns(rows.len())?, &[], path, rows, more)
 }
 
 /// Writes `rows` next to the columns of a table with as many rows, except `left_out`, as `datasets.map` does in verl's scripts.
 ///
 /// # Errors
 /// The errors of [`write_rows`].
-pub(super) fn write_with_table(table: &Table, left_out: &[&str], path: &Path, rows: Vec<VerlRow>) -> Result<()> {
+pub(super) fn write_with_table(table: &RowTable, left_out: &[&str], path: &Path, rows: Vec<VerlRow>) -> Result<()> {
     write_all(table, left_out, path, rows, &[])
 }
 
-fn write_all(table: &Table, left_out: &[&str], path: &Path, rows: Vec<VerlRow>, more: &[(&str, &[Value])]) -> Result<()> {
+fn write_all(table: &RowTable, left_out: &[&str], path: &Path, rows: Vec<VerlRow>, more: &[(&str, &[Value])]) -> Result<()> {
     if rows.is_empty() {
         bail!("{}: no rows to write", path.display());
     }

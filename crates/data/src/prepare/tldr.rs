@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::pairs::{Pair, write_pairs};
+use super::pairs::{PairRow, write_pairs};
 use super::preparer::{PrepareArgs, PrepareReport, Preparer};
 use super::published::{find_split, split_files};
 use super::row_mapping::{RowMapping, text};
@@ -82,7 +82,7 @@ fn conversation(messages: &Value) -> Result<(&str, &str)> {
     content(0).zip(content(1)).context("\"messages\" must be a message with a post and a message with its summary")
 }
 
-fn pair(row: &Row) -> Result<Pair> {
+fn pair(row: &Row) -> Result<PairRow> {
     // A reply is text, or a conversation that ends with it.
     let reply = |name: &str| {
         let value = row.column(name)?;
@@ -90,5 +90,5 @@ fn pair(row: &Row) -> Result<Pair> {
         let text = last.unwrap_or(value).as_str();
         text.map(str::to_owned).with_context(|| format!("\"{name}\" must be text or a list of messages"))
     };
-    Ok(Pair { prompt: text(row, "prompt")?.to_owned(), chosen: reply("chosen")?, rejected: reply("rejected")? })
+    Ok(PairRow { prompt: text(row, "prompt")?.to_owned(), chosen: reply("chosen")?, rejected: reply("rejected")? })
 }

@@ -5,7 +5,7 @@ use anyhow::{Result, anyhow, ensure};
 use super::conditional::conditional;
 use super::entry::{RowKind, SelectOptions, SelectedRows};
 use super::preferences::preferences;
-use super::row::{Columns, OPENRLHF, OURS, highest};
+use super::row::{OPENRLHF, OURS, ScoredColumns, highest};
 use super::scored::{ScoredResponse, ScoredResponses};
 use crate::files::conversations::MESSAGES;
 use burnish_util::suggest::did_you_mean;
@@ -82,7 +82,7 @@ fn texts<'a>(responses: &'a ScoredResponses, instead: &str) -> Result<&'a Scored
     Ok(responses)
 }
 
-fn best(responses: &ScoredResponses, columns: &Columns) -> SelectedRows {
+fn best(responses: &ScoredResponses, columns: &ScoredColumns) -> SelectedRows {
     let rows = responses.by_prompt().iter().map(|group| columns.row(highest(group))).collect();
     SelectedRows { rows, left_out: vec![] }
 }

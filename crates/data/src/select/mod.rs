@@ -14,5 +14,5 @@ mod write;
 
 pub use entry::{RowKind, SelectOptions, SelectedRows};
 pub use kinds::{KINDS, find};
-pub use scored::{Conversation, ScoredResponse, ScoredResponses, SelectColumns};
+pub use scored::{ScoredConversation, ScoredResponse, ScoredResponses, SelectColumns};
 pub use write::write_objects;

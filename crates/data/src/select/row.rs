@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 use super::scored::ScoredResponse;
 
 /// Column names of prompt, response and score.
-pub(super) struct Columns([&'static str; 3]);
-pub(crate) const OURS: Columns = Columns(["prompt", "completion", "score"]);
-pub(super) const OPENRLHF: Columns = Columns(["input", "output", "reward"]);
+pub(super) struct ScoredColumns([&'static str; 3]);
+pub(crate) const OURS: ScoredColumns = ScoredColumns(["prompt", "completion", "score"]);
+pub(super) const OPENRLHF: ScoredColumns = ScoredColumns(["input", "output", "reward"]);
 
-impl Columns {
+impl ScoredColumns {
     /// Returns the row of a response. Our own rows include the messages and tools of a conversation.
     pub(super) fn row(&self, response: &ScoredResponse) -> Map<String, Value> {
         let completion = match self.0 == OURS.0 {

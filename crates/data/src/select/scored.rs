@@ -19,12 +19,12 @@ pub struct ScoredResponse {
     pub response: String,
     pub score: f64,
     /// The conversation, for a multi-turn response.
-    pub conversation: Option<Conversation>,
+    pub conversation: Option<ScoredConversation>,
 }
 
 /// A multi-turn conversation with tools, users or environments.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Conversation {
+pub struct ScoredConversation {
     /// Messages of the prompt.
     pub prompt: Vec<Value>,
     /// Messages from the model's first turn to its last.
@@ -161,10 +161,11 @@ fn conversations(row: &Row, responses: usize) -> Result<Vec<WrittenConversation>
 
 /// Returns the messages of a conversation for training; `None` if they do not represent its tokens. This includes text prompts,
 /// which had no template but would get one as messages.
-fn for_training(written: &WrittenConversation, prompt: &Value) -> Option<Conversation> {
+fn for_training(written: &WrittenConversation, prompt: &Value) -> Option<ScoredConversation> {
     let (asked, completion) = written.parts().ok()?;
     let is_text = prompt.is_string() && asked.iter().any(|message| message["content"] == *prompt);
-    let conversation = Conversation { prompt: asked.to_vec(), completion: completion.to_vec(), tools: written.tools.clone() };
+    let conversation =
+        ScoredConversation { prompt: asked.to_vec(), completion: completion.to_vec(), tools: written.tools.clone() };
     Some(conversation).filter(|conversation| !conversation.completion.is_empty() && !is_text)
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use indexmap::IndexSet;
 use serde_json::{Map, Value};
 
-use crate::files::table::Table;
+use crate::files::table::RowTable;
 use burnish_util::fs::write_atomic;
 
 /// Writes the rows atomically.
@@ -29,7 +29,7 @@ pub fn write_objects(path: &Path, rows: &[Map<String, Value>]) -> Result<()> {
                 check_arguments(name, values)?;
             }
             let columns: Vec<(&str, &[Value])> = columns.iter().map(|(name, values)| (*name, values.as_slice())).collect();
-            Table::without_columns(rows.len())?.write_columns(path, &[], &columns)
+            RowTable::without_columns(rows.len())?.write_columns(path, &[], &columns)
         }
         _ => bail!("{}: the file name must end in .jsonl or .parquet", path.display()),
     }

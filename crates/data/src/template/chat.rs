@@ -16,7 +16,7 @@ use super::limits::{FUEL, RenderBudget};
 use super::python::follow_python;
 use super::source::as_jinja_reads;
 use super::variables::{TemplateVariables, mapping, to_template};
-use burnish_util::contained::{Limits, contained};
+use burnish_util::contained::{WorkLimits, contained};
 
 /// Default template: the contents of the messages, each followed by a newline.
 pub(crate) const DEFAULT_TEMPLATE: &str = "{% for message in messages %}{{ message['content'] ~ '\\n' }}{% endfor %}";
@@ -57,7 +57,7 @@ pub struct ChatTemplate {
 
 /// A rendered conversation, and the byte ranges that the template marks as the assistant's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Marked {
+pub struct MarkedText {
     pub text: String,
     pub spans: Vec<Range<usize>>,
 }
@@ -136,7 +136,7 @@ impl ChatTemplate {
         &self,
         messages: &serde_json::Value,
         variables: impl Into<TemplateVariables>,
-    ) -> Result<Option<Marked>> {
+    ) -> Result<Option<MarkedText>> {
         if !self.marks {
             return Ok(None);
         }
@@ -198,7 +198,7 @@ fn compiled(mut environment: Environment<'static>, name: &'static str, text: Str
         bail!("the chat template has a tag of more than {LONGEST_TAG} bytes; it begins with {start}");
     }
     let (memory, time) = COMPILING;
-    let limits = Limits { memory, time: Some(time), stack: (LEAST_STACK + text.len() * STACK_PER_BYTE).next_power_of_two() };
+    let limits = WorkLimits { memory, time: Some(time), stack: (LEAST_STACK + text.len() * STACK_PER_BYTE).next_power_of_two() };
     let compile = move || environment.add_template_owned(name, text).map(|()| environment);
     contained(limits, compile).context("the chat template")?.context("the chat template is not valid Jinja")
 }
@@ -272,7 +272,7 @@ fn with_generation_tags(source: &str, [open, close]: [&str; 2]) -> String {
 }
 
 /// Removes the marks from a text. A mark inside marked text belongs to the outer one.
-fn marked(text: &str) -> Marked {
+fn marked(text: &str) -> MarkedText {
     let (mut out, mut spans, mut starts) = (String::with_capacity(text.len()), Vec::new(), Vec::new());
     for piece in text.split_inclusive(MARKS) {
         out.push_str(piece.trim_end_matches(MARKS));
@@ -285,7 +285,7 @@ fn marked(text: &str) -> Marked {
             spans.push(start..out.len());
         }
     }
-    Marked { text: out, spans }
+    MarkedText { text: out, spans }
 }
 
 #[cfg(test)]

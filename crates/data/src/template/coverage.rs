@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use serde_json::{Map, Value};
 
 use super::roles::{call_as_assistant, is_call, known_role, known_roles};
-use super::shapes::Verdict;
+use super::shapes::ShapeVerdict;
 use super::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
@@ -43,15 +43,15 @@ pub(crate) fn fit_to_template(
         let as_call = tokenizer.template_has("tool_calls");
         let mut called = messages.clone();
         called.iter_mut().for_each(|message| call_as_assistant(message, as_call));
-        if as_call && matches!(*template.verdict(&called), Verdict::Lost(_)) {
+        if as_call && matches!(*template.verdict(&called), ShapeVerdict::Lost(_)) {
             called = messages;
             called.iter_mut().for_each(|message| call_as_assistant(message, false));
         }
         messages = called;
     }
     match &*template.verdict(&messages) {
-        Verdict::Lost(error) => bail!("{error}"),
-        Verdict::Written(renamed) => {
+        ShapeVerdict::Lost(error) => bail!("{error}"),
+        ShapeVerdict::Written(renamed) => {
             renamed.iter().for_each(|(from, to)| rename(&mut messages, from, to));
             Ok(messages)
         }
@@ -118,11 +118,11 @@ enum MarkedPart {
 }
 
 impl Template<'_> {
-    fn verdict(&self, messages: &[Value]) -> Arc<Verdict> {
+    fn verdict(&self, messages: &[Value]) -> Arc<ShapeVerdict> {
         self.tokenizer.shapes().verdict(shape(messages, self), || self.judge(messages))
     }
 
-    fn judge(&self, messages: &[Value]) -> Verdict {
+    fn judge(&self, messages: &[Value]) -> ShapeVerdict {
         self.name_unread(messages);
         let (mut messages, mut renamed) = (messages.to_vec(), Vec::<(String, &str)>::new());
         loop {
@@ -131,7 +131,7 @@ impl Template<'_> {
             let suspects = match &lost {
                 Some(None) => {
                     renamed.iter().for_each(|(from, to)| self.warn_renamed(from, to));
-                    return Verdict::Written(renamed);
+                    return ShapeVerdict::Written(renamed);
                 }
                 Some(Some((i, _))) => &messages[*i..=*i],
                 None => &messages[..],
@@ -143,9 +143,9 @@ impl Template<'_> {
                     rename(&mut messages, &from, to);
                     renamed.push((from, to));
                 }
-                (None, Some((i, part))) => return Verdict::Lost(self.error(&messages, i, part)),
+                (None, Some((i, part))) => return ShapeVerdict::Lost(self.error(&messages, i, part)),
                 // The template's own error follows later.
-                (None, None) => return Verdict::Written(Vec::new()),
+                (None, None) => return ShapeVerdict::Written(Vec::new()),
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Error, Result, bail};
 use serde_json::{Map, Value};
 
-use super::chat::{ChatTemplate, Marked};
+use super::chat::{ChatTemplate, MarkedText};
 use super::content;
 use super::date::TemplateDate;
 use super::variables::TemplateVariables;
@@ -112,7 +112,7 @@ impl ChatTemplates {
     ///
     /// # Errors
     /// The errors of [`Self::render`], and marks that cannot be found.
-    pub(crate) fn render_marked(&self, conversation: &Value, variables: &TemplateVariables) -> Result<Option<Marked>> {
+    pub(crate) fn render_marked(&self, conversation: &Value, variables: &TemplateVariables) -> Result<Option<MarkedText>> {
         let template = self.choose(variables.has_tools())?;
         template.render_marked(&fitted(template, conversation, false, variables)?, variables)
     }

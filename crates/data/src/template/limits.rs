@@ -10,14 +10,14 @@ use anyhow::{Context, Error, Result, bail};
 use minijinja::{Environment, ErrorKind, Value};
 use rustix::time::{ClockId, clock_gettime};
 
-use burnish_util::contained::{ContainedError, Limits, part};
+use burnish_util::contained::{ContainedError, WorkLimits, part};
 
 /// Limit on instructions per rendering; real templates take a few thousand.
 pub(crate) const FUEL: u64 = 1_000_000;
 
 /// The limits of one rendering. The stack suffices for a value nested as deeply as [`FUEL`] allows, at a few hundred bytes per
 /// level. Unused stack takes no memory.
-pub(crate) const RENDERING: Limits = Limits { memory: 256 << 20, time: Some(Duration::from_secs(5)), stack: 256 << 20 };
+pub(crate) const RENDERING: WorkLimits = WorkLimits { memory: 256 << 20, time: Some(Duration::from_secs(5)), stack: 256 << 20 };
 
 /// Size limit of a rendered text, in bytes.
 const MOST_TEXT: usize = 32 << 20;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The verdict on a shape: the template writes all texts, or loses some.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum ShapeVerdict {
     /// The template writes all texts, after these roles are replaced: (role, replacement).
     Written(Vec<(String, &'static str)>),
     /// The template loses a text: the error message.
@@ -16,13 +16,13 @@ pub(crate) enum Verdict {
 /// The verdicts so far, and the warnings already given.
 #[derive(Default)]
 pub(crate) struct ShapeVerdicts {
-    verdicts: Mutex<HashMap<u64, Arc<Verdict>>>,
+    verdicts: Mutex<HashMap<u64, Arc<ShapeVerdict>>>,
     said: Mutex<BTreeSet<String>>,
 }
 
 impl ShapeVerdicts {
     /// Returns the verdict on a shape; calls `judge` for a new one. Two threads may judge the same new shape.
-    pub(crate) fn verdict(&self, shape: u64, judge: impl FnOnce() -> Verdict) -> Arc<Verdict> {
+    pub(crate) fn verdict(&self, shape: u64, judge: impl FnOnce() -> ShapeVerdict) -> Arc<ShapeVerdict> {
         let known = || self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(verdict) = known().get(&shape) {
             return verdict.clone();

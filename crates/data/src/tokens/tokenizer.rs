@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use super::added_tokens::{SpecialTokens, read_object};
 use super::tokenizer_expansion;
-use crate::template::chat::Marked;
+use crate::template::chat::MarkedText;
 use crate::template::date::TemplateDate;
 pub use crate::template::folder::CHAT_TEMPLATE;
 use crate::template::folder::{ChatTemplates, MORE_TEMPLATES};
 use crate::template::shapes::ShapeVerdicts;
 use crate::template::variables::TemplateVariables;
-use burnish_util::contained::{Limits, contained};
+use burnish_util::contained::{WorkLimits, contained};
 use burnish_util::foreign;
 use burnish_util::model_below::{models_below, where_it_is};
 
@@ -290,7 +290,11 @@ impl Tokenizer {
     ///
     /// # Errors
     /// The errors of [`Self::apply_chat_template`], and marks that cannot be found in the text.
-    pub(crate) fn apply_marked_chat_template(&self, messages: &Value, variables: &TemplateVariables) -> Result<Option<Marked>> {
+    pub(crate) fn apply_marked_chat_template(
+        &self,
+        messages: &Value,
+        variables: &TemplateVariables,
+    ) -> Result<Option<MarkedText>> {
         self.chat.render_marked(messages, variables)
     }
 
@@ -389,7 +393,7 @@ fn first_ids(inner: &tokenizers::Tokenizer) -> Vec<u32> {
 /// Reads a tokenizer.json.
 fn read(path: &Path) -> Result<tokenizers::Tokenizer> {
     let bytes = foreign::read(path, foreign::TOKENIZER)?;
-    let limits = Limits { memory: LEAST_MEMORY + bytes.len().saturating_mul(MEMORY_PER_BYTE), ..Limits::READING };
+    let limits = WorkLimits { memory: LEAST_MEMORY + bytes.len().saturating_mul(MEMORY_PER_BYTE), ..WorkLimits::READING };
     let parsed = contained(limits, move || tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| anyhow!("{error}")));
     parsed?
 }

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use super::meet::turn;
-use super::message::Arrival;
-use super::others::Others;
+use super::message::ReachedCall;
+use super::others::OtherRanks;
 use super::waiting::WaitFor;
 use super::world::{Parts, World};
 
 /// Bytes in transit at a time, to and from this rank.
 const WINDOW: usize = 256 << 20;
 
-impl Others {
+impl OtherRanks {
     /// Sends each rank its part of `send`, and receives one from each; the parts have any size. `send(rank)` returns the bytes
     /// for a rank.
     ///
@@ -20,7 +20,7 @@ impl Others {
     pub(crate) fn pairwise<'a>(
         &mut self,
         world: &'a World,
-        own: &Arrival,
+        own: &ReachedCall,
         send: impl Fn(usize) -> &'a [u8],
         received: &'a mut [u8],
         received_counts: &[usize],
@@ -46,7 +46,7 @@ impl Others {
     }
 
     /// Copies the bytes of a rank to all others.
-    pub(crate) fn broadcast<'a>(&mut self, world: &'a World, own: &Arrival, bytes: &'a mut [u8], root: usize) {
+    pub(crate) fn broadcast<'a>(&mut self, world: &'a World, own: &ReachedCall, bytes: &'a mut [u8], root: usize) {
         for window in bytes.chunks_mut(WINDOW) {
             let mut parts = world.parts();
             parts.broadcast(window, root);
@@ -55,7 +55,7 @@ impl Others {
     }
 
     /// Waits until data has arrived. If it does not, ends the job.
-    fn wait(&mut self, world: &World, own: &Arrival, parts: &mut Parts) {
+    fn wait(&mut self, world: &World, own: &ReachedCall, parts: &mut Parts) {
         let start = self.clock.look();
         while !parts.are_done() {
             let waited = self.clock.look() - start;
@@ -68,7 +68,7 @@ impl Others {
     }
 
     /// Ends the job, and names the ranks that this one waits for and those that were silent: a waiting rank gives signs of work.
-    fn stand_still(&mut self, world: &World, own: &Arrival, parts: &mut Parts, start: Duration) -> ! {
+    fn stand_still(&mut self, world: &World, own: &ReachedCall, parts: &mut Parts, start: Duration) -> ! {
         self.hear(world);
         let list = |ranks: &[usize]| ranks.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
         let is_silent = |peer| self.silence(peer, start) > self.patience / 2;

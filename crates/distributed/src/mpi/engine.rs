@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::message::Call;
-use super::others::Others;
+use super::others::OtherRanks;
 use super::world::{PANICKED, World};
 use crate::group::{Group, LOST};
 use burnish_util::terminal;
@@ -19,7 +19,7 @@ pub struct Mpi {
     /// The thread that initialised MPI, which makes all calls.
     thread: ThreadId,
     /// `None` once the work has ended.
-    others: Mutex<Option<Others>>,
+    others: Mutex<Option<OtherRanks>>,
 }
 
 impl Mpi {
@@ -29,7 +29,7 @@ impl Mpi {
     /// If MPI is already initialised, or does not support threads.
     pub fn init() -> Result<Self> {
         let world = World::open()?;
-        let others = Others::new(&world);
+        let others = OtherRanks::new(&world);
         Ok(Self { world, thread: thread::current().id(), others: Mutex::new(Some(others)) })
     }
 
@@ -37,7 +37,7 @@ impl Mpi {
     ///
     /// # Panics
     /// On another thread than the one that initialised MPI, which libraries need not support.
-    fn others(&self) -> MutexGuard<'_, Option<Others>> {
+    fn others(&self) -> MutexGuard<'_, Option<OtherRanks>> {
         assert_eq!(thread::current().id(), self.thread, "ranks speak on the thread that opened the group");
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::message::{Arrival, Call, Message};
-use super::others::Others;
+use super::message::{Call, RankMessage, ReachedCall};
+use super::others::OtherRanks;
 use super::waiting::WaitFor;
 use super::world::World;
 use burnish_util::terminal;
@@ -14,10 +14,10 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 /// Largest number of bytes of the final message of a rank other than 0.
 const LONGEST: usize = 4096;
 
-impl Others {
+impl OtherRanks {
     /// Waits until all ranks have reached this call. If they do not, ends the job.
-    pub(crate) fn meet(&mut self, world: &World, call: Call) -> Arrival {
-        let own = Arrival { number: self.calls, call };
+    pub(crate) fn meet(&mut self, world: &World, call: Call) -> ReachedCall {
+        let own = ReachedCall { number: self.calls, call };
         self.calls += 1;
         if world.rank == 0 {
             self.lead(world, &own)
@@ -27,7 +27,7 @@ impl Others {
         own
     }
 
-    fn lead(&mut self, world: &World, own: &Arrival) {
+    fn lead(&mut self, world: &World, own: &ReachedCall) {
         let start = self.clock.look();
         loop {
             self.hear(world);
@@ -48,7 +48,7 @@ impl Others {
         }
         for rank in 1..world.size {
             let (arrival, _) = self.known[rank].arrived.take().expect("all have come");
-            self.tell(world, rank, &Message::Go(arrival.number));
+            self.tell(world, rank, &RankMessage::Go(arrival.number));
             self.known[rank].last = Some(arrival);
         }
         let start = self.clock.look();
@@ -61,13 +61,13 @@ impl Others {
         }
     }
 
-    fn follow(&mut self, world: &World, own: &Arrival) {
+    fn follow(&mut self, world: &World, own: &ReachedCall) {
         let start = self.clock.look();
         let told = match &own.call {
             Call::End { code, message } => Call::End { code: *code, message: clipped(message).to_owned() },
             call => call.clone(),
         };
-        self.tell(world, 0, &Message::Arrived(Arrival { call: told, ..*own }));
+        self.tell(world, 0, &RankMessage::Arrived(ReachedCall { call: told, ..*own }));
         loop {
             self.hear(world);
             self.has_told(world);
@@ -87,9 +87,9 @@ impl Others {
     }
 
     /// Ends the job if a rank has reached another call; reports the failure of a rank, if there is one.
-    fn judge(&self, world: &World, own: &Arrival) {
+    fn judge(&self, world: &World, own: &ReachedCall) {
         let arrived = self.peers(world).filter_map(|(rank, peer)| Some((rank, &peer.arrived.as_ref()?.0)));
-        let others: Vec<(usize, &Arrival)> = arrived.filter(|(_, other)| !other.agrees(own)).collect();
+        let others: Vec<(usize, &ReachedCall)> = arrived.filter(|(_, other)| !other.agrees(own)).collect();
         if others.is_empty() {
             return;
         }
@@ -115,7 +115,7 @@ impl Others {
     }
 
     /// Ends the job if a rank gave no sign for longer than the patience.
-    fn check_missing(&self, world: &World, own: &Arrival, start: Duration) {
+    fn check_missing(&self, world: &World, own: &ReachedCall, start: Duration) {
         let is_missing = |peer| self.silence(peer, start) > self.patience;
         let missing: Vec<_> = self.peers(world).filter(|(_, peer)| peer.arrived.is_none() && is_missing(peer)).collect();
         let Some((_, first)) = missing.first() else { return };
@@ -142,7 +142,7 @@ impl Others {
     fn say_messages_of_others(&self, world: &World, own: &str) {
         let mut messages: Vec<(&str, Vec<usize>)> = vec![(clipped(own), Vec::new())];
         for (rank, peer) in self.peers(world) {
-            let Some((Arrival { call: Call::End { message, .. }, .. }, _)) = &peer.arrived else { continue };
+            let Some((ReachedCall { call: Call::End { message, .. }, .. }, _)) = &peer.arrived else { continue };
             match messages.iter_mut().find(|(known, _)| known == message) {
                 Some((_, ranks)) => ranks.push(rank),
                 None => messages.push((message, vec![rank])),

@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 /// A message between rank 0 and another rank.
 #[derive(Serialize, Deserialize)]
-pub enum Message {
+pub enum RankMessage {
     /// The sender is working and will arrive.
     Beat,
     /// A rank has reached a call.
-    Arrived(Arrival),
+    Arrived(ReachedCall),
     /// All ranks have reached the call with this number.
     Go(u64),
 }
 
 /// The call that a rank has reached.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Arrival {
+pub struct ReachedCall {
     /// Number of calls that this rank made before.
     pub number: u64,
     pub call: Call,
@@ -32,7 +32,7 @@ pub enum Call {
     End { code: u8, message: String },
 }
 
-impl Arrival {
+impl ReachedCall {
     /// Returns true if two ranks have reached the same call.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         let both_end = matches!((&self.call, &other.call), (Call::End { .. }, Call::End { .. }));
@@ -48,7 +48,7 @@ impl Arrival {
     }
 }
 
-impl fmt::Display for Arrival {
+impl fmt::Display for ReachedCall {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match &self.call {
             Call::Exchange => f.write_str("exchange")?,

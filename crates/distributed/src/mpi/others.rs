@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::message::{Arrival, Message};
-use super::waiting::{Clock, WaitFor};
+use super::message::{RankMessage, ReachedCall};
+use super::waiting::{WaitClock, WaitFor};
 use super::world::{Posted, World};
 use crate::wire::{decoded, encoded};
 
@@ -11,8 +11,8 @@ use crate::wire::{decoded, encoded};
 const BEAT: Duration = Duration::from_secs(10);
 
 /// A rank's knowledge of the others: rank 0 knows all, and each of the others knows rank 0.
-pub struct Others {
-    pub clock: Clock,
+pub struct OtherRanks {
+    pub clock: WaitClock,
     /// Time to wait for a silent rank.
     pub patience: Duration,
     /// Number of calls made so far.
@@ -20,48 +20,48 @@ pub struct Others {
     /// Number of the last call for which rank 0 released this rank.
     pub(crate) released: Option<u64>,
     /// Peers by rank; the entry of this rank itself is unused.
-    pub known: Vec<Peer>,
+    pub known: Vec<RankHealth>,
     beaten: Instant,
     posted: Vec<(usize, Posted)>,
 }
 
 /// Knowledge of one rank.
 #[derive(Clone, Default)]
-pub struct Peer {
+pub struct RankHealth {
     /// Time of its last message, by the clock of waiting.
     heard: Duration,
     /// Call that it waits in, and the time it arrived there.
-    pub arrived: Option<(Arrival, Instant)>,
+    pub arrived: Option<(ReachedCall, Instant)>,
     /// Call before that one.
-    pub last: Option<Arrival>,
+    pub last: Option<ReachedCall>,
 }
 
-impl Others {
+impl OtherRanks {
     pub fn new(world: &World) -> Self {
         Self {
-            clock: Clock::new(),
+            clock: WaitClock::new(),
             patience: Duration::from_secs(600),
             calls: 0,
             released: None,
-            known: vec![Peer::default(); if world.rank == 0 { world.size } else { 1 }],
+            known: vec![RankHealth::default(); if world.rank == 0 { world.size } else { 1 }],
             beaten: Instant::now(),
             posted: Vec::new(),
         }
     }
 
     /// Returns the ranks that this one knows, without itself.
-    pub fn peers(&self, world: &World) -> impl Iterator<Item = (usize, &Peer)> {
+    pub fn peers(&self, world: &World) -> impl Iterator<Item = (usize, &RankHealth)> {
         let own = world.rank;
         self.known.iter().enumerate().filter(move |(rank, _)| *rank != own)
     }
 
     /// Returns the time that this rank has waited since `start` without a sign of another one.
-    pub(crate) fn silence(&self, peer: &Peer, start: Duration) -> Duration {
+    pub(crate) fn silence(&self, peer: &RankHealth, start: Duration) -> Duration {
         self.clock.last() - start.max(peer.heard)
     }
 
     /// Sends a message to a rank.
-    pub fn tell(&mut self, world: &World, to: usize, message: &Message) {
+    pub fn tell(&mut self, world: &World, to: usize, message: &RankMessage) {
         self.posted.push((to, world.post(to, encoded(message))));
     }
 
@@ -89,9 +89,9 @@ impl Others {
         for (from, message) in heard {
             self.known[from].heard = self.clock.last();
             match message {
-                Message::Beat => {}
-                Message::Arrived(arrival) => self.known[from].arrived = Some((arrival, Instant::now())),
-                Message::Go(call) => self.released = Some(call),
+                RankMessage::Beat => {}
+                RankMessage::Arrived(arrival) => self.known[from].arrived = Some((arrival, Instant::now())),
+                RankMessage::Go(call) => self.released = Some(call),
             }
         }
     }
@@ -108,7 +108,7 @@ impl Others {
         // A rank that does not take the last message gets no further one.
         for to in others {
             if !self.posted.iter().any(|(other, _)| *other == to) {
-                self.tell(world, to, &Message::Beat);
+                self.tell(world, to, &RankMessage::Beat);
             }
         }
     }

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 /// A clock that runs only while this rank reads it. So time in which the process was stopped or the machine asleep does not count
 /// against the other ranks.
-pub struct Clock {
+pub struct WaitClock {
     waited: Duration,
     looked: Instant,
 }
 
-impl Clock {
+impl WaitClock {
     pub fn new() -> Self {
         Self { waited: Duration::ZERO, looked: Instant::now() }
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::generation::{BatchLimits, Generation};
+use super::generation::{BatchLimits, GenerationState};
 use super::one_turn::OneTurnSource;
 use crate::{Engine, GenerationRequest};
 use burnish_model::{CausalLm, DecoderConfig};
@@ -69,7 +69,7 @@ impl Engine for NativeEngine {
     fn converse(&mut self, model: &CausalLm, settings: &TurnSettings, turns: &dyn Turns) -> Result<()> {
         let (sequences, tokens, longest) = (self.max_num_seqs, self.max_num_batched_tokens, self.longest(&model.config)?);
         let records = !self.enforce_eager;
-        Generation::new(BatchLimits { sequences, tokens, longest, records }, model, settings, turns).run();
+        GenerationState::new(BatchLimits { sequences, tokens, longest, records }, model, settings, turns).run();
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! A sequence whose turn is being generated.
 
-use crate::sampling::{Drawn, History, LogitChanges, Row, sample};
+use crate::sampling::{DrawRow, Drawn, LogitChanges, TokenHistory, sample};
 use burnish_model::kv_cache::BlockTable;
 use burnish_model::ops::BLOCK;
 use burnish_rollout::{Finish, Response, Sampling, Stops, TurnRequest, TurnSettings};
@@ -22,7 +22,7 @@ pub(super) struct Running {
     /// Token limit of the turn.
     most: usize,
     /// Tokens under penalties.
-    history: History,
+    history: TokenHistory,
     ids: Vec<u32>,
     log_probs: Vec<f32>,
     rollout_log_probs: Vec<f32>,
@@ -33,7 +33,7 @@ pub(super) struct Running {
 impl Running {
     /// Creates a turn of at most `most` tokens. The cache has the keys and values of its first `cached` tokens.
     pub(super) fn new(sequence: usize, turn: TurnRequest, table: BlockTable, cached: usize, most: usize) -> Self {
-        let history = History::new(&turn.ids, &turn.sampling);
+        let history = TokenHistory::new(&turn.ids, &turn.sampling);
         let (ids, log_probs, rollout_log_probs, finish) = Default::default();
         let (ahead_row, has_new_token, unread) = (None, false, 0);
         Self {
@@ -147,7 +147,7 @@ impl Running {
     }
 
     /// Returns the inputs for drawing the next token, at a uniform number.
-    pub(super) fn row<'a>(&'a self, settings: &'a TurnSettings, forbidden: &'a [u32], u: f64) -> Row<'a> {
+    pub(super) fn row<'a>(&'a self, settings: &'a TurnSettings, forbidden: &'a [u32], u: f64) -> DrawRow<'a> {
         let rules = settings.rules;
         let changes = LogitChanges {
             allowed: rules.and_then(|rules| rules.allowed.as_deref()),
@@ -155,7 +155,7 @@ impl Running {
             biases: rules.map_or(&[], |rules| &rules.biases),
             seen: self.history.seen(),
         };
-        Row { sampling: &self.turn.sampling, u, changes }
+        DrawRow { sampling: &self.turn.sampling, u, changes }
     }
 
     /// Returns true if stop tokens may not be drawn yet.

@@ -12,13 +12,13 @@ pub struct PenalizedToken {
 
 /// Tokens of a prompt and its response so far, as far as penalties need them.
 #[derive(Clone, Debug, Default)]
-pub struct History {
+pub struct TokenHistory {
     counts: bool,
     /// Ascending, each token once.
     seen: Vec<PenalizedToken>,
 }
 
-impl History {
+impl TokenHistory {
     /// Returns the history before the first token of a response. Only the repetition penalty reads the prompt; without a penalty
     /// nothing is stored.
     pub fn new(prompt: &[u32], sampling: &Sampling) -> Self {

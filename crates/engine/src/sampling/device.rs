@@ -9,7 +9,7 @@ use burnish_rollout::Sampling;
 
 /// A row to draw from.
 #[derive(Clone, Copy)]
-pub struct Row<'a> {
+pub struct DrawRow<'a> {
     pub sampling: &'a Sampling,
     /// Uniform number in [0, 1); greedy sampling reads none.
     pub u: f64,
@@ -30,14 +30,14 @@ pub fn draws_on_device(device: &Device, vocab: usize) -> bool {
 /// # Panics
 /// If the logits are not on a GPU, if their number differs from the number of rows, or if only some tokens are allowed in a row.
 #[cfg(feature = "gpu")]
-pub fn sample_on_device(logits: Tensor<2>, rows: &[Row]) -> Vec<Drawn> {
+pub fn sample_on_device(logits: Tensor<2>, rows: &[DrawRow]) -> Vec<Drawn> {
     use burnish_model::ops::sample_on_gpu::{CHANGE, SETTINGS, draw};
 
     let [count, vocab] = logits.dims();
     assert_eq!(count, rows.len(), "rows of logits");
     assert!(rows.iter().all(|row| row.changes.allowed.is_none()), "all tokens but some are allowed");
     let (mut settings, mut changes) = (Vec::with_capacity(rows.len() * SETTINGS), Vec::new());
-    for Row { sampling, u, changes: of_row } in rows {
+    for DrawRow { sampling, u, changes: of_row } in rows {
         let first = changes.len() / CHANGE;
         if of_row.change(sampling) {
             of_row.list(sampling, &mut changes);
@@ -94,7 +94,7 @@ pub fn drawn_rows(drawn: &[f32]) -> impl Iterator<Item = Drawn> {
 
 /// Never called: a build without GPUs checks [`draws_on_device`] first.
 #[cfg(not(feature = "gpu"))]
-pub fn sample_on_device(_: Tensor<2>, _: &[Row]) -> Vec<Drawn> {
+pub fn sample_on_device(_: Tensor<2>, _: &[DrawRow]) -> Vec<Drawn> {
     unreachable!("this build has no GPU")
 }
 
@@ -128,7 +128,7 @@ mod tests {
         Sampling { temperature: 0.0, repetition_penalty: 1.3, logprobs: Logprobs::Raw, ..ALL },
     ];
 
-    fn draw(logits: &[f32], rows: &[Row], device: &Device) -> Vec<Drawn> {
+    fn draw(logits: &[f32], rows: &[DrawRow], device: &Device) -> Vec<Drawn> {
         sample_on_device(tensor_from_vec(logits.to_vec(), [rows.len(), logits.len() / rows.len()], device), rows)
     }
 
@@ -162,9 +162,9 @@ mod tests {
                         true if row % 5 == 4 => LogitChanges { forbidden: &forbidden, ..LogitChanges::default() },
                         _ => LogitChanges::default(),
                     };
-                    Row { sampling, u: uniform(row + vocab), changes }
+                    DrawRow { sampling, u: uniform(row + vocab), changes }
                 };
-                let asked: Vec<Row> = (0..rows).map(asked).collect();
+                let asked: Vec<DrawRow> = (0..rows).map(asked).collect();
                 for ((logits, row), got) in logits.chunks_exact(vocab).zip(&asked).zip(draw(&logits, &asked, &device)) {
                     let want = sample(&mut logits.to_vec(), row.sampling, row.changes, || row.u);
                     assert_eq!(got.token, want.token, "{vocab} tokens, u = {}, {:?}", row.u, row.sampling);
@@ -185,7 +185,7 @@ mod tests {
         for (u, token) in
             [(0.0, 100), (0.5 - 1e-9, 100), (0.5, 2500), (0.5 + 4e-10, 2500), (0.5 + 2e-9, 4900), (1.0 - 1e-16, 4900)]
         {
-            let row = Row { sampling: &ALL, u, changes: LogitChanges::default() };
+            let row = DrawRow { sampling: &ALL, u, changes: LogitChanges::default() };
             assert_eq!(draw(&logits, &[row], &device)[0].token, token, "u = {u}");
         }
     }
@@ -196,7 +196,7 @@ mod tests {
         let Some(device) = any_gpu() else { return };
         let logits = tensor_from_vec(vec![3.0, 2.0, 1.0], [1, 3], &device);
         let greedy = Sampling { temperature: 0.0, ..ALL };
-        let row = Row { sampling: &greedy, u: 0.0, changes: LogitChanges { forbidden: &[0], ..LogitChanges::default() } };
+        let row = DrawRow { sampling: &greedy, u: 0.0, changes: LogitChanges { forbidden: &[0], ..LogitChanges::default() } };
         assert_eq!(sample_on_device(logits.clone(), &[row])[0].token, 1);
         assert_eq!(burnish_model::ops::to_host(logits), [3.0, 2.0, 1.0]);
     }

@@ -8,6 +8,6 @@ mod device;
 mod distribution;
 mod draw;
 
-pub use changes::{History, LogitChanges, PenalizedToken};
-pub use device::{Row, drawn_rows, draws_on_device, row_settings, sample_on_device};
+pub use changes::{LogitChanges, PenalizedToken, TokenHistory};
+pub use device::{DrawRow, drawn_rows, draws_on_device, row_settings, sample_on_device};
 pub use draw::{Drawn, sample};

@@ -4,7 +4,7 @@ use super::entry::{self, DefaultsEntry};
 use crate::error::Problem;
 use crate::interpolation;
 use crate::lookup::SearchPath;
-use crate::provenance::Source;
+use crate::provenance::YamlSource;
 use crate::tree::{Node, Value};
 use crate::yaml;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A file that was read, without its `defaults:` list and header.
 #[derive(Clone)]
 pub(crate) struct ConfigFile {
-    pub(super) source: Arc<Source>,
+    pub(super) source: Arc<YamlSource>,
     pub(super) body: Node,
     pub(super) entries: Vec<DefaultsEntry>,
     /// The package in the file's header.
@@ -21,7 +21,7 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    pub(crate) fn read(source: Arc<Source>) -> Result<Self, Problem> {
+    pub(crate) fn read(source: Arc<YamlSource>) -> Result<Self, Problem> {
         let mut body = yaml::parse(&source)?;
         if !matches!(body.value, Value::Map(_)) {
             return Err(Problem::new("", "a configuration file holds a mapping (key: value)").at(&body.origin));
@@ -61,7 +61,7 @@ impl ConfigFile {
         search.library.is_built_in(&self.source) || self.includes_built_in(folder, search, &mut vec![self.source.clone()])
     }
 
-    fn includes_built_in(&self, folder: &str, search: &SearchPath, reading: &mut Vec<Arc<Source>>) -> bool {
+    fn includes_built_in(&self, folder: &str, search: &SearchPath, reading: &mut Vec<Arc<YamlSource>>) -> bool {
         let entries = self.entries.iter().map(|entry| entry.clone().within(folder, ""));
         entries.filter(|entry| entry.name().is_some()).any(|entry| {
             let Ok(Some(source)) = search.find(&entry.path(), reading) else { return false };

@@ -8,7 +8,7 @@ use crate::error::Problem;
 use crate::interpolation;
 use crate::lookup::{Inserted, SearchPath};
 use crate::overrides::{Operation, Override};
-use crate::provenance::{Origin, Source};
+use crate::provenance::{Origin, YamlSource};
 use crate::suggest;
 use crate::tree::{Node, Value};
 use std::rc::Rc;
@@ -49,7 +49,7 @@ struct Layers<'a> {
     appended: Vec<DefaultsEntry>,
     /// The key and the chosen option of each group.
     known: Vec<(String, Option<String>, Origin)>,
-    reading: Vec<Arc<Source>>,
+    reading: Vec<Arc<YamlSource>>,
     /// `group: option` entries for Hydra itself.
     hydra: ForHydra,
 }

@@ -5,7 +5,7 @@ use super::resolver::{LookUp, ResolvedNode, Resolver, absolute};
 use super::syntax::{self, Argument, TextPart};
 use super::unresolved_calls::{self, ENVIRONMENT, has_call};
 use crate::error::Problem;
-use crate::provenance::{Origin, Source};
+use crate::provenance::{Origin, YamlSource};
 use crate::scalar;
 use crate::tree::{Node, Value, below};
 use crate::yaml;
@@ -151,7 +151,7 @@ impl<'a> Resolver<'a> {
         match &node.value {
             Value::Text(text) => {
                 let name = format!("oc.create at `{}`", site.key);
-                let parsed = yaml::parse(&Arc::new(Source { name, text: text.clone() }))?;
+                let parsed = yaml::parse(&Arc::new(YamlSource { name, text: text.clone() }))?;
                 let mut problems = vec![];
                 let resolved = self.tree(site.key, &parsed, &mut problems);
                 problems.into_iter().next().map_or(Ok(ResolvedNode::Made(resolved)), Err)

@@ -1,6 +1,6 @@
 //! The properties of the adapter that a model has.
 
-use super::targets::Target;
+use super::targets::LoraTarget;
 
 /// A model's adapter, without its values.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,7 +10,7 @@ pub struct AdapterInfo {
     /// The folder of the frozen weights.
     pub base: String,
     /// The adapted projections, in the order of the network.
-    pub targets: Vec<Target>,
+    pub targets: Vec<LoraTarget>,
 }
 
 impl AdapterInfo {

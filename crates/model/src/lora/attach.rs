@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::adapter_info::AdapterInfo;
 use super::peft::{Factors, PeftAdapter, ShapedValues};
-use super::targets::{self, Target, in_our_order, in_their_order};
+use super::targets::{self, LoraTarget, in_our_order, in_their_order};
 use crate::causal_lm::CausalLm;
 use crate::config::HeadKind;
 use crate::decoder::{Decoder, Lora};
@@ -29,7 +29,7 @@ impl CausalLm {
             let (theirs, ours) = ((factors.output, factors.input), (target.output, target.input));
             ensure!(theirs == ours, "the adapter is of another model: its {path} is {theirs:?}, here {ours:?} (out, in)");
         }
-        let targets: Vec<Target> = all.into_iter().filter(|target| adapter.factors.contains_key(&target.path)).collect();
+        let targets: Vec<LoraTarget> = all.into_iter().filter(|target| adapter.factors.contains_key(&target.path)).collect();
         let scale = adapter.scale();
         let mut net = self.net.no_grad();
         for (name, slot) in slots(&mut net) {

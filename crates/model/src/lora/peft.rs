@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::targets::linears;
 use crate::config::DecoderConfig;
 use crate::memory::ElementCount;
-use crate::tensor_files::{Deferred, write_safetensors};
+use crate::tensor_files::{DeferredTensor, write_safetensors};
 use crate::tensor_values::finite_f32;
 use crate::weights::{WeightFiles, name_in_files};
 use burnish_util::foreign;
@@ -217,11 +217,11 @@ impl PeftAdapter {
         for (path, factors) in &self.factors {
             let Factors { input, output, a, b } = factors;
             let name = |which| format!("base_model.model.{path}.lora_{which}.weight");
-            tensors.push(Deferred::new(name("A"), vec![self.rank, *input], || a.clone()));
-            tensors.push(Deferred::new(name("B"), vec![*output, self.rank], || b.clone()));
+            tensors.push(DeferredTensor::new(name("A"), vec![self.rank, *input], || a.clone()));
+            tensors.push(DeferredTensor::new(name("B"), vec![*output, self.rank], || b.clone()));
         }
         for (name, (shape, values)) in &self.saved {
-            tensors.push(Deferred::new(format!("base_model.model.{name}"), shape.clone(), || values.clone()));
+            tensors.push(DeferredTensor::new(format!("base_model.model.{name}"), shape.clone(), || values.clone()));
         }
         write_safetensors(&folder.join(WEIGHTS), &tensors)
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::peft::{self, Factors, PeftAdapter};
 use super::settings::LoraSettings;
-use super::targets::{self, Target};
+use super::targets::{self, LoraTarget};
 use crate::config::DecoderConfig;
 use crate::memory::{BYTES, ElementCount};
 use burnish_util::machine::check_fits;
@@ -46,7 +46,7 @@ impl LoraSettings {
 }
 
 /// Draws PEFT's initial values from the module's own random stream.
-fn fresh(target: &Target, rank: usize, seed: u64) -> Factors {
+fn fresh(target: &LoraTarget, rank: usize, seed: u64) -> Factors {
     let name = target.path.as_bytes().chunks(8).map(|part| part.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
     let mut stream = Stream::new(seed, "lora", &name.collect::<Vec<_>>());
     let bound = 1.0 / (target.input as f64).sqrt();

@@ -12,7 +12,7 @@ use burnish_util::suggest::did_you_mean;
 
 /// A linear layer that can have an adapter: one matrix in the files.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
+pub struct LoraTarget {
     /// The path of the layer in files.
     pub path: String,
     /// The path of the layer in the decoder; `self_attn.qkv_proj` for a matrix that holds q, k and v.
@@ -21,7 +21,7 @@ pub struct Target {
     pub output: usize,
 }
 
-impl Target {
+impl LoraTarget {
     /// The location of the layer's matrix in files.
     pub fn weight(&self, config: &DecoderConfig) -> TensorLocation {
         config.naming.place(&format!("{}.weight", self.name))
@@ -29,7 +29,7 @@ impl Target {
 }
 
 /// All linear layers of a model except the head, in the order of the network.
-pub(crate) fn linears(config: &DecoderConfig) -> Vec<Target> {
+pub(crate) fn linears(config: &DecoderConfig) -> Vec<LoraTarget> {
     let (h, i) = (config.hidden_size, config.intermediate_size);
     let (q, kv) = (config.num_attention_heads * config.head_dim, config.num_key_value_heads * config.head_dim);
     let qkv = match config.naming.fused_qkv {
@@ -42,7 +42,7 @@ pub(crate) fn linears(config: &DecoderConfig) -> Vec<Target> {
     let target = |layer: usize, (name, input, output): (&str, usize, usize)| {
         let name = format!("model.layers.{layer}.{name}");
         let weight = config.naming.place(&format!("{name}.weight")).name;
-        Target { path: weight.trim_end_matches(".weight").to_owned(), name, input, output }
+        LoraTarget { path: weight.trim_end_matches(".weight").to_owned(), name, input, output }
     };
     (0..config.num_hidden_layers).flat_map(|layer| of_block.iter().map(move |row| target(layer, *row))).collect()
 }
@@ -51,7 +51,7 @@ pub(crate) fn linears(config: &DecoderConfig) -> Vec<Target> {
 ///
 /// # Errors
 /// If a target name or expression matches no layer, or all layers are excluded.
-pub fn select(config: &DecoderConfig, settings: &LoraSettings) -> Result<Vec<Target>> {
+pub fn select(config: &DecoderConfig, settings: &LoraSettings) -> Result<Vec<LoraTarget>> {
     let all = linears(config);
     let key = format!("{}.target_modules", settings.group);
     let mut chosen = vec![false; all.len()];
@@ -71,7 +71,7 @@ pub fn select(config: &DecoderConfig, settings: &LoraSettings) -> Result<Vec<Tar
         }
         chosen.iter_mut().zip(&all).for_each(|(chosen, target)| *chosen &= !fits.fits(&target.path));
     }
-    let selected: Vec<Target> = all.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(target, _)| target).collect();
+    let selected: Vec<LoraTarget> = all.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(target, _)| target).collect();
     if selected.is_empty() {
         bail!("{key} and {exclude} leave no module to adapt");
     }
@@ -114,7 +114,7 @@ const OF_MEGATRON: &[(&str, &str)] = &[
 ];
 
 /// The error message for a name that matches no layer: the reason, and the available layers.
-fn unknown(key: &str, pattern: &str, config: &DecoderConfig, all: &[Target]) -> String {
+fn unknown(key: &str, pattern: &str, config: &DecoderConfig, all: &[LoraTarget]) -> String {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let mut names: Vec<String> = all.iter().map(|target| last(&target.path)).collect();
     names.sort();
@@ -133,7 +133,7 @@ fn unknown(key: &str, pattern: &str, config: &DecoderConfig, all: &[Target]) -> 
 }
 
 /// Returns B [out, r] of a module with its rows in the order of the network instead of the files.
-pub(crate) fn in_our_order(target: &Target, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
+pub(crate) fn in_our_order(target: &LoraTarget, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
     match parts(target, rank) {
         None => b.to_vec(),
         Some((parts, shape)) => parts.iter().flat_map(|part| part.from_file(b.to_vec(), &shape, config)).collect(),
@@ -141,7 +141,7 @@ pub(crate) fn in_our_order(target: &Target, config: &DecoderConfig, rank: usize,
 }
 
 /// The inverse of [`in_our_order`].
-pub(crate) fn in_their_order(target: &Target, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
+pub(crate) fn in_their_order(target: &LoraTarget, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
     let Some((parts, shape)) = parts(target, rank) else { return b.to_vec() };
     let mut theirs = vec![0.0; b.len()];
     for (part, values) in parts.iter().zip(b.chunks_exact(shape[0] * shape[1])) {
@@ -151,7 +151,7 @@ pub(crate) fn in_their_order(target: &Target, config: &DecoderConfig, rank: usiz
 }
 
 /// The locations of q, k and v in the B of a module that holds all three, and the shape of each.
-fn parts(target: &Target, rank: usize) -> Option<([TensorLocation; 3], [usize; 2])> {
+fn parts(target: &LoraTarget, rank: usize) -> Option<([TensorLocation; 3], [usize; 2])> {
     let fused = target.name.ends_with(".qkv_proj");
     let place = |part| TensorLocation { name: target.path.clone(), part: Some(part), transposed: false };
     fused.then(|| ([0, 1, 2].map(place), [target.output / 3, rank]))

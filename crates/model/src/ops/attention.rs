@@ -16,7 +16,7 @@ use super::attention_flex::{self, Dims};
 use super::attention_scores::ScoreKernels;
 use super::autodiff::step;
 use super::flex::*;
-use super::packed::{Packed, Pattern, Scoring};
+use super::packed::{AttentionScoring, Packed, Pattern};
 
 pub(crate) trait AttentionKernels: ScoreKernels {
     /// Returns the output and the log-sum-exp of the scores [rows, heads].
@@ -106,7 +106,7 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionOp for Autodiff<B, C> 
 ///
 /// # Panics
 /// If the tensors do not have the rows of `packed`.
-pub fn attention(q: Tensor<3>, k: Tensor<3>, v: Tensor<3>, packed: Arc<Packed>, scoring: Scoring) -> Tensor<3> {
+pub fn attention(q: Tensor<3>, k: Tensor<3>, v: Tensor<3>, packed: Arc<Packed>, scoring: AttentionScoring) -> Tensor<3> {
     let ([rows, heads, d], [_, kv_heads, _]) = (q.dims(), k.dims());
     assert_eq!(rows, packed.rows(), "rows of q");
     assert_eq!((k.dims(), v.dims()), ([rows, kv_heads, d], [rows, kv_heads, d]), "shapes of k and v");

@@ -9,7 +9,7 @@ use gemm::Parallelism::None as OneThread;
 use rayon::prelude::*;
 
 use super::flex::{matmul_ptr as mm, uninit, written};
-use super::packed::{Pattern, Scoring, Segment};
+use super::packed::{AttentionScoring, Pattern, Segment};
 use super::simd;
 
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ struct Part {
     len: usize,
 }
 
-fn blocks<'a>(segment: &'a Segment, scoring: &Scoring, group: usize) -> impl Iterator<Item = Block<'a>> {
+fn blocks<'a>(segment: &'a Segment, scoring: &AttentionScoring, group: usize) -> impl Iterator<Item = Block<'a>> {
     let window = scoring.window;
     let most = segment.keys().min(window.map_or(usize::MAX, |w| w + POSITIONS));
     let step = (SCORES / (group * most.max(1))).clamp(8, POSITIONS);
@@ -80,7 +80,7 @@ fn blocks<'a>(segment: &'a Segment, scoring: &Scoring, group: usize) -> impl Ite
 
 impl Block<'_> {
     /// The columns that query `i` sees.
-    fn seen(&self, i: usize, scoring: &Scoring) -> Range<usize> {
+    fn seen(&self, i: usize, scoring: &AttentionScoring) -> Range<usize> {
         let end = self.position + i + 1;
         let first = scoring.window.map_or(0, |w| end.saturating_sub(w));
         first - self.keys.start.min(first)..end - self.keys.start

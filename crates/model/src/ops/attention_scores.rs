@@ -9,7 +9,7 @@ use burn::tensor::{DType, Shape};
 
 use super::attention_blocks::{Blocks, Queries, int, pad};
 use super::autodiff::wide;
-use super::packed::{Packed, Pattern, Scoring};
+use super::packed::{AttentionScoring, Packed, Pattern};
 
 /// The steps of attention around its matmuls: gather rows into the padded layout and back, and turn products q·kᵀ into
 /// probabilities.
@@ -65,7 +65,7 @@ impl<B: Backend> ScoredRange<B> {
         })
     }
 
-    pub(crate) fn scoring(&self) -> Scoring {
+    pub(crate) fn scoring(&self) -> AttentionScoring {
         self.pattern.scoring
     }
 

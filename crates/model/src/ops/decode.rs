@@ -11,8 +11,8 @@ use super::attention_flex::Out;
 use super::block_tables::{BLOCK, KeptTables, Tables};
 use super::flex::{cast, f32s, flex_f32, index, own, tensor_from_vec, uninit, written};
 use super::fused;
-use super::packed::Scoring;
-use super::prepared::Prepared;
+use super::packed::AttentionScoring;
+use super::prepared::LayoutCache;
 use super::rows::{gathered_dots, gathered_sums};
 use super::scatter::assign_rows;
 use super::simd;
@@ -24,7 +24,7 @@ pub struct CacheView<'a> {
     lens: &'a [usize],
     /// The rows of the cache for the new positions.
     places: CacheRows,
-    prepared: Prepared,
+    prepared: LayoutCache,
 }
 
 impl<'a> CacheView<'a> {
@@ -32,7 +32,7 @@ impl<'a> CacheView<'a> {
     /// including the new position. Rows of one sequence are neighbours and have the same slice.
     pub fn new(kv_heads: usize, tables: &'a [&'a [usize]], lens: &'a [usize]) -> Self {
         let places = tables.iter().zip(lens).map(|(table, len)| table[(len - 1) / BLOCK] * BLOCK + (len - 1) % BLOCK);
-        Self { kv_heads, tables, lens, places: places.collect::<Vec<_>>().into(), prepared: Prepared::default() }
+        Self { kv_heads, tables, lens, places: places.collect::<Vec<_>>().into(), prepared: LayoutCache::default() }
     }
 
     /// True if no row sees another row's new position.
@@ -76,7 +76,7 @@ pub fn decode_attention(
     [keys, values]: [&mut Tensor<2>; 2],
     at: &CacheView,
     kept: &KeptTables,
-    scoring: Scoring,
+    scoring: AttentionScoring,
 ) -> Tensor<3> {
     if !fused::attends(&q) {
         write_keys_and_values([keys, values], &at.places, new);
@@ -92,7 +92,7 @@ pub fn decode_attention(
     fused::paged_attention(q, new, [keys, values], &tables, scoring)
 }
 
-fn attention(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring: Scoring) -> Tensor<3> {
+fn attention(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring: AttentionScoring) -> Tensor<3> {
     match (flex_f32(&q), flex_f32(k), flex_f32(v)) {
         (Some(qs), Some(ks), Some(vs)) => {
             let [rows, heads, d] = q.dims();
@@ -103,7 +103,7 @@ fn attention(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring
     }
 }
 
-fn flex(q: &[f32], k: &[f32], v: &[f32], at: &CacheView, scoring: Scoring, [rows, heads, d]: [usize; 3]) -> Vec<f32> {
+fn flex(q: &[f32], k: &[f32], v: &[f32], at: &CacheView, scoring: AttentionScoring, [rows, heads, d]: [usize; 3]) -> Vec<f32> {
     let (group, stride) = (heads / at.kv_heads, at.kv_heads * d);
     assert!(at.tables.len() == rows && at.lens.len() == rows && q.len() == rows * heads * d && heads == group * at.kv_heads);
     assert!(at.lens.iter().all(|len| *len > 0));
@@ -159,7 +159,7 @@ impl Gather {
     }
 }
 
-fn composed(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring: Scoring) -> Tensor<3> {
+fn composed(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring: AttentionScoring) -> Tensor<3> {
     let ([rows, heads, d], device, dtype) = (q.dims(), q.device(), q.dtype());
     // The dtype of scores and of everything computed from them; matmuls use the dtype of the inputs.
     let wide = if dtype == DType::F64 { FloatDType::F64 } else { FloatDType::F32 };

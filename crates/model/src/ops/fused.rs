@@ -4,10 +4,10 @@
 use burn::tensor::{FloatDType, Tensor};
 
 use super::block_tables::Tables;
-use super::packed::Scoring;
+use super::packed::AttentionScoring;
 
 /// The parameters of a norm: weight `[d]`, for LayerNorm a bias `[d]`, eps, and the offset added to the weight.
-pub struct Norm {
+pub struct FusedNorm {
     pub weight: Tensor<1>,
     pub bias: Option<Tensor<1>>,
     pub eps: f64,
@@ -32,7 +32,12 @@ mod gpu {
     }
 
     /// Returns x + y (or x without y), [n, h], and its norm in `dtype`; `None` unless [`available`].
-    pub fn norm_of_sum(x: &Tensor<2>, y: Option<&Tensor<2>>, by: &Norm, dtype: FloatDType) -> Option<(Tensor<2>, Tensor<2>)> {
+    pub fn norm_of_sum(
+        x: &Tensor<2>,
+        y: Option<&Tensor<2>>,
+        by: &FusedNorm,
+        dtype: FloatDType,
+    ) -> Option<(Tensor<2>, Tensor<2>)> {
         if !available(x) {
             return None;
         }
@@ -56,7 +61,7 @@ mod gpu {
         products: [Tensor<2>; 3],
         sizes: [usize; 3],
         biases: [Option<Tensor<1>>; 3],
-        norms: [Option<Norm>; 2],
+        norms: [Option<FusedNorm>; 2],
         rotation: Option<&(Tensor<2>, Tensor<2>)>,
     ) -> [Tensor<3>; 3] {
         let bias = match biases {
@@ -98,7 +103,7 @@ mod gpu {
         new: Option<[Tensor<2>; 2]>,
         cache: [&mut Tensor<2>; 2],
         tables: &Tables,
-        scoring: Scoring,
+        scoring: AttentionScoring,
     ) -> Tensor<3> {
         let [keys, values] = cache.map(|cache| primitive(cache.clone()));
         let index = |x: &Tensor<1, Int>| x.clone().try_into_primitive::<Cube>().expect("made on the device of q");
@@ -119,7 +124,7 @@ mod gpu {
     }
 
     /// Returns `None` in a build without GPUs.
-    pub fn norm_of_sum(_: &Tensor<2>, _: Option<&Tensor<2>>, _: &Norm, _: FloatDType) -> Option<(Tensor<2>, Tensor<2>)> {
+    pub fn norm_of_sum(_: &Tensor<2>, _: Option<&Tensor<2>>, _: &FusedNorm, _: FloatDType) -> Option<(Tensor<2>, Tensor<2>)> {
         None
     }
 
@@ -128,7 +133,7 @@ mod gpu {
         _: [Tensor<2>; 3],
         _: [usize; 3],
         _: [Option<Tensor<1>>; 3],
-        _: [Option<Norm>; 2],
+        _: [Option<FusedNorm>; 2],
         _: Option<&(Tensor<2>, Tensor<2>)>,
     ) -> [Tensor<3>; 3] {
         unreachable!("{NONE}")
@@ -140,7 +145,13 @@ mod gpu {
     }
 
     /// Never called in a build without GPUs.
-    pub fn paged_attention(_: Tensor<3>, _: Option<[Tensor<2>; 2]>, _: [&mut Tensor<2>; 2], _: &Tables, _: Scoring) -> Tensor<3> {
+    pub fn paged_attention(
+        _: Tensor<3>,
+        _: Option<[Tensor<2>; 2]>,
+        _: [&mut Tensor<2>; 2],
+        _: &Tables,
+        _: AttentionScoring,
+    ) -> Tensor<3> {
         unreachable!("{NONE}")
     }
 }

@@ -45,7 +45,7 @@ pub use flex::{add, cast, f32s, flex_f32, index, own, tensor_from_vec, to_host};
 pub use head::{Compared, Divergence, Head, Softcap, TopK, head_backward, head_fused_backward, head_stats, head_top_k};
 pub use linear::{linear, linear_frozen, linear_kept};
 pub use norm::{layer_norm, rms_norm};
-pub use packed::{Packed, Pattern, Scoring, Segment};
+pub use packed::{AttentionScoring, Packed, Pattern, Segment};
 pub use rope::rope;
 pub use rows::linear_rows;
 pub use rows::products_on_host;

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::prepared::Prepared;
+use super::prepared::LayoutCache;
 
 /// The variants of attention softmax(q·kᵀ·scale)·v.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scoring {
+pub struct AttentionScoring {
     /// Factor on q·k; 1/√d in most families.
     pub scale: f32,
     /// Scores become cap·tanh(score / cap) (Gemma 2).
@@ -41,7 +41,7 @@ pub struct Packed {
     pub trees: Vec<Segments>,
     rows: usize,
     /// Values that backends have prepared for this layout.
-    pub(super) prepared: Prepared,
+    pub(super) prepared: LayoutCache,
 }
 
 impl Packed {
@@ -51,7 +51,7 @@ impl Packed {
     /// If the stem is empty.
     pub fn push(&mut self, stem: usize, branches: &[usize]) -> usize {
         assert!(stem > 0, "a sequence needs at least one token");
-        self.prepared = Prepared::default();
+        self.prepared = LayoutCache::default();
         let first = self.rows;
         let shared = first..first + stem;
         self.rows += stem;
@@ -83,5 +83,5 @@ impl Packed {
 #[derive(Clone, Debug)]
 pub struct Pattern {
     pub packed: Arc<Packed>,
-    pub scoring: Scoring,
+    pub scoring: AttentionScoring,
 }

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Values of any types, each computed on first use and then shared. They belong to a layout but are not part of its identity:
 /// clones begin empty, and all compare equal.
 #[derive(Default)]
-pub struct Prepared(Mutex<Vec<Arc<dyn Any + Send + Sync>>>);
+pub struct LayoutCache(Mutex<Vec<Arc<dyn Any + Send + Sync>>>);
 
-impl Prepared {
+impl LayoutCache {
     /// Returns the value of this type that `fits`; otherwise creates it with `make`.
     pub fn get<T: Any + Send + Sync>(&self, fits: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> Arc<T> {
         let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -22,19 +22,19 @@ impl Prepared {
     }
 }
 
-impl Clone for Prepared {
+impl Clone for LayoutCache {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-impl PartialEq for Prepared {
+impl PartialEq for LayoutCache {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Debug for Prepared {
+impl Debug for LayoutCache {
     fn fmt(&self, f: &mut Formatter) -> std::fmt::Result {
         f.write_str("Prepared")
     }

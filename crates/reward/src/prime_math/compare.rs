@@ -6,22 +6,22 @@ use super::grade::grade;
 
 /// Result of a comparison without a computer algebra system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum MathVerdict {
     Right,
     Wrong,
     Undecided,
 }
 
 /// Decides whether `given`, an answer extracted from a response, equals the answer `truth`.
-pub fn compare(given: &str, truth: &str) -> Verdict {
+pub fn compare(given: &str, truth: &str) -> MathVerdict {
     let graded = graded(given, truth);
     if graded == Some(true) {
-        return Verdict::Right;
+        return MathVerdict::Right;
     }
     match equal::either_pi(given, truth) {
-        Ok(true) => Verdict::Right,
-        Err(equal::Stop::Undecided) => Verdict::Undecided,
-        Ok(false) | Err(equal::Stop::Raised) => graded.map_or(Verdict::Undecided, |_| Verdict::Wrong),
+        Ok(true) => MathVerdict::Right,
+        Err(equal::Stop::Undecided) => MathVerdict::Undecided,
+        Ok(false) | Err(equal::Stop::Raised) => graded.map_or(MathVerdict::Undecided, |_| MathVerdict::Wrong),
     }
 }
 
@@ -47,8 +47,8 @@ mod tests {
             let (response, truth, found, right): (String, String, String, bool) = serde_json::from_str(line).unwrap();
             assert_eq!(answer(&response), found, "{line}");
             match compare(&found, &truth) {
-                Verdict::Undecided => undecided += 1,
-                verdict => assert_eq!(verdict == Verdict::Right, right, "{line}"),
+                MathVerdict::Undecided => undecided += 1,
+                verdict => assert_eq!(verdict == MathVerdict::Right, right, "{line}"),
             }
         }
         assert_eq!((undecided, text.lines().count()), (104, 400));
@@ -78,12 +78,12 @@ mod tests {
         ];
         for (given, truth, most) in cases {
             for count in [1, 20, 90, 190, 198, 199, 201, 300, 1000, 1468, 5000, 100_000] {
-                let (given, expected) = (given(count), if count <= most { Verdict::Right } else { Verdict::Wrong });
+                let (given, expected) = (given(count), if count <= most { MathVerdict::Right } else { MathVerdict::Wrong });
                 let verdict = compare(&given, truth);
                 // Roots are left to sympy.
                 let is_sure = count <= 90 && !given.contains("sqrt") || count >= 5000;
                 let start: String = given.chars().take(40).collect();
-                assert!(verdict == expected || !is_sure && verdict == Verdict::Undecided, "{count} of {start}: {verdict:?}");
+                assert!(verdict == expected || !is_sure && verdict == MathVerdict::Undecided, "{count} of {start}: {verdict:?}");
             }
         }
     }

@@ -2,7 +2,7 @@
 //! that does not decide, as mathematics.
 //!
 //! Everything that verl decides without sympy is decided here, and so is everything for which sympy only does arithmetic.
-//! Everything else is [`Verdict::Undecided`] and left to `math-verify`.
+//! Everything else is [`MathVerdict::Undecided`] and left to `math-verify`.
 
 mod compare;
 mod dialect;
@@ -19,7 +19,7 @@ mod scorer;
 mod sympy;
 
 pub(crate) use compare::graded;
-pub use compare::{Verdict, compare};
+pub use compare::{MathVerdict, compare};
 pub use dialect::Dialect;
 pub use extract::answer;
 pub(crate) use extract::matched_answer;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::compare::{Verdict, compare};
+use super::compare::{MathVerdict, compare};
 use super::extract::answer;
 use crate::math_verify::Question;
 use crate::score::Score;
@@ -40,9 +40,9 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
 /// Returns true if the answers are equal, and whether math-verify decided that.
 pub(crate) fn right(given: &str, truth: &str, services: &Services) -> Result<(bool, bool)> {
     match compare(given, truth) {
-        Verdict::Right => Ok((true, false)),
-        Verdict::Wrong => Ok((false, false)),
-        Verdict::Undecided => {
+        MathVerdict::Right => Ok((true, false)),
+        MathVerdict::Wrong => Ok((false, false)),
+        MathVerdict::Undecided => {
             let verifier = services.math_verify.as_ref();
             let verifier = verifier
                 .with_context(|| format!("comparing \"{given}\" with \"{truth}\" needs math-verify, which was not started"))?;

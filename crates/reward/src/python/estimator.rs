@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::options::{PoolOptions, Source};
+use super::options::{CodeSource, PoolOptions};
 use super::pool::Pool;
 
 /// A column for an estimator.
@@ -41,7 +41,7 @@ impl PythonEstimator {
     /// # Errors
     /// If the file cannot be loaded, the name is not in it, or the function requires an argument that is not passed to it.
     pub fn start(path: &str, name: &str, config: Value, options: PoolOptions) -> Result<Self> {
-        let source = Source::Estimator { path: path.to_owned(), name: name.to_owned(), config };
+        let source = CodeSource::Estimator { path: path.to_owned(), name: name.to_owned(), config };
         let pool = Pool::start(source, PoolOptions { num_workers: 1, ..options })?;
         let function = pool.functions().first().context("the worker has no estimator")?;
         let (takes, requires) = (function.columns.clone().unwrap_or_default(), function.wants.clone());

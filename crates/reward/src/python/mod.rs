@@ -16,6 +16,6 @@ mod questions;
 
 pub use calls::functions;
 pub use estimator::{PythonColumn, PythonEstimator};
-pub use options::{PoolOptions, Signature, Source, Style};
+pub use options::{CodeSource, PoolOptions, Signature, Style};
 pub use pool::Pool;
-pub use post_processing::{Processed, PythonPostProcessing, ScoredResponses};
+pub use post_processing::{Processed, PythonPostProcessing, ScoredBatch};

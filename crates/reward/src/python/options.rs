@@ -10,7 +10,7 @@ use burnish_util::interrupt::Interrupt;
 
 /// Code that holds the functions.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum CodeSource {
     /// A file of the user: `file://PATH` or `pkg://MODULE` (as in verl).
     File {
         path: String,
@@ -36,7 +36,7 @@ pub enum Source {
     PostProcessing { path: String, name: String, config: Value },
 }
 
-impl Source {
+impl CodeSource {
     pub(super) fn title(&self) -> &str {
         match self {
             Self::File { path, .. } | Self::Estimator { path, .. } | Self::PostProcessing { path, .. } => path,
@@ -99,11 +99,11 @@ pub enum Style {
     Trl,
     /// OpenRLHF's `reward_func`.
     OpenRlhf,
-    /// Functions of [`Source::BuiltIn`].
+    /// Functions of [`CodeSource::BuiltIn`].
     Plain,
-    /// Functions of [`Source::Estimator`].
+    /// Functions of [`CodeSource::Estimator`].
     Estimator,
-    /// Functions of [`Source::PostProcessing`].
+    /// Functions of [`CodeSource::PostProcessing`].
     PostProcessing,
 }
 

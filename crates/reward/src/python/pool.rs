@@ -9,12 +9,12 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::options::{PoolOptions, Signature, Source};
+use super::options::{CodeSource, PoolOptions, Signature};
 use super::questions::Questions;
 use crate::math_verify::{self, MathVerify};
-use crate::reward_error::{FailureKind, RewardError};
+use crate::reward_error::{RewardError, RewardFailure};
 use crate::start::cannot_verify;
-use burnish_python::message::Message;
+use burnish_python::message::WorkerMessage;
 use burnish_python::process::{MOST_BYTES, Worker, WorkerError};
 use burnish_python::words::Words;
 use burnish_python::{MODULES, PROCESS, VALUES, environment, message};
@@ -41,7 +41,7 @@ const SLICE: Duration = Duration::from_millis(50);
 
 /// Workers that run the same code, and the functions of this code.
 pub struct Pool {
-    source: Source,
+    source: CodeSource,
     options: PoolOptions,
     environment: Vec<(OsString, OsString)>,
     /// First line that a worker gets, with its setup.
@@ -61,12 +61,12 @@ struct Workers {
 }
 
 /// A place in the pool. When it is dropped, it becomes free again, with its worker if that is still usable.
-struct Seat<'a> {
+struct PoolPlace<'a> {
     pool: &'a Pool,
     worker: Option<Worker>,
 }
 
-impl Drop for Seat<'_> {
+impl Drop for PoolPlace<'_> {
     fn drop(&mut self) {
         let mut workers = self.pool.workers();
         workers.busy -= 1;
@@ -81,9 +81,9 @@ impl Pool {
     /// # Errors
     /// If the functions cannot be called: a missing file, function or interpreter, an error in the file, a parameter without an
     /// argument, or a start that takes too long.
-    pub fn start(source: Source, options: PoolOptions) -> Result<Self> {
+    pub fn start(source: CodeSource, options: PoolOptions) -> Result<Self> {
         ensure!(options.num_workers > 0, "reward.num_workers must be at least 1");
-        let named = !matches!(&source, Source::File { names, .. } if names.is_empty());
+        let named = !matches!(&source, CodeSource::File { names, .. } if names.is_empty());
         ensure!(named, "custom_reward_function.name names no function");
         let environment = environment::for_workers(&options.pass_env, &WORDS)?;
         // Without a limit set by the user, the default is high: it serves only to end a hanging worker whose trainer was killed.
@@ -96,7 +96,7 @@ impl Pool {
         let mut pool = Self { source, options, environment, setup, cpu, functions: Vec::new(), questions, workers, freed };
         let (worker, functions) = pool.start_worker()?;
         pool.functions = functions;
-        if let Source::File { names, .. } = &pool.source {
+        if let CodeSource::File { names, .. } = &pool.source {
             pool.functions.iter_mut().zip(names).for_each(|(function, name)| function.name.clone_from(name));
         }
         pool.workers().idle.push(worker);
@@ -109,7 +109,7 @@ impl Pool {
     }
 
     /// Calls the function with this index in [`Self::functions`] in a free worker and returns its reply: `scores`, or the
-    /// returned `value` for [`Source::BuiltIn`]. Equal arguments get equal random seeds.
+    /// returned `value` for [`CodeSource::BuiltIn`]. Equal arguments get equal random seeds.
     ///
     /// # Errors
     /// [`RewardError`] as the root cause if the function raised an error, returned something that is not a reward, took too long,
@@ -157,7 +157,13 @@ impl Pool {
     }
 
     /// Sends a message to a worker, answers its questions, and returns its reply.
-    fn converse(&self, worker: &mut Worker, message: &[u8], columns: usize, timeout: Duration) -> Result<Message, WorkerError> {
+    fn converse(
+        &self,
+        worker: &mut Worker,
+        message: &[u8],
+        columns: usize,
+        timeout: Duration,
+    ) -> Result<WorkerMessage, WorkerError> {
         let begun = Instant::now();
         let mut reply = worker.ask(message, columns, timeout, &self.options.interrupt)?;
         while let Some(answer) = self.questions.answer(&reply.line) {
@@ -172,14 +178,14 @@ impl Pool {
     }
 
     /// Returns a living worker: a free one, a new one, or the next that becomes free.
-    fn seat(&self) -> Result<Seat<'_>> {
+    fn seat(&self) -> Result<PoolPlace<'_>> {
         let mut workers = self.workers();
         loop {
             let idle = workers.idle.pop();
             if idle.is_some() || workers.busy < self.options.num_workers {
                 workers.busy += 1;
                 drop(workers);
-                let mut seat = Seat { pool: self, worker: idle };
+                let mut seat = PoolPlace { pool: self, worker: idle };
                 if seat.worker.as_ref().is_some_and(Worker::is_dead) {
                     tracing::warn!("a worker of {} died while it was idle", self.source.title());
                     seat.worker = None;
@@ -198,18 +204,18 @@ impl Pool {
         let options = &self.options;
         let title = self.source.title();
         let mut worker = Worker::spawn(&options.python, &CODE, &self.environment, &WORDS)
-            .map_err(|error| self.failure(FailureKind::Crash, &format!("{error:#}")))?;
+            .map_err(|error| self.failure(RewardFailure::Crash, &format!("{error:#}")))?;
         let reply = match self.converse(&mut worker, &self.setup, 0, options.start_timeout) {
             Ok(reply) => reply.line,
             Err(WorkerError::Interrupted(interrupted)) => return Err(interrupted),
             Err(WorkerError::TimedOut(place)) => {
                 let seconds = options.start_timeout.as_secs_f64();
                 let text = format!("loading took longer than {seconds} s (reward.start_timeout){}", Words::at(&place));
-                return Err(self.failure(FailureKind::Timeout, &text));
+                return Err(self.failure(RewardFailure::Timeout, &text));
             }
             Err(lost) => {
                 let text = format!("the worker {} while it was loaded{}", died(&lost, self.cpu.0), worker.last_words());
-                return Err(self.failure(FailureKind::Crash, &text));
+                return Err(self.failure(RewardFailure::Crash, &text));
             }
         };
         let reply: Value = serde_json::from_slice(&reply).context("the reward worker's first message is not JSON")?;
@@ -229,7 +235,7 @@ impl Pool {
 
     /// Returns the error that a worker reported.
     fn raised(&self, error: &Value) -> anyhow::Error {
-        self.failure(FailureKind::Exception, error.as_str().unwrap_or_default())
+        self.failure(RewardFailure::Exception, error.as_str().unwrap_or_default())
     }
 
     fn lost(&self, lost: WorkerError, worker: &Worker, function: &str) -> anyhow::Error {
@@ -238,17 +244,17 @@ impl Pool {
             WorkerError::TimedOut(place) => {
                 let seconds = self.options.timeout.as_secs_f64();
                 let text = format!("{function} took longer than {seconds} s (reward.timeout){}", Words::at(&place));
-                self.failure(FailureKind::Timeout, &text)
+                self.failure(RewardFailure::Timeout, &text)
             }
             lost => {
                 let died = died(&lost, self.cpu.1);
-                self.failure(FailureKind::Crash, &format!("{function} failed: its process {died}{}", worker.last_words()))
+                self.failure(RewardFailure::Crash, &format!("{function} failed: its process {died}{}", worker.last_words()))
             }
         }
     }
 
     /// Returns a [`RewardError`], with advice if its text suggests any.
-    fn failure(&self, kind: FailureKind, text: &str) -> anyhow::Error {
+    fn failure(&self, kind: RewardFailure, text: &str) -> anyhow::Error {
         let title = self.source.title();
         let starts_with_trace = text.starts_with("Traceback");
         let mut message = if starts_with_trace { format!("{title} failed:\n{text}") } else { format!("{title}: {text}") };
@@ -263,7 +269,7 @@ fn math_verify(options: &PoolOptions) -> MathVerify {
     let (options, started) = (options.clone(), OnceLock::<Result<Pool, String>>::new());
     MathVerify::new(move |question, arguments| {
         let start = || {
-            let source = Source::BuiltIn { name: "math-verify", code: math_verify::CODE, functions: math_verify::QUESTIONS };
+            let source = CodeSource::BuiltIn { name: "math-verify", code: math_verify::CODE, functions: math_verify::QUESTIONS };
             Pool::start(source, options.clone()).map_err(|error| format!("{:#}", cannot_verify("a scorer of verl", error)))
         };
         match started.get_or_init(start) {
@@ -273,14 +279,14 @@ fn math_verify(options: &PoolOptions) -> MathVerify {
     })
 }
 
-fn setup(source: &Source, options: &PoolOptions, (start_cpu, cpu): (u64, u64)) -> Vec<u8> {
+fn setup(source: &CodeSource, options: &PoolOptions, (start_cpu, cpu): (u64, u64)) -> Vec<u8> {
     let mut setup = match source {
-        Source::File { path, names, reward_kwargs, positional } => {
+        CodeSource::File { path, names, reward_kwargs, positional } => {
             json!({ "path": path, "functions": names, "kwargs": reward_kwargs, "positional": positional })
         }
-        Source::BuiltIn { name, code, functions } => json!({ "name": name, "code": code, "functions": functions }),
-        Source::Estimator { path, name, config } => json!({ "path": path, "estimator": name, "config": config }),
-        Source::PostProcessing { path, name, config } => json!({ "path": path, "post_processing": name, "config": config }),
+        CodeSource::BuiltIn { name, code, functions } => json!({ "name": name, "code": code, "functions": functions }),
+        CodeSource::Estimator { path, name, config } => json!({ "path": path, "estimator": name, "config": config }),
+        CodeSource::PostProcessing { path, name, config } => json!({ "path": path, "post_processing": name, "config": config }),
     };
     setup["memory_limit_mb"] = json!(options.memory_limit_mb);
     setup["start_cpu_seconds"] = json!(start_cpu);

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::options::{PoolOptions, Source};
+use super::options::{CodeSource, PoolOptions};
 use super::pool::Pool;
 
 /// A function that processes scores, in a separate process.
@@ -18,7 +18,7 @@ pub struct PythonPostProcessing {
 
 /// Responses that have a score, with one value per response in each list.
 #[derive(Serialize)]
-pub struct ScoredResponses<'a> {
+pub struct ScoredBatch<'a> {
     pub step: u64,
     /// Number of tokens of each response.
     pub lengths: Vec<usize>,
@@ -50,7 +50,7 @@ impl PythonPostProcessing {
     /// # Errors
     /// If the file cannot be loaded, the name is not in it, or the function requires an argument that is not passed to it.
     pub fn start(path: &str, name: &str, config: Value, options: PoolOptions) -> Result<Self> {
-        let source = Source::PostProcessing { path: path.to_owned(), name: name.to_owned(), config };
+        let source = CodeSource::PostProcessing { path: path.to_owned(), name: name.to_owned(), config };
         let pool = Pool::start(source, PoolOptions { num_workers: 1, ..options })?;
         let takes = pool.functions().first().and_then(|function| function.columns.clone());
         Ok(Self { takes: takes.context("the worker has no function")?, pool, path: path.to_owned() })
@@ -66,7 +66,7 @@ impl PythonPostProcessing {
     /// # Errors
     /// The errors of a [`Pool`]: a [`RewardError`](crate::reward_error::RewardError) of the function as the root cause, or an
     /// interrupt.
-    pub fn process(&self, mut responses: ScoredResponses) -> Result<Option<Vec<Processed>>> {
+    pub fn process(&self, mut responses: ScoredBatch) -> Result<Option<Vec<Processed>>> {
         let takes = |name: &str| self.takes.iter().any(|own| own == name);
         if !takes("prompts") {
             responses.prompts.clear();

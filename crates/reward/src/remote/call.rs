@@ -11,7 +11,7 @@ use ureq::{Agent, Error};
 
 use super::endpoint::Endpoint;
 use super::reply;
-use crate::reward_error::{FailureKind, RewardError};
+use crate::reward_error::{RewardError, RewardFailure};
 use crate::score::Score;
 use burnish_util::interrupt::Interrupt;
 
@@ -77,7 +77,7 @@ impl RewardRequest<'_> {
             _ => String::new(),
         };
         let failure = RewardError {
-            kind: FailureKind::Exception,
+            kind: RewardFailure::Exception,
             message: format!("{wrong}status {status}, {}", quote(&reply.body, token)),
         };
         Ok(Err(FailedCall { failure, passes: matches!(status, 408 | 429 | 500..) }))
@@ -88,7 +88,7 @@ impl RewardRequest<'_> {
     fn reply(&self, endpoint: &Endpoint) -> Result<Result<Reply, FailedCall>> {
         self.interrupt.check()?;
         let failed = |kind, message: String| FailedCall { failure: RewardError { kind, message }, passes: true };
-        let late = || failed(FailureKind::Timeout, format!("no reply within {:?}", self.timeout));
+        let late = || failed(RewardFailure::Timeout, format!("no reply within {:?}", self.timeout));
         let (send, receive) = sync_channel(1);
         let (agent, url, body) = (self.agent.clone(), endpoint.url.clone(), self.body.clone());
         let authorization = self.authorization.cloned();
@@ -105,15 +105,15 @@ impl RewardRequest<'_> {
                 Ok(Err(Error::Timeout(_))) => Err(late()),
                 // The next reply would be as long.
                 Ok(Err(error @ Error::BodyExceedsLimit(_))) => {
-                    Err(FailedCall { passes: false, ..failed(FailureKind::Exception, describe(&error)) })
+                    Err(FailedCall { passes: false, ..failed(RewardFailure::Exception, describe(&error)) })
                 }
-                Ok(Err(error)) => Err(failed(FailureKind::Crash, describe(&error))),
+                Ok(Err(error)) => Err(failed(RewardFailure::Crash, describe(&error))),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => Err(late()),
                 Err(RecvTimeoutError::Timeout) => {
                     self.interrupt.check()?;
                     continue;
                 }
-                Err(RecvTimeoutError::Disconnected) => Err(failed(FailureKind::Crash, "the request broke off".to_owned())),
+                Err(RecvTimeoutError::Disconnected) => Err(failed(RewardFailure::Crash, "the request broke off".to_owned())),
             });
         }
     }

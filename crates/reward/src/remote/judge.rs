@@ -12,7 +12,7 @@ use ureq::http::HeaderValue;
 
 use super::call::{self, POLL, RewardRequest};
 use super::endpoint::Endpoint;
-use crate::reward_error::{FailureKind, RewardError};
+use crate::reward_error::{RewardError, RewardFailure};
 use crate::score::Score;
 use crate::score_input::{Judge, ScoreInput};
 use burnish_util::crc::IEEE;
@@ -115,7 +115,7 @@ impl Judge for Remote {
         };
         let count = self.endpoints.len();
         let mut failed: Vec<Option<RewardError>> = (0..count).map(|_| None).collect();
-        let mut kind = FailureKind::Exception;
+        let mut kind = RewardFailure::Exception;
         for round in 0..self.options.retries {
             if round > 0 {
                 self.sleep(self.pause(key, round))?;

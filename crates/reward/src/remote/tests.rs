@@ -10,7 +10,7 @@ use anyhow::{Error, Result};
 use serde_json::{Value, json};
 
 use super::{Remote, RemoteOptions};
-use crate::reward_error::{FailureKind, RewardError};
+use crate::reward_error::{RewardError, RewardFailure};
 use crate::score::Score;
 use crate::score_input::{Judge, ScoreInput};
 use burnish_util::interrupt::Interrupt;
@@ -26,14 +26,14 @@ enum Act {
 use Act::{Break, Hang, Say};
 
 /// The head and the body of each request received.
-type Heard = Arc<Mutex<Vec<(String, Value)>>>;
+type ReceivedRequests = Arc<Mutex<Vec<(String, Value)>>>;
 
 /// Starts a server that performs each act once, and repeats the last one forever; returns its address and the requests it
 /// received.
-fn serve(script: &'static [Act]) -> (String, Heard) {
+fn serve(script: &'static [Act]) -> (String, ReceivedRequests) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/get_reward", listener.local_addr().unwrap());
-    let heard = Heard::default();
+    let heard = ReceivedRequests::default();
     let kept = heard.clone();
     thread::spawn(move || {
         for stream in listener.incoming() {
@@ -45,7 +45,7 @@ fn serve(script: &'static [Act]) -> (String, Heard) {
 }
 
 /// Answers one request of a connection; `None` once the connection is closed.
-fn answer(stream: &TcpStream, script: &[Act], heard: &Heard) -> Option<()> {
+fn answer(stream: &TcpStream, script: &[Act], heard: &ReceivedRequests) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
     while !head.ends_with("\r\n\r\n") {
@@ -114,7 +114,7 @@ fn ask_one(urls: &[&str]) -> Result<Score> {
     ask(&remote(options(urls)), "5<eos>")
 }
 
-fn failure(error: &Error) -> (FailureKind, &str) {
+fn failure(error: &Error) -> (RewardFailure, &str) {
     let failure = error.downcast_ref::<RewardError>().expect("a RewardError at the root");
     (failure.kind, &failure.message)
 }
@@ -169,7 +169,7 @@ fn what_passes_is_tried_again() {
     let (url, heard) = serve(&[Say(503, "  loading\n the model ")]);
     let error = ask_one(&[&url]).unwrap_err();
     let (kind, message) = failure(&error);
-    assert_eq!(kind, FailureKind::Exception);
+    assert_eq!(kind, RewardFailure::Exception);
     assert_eq!(message, format!("no reward after 3 tries: {url}: status 503, body: loading the model"));
     assert_eq!(heard.lock().unwrap().len(), 3);
 }
@@ -185,7 +185,7 @@ fn another_server_takes_the_place_of_one_that_does_not_answer() {
     assert_eq!(heard.lock().unwrap().len(), 16);
     let error = ask_one(&[&gone]).unwrap_err();
     let (kind, message) = failure(&error);
-    assert!(kind == FailureKind::Crash && message.contains(&gone) && message.contains("refused"), "{message}");
+    assert!(kind == RewardFailure::Crash && message.contains(&gone) && message.contains("refused"), "{message}");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn mistakes_are_not_tried_again_and_quoted() {
         let (url, heard) = serve(Box::leak(Box::new([Say(status, body), RIGHT])));
         let error = ask(&remote(RemoteOptions { token: Some("s3cret".to_owned()), ..options(&[&url]) }), "5").unwrap_err();
         let (kind, message) = failure(&error);
-        assert_eq!(kind, FailureKind::Exception);
+        assert_eq!(kind, RewardFailure::Exception);
         for part in parts.iter().chain([&url.as_str(), &&*format!("status {status}")]) {
             assert!(message.contains(part) && message.len() < 400, "no {part:?} in {message}");
         }
@@ -243,7 +243,9 @@ fn an_endless_answer_is_not_read() {
     let (url, heard) = serve(Box::leak(Box::new([Say(200, Box::leak("[".repeat(9 << 20).into_boxed_str())), RIGHT])));
     let error = ask_one(&[&url]).unwrap_err();
     let (kind, message) = failure(&error);
-    assert!(kind == FailureKind::Exception && message == format!("no reward from {url}: the reply has more than 1048576 bytes"));
+    assert!(
+        kind == RewardFailure::Exception && message == format!("no reward from {url}: the reply has more than 1048576 bytes")
+    );
     assert_eq!(heard.lock().unwrap().len(), 1, "it is not asked again");
 }
 
@@ -255,7 +257,7 @@ fn a_silent_server_is_given_up_and_an_interrupt_ends_every_wait() {
     let (kind, message) = failure(&error);
     assert_eq!(
         (kind, message),
-        (FailureKind::Timeout, format!("no reward after 2 tries: {silent}: no reply within 60ms").as_str())
+        (RewardFailure::Timeout, format!("no reward after 2 tries: {silent}: no reply within 60ms").as_str())
     );
     assert_eq!(heard.lock().unwrap().len(), 2);
 

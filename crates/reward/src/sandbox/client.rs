@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use ureq::http::Uri;
 use ureq::{Agent, Error};
 
-use crate::reward_error::{FailureKind, RewardError};
+use crate::reward_error::{RewardError, RewardFailure};
 
 /// Time limit for compiling one case, and again for running it, in seconds.
 pub(crate) const CASE_TIMEOUT: u64 = 10;
@@ -21,7 +21,7 @@ const DELAY: Duration = Duration::from_secs(1);
 /// Largest size of a reply, in bytes. A reply holds the output of one program.
 const MOST_BYTES: u64 = 16 << 20;
 
-pub(super) struct Client {
+pub(super) struct SandboxClient {
     agent: Agent,
     url: Uri,
     memory_limit_mb: u64,
@@ -29,7 +29,7 @@ pub(super) struct Client {
     pub(super) delay: Duration,
 }
 
-impl Client {
+impl SandboxClient {
     /// Prepares requests to the service at `url`.
     ///
     /// # Errors
@@ -89,13 +89,13 @@ impl Client {
     fn post(&self, body: &str, limit: Duration) -> Result<Value, (RewardError, bool)> {
         let broken = |error: Error| match error {
             Error::Timeout(_) => {
-                (RewardError { kind: FailureKind::Timeout, message: format!("no reply within {limit:?}") }, false)
+                (RewardError { kind: RewardFailure::Timeout, message: format!("no reply within {limit:?}") }, false)
             }
             Error::BodyExceedsLimit(most) => {
                 let message = format!("the reply has more than {most} bytes");
-                (RewardError { kind: FailureKind::Exception, message }, false)
+                (RewardError { kind: RewardFailure::Exception, message }, false)
             }
-            error => (RewardError { kind: FailureKind::Crash, message: error.to_string() }, true),
+            error => (RewardError { kind: RewardFailure::Crash, message: error.to_string() }, true),
         };
         let request = self.agent.post(&self.url).content_type("application/json").header("accept", "application/json");
         let request = request.config().timeout_global(Some(limit)).build();
@@ -103,7 +103,7 @@ impl Client {
         let status = response.status().as_u16();
         let bytes = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec().map_err(broken)?;
         let quoted = || String::from_utf8_lossy(&bytes).chars().take(200).collect::<String>();
-        let failed = |message, passes| (RewardError { kind: FailureKind::Exception, message }, passes);
+        let failed = |message, passes| (RewardError { kind: RewardFailure::Exception, message }, passes);
         if !(200..300).contains(&status) {
             return Err(failed(format!("HTTP status {status}: {}", quoted()), matches!(status, 429 | 502..=504)));
         }

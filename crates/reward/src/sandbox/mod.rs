@@ -16,4 +16,4 @@ mod verdict;
 
 pub use self::scorer::{check, score};
 pub use self::service::{Sandbox, SandboxOptions};
-pub use self::verdict::{Verdict, from_reply as verdict};
+pub use self::verdict::{CaseVerdict, from_reply as verdict};

@@ -10,9 +10,9 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::cases::Cases;
-use super::client::{CASE_TIMEOUT, Client};
-use super::verdict::{self, Verdict};
-use crate::reward_error::{FailureKind, RewardError};
+use super::client::{CASE_TIMEOUT, SandboxClient};
+use super::verdict::{self, CaseVerdict};
+use crate::reward_error::{RewardError, RewardFailure};
 use burnish_util::interrupt::Interrupt;
 
 /// Longest time until an interrupt is noticed.
@@ -37,7 +37,7 @@ pub struct Sandbox {
 }
 
 pub(super) struct ProgramSlots {
-    pub(super) client: Client,
+    pub(super) client: SandboxClient,
     /// Number of further programs that may start now.
     free: Mutex<usize>,
     freed: Condvar,
@@ -52,7 +52,7 @@ impl Sandbox {
         let SandboxOptions { url, max_concurrent, memory_limit_mb, interrupt } = options;
         anyhow::ensure!(max_concurrent > 0, "reward.sandbox_fusion.max_concurrent must be at least 1");
         anyhow::ensure!(memory_limit_mb > 0, "reward.sandbox_fusion.memory_limit_mb must be at least 1");
-        let client = Client::new(&url, memory_limit_mb).context("reward.sandbox_fusion.url")?;
+        let client = SandboxClient::new(&url, memory_limit_mb).context("reward.sandbox_fusion.url")?;
         Ok(Self { slots: Arc::new(ProgramSlots { client, free: Mutex::new(max_concurrent), freed: Condvar::new() }), interrupt })
     }
 
@@ -60,7 +60,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// A [`RewardError`] if the service has no verdict on one of them, or the interruption of the run.
-    pub(super) fn run(&self, program: &str, cases: Cases) -> Result<Vec<Verdict>> {
+    pub(super) fn run(&self, program: &str, cases: Cases) -> Result<Vec<CaseVerdict>> {
         let requests = cases.requests(program);
         let count = requests.len();
         let (send, receive) = channel();
@@ -78,7 +78,7 @@ impl Sandbox {
             thread::Builder::new().name("sandbox".to_owned()).spawn(run).context("cannot start a thread for the sandbox")?;
         }
         drop(send);
-        let mut verdicts: Vec<Option<Result<Verdict, RewardError>>> = Vec::new();
+        let mut verdicts: Vec<Option<Result<CaseVerdict, RewardError>>> = Vec::new();
         verdicts.resize_with(count, || None);
         loop {
             match receive.recv_timeout(POLL) {
@@ -108,7 +108,7 @@ impl ProgramSlots {
         stdin: Option<&str>,
         expected: Option<&str>,
         abandoned: &AtomicBool,
-    ) -> Result<Verdict, RewardError> {
+    ) -> Result<CaseVerdict, RewardError> {
         verdict::from_reply(&self.run(code, stdin, CASE_TIMEOUT, abandoned)?, expected)
     }
 
@@ -128,18 +128,18 @@ impl ProgramSlots {
 }
 
 /// Collects the verdicts in order. A program that fails to compile in one case counts as failing to compile in all later ones.
-fn settle(verdicts: Vec<Option<Result<Verdict, RewardError>>>) -> Result<Vec<Verdict>> {
-    let mut settled: Vec<Verdict> = Vec::new();
+fn settle(verdicts: Vec<Option<Result<CaseVerdict, RewardError>>>) -> Result<Vec<CaseVerdict>> {
+    let mut settled: Vec<CaseVerdict> = Vec::new();
     for (index, verdict) in verdicts.into_iter().enumerate() {
         let compiles = settled.last().is_none_or(|before| before.compiles());
-        let lost = || RewardError { kind: FailureKind::Crash, message: "the request broke off".to_owned() };
+        let lost = || RewardError { kind: RewardFailure::Crash, message: "the request broke off".to_owned() };
         let verdict = match verdict.unwrap_or_else(|| Err(lost())) {
             Ok(verdict) if compiles || !verdict.compiles() => verdict,
             Err(RewardError { kind, message }) if compiles => {
                 let message = format!("no verdict of the sandbox on test case {index}: {message}");
                 return Err(RewardError { kind, message }.into());
             }
-            _ => Verdict::COMPILE_ERROR_SKIPPED,
+            _ => CaseVerdict::COMPILE_ERROR_SKIPPED,
         };
         settled.push(verdict);
     }

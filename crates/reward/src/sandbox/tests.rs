@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::cases::Cases;
 use super::*;
-use crate::reward_error::{FailureKind, RewardError};
+use crate::reward_error::{RewardError, RewardFailure};
 use crate::{Score, ScoreInput, Services};
 use burnish_util::interrupt::Interrupt;
 
@@ -136,16 +136,16 @@ fn what_the_service_fails_at_is_no_score() {
         (failure.kind, failure.message.clone())
     };
     let (kind, message) = failure("http://127.0.0.1:1/run_code");
-    assert_eq!(kind, FailureKind::Crash);
+    assert_eq!(kind, RewardFailure::Crash);
     assert!(message.contains("test case 0: http://127.0.0.1:1/run_code after 3 of 3 tries"), "{message}");
     let (kind, message) = failure(&service(|_| (500, json!("out of order"))));
-    assert_eq!(kind, FailureKind::Exception);
+    assert_eq!(kind, RewardFailure::Exception);
     assert!(message.contains("after 1 of 3 tries: HTTP status 500: \"out of order\""), "{message}");
     let (_, message) = failure(&service(|_| (200, json!({"status": "SandboxError", "message": "no more machines"}))));
     assert!(message.contains("the status SandboxError: no more machines"), "{message}");
 
     let (kind, message) = failure(&service(|_| printed(&"1".repeat(17 << 20))));
-    assert_eq!(kind, FailureKind::Exception);
+    assert_eq!(kind, RewardFailure::Exception);
     assert!(message.ends_with("/run_code after 1 of 3 tries: the reply has more than 16777216 bytes"), "{message}");
 
     // A program that does not compile fails, for any reply to later cases. A gateway timeout is temporary.

@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-use crate::reward_error::{FailureKind, RewardError};
+use crate::reward_error::{RewardError, RewardFailure};
 use burnish_util::python_value::text_of;
 
 /// Result of one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct CaseVerdict {
     /// verl's word for the result.
     pub status: &'static str,
     pub passed: bool,
 }
 
-impl Verdict {
+impl CaseVerdict {
     pub(crate) const COMPILE_ERROR_SKIPPED: Self = Self::failed("compile_error_skipped");
     const PASSED: Self = Self { status: "success", passed: true };
 
@@ -31,20 +31,20 @@ impl Verdict {
 ///
 /// # Errors
 /// A [`RewardError`] in the cases that verl marks with -1 because there is no verdict: the service failed, not the program.
-pub fn from_reply(response: &Value, expected: Option<&str>) -> Result<Verdict, RewardError> {
+pub fn from_reply(response: &Value, expected: Option<&str>) -> Result<CaseVerdict, RewardError> {
     let (compile, run) = (&response["compile_result"], &response["run_result"]);
     match response["status"].as_str() {
         Some("Failed") => match (failure_of(compile), failure_of(run)) {
-            (Some("timeout"), _) => Ok(Verdict::failed("compile_timeout")),
-            (Some(_), _) => Ok(Verdict::failed("compile_error")),
-            (None, Some("timeout")) => Ok(Verdict::failed("timeout")),
-            (None, Some(_)) => Ok(Verdict::failed("runtime_error")),
+            (Some("timeout"), _) => Ok(CaseVerdict::failed("compile_timeout")),
+            (Some(_), _) => Ok(CaseVerdict::failed("compile_error")),
+            (None, Some("timeout")) => Ok(CaseVerdict::failed("timeout")),
+            (None, Some(_)) => Ok(CaseVerdict::failed("runtime_error")),
             (None, None) => Err(failure(response)),
         },
         Some("Success") if run["status"] == "Finished" => {
             let printed = if run["stdout"].is_null() { String::new() } else { text_of(&run["stdout"]) };
             let same = expected.is_none_or(|expected| printed.trim_end_matches('\n') == expected.trim_end_matches('\n'));
-            Ok(if same { Verdict::PASSED } else { Verdict::failed("wrong_answer") })
+            Ok(if same { CaseVerdict::PASSED } else { CaseVerdict::failed("wrong_answer") })
         }
         _ => Err(failure(response)),
     }
@@ -69,5 +69,5 @@ fn failure(response: &Value) -> RewardError {
     let message = message.as_str().filter(|text| !text.is_empty()).map_or_else(|| response.to_string(), str::to_owned);
     let status = response["status"].as_str().unwrap_or("none");
     let message: String = message.chars().take(300).collect();
-    RewardError { kind: FailureKind::Exception, message: format!("the reply has the status {status}: {message}") }
+    RewardError { kind: RewardFailure::Exception, message: format!("the reply has the status {status}: {message}") }
 }

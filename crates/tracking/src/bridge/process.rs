@@ -13,7 +13,7 @@ use serde_json::Value;
 
 const CODE: &str = include_str!("bridge.py");
 
-pub(super) struct Process {
+pub(super) struct BridgeProcess {
     name: &'static str,
     requests: ChildStdin,
     replies: BufReader<ChildStdout>,
@@ -21,7 +21,7 @@ pub(super) struct Process {
     child: Arc<Mutex<Child>>,
 }
 
-impl Process {
+impl BridgeProcess {
     /// Starts the process in a separate process group, so that Ctrl-C does not end it before the trainer. Its output is appended
     /// to `log`.
     pub(super) fn spawn(name: &'static str, python: &str, log: &Path) -> Result<Self> {

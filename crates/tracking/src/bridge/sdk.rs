@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::Session;
+use crate::TrackedRun;
 
 /// A Python package and its use by the bridge.
 pub(crate) struct Sdk {
@@ -20,7 +20,7 @@ pub(crate) struct Sdk {
 
 impl Sdk {
     /// Creates a package that gets the settings and the names of metrics unchanged.
-    pub(crate) fn plain(name: &'static str, module: &'static str, package: Option<&'static str>, session: &Session) -> Self {
+    pub(crate) fn plain(name: &'static str, module: &'static str, package: Option<&'static str>, session: &TrackedRun) -> Self {
         Self { name, module, package, config: session.config.clone(), rename: str::to_owned }
     }
 }

@@ -12,7 +12,7 @@ use super::line::{cell, line, list};
 use super::sdk::Sdk;
 use super::transport::open;
 use crate::outbox::{Content, QueuedRow};
-use crate::{Cell, Ending, Exit, Metrics, Session, Table, Tracker};
+use crate::{Cell, Ending, Exit, Metrics, StepTable, TrackedRun, Tracker};
 
 /// The part of swanlab that the bridge uses. It records its calls, and fails at some steps.
 const SWANLAB: &str = r#"
@@ -50,7 +50,7 @@ echarts = types.SimpleNamespace(Table=Table)
 
 struct Bench {
     dir: tempfile::TempDir,
-    session: Session,
+    session: TrackedRun,
 }
 
 /// Creates a Python interpreter that finds the package of the tests but no settings of the user who runs them.
@@ -67,7 +67,7 @@ fn bench() -> Bench {
     // executed.
     assert!(Command::new("install").args(["-m", "755"]).args([place("script"), place("python")]).status().unwrap().success());
     let python = place("python").to_str().unwrap().to_owned();
-    let session = Session { python, ..Session::in_folder(dir.path().into(), None) };
+    let session = TrackedRun { python, ..TrackedRun::in_folder(dir.path().into(), None) };
     Bench { dir, session }
 }
 
@@ -97,7 +97,7 @@ fn rows_tables_and_the_end_reach_the_package() {
     tracker.log(1, &metrics(&special)).unwrap();
     let rows = vec![vec!["1\n2".into(), Cell::Number(2.0), Cell::None]];
     let columns = ["query", "score", "other"].map(String::from).to_vec();
-    tracker.table(1, &Table { name: "texts", columns, rows, brief: Vec::new() }).unwrap();
+    tracker.table(1, &StepTable { name: "texts", columns, rows, brief: Vec::new() }).unwrap();
     tracker.finish(&Ending::uninterrupted(Exit::Finished)).unwrap();
     let told = bench.told();
     assert!(told[0].starts_with("init project burnish {'seed': 1} {'experiment_name': 'experiment'} "), "{}", told[0]);
@@ -110,7 +110,7 @@ fn rows_tables_and_the_end_reach_the_package() {
     assert_eq!(told[1..], expected);
     assert_eq!(fs::read_to_string(bench.path("swanlab.log")).unwrap(), "printed by the package\n");
 
-    let resumed = Session { resumed_step: Some(1), ..bench.session.clone() };
+    let resumed = TrackedRun { resumed_step: Some(1), ..bench.session.clone() };
     (super::SWANLAB.open)(&resumed).unwrap().finish(&Ending::uninterrupted(Exit::Interrupted)).unwrap();
     let told = bench.told();
     assert!(told[4].contains("'id': 'id1', 'resume': 'allow'"), "{}", told[4]);

@@ -7,10 +7,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 
 use super::line::line;
-use super::process::Process;
+use super::process::BridgeProcess;
 use super::sdk::Sdk;
 use crate::outbox::{Content, DeliveryError, Outbox, QueuedRow, RETRY_POLICY, Transport};
-use crate::{Exit, Session, Tracker};
+use crate::{Exit, TrackedRun, Tracker};
 
 /// Time limit for importing a package and beginning a run; MLflow creates a database of fifty tables in that time.
 const OPENING: Duration = Duration::from_secs(120);
@@ -19,9 +19,9 @@ const OPENING: Duration = Duration::from_secs(120);
 ///
 /// # Errors
 /// If Python or the package is missing, or if the package cannot begin a run.
-pub(crate) fn open(session: &Session, sdk: Sdk) -> Result<Box<dyn Tracker>> {
+pub(crate) fn open(session: &TrackedRun, sdk: Sdk) -> Result<Box<dyn Tracker>> {
     let name = sdk.name;
-    let process = Process::spawn(name, &session.python, &session.dir.join(format!("{name}.log")))?;
+    let process = BridgeProcess::spawn(name, &session.python, &session.dir.join(format!("{name}.log")))?;
     let killer = process.killer();
     let outbox = Outbox::start(name, Bridge { process, sdk, session: session.clone() }, RETRY_POLICY)?;
     if !outbox.opened(OPENING)? {
@@ -32,9 +32,9 @@ pub(crate) fn open(session: &Session, sdk: Sdk) -> Result<Box<dyn Tracker>> {
 }
 
 struct Bridge {
-    process: Process,
+    process: BridgeProcess,
     sdk: Sdk,
-    session: Session,
+    session: TrackedRun,
 }
 
 impl Bridge {

@@ -2,7 +2,7 @@
 
 use console::{Style, measure_text_width, truncate_str};
 
-use super::super::{Cell, Table};
+use super::super::{Cell, StepTable};
 use burnish_util::excerpt::beginning_of;
 use burnish_util::number::four_digits;
 use burnish_util::printable::printable;
@@ -17,9 +17,9 @@ const LEAST: usize = 12;
 const ADVANTAGE: &str = "advantage";
 
 /// Draws the first rows of a table within `width` columns, one line each: texts are cut to the room that numbers leave. An
-/// advantage is green if it is positive and red if it is negative. A number that differs from 0 only by rounding, compared with the
-/// largest of the table, counts as 0: the advantage of a response that scored like all others may be 3.7e-9.
-pub(super) fn drawn(step: u64, table: &Table, width: usize) -> String {
+/// advantage is green if it is positive and red if it is negative. A number that differs from 0 only by rounding, compared with
+/// the largest of the table, counts as 0: the advantage of a response that scored like all others may be 3.7e-9.
+pub(super) fn drawn(step: u64, table: &StepTable, width: usize) -> String {
     let number = |cell: &Cell| if let Cell::Number(number) = cell { Some(*number) } else { None };
     let numbers = table.rows.iter().flatten().filter_map(number).filter(|number| number.is_finite());
     let noise = f64::from(f32::EPSILON) * numbers.fold(0.0, |most: f64, number| most.max(number.abs()));
@@ -108,7 +108,7 @@ mod tests {
         let columns = ["query", "response", "score", "advantage"].map(str::to_owned).to_vec();
         let rows = vec![row("\u{1b}[2J said\nso", 0.25), row(&"long ".repeat(40), 3.74e-9), row("third", 1.0)];
         let brief = vec!["1+2=".to_owned(), "1+2=".to_owned(), "1+2=".to_owned()];
-        let table = Table { name: "completions", columns, rows, brief };
+        let table = StepTable { name: "completions", columns, rows, brief };
         let text = drawn(7, &table, 60);
         assert_eq!(
             text,
@@ -133,7 +133,7 @@ mod tests {
     fn a_cell_is_bounded_whatever_its_text_is() {
         let row = vec![Cell::from("文".repeat(5_000_000).as_str()), Cell::from("x".repeat(5_000_000).as_str())];
         let columns = vec!["a".repeat(1_000_000), "b".to_owned()];
-        let table = Table { name: "completions", columns, rows: vec![row; 5], brief: Vec::new() };
+        let table = StepTable { name: "completions", columns, rows: vec![row; 5], brief: Vec::new() };
         assert!(drawn(1, &table, 120).lines().all(|line| measure_text_width(line) <= 120));
     }
 }

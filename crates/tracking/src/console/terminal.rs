@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use console::{Style, Term, measure_text_width};
 
-use super::super::{Ending, Metrics, Progress, Session, Table, Tracker, TrackerEntry};
+use super::super::{Ending, Metrics, Progress, StepTable, TrackedRun, Tracker, TrackerEntry};
 use super::samples;
 use burnish_util::number::{four_digits, whole};
 use burnish_util::printable::printable;
@@ -86,7 +86,7 @@ pub(in super::super) struct Console {
 
 impl Console {
     /// Creates the tracker of a run.
-    pub(in super::super) fn new(session: &Session) -> Self {
+    pub(in super::super) fn new(session: &TrackedRun) -> Self {
         let start = (session.resumed_step.unwrap_or(0), Instant::now());
         Self {
             progress: session.progress.clone(),
@@ -176,7 +176,7 @@ impl Tracker for Console {
         self.lines(step, metrics, width).iter().try_for_each(|line| self.progress.println(line))
     }
 
-    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
+    fn table(&mut self, step: u64, table: &StepTable) -> Result<()> {
         if !self.is_due(step, table.name) {
             return Ok(());
         }
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_line_has_the_numbers_to_watch_and_a_validation_its_own() {
         console::set_colors_enabled(false);
-        let session = Session { resumed_step: Some(2), ..Session::in_folder("local".into(), None) };
+        let session = TrackedRun { resumed_step: Some(2), ..TrackedRun::in_folder("local".into(), None) };
         let mut console = Console::new(&session);
         let values =
             [("actor/entropy", 1.23456), ("critic/score/mean", -0.5), ("actor/pg_loss", 3.0), ("val-core/a/acc/mean@1", 0.75)];
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn columns_stay_in_place_and_samples_are_few() {
         console::set_colors_enabled(false);
-        let mut console = Console::new(&Session::in_folder("local".into(), None));
+        let mut console = Console::new(&TrackedRun::in_folder("local".into(), None));
         let mut place = |step: u64, reward: f64| {
             let metrics = [("critic/score/mean", reward), ("actor/entropy", 2.5)].into_iter().collect();
             console.lines(step, &metrics, usize::MAX)[0].find("entropy")

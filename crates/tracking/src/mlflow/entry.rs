@@ -6,11 +6,11 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::names;
-use super::run::Run;
-use super::server::{Credentials, Server};
+use super::run::MlflowRun;
+use super::server::{Credentials, MlflowServer};
 use crate::bridge::{self, Sdk};
 use crate::outbox::{Outbox, RETRY_POLICY, RetryPolicy};
-use crate::{Session, Tracker, TrackerEntry};
+use crate::{TrackedRun, Tracker, TrackerEntry};
 
 pub(crate) const TRACKER: TrackerEntry = TrackerEntry {
     name: "mlflow",
@@ -34,13 +34,13 @@ const BY_PACKAGE: [&str; 6] = [
     "MLFLOW_WORKSPACE",
 ];
 
-fn open(session: &Session) -> Result<Box<dyn Tracker>> {
+fn open(session: &TrackedRun) -> Result<Box<dyn Tracker>> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let uri = set("MLFLOW_TRACKING_URI").unwrap_or_else(|| DEFAULT_URI.to_owned());
     let is_server = ["http://", "https://"].iter().any(|scheme| uri.to_ascii_lowercase().starts_with(scheme));
     if is_server && BY_PACKAGE.iter().all(|name| set(name).is_none()) {
-        let server = Server::new(&uri, &Credentials::from_environment())?;
-        return Ok(Box::new(deliver(Run::new(server, session.clone(), set("MLFLOW_RUN_ID")), RETRY_POLICY)?));
+        let server = MlflowServer::new(&uri, &Credentials::from_environment())?;
+        return Ok(Box::new(deliver(MlflowRun::new(server, session.clone(), set("MLFLOW_RUN_ID")), RETRY_POLICY)?));
     }
     let params = names::params(&session.config);
     let params: Value = params.into_iter().map(|(key, value)| (key, Value::String(value))).collect();
@@ -51,7 +51,7 @@ fn open(session: &Session) -> Result<Box<dyn Tracker>> {
 }
 
 /// Starts to deliver rows. They wait in the queue until the server can be reached.
-pub(super) fn deliver(run: Run, policy: RetryPolicy) -> Result<Outbox> {
+pub(super) fn deliver(run: MlflowRun, policy: RetryPolicy) -> Result<Outbox> {
     let outbox = Outbox::start(TRACKER.name, run, policy)?;
     outbox.opened(OPENING)?;
     Ok(outbox)

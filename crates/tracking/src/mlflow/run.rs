@@ -7,9 +7,9 @@ use anyhow::{Result, anyhow};
 use serde_json::{Map, Value, json};
 
 use super::super::outbox::{Content, DeliveryError, QueuedRow, Transport};
-use super::super::{Cell, Exit, Metrics, Session, Table};
+use super::super::{Cell, Exit, Metrics, StepTable, TrackedRun};
 use super::names;
-use super::server::{MlflowError, Server};
+use super::server::{MlflowError, MlflowServer};
 
 /// MLflow's limits per call.
 const MOST_METRICS: usize = 1000;
@@ -18,9 +18,9 @@ const MOST_PARAMS: usize = 100;
 /// Name under which the run's id is stored in the run's folder.
 const REMEMBERED: &str = "mlflow";
 
-pub(super) struct Run {
-    server: Server,
-    session: Session,
+pub(super) struct MlflowRun {
+    server: MlflowServer,
+    session: TrackedRun,
     /// `MLFLOW_RUN_ID`: an existing run, created by somebody else.
     given: Option<String>,
     found: Option<FoundRun>,
@@ -33,8 +33,8 @@ struct FoundRun {
     artifacts: String,
 }
 
-impl Run {
-    pub(super) fn new(server: Server, session: Session, given: Option<String>) -> Self {
+impl MlflowRun {
+    pub(super) fn new(server: MlflowServer, session: TrackedRun, given: Option<String>) -> Self {
         let params = names::params(&session.config);
         Self { server, session, given, found: None, params }
     }
@@ -192,7 +192,7 @@ impl Run {
     }
 
     /// Sends a table as an artifact of the run, like verl's validation samples.
-    fn send_table(&self, step: u64, table: &Table) -> Result<(), DeliveryError> {
+    fn send_table(&self, step: u64, table: &StepTable) -> Result<(), DeliveryError> {
         let artifacts = self.found.as_ref().map_or("", |found| &found.artifacts);
         let Some(root) = artifacts.strip_prefix("mlflow-artifacts:/").map(|root| root.trim_matches('/')) else {
             return Err(DeliveryError::Permanent(
@@ -213,7 +213,7 @@ impl Run {
     }
 }
 
-impl Transport for Run {
+impl Transport for MlflowRun {
     fn open(&mut self) -> Result<(), DeliveryError> {
         if self.found.is_none() {
             self.found = Some(self.find()?);
@@ -288,13 +288,13 @@ fn number(value: f64) -> Value {
     }
 }
 
-fn file_name(step: u64, table: &Table) -> String {
+fn file_name(step: u64, table: &StepTable) -> String {
     let name: String = table.name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
     format!("{name}_step{step}.json")
 }
 
 /// Returns a table as a JSON list of objects, one per row.
-fn records(table: &Table) -> Value {
+fn records(table: &StepTable) -> Value {
     let value = |cell: &Cell| match cell {
         Cell::Text(text) => json!(text),
         Cell::Number(value) => number(*value),

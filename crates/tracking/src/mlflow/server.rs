@@ -19,7 +19,7 @@ const MOST_BYTES: u64 = 16 << 20;
 const QUOTED: usize = 300;
 
 /// An MLflow server: its address and the credentials for it.
-pub(super) struct Server {
+pub(super) struct MlflowServer {
     agent: Agent,
     /// Address without a trailing slash.
     base: String,
@@ -92,7 +92,7 @@ impl Credentials {
     }
 }
 
-impl Server {
+impl MlflowServer {
     /// Prepares calls to the server at `address`; nothing is sent yet.
     ///
     /// # Errors
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn addresses_are_checked_and_shown_without_passwords() {
-        let server = |address: &str| Server::new(address, &Credentials::default());
+        let server = |address: &str| MlflowServer::new(address, &Credentials::default());
         assert_eq!(server("https://me:secret@host:5000/path/").unwrap().address(), "https://host:5000/path");
         for address in ["http://", "http://a b", "http://host?x=1"] {
             let error = server(address).err().unwrap().to_string();

@@ -10,10 +10,10 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::entry::deliver;
-use super::run::Run;
-use super::server::{Credentials, Server};
+use super::run::MlflowRun;
+use super::server::{Credentials, MlflowServer};
 use crate::outbox::{Outbox, RetryPolicy};
-use crate::{Cell, Ending, Exit, Metrics, Session, Table, Tracker};
+use crate::{Cell, Ending, Exit, Metrics, StepTable, TrackedRun, Tracker};
 use burnish_util::interrupt::Interrupt;
 
 const QUICK: RetryPolicy = RetryPolicy {
@@ -109,14 +109,14 @@ fn free() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
-fn open(address: &str, session: &Session, given: Option<&str>, policy: RetryPolicy) -> Result<Outbox> {
+fn open(address: &str, session: &TrackedRun, given: Option<&str>, policy: RetryPolicy) -> Result<Outbox> {
     let credentials = Credentials { token: Some("secret".into()), ..Credentials::default() };
-    deliver(Run::new(Server::new(address, &credentials)?, session.clone(), given.map(str::to_owned)), policy)
+    deliver(MlflowRun::new(MlflowServer::new(address, &credentials)?, session.clone(), given.map(str::to_owned)), policy)
 }
 
-fn sample(config: Value) -> (tempfile::TempDir, Session) {
+fn sample(config: Value) -> (tempfile::TempDir, TrackedRun) {
     let dir = tempfile::tempdir().unwrap();
-    let session = Session { config, ..Session::in_folder(dir.path().into(), None) };
+    let session = TrackedRun { config, ..TrackedRun::in_folder(dir.path().into(), None) };
     (dir, session)
 }
 
@@ -132,7 +132,7 @@ fn a_run_has_its_settings_metrics_and_tables_within_the_limits_of_calls() {
     tracker.log(2, &many).unwrap();
     let rows = vec![vec!["1 + 1".into(), Cell::Number(f64::NAN)], vec!["1 + 2".into(), Cell::None]];
     tracker
-        .table(2, &Table { name: "val/texts", columns: vec!["query".into(), "score".into()], rows, brief: Vec::new() })
+        .table(2, &StepTable { name: "val/texts", columns: vec!["query".into(), "score".into()], rows, brief: Vec::new() })
         .unwrap();
     tracker.finish(&Ending::uninterrupted(Exit::Interrupted)).unwrap();
 
@@ -158,7 +158,7 @@ fn a_resumed_run_goes_on_with_the_settings_it_has() {
     let mock = Mock::start(free(), usual);
     let (_dir, session) = sample(json!({"lr": 0.1, "steps": 20, "new": true}));
     open(&mock.address, &session, None, QUICK).unwrap().finish(&Ending::uninterrupted(Exit::Failed)).unwrap();
-    let resumed = Session { resumed_step: Some(5), ..session };
+    let resumed = TrackedRun { resumed_step: Some(5), ..session };
     open(&mock.address, &resumed, None, QUICK).unwrap().finish(&Ending::uninterrupted(Exit::Finished)).unwrap();
     assert_eq!(mock.calls("POST runs/create").len(), 1);
     assert_eq!(mock.calls("GET runs/get")[0].line, "GET runs/get?run_id=r1");

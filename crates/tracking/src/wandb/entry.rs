@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::run::Wandb;
-use super::settings::{Mode, Settings};
-use crate::{Ending, Metrics, Table, Tracker, TrackerEntry};
+use super::settings::{Mode, WandbSettings};
+use crate::{Ending, Metrics, StepTable, Tracker, TrackerEntry};
 
 pub(crate) const TRACKER: TrackerEntry = TrackerEntry {
     name: "wandb",
@@ -13,7 +13,7 @@ pub(crate) const TRACKER: TrackerEntry = TrackerEntry {
           WANDB_RUN_GROUP, WANDB_JOB_TYPE, WANDB_TAGS, WANDB_NOTES, WANDB_RUN_ID, WANDB_RESUME; a resumed run continues its own",
     reads: &["trainer.wandb_proxy"],
     open: |session| {
-        let settings = Settings::from_environment(session)?;
+        let settings = WandbSettings::from_environment(session)?;
         if settings.mode == Mode::Disabled {
             tracing::info!("W&B: WANDB_MODE=disabled, so nothing is written");
             return Ok(Box::new(Disabled));
@@ -30,7 +30,7 @@ impl Tracker for Disabled {
         Ok(())
     }
 
-    fn table(&mut self, _: u64, _: &Table) -> Result<()> {
+    fn table(&mut self, _: u64, _: &StepTable) -> Result<()> {
         Ok(())
     }
 

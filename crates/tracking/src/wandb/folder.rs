@@ -10,13 +10,13 @@ use anyhow::{Context, Error, Result};
 use super::kept_log::KeptLog;
 use super::log::Log;
 use super::records::{self, RunFields, kind};
-use super::settings::Settings;
+use super::settings::WandbSettings;
 use super::writer::Writer;
-use crate::Session;
+use crate::TrackedRun;
 use burnish_util::strftime::strftime;
 
 /// Creates a folder for the run and writes the first records.
-pub(super) fn start(session: &Session, settings: &Settings) -> Result<(PathBuf, Writer, Duration)> {
+pub(super) fn start(session: &TrackedRun, settings: &WandbSettings) -> Result<(PathBuf, Writer, Duration)> {
     let id = settings.id.as_deref().unwrap_or(&session.run_id);
     let seconds = session.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let time = strftime("%Y%m%d_%H%M%S", seconds as i64, 0).map_err(Error::msg)?;
@@ -50,7 +50,7 @@ pub(super) fn start(session: &Session, settings: &Settings) -> Result<(PathBuf, 
 }
 
 /// Opens the log that an earlier process of the run began, and removes the rows that the resumed run will write again.
-pub(super) fn resumed(session: &Session, settings: &Settings) -> Result<Option<(PathBuf, Writer, Duration)>> {
+pub(super) fn resumed(session: &TrackedRun, settings: &WandbSettings) -> Result<Option<(PathBuf, Writer, Duration)>> {
     let (Some(last), Some(name)) = (session.resumed_step, session.remembered("wandb")) else { return Ok(None) };
     // The format is offline-run-YYYYMMDD_HHMMSS-ID.
     let Some(id) = name.splitn(4, '-').nth(3) else { return Ok(None) };

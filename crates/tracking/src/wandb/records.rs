@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use serde_json::Value;
 
-use burnish_util::protobuf::{Message, WireValue, bytes_of, fields};
+use burnish_util::protobuf::{ProtobufMessage, WireValue, bytes_of, fields};
 use burnish_util::secret::hide;
 
 /// Kinds of records, as field numbers of `Record`.
@@ -25,7 +25,7 @@ pub(super) mod kind {
 
 /// Encodes a `Record`: num = 1, and the body in the field of its kind.
 pub(super) fn record(number: u64, kind: u64, body: &[u8]) -> Vec<u8> {
-    Message::of(|record| {
+    ProtobufMessage::of(|record| {
         record.varint(1, number);
         record.bytes(kind, body);
     })
@@ -33,7 +33,7 @@ pub(super) fn record(number: u64, kind: u64, body: &[u8]) -> Vec<u8> {
 
 /// Encodes a `HeaderRecord`: version_info = 1 with producer = 1 and min_consumer = 2, the oldest client that can read the file.
 pub(super) fn header() -> Vec<u8> {
-    Message::of(|header| {
+    ProtobufMessage::of(|header| {
         header.message(1, |version| {
             version.text(1, concat!("burnish ", env!("CARGO_PKG_VERSION")));
             version.text(2, "0.70.0");
@@ -58,7 +58,7 @@ pub(super) struct RunFields<'a> {
 /// Encodes a `RunRecord`.
 pub(super) fn run(about: &RunFields, config: &Value, started: SystemTime) -> Result<Vec<u8>> {
     let config = self::config(config)?;
-    Ok(Message::of(|run| {
+    Ok(ProtobufMessage::of(|run| {
         let texts = [(1, about.id), (2, about.entity), (3, about.project)];
         texts.iter().for_each(|(field, text)| run.text(*field, text));
         run.bytes(4, &config);
@@ -72,7 +72,7 @@ pub(super) fn run(about: &RunFields, config: &Value, started: SystemTime) -> Res
 
 /// Encodes a `ConfigRecord`: update = 1 for every key of an object, with key = 1 and value_json = 16.
 pub(super) fn config(config: &Value) -> Result<Vec<u8>> {
-    let mut record = Message::default();
+    let mut record = ProtobufMessage::default();
     for (key, value) in config.as_object().into_iter().flatten() {
         let value = serde_json::to_vec(value)?;
         record.message(1, |item| {
@@ -86,14 +86,14 @@ pub(super) fn config(config: &Value) -> Result<Vec<u8>> {
 /// Encodes a `google.protobuf.Timestamp`.
 pub(super) fn timestamp(time: SystemTime) -> Vec<u8> {
     let elapsed = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Message::of(|timestamp| {
+    ProtobufMessage::of(|timestamp| {
         timestamp.varint(1, elapsed.as_secs());
         timestamp.varint(2, elapsed.subsec_nanos().into());
     })
 }
 
 /// Adds one item to a `HistoryRecord` or `SummaryRecord`. Items are field 1: nested_key = 2, repeated, value_json = 16.
-pub(super) fn item(items: &mut Message, keys: &[&str], json: &str) {
+pub(super) fn item(items: &mut ProtobufMessage, keys: &[&str], json: &str) {
     items.message(1, |item| {
         keys.iter().for_each(|key| item.bytes(2, key.as_bytes()));
         item.bytes(16, json.as_bytes());
@@ -114,7 +114,7 @@ pub(super) fn number(value: f64) -> String {
 
 /// Encodes a `HistoryRecord` with these items: step = 2 with num = 1.
 pub(super) fn history(items: Vec<u8>, step: u64) -> Vec<u8> {
-    let mut history = Message::with(items);
+    let mut history = ProtobufMessage::with(items);
     history.message(2, |number| number.varint(1, step));
     history.into_bytes()
 }
@@ -142,7 +142,7 @@ pub(super) fn value_of<'a>(history: &'a [u8], key: &str) -> Option<&'a str> {
 
 /// Encodes a `StatsRecord`: timestamp = 2, item = 3 with key = 1 and value_json = 16.
 pub(super) fn stats(time: SystemTime, values: &[(String, f64)]) -> Vec<u8> {
-    Message::of(|stats| {
+    ProtobufMessage::of(|stats| {
         stats.bytes(2, &timestamp(time));
         for (name, value) in values {
             stats.message(3, |item| {
@@ -156,7 +156,7 @@ pub(super) fn stats(time: SystemTime, values: &[(String, f64)]) -> Vec<u8> {
 /// Encodes a `FilesRecord` of one file: files = 1 with path = 1 (relative to the run's `files`) and type = 3, where 2 is media.
 /// The client uploads the file at once.
 pub(super) fn file(path: &str) -> Vec<u8> {
-    Message::of(|files| {
+    ProtobufMessage::of(|files| {
         files.message(1, |file| {
             file.text(1, path);
             file.varint(3, 2);
@@ -166,7 +166,7 @@ pub(super) fn file(path: &str) -> Vec<u8> {
 
 /// Encodes a `RunExitRecord`: exit_code = 1, runtime = 2.
 pub(super) fn exit(code: u64, runtime: Duration) -> Vec<u8> {
-    Message::of(|exit| {
+    ProtobufMessage::of(|exit| {
         exit.varint(1, code);
         exit.varint(2, runtime.as_secs());
     })
@@ -182,7 +182,7 @@ pub(super) fn environment(writer: &str, host: &str, started: SystemTime) -> Vec<
     let total = read("/proc/meminfo")
         .lines()
         .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
-    Message::of(|environment| {
+    ProtobufMessage::of(|environment| {
         environment.text(1, &format!("Linux-{}", read("/proc/sys/kernel/osrelease").trim()));
         environment.bytes(3, &timestamp(started));
         arguments.for_each(|argument| environment.text(5, &argument));

@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 
 use super::live_upload::LiveUpload;
 use super::records::{self, kind};
-use super::settings::{self, Mode, Settings};
-use super::system::Sampler;
+use super::settings::{self, Mode, WandbSettings};
+use super::system::SystemSampler;
 use super::writer::{Writer, lock};
 use super::{folder, tables};
-use crate::{Ending, Exit, Metrics, Session, Table, Tracker};
-use burnish_util::protobuf::Message;
+use crate::{Ending, Exit, Metrics, StepTable, TrackedRun, Tracker};
+use burnish_util::protobuf::ProtobufMessage;
 use burnish_util::shell::word;
 
 /// Longest wait for the upload at the end of a run.
@@ -26,13 +26,13 @@ const FAILED: u64 = 1;
 pub(crate) struct Wandb {
     writer: Arc<Mutex<Writer>>,
     folder: PathBuf,
-    sampler: Option<Sampler>,
+    sampler: Option<SystemSampler>,
     live: Option<LiveUpload>,
     opened: Instant,
     /// Time that the run took before it was resumed.
     earlier: Duration,
     /// Step and items of tables that are waiting for the metrics of their step.
-    tables: Option<(u64, Message)>,
+    tables: Option<(u64, ProtobufMessage)>,
 }
 
 impl Wandb {
@@ -40,14 +40,14 @@ impl Wandb {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub(super) fn open(session: &Session, settings: &Settings) -> Result<Self> {
+    pub(super) fn open(session: &TrackedRun, settings: &WandbSettings) -> Result<Self> {
         let (folder, writer, earlier) = match folder::resumed(session, settings)? {
             Some(resumed) => resumed,
             None => folder::start(session, settings)?,
         };
         let writer = Arc::new(Mutex::new(writer));
         let shared = Arc::clone(&writer);
-        let sampler = Sampler::start(move |values| {
+        let sampler = SystemSampler::start(move |values| {
             let mut writer = lock(&shared);
             writer.write(&[(kind::STATS, &records::stats(SystemTime::now(), values))])?;
             let file = writer.log.file();
@@ -63,7 +63,7 @@ impl Wandb {
     }
 
     /// Writes a row of history and, with the same content, the summary.
-    fn row(&self, step: u64, mut items: Message) -> Result<()> {
+    fn row(&self, step: u64, mut items: ProtobufMessage) -> Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         records::item(&mut items, &["_timestamp"], &records::number(now.as_secs_f64()));
         records::item(&mut items, &["_runtime"], &records::number(self.runtime().as_secs_f64()));
@@ -93,19 +93,19 @@ impl Tracker for Wandb {
         if self.tables.as_ref().is_some_and(|(of, _)| *of != step) {
             self.flush_tables()?;
         }
-        let mut items = self.tables.take().map_or_else(Message::default, |(_, items)| items);
+        let mut items = self.tables.take().map_or_else(ProtobufMessage::default, |(_, items)| items);
         metrics.iter().for_each(|(name, value)| records::item(&mut items, &[name], &records::number(value)));
         self.row(step, items)
     }
 
-    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
+    fn table(&mut self, step: u64, table: &StepTable) -> Result<()> {
         if self.tables.as_ref().is_some_and(|(of, _)| *of != step) {
             self.flush_tables()?;
         }
         let lost = || format!("the table '{}' of step {step} is lost", table.name);
         let (path, size) = tables::write(&self.folder.join("files"), step, table).with_context(lost)?;
         lock(&self.writer).write(&[(kind::FILES, &records::file(&path))]).with_context(lost)?;
-        let (_, items) = self.tables.get_or_insert_with(|| (step, Message::default()));
+        let (_, items) = self.tables.get_or_insert_with(|| (step, ProtobufMessage::default()));
         tables::items(items, table, &path, size)
     }
 
@@ -115,7 +115,7 @@ impl Tracker for Wandb {
             sampler.stop();
         }
         let runtime = self.runtime();
-        let mut summary = Message::default();
+        let mut summary = ProtobufMessage::default();
         records::item(&mut summary, &["_wandb", "runtime"], &runtime.as_secs().to_string());
         let summary = summary.into_bytes();
         let code = match ending.exit {
@@ -143,7 +143,7 @@ impl Tracker for Wandb {
     }
 }
 
-fn start_upload(session: &Session, mode: Mode, folder: &Path) -> Option<LiveUpload> {
+fn start_upload(session: &TrackedRun, mode: Mode, folder: &Path) -> Option<LiveUpload> {
     let Mode::Online { requested } = mode else {
         if session.setting("trainer.wandb_proxy").is_some() {
             tracing::warn!("trainer.wandb_proxy is ignored: nothing is uploaded during training");

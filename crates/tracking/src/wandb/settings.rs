@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use super::super::Session;
+use super::super::TrackedRun;
 
 /// The way in which a run reaches the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub(super) enum Mode {
 }
 
 #[derive(Debug)]
-pub(super) struct Settings {
+pub(super) struct WandbSettings {
     pub mode: Mode,
     pub(crate) entity: String,
     pub group: String,
@@ -35,12 +35,12 @@ pub(super) struct Settings {
     pub root: PathBuf,
 }
 
-impl Settings {
-    pub(super) fn from_environment(session: &Session) -> Result<Self> {
+impl WandbSettings {
+    pub(super) fn from_environment(session: &TrackedRun) -> Result<Self> {
         Self::from_environment_of(session, |name| env::var(name).ok().filter(|value| !value.is_empty()))
     }
 
-    pub(crate) fn from_environment_of(session: &Session, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+    pub(crate) fn from_environment_of(session: &TrackedRun, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         check_resume(session, variable("WANDB_RESUME").as_deref())?;
         for (name, key, used) in [
             ("WANDB_PROJECT", "trainer.project_name", &session.project),
@@ -93,7 +93,7 @@ fn names(netrc: &str, host: &str) -> bool {
 }
 
 /// Checks WANDB_RESUME. The checkpoint determines if a run is resumed, and the variable must agree with it.
-fn check_resume(session: &Session, demanded: Option<&str>) -> Result<()> {
+fn check_resume(session: &TrackedRun, demanded: Option<&str>) -> Result<()> {
     match (demanded, session.resumed_step) {
         (Some("never"), Some(step)) => {
             bail!("WANDB_RESUME=never, but the run continues from step {step}: unset it, or set trainer.resume_mode=disable")
@@ -131,9 +131,9 @@ fn is_program(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn read(known: &[(&str, &str)], resumed_step: Option<u64>) -> Result<Settings> {
-        let session = Session::in_folder("run".into(), resumed_step);
-        Settings::from_environment_of(&session, |name| {
+    fn read(known: &[(&str, &str)], resumed_step: Option<u64>) -> Result<WandbSettings> {
+        let session = TrackedRun::in_folder("run".into(), resumed_step);
+        WandbSettings::from_environment_of(&session, |name| {
             known.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string())
         })
     }

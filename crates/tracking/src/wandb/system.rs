@@ -19,12 +19,12 @@ const KIB_PER_MIB: f64 = 1024.0;
 
 /// A thread that samples at once and then every 15 seconds.
 #[derive(Debug)]
-pub(super) struct Sampler {
+pub(super) struct SystemSampler {
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
 
-impl Sampler {
+impl SystemSampler {
     /// Passes every sample to `log`, until `log` fails.
     pub(super) fn start(log: impl Fn(&[(String, f64)]) -> Result<()> + Send + 'static) -> Result<Self> {
         let (stop, stopped) = mpsc::channel();

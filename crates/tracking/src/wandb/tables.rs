@@ -5,14 +5,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::super::{Cell, Table};
+use super::super::{Cell, StepTable};
 use super::records;
 use burnish_util::crc::IEEE;
-use burnish_util::protobuf::Message;
+use burnish_util::protobuf::ProtobufMessage;
 
 /// Writes the file of a table below `files`, and returns its path relative to `files` and its size. Equal tables of a step have
 /// equal paths.
-pub(super) fn write(files: &Path, step: u64, table: &Table) -> Result<(String, usize)> {
+pub(super) fn write(files: &Path, step: u64, table: &StepTable) -> Result<(String, usize)> {
     let text = json(table)?;
     // The client's file names end in a hash too, because a file that was uploaded under a name never changes.
     let path = format!("media/table/{}_{step}_{:08x}.table.json", table.name.replace('/', "_"), IEEE.of(text.as_bytes()));
@@ -26,7 +26,7 @@ pub(super) fn write(files: &Path, step: u64, table: &Table) -> Result<(String, u
 }
 
 /// Adds the items that make a table part of a row.
-pub(super) fn items(row: &mut Message, table: &Table, path: &str, size: usize) -> Result<()> {
+pub(super) fn items(row: &mut ProtobufMessage, table: &StepTable, path: &str, size: usize) -> Result<()> {
     let [rows, columns, size] = [table.rows.len(), table.columns.len(), size].map(|count| count.to_string());
     let path = serde_json::to_string(path)?;
     let items = [
@@ -41,7 +41,7 @@ pub(super) fn items(row: &mut Message, table: &Table, path: &str, size: usize) -
     Ok(())
 }
 
-fn json(table: &Table) -> Result<String> {
+fn json(table: &StepTable) -> Result<String> {
     let cell = |cell: &Cell| match cell {
         Cell::Text(text) => Ok(serde_json::to_string(text)?),
         Cell::Number(value) => Ok(records::number(*value)),
@@ -63,7 +63,7 @@ mod tests {
         let numbers = [1.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
         let rows = ["a\nb", "c", "d", "d"].into_iter().zip(numbers).map(|(name, number)| vec![text(name), Cell::Number(number)]);
         let rows = rows.chain([vec![text("e"), Cell::None]]).collect();
-        let table = Table { name: "samples", columns: vec!["q".into(), "score".into()], rows, brief: Vec::new() };
+        let table = StepTable { name: "samples", columns: vec!["q".into(), "score".into()], rows, brief: Vec::new() };
         let expected = r#"{"columns":["q","score"],"data":[["a\nb",1.5],["c",NaN],["d",Infinity],["d",-Infinity],["e",null]]}"#;
         assert_eq!(json(&table).unwrap(), expected);
     }

@@ -7,20 +7,20 @@ use super::kept_log::KeptLog;
 use super::log::{self, Log};
 use super::records::{self, RunFields, kind};
 use super::run::Wandb;
-use super::settings::Settings;
-use crate::{Cell, Ending, Exit, Session, Table, Tracker};
-use burnish_util::protobuf::{Message, bytes_of};
+use super::settings::WandbSettings;
+use crate::{Cell, Ending, Exit, StepTable, TrackedRun, Tracker};
+use burnish_util::protobuf::{ProtobufMessage, bytes_of};
 
 /// Opens a run like `open` of [`TRACKER`](super::TRACKER), but without reading the environment.
-fn offline(session: &Session) -> Wandb {
-    let settings = Settings::from_environment_of(session, |_| None).unwrap();
+fn offline(session: &TrackedRun) -> Wandb {
+    let settings = WandbSettings::from_environment_of(session, |_| None).unwrap();
     Wandb::open(session, &settings).unwrap()
 }
 
 fn log(tracker: &mut Wandb, steps: std::ops::RangeInclusive<u64>) {
     for step in steps {
         if step % 2 == 0 {
-            let table = Table {
+            let table = StepTable {
                 name: "texts",
                 columns: vec!["query".into()],
                 rows: vec![vec![Cell::Number(step as f64)]],
@@ -34,7 +34,7 @@ fn log(tracker: &mut Wandb, steps: std::ops::RangeInclusive<u64>) {
     }
 }
 
-fn file(session: &Session) -> PathBuf {
+fn file(session: &TrackedRun) -> PathBuf {
     let folder = session.dir.join("wandb").join(session.remembered("wandb").unwrap());
     folder.join(file_name(&session.run_id))
 }
@@ -83,7 +83,7 @@ fn bytes_are_those_of_the_client() {
     // The client's order is that of a Go map, so it is arbitrary.
     let mut order: Vec<_> = values.to_vec();
     order.sort_by_key(|(key, _)| row.windows(key.len()).position(|window| window == key.as_bytes()));
-    let mut items = Message::default();
+    let mut items = ProtobufMessage::default();
     order.iter().for_each(|(key, value)| records::item(&mut items, &[key], value));
     assert_eq!(records::history(items.into_bytes(), 1), row);
 
@@ -117,7 +117,7 @@ fn bytes_are_those_of_the_client() {
 #[test]
 fn a_run_killed_at_any_byte_resumes_to_the_same_rows() {
     let dir = tempfile::tempdir().unwrap();
-    let session = |resumed_step| Session::in_folder(dir.path().into(), resumed_step);
+    let session = |resumed_step| TrackedRun::in_folder(dir.path().into(), resumed_step);
     let mut tracker = offline(&session(None));
     log(&mut tracker, 1..=6);
     tracker.finish(&Ending::uninterrupted(Exit::Interrupted)).unwrap();

@@ -16,7 +16,7 @@ use super::limited_memory::limit;
 
 /// The limits of some work.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct WorkLimits {
     /// Bytes that the work may allocate, in addition to its input. Only allocations on the work's own thread count, and only
     /// where [`LimitedMemory`](super::limited_memory::LimitedMemory) is the global allocator.
     pub memory: usize,
@@ -26,7 +26,7 @@ pub struct Limits {
     pub stack: usize,
 }
 
-impl Limits {
+impl WorkLimits {
     /// The limits of parsing a file. Time is not limited, since it grows with the file.
     pub const READING: Self = Self { memory: usize::MAX, time: None, stack: 64 << 20 };
 }
@@ -72,7 +72,7 @@ pub const BEFORE_PART: usize = 32 << 20;
 ///
 /// # Errors
 /// If the work panics or exceeds its limits. After an exceeded limit, its thread and its memory remain until the process ends.
-pub fn contained<T: Send + 'static>(limits: Limits, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ContainedError> {
+pub fn contained<T: Send + 'static>(limits: WorkLimits, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ContainedError> {
     let watch = Arc::new(Watch { stack: limits.stack, exceeded: Arc::default(), part: Mutex::default() });
     let (sender, receiver) = sync_channel(1);
     let watched = watch.clone();
@@ -118,7 +118,7 @@ pub fn contained<T: Send + 'static>(limits: Limits, work: impl FnOnce() -> T + S
 /// The errors of [`contained`] if the part panics or had to change threads. If a part on the same thread exceeds its limits, the
 /// whole work ends with [`ContainedError::Part`] and the message from `exceeds`.
 pub fn part<T: Send + 'static>(
-    limits: Limits,
+    limits: WorkLimits,
     exceeds: impl FnOnce(ContainedError) -> String + Send + 'static,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ContainedError> {
@@ -142,7 +142,7 @@ struct Watch {
 
 /// The part of contained work that is running.
 struct RunningPart {
-    limits: Limits,
+    limits: WorkLimits,
     start: Instant,
     exceeds: Box<dyn FnOnce(ContainedError) -> String + Send>,
 }
@@ -153,7 +153,7 @@ impl Watch {
     }
 
     /// Returns the limit that the work, started at `start`, or its current part exceeds.
-    fn exceeded_limit(&self, limits: &Limits, start: Instant) -> Option<ContainedError> {
+    fn exceeded_limit(&self, limits: &WorkLimits, start: Instant) -> Option<ContainedError> {
         let mut part = self.part();
         let exceeded = self.exceeded.load(Ordering::Acquire);
         if let Some(error) = part.as_ref().and_then(|part| part.limits.exceeded(exceeded, part.start)) {
@@ -163,7 +163,7 @@ impl Watch {
     }
 }
 
-impl Limits {
+impl WorkLimits {
     fn exceeded(&self, no_memory: bool, start: Instant) -> Option<ContainedError> {
         let late = self.time.filter(|time| start.elapsed() > *time);
         no_memory.then_some(ContainedError::Memory(self.memory)).or(late.map(ContainedError::Time))
@@ -257,7 +257,7 @@ mod tests {
     #[global_allocator]
     static ALLOCATOR: LimitedMemory<std::alloc::System> = LimitedMemory(std::alloc::System);
 
-    const LIMITS: Limits = Limits { memory: 8 << 20, time: Some(Duration::from_millis(200)), stack: 1 << 20 };
+    const LIMITS: WorkLimits = WorkLimits { memory: 8 << 20, time: Some(Duration::from_millis(200)), stack: 1 << 20 };
 
     #[test]
     fn exceeding_a_limit_is_an_error_and_the_process_survives() {
@@ -274,14 +274,14 @@ mod tests {
         };
         assert_eq!(contained(LIMITS, endless), Err(ContainedError::Time(Duration::from_millis(200))));
         let failing = || -> usize { panic!("index {}", 7) };
-        assert_eq!(contained(Limits { time: None, ..LIMITS }, failing), Err(ContainedError::Panic("index 7".to_owned())));
+        assert_eq!(contained(WorkLimits { time: None, ..LIMITS }, failing), Err(ContainedError::Panic("index 7".to_owned())));
         assert_eq!(caught(|| -> usize { panic!("index {}", 8) }), Err(ContainedError::Panic("index 8".to_owned())));
         assert!(!is_contained());
     }
 
     #[test]
     fn a_part_has_its_own_limits_and_stays_on_its_thread() {
-        const WHOLE: Limits = Limits { memory: usize::MAX, time: None, stack: 64 << 20 };
+        const WHOLE: WorkLimits = WorkLimits { memory: usize::MAX, time: None, stack: 64 << 20 };
         let here = || format!("{:?}", thread::current().id());
         let exceeds = |error: ContainedError| format!("the part failed: {error}");
         let taken = move |bytes: usize| part(LIMITS, exceeds, move || vec![1_u8; bytes].len());
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(part(LIMITS, exceeds, || vec![1_u8; 9 << 20].len()), Err(ContainedError::Memory(8 << 20)));
         assert_eq!(contained(LIMITS, move || taken(9 << 20)), Ok(Err(ContainedError::Memory(8 << 20))));
         assert_eq!(
-            contained(WHOLE, move || part(Limits { time: None, ..LIMITS }, exceeds, failing)),
+            contained(WHOLE, move || part(WorkLimits { time: None, ..LIMITS }, exceeds, failing)),
             Ok(Err(ContainedError::Panic("index 7".to_owned())))
         );
     }

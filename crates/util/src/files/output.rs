@@ -19,11 +19,11 @@ pub(crate) enum OutputTarget {
     /// A regular file, which may be replaced, with its metadata; `None` if the file does not exist yet.
     File { path: PathBuf, there: Option<Metadata> },
     /// Any other target.
-    Stream(Stream),
+    Stream(OutputStream),
 }
 
 /// A target that is written from its current position.
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output or error under any name, including a file they are redirected to. Keeps the order of the process's output.
     Own(File),
     /// A device, a named pipe or a socket.
@@ -39,9 +39,9 @@ impl OutputTarget {
         match fs::metadata(path) {
             Ok(there) if there.is_dir() => Err(ErrorKind::IsADirectory.into()),
             Ok(there) => match own_output(&there) {
-                Some(own) => Ok(Self::Stream(Stream::Own(own))),
+                Some(own) => Ok(Self::Stream(OutputStream::Own(own))),
                 None if there.is_file() => Ok(Self::File { path: fs::canonicalize(path)?, there: Some(there) }),
-                None => Ok(Self::Stream(Stream::Other(path.to_path_buf(), there.file_type()))),
+                None => Ok(Self::Stream(OutputStream::Other(path.to_path_buf(), there.file_type()))),
             },
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::File { path: end_of_links(path)?, there: None }),
             Err(error) => Err(error),
@@ -49,7 +49,7 @@ impl OutputTarget {
     }
 }
 
-impl Stream {
+impl OutputStream {
     /// Opens the stream for writing. A named pipe waits up to 5 seconds for a reader.
     ///
     /// # Errors

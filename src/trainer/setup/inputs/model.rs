@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date::dated;
 use burnish_config::PpoConfig;
-use burnish_config::schema::{Init, Location, ModelConfig};
+use burnish_config::schema::{Location, ModelConfig, ModelInit};
 use burnish_data::Tokenizer;
 use burnish_model::hf_config::HfConfig;
 
@@ -30,7 +30,7 @@ pub(crate) fn read_tokenizer(config: &PpoConfig) -> Result<Tokenizer> {
         None => "actor_rollout_ref.model.path (data.tokenizer can name another folder for the tokenizer)".to_owned(),
     })?;
     let tokenizer = tokenizer.with_ends_of(model.path.as_path()).context("actor_rollout_ref.model.path")?;
-    if config.data.tokenizer.is_some() && model.init == Init::Pretrained {
+    if config.data.tokenizer.is_some() && model.init == ModelInit::Pretrained {
         note_other_tokenizer("data.tokenizer", &tokenizer, model.path.as_path())?;
     }
     let tokenizer = dated(tokenizer, config.data.chat_template_date.as_deref(), Some(&config.trainer.resume()))?;

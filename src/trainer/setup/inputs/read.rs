@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 
 use super::model::{hf_config, read_tokenizer, tokenizer_folder};
 use super::prompts::Prompts;
-use super::schedule::Schedule;
+use super::schedule::PromptSchedule;
 use super::scorers::{Scorers, checked_rewards};
 use crate::job::agents::{Agents, check_single_turns};
 use crate::job::models::check_model;
@@ -62,9 +62,9 @@ impl TrainerInputs {
         let prompts = Prompts::read(config, &tokenizer, rewards.needs, agents.as_ref())?;
         let mut problems = Problems::default();
         let rewards = problems.note(checked_rewards(config, rewards, agents.as_ref(), &prompts));
-        let schedule = problems.note(Schedule::new(config, &prompts));
+        let schedule = problems.note(PromptSchedule::new(config, &prompts));
         let (Some(rewards), Some(schedule)) = (rewards, schedule) else { return Err(problems.into_error()) };
-        let Schedule { sampler, steps_per_epoch, total_steps } = schedule;
+        let PromptSchedule { sampler, steps_per_epoch, total_steps } = schedule;
         let Prompts { train, val } = prompts;
         let (reward_model, rules) = (None, None);
         let mut inputs = Self {

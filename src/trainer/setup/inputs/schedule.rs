@@ -9,13 +9,13 @@ use burnish_data::Sampler;
 use burnish_util::sizes::product;
 
 /// The order of the training prompts, and the number of steps.
-pub(super) struct Schedule {
+pub(super) struct PromptSchedule {
     pub sampler: Sampler,
     pub steps_per_epoch: u64,
     pub total_steps: u64,
 }
 
-impl Schedule {
+impl PromptSchedule {
     /// Returns the schedule of a run.
     ///
     /// # Errors

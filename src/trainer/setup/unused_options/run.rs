@@ -10,7 +10,7 @@ use crate::trainer::learning::teacher;
 use crate::trainer::setup::inputs::TrainerInputs;
 use burnish_algorithm::policy_loss::CLIPPING;
 use burnish_config::PpoConfig;
-use burnish_config::schema::ResumeMode;
+use burnish_config::schema::TrainerResumeMode;
 
 /// Returns the settings without an effect among those of schedules, validation, checkpoints, the order of rows, and how passes
 /// are cut.
@@ -30,7 +30,7 @@ pub(crate) fn of_run(config: &PpoConfig, inputs: &TrainerInputs, sharding: &Shar
     let every_row = (data.val_max_samples <= 0, "without data.val_max_samples every row is used");
     let draws = validates && data.validation_shuffle && !every_row.0;
     let in_order = (!data.shuffle && !draws, "nothing is shuffled");
-    let afresh = (trainer.resume_mode == ResumeMode::Disable, "trainer.resume_mode=disable loads no checkpoint");
+    let afresh = (trainer.resume_mode == TrainerResumeMode::Disable, "trainer.resume_mode=disable loads no checkpoint");
     let counted = (trainer.total_training_steps.is_some(), "trainer.total_training_steps is the length of the run");
     let rarely = reference.sync_ref_model && reference.ref_model_sync_steps > inputs.total_steps;
     let never_synced = (rarely, "the run has fewer steps than ref_model_sync_steps");

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use burnish::agent::Limits;
+use burnish::agent::ConversationLimits;
 use burnish::agent::loops::TextEnvironmentLoop;
 use burnish::agent::participants::{EnvironmentStep, Outcome, TextEnvironment};
 use burnish::rollout::Finish;
@@ -47,8 +47,12 @@ fn golden_text_environment_is_openrlhfs() {
         let what = case["case"].as_str().unwrap();
         let longest = number_of(&case["max_length"]);
         let new = case["initial_max_tokens"].as_u64().map_or(1, |tokens| tokens.max(1) as usize);
-        let limits =
-            Limits { prompt_length: longest - new, response_length: longest, max_model_len: Some(longest), ..no_limits() };
+        let limits = ConversationLimits {
+            prompt_length: longest - new,
+            response_length: longest,
+            max_model_len: Some(longest),
+            ..no_limits()
+        };
         let seen = Arc::new(Mutex::new(Vec::new()));
         let environment = Scripted { case: case.clone(), seen: seen.clone() };
         let codec = Arc::new(tokenizer("chatml", "qwen2_5"));

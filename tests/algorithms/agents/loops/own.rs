@@ -7,7 +7,7 @@ use burnish::agent::calls::format_named;
 use burnish::agent::loops::{CustomLoop, EpisodeRecord, TemplateTokenService, TokenService};
 use burnish::agent::participants::{LoopCode, LoopOutput, LoopRequest, Outcome, PartyError};
 use burnish::agent::tokens::SpecialTokenEscaper;
-use burnish::agent::{EndReason, Episode, Limits, SampleRequest};
+use burnish::agent::{ConversationLimits, EndReason, Episode, SampleRequest};
 use burnish::rollout::{Finish, Sampling};
 use serde_json::{Map, Value, json};
 
@@ -52,7 +52,7 @@ fn tokens() -> Arc<TemplateTokenService> {
 fn run(
     wants: Vec<Result<LoopRequest, PartyError>>,
     turns: &[&[u32]],
-    limits: Limits,
+    limits: ConversationLimits,
 ) -> (Episode, Vec<SampleRequest>, Vec<Value>) {
     let answers = Arc::default();
     let own = Box::new(Scripted { wants, answers: Arc::clone(&answers) });
@@ -66,8 +66,8 @@ fn run(
     (episode, asked, answers)
 }
 
-fn limits(prompt_length: usize, response_length: usize) -> Limits {
-    Limits { prompt_length, response_length, max_model_len: Some(64), ..no_limits() }
+fn limits(prompt_length: usize, response_length: usize) -> ConversationLimits {
+    ConversationLimits { prompt_length, response_length, max_model_len: Some(64), ..no_limits() }
 }
 
 #[test]

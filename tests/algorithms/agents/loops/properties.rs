@@ -9,7 +9,7 @@ use burnish::agent::loops::{Chat, Codec, EpisodeRecord, SingleTurn, TextEnvironm
 use burnish::agent::participants::{EnvironmentStep, Outcome, PartyError, TextEnvironment, User, UserReply};
 use burnish::agent::tokens::Appended;
 use burnish::agent::tools::{ConversationView, ToolResult, Toolbox, ValidCall};
-use burnish::agent::{AgentLoop, EndReason, Episode, FAULT, FailureKind, Limits, SampleRequest};
+use burnish::agent::{AgentLoop, ConversationLimits, EndReason, Episode, FAULT, ReplyFailure, SampleRequest};
 use burnish::rollout::{Finish, Response};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -37,7 +37,7 @@ impl Dice {
     }
 
     fn fault(&self) -> Option<PartyError> {
-        let failure = [FailureKind::Raised, FailureKind::Timeout, FailureKind::Died][self.throw(3)];
+        let failure = [ReplyFailure::Raised, ReplyFailure::Timeout, ReplyFailure::Died][self.throw(3)];
         (self.throw(12) == 0).then(|| PartyError { failure, message: "it fell over".to_owned(), seconds: 0.5 })
     }
 }
@@ -109,7 +109,7 @@ impl Toolbox for Party {
 
     fn call(&mut self, calls: &[ValidCall], _: &ConversationView) -> Result<Vec<ToolResult>> {
         let reward = |dice: &Dice| [None, Some(0.0), Some(1.5)][dice.throw(3)];
-        let failure = |dice: &Dice| [None, Some(FailureKind::Raised), Some(FailureKind::Timeout)][dice.throw(3)];
+        let failure = |dice: &Dice| [None, Some(ReplyFailure::Raised), Some(ReplyFailure::Timeout)][dice.throw(3)];
         let answer = || ToolResult {
             text: "answer".to_owned(),
             reward: reward(&self.0),
@@ -162,10 +162,10 @@ impl TextEnvironment for Party {
     }
 }
 
-fn limits(dice: &Dice) -> Limits {
+fn limits(dice: &Dice) -> ConversationLimits {
     let turns = || Some(dice.throw(6)).filter(|turns| *turns < 5);
     let prompt_length = 1 + dice.throw(8);
-    Limits {
+    ConversationLimits {
         max_assistant_turns: turns(),
         max_user_turns: turns(),
         max_parallel_calls: dice.throw(3),
@@ -181,7 +181,7 @@ fn limits(dice: &Dice) -> Limits {
 
 /// Checks properties of every kind of conversation. `may_overrun`: texts of tools and users may exceed the token limit before the
 /// cut.
-fn check(what: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &Limits) -> Episode {
+fn check(what: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &ConversationLimits) -> Episode {
     let (mut turns, mut longest): (Vec<Response>, Vec<u32>) = (Vec::new(), Vec::new());
     let (episode, asked) = drive(agent, |at, ask: &SampleRequest| {
         assert!(at < 1000, "{what}: no end");

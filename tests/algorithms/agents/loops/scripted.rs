@@ -10,7 +10,7 @@ use burnish::agent::calls::ParsedTurn;
 use burnish::agent::loops::Chat;
 use burnish::agent::tokens::Appended;
 use burnish::agent::tools::{ConversationView, ToolResult, Toolbox, ValidCall};
-use burnish::agent::{AgentLoop, Episode, FailureKind, Limits, NextAction, SampleRequest, TruncateSide};
+use burnish::agent::{AgentLoop, ConversationLimits, Episode, NextAction, ReplyFailure, SampleRequest, TruncateSide};
 use burnish::data::{TemplateVariables, Tokenizer};
 use burnish::rollout::{Finish, Response};
 use serde_json::{Map, Value, json};
@@ -21,8 +21,8 @@ use crate::cases::golden_file;
 pub type Events = Arc<Mutex<Vec<Value>>>;
 
 /// Limits that no conversation reaches.
-pub fn no_limits() -> Limits {
-    Limits {
+pub fn no_limits() -> ConversationLimits {
+    ConversationLimits {
         max_assistant_turns: None,
         max_user_turns: None,
         max_parallel_calls: usize::MAX,
@@ -194,7 +194,7 @@ impl Tools {
         let outcome = &outcomes[(*count).min(outcomes.len() - 1)];
         *count += 1;
         let (text, failure) = match outcome["raise"].as_str() {
-            Some(message) => (format!("Error executing tool '{name}': {message}"), Some(FailureKind::Raised)),
+            Some(message) => (format!("Error executing tool '{name}': {message}"), Some(ReplyFailure::Raised)),
             None => (outcome["text"].as_str().unwrap_or_default().to_owned(), None),
         };
         let reward = outcome.get("reward").map_or(Some(0.0), Value::as_f64);

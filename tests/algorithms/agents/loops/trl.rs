@@ -10,7 +10,7 @@ use burnish::agent::calls::format_named;
 use burnish::agent::loops::{EpisodeRecord, ResponseTemplateChat, TrlChat, TrlLoop};
 use burnish::agent::tokens::SpecialTokenEscaper;
 use burnish::agent::tools::{ConversationView, ToolResult, Toolbox, ValidCall};
-use burnish::agent::{FailureKind, Limits};
+use burnish::agent::{ConversationLimits, ReplyFailure};
 use burnish::data::TemplateVariables;
 use serde_json::{Map, Value};
 
@@ -50,7 +50,7 @@ impl Functions {
             .map(|key| format!("{name}() got an unexpected keyword argument '{key}'"))
             .or_else(|| result["raises"].as_str().map(str::to_owned));
         let (text, failure) = match raised {
-            Some(message) => (format!("{{'error': {}}}", repr(&message.into())), Some(FailureKind::Raised)),
+            Some(message) => (format!("{{'error': {}}}", repr(&message.into())), Some(ReplyFailure::Raised)),
             None => (burnish::util::python_value::text_of(result), None),
         };
         ToolResult { text, reward: None, failure, seconds: 0.0, extra: Map::new() }
@@ -74,7 +74,7 @@ fn golden_functions_are_trls() {
         });
         let schemas = case["tools"].as_array().unwrap().clone();
         let functions = Functions { schemas, results: case["results"].clone() };
-        let limits = Limits {
+        let limits = ConversationLimits {
             response_length: number_of(&case["max_completion_length"]),
             max_model_len: Some(number_of(&case["max_position_embeddings"])),
             ..no_limits()

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use burnish::agent::calls::format_named;
 use burnish::agent::loops::{EpisodeRecord, TemplateChat, ToolAgent};
 use burnish::agent::tokens::Continuation;
-use burnish::agent::{EndReason, Episode, Limits, TruncateSide};
+use burnish::agent::{ConversationLimits, EndReason, Episode, TruncateSide};
 use burnish::rollout::Response;
 use serde_json::{Value, json};
 
@@ -19,9 +19,9 @@ use super::scripted::{
 use crate::cases::golden_file;
 
 /// The limits of a case's `config`.
-pub fn limits(config: &Value) -> Limits {
+pub fn limits(config: &Value) -> ConversationLimits {
     let turns = |key: &str| config[key].as_u64().map(|turns| turns as usize);
-    Limits {
+    ConversationLimits {
         max_assistant_turns: turns("max_assistant_turns"),
         max_user_turns: turns("max_user_turns"),
         max_parallel_calls: number_of(&config["max_parallel_calls"]),

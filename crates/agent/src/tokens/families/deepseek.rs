@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::tokens::appended::Appended;
 use crate::tokens::group::{MessageGroup, role};
 use crate::tokens::renderer::Renderer;
-use crate::tokens::rules::{TokenFamily, TokenRules, TurnBoundary};
+use crate::tokens::rules::{FamilyTokenRules, TokenFamily, TurnBoundary};
 use burnish_data::Tokenizer;
 
 /// Matches verl 0.9.1 (`DeepSeekContinuousTokenBuilder`).
@@ -33,7 +33,7 @@ impl DeepSeek {
     }
 }
 
-impl TokenRules for DeepSeek {
+impl FamilyTokenRules for DeepSeek {
     /// The templates concatenate the arguments with other texts, which fails for an object.
     fn no_arguments(&self) -> Value {
         "{}".into()

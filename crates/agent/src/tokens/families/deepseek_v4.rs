@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::tokens::appended::Appended;
 use crate::tokens::group::{TOOL, role, text_of};
 use crate::tokens::renderer::Renderer;
-use crate::tokens::rules::{TokenFamily, TokenRules, TurnBoundary};
+use crate::tokens::rules::{FamilyTokenRules, TokenFamily, TurnBoundary};
 use burnish_data::Tokenizer;
 
 /// Matches verl 0.9.1 (`DeepSeekV4ContinuousTokenBuilder`), which can also append calls of the assistant and messages with tasks.
@@ -27,7 +27,7 @@ impl DeepSeekV4 {
     }
 }
 
-impl TokenRules for DeepSeekV4 {
+impl FamilyTokenRules for DeepSeekV4 {
     fn context(&self, renderer: &Renderer, history: &[Value], new: &[Value]) -> Result<Vec<u32>> {
         if new.is_empty() {
             return Ok(Vec::new());

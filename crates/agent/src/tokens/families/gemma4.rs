@@ -7,7 +7,7 @@ use super::names::tool_name;
 use crate::tokens::appended::Appended;
 use crate::tokens::group::{MessageGroup, TOOL, role};
 use crate::tokens::renderer::Renderer;
-use crate::tokens::rules::{TokenFamily, TokenRules, TurnBoundary};
+use crate::tokens::rules::{FamilyTokenRules, TokenFamily, TurnBoundary};
 use crate::tokens::synthetic::{call_id, calling};
 use burnish_data::Tokenizer;
 
@@ -33,7 +33,7 @@ impl Gemma4 {
     }
 }
 
-impl TokenRules for Gemma4 {
+impl FamilyTokenRules for Gemma4 {
     fn tools(&self, renderer: &Renderer, group: &MessageGroup) -> Result<Vec<u32>> {
         let (mut calls, mut answers) = (Vec::new(), group.messages.to_vec());
         for (i, answer) in answers.iter_mut().enumerate() {

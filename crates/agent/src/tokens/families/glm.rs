@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::tokens::appended::Appended;
-use crate::tokens::rules::{TokenFamily, TokenRules, TurnBoundary};
+use crate::tokens::rules::{FamilyTokenRules, TokenFamily, TurnBoundary};
 use burnish_data::Tokenizer;
 
 /// Matches verl 0.9.1 (`GLMContinuousTokenBuilder`).
@@ -23,7 +23,7 @@ impl Glm {
     }
 }
 
-impl TokenRules for Glm {
+impl FamilyTokenRules for Glm {
     fn boundary(&self, at: &TurnBoundary, context: Vec<u32>) -> Appended {
         let remove = usize::from(at.ids.last().is_some_and(|last| self.openers.contains(last)));
         Appended { remove, ids: context }

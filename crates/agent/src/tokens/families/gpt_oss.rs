@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::names::tool_name;
 use crate::tokens::group::{MessageGroup, role, text_of};
 use crate::tokens::renderer::Renderer;
-use crate::tokens::rules::{TokenFamily, TokenRules};
+use crate::tokens::rules::{FamilyTokenRules, TokenFamily};
 
 /// Matches verl 0.9.1 (`GptOssContinuousTokenBuilder`).
 pub static FAMILY: TokenFamily = TokenFamily {
@@ -17,7 +17,7 @@ pub static FAMILY: TokenFamily = TokenFamily {
 
 struct GptOss;
 
-impl TokenRules for GptOss {
+impl FamilyTokenRules for GptOss {
     fn tools(&self, renderer: &Renderer, group: &MessageGroup) -> Result<Vec<u32>> {
         let mut text = String::new();
         for (i, answer) in group.messages.iter().enumerate() {

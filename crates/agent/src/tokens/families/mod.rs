@@ -14,7 +14,7 @@ mod newline;
 pub mod plain;
 pub mod qwen;
 
-pub use super::rules::{TokenFamily, TokenRules, TurnBoundary};
+pub use super::rules::{FamilyTokenRules, TokenFamily, TurnBoundary};
 
 /// Every family. To add one, write a file with its `FAMILY`, and add a line here. Other models use `plain`.
 pub static FAMILIES: &[&TokenFamily] = &[

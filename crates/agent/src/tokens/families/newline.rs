@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::tokens::appended::Appended;
-use crate::tokens::rules::{TokenRules, TurnBoundary};
+use crate::tokens::rules::{FamilyTokenRules, TurnBoundary};
 use burnish_data::Tokenizer;
 
 /// Adds a newline after a turn that ended with its end token; a turn that was cut off stays open.
@@ -17,12 +17,12 @@ impl Newline {
     ///
     /// # Errors
     /// If the tokenizer does not have the token or the newline as one token.
-    pub(super) fn after(tokenizer: &Tokenizer, end: &str) -> Result<Box<dyn TokenRules>> {
+    pub(super) fn after(tokenizer: &Tokenizer, end: &str) -> Result<Box<dyn FamilyTokenRules>> {
         Ok(Box::new(Self { end: tokenizer.single(end)?, newline: tokenizer.single("\n")? }))
     }
 }
 
-impl TokenRules for Newline {
+impl FamilyTokenRules for Newline {
     fn boundary(&self, at: &TurnBoundary, mut context: Vec<u32>) -> Appended {
         if at.ids.last() == Some(&self.end) {
             context.insert(0, self.newline);

@@ -1,6 +1,6 @@
 //! The rules of all other models: appended tokens directly follow the model's turn.
 
-use crate::tokens::rules::{TokenFamily, TokenRules};
+use crate::tokens::rules::{FamilyTokenRules, TokenFamily};
 
 /// The rules of models without a family. Matches verl 0.9.1 (`ContinuousTokenBuilder`).
 pub static PLAIN: TokenFamily =
@@ -8,4 +8,4 @@ pub static PLAIN: TokenFamily =
 
 struct Plain;
 
-impl TokenRules for Plain {}
+impl FamilyTokenRules for Plain {}

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::settings::{address, count, seconds};
 use super::tool::{BuiltInKind, BuiltInTool, ToolError, ToolOutput};
-use crate::FailureKind;
-use burnish_reward::reward_error::FailureKind as SandboxFailure;
+use crate::ReplyFailure;
+use burnish_reward::reward_error::RewardFailure;
 use burnish_reward::sandbox::{Sandbox, SandboxOptions};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::python_value::text_of;
@@ -73,8 +73,8 @@ impl BuiltInTool for Code {
         let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(self.timeout).min(timeout);
         let seconds = limit.as_secs_f64().ceil().max(1.0) as u64;
         let answer = self.service.run_program(&code, seconds).map_err(|failure| match failure.kind {
-            SandboxFailure::Timeout => ToolError { failure: FailureKind::Timeout, message: failure.message },
-            SandboxFailure::Exception | SandboxFailure::Crash => ToolError::raised(failure.message),
+            RewardFailure::Timeout => ToolError { failure: ReplyFailure::Timeout, message: failure.message },
+            RewardFailure::Exception | RewardFailure::Crash => ToolError::raised(failure.message),
         })?;
         if answer["status"] == "SandboxError" {
             return Err(ToolError::raised(format!("the sandbox failed: {}", text_of(&answer["message"]))));

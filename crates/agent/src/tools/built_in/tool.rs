@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::FailureKind;
+use crate::ReplyFailure;
 
 /// A kind of built-in tool.
 pub struct BuiltInKind {
@@ -66,7 +66,7 @@ impl ToolOutput {
 /// The error of a call without a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolError {
-    pub failure: FailureKind,
+    pub failure: ReplyFailure,
     /// The error in one line.
     pub message: String,
 }
@@ -74,11 +74,11 @@ pub struct ToolError {
 impl ToolError {
     /// Returns the error for an exception of a tool.
     pub fn raised(message: impl Into<String>) -> Self {
-        Self { failure: FailureKind::Raised, message: message.into() }
+        Self { failure: ReplyFailure::Raised, message: message.into() }
     }
 
     /// Returns the error for a call that exceeded its time limit.
     pub fn late(timeout: Duration) -> Self {
-        Self { failure: FailureKind::Timeout, message: format!("timed out after {} s", timeout.as_secs_f64()) }
+        Self { failure: ReplyFailure::Timeout, message: format!("timed out after {} s", timeout.as_secs_f64()) }
     }
 }

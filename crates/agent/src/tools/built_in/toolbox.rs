@@ -183,7 +183,7 @@ mod tests {
     use super::super::gsm8k::GSM8K;
     use super::super::search::SEARCH;
     use super::*;
-    use crate::FailureKind;
+    use crate::ReplyFailure;
     use crate::calls::ToolCall;
 
     fn call(name: &str, arguments: Value) -> ValidCall {
@@ -225,7 +225,7 @@ mod tests {
         let judged = "Current parsed answer='72' reward=1.0";
         assert_eq!(texts, [late, "42", late, "Error executing tool 'calculator': division by zero", judged, judged]);
         let troubles: Vec<_> = answers.iter().map(|answer| answer.failure).collect();
-        let (late, raised) = (Some(FailureKind::Timeout), Some(FailureKind::Raised));
+        let (late, raised) = (Some(ReplyFailure::Timeout), Some(ReplyFailure::Raised));
         assert_eq!(troubles, [late, None, late, raised, None, None]);
         let rewards: Vec<_> = answers.iter().map(|answer| answer.reward).collect();
         assert_eq!(rewards, [0.0, 0.0, 0.0, 0.0, 0.0, -0.05].map(Some));

@@ -6,7 +6,7 @@ use super::message::MOST_BYTES;
 
 /// A server-sent event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct ServerSentEvent {
     /// The event type; empty means `message`.
     pub name: String,
     pub data: String,
@@ -30,8 +30,8 @@ impl<R: Read> Events<R> {
     ///
     /// # Errors
     /// A broken stream, or an event larger than the limit of a message.
-    pub fn read(&mut self) -> io::Result<Option<Event>> {
-        let (mut event, mut has_data) = (Event::default(), false);
+    pub fn read(&mut self) -> io::Result<Option<ServerSentEvent>> {
+        let (mut event, mut has_data) = (ServerSentEvent::default(), false);
         loop {
             let mut line = Vec::new();
             let most = (self.most - event.data.len().min(self.most)) as u64 + 1;
@@ -48,7 +48,7 @@ impl<R: Read> Events<R> {
             let value = value.strip_prefix(' ').unwrap_or(value);
             match field {
                 "" if text.is_empty() && has_data => return Ok(Some(event)),
-                "" if text.is_empty() => event = Event::default(),
+                "" if text.is_empty() => event = ServerSentEvent::default(),
                 "event" => event.name = value.to_owned(),
                 "data" => {
                     if has_data {
@@ -73,7 +73,7 @@ mod tests {
     fn events_are_read_and_bounded() {
         let text = ": hello\n\nid: 7\nevent: message\r\ndata: {\"a\":\ndata:1}\r\n\r\nid\ndata\n\nretry: 3\n\ndata: cut";
         let mut events = Events::new(text.as_bytes());
-        let event = |name: &str, data: &str| Some(Event { name: name.into(), data: data.into() });
+        let event = |name: &str, data: &str| Some(ServerSentEvent { name: name.into(), data: data.into() });
         assert_eq!(events.read().unwrap(), event("message", "{\"a\":\n1}"));
         assert_eq!(events.last_id.as_deref(), Some("7"));
         assert_eq!(events.read().unwrap(), event("", ""));

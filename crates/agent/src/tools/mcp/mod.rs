@@ -23,7 +23,7 @@ mod stdio;
 mod text;
 mod transport;
 
-pub use events::{Event, Events};
+pub use events::{Events, ServerSentEvent};
 pub use message::{Incoming, incoming};
 pub use server::McpOptions;
 pub use server_tools::server_tools;

@@ -23,7 +23,7 @@ use burnish_python::printed::Printed;
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A process that runs or has ended.
-pub(super) struct Process {
+pub(super) struct ServerProcess {
     group: Pid,
     state: Mutex<State>,
     printed: Mutex<Printed>,
@@ -37,7 +37,7 @@ struct State {
     ended: bool,
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts a program with exactly this environment. `name` labels its error output in the log.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.end(Duration::ZERO);
     }

@@ -13,8 +13,8 @@ use super::http_endpoint::HttpEndpoint;
 use super::sse::Sse;
 use super::stdio::Stdio;
 use super::transport::{CALL, Transport};
-use crate::FailureKind;
-use crate::config::{HttpTransport, ServerAddress, ServerConfig};
+use crate::ReplyFailure;
+use crate::config::{HttpTransport, McpServerConfig, ServerAddress};
 use crate::tools::built_in::ToolError;
 use burnish_python::environment;
 use burnish_python::words::Words;
@@ -48,20 +48,20 @@ pub struct McpOptions {
 }
 
 /// A running server. Its calls come from many threads at once.
-pub(super) struct Server {
-    config: ServerConfig,
+pub(super) struct McpServer {
+    config: McpServerConfig,
     /// Name and file of the server, for messages.
     place: String,
     options: McpOptions,
     link: Mutex<Option<Arc<dyn Transport>>>,
 }
 
-impl Server {
+impl McpServer {
     /// Starts a server and returns it with its tools, in the server's order. `file` is the file that lists the server.
     ///
     /// # Errors
     /// A missing program or unreachable address, no reply in time, an unsupported version of the protocol, or no tools.
-    pub(super) fn start(config: ServerConfig, file: &str, options: McpOptions) -> Result<(Self, Vec<Value>)> {
+    pub(super) fn start(config: McpServerConfig, file: &str, options: McpOptions) -> Result<(Self, Vec<Value>)> {
         let place = format!("{file}: the server `{}`", config.name);
         let server = Self { config, place, options, link: Mutex::new(None) };
         let end = Instant::now() + server.options.start_timeout;
@@ -159,7 +159,7 @@ impl Server {
         let end = Instant::now() + timeout;
         let died = |why: &str| {
             tracing::debug!("{}, called for {tool}: {why}", self.place);
-            ToolError { failure: FailureKind::Died, message: "its server died".to_owned() }
+            ToolError { failure: ReplyFailure::Died, message: "its server died".to_owned() }
         };
         let mut is_first = true;
         loop {

@@ -9,10 +9,10 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 
 use super::rate_limit::RateLimit;
-use super::server::{McpOptions, Server};
+use super::server::{McpOptions, McpServer};
 use super::text::{self, ResultFormat};
-use crate::FailureKind;
-use crate::config::{ServerAddress, ServerConfig, ToolConfig, servers};
+use crate::ReplyFailure;
+use crate::config::{McpServerConfig, ServerAddress, ToolConfig, servers};
 use crate::tools::built_in::{BuiltInTool, SharedTool, ToolError, ToolOutput, only_known, seconds};
 use burnish_util::{foreign, secret, suggest};
 
@@ -24,7 +24,7 @@ const SETTINGS: &[&str] = &["rate_limit", "timeout"];
 
 /// A tool of a server.
 struct ServerTool {
-    server: Arc<Server>,
+    server: Arc<McpServer>,
     /// The server's name of the tool.
     name: String,
     /// True if a call may be repeated although the server may already have run it.
@@ -50,7 +50,7 @@ impl BuiltInTool for ServerTool {
         }
         let left = end.saturating_duration_since(Instant::now());
         let answer = self.server.call(&self.name, arguments, self.again, left).map_err(|failed| match failed.failure {
-            FailureKind::Timeout => ToolError::late(timeout),
+            ReplyFailure::Timeout => ToolError::late(timeout),
             _ => failed,
         })?;
         match answer["isError"] == true {
@@ -89,7 +89,7 @@ pub fn server_tools(entry: &ToolConfig, options: &McpOptions) -> Result<Vec<Shar
     let mut found = Vec::new();
     for config in configs {
         let prefix = if prefixes && !config.is_separate { format!("{}_", config.name) } else { String::new() };
-        let (server, tools) = Server::start(config, &mcp.servers, options.clone())?;
+        let (server, tools) = McpServer::start(config, &mcp.servers, options.clone())?;
         let server = Arc::new(server);
         for tool in tools {
             let Some(mut schema) = text::schema(&tool) else { bail!("{}: a tool has no name: {tool}", mcp.servers) };
@@ -119,7 +119,7 @@ pub fn server_tools(entry: &ToolConfig, options: &McpOptions) -> Result<Vec<Shar
 }
 
 /// Reads a file of servers, and masks its secrets in all output.
-fn read(path: &str) -> Result<Vec<ServerConfig>> {
+fn read(path: &str) -> Result<Vec<McpServerConfig>> {
     let text = foreign::read_text(Path::new(path), foreign::SETTINGS).context("`mcp_servers_config_path`")?;
     secret::remember_in(&text);
     let file: Value = serde_json::from_str(&text).map_err(|error| anyhow!("{path} is not valid JSON: {error}"))?;

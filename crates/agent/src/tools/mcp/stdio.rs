@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::error::McpError;
 use super::message::{Incoming, MOST_BYTES, answer, cancelled, incoming, notification, request};
 use super::pending::PendingRequests;
-use super::process::{Process, ended};
+use super::process::{ServerProcess, ended};
 use super::transport::{CALL, Transport};
 use burnish_util::excerpt::excerpt;
 use burnish_util::interrupt::Interrupt;
@@ -25,7 +25,7 @@ const CHUNK: usize = 1 << 16;
 
 /// A program and its pipes.
 pub(super) struct Stdio {
-    process: Arc<Process>,
+    process: Arc<ServerProcess>,
     waiting: Arc<PendingRequests>,
     lines: Lines,
     interrupt: Interrupt,
@@ -50,7 +50,7 @@ impl Lines {
 }
 
 impl Stdio {
-    /// Starts a program, see [`Process::start`].
+    /// Starts a program, see [`ServerProcess::start`].
     ///
     /// # Errors
     /// A program that cannot be started.
@@ -61,7 +61,7 @@ impl Stdio {
         folder: Option<&str>,
         interrupt: Interrupt,
     ) -> Result<Self> {
-        let (process, input, output) = Process::start(name, program.0, program.1, environment, folder)?;
+        let (process, input, output) = ServerProcess::start(name, program.0, program.1, environment, folder)?;
         let (sender, receiver) = channel();
         let (waiting, lines) = (Arc::<PendingRequests>::default(), Lines(Arc::new(Mutex::new(Some(sender)))));
         let spawn = |what: &str, work: Box<dyn FnOnce() + Send>| {
@@ -128,7 +128,7 @@ fn write(mut input: ChildStdin, lines: std::sync::mpsc::Receiver<Vec<u8>>) {
 /// The thread that reads the output of a program.
 struct Reader {
     name: String,
-    process: Arc<Process>,
+    process: Arc<ServerProcess>,
     waiting: Arc<PendingRequests>,
     lines: Lines,
 }

@@ -3,14 +3,14 @@
 use rayon::prelude::*;
 
 use super::drawing::draw_on_device;
-use super::state::{Generation, Logits, Prefilled};
+use super::state::{GenerationState, Logits, Prefilled};
 use crate::native::running::Running;
 use crate::native::waiting::{NewPrompt, PausedSequence};
 use burnish_model::kv_cache::{BlockTable, place};
 use burnish_model::ops::{BLOCK, Packed, index};
 use burnish_rollout::{Response, TurnRequest};
 
-impl Generation<'_> {
+impl GenerationState<'_> {
     /// Fills the free places; returns true if any sequence is running. Resuming sequences come first, because their blocks are
     /// already allocated.
     pub(super) fn admit(&mut self) -> bool {

@@ -3,12 +3,12 @@
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 
-use super::state::{Generation, Logits};
+use super::state::{GenerationState, Logits};
 use crate::native::running::Running;
-use crate::sampling::{Row, draws_on_device, sample_on_device};
+use crate::sampling::{DrawRow, draws_on_device, sample_on_device};
 use burnish_rollout::TurnSettings;
 
-impl Generation<'_> {
+impl GenerationState<'_> {
     /// Returns the logits of hidden states [rows, h] in the place where tokens are drawn. Copying all logits from a GPU would
     /// take longer than computing them.
     pub(super) fn logits_of(&mut self, hidden: Tensor<2>) -> Logits {
@@ -43,7 +43,7 @@ pub(crate) fn draw_on_device(drawing: &mut [&mut Running], logits: Tensor<2>, se
     let u: Vec<f64> = drawing.iter_mut().map(|sequence| sequence.uniform()).collect();
     let forbidden: Vec<Vec<u32>> = drawing.iter().map(|sequence| sequence.forbidden(settings)).collect();
     let rows = drawing.iter().zip(&forbidden).zip(&u);
-    let rows: Vec<Row> = rows.map(|((sequence, forbidden), &u)| sequence.row(settings, forbidden, u)).collect();
+    let rows: Vec<DrawRow> = rows.map(|((sequence, forbidden), &u)| sequence.row(settings, forbidden, u)).collect();
     let drawn = sample_on_device(logits, &rows);
     drawing.iter_mut().zip(drawn).for_each(|(sequence, drawn)| sequence.push(drawn, settings));
 }

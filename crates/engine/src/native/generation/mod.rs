@@ -6,4 +6,4 @@ mod drawing;
 mod run;
 mod state;
 
-pub(super) use state::{BatchLimits, Generation};
+pub(super) use state::{BatchLimits, GenerationState};

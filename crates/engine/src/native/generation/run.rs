@@ -1,13 +1,13 @@
 //! The loop of a call: admit sequences, run a step, return the turns that ended.
 
-use super::state::Generation;
+use super::state::GenerationState;
 use crate::native::lookahead::Lookahead;
 use crate::native::running::Running;
 use crate::native::waiting::PausedSequence;
 use burnish_model::ops::index;
 use burnish_rollout::{Arrival, Response};
 
-impl Generation<'_> {
+impl GenerationState<'_> {
     /// Runs until no more turns will arrive.
     pub(crate) fn run(mut self) {
         let (mut more, mut is_idle) = (true, true);

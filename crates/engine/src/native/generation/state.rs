@@ -42,7 +42,7 @@ pub(super) enum Logits {
 }
 
 /// State of one call of the engine.
-pub(crate) struct Generation<'a> {
+pub(crate) struct GenerationState<'a> {
     pub(super) limits: BatchLimits,
     pub(super) model: CausalLm,
     pub(super) settings: &'a TurnSettings<'a>,
@@ -62,7 +62,7 @@ pub(crate) struct Generation<'a> {
     pub(super) logits: Vec<f32>,
 }
 
-impl<'a> Generation<'a> {
+impl<'a> GenerationState<'a> {
     /// Prepares a call.
     pub(crate) fn new(limits: BatchLimits, model: &CausalLm, settings: &'a TurnSettings<'a>, turns: &'a dyn Turns) -> Self {
         Self {

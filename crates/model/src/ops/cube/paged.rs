@@ -11,7 +11,7 @@ use super::launch::{buffer, dense, elem, empty_like, grid};
 use super::rows::Rows;
 use super::sum::{max_of_units, sum_of_units};
 use crate::ops::block_tables::BLOCK;
-use crate::ops::packed::Scoring;
+use crate::ops::packed::AttentionScoring;
 
 /// The largest size of a head: each unit of a cube sums one element.
 pub(crate) const LARGEST_HEAD: usize = 256;
@@ -176,7 +176,7 @@ pub(crate) struct Paged {
 
 /// Attends with q [rows, heads, d] -> [rows, heads, d]. `new` keys and values [rows, kv heads · d] of each sequence's last
 /// position are also written to the cache, in place. Then no two rows may be of one sequence.
-pub fn decode_attention(q: CubeTensor, cache: Paged, new: Option<[CubeTensor; 2]>, scoring: Scoring) -> CubeTensor {
+pub fn decode_attention(q: CubeTensor, cache: Paged, new: Option<[CubeTensor; 2]>, scoring: AttentionScoring) -> CubeTensor {
     let (q, keys, values) = (dense(q), Rows::new(cache.keys), Rows::new(cache.values));
     let out = empty_like(&q);
     let [rows, heads, d] = [q.shape()[0], q.shape()[1], q.shape()[2]];
