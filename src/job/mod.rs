@@ -16,6 +16,7 @@ mod early_stopping;
 pub mod generation;
 mod hub_model;
 pub mod hub_names;
+pub mod inputs;
 pub mod lora_settings;
 pub mod memory_estimate;
 pub mod merged_weights;

@@ -3,11 +3,13 @@
 use anyhow::{Context, Result};
 
 use super::inputs::StageInputs;
+use super::example::StageExample;
 use super::objective::Objective;
 use super::read::{StageSources, find, longest};
 use super::settings::{cut, run_settings, unused_options};
 use crate::job::disk::DiskPlan;
 use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
+use crate::job::inputs::RunInputs;
 use crate::job::lora_settings;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::optimizer;
@@ -29,7 +31,7 @@ use burnish_model::{Cut, Sequence};
 /// If a run would be refused before its first step for a reason other than its weights.
 pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Result<String> {
     let device = rank_device(loaded.config.stage().trainer.device, ranks);
-    let StageSources { weights, inputs, .. } = ranks.agree(find::<O>(&mut loaded, device))?;
+    let RunInputs { weights, inputs, .. } = ranks.agree(find::<O>(&mut loaded, device))?;
     weights.leave();
     let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     let sources = named.checksums_to_resume(&loaded.config.stage().trainer.resume())?;
@@ -114,7 +116,7 @@ pub(super) fn estimate<O: Objective>(
 
 /// Returns the largest micro-batch of some examples, and the number of micro-batches.
 fn widest<'a, O: Objective<Example: 'a>>(examples: impl Iterator<Item = &'a O::Example>, cut: Cut) -> (LargestBatch, usize) {
-    let sequences: Vec<Vec<Sequence>> = examples.map(O::sequences).collect();
+    let sequences: Vec<Vec<Sequence>> = examples.map(StageExample::sequences).collect();
     let micro_batches = cut.micro_batches_of(&sequences);
     let widths = micro_batches.iter().map(|micro| {
         let all = || micro.iter().flat_map(|&i| &sequences[i]);

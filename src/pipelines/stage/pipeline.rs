@@ -10,11 +10,14 @@ use serde_json::{Value, json};
 use super::batch::{Measured, StageBatch};
 use super::dry_run::estimate;
 use super::inputs::StageInputs;
+use super::example::StageExample;
 use super::objective::Objective;
 use super::read::{StageSources, find};
+use super::read::find;
 use super::settings::{cut, run_settings, unused_options};
 use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner, state_part};
 use crate::job::disk::DiskPlan;
+use crate::job::inputs::RunInputs;
 use crate::job::models::{is_bfloat16, learner};
 use crate::job::nonfinite::report;
 use crate::job::problems::Problems;
@@ -239,7 +242,7 @@ fn open<O: Objective>(
     device: Device,
     ranks: &Ranks,
 ) -> Result<(StageInputs<O::Example>, CausalLm, Vec<String>)> {
-    let StageSources { weights, device, inputs } = find::<O>(loaded, device)?;
+    let RunInputs { weights, device, inputs } = find::<O>(loaded, device)?;
     let config = &loaded.config;
     let keys = config.stage();
     let sharding = ShardingPlan::new(ranks, keys.trainer.gradient_slices, &keys.trainer.resume());
@@ -280,7 +283,7 @@ pub(super) fn batch<'a, O: Objective>(
     cut: Cut,
     ranks: &Ranks,
 ) -> StageBatch<'a, O::Example> {
-    let sequences: Vec<Vec<Sequence>> = examples.iter().map(|example| O::sequences(example)).collect();
+    let sequences: Vec<Vec<Sequence>> = examples.iter().map(|example| example.sequences()).collect();
     let lengths: Vec<usize> = sequences.iter().map(|own| own.iter().map(Sequence::len).sum()).collect();
     let groups: Vec<usize> = (0..examples.len()).collect();
     let slices = ranks.slices().cut(&lengths, &groups);
@@ -310,9 +313,9 @@ fn ids(row: usize, sequences: &[Sequence]) -> Vec<Value> {
 fn crc<O: Objective>(examples: &[O::Example]) -> String {
     let of_ids = |crc, ids: &[u32]| ids.iter().fold(crc, |crc, id| IEEE.extend(crc, &id.to_le_bytes()));
     let of_example = |crc, example: &O::Example| {
-        let sequences = O::sequences(example);
+        let sequences = example.sequences();
         let crc = sequences.iter().flat_map(|one| [one.prompt, &[u32::MAX], one.response]).fold(crc, of_ids);
-        O::targets(example).iter().fold(crc, |crc, target| IEEE.extend(crc, &target.to_le_bytes()))
+        example.targets().iter().fold(crc, |crc, target| IEEE.extend(crc, &target.to_le_bytes()))
     };
     format!("{:08x}", examples.iter().fold(0, of_example))
 }

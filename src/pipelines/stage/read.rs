@@ -3,9 +3,10 @@
 use anyhow::{Context, Result, anyhow};
 
 use super::inputs::{RowFiles, StageInputs};
+use super::example::StageExample;
 use super::objective::Objective;
-use crate::job::hub_names::{self, Weights};
-use crate::job::models::{check_model, open_device};
+use crate::job::inputs::{RunInputs, find_inputs};
+use crate::job::models::check_model;
 use crate::job::problems::Problems;
 use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date::dated;
@@ -15,33 +16,12 @@ use burnish_config::schema::{Device, Location, ModelInit, StageConfig};
 use burnish_data::{RowSelection, Sampler, Take, Tokenizer};
 use burnish_model::Sequence;
 
-/// Everything that a run reads before its weights.
-pub(super) struct StageSources<E> {
-    pub weights: Weights,
-    pub device: burn::tensor::Device,
-    pub inputs: StageInputs<E>,
-}
-
 /// Resolves names, opens the device and reads the inputs.
 ///
 /// # Errors
 /// All problems of these that do not depend on each other.
-pub(super) fn find<O: Objective>(loaded: &mut Loaded<O::Config>, device: Device) -> Result<StageSources<O::Example>> {
-    let mut problems = Problems::default();
-    let weights = problems.note(hub_names::find(loaded));
-    let config = &loaded.config;
-    let device = problems.note(open_device("trainer.device", device, &config.dtypes()));
-    let inputs = match weights.is_some() {
-        true => problems.note(read::<O>(config)),
-        false => {
-            note_missing_rows(config, &mut problems);
-            None
-        }
-    };
-    match (weights, device, inputs) {
-        (Some(weights), Some(device), Some(inputs)) => Ok(StageSources { weights, device, inputs }),
-        _ => Err(problems.into_error()),
-    }
+pub(super) fn find<O: Objective>(loaded: &mut Loaded<O::Config>, device: Device) -> Result<RunInputs<StageInputs<O::Example>>> {
+    find_inputs(loaded, device, O::Config::dtypes, |loaded| read::<O>(&loaded.config), note_missing_rows)
 }
 
 /// Notes the data files that do not exist.
@@ -101,7 +81,7 @@ fn tokenizer(config: &impl StageConfig) -> Result<Tokenizer> {
 
 /// Returns the number of tokens of the longest sequence of an example.
 pub(super) fn longest<O: Objective>(example: &O::Example) -> usize {
-    O::sequences(example).iter().map(Sequence::len).max().unwrap_or(0)
+    example.sequences().iter().map(Sequence::len).max().unwrap_or(0)
 }
 
 /// Returns the training examples and, with weights, their numbers for each of `data.train_files`.

@@ -6,9 +6,11 @@ use anyhow::{Context, Result};
 use super::memory_plan::{MemoryPlan, plan_memory};
 use super::run_settings::run_settings;
 use super::start::{TrainerSources, find};
+use super::start::find;
 use super::unused_options;
 use crate::job::disk::DiskPlan;
 use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
+use crate::job::inputs::RunInputs;
 use crate::job::lora_settings;
 use crate::job::rank_device::rank_device;
 use crate::job::sharding_plan::ShardingPlan;
@@ -25,7 +27,7 @@ use burnish_util::interrupt::Interrupt;
 /// weights it checks only the number, and it does not try to write files.
 pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     let device = rank_device(loaded.config.trainer.device, ranks);
-    let TrainerSources { weights, inputs, .. } = ranks.agree(find(&mut loaded, device, &Interrupt::default()))?;
+    let RunInputs { weights, inputs, .. } = ranks.agree(find(&mut loaded, device, &Interrupt::default()))?;
     weights.leave();
     let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     let sources = named.checksums_to_resume(&loaded.config.trainer.resume())?;

@@ -14,9 +14,9 @@ use crate::job::agents::Agents;
 use crate::job::device_memory::DeviceMemory;
 use crate::job::disk::DiskPlan;
 use crate::job::generation::{native_engine, sampling};
-use crate::job::hub_names::{self, Weights};
+use crate::job::inputs::{RunInputs, find_inputs};
 use crate::job::memory_estimate::GIB;
-use crate::job::models::{is_bfloat16, learner, model_init, open_device};
+use crate::job::models::{is_bfloat16, learner, model_init};
 use crate::job::problems::Problems;
 use crate::job::rank_device::rank_device;
 use crate::job::sharding_plan::ShardingPlan;
@@ -65,7 +65,7 @@ fn build(
     interrupt: &Interrupt,
     ranks: &Ranks,
 ) -> Result<(Trainer, RunSettings, (ElementCount, &'static str), String)> {
-    let TrainerSources { weights, device, mut inputs } = find(loaded, device, interrupt)?;
+    let RunInputs { weights, device, mut inputs } = find(loaded, device, interrupt)?;
     let config = &loaded.config;
     let sharding = ShardingPlan::new(ranks, config.trainer.gradient_slices, &config.trainer.resume());
     let memory = plan_memory(config, &inputs, &sharding)?.memory;
@@ -114,33 +114,13 @@ fn build(
     Ok((trainer, settings, (needed, phase), disk.describe()))
 }
 
-/// Everything that a run reads before its weights.
-pub(super) struct TrainerSources {
-    pub weights: Weights,
-    pub device: burn::tensor::Device,
-    pub inputs: TrainerInputs,
-}
-
 /// Resolves names, opens the device and reads the inputs.
 ///
 /// # Errors
 /// All problems of these that do not depend on each other.
-pub(super) fn find(loaded: &mut Loaded<PpoConfig>, device: Device, interrupt: &Interrupt) -> Result<TrainerSources> {
-    let mut problems = Problems::default();
-    let weights = problems.note(hub_names::find(loaded));
-    let config = &loaded.config;
-    let device = problems.note(open_device("trainer.device", device, &config.dtypes()));
-    let inputs = match weights.is_some() {
-        true => problems.note(TrainerInputs::read(config, &loaded.tree, interrupt)),
-        false => {
-            note_missing_rows(config, &mut problems);
-            None
-        }
-    };
-    match (weights, device, inputs) {
-        (Some(weights), Some(device), Some(inputs)) => Ok(TrainerSources { weights, device, inputs }),
-        _ => Err(problems.into_error()),
-    }
+pub(super) fn find(loaded: &mut Loaded<PpoConfig>, device: Device, interrupt: &Interrupt) -> Result<RunInputs<TrainerInputs>> {
+    let read = |loaded: &Loaded<PpoConfig>| TrainerInputs::read(&loaded.config, &loaded.tree, interrupt);
+    find_inputs(loaded, device, PpoConfig::dtypes, read, note_missing_rows)
 }
 
 fn sampling_side(
