@@ -11,7 +11,7 @@ use burnish_config::DistillConfig;
 use burnish_config::schema::DistillDivergence;
 use burnish_data::{SftExample, Tokenizer};
 use burnish_distributed::Ranks;
-use burnish_model::{CausalLm, Gradients, Sequence};
+use burnish_model::{CausalLm, Gradients};
 use burnish_registry::Choice;
 
 use super::loss::{self, DistillSums, KdLoss};
@@ -61,14 +61,6 @@ impl Objective for Distill {
 
     fn read(config: &DistillConfig, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<SftExample>> {
         sft::read(&config.data, tokenizer, rows)
-    }
-
-    fn sequences(example: &SftExample) -> Vec<Sequence<'_>> {
-        sft::sequences(example)
-    }
-
-    fn targets(example: &SftExample) -> Vec<f64> {
-        sft::weights(example).into_iter().map(f64::from).collect()
     }
 
     fn build(config: &DistillConfig, inputs: &StageInputs<SftExample>, model: &CausalLm, ranks: &Ranks) -> Result<Self> {

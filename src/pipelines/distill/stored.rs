@@ -11,6 +11,7 @@ use safetensors::{Dtype, SafeTensors};
 use sha2::{Digest, Sha256};
 
 use crate::pipelines::sft;
+use crate::pipelines::stage::StageExample;
 use crate::pipelines::stored_numbers::{CHECKSUM, LOG_PROBS, checksum};
 use burnish_config::schema::LogitsDtype;
 use burnish_data::SftExample;
@@ -39,7 +40,7 @@ impl FileRequirements {
         vocabulary: usize,
     ) -> Result<Self> {
         let mut hash = Sha256::new();
-        for sequence in examples.iter().flat_map(|example| sft::sequences(example)) {
+        for sequence in examples.iter().flat_map(|example| example.sequences()) {
             hash.update((sequence.len() as u64).to_le_bytes());
             sequence.prompt.iter().chain(sequence.response).for_each(|id| hash.update(id.to_le_bytes()));
         }

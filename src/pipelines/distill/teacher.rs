@@ -7,8 +7,7 @@ use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{check_model, is_bfloat16};
 use crate::job::second_model::SecondModel;
 use crate::job::teacher::check_tokens;
-use crate::pipelines::sft;
-use crate::pipelines::stage::{StageInputs, decoder};
+use crate::pipelines::stage::{StageExample, StageInputs, decoder};
 use burnish_config::DistillConfig;
 use burnish_config::schema::StageConfig;
 use burnish_data::SftExample;
@@ -114,7 +113,7 @@ fn written(
     };
     let k = config.teacher.top_k.unwrap_or(1);
     let examples: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
-    let sequences: Vec<Vec<Sequence>> = examples.iter().map(|example| sft::sequences(example)).collect();
+    let sequences: Vec<Vec<Sequence>> = examples.iter().map(|example| example.sequences()).collect();
     let vocabulary = vocabulary.min(teacher.config.vocab_size);
     tracing::info!("the teacher writes its top-{k} tokens for {} examples", examples.len());
     let mut stored = StoredTopK::empty(&examples, k);
@@ -142,7 +141,7 @@ fn load(config: &DistillConfig, student: &CausalLm) -> Result<CausalLm> {
 fn check(config: &DistillConfig, inputs: &StageInputs<SftExample>) -> Result<Option<DecoderConfig>> {
     let Some(path) = &config.teacher.path else { return Ok(None) };
     let theirs = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
-    let longest = inputs.train.iter().chain(&inputs.val).flat_map(sft::sequences).map(|s| s.len()).max();
+    let longest = inputs.train.iter().chain(&inputs.val).flat_map(StageExample::sequences).map(|s| s.len()).max();
     check_model(&theirs, &inputs.tokenizer, longest.unwrap_or(0), "data.max_length").with_context(|| format!("{KEY}={path}"))?;
     let own = decoder(config)?;
     let teacher = SecondModel { key: KEY, folder: path.as_path(), role: "teacher", first: "student" };

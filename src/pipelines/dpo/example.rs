@@ -1,5 +1,6 @@
 //! A row of preferences in tokens.
 
+use crate::pipelines::stage::StageExample;
 use burnish_algorithm::preference::{Answer, length_desensitised};
 use burnish_algorithm::rounding::settled;
 use burnish_data::examples::{TokenizedPair, Unpaired};
@@ -16,22 +17,31 @@ pub enum PreferenceExample {
     Labelled(Unpaired),
 }
 
-impl PreferenceExample {
-    /// Creates the example of a pair.
-    pub fn pair(pair: TokenizedPair, reads_prompts: bool) -> Self {
-        let [(prompt, chosen), _] = pair.sides();
-        let whole = reads_prompts.then(|| [prompt, chosen].concat());
-        Self::Pair { pair, whole }
-    }
-
-    /// Returns the sequences for the model: the chosen and the rejected response, or the only one.
-    pub fn sequences(&self) -> Vec<Sequence<'_>> {
+impl StageExample for PreferenceExample {
+    /// The chosen and the rejected response, or the only one.
+    fn sequences(&self) -> Vec<Sequence<'_>> {
         let mut sequences = self.answers();
         if let Self::Pair { whole: Some(whole), .. } = self {
             let (prompt, response) = whole.split_at(1);
             sequences[0] = Sequence::new(prompt, response);
         }
         sequences
+    }
+
+    fn targets(&self) -> Vec<f64> {
+        match self {
+            Self::Pair { .. } => vec![],
+            Self::Labelled(row) => vec![f64::from(u8::from(row.label))],
+        }
+    }
+}
+
+impl PreferenceExample {
+    /// Creates the example of a pair.
+    pub fn pair(pair: TokenizedPair, reads_prompts: bool) -> Self {
+        let [(prompt, chosen), _] = pair.sides();
+        let whole = reads_prompts.then(|| [prompt, chosen].concat());
+        Self::Pair { pair, whole }
     }
 
     /// Returns the responses, each after its prompt.

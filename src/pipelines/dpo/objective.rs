@@ -17,7 +17,7 @@ use burnish_algorithm::preference;
 use burnish_config::DpoConfig;
 use burnish_data::Tokenizer;
 use burnish_distributed::Ranks;
-use burnish_model::{CausalLm, Gradients, Sequence};
+use burnish_model::{CausalLm, Gradients};
 use burnish_registry::Choice;
 
 /// Returns every name that the registries know, for the configuration of preference optimisation.
@@ -48,17 +48,6 @@ impl Objective for Dpo {
     fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<PreferenceExample>> {
         reference::check(config, tokenizer)?;
         rows::read(config, tokenizer, rows)
-    }
-
-    fn sequences(example: &PreferenceExample) -> Vec<Sequence<'_>> {
-        example.sequences()
-    }
-
-    fn targets(example: &PreferenceExample) -> Vec<f64> {
-        match example {
-            PreferenceExample::Pair { .. } => vec![],
-            PreferenceExample::Labelled(row) => vec![f64::from(u8::from(row.label))],
-        }
     }
 
     fn build(config: &DpoConfig, inputs: &StageInputs<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> Result<Self> {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::example::PreferenceExample;
+use crate::pipelines::stage::StageExample;
 use burnish_model::TokenStats;
 
 /// Sums over the tokens of responses.

@@ -1,5 +1,6 @@
 //! A row of a reward model in tokens.
 
+use crate::pipelines::stage::StageExample;
 use burnish_algorithm::ranking::StepTarget;
 use burnish_data::examples::TokenizedPair;
 use burnish_model::Sequence;
@@ -21,19 +22,17 @@ pub struct StepExample {
     pub targets: Vec<StepTarget>,
 }
 
-impl RmExample {
-    /// Returns the sequences for the model: both sides of a pair with their prompt, or the text.
-    pub fn sequences(&self) -> Vec<Sequence<'_>> {
+impl StageExample for RmExample {
+    /// Both sides of a pair with their prompt, or the text.
+    fn sequences(&self) -> Vec<Sequence<'_>> {
         match self {
             Self::Pair(pair) => pair.sides().map(|(prompt, response)| Sequence::new(prompt, response)).to_vec(),
             Self::Steps(text) => vec![text.sequence()],
         }
     }
-}
 
-impl RmExample {
-    /// Returns the margin of a pair, or the judged positions of a text and their judgements.
-    pub fn targets(&self) -> Vec<f64> {
+    /// The margin of a pair, or the judged positions of a text and their judgements.
+    fn targets(&self) -> Vec<f64> {
         match self {
             Self::Pair(pair) => pair.margin.into_iter().collect(),
             Self::Steps(text) => {
@@ -46,7 +45,9 @@ impl RmExample {
             }
         }
     }
+}
 
+impl RmExample {
     /// Returns the text with steps, unless this is a pair.
     pub fn text(&self) -> Option<&StepExample> {
         match self {

@@ -22,7 +22,7 @@ use burnish_config::schema::{InitHead, StageConfig};
 use burnish_data::Tokenizer;
 use burnish_distributed::Ranks;
 use burnish_model::hf_config::HfConfig;
-use burnish_model::{CausalLm, DecoderConfig, Gradients, Sequence};
+use burnish_model::{CausalLm, DecoderConfig, Gradients};
 use burnish_registry::Choice;
 
 /// Returns every name that the registries know, for the configuration of a reward model.
@@ -61,14 +61,6 @@ impl Objective for Rm {
 
     fn read(config: &RmConfig, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<RmExample>> {
         rows::read(config, tokenizer, rows)
-    }
-
-    fn sequences(example: &RmExample) -> Vec<Sequence<'_>> {
-        example.sequences()
-    }
-
-    fn targets(example: &RmExample) -> Vec<f64> {
-        example.targets()
     }
 
     fn decoder(config: &RmConfig) -> Result<DecoderConfig> {

@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
 use super::example::RmExample;
+use crate::pipelines::stage::StageExample;
 use crate::pipelines::stage::StageInputs;
 use burnish_config::schema::Location;
 use burnish_data::Tokenizer;

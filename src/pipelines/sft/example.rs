@@ -1,12 +1,19 @@
 //! A supervised example as sequences of the model.
 
+use crate::pipelines::stage::StageExample;
 use burnish_data::{Document, SftExample};
 use burnish_model::Sequence;
 
-/// Returns the sequences of an example, one for each document.
-pub(in crate::pipelines) fn sequences(example: &SftExample) -> Vec<Sequence<'_>> {
-    let parts = example.documents.iter().map(Document::parts);
-    parts.map(|(prompt, response, _)| Sequence::new(prompt, response)).collect()
+impl StageExample for SftExample {
+    /// One sequence for each document.
+    fn sequences(&self) -> Vec<Sequence<'_>> {
+        let parts = self.documents.iter().map(Document::parts);
+        parts.map(|(prompt, response, _)| Sequence::new(prompt, response)).collect()
+    }
+
+    fn targets(&self) -> Vec<f64> {
+        weights(self).into_iter().map(f64::from).collect()
+    }
 }
 
 /// Returns the sum of the weights of all predicted tokens of some examples, the divisor of a mean over them.

@@ -5,6 +5,6 @@ mod example;
 mod objective;
 mod rows;
 
-pub(super) use example::{sequences, total_weight, weights};
+pub(super) use example::{total_weight, weights};
 pub use objective::{Sft, choices};
 pub(super) use rows::{read, unused_options};

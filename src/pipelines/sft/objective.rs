@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::example::{sequences, total_weight, weights};
+use super::example::{total_weight, weights};
 use super::rows;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
@@ -15,7 +15,7 @@ use burnish_config::schema::SftAlgorithmConfig;
 use burnish_data::{SftExample, Tokenizer};
 use burnish_distributed::Ranks;
 use burnish_model::token_stats::{TokenGrads, TokenStats};
-use burnish_model::{CausalLm, ComparisonTarget, EmbeddingNoise, Gradients, Sequence};
+use burnish_model::{CausalLm, ComparisonTarget, EmbeddingNoise, Gradients};
 use burnish_registry::Choice;
 use burnish_tracking::Metrics;
 
@@ -49,14 +49,6 @@ impl Objective for Sft {
 
     fn read(config: &SftConfig, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<SftExample>> {
         rows::read(&config.data, tokenizer, rows)
-    }
-
-    fn sequences(example: &SftExample) -> Vec<Sequence<'_>> {
-        sequences(example)
-    }
-
-    fn targets(example: &SftExample) -> Vec<f64> {
-        weights(example).into_iter().map(f64::from).collect()
     }
 
     fn build(config: &SftConfig, _inputs: &StageInputs<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> Result<Self> {

@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result};
 
-use super::inputs::StageInputs;
 use super::example::StageExample;
+use super::inputs::StageInputs;
 use super::objective::Objective;
-use super::read::{StageSources, find, longest};
+use super::read::{find, longest};
 use super::settings::{cut, run_settings, unused_options};
 use crate::job::disk::DiskPlan;
 use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};

@@ -8,6 +8,7 @@ mod chat_keys;
 #[cfg(test)]
 pub mod cuts;
 mod dry_run;
+mod example;
 mod inputs;
 mod objective;
 mod pipeline;
@@ -17,6 +18,7 @@ mod settings;
 pub use batch::{Measured, StageBatch};
 pub use chat_keys::ChatKeys;
 pub use dry_run::dry_run;
+pub use example::StageExample;
 pub use inputs::{RowFiles, StageInputs, decoder};
 pub use objective::Objective;
 pub use pipeline::{Stage, start};

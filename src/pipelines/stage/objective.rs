@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::batch::{Measured, StageBatch};
+use super::example::StageExample;
 use super::inputs::{RowFiles, StageInputs, decoder};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::model_init;
@@ -19,13 +20,12 @@ use crate::job::unused_options::UnusedOption;
 use burnish_config::schema::StageConfig;
 use burnish_data::Tokenizer;
 use burnish_distributed::Ranks;
-use burnish_model::{CausalLm, DecoderConfig, Gradients, Sequence};
+use burnish_model::{CausalLm, DecoderConfig, Gradients};
 
 /// A stage: its settings, its examples, and the loss of a batch of them.
 pub trait Objective: Sized {
     type Config: StageConfig;
-    /// One tokenized row: a text, a pair of responses, … Batches and micro-batches have whole examples.
-    type Example: Clone;
+    type Example: StageExample;
     /// Facts about the whole batch that a pass over a slice needs: the sum of its weights, KTO's z, …
     type Whole;
     /// The result of a pass over a slice: sums, or statistics of each row.
@@ -50,14 +50,6 @@ pub trait Objective: Sized {
     /// # Errors
     /// If a file or row cannot be read (the message names it), or if there are no rows.
     fn read(config: &Self::Config, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<Self::Example>>;
-
-    /// Returns the sequences of an example for the model; their responses are predicted.
-    fn sequences(example: &Self::Example) -> Vec<Sequence<'_>>;
-
-    /// Returns the values of an example, other than its ids, that the loss reads: weights, labels, a margin.
-    fn targets(_example: &Self::Example) -> Vec<f64> {
-        vec![]
-    }
 
     /// Returns the shape of the model, from its config.json.
     ///

@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 
 use super::batch::{Measured, StageBatch};
 use super::dry_run::estimate;
-use super::inputs::StageInputs;
 use super::example::StageExample;
+use super::inputs::StageInputs;
 use super::objective::Objective;
-use super::read::{StageSources, find};
 use super::read::find;
 use super::settings::{cut, run_settings, unused_options};
 use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner, state_part};

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, anyhow};
 
-use super::inputs::{RowFiles, StageInputs};
 use super::example::StageExample;
+use super::inputs::{RowFiles, StageInputs};
 use super::objective::Objective;
 use crate::job::inputs::{RunInputs, find_inputs};
 use crate::job::models::check_model;

@@ -5,7 +5,6 @@ use anyhow::{Context, Result};
 
 use super::memory_plan::{MemoryPlan, plan_memory};
 use super::run_settings::run_settings;
-use super::start::{TrainerSources, find};
 use super::start::find;
 use super::unused_options;
 use crate::job::disk::DiskPlan;
