@@ -6,6 +6,7 @@
 
 pub mod environment;
 pub mod message;
+pub mod pipe;
 pub mod printed;
 pub mod process;
 mod source;

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
 use std::os::fd::OwnedFd;
 
-const CHUNK: usize = 1 << 13;
+use super::pipe::read_available;
+
 /// Number of lines kept for messages, and below the length limit of a line.
 const TAIL: usize = 20;
 const LONGEST_LINE: usize = 400;
@@ -35,20 +35,15 @@ impl Printed {
 
     /// Logs the available output.
     pub fn read(&mut self) {
-        let (mut chunk, mut total) = ([0; CHUNK], 0);
-        while let Some(pipe) = self.pipe.as_mut().filter(|_| total < PRINTED_AT_ONCE) {
-            match pipe.read(&mut chunk) {
-                Ok(0) => self.pipe = None,
-                Ok(count) => {
-                    total += count;
-                    self.partial.extend_from_slice(&chunk[..count]);
-                    self.split();
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => self.pipe = None,
-            }
-        }
+        let Some(mut pipe) = self.pipe.take() else { return };
+        let mut total = 0;
+        let is_open = read_available(&mut pipe, |chunk| {
+            total += chunk.len();
+            self.partial.extend_from_slice(chunk);
+            self.split();
+            total < PRINTED_AT_ONCE
+        });
+        self.pipe = is_open.then_some(pipe);
         if self.pipe.is_none() && !self.partial.is_empty() {
             self.partial.push(b'\n');
             self.split();

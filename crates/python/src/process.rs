@@ -4,7 +4,6 @@
 //! costs nothing, and a reply wakes only the thread that waits for it.
 
 use std::ffi::OsString;
-use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -16,6 +15,7 @@ use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
 use super::message::{Received, WorkerMessage};
+use super::pipe::{read_available, send_available};
 use super::printed::Printed;
 use super::words::Words;
 use burnish_util::interrupt::Interrupt;
@@ -26,7 +26,6 @@ const SLICE: Duration = Duration::from_millis(50);
 const DYING_SLICE: Duration = Duration::from_millis(2);
 /// Time for a worker to exit after closing its pipe, or to report where it hangs.
 const GRACE: Duration = Duration::from_millis(200);
-const CHUNK: usize = 1 << 16;
 /// Largest size of a reply's line, which holds the scores of a batch, in bytes.
 pub const MOST_BYTES: usize = 64 << 20;
 
@@ -83,7 +82,8 @@ impl Worker {
         let begun = Instant::now();
         let (mut unsent, mut looked, mut closed) = (message, begun, None);
         loop {
-            unsent = self.send(unsent);
+            // If the reader is gone, [`Self::is_dead`] finds out.
+            unsent = send_available(&mut self.requests, unsent);
             let left = timeout.saturating_sub(begun.elapsed());
             self.wait(!unsent.is_empty(), left.min(if closed.is_some() { DYING_SLICE } else { SLICE }));
             self.read_replies(MOST_BYTES + columns);
@@ -119,20 +119,6 @@ impl Worker {
         }
     }
 
-    /// Sends as much as the pipe takes and returns the unsent rest. If the reader is gone, the rest is empty; [`Self::is_dead`]
-    /// finds out.
-    fn send<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
-        while !bytes.is_empty() {
-            match self.requests.write(bytes) {
-                Ok(sent) => bytes = &bytes[sent..],
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return &[],
-            }
-        }
-        bytes
-    }
-
     /// Waits until something can be read or sent. Returns true on a timeout.
     fn wait(&mut self, sending: bool, at_most: Duration) -> bool {
         let mut pipes = Vec::with_capacity(3);
@@ -151,15 +137,13 @@ impl Worker {
 
     /// Reads the available bytes, up to `most` in total.
     fn read_replies(&mut self, most: usize) {
-        let mut chunk = [0; CHUNK];
-        while let Some(pipe) = self.replies.as_mut().filter(|_| self.received.len() <= most) {
-            match pipe.read(&mut chunk) {
-                Ok(0) => self.replies = None,
-                Ok(count) => self.received.push(&chunk[..count]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => self.replies = None,
-            }
+        let (Some(pipe), received) = (&mut self.replies, &mut self.received) else { return };
+        let is_open = read_available(pipe, |chunk| {
+            received.push(chunk);
+            received.len() <= most
+        });
+        if !is_open {
+            self.replies = None;
         }
     }
 

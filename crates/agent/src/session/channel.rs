@@ -1,7 +1,6 @@
 //! The connection to the process of one conversation. The calling thread does all the work: it sends the request, reads the reply
 //! and the process's output, and checks the time limit.
 
-use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::socket::SocketClient;
 use super::words::WORDS;
+use burnish_python::pipe::{CHUNK, read_available, send_available};
 use burnish_python::printed::Printed;
 use burnish_python::process::MOST_BYTES;
 use burnish_util::interrupt::Interrupt;
@@ -19,7 +19,6 @@ use burnish_util::interrupt::Interrupt;
 const SLICE: Duration = Duration::from_millis(50);
 /// The time that a process has to exit after it closed its connection, or to report where it hangs.
 const GRACE: Duration = Duration::from_millis(200);
-const CHUNK: usize = 1 << 16;
 
 pub(super) struct Channel {
     pub pid: Pid,
@@ -57,7 +56,7 @@ impl Channel {
         let mut unsent = line;
         let mut gone = None;
         loop {
-            unsent = self.send(unsent);
+            unsent = send_available(&mut self.connection, unsent);
             if let Some(line) = self.take() {
                 return Ok(line);
             }
@@ -85,19 +84,6 @@ impl Channel {
         }
     }
 
-    /// Sends as much as the connection takes and returns the unsent rest, which is empty if nobody reads any more.
-    fn send<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
-        while !bytes.is_empty() {
-            match self.connection.write(bytes) {
-                Ok(sent) => bytes = &bytes[sent..],
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return &[],
-            }
-        }
-        bytes
-    }
-
     /// Waits until something can be read or sent; returns true if the process has ended.
     fn wait(&mut self, sending: bool, at_most: Duration) -> bool {
         let mut watched = Vec::with_capacity(3);
@@ -117,16 +103,12 @@ impl Channel {
     }
 
     fn read(&mut self) {
-        let mut chunk = [0; CHUNK];
-        while self.is_open && self.received.len() <= MOST_BYTES + CHUNK {
-            match self.connection.read(&mut chunk) {
-                Ok(0) => self.is_open = false,
-                Ok(count) => self.received.extend_from_slice(&chunk[..count]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => self.is_open = false,
-            }
-        }
+        let received = &mut self.received;
+        self.is_open = self.is_open
+            && read_available(&mut self.connection, |chunk| {
+                received.extend_from_slice(chunk);
+                received.len() <= MOST_BYTES + CHUNK
+            });
     }
 
     /// Returns the first line, if it is complete.
