@@ -38,11 +38,11 @@ pub(crate) struct FailedCall {
     pub passes: bool,
 }
 
-/// Creates the HTTP client. As in OpenRLHF's client, there is no proxy. Redirects are not followed, because they would turn the
-/// POST into a GET.
-pub(super) fn agent(timeout: Duration) -> Agent {
+/// Creates the client of an HTTP server that users run. As in OpenRLHF's client, there is no proxy. Redirects are not followed,
+/// because they would turn the POST into a GET.
+pub fn client(timeout: Option<Duration>) -> Agent {
     let config = Agent::config_builder()
-        .timeout_global(Some(timeout))
+        .timeout_global(timeout)
         .http_status_as_error(false)
         .max_redirects(0)
         .proxy(None)

@@ -70,7 +70,7 @@ impl Remote {
         if let Some(open) = endpoints.iter().find(|endpoint| authorization.is_some() && endpoint.is_overheard()) {
             tracing::warn!("{open}: the token is sent unencrypted, since the address is not https");
         }
-        Ok(Self { endpoints, agent: call::agent(options.timeout), authorization, options, first_pause: FIRST_PAUSE })
+        Ok(Self { endpoints, agent: call::client(Some(options.timeout)), authorization, options, first_pause: FIRST_PAUSE })
     }
 
     /// Returns the pause after a round of attempts. It varies by response, so that a server that recovers does not get all

@@ -11,5 +11,6 @@ mod reply;
 #[cfg(test)]
 mod tests;
 
+pub use call::client;
 pub use judge::{Remote, RemoteOptions};
 pub use reply::read as read_answer;

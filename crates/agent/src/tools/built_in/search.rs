@@ -11,6 +11,7 @@ use ureq::{Agent, Error};
 use super::settings::{address, count, seconds};
 use super::slots::Slots;
 use super::tool::{BuiltInKind, BuiltInTool, ToolError, ToolOutput};
+use burnish_reward::remote::client;
 
 /// The limit of attempts while a service fails temporarily.
 const TRIES: u32 = 10;
@@ -46,15 +47,8 @@ pub(super) static SEARCH: BuiltInKind = BuiltInKind {
     make: |config| {
         let url = address(config, "retrieval_service_url", "http://127.0.0.1:8000/retrieve")?;
         let own_key = if config["default_timeout"].is_null() { "timeout" } else { "default_timeout" };
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .proxy(None)
-            .max_idle_connections(64)
-            .max_idle_connections_per_host(64)
-            .user_agent(concat!("burnish/", env!("CARGO_PKG_VERSION")));
         Ok(Box::new(Search {
-            agent: agent.build().into(),
+            agent: client(None),
             url,
             topk: count(config, "topk", 3)?,
             timeout: seconds(config, own_key, 30)?,
