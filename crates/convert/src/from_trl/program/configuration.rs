@@ -1,24 +1,10 @@
 //! The configuration of a trainer: a call of `*Config`, or the result of a parser.
 
+use super::model;
 use super::reading::{Reading, describe};
 use crate::peers::ProgramOption;
 use crate::python::{LibraryCall, PyValue};
 use burnish_hydra::Value;
-
-/// Arguments of a model's configuration that change no training here.
-const OF_LOADING: &[&str] = &[
-    "torch_dtype",
-    "dtype",
-    "attn_implementation",
-    "use_cache",
-    "trust_remote_code",
-    "device_map",
-    "low_cpu_mem_usage",
-    "revision",
-    "use_flash_attention_2",
-    "token",
-    "cache_dir",
-];
 
 /// Reads the configuration of a trainer.
 pub(super) fn read(reading: &mut Reading, value: &PyValue) {
@@ -90,7 +76,7 @@ fn loading(reading: &mut Reading, value: &PyValue, line: usize) -> Option<Value>
             let key = key.as_text().unwrap_or_default();
             let is_unset = matches!(value, PyValue::None | PyValue::Option(_))
                 || matches!(value, PyValue::Call(call) if call.name().starts_with("get_"));
-            !OF_LOADING.contains(&key) && !is_unset
+            !model::OF_LOADING.contains(&key) && key != "revision" && !is_unset
         };
         let left: Vec<(PyValue, PyValue)> = entries.borrow().iter().filter(|entry| counts(entry)).cloned().collect();
         if left.is_empty() {

@@ -6,8 +6,8 @@ use crate::python::{LibraryCall, PyValue};
 use burnish_hydra::Value;
 use std::rc::Rc;
 
-/// Arguments of `from_pretrained` that do not change training here.
-const OF_LOADING: &[&str] = &[
+/// Arguments of a model's configuration that do not change training here.
+pub(super) const OF_LOADING: &[&str] = &[
     "torch_dtype",
     "dtype",
     "attn_implementation",
@@ -18,6 +18,10 @@ const OF_LOADING: &[&str] = &[
     "token",
     "use_flash_attention_2",
     "cache_dir",
+];
+
+/// Further arguments of `from_pretrained` that do not change training here.
+const OF_PRETRAINED: &[&str] = &[
     "num_labels",
     "use_auth_token",
     "local_files_only",
@@ -105,7 +109,8 @@ fn of_call(reading: &mut Reading, call: &Rc<LibraryCall>) -> Option<String> {
         "from_pretrained" => {
             let found = name(reading, loaded(call)?);
             let revision = call.argument("revision", usize::MAX).and_then(PyValue::as_text).filter(|name| *name != "main");
-            let keywords = call.keywords.iter().filter(|(name, _)| !OF_LOADING.contains(&name.as_str()));
+            let is_of_loading = |name: &str| OF_LOADING.contains(&name) || OF_PRETRAINED.contains(&name);
+            let keywords = call.keywords.iter().filter(|(name, _)| !is_of_loading(name));
             let is_name = |name: &str| ["pretrained_model_name_or_path", "model_name", "revision"].contains(&name);
             for (name, value) in keywords.filter(|(name, _)| !is_name(name)) {
                 let is_of_options = matches!(value, PyValue::Call(call) if call.name() == "get_quantization_config");
