@@ -18,24 +18,37 @@ use crate::ops::attention_scores::{ScoreKernels, ScoredRange, gradients, probabi
 /// Below every score, yet small enough that e to it is not NaN on some drivers.
 const LEAST: f32 = -1.0e30;
 
-/// Returns the keys that a row sees, as first and one past the last, counted from the position `start`. Both are 0 for a row of
-/// padding. If `start` is not 0, the window of every row begins at or after it.
-#[cube]
-fn seen_keys<I: Int>(
-    positions: &[I],
-    row: usize,
+/// The shape of products [segments, kv heads, group · queries, keys], whose rows begin `stride` elements apart, the keys that their
+/// rows see, and the scores.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct ScoreRows {
+    rows: usize,
+    keys: usize,
+    stride: usize,
     queries: usize,
     rows_per_segment: usize,
-    start: usize,
+    /// The position of the first key.
+    first_key: usize,
     window: usize,
-) -> (usize, usize) {
-    let position = i32::cast_from(positions[row / rows_per_segment * queries + row % queries]);
+    scale: f32,
+    /// Not read without a soft cap.
+    cap: f32,
+    #[cube(comptime)]
+    capped: bool,
+}
+
+/// Returns the keys that a row sees, as first and one past the last, counted from the first key's position. Both are 0 for a
+/// row of padding. If this position is not 0, the window of every row begins at or after it.
+#[cube]
+fn seen_keys<I: Int>(positions: &[I], row: usize, of: ScoreRows) -> (usize, usize) {
+    let position = i32::cast_from(positions[row / of.rows_per_segment * of.queries + row % of.queries]);
     let mut first = 0usize;
     let mut end = 0usize;
     if position >= 0 {
-        end = usize::cast_from(position) + 1 - start;
-        if end > window {
-            first = end - window;
+        end = usize::cast_from(position) + 1 - of.first_key;
+        if end > of.window {
+            first = end - of.window;
         }
     }
     (first, end)
@@ -43,10 +56,10 @@ fn seen_keys<I: Int>(
 
 /// The score of a product q·k.
 #[cube]
-fn score<P: Float>(product: P, scale: f32, cap: f32, #[comptime] capped: bool) -> f32 {
-    let mut score = f32::cast_from(product) * scale;
-    if capped {
-        score = cap * f32::tanh(score / cap);
+fn score<P: Float>(product: P, of: ScoreRows) -> f32 {
+    let mut score = f32::cast_from(product) * of.scale;
+    if comptime!(of.capped) {
+        score = of.cap * f32::tanh(score / of.cap);
     }
     score
 }
@@ -57,29 +70,20 @@ fn softmax<P: Float, I: Int>(
     positions: &[I],
     p: &mut [P],
     lse: &mut [f32],
-    rows: usize,
-    keys: usize,
-    stride: usize,
-    queries: usize,
-    rows_per_segment: usize,
-    first_key: usize,
-    window: usize,
-    scale: f32,
-    cap: f32,
-    #[comptime] capped: bool,
+    of: ScoreRows,
     #[comptime] units: usize,
     #[define(P, I)] _dtypes: [ElemType; 2],
 ) {
     let row = CUBE_POS;
-    if row >= rows {
+    if row >= of.rows {
         terminate!();
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let start = row * keys;
-    let (first, end) = seen_keys::<I>(positions, row, queries, rows_per_segment, first_key, window);
+    let start = row * of.keys;
+    let (first, end) = seen_keys::<I>(positions, row, of);
     let mut max = f32::new(LEAST);
     for i in range_stepped(first + UNIT_POS as usize, end, units) {
-        let x = score::<P>(products[row * stride + i], scale, cap, capped);
+        let x = score::<P>(products[row * of.stride + i], of);
         if x > max {
             max = x;
         }
@@ -87,13 +91,13 @@ fn softmax<P: Float, I: Int>(
     let max = max_of_units(max, &mut scratch, units);
     let mut sum = 0f32;
     for i in range_stepped(first + UNIT_POS as usize, end, units) {
-        sum += f32::exp(score::<P>(products[row * stride + i], scale, cap, capped) - max);
+        sum += f32::exp(score::<P>(products[row * of.stride + i], of) - max);
     }
     let sum = sum_of_units(sum, &mut scratch, units);
-    for i in range_stepped(UNIT_POS as usize, keys, units) {
+    for i in range_stepped(UNIT_POS as usize, of.keys, units) {
         let mut value = 0f32;
         if i >= first && i < end {
-            value = f32::exp(score::<P>(products[row * stride + i], scale, cap, capped) - max) / sum;
+            value = f32::exp(score::<P>(products[row * of.stride + i], of) - max) / sum;
         }
         p[start + i] = P::cast_from(value);
     }
@@ -116,35 +120,26 @@ fn softmax_backward<P: Float, I: Int>(
     positions: &[I],
     p: &mut [P],
     ds: &mut [P],
-    rows: usize,
-    keys: usize,
-    stride: usize,
     dp_stride: usize,
-    queries: usize,
-    rows_per_segment: usize,
-    first_key: usize,
-    window: usize,
-    scale: f32,
-    cap: f32,
-    #[comptime] capped: bool,
+    of: ScoreRows,
     #[comptime] units: usize,
     #[define(P, I)] _dtypes: [ElemType; 2],
 ) {
     let row = CUBE_POS;
-    if row >= rows {
+    if row >= of.rows {
         terminate!();
     }
-    let start = row * keys;
-    let (first, end) = seen_keys::<I>(positions, row, queries, rows_per_segment, first_key, window);
-    for i in range_stepped(UNIT_POS as usize, keys, units) {
+    let start = row * of.keys;
+    let (first, end) = seen_keys::<I>(positions, row, of);
+    for i in range_stepped(UNIT_POS as usize, of.keys, units) {
         let mut weight = 0f32;
         let mut d = 0f32;
         if i >= first && i < end {
-            let x = score::<P>(products[row * stride + i], scale, cap, capped);
+            let x = score::<P>(products[row * of.stride + i], of);
             weight = f32::exp(x - lse[row]);
-            d = weight * (f32::cast_from(dp[row * dp_stride + i]) - delta[row]) * scale;
-            if capped {
-                d *= 1f32 - x / cap * (x / cap);
+            d = weight * (f32::cast_from(dp[row * dp_stride + i]) - delta[row]) * of.scale;
+            if comptime!(of.capped) {
+                d *= 1f32 - x / of.cap * (x / of.cap);
             }
         }
         p[start + i] = P::cast_from(weight);
@@ -152,10 +147,21 @@ fn softmax_backward<P: Float, I: Int>(
     }
 }
 
-/// The queries of a segment, and the rows of a segment of products [segments, kv heads, group · queries, keys].
-fn sizes(products: &CubeTensor, seen: &ScoredRange<Cube>) -> [usize; 2] {
-    let shape = products.shape();
-    [seen.queries().range.len(), shape[1] * shape[2]]
+/// The [`ScoreRows`] of products, as a kernel argument. A segment has `rows_per_segment` rows.
+fn shape_of(products: &Rows, rows_per_segment: usize, seen: &ScoredRange<Cube>) -> ScoreRowsLaunch {
+    let scoring = seen.scoring();
+    ScoreRowsLaunch::new(
+        products.rows,
+        products.width,
+        products.stride,
+        seen.queries().range.len(),
+        rows_per_segment,
+        seen.keys().start,
+        scoring.window.unwrap_or(i32::MAX as usize),
+        scoring.scale,
+        scoring.softcap.unwrap_or(1.0),
+        scoring.softcap.is_some(),
+    )
 }
 
 impl AttentionKernels for Cube {}
@@ -177,7 +183,7 @@ impl ScoreKernels for Cube {
         if is_left_to_burn(&products) {
             return probabilities::<Self>(products, seen);
         }
-        let (shape, [queries, of_segment], scoring) = (products.shape(), sizes(&products, seen), seen.scoring());
+        let shape = products.shape();
         let (p, positions) = (empty_like(&products), dense(seen.queries().positions.clone()));
         let products = Rows::over(products, 3);
         let (units, lse) = (units_of(products.width), empty(&p, Shape::from([shape[0], shape[1], shape[2], 1]), DType::F32));
@@ -189,16 +195,7 @@ impl ScoreKernels for Cube {
             buffer(&positions),
             buffer(&p),
             buffer(&lse),
-            products.rows,
-            products.width,
-            products.stride,
-            queries,
-            of_segment,
-            seen.keys().start,
-            scoring.window.unwrap_or(i32::MAX as usize),
-            scoring.scale,
-            scoring.softcap.unwrap_or(1.0),
-            scoring.softcap.is_some(),
+            shape_of(&products, shape[1] * shape[2], seen),
             units,
             [elem(&p), elem(&positions)],
         );
@@ -215,7 +212,7 @@ impl ScoreKernels for Cube {
         if is_left_to_burn(&products) {
             return gradients::<Self>(products, dp, lse, delta, seen);
         }
-        let ([queries, of_segment], scoring) = (sizes(&products, seen), seen.scoring());
+        let shape = products.shape();
         let [lse, delta, positions] = [lse, delta, seen.queries().positions.clone()].map(dense);
         let (p, ds) = (empty_like(&products), empty_like(&products));
         let [products, dp] = [products, dp].map(|x| Rows::over(x, 3));
@@ -231,17 +228,8 @@ impl ScoreKernels for Cube {
             buffer(&positions),
             buffer(&p),
             buffer(&ds),
-            products.rows,
-            products.width,
-            products.stride,
             dp.stride,
-            queries,
-            of_segment,
-            seen.keys().start,
-            scoring.window.unwrap_or(i32::MAX as usize),
-            scoring.scale,
-            scoring.softcap.unwrap_or(1.0),
-            scoring.softcap.is_some(),
+            shape_of(&products, shape[1] * shape[2], seen),
             units,
             [elem(&p), elem(&positions)],
         );

@@ -16,11 +16,25 @@ pub(crate) const ROW_STATS: usize = 6;
 /// The number of values that `Chunk::gradients` reads for each row, see [`GradientInputs`].
 pub(crate) const GRADIENT_INPUTS: usize = 6;
 
+/// The shape of a chunk's products [rows, v], whose rows begin `stride` elements apart, and their soft cap.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct LogitRows {
+    pub rows: usize,
+    pub v: usize,
+    pub stride: usize,
+    /// Not read without a soft cap, like `temperature`.
+    pub cap: f32,
+    pub temperature: f32,
+    #[cube(comptime)]
+    pub capped: bool,
+}
+
 /// The logit of a product.
 #[cube]
-pub fn logit<F: Float>(x: F, cap: f32, temperature: f32, #[comptime] capped: bool) -> f32 {
+pub(crate) fn logit<F: Float>(x: F, of: LogitRows) -> f32 {
     let x = f32::cast_from(x);
-    if capped { tanh(x / cap) * (cap / temperature) } else { x }
+    if comptime!(of.capped) { tanh(x / of.cap) * (of.cap / of.temperature) } else { x }
 }
 
 /// The values from which the gradient of a row is computed: m and log Σ e^(x − m), the gradients of the target's log-probability
@@ -61,9 +75,9 @@ pub fn gradient(logit: f32, is_target: bool, given: GradientInputs) -> f32 {
 
 /// The gradient of a product, from the gradient of its logit.
 #[cube]
-pub(crate) fn through_cap(d: f32, logit: f32, cap: f32, temperature: f32, #[comptime] capped: bool) -> f32 {
-    let tanh = logit * (temperature / cap);
-    if capped { d * ((1f32 - tanh * tanh) / temperature) } else { d }
+pub(crate) fn through_cap(d: f32, logit: f32, of: LogitRows) -> f32 {
+    let tanh = logit * (of.temperature / of.cap);
+    if comptime!(of.capped) { d * ((1f32 - tanh * tanh) / of.temperature) } else { d }
 }
 
 /// The targets of all tokens, which all chunks share.
@@ -104,9 +118,10 @@ impl Chunk {
         Some(Self { rows: Rows::from_tensor(products)?, first, softcap })
     }
 
-    /// The cap and the temperature; not read without a soft cap.
-    pub fn cap(&self) -> (f32, f32) {
-        self.softcap.unwrap_or((1.0, 1.0))
+    /// The [`LogitRows`] of the chunk, as a kernel argument.
+    pub(crate) fn shape(&self) -> LogitRowsLaunch {
+        let (x, (cap, temperature)) = (&self.rows, self.softcap.unwrap_or((1.0, 1.0)));
+        LogitRowsLaunch::new(x.rows, x.width, x.stride, cap, temperature, self.softcap.is_some())
     }
 
     /// Returns the chunk with products that may be overwritten.

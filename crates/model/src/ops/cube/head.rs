@@ -11,7 +11,7 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::chunk::{Chunk, ROW_STATS, Targets, gradient, gradient_inputs_at, logit, through_cap};
+use super::chunk::{Chunk, LogitRows, ROW_STATS, Targets, gradient, gradient_inputs_at, logit, through_cap};
 use super::head_top_k::{Pull, Pulls};
 use super::launch::{buffer, cube_of, elem, grid, units_of};
 use super::sum::{max_of_units, sum_of_units};
@@ -54,33 +54,28 @@ fn row_stats<F: Float>(
     found: &mut [f32],
     first: usize,
     place: usize,
-    rows: usize,
-    v: usize,
-    stride: usize,
-    cap: f32,
-    temperature: f32,
-    #[comptime] capped: bool,
+    of: LogitRows,
     #[comptime] units: usize,
     #[define(F)] _dtype: ElemType,
 ) {
     let row = CUBE_POS;
-    if row >= rows {
+    if row >= of.rows {
         terminate!();
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let (start, end) = (row * stride, row * stride + v);
+    let (start, end) = (row * of.stride, row * of.stride + of.v);
     let mut part = RunningSums { max: LEAST, sum: 0f32, weighted: 0f32, squares: 0f32 };
     let mut i = start + UNIT_POS as usize;
     while i + 3 * units < end {
-        let a = logit::<F>(x[i], cap, temperature, capped);
-        let b = logit::<F>(x[i + units], cap, temperature, capped);
-        let c = logit::<F>(x[i + 2 * units], cap, temperature, capped);
-        let d = logit::<F>(x[i + 3 * units], cap, temperature, capped);
+        let a = logit::<F>(x[i], of);
+        let b = logit::<F>(x[i + units], of);
+        let c = logit::<F>(x[i + 2 * units], of);
+        let d = logit::<F>(x[i + 3 * units], of);
         add_logits(&mut part, a, b, c, d);
         i += 4 * units;
     }
     while i < end {
-        let a = logit::<F>(x[i], cap, temperature, capped);
+        let a = logit::<F>(x[i], of);
         add_logits(&mut part, a, LEAST, LEAST, LEAST);
         i += units;
     }
@@ -91,7 +86,7 @@ fn row_stats<F: Float>(
     let weighted = sum_of_units(scale * (part.weighted + z * part.sum), &mut scratch, units);
     let squares = sum_of_units(scale * scale * part.squares, &mut scratch, units);
     if UNIT_POS == 0 {
-        let target = logit::<F>(x[start + targets[first + row] as usize], cap, temperature, capped);
+        let target = logit::<F>(x[start + targets[first + row] as usize], of);
         let rest = sum.ln();
         let at = (place + row) * ROW_STATS;
         found[at] = max;
@@ -110,26 +105,21 @@ fn row_gradients<F: Float>(
     given: &[f32],
     first: usize,
     place: usize,
-    rows: usize,
-    v: usize,
-    stride: usize,
-    cap: f32,
-    temperature: f32,
-    #[comptime] capped: bool,
+    of: LogitRows,
     #[comptime] units: usize,
     #[define(F)] _dtype: ElemType,
 ) {
     let row = CUBE_POS;
-    if row >= rows {
+    if row >= of.rows {
         terminate!();
     }
-    let (start, target) = (row * stride, targets[first + row] as usize);
+    let (start, target) = (row * of.stride, targets[first + row] as usize);
     let given = gradient_inputs_at(given, place + row);
     let mut i = UNIT_POS as usize;
-    while i < v {
-        let logit = logit::<F>(x[start + i], cap, temperature, capped);
+    while i < of.v {
+        let logit = logit::<F>(x[start + i], of);
         let d = gradient(logit, i == target, given);
-        x[start + i] = F::cast_from(through_cap(d, logit, cap, temperature, capped));
+        x[start + i] = F::cast_from(through_cap(d, logit, of));
         i += units;
     }
 }
@@ -137,7 +127,7 @@ fn row_gradients<F: Float>(
 impl Chunk {
     /// Writes [`ROW_STATS`] values per row to `found`, from the position of token `place` on.
     pub fn stats(&self, targets: &Targets, found: &CubeTensor, place: usize) {
-        let (x, (cap, temperature)) = (&self.rows, self.cap());
+        let x = &self.rows;
         row_stats::launch(
             &x.tensor.client,
             grid(x.rows),
@@ -147,12 +137,7 @@ impl Chunk {
             buffer(found),
             self.first,
             place,
-            x.rows,
-            x.width,
-            x.stride,
-            cap,
-            temperature,
-            self.softcap.is_some(),
+            self.shape(),
             units_of(x.width),
             elem(&x.tensor),
         );
@@ -161,10 +146,9 @@ impl Chunk {
     /// Turns the products into their gradients [rows, v], in their dtype and in place. `given` has the first row's values at the
     /// position of token `place`; `pulls` are for these rows.
     pub fn gradients(self, targets: &Targets, given: &CubeTensor, place: usize, pulls: &[Pull]) -> Tensor<2> {
-        let (cap, temperature) = self.cap();
         let chunk = self.own();
         let pulls = Pulls::find(&chunk, targets, given, place, pulls);
-        let x = chunk.rows;
+        let x = &chunk.rows;
         row_gradients::launch(
             &x.tensor.client,
             grid(x.rows),
@@ -174,18 +158,13 @@ impl Chunk {
             buffer(given),
             chunk.first,
             place,
-            x.rows,
-            x.width,
-            x.stride,
-            cap,
-            temperature,
-            chunk.softcap.is_some(),
+            chunk.shape(),
             units_of(x.width),
             elem(&x.tensor),
         );
         if let Some(pulls) = pulls {
-            pulls.put(&x);
+            pulls.put(x);
         }
-        Tensor::from_primitive::<Cube>(x.tensor)
+        Tensor::from_primitive::<Cube>(chunk.rows.tensor)
     }
 }

@@ -7,7 +7,7 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::chunk::{Chunk, ROW_STATS, Targets, gradient_inputs_at, logit, through_cap};
+use super::chunk::{Chunk, LogitRows, ROW_STATS, Targets, gradient_inputs_at, logit, through_cap};
 use super::exact::{exp, exp_m1, ln_1p};
 use super::launch::{buffer, cube_of, elem, grid, units_of};
 use super::sum::sum_of_units;
@@ -98,35 +98,27 @@ fn row_divergence<X: Float, Y: Float>(
     p: usize,
     q: usize,
     to: usize,
-    rows: usize,
-    v: usize,
-    stride: usize,
-    y_stride: usize,
-    cap: f32,
-    temperature: f32,
-    y_cap: f32,
-    y_temperature: f32,
+    of: LogitRows,
+    of_y: LogitRows,
     beta: f32,
-    #[comptime] capped: bool,
-    #[comptime] y_capped: bool,
     #[comptime] kind: DivergenceKind,
     #[comptime] units: usize,
     #[define(X, Y)] _dtypes: [ElemType; 2],
 ) {
     let row = CUBE_POS;
-    if row >= rows {
+    if row >= of.rows {
         terminate!();
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let (of_p, of_q) = ((p + row) * ROW_STATS, (q + row) * ROW_STATS);
     let (p_max, p_rest) = (found[of_p], found[of_p + 1]);
     let (q_max, q_rest) = (found[of_q], found[of_q + 1]);
-    let (start, y_start) = (row * stride, row * y_stride);
+    let (start, y_start) = (row * of.stride, row * of_y.stride);
     let mut sum = PairTerms { divergence: 0f32, of_p: 0f32 };
     let mut i = UNIT_POS as usize;
-    while i < v {
-        let log_p = (logit::<X>(x[start + i], cap, temperature, capped) - p_max) - p_rest;
-        let log_q = (logit::<Y>(y[y_start + i], y_cap, y_temperature, y_capped) - q_max) - q_rest;
+    while i < of.v {
+        let log_p = (logit::<X>(x[start + i], of) - p_max) - p_rest;
+        let log_q = (logit::<Y>(y[y_start + i], of_y) - q_max) - q_rest;
         let part = pair_terms(log_p, log_q, beta, kind);
         sum.divergence += part.divergence;
         sum.of_p += part.of_p;
@@ -151,40 +143,32 @@ fn row_compared_gradients<X: Float, Y: Float>(
     other: &[f32],
     first: usize,
     place: usize,
-    rows: usize,
-    v: usize,
-    stride: usize,
-    y_stride: usize,
-    cap: f32,
-    temperature: f32,
-    y_cap: f32,
-    y_temperature: f32,
+    of: LogitRows,
+    of_y: LogitRows,
     beta: f32,
-    #[comptime] capped: bool,
-    #[comptime] y_capped: bool,
     #[comptime] kind: DivergenceKind,
     #[comptime] units: usize,
     #[define(X, Y)] _dtypes: [ElemType; 2],
 ) {
     let row = CUBE_POS;
-    if row >= rows {
+    if row >= of.rows {
         terminate!();
     }
-    let (start, y_start, target) = (row * stride, row * y_stride, targets[first + row] as usize);
+    let (start, y_start, target) = (row * of.stride, row * of_y.stride, targets[first + row] as usize);
     let given = gradient_inputs_at(given, place + row);
     let at = (place + row) * REFERENCE_INPUTS;
     let (q_max, q_rest, of_divergence, known) = (other[at], other[at + 1], other[at + 2], other[at + 3]);
     let mut i = UNIT_POS as usize;
-    while i < v {
-        let logit_p = logit::<X>(x[start + i], cap, temperature, capped);
+    while i < of.v {
+        let logit_p = logit::<X>(x[start + i], of);
         let log_p = (logit_p - given.max) - given.rest;
-        let log_q = (logit::<Y>(y[y_start + i], y_cap, y_temperature, y_capped) - q_max) - q_rest;
+        let log_q = (logit::<Y>(y[y_start + i], of_y) - q_max) - q_rest;
         let mut d =
             of_divergence * slope(log_p, log_q, known, beta, kind) - exp(log_p) * (given.of_entropy * log_p + given.constant);
         if i == target {
             d += given.of_log_prob;
         }
-        x[start + i] = X::cast_from(through_cap(d, logit_p, cap, temperature, capped));
+        x[start + i] = X::cast_from(through_cap(d, logit_p, of));
         i += units;
     }
 }
@@ -196,31 +180,26 @@ fn row_depth<X: Float>(
     found: &mut [f32],
     place: usize,
     to: usize,
-    rows: usize,
-    v: usize,
-    stride: usize,
-    cap: f32,
-    temperature: f32,
-    #[comptime] capped: bool,
+    of: LogitRows,
     #[comptime] units: usize,
     #[define(X)] _dtype: ElemType,
 ) {
     let row = CUBE_POS;
-    if row >= rows {
+    if row >= of.rows {
         terminate!();
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let max = found[(place + row) * ROW_STATS];
-    let start = row * stride;
+    let start = row * of.stride;
     let mut sum = 0f32;
     let mut i = UNIT_POS as usize;
-    while i < v {
-        sum += max - logit::<X>(x[start + i], cap, temperature, capped);
+    while i < of.v {
+        sum += max - logit::<X>(x[start + i], of);
         i += units;
     }
     let sum = sum_of_units(sum, &mut scratch, units);
     if UNIT_POS == 0 {
-        found[to + row] = sum / f32::cast_from(v);
+        found[to + row] = sum / f32::cast_from(of.v);
     }
 }
 
@@ -229,7 +208,6 @@ impl Chunk {
     /// first row at position `p`, and those of the first row of `other` at position `q`.
     pub fn divergence(&self, other: &Self, (kind, beta): (DivergenceKind, f32), found: &CubeTensor, [p, q, to]: [usize; 3]) {
         let (x, y) = (&self.rows, &other.rows);
-        let ((cap, temperature), (y_cap, y_temperature)) = (self.cap(), other.cap());
         row_divergence::launch(
             &x.tensor.client,
             grid(x.rows),
@@ -240,17 +218,9 @@ impl Chunk {
             p,
             q,
             to,
-            x.rows,
-            x.width,
-            x.stride,
-            y.stride,
-            cap,
-            temperature,
-            y_cap,
-            y_temperature,
+            self.shape(),
+            other.shape(),
             beta,
-            self.softcap.is_some(),
-            other.softcap.is_some(),
             kind,
             units_of(x.width),
             [elem(&x.tensor), elem(&y.tensor)],
@@ -266,9 +236,8 @@ impl Chunk {
         [given, reference]: [&CubeTensor; 2],
         place: usize,
     ) -> Tensor<2> {
-        let ((cap, temperature), (y_cap, y_temperature)) = (self.cap(), other.cap());
-        let (chunk, y) = (self.own(), &other.rows);
-        let x = chunk.rows;
+        let chunk = self.own();
+        let (x, y) = (&chunk.rows, &other.rows);
         row_compared_gradients::launch(
             &x.tensor.client,
             grid(x.rows),
@@ -280,28 +249,20 @@ impl Chunk {
             buffer(reference),
             chunk.first,
             place,
-            x.rows,
-            x.width,
-            x.stride,
-            y.stride,
-            cap,
-            temperature,
-            y_cap,
-            y_temperature,
+            chunk.shape(),
+            other.shape(),
             beta,
-            chunk.softcap.is_some(),
-            other.softcap.is_some(),
             kind,
             units_of(x.width),
             [elem(&x.tensor), elem(&y.tensor)],
         );
-        Tensor::from_primitive::<Cube>(x.tensor)
+        Tensor::from_primitive::<Cube>(chunk.rows.tensor)
     }
 
     /// Writes to `found`, from index `to` on, the difference between each row's largest and mean logit. `found` has the
     /// [statistics](Self::stats) of the first row at `place`.
     pub fn depth(&self, found: &CubeTensor, place: usize, to: usize) {
-        let (x, (cap, temperature)) = (&self.rows, self.cap());
+        let x = &self.rows;
         row_depth::launch(
             &x.tensor.client,
             grid(x.rows),
@@ -310,12 +271,7 @@ impl Chunk {
             buffer(found),
             place,
             to,
-            x.rows,
-            x.width,
-            x.stride,
-            cap,
-            temperature,
-            self.softcap.is_some(),
+            self.shape(),
             units_of(x.width),
             elem(&x.tensor),
         );

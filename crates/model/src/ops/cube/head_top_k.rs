@@ -8,11 +8,26 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::choose::{LogitRow, Weight, above, find, key, largest, logit as product_of, search};
-use super::chunk::{Chunk, Targets, gradient, gradient_inputs_at, logit, through_cap};
+use super::chunk::{Chunk, LogitRows, Targets, gradient, gradient_inputs_at, logit, through_cap};
 use super::launch::{buffer, cube_dim, cube_of, elem, empty, grid, grid_of_units, units_of};
 use super::rows::{Rows, upload};
 use super::split::Split;
 use super::sum::sum_before;
+
+/// The row `number` of a chunk, with all of its tokens.
+#[cube]
+fn whole_row<X: Float>(
+    x: &[X],
+    number: usize,
+    of: LogitRows,
+    zero: u32,
+    scratch: &mut [f32],
+    #[comptime] units: usize,
+) -> LogitRow {
+    let mut row = LogitRow { start: number * of.stride, v: of.v, max: 0f32, scale: 1f32, floor: 0u32, last: of.v, zero };
+    row.max = largest::<X>(x, row, scratch, units);
+    row
+}
 
 /// Writes k ids and their logits for each row, unordered.
 #[cube(launch)]
@@ -21,29 +36,23 @@ fn row_largest<X: Float>(
     found: &mut [f32],
     to: usize,
     k: usize,
-    rows: usize,
-    v: usize,
-    stride: usize,
-    cap: f32,
-    temperature: f32,
+    of: LogitRows,
     zero: u32,
-    #[comptime] capped: bool,
     #[comptime] units: usize,
     #[define(X)] _dtype: ElemType,
 ) {
     let number = CUBE_POS;
-    if number >= rows {
+    if number >= of.rows {
         terminate!();
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let mut row = LogitRow { start: number * stride, v, max: 0f32, scale: 1f32, floor: 0u32, last: v, zero };
-    row.max = largest::<X>(x, row, &mut scratch, units);
+    let mut row = whole_row::<X>(x, number, of, zero, &mut scratch, units);
     row.floor = search::<X>(x, row, f32::cast_from(k), &mut scratch, Weight::One, units);
     let ties = f32::cast_from(k) - above::<X>(x, row, &mut scratch, Weight::One, units);
     row.last = find::<X>(x, row, Split { high: ties - 1f32, low: 0f32 }, &mut scratch, Weight::Tie, units);
     let mut own = 0f32;
     let mut i = UNIT_POS as usize;
-    while i < v {
+    while i < of.v {
         let key = key(f32::cast_from(x[row.start + i]));
         if key > row.floor || (key == row.floor && i <= row.last) {
             own += 1f32;
@@ -53,13 +62,13 @@ fn row_largest<X: Float>(
     // This unit writes after all entries of earlier units.
     let mut next = sum_before(own, &mut scratch) as usize;
     i = UNIT_POS as usize;
-    while i < v {
+    while i < of.v {
         let key = key(f32::cast_from(x[row.start + i]));
         // NaN ranks above all, so there may be more than k.
         if (key > row.floor || (key == row.floor && i <= row.last)) && next < k {
             let at = to + (number * k + next) * 2;
             found[at] = f32::cast_from(i);
-            found[at + 1] = logit::<X>(x[row.start + i], cap, temperature, capped);
+            found[at + 1] = logit::<X>(x[row.start + i], of);
             next += 1;
         }
         i += units;
@@ -75,33 +84,27 @@ fn row_at_ids<X: Float>(
     first: usize,
     to: usize,
     k: usize,
-    rows: usize,
-    v: usize,
-    stride: usize,
-    cap: f32,
-    temperature: f32,
+    of: LogitRows,
     zero: u32,
-    #[comptime] capped: bool,
     #[comptime] units: usize,
     #[define(X)] _dtype: ElemType,
 ) {
     let number = CUBE_POS;
-    if number >= rows {
+    if number >= of.rows {
         terminate!();
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let mut row = LogitRow { start: number * stride, v, max: 0f32, scale: 1f32, floor: 0u32, last: v, zero };
-    row.max = largest::<X>(x, row, &mut scratch, units);
+    let row = whole_row::<X>(x, number, of, zero, &mut scratch, units);
     let least = search::<X>(x, row, f32::cast_from(k), &mut scratch, Weight::One, units);
     let at = to + number * (k + 1);
     let mut i = UNIT_POS as usize;
     while i < k {
         let id = ids[(first + number) * k + i] as usize;
-        found[at + i] = logit::<X>(x[row.start + id], cap, temperature, capped);
+        found[at + i] = logit::<X>(x[row.start + id], of);
         i += units;
     }
     if UNIT_POS == 0 {
-        found[at + k] = logit::<X>(X::cast_from(product_of(least)), cap, temperature, capped);
+        found[at + k] = logit::<X>(X::cast_from(product_of(least)), of);
     }
 }
 
@@ -117,19 +120,16 @@ fn find_pulled<X: Float>(
     first: usize,
     place: usize,
     count: usize,
-    stride: usize,
-    cap: f32,
-    temperature: f32,
-    #[comptime] capped: bool,
+    of: LogitRows,
     #[define(X)] _dtype: ElemType,
 ) {
     if ABSOLUTE_POS >= count {
         terminate!();
     }
     let (row, id) = (places[2 * ABSOLUTE_POS] as usize, places[2 * ABSOLUTE_POS + 1]);
-    let logit = logit::<X>(x[row * stride + id as usize], cap, temperature, capped);
+    let logit = logit::<X>(x[row * of.stride + id as usize], of);
     let d = gradient(logit, id == targets[first + row], gradient_inputs_at(given, place + row)) - amounts[ABSOLUTE_POS];
-    pulled[ABSOLUTE_POS] = through_cap(d, logit, cap, temperature, capped);
+    pulled[ABSOLUTE_POS] = through_cap(d, logit, of);
 }
 
 #[cube(launch)]
@@ -162,7 +162,7 @@ impl Pulls {
         if pulls.is_empty() {
             return None;
         }
-        let (x, (cap, temperature), count) = (&chunk.rows, chunk.cap(), pulls.len());
+        let (x, count) = (&chunk.rows, pulls.len());
         let places: Vec<u32> = pulls.iter().flat_map(|pull| [pull.row, pull.id]).collect();
         let amounts: Vec<f32> = pulls.iter().map(|pull| pull.amount).collect();
         let (places, pulled) = (upload(&x.tensor, &places, DType::U32), empty(&x.tensor, [count], DType::F32));
@@ -179,10 +179,7 @@ impl Pulls {
             chunk.first,
             place,
             count,
-            x.stride,
-            cap,
-            temperature,
-            chunk.softcap.is_some(),
+            chunk.shape(),
             elem(&x.tensor),
         );
         Some(Self { places, pulled, count })
@@ -208,7 +205,7 @@ impl Chunk {
     /// Writes the k largest logits of each row to `found`, from index `to` on, each as its id and the logit. Of equal logits, the
     /// lowest ids are taken.
     pub fn largest(&self, k: usize, found: &CubeTensor, to: usize) {
-        let (x, (cap, temperature)) = (&self.rows, self.cap());
+        let x = &self.rows;
         row_largest::launch(
             &x.tensor.client,
             grid(x.rows),
@@ -217,14 +214,9 @@ impl Chunk {
             buffer(found),
             to,
             k,
-            x.rows,
-            x.width,
-            x.stride,
-            cap,
-            temperature,
+            self.shape(),
             // A runtime zero, so that compilers do not know its value.
             0,
-            self.softcap.is_some(),
             units_of(x.width),
             elem(&x.tensor),
         );
@@ -233,7 +225,7 @@ impl Chunk {
     /// Writes k + 1 values per row to `found`, from index `to` on: the logits at the k ids of the row of `ids` [tokens, k], and
     /// the k-th largest logit.
     pub(crate) fn at_ids(&self, ids: &CubeTensor, k: usize, found: &CubeTensor, to: usize) {
-        let (x, (cap, temperature)) = (&self.rows, self.cap());
+        let x = &self.rows;
         row_at_ids::launch(
             &x.tensor.client,
             grid(x.rows),
@@ -244,13 +236,8 @@ impl Chunk {
             self.first,
             to,
             k,
-            x.rows,
-            x.width,
-            x.stride,
-            cap,
-            temperature,
+            self.shape(),
             0,
-            self.softcap.is_some(),
             units_of(x.width),
             elem(&x.tensor),
         );

@@ -41,7 +41,33 @@ fn moments<X: Float>(
     (mean, 1f32 / f32::sqrt(variance + eps))
 }
 
-/// y = (x − mean)·r·(offset + w) + b for each row; `b` is only read if `centred`.
+/// y = (x − mean)·r·(offset + w) + b for the row of x at `from` and of y at `to`; `b` is only read if `centred`.
+#[cube]
+fn normalise<X: Float, W: Float, Y: Float>(
+    x: &[X],
+    w: &[W],
+    b: &[W],
+    y: &mut [Y],
+    from: usize,
+    to: usize,
+    d: usize,
+    eps: f32,
+    offset: f32,
+    scratch: &mut [f32],
+    #[comptime] centred: bool,
+    #[comptime] units: usize,
+) {
+    let (mean, r) = moments::<X>(x, from, d, eps, scratch, centred, units);
+    for i in range_stepped(UNIT_POS as usize, d, units) {
+        let mut value = (f32::cast_from(x[from + i]) - mean) * r * (offset + f32::cast_from(w[i]));
+        if centred {
+            value += f32::cast_from(b[i]);
+        }
+        y[to + i] = Y::cast_from(value);
+    }
+}
+
+/// [`normalise`] for each row.
 #[cube(launch)]
 fn forward<X: Float, W: Float, Y: Float>(
     x: &[X],
@@ -62,14 +88,7 @@ fn forward<X: Float, W: Float, Y: Float>(
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let start = row * d;
-    let (mean, r) = moments::<X>(x, start, d, eps, &mut scratch, centred, units);
-    for i in range_stepped(UNIT_POS as usize, d, units) {
-        let mut value = (f32::cast_from(x[start + i]) - mean) * r * (offset + f32::cast_from(w[i]));
-        if centred {
-            value += f32::cast_from(b[i]);
-        }
-        y[start + i] = Y::cast_from(value);
-    }
+    normalise::<X, W, Y>(x, w, b, y, start, start, d, eps, offset, &mut scratch, centred, units);
 }
 
 /// [`forward`] of total = x + other; also writes `total`.
@@ -100,14 +119,8 @@ fn forward_of_sum<X: Float, O: Float, W: Float, Y: Float>(
     for i in range_stepped(UNIT_POS as usize, d, units) {
         total[start + i] = X::cast_from(f32::cast_from(x[start + i]) + f32::cast_from(other[row * other_stride + i]));
     }
-    let (mean, r) = moments::<X>(&total[start..start + d], 0usize, d, eps, &mut scratch, centred, units);
-    for i in range_stepped(UNIT_POS as usize, d, units) {
-        let mut value = (f32::cast_from(total[start + i]) - mean) * r * (offset + f32::cast_from(w[i]));
-        if centred {
-            value += f32::cast_from(b[i]);
-        }
-        y[start + i] = Y::cast_from(value);
-    }
+    let row = &total[start..start + d];
+    normalise::<X, W, Y>(row, w, b, y, 0usize, start, d, eps, offset, &mut scratch, centred, units);
 }
 
 /// dx = r·(g − mean(g) − xr·mean(g·xr)) for each row, with g = dy·w and xr = (x − mean)·r; mean(g) is omitted unless `centred`.

@@ -3,9 +3,9 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-/// Sums one value of each unit. Every unit gets the sum; `scratch` has one element per unit and may be reused at once.
+/// Combines one value of each unit: their sum, or the largest.
 #[cube]
-pub(crate) fn sum_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
+fn combined(value: f32, scratch: &mut [f32], #[comptime] units: usize, #[comptime] largest: bool) -> f32 {
     let unit = UNIT_POS as usize;
     scratch[unit] = value;
     sync_cube();
@@ -13,36 +13,32 @@ pub(crate) fn sum_of_units(value: f32, scratch: &mut [f32], #[comptime] units: u
     while half > 0 {
         if unit < half {
             let other = scratch[unit + half];
-            scratch[unit] += other;
-        }
-        sync_cube();
-        half /= 2;
-    }
-    let sum = scratch[0];
-    sync_cube();
-    sum
-}
-
-/// Returns the largest value of all units to every unit; `scratch` has one element per unit and may be reused at once.
-#[cube]
-pub(crate) fn max_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
-    let unit = UNIT_POS as usize;
-    scratch[unit] = value;
-    sync_cube();
-    let mut half = (units / 2).runtime();
-    while half > 0 {
-        if unit < half {
-            let other = scratch[unit + half];
-            if other > scratch[unit] {
-                scratch[unit] = other;
+            if largest {
+                if other > scratch[unit] {
+                    scratch[unit] = other;
+                }
+            } else {
+                scratch[unit] += other;
             }
         }
         sync_cube();
         half /= 2;
     }
-    let max = scratch[0];
+    let result = scratch[0];
     sync_cube();
-    max
+    result
+}
+
+/// Sums one value of each unit. Every unit gets the sum; `scratch` has one element per unit and may be reused at once.
+#[cube]
+pub(crate) fn sum_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
+    combined(value, scratch, units, false)
+}
+
+/// Returns the largest value of all units to every unit; `scratch` has one element per unit and may be reused at once.
+#[cube]
+pub(crate) fn max_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
+    combined(value, scratch, units, true)
 }
 
 /// Sums the values of the units before this one; `scratch` has one element per unit and may be reused at once.
