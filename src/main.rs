@@ -3,7 +3,7 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::process::ExitCode;
 
-use burnish::cli::{check_command, long_version, parse, run};
+use burnish::cli::{become_variant, check_command, long_version, parse, run};
 use burnish::run::{LogFile, Output};
 use burnish::tracking::Progress;
 use burnish::util::contained::is_contained;
@@ -19,6 +19,10 @@ use tracing_subscriber::{EnvFilter, fmt};
 static ALLOCATOR: LimitedMemory<mimalloc::MiMalloc> = LimitedMemory(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
+    if let Err(message) = become_variant() {
+        terminal::say(&format!("error: {message}\n"));
+        return ExitCode::FAILURE;
+    }
     // First, because it may set an environment variable, which is only sound while there is one thread.
     #[cfg(feature = "cuda")]
     burnish::model::cuda_paths::set_cuda_path();

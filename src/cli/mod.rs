@@ -40,6 +40,7 @@ mod serve_rm;
 mod stage;
 mod together;
 mod train;
+mod variant;
 mod version;
 mod welcome;
 
@@ -47,4 +48,5 @@ pub use args::ConfigArgs;
 pub use command::{Cli, check_command, parse, run};
 pub use error::CliError;
 pub use kinds::choices;
+pub use variant::become_variant;
 pub use version::long_version;

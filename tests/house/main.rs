@@ -1,10 +1,11 @@
-//! The repository itself: its layers, its pages, its prose, and a run's report in a browser.
+//! The repository itself: its layers, its pages, its prose, its packages, and a run's report in a browser.
 
 mod docs;
 mod extending;
 mod features;
 mod layers;
 mod names;
+mod packaging;
 mod prose;
 mod report;
 mod type_names;

@@ -57,7 +57,7 @@ fn connect(Launcher { command, processes }: Launcher) -> Result<Arc<dyn Group>> 
         return Ok(Arc::new(Solo));
     }
     bail!(
-        "{command} started this process, but this program is built without MPI, so every process would train alone: build it with \
-         `cargo build --release --features mpi` (docs/scale-out.md)"
+        "{command} started this process, but this program is built without MPI, so every process would train alone: install \
+         burnish[mpi] by pip, or build it with `cargo build --release --features mpi` (docs/scale-out.md)"
     )
 }

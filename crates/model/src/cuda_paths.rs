@@ -165,6 +165,8 @@ fn names(compiler: Compiler) -> String {
 /// The places where Python and conda keep packages.
 #[derive(Debug, Default)]
 pub(crate) struct PackageRoots {
+    /// The folder with the `bin` of this program: the environment into which pip or uv installed it.
+    own: Option<PathBuf>,
     virtual_env: Option<PathBuf>,
     conda: Option<PathBuf>,
     home: Option<PathBuf>,
@@ -175,15 +177,17 @@ impl PackageRoots {
     fn of_this_process() -> Self {
         let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let path = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
-        Self { virtual_env: folder("VIRTUAL_ENV"), conda: folder("CONDA_PREFIX"), home: folder("HOME"), path }
+        let own =
+            std::env::current_exe().ok().and_then(|program| Some(program.canonicalize().ok()?.parent()?.parent()?.to_owned()));
+        Self { own, virtual_env: folder("VIRTUAL_ENV"), conda: folder("CONDA_PREFIX"), home: folder("HOME"), path }
     }
 
-    /// The package folders of the active environment, of the `python3` on PATH, and of the user.
+    /// The package folders of the program's environment, of the active one, of the `python3` on PATH, and of the user.
     fn packages(&self) -> Vec<PathBuf> {
         let python = self.path.iter().find(|folder| folder.join("python3").is_file()).and_then(|folder| folder.parent());
         let local = python.map(|prefix| prefix.join("local"));
         let user = self.home.as_ref().map(|home| home.join(".local"));
-        let prefixes = [self.virtual_env.as_deref(), python, local.as_deref(), user.as_deref()];
+        let prefixes = [self.own.as_deref(), self.virtual_env.as_deref(), python, local.as_deref(), user.as_deref()];
         let mut found = Vec::new();
         for lib in prefixes.into_iter().flatten().flat_map(|prefix| [prefix.join("lib"), prefix.join("lib64")]) {
             let versions = children(&lib).into_iter().filter(|path| starts(path, "python3"));
@@ -360,11 +364,13 @@ mod tests {
     }
 
     #[test]
-    fn a_python_on_the_path_and_a_user_have_packages_too() {
+    fn the_program_a_python_on_the_path_and_a_user_have_packages_too() {
         let (folder, _) = environment(&CUDA_13);
         write(folder.path(), &["bin/python3"]);
         let path = vec!["/nowhere".into(), folder.path().join("bin")];
         assert!(found(Compiler::Nvrtc, &PackageRoots { path, ..PackageRoots::default() }, folder.path()).is_some());
+        let own = Some(folder.path().into());
+        assert!(found(Compiler::Llvm, &PackageRoots { own, ..PackageRoots::default() }, folder.path()).is_some());
         let home = tempfile::tempdir().unwrap();
         write(&home.path().join(".local/lib/python3.12/site-packages"), &CUDA_13);
         let at = PackageRoots { home: Some(home.path().into()), ..PackageRoots::default() };
