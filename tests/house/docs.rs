@@ -235,7 +235,8 @@ fn generated_pages_are_up_to_date() {
     }
 }
 
-fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+/// Adds the pages of a folder and of those in it.
+pub fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         match path.extension() {
@@ -252,6 +253,7 @@ fn links_and_paths_lead_somewhere() {
     pages(&root().join("docs"), &mut files);
     pages(&root().join("scripts"), &mut files);
     pages(&root().join("launch"), &mut files);
+    pages(&root().join("skills"), &mut files);
     let link = Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").unwrap();
     // Paths with a placeholder (NAME) are patterns, not files.
     let path = Regex::new(r"`((?:src|crates|config|recipes|tests|docs|scripts|launch|benches)/[a-z0-9_./-]+)`").unwrap();

@@ -1,4 +1,5 @@
 //! The repository itself: its layers, its pages, its prose, its packages, and a run's report in a browser.
+//! The repository itself: its layers, its pages, its site, its prose, and a run's report in a browser.
 
 mod docs;
 mod extending;
@@ -9,3 +10,4 @@ mod packaging;
 mod prose;
 mod report;
 mod type_names;
+mod site;

@@ -21,6 +21,7 @@ const CHECKED: &[&str] = &[
     "launch",
     "recipes",
     "scripts",
+    "skills",
     "src",
     "tests",
     "CHANGELOG.md",
