@@ -8,7 +8,7 @@ use super::error::CliError;
 use super::together::{refuse_several, reported_once};
 use super::{
     chat, completions, config, data, devices, eval, examples, export, fetch, from_openrlhf, from_peer, from_trl, from_verl,
-    generate, man, mistyped, recipes, report, run_source, runs, serve, serve_rm, stage, train, welcome,
+    generate, man, mistyped, recipes, report, reward, run_source, runs, serve, serve_rm, stage, train, welcome,
 };
 use crate::pipelines::distill::Distill;
 use crate::pipelines::dpo::Dpo;
@@ -48,6 +48,9 @@ enum Command {
     Generate(generate::GenerateArgs),
     /// Score the responses in a file (evaluation.yaml)
     Eval(eval::EvalArgs),
+    /// Try reward functions
+    #[command(subcommand)]
+    Reward(reward::RewardCommand),
     /// Talk to a model in the terminal, or answer the text of standard input
     Chat(chat::ChatArgs),
     /// Serve a model by OpenAI's protocol, for agents of any framework
@@ -133,6 +136,7 @@ pub fn run(cli: Cli, output: Output) -> Result<(), CliError> {
         Some(Command::Distill(args)) => stage::run::<Distill>(&args, output),
         Some(Command::Generate(args)) => generate::run(&args, output.progress),
         Some(Command::Eval(args)) => eval::run(&args),
+        Some(Command::Reward(command)) => reward::run(command),
         Some(Command::Chat(args)) => chat::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::ServeRm(args)) => serve_rm::run(&args),

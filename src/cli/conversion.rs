@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
+use serde::Serialize;
 
 use super::error::CliError;
 use super::kinds::choices;
 use super::print::{print, print_data};
-use burnish_config::compat::Kind;
+use burnish_config::compat::{Ignored, Kind};
 use burnish_config::kinds::KINDS;
 use burnish_config::{ConfigError, Request};
 use burnish_convert::shell::ShellEnv;
@@ -76,9 +77,43 @@ pub(crate) struct RecipeFile {
     /// Replace the file of --output
     #[arg(long, requires = "output")]
     force: bool,
+    /// Print the recipe and all notes as one JSON object
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+}
+
+/// A conversion as programs read it.
+#[derive(Serialize)]
+pub(super) struct ConversionObject<'a> {
+    pub library: &'a str,
+    /// Release of the library whose defaults count.
+    pub edition: &'a str,
+    /// Subcommand of `trainer`; empty for reinforcement learning.
+    pub subcommand: &'a str,
+    pub recipe: &'a str,
+    /// Parts of the command that burnish does not have, with the reason.
+    pub not_supported: Vec<String>,
+    pub differences: Vec<String>,
+    /// Settings without an effect here, with the reason.
+    pub ignored: Vec<String>,
+    /// Values that the user must set.
+    pub missing: Vec<String>,
+    pub notes: Vec<String>,
+    /// Error with which a run of the recipe would end at once.
+    pub error: Option<String>,
+}
+
+/// Returns the settings without an effect, one line each.
+pub(super) fn ignored(settings: &[Ignored]) -> Vec<String> {
+    settings.iter().map(|setting| format!("{}={}: {}", setting.key, setting.value, setting.reason)).collect()
 }
 
 impl RecipeFile {
+    /// Returns true if the conversion is printed as JSON.
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Writes a recipe to the file and prints the command that runs it, or prints the recipe in the form that `shown` returns.
     ///
     /// # Errors
@@ -105,4 +140,11 @@ pub(super) fn check(kind: Kind, preset: &str, overrides: Vec<String>) -> Result<
     let request = Request { config: Some(preset.to_string()), overrides, ..Request::default() };
     let known = KINDS.iter().find(|known| known.kind == kind);
     known.map_or(Ok(()), |known| known.load(&request, &choices(known.kind)).map(drop))
+}
+
+/// Warns about the error with which a run of a recipe would end at once.
+pub(super) fn warn_of_refusal(error: Option<&ConfigError>) {
+    if let Some(error) = error {
+        tracing::warn!("a run with these settings would end at once with this error: {error}");
+    }
 }

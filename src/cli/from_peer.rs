@@ -4,10 +4,12 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use clap::Args;
+use serde_json::json;
 
-use super::conversion::{GivenScript, RecipeFile, check};
+use super::conversion::{ConversionObject, GivenScript, RecipeFile, check, ignored, warn_of_refusal};
 use super::error::CliError;
-use super::print::warn_of_keys;
+use super::print::{print_data, warn_of_keys};
+use burnish_config::ConfigError;
 use burnish_config::recipe::numbered;
 use burnish_convert::peers::{self, FileAccess, Peer, PeerConversion, PeerSource, RefusedOption};
 use burnish_convert::shell;
@@ -47,9 +49,28 @@ pub(crate) struct FromPeerArgs {
 /// Converts and prints.
 pub(super) fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), CliError> {
     let (messages, converted) = convert(peer, args)?;
-    args.file.deliver(converted.subcommand, &converted.recipe, || converted.recipe.clone())?;
-    report(&messages, &converted);
-    let runs = would_run(&converted);
+    let error = refusal(&converted);
+    if args.file.is_json() {
+        let missing = converted.missing.iter().map(|hole| format!("{}: {}", hole.key, hole.message));
+        let object = ConversionObject {
+            library: peer.name,
+            edition: converted.edition,
+            subcommand: converted.subcommand,
+            recipe: &converted.recipe,
+            not_supported: converted.refused.iter().map(RefusedOption::line).collect(),
+            differences: converted.differences.clone(),
+            ignored: ignored(&converted.ignored),
+            missing: missing.collect(),
+            notes: messages.iter().chain(&converted.notes).cloned().collect(),
+            error: error.as_ref().map(ToString::to_string),
+        };
+        print_data(&format!("{}\n", json!(object)))?;
+    } else {
+        args.file.deliver(converted.subcommand, &converted.recipe, || converted.recipe.clone())?;
+        report(&messages, &converted);
+        warn_of_refusal(error.as_ref());
+    }
+    let runs = error.is_none();
     match (converted.refused.len(), converted.differences.len()) {
         (0, 0) if runs => Ok(()),
         (0, 0) => Err(CliError::run(anyhow!("the recipe is written, but a run of it would end at once"))),
@@ -111,14 +132,10 @@ pub(super) fn report(messages: &[String], converted: &PeerConversion) {
     tracing::info!("the defaults are those of {}, {}", converted.edition, converted.why);
 }
 
-/// Returns false, with a warning, if a run with the settings would be refused.
-fn would_run(converted: &PeerConversion) -> bool {
+/// Returns the error with which a run with the settings would end at once.
+fn refusal(converted: &PeerConversion) -> Option<ConfigError> {
     let overrides = converted.overrides.iter().map(|word| format!("++{word}")).collect();
-    let refused = check(converted.kind, converted.preset, overrides).err();
-    if let Some(error) = &refused {
-        tracing::warn!("a run with these settings would end at once with this error: {error}");
-    }
-    refused.is_none()
+    check(converted.kind, converted.preset, overrides).err()
 }
 
 /// The programs that a script starts, and the parts of their arguments that cannot be known.

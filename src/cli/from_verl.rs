@@ -4,14 +4,15 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use clap::Args;
+use serde_json::json;
 
-use super::conversion::{GivenScript, RecipeFile, check, with_space};
+use super::conversion::{ConversionObject, GivenScript, RecipeFile, check, ignored, warn_of_refusal, with_space};
 use super::error::CliError;
-use super::print::warn_of_keys;
+use super::print::{print_data, warn_of_keys};
 use burnish_config::recipe::numbered;
 use burnish_config::{ConfigError, Problem};
 use burnish_convert::from_verl::{self, Blocked, VerlConversion, VerlSource};
-use burnish_convert::shell::message_of_launches;
+use burnish_convert::shell::{Unknown, message_of_launches};
 use burnish_util::foreign;
 use burnish_util::shell::command_line;
 
@@ -44,12 +45,14 @@ pub(crate) struct FromVerlArgs {
 
 pub(super) fn run(args: &FromVerlArgs) -> Result<(), CliError> {
     let (name, converted, remaining) = convert(args)?;
-    args.file
-        .deliver(converted.subcommand, &converted.recipe, || format!("# {}\n\n{}", command(&converted), converted.recipe))?;
-    warn_of_keys(&converted.renamed, &converted.ignored);
-    report(name, &converted);
-    if let Some(error) = &remaining {
-        tracing::warn!("a run with these settings would end at once with this error: {error}");
+    if args.file.is_json() {
+        print_data(&format!("{}\n", json!(object(name, &converted, remaining.as_ref()))))?;
+    } else {
+        args.file
+            .deliver(converted.subcommand, &converted.recipe, || format!("# {}\n\n{}", command(&converted), converted.recipe))?;
+        warn_of_keys(&converted.renamed, &converted.ignored);
+        report(name, &converted);
+        warn_of_refusal(remaining.as_ref());
     }
     match converted.blocked.len() {
         0 if remaining.is_none() => Ok(()),
@@ -78,16 +81,34 @@ pub(super) fn convert(args: &FromVerlArgs) -> Result<(&str, VerlConversion, Opti
     Ok((name, converted, remaining))
 }
 
+fn object<'a>(name: &str, converted: &'a VerlConversion, error: Option<&ConfigError>) -> ConversionObject<'a> {
+    let missing = converted.open_keys().into_iter().map(|(key, message)| format!("{key}: {message}"));
+    ConversionObject {
+        library: "verl",
+        edition: converted.edition,
+        subcommand: converted.subcommand,
+        recipe: &converted.recipe,
+        not_supported: converted.blocked.iter().map(Blocked::line).collect(),
+        differences: vec![],
+        ignored: ignored(&converted.ignored),
+        missing: missing.collect(),
+        notes: notes(name, converted).into_iter().chain(converted.renamed.iter().map(ToString::to_string)).collect(),
+        error: error.map(ToString::to_string),
+    }
+}
+
+/// Returns the notes about the words of the command.
+fn notes(name: &str, converted: &VerlConversion) -> Vec<String> {
+    let unknown =
+        |hole: &Unknown| format!("{name}:{}: {}: it may add overrides that are not known here", hole.line, hole.message);
+    let further = message_of_launches(name, &converted.further);
+    converted.notes.iter().cloned().chain(further).chain(converted.unknown_words.iter().map(unknown)).collect()
+}
+
 /// Prints what is unknown and not supported. Loading the settings reports the keys that are renamed or ignored.
 pub(super) fn report(name: &str, converted: &VerlConversion) {
-    for note in &converted.notes {
+    for note in notes(name, converted) {
         tracing::warn!("{note}");
-    }
-    if let Some(message) = message_of_launches(name, &converted.further) {
-        tracing::warn!("{message}");
-    }
-    for hole in &converted.unknown_words {
-        tracing::warn!("{name}:{}: {}: it may add overrides that are not known here", hole.line, hole.message);
     }
     for line in numbered(converted.blocked.iter().map(Blocked::line)) {
         tracing::warn!("not supported: {line}");

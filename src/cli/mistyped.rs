@@ -72,7 +72,7 @@ pub(super) const COMMANDS: &[(&[&str], &str)] = &[
     (&["train", "rl"], "trainer --config ppo_trainer.yaml"),
     (&["ppo"], "trainer --config ppo_trainer.yaml algorithm.adv_estimator=gae"),
     (&["finetune", "fine-tune"], "trainer sft --config sft_trainer.yaml"),
-    (&["reward", "reward-model", "prm"], "trainer rm --config rm_trainer.yaml"),
+    (&["reward-model", "prm"], "trainer rm --config rm_trainer.yaml"),
     (&["infer", "inference", "rollout"], "trainer generate --config generation.yaml"),
     (&["evaluate", "score"], "trainer eval --config evaluation.yaml"),
     (&["ls", "list", "ps", "status"], "trainer runs ls"),

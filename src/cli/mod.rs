@@ -33,6 +33,7 @@ mod print;
 mod recipes;
 mod recognise;
 mod report;
+mod reward;
 mod run_source;
 mod runs;
 mod serve;

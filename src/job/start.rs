@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use serde_json::json;
 
 use super::checkpoint_parts::check_part;
 use super::context::Context;
@@ -16,6 +17,7 @@ use burnish_checkpoint::{Best, Changes, Checkpoints, check_changes, step_of};
 use burnish_config::Tree;
 use burnish_distributed::{Ranks, Slices};
 use burnish_run::{EarlierRun, Output, Record};
+use burnish_util::fs::write_atomic;
 use burnish_util::interrupt::Interrupt;
 
 impl<P: Pipeline> Run<P> {
@@ -102,6 +104,9 @@ impl<P: Pipeline> Run<P> {
                 false => output.log.open_of_rank(settings.dir(), ranks.rank(), resume.is_some()).map(|()| run.at.record),
             };
             run.at.record = ranks.agree(record)?;
+        }
+        if is_first && !run.at.settings.val_only {
+            announce_folder(run.checkpoints.dir(), run.at.step)?;
         }
         run.pipeline.announce(&run.at);
         Ok(run)
@@ -198,6 +203,16 @@ impl<P: Pipeline> Run<P> {
             );
         }
     }
+}
+
+/// Environment variable with a file, into which a run writes its folder and the steps done before. Programs that start a run read
+/// them there: a run may choose another folder than the set one.
+const FOLDER_FILE: &str = "BURNISH_FOLDER_FILE";
+
+fn announce_folder(dir: &Path, step: u64) -> Result<()> {
+    let Some(file) = std::env::var_os(FOLDER_FILE).filter(|file| !file.is_empty()) else { return Ok(()) };
+    let folder = std::path::absolute(dir)?.display().to_string();
+    write_atomic(Path::new(&file), json!({"folder": folder, "step": step}).to_string().as_bytes()).context(FOLDER_FILE)
 }
 
 /// Moves aside the record of an earlier run that made steps but neither finished nor saved anything, if this run starts in its

@@ -18,7 +18,7 @@ use burnish_config::Loaded;
 use burnish_config::schema::EvalConfig;
 use burnish_data::rows::{EVERY_COLUMN, Row, Rows};
 use burnish_data::{GroundTruthKey, MESSAGES, RowNeeds, RowTable, Tokenizer, data_source, named_source, with_remedies};
-use burnish_reward::{Conversation, ResponseScore, ScoreInput};
+use burnish_reward::{Conversation, ResponseScore, Rewards, ScoreInput};
 use burnish_util::fs::{check_writable, refuse_input, write_atomic};
 use burnish_util::interrupt::Interrupt;
 
@@ -31,7 +31,81 @@ const SCORES: &str = "scores";
 /// # Errors
 /// If a row cannot be scored (missing columns, a data source without a scorer, no responses). The message names its file and
 /// place.
-pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
+pub fn evaluate(loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
+    read_responses(loaded, |read| {
+        let (inputs, data) = (read.inputs(), &read.config.data);
+        let start = Instant::now();
+        let scores = read.scores(&inputs)?;
+        let seconds = start.elapsed().as_secs_f64();
+        tracing::info!("{} responses scored in {seconds:.3} s, {:.0} per second", scores.len(), scores.len() as f64 / seconds);
+        if let Some(at) = scores.iter().position(|combined| combined.score.is_some_and(|score| !score.is_finite())) {
+            let place = read.describe(at, &inputs[at]);
+            bail!("{place}: the score is {}", scores[at].score.unwrap_or(f32::NAN));
+        }
+        if let Some(path) = &data.output_path {
+            let path = path.as_path();
+            let written = if path.extension().is_some_and(|extension| extension == "parquet") {
+                let scores = by_row(read.answered, &scores);
+                RowTable::read(&data.path.paths()).and_then(|table| table.write_with(path, SCORES, &scores))
+            } else {
+                let scored = read.places.iter().zip(&inputs).zip(&scores);
+                let lines = scored.map(|((place, input), score)| format!("{}\n", Value::Object(line(*place, input, score))));
+                write_atomic(path, lines.collect::<String>().as_bytes())
+            };
+            written.context("data.output_path")?;
+        }
+        Ok(report(read.answered, &scores))
+    })
+}
+
+/// The responses of a file, ready to be scored.
+pub(super) struct Responses<'a> {
+    config: &'a EvalConfig,
+    rewards: &'a Rewards,
+    rows: &'a [Row],
+    answered: &'a [Answered<'a>],
+    /// Row and number of each response.
+    pub places: Vec<(usize, usize)>,
+}
+
+impl Responses<'_> {
+    /// Returns the responses as reward functions see them, in the order of `places`.
+    pub(super) fn inputs(&self) -> Vec<ScoreInput<'_>> {
+        self.places.iter().map(|&(i, j)| self.answered[i].input(j)).collect()
+    }
+
+    /// Scores all responses, as a step of training does.
+    ///
+    /// # Errors
+    /// The first response that cannot be scored.
+    pub(super) fn scores(&self, inputs: &[ScoreInput]) -> Result<Vec<ResponseScore>> {
+        let pending = self.rewards.begin_all(inputs, self.config.reward.num_workers)?;
+        self.rewards.complete(inputs, pending, |at| self.describe(at, &inputs[at]))
+    }
+
+    /// Scores one response alone.
+    ///
+    /// # Errors
+    /// If it cannot be scored.
+    pub(super) fn score(&self, input: &ScoreInput) -> Result<ResponseScore> {
+        self.rewards.score(input)
+    }
+
+    /// Returns the file and the place of a response's row.
+    pub(super) fn place(&self, at: usize) -> String {
+        self.rows[self.places[at].0].place()
+    }
+
+    fn describe(&self, at: usize, input: &ScoreInput) -> String {
+        format!("{}: scoring response {} ({:?})", self.place(at), self.places[at].1, input.solution)
+    }
+}
+
+/// Starts the reward functions, reads the responses, checks that they can be scored, and calls `then` with them.
+///
+/// # Errors
+/// The errors of these steps, with the file and the place of the row, and those of `then`.
+pub(super) fn read_responses<T>(mut loaded: Loaded<EvalConfig>, then: impl FnOnce(&Responses) -> Result<T>) -> Result<T> {
     hub_names::find(&mut loaded)?.fetch(&mut loaded.config)?;
     let (config, tree) = (&loaded.config, &loaded.tree);
     let data = &config.data;
@@ -100,31 +174,7 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
     warn_of_unused::<EvalConfig>(tree, &options)?;
     let places: Vec<(usize, usize)> =
         answered.iter().enumerate().flat_map(|(i, row)| (0..row.responses.len()).map(move |j| (i, j))).collect();
-    let inputs: Vec<ScoreInput> = places.iter().map(|&(i, j)| answered[i].input(j)).collect();
-    let place = |at: usize| {
-        let (i, j) = places[at];
-        format!("{}: scoring response {j} ({:?})", rows[i].place(), inputs[at].solution)
-    };
-    let start = Instant::now();
-    let pending = rewards.begin_all(&inputs, config.reward.num_workers)?;
-    let scores = rewards.complete(&inputs, pending, place)?;
-    let seconds = start.elapsed().as_secs_f64();
-    tracing::info!("{} responses scored in {seconds:.3} s, {:.0} per second", scores.len(), scores.len() as f64 / seconds);
-    if let Some(at) = scores.iter().position(|combined| combined.score.is_some_and(|score| !score.is_finite())) {
-        bail!("{}: the score is {}", place(at), scores[at].score.unwrap_or(f32::NAN));
-    }
-    if let Some(path) = &data.output_path {
-        let path = path.as_path();
-        let written = if path.extension().is_some_and(|extension| extension == "parquet") {
-            RowTable::read(&files).and_then(|table| table.write_with(path, SCORES, &by_row(&answered, &scores)))
-        } else {
-            let lines = places.iter().zip(&inputs).zip(&scores);
-            let lines: String = lines.map(|((place, input), score)| line(*place, input, score)).collect();
-            write_atomic(path, lines.as_bytes())
-        };
-        written.context("data.output_path")?;
-    }
-    Ok(report(&answered, &scores))
+    then(&Responses { config, rewards: &rewards, rows: &rows, answered: &answered, places })
 }
 
 /// Returns the mean over the rows of each data source.
@@ -157,8 +207,8 @@ fn by_row(answered: &[Answered], scores: &[ResponseScore]) -> Vec<Value> {
     answered.iter().map(|row| scores.by_ref().take(row.responses.len()).collect()).collect()
 }
 
-/// Returns one JSON line: the position of the response, its score, and what the reward functions reported.
-fn line((row, response): (usize, usize), input: &ScoreInput, combined: &ResponseScore) -> String {
+/// Returns the position of the response, its score, and what the reward functions reported.
+pub(super) fn line((row, response): (usize, usize), input: &ScoreInput, combined: &ResponseScore) -> Map<String, Value> {
     let mut line = Map::new();
     line.insert("row".into(), row.into());
     line.insert("response".into(), response.into());
@@ -173,7 +223,7 @@ fn line((row, response): (usize, usize), input: &ScoreInput, combined: &Response
         let name = if line.contains_key(&name) { format!("reported/{name}") } else { name };
         line.insert(name, value);
     }
-    format!("{}\n", Value::Object(line))
+    line
 }
 
 /// The `extra_info` of a row without one: an empty mapping, as in training.
@@ -207,7 +257,12 @@ impl Reading<'_> {
         let data = &self.config.data;
         let key = &data.response_key;
         let responses = row.column(key)?;
-        let texts = responses.as_array().with_context(|| format!("column \"{key}\" must be a list of texts, not {responses}"))?;
+        let texts = match responses {
+            Value::Array(texts) => texts.as_slice(),
+            // Files with one response per row.
+            Value::String(_) => std::slice::from_ref(responses),
+            _ => bail!("column \"{key}\" must be a text or a list of texts, not {responses}"),
+        };
         let conversations = conversations(row, texts.len(), self.named)?;
         let needs = match are_settled(&conversations) {
             true => RowNeeds { data_source: false, ground_truth: false, ..self.needs },

@@ -12,6 +12,7 @@ pub mod generate;
 mod generate_conversations;
 pub mod generate_dry_run;
 mod generate_inputs;
+pub(crate) mod reward_check;
 pub mod rm;
 pub mod serve;
 pub mod serve_rm;

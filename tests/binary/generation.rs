@@ -90,7 +90,7 @@ fn scores_are_means_over_rows_and_every_bad_row_is_named() {
 
     for (bad, part) in [
         (row("openai/gsm8", json!(["1"]), json!("1")), "Did you mean \"openai/gsm8k\"?"),
-        (row("openai/gsm8k", json!(null), json!("1")), "column \"responses\" must be a list of texts, not null"),
+        (row("openai/gsm8k", json!(null), json!("1")), "column \"responses\" must be a text or a list of texts, not null"),
         (row("openai/gsm8k", json!(["1", null]), json!("1")), "response 1 must be text, not null"),
         (row("openai/gsm8k", json!([]), json!("1")), "column \"responses\" has no responses"),
         (
